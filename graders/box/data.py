@@ -1,0 +1,227 @@
+"""Observations as data: a JSON tree, and beside it one block of raw tensor bytes.
+
+Nothing is pickled. A value goes out only when its type is *exactly* one of those below: a subclass of
+Tensor, float or str could run code of its own while it is written, compared or printed, so it becomes
+a `Refused` that names the type. Reading checks every size before it allocates.
+
+    scalars     None, bool, int (64 bit), finite float, str     as JSON
+    float       nan, inf                                        {"f": "nan"}
+    list, tuple, dict                                           {"l": [...]}, {"u": [...]}, {"d": [[key, value], ...]}
+    tensor, numpy array                                         {"t": [dtype, shape, offset, requires_grad, kind]}
+    everything else                                             {"x": [type name, why]}
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+
+DTYPES: dict[str, torch.dtype] = {
+    "float32": torch.float32,
+    "float64": torch.float64,
+    "float16": torch.float16,
+    "bfloat16": torch.bfloat16,
+    "int64": torch.int64,
+    "int32": torch.int32,
+    "uint8": torch.uint8,
+    "bool": torch.bool,
+}
+_NAMES = {dtype: name for name, dtype in DTYPES.items()}
+_SIZES = {name: torch.empty((), dtype=dtype).element_size() for name, dtype in DTYPES.items()}
+
+MAX_RANK = 8
+MAX_TEXT = 4000
+MAX_ITEMS = 4000
+MAX_DEPTH = 12
+MAX_BODY = 1 << 20
+
+
+class DataError(ValueError):
+    """A tree or a body that this module did not write, or a value too large to write."""
+
+
+@dataclass(frozen=True)
+class Refused:
+    """A value that cannot leave the box: its type, and why."""
+
+    type: str
+    why: str
+
+
+@dataclass(frozen=True, eq=False)
+class Array:
+    """A tensor (or numpy array) as it was seen: values without a graph, and whether it required grad."""
+
+    tensor: torch.Tensor
+    requires_grad: bool
+    kind: str = "tensor"
+
+
+def encode(value: object, max_body: int = MAX_BODY) -> tuple[Any, bytes]:
+    """`value` as a JSON tree and the bytes of its tensors.
+
+    Raises `DataError` when it is larger than the limits of this module.
+    """
+    body = bytearray()
+    counter = [0]
+    tree = _encode(value, body, counter, 0, max_body)
+    return tree, bytes(body)
+
+
+def _encode(value: Any, body: bytearray, counter: list[int], depth: int, max_body: int) -> Any:
+    counter[0] += 1
+    if depth > MAX_DEPTH:
+        raise DataError(f"nested deeper than {MAX_DEPTH} levels")
+    if counter[0] > MAX_ITEMS:
+        raise DataError(f"more than {MAX_ITEMS} values")
+    kind = type(value)
+    if value is None or kind is bool:
+        return value
+    if kind is int:
+        return value if -(2**63) <= value < 2**63 else {"x": ["int", "it has more than 64 bits"]}
+    if kind is float:
+        return value if math.isfinite(value) else {"f": repr(value)}
+    if kind is str:
+        return value.encode("utf-8", "replace").decode()[:MAX_TEXT]
+    if kind is list or kind is tuple:
+        if len(value) > MAX_ITEMS:
+            raise DataError(f"more than {MAX_ITEMS} values")
+        items = [_encode(item, body, counter, depth + 1, max_body) for item in list(value)]
+        return {"l" if kind is list else "u": items}
+    if kind is dict:
+        if len(value) > MAX_ITEMS:
+            raise DataError(f"more than {MAX_ITEMS} values")
+        pairs = [
+            [_encode(part, body, counter, depth + 1, max_body) for part in pair] for pair in list(value.items())
+        ]
+        return {"d": pairs}
+    if kind in (torch.Tensor, torch.nn.Parameter):
+        return _encode_tensor(value, body, max_body)
+    if kind is np.ndarray:
+        return _encode_array(value, body, max_body)
+    if kind is Refused:
+        return {"x": [value.type, value.why]}
+    return {"x": [_type_name(kind), _why_refused(kind)]}
+
+
+def _encode_tensor(value: torch.Tensor, body: bytearray, max_body: int) -> Any:
+    name = _NAMES.get(value.dtype)
+    if name is None:
+        return {"x": ["Tensor", f"its dtype is {value.dtype}"]}
+    if value.layout is not torch.strided or value.device.type == "meta" or value.is_quantized:
+        return {"x": ["Tensor", f"it is not an ordinary dense tensor (layout {value.layout}, device {value.device})"]}
+    if value.dim() > MAX_RANK:
+        return {"x": ["Tensor", f"it has {value.dim()} dimensions"]}
+    if value.numel() * value.element_size() > max_body - len(body):
+        raise DataError(f"tensors of more than {max_body} bytes")
+    plain = value.detach().resolve_conj().resolve_neg().to("cpu").contiguous()
+    offset = len(body)
+    body += plain.reshape(-1).view(torch.uint8).numpy().tobytes()
+    return {"t": [name, list(plain.shape), offset, bool(value.requires_grad), "tensor"]}
+
+
+def _encode_array(value: np.ndarray[Any, Any], body: bytearray, max_body: int) -> Any:
+    if str(value.dtype) not in DTYPES:
+        return {"x": ["ndarray", f"its dtype is {value.dtype}"]}
+    if value.ndim > MAX_RANK:
+        return {"x": ["ndarray", f"it has {value.ndim} dimensions"]}
+    if value.nbytes > max_body - len(body):
+        raise DataError(f"arrays of more than {max_body} bytes")
+    offset = len(body)
+    body += np.ascontiguousarray(value).tobytes()
+    return {"t": [str(value.dtype), list(value.shape), offset, False, "array"]}
+
+
+def _type_name(kind: type) -> str:
+    return str(type.__getattribute__(kind, "__name__"))[:100]
+
+
+def _why_refused(kind: type) -> str:
+    for plain in (torch.Tensor, float, int, str, dict, list, tuple):
+        if plain in type.mro(kind)[1:]:
+            return f"it is a subclass of {plain.__name__}; a plain {plain.__name__} is asked for"
+    return "it is not a tensor, a number, a text, or a list, tuple or dict of these"
+
+
+def decode(tree: Any, body: bytes) -> Any:
+    """The value of a tree and its body. Raises `DataError` on anything that `encode` does not write."""
+    counter = [0]
+    return _decode(tree, body, counter, 0)
+
+
+def _decode(tree: Any, body: bytes, counter: list[int], depth: int) -> Any:
+    counter[0] += 1
+    if depth > MAX_DEPTH or counter[0] > MAX_ITEMS:
+        raise DataError("too many values")
+    if tree is None or type(tree) in (bool, str):
+        return tree
+    if type(tree) is int:
+        if not -(2**63) <= tree < 2**63:
+            raise DataError("an integer of more than 64 bits")
+        return tree
+    if type(tree) is float:
+        return tree
+    if type(tree) is not dict or len(tree) != 1:
+        raise DataError("not a value")
+    ((tag, content),) = tree.items()
+    if tag == "f" and content in ("nan", "inf", "-inf"):
+        return float(content)
+    if type(content) is not list:
+        raise DataError("not a value")
+    if tag in ("l", "u"):
+        items = [_decode(item, body, counter, depth + 1) for item in content]
+        return items if tag == "l" else tuple(items)
+    if tag == "d":
+        return _decode_dict(content, body, counter, depth)
+    if tag == "x" and len(content) == 2 and all(type(part) is str for part in content):
+        return Refused(*content)
+    if tag == "t":
+        return _decode_tensor(content, body)
+    raise DataError("not a value")
+
+
+def _decode_dict(content: list[Any], body: bytes, counter: list[int], depth: int) -> dict[Any, Any]:
+    found: dict[Any, Any] = {}
+    for pair in content:
+        if type(pair) is not list or len(pair) != 2:
+            raise DataError("not a dict")
+        key, value = (_decode(part, body, counter, depth + 1) for part in pair)
+        # A key that cannot be hashed here (a tensor, a list) is kept by its kind, so that a wrong answer
+        # with such keys is still shown.
+        found[key if isinstance(key, str | int | float | bool | None) else f"<{type(key).__name__}>"] = value
+    return found
+
+
+def _decode_tensor(content: list[Any], body: bytes) -> Array:
+    if len(content) != 5:
+        raise DataError("not a tensor")
+    name, shape, offset, requires_grad, kind = content
+    if type(name) is not str or name not in DTYPES or kind not in ("tensor", "array"):
+        raise DataError("not a tensor of a known dtype")
+    if type(shape) is not list or len(shape) > MAX_RANK or any(type(n) is not int or n < 0 for n in shape):
+        raise DataError("not a shape")
+    if type(offset) is not int or type(requires_grad) is not bool:
+        raise DataError("not a tensor")
+    nbytes = math.prod(shape) * _SIZES[name]
+    if offset < 0 or offset + nbytes > len(body):
+        raise DataError("a tensor larger than its bytes")
+    raw = torch.frombuffer(bytearray(body[offset : offset + nbytes]), dtype=torch.uint8) if nbytes else None
+    if name == "bool" and raw is not None and bool((raw > 1).any()):
+        raise DataError("not a tensor of bool")
+    tensor = torch.empty(shape, dtype=DTYPES[name]) if raw is None else raw.view(DTYPES[name]).reshape(shape)
+    return Array(tensor, requires_grad, kind)
+
+
+def tensors(value: Any) -> Any:
+    """`value` with every `Array` replaced by its plain tensor: how a draw is handed to a probe."""
+    if type(value) is Array:
+        return value.tensor
+    if type(value) in (list, tuple):
+        return type(value)(tensors(item) for item in value)
+    if type(value) is dict:
+        return {key: tensors(item) for key, item in value.items()}
+    return value

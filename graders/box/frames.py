@@ -1,0 +1,71 @@
+"""Frames: the only thing that crosses the wall of the box.
+
+A frame is two little-endian u32 lengths, a JSON object (the head) and raw bytes (the body). The sizes are
+checked before anything is read or allocated.
+"""
+
+from __future__ import annotations
+
+import json
+import struct
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+MAX_HEAD = 64 << 10
+MAX_BODY = 1 << 20
+MAX_FRAMES = 2000
+MAX_TOTAL = 16 << 20
+MAX_REQUEST = 32 << 20
+"""A request travels inwards and is ours; a whole notebook must fit into one."""
+
+_SIZES = struct.Struct("<II")
+
+
+class FrameError(ValueError):
+    """Bytes that are no frame, or more of them than allowed."""
+
+
+@dataclass(frozen=True)
+class Frame:
+    """One message: a JSON object with a "type", and bytes."""
+
+    head: dict[str, Any]
+    body: bytes = field(default=b"", repr=False)
+
+    @property
+    def type(self) -> str:
+        """What kind of message this is."""
+        return str(self.head.get("type"))
+
+
+def pack(frame: Frame) -> bytes:
+    """The bytes of a frame."""
+    head = json.dumps(frame.head, ensure_ascii=True).encode()
+    return _SIZES.pack(len(head), len(frame.body)) + head + frame.body
+
+
+def read(read_exactly: Callable[[int], bytes], max_head: int = MAX_HEAD, max_body: int = MAX_BODY) -> Frame | None:
+    """The next frame, or None at the end.
+
+    `read_exactly(n)` returns n bytes, fewer only at the end of the stream. Raises `FrameError` when the
+    bytes are no frame, are too many, or end in the middle of one.
+    """
+    sizes = read_exactly(_SIZES.size)
+    if not sizes:
+        return None
+    if len(sizes) < _SIZES.size:
+        raise FrameError("the stream ended in the middle of a frame")
+    head_size, body_size = _SIZES.unpack(sizes)
+    if head_size > max_head or body_size > max_body:
+        raise FrameError(f"a frame of {head_size} + {body_size} bytes is larger than allowed")
+    raw_head, body = read_exactly(head_size), read_exactly(body_size)
+    if len(raw_head) < head_size or len(body) < body_size:
+        raise FrameError("the stream ended in the middle of a frame")
+    try:
+        head = json.loads(raw_head.decode("utf-8"))
+    except (ValueError, RecursionError) as error:
+        raise FrameError("the head of a frame is not JSON") from error
+    if type(head) is not dict or type(head.get("type")) is not str:
+        raise FrameError("the head of a frame is not an object with a type")
+    return Frame(head, body)

@@ -1,0 +1,58 @@
+"""The kernel of a submission: an ordinary IPython kernel that also answers probes.
+
+A probe arrives as a message type of its own, so it does not pass through IPython's input machinery,
+which belongs to the learner's notebook.
+"""
+
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+from ipykernel.ipkernel import IPythonKernel
+from ipykernel.kernelapp import IPKernelApp
+
+from graders.box import forked
+from graders.box.data import DataError, decode, tensors
+from graders.box.limits import apply_limits
+from graders.box.probing import Answer, answer
+
+
+class ProbedKernel(IPythonKernel):
+    """Adds `probe_request`: a probe's source, a draw, and how long it may take."""
+
+    msg_types = [*IPythonKernel.msg_types, "probe_request"]  # noqa: RUF012 - so declared by ipykernel
+
+    async def probe_request(self, stream: Any, ident: Any, parent: dict[str, Any]) -> None:
+        """Answer with a `probe_reply`: the head and the body of an answer."""
+        content = parent["content"]
+        body = b"".join(bytes(part) for part in parent["buffers"])
+        reply = probe_notebook(self.shell.user_ns, content, body)
+        self.session.send(stream, "probe_reply", {"head": reply.head}, parent, ident=ident, buffers=[reply.body])
+
+
+def probe_notebook(namespace: dict[str, Any], request: dict[str, Any], body: bytes) -> Answer:
+    """Run one probe on the executed notebook, in a forked child where the platform can."""
+
+    def work() -> Answer:
+        try:
+            draw = tensors(decode(request["draw"], body))
+            scope: dict[str, Any] = {"__name__": "probe"}
+            exec(compile(request["source"], "<probe>", "exec"), scope)
+        except (DataError, KeyError) as error:
+            return Answer({"type": "raised", "status": "crashed", "message": f"the probe could not start: {error}"})
+        return answer(scope["probe"], namespace, draw, request["seed"])
+
+    if request["fork"] and forked.available:
+        return forked.in_fork(work, request["seconds"])
+    return work()
+
+
+def main() -> None:
+    """Start the kernel with the limits given by the first argument (JSON)."""
+    apply_limits(sys.argv.pop(1))
+    IPKernelApp.launch_instance(kernel_class=ProbedKernel)
+
+
+if __name__ == "__main__":
+    main()

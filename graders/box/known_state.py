@@ -1,0 +1,131 @@
+"""A known state around each probe, and the old one afterwards.
+
+A notebook may leave behind anything: another default dtype, no grad mode, global hooks, warnings turned
+into errors, a replaced stdout. None of it may decide over an answer, and nothing that a probe does may
+reach the next one.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import random
+import sys
+import warnings
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import torch
+from torch.nn.modules import module as _module
+from torch.overrides import _get_current_function_mode_stack, _pop_mode, _push_mode
+
+_GLOBAL_HOOKS = [
+    name
+    for name in ("_global_forward_hooks", "_global_forward_pre_hooks", "_global_backward_hooks",
+                 "_global_backward_pre_hooks", "_global_forward_hooks_always_called",
+                 "_global_forward_hooks_with_kwargs")
+    if hasattr(_module, name)
+]  # fmt: skip
+
+
+class _Discard:
+    """A stdout that takes everything and keeps nothing."""
+
+    encoding = "utf-8"
+
+    def write(self, text: str) -> int:
+        return len(text)
+
+    def flush(self) -> None:
+        pass
+
+    def isatty(self) -> bool:
+        return False
+
+
+def global_hooks() -> int:
+    """How many global module hooks are registered."""
+    names = _GLOBAL_HOOKS[:4]
+    return sum(len(getattr(_module, name)) for name in names)
+
+
+@contextlib.contextmanager
+def known_state(seed: int, *, quiet: bool = True) -> Iterator[None]:
+    """Grad mode on, float32, CPU, no global hooks or modes, seeded generators, silent output, warnings ignored.
+
+    Everything is put back on exit. With `quiet=False`, output goes where it went before.
+    """
+    with contextlib.ExitStack() as stack:
+        if quiet:
+            stack.callback(_restore_streams, sys.stdout, sys.stderr)
+            sys.stdout = sys.stderr = _Discard()  # type: ignore[assignment]
+        stack.enter_context(_own_warnings())
+        stack.enter_context(_no_function_modes())
+        stack.enter_context(torch.inference_mode(False))
+        stack.enter_context(torch.enable_grad())
+        stack.enter_context(_default_dtype())
+        stack.enter_context(_no_global_hooks())
+        stack.enter_context(_seeded(seed))
+        yield
+
+
+def _restore_streams(out: Any, err: Any) -> None:
+    sys.stdout, sys.stderr = out, err
+
+
+@contextlib.contextmanager
+def _own_warnings() -> Iterator[None]:
+    with warnings.catch_warnings():
+        warnings.resetwarnings()
+        warnings.simplefilter("ignore")
+        yield
+
+
+@contextlib.contextmanager
+def _no_function_modes() -> Iterator[None]:
+    """Take modes such as a default device off the stack; torch has no public way to do so."""
+    modes = list(_get_current_function_mode_stack())
+    for _ in modes:
+        _pop_mode()
+    try:
+        yield
+    finally:
+        for mode in modes:
+            _push_mode(mode)
+
+
+@contextlib.contextmanager
+def _default_dtype() -> Iterator[None]:
+    before = torch.get_default_dtype()
+    torch.set_default_dtype(torch.float32)
+    try:
+        yield
+    finally:
+        torch.set_default_dtype(before)
+
+
+@contextlib.contextmanager
+def _no_global_hooks() -> Iterator[None]:
+    before = {name: dict(getattr(_module, name)) for name in _GLOBAL_HOOKS}
+    for name in _GLOBAL_HOOKS:
+        getattr(_module, name).clear()
+    try:
+        yield
+    finally:
+        for name, hooks in before.items():
+            getattr(_module, name).clear()
+            getattr(_module, name).update(hooks)
+
+
+@contextlib.contextmanager
+def _seeded(seed: int) -> Iterator[None]:
+    python, numpy = random.getstate(), np.random.get_state()
+    with torch.random.fork_rng(devices=[]):
+        random.seed(seed)
+        np.random.seed(seed % 2**32)
+        torch.manual_seed(seed)
+        try:
+            yield
+        finally:
+            random.setstate(python)
+            np.random.set_state(numpy)

@@ -1,0 +1,224 @@
+"""What a probe needs: the learner's names, and small instruments that count and compare.
+
+`Student` gives a probe the learner's functions by name. `answer` runs one probe and turns whatever happens
+into data: what was seen, or how it ended.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import linecache
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from types import TracebackType
+from typing import Any
+
+from torch import Tensor, nn
+
+from graders.box.data import DataError, encode
+from graders.box.known_state import global_hooks, known_state
+
+TEXT_LIMIT = 300
+
+
+class NotAttempted(Exception):
+    """The notebook does not define the name."""
+
+
+@dataclass(frozen=True)
+class Answer:
+    """How one probe ended: the head and the body of the frame that says so.
+
+    The head has "type": "seen" with a "tree", or "raised" with a "status" and texts.
+    """
+
+    head: dict[str, Any]
+    body: bytes = b""
+
+
+class Student:
+    """The learner's definitions: `student.scale_grad(w, 2.0)` calls the function of that name."""
+
+    def __init__(self, namespace: Mapping[str, Any]) -> None:
+        """Look names up in `namespace` at the time of the call."""
+        self._namespace = namespace
+        self._call = ""
+
+    def __getattr__(self, name: str) -> Callable[..., Any]:
+        """The learner's callable of this name, which remembers how it was called.
+
+        Raises `NotAttempted` when the notebook does not define it.
+        """
+        if name not in self._namespace:
+            raise NotAttempted(f"the notebook defines no `{name}`")
+        target = self._namespace[name]
+
+        def call(*args: Any, **kwargs: Any) -> Any:
+            given = [_describe(arg) for arg in args] + [f"{key}={_describe(arg)}" for key, arg in kwargs.items()]
+            self._call = f"{name}({', '.join(given)})"
+            return target(*args, **kwargs)
+
+        return call
+
+
+def answer(probe: Callable[..., Any], namespace: Mapping[str, Any], draw: dict[str, Any], seed: int,
+           *, quiet: bool = True) -> Answer:  # fmt: skip
+    """Run `probe(student, **draw)` in a known state; whatever the learner's code raises becomes data."""
+    student = Student(namespace)
+    with known_state(seed, quiet=quiet):
+        try:
+            tree, body = encode(probe(student, **draw))
+            return Answer({"type": "seen", "tree": tree}, body)
+        except NotAttempted as missing:
+            return Answer({"type": "raised", "status": "not-attempted", "message": str(missing)})
+        except DataError as error:
+            return Answer({"type": "raised", "status": "over-limit", "message": f"the result is too large: {error}"})
+        except BaseException as error:
+            return _raised(error, namespace, student._call)
+
+
+def _raised(error: BaseException, namespace: Mapping[str, Any], call: str) -> Answer:
+    """The learner's exception as data: its type and message, their own line, the call that led to it."""
+    own, innermost = _learners_lines(error.__traceback__, namespace)
+    name, message = type.__getattribute__(type(error), "__name__"), _text_of(error)
+    status = "raised"
+    if type(error) is NotImplementedError and innermost:
+        status = "not-attempted"
+    elif isinstance(error, MemoryError) or "can't allocate memory" in message:
+        status = "over-limit"
+        message = "memory: " + message
+    return Answer({"type": "raised", "status": status, "error": str(name)[:100], "message": message[:TEXT_LIMIT],
+                   "line": own[:TEXT_LIMIT], "call": call[:TEXT_LIMIT]})  # fmt: skip
+
+
+def _learners_lines(trace: TracebackType | None, namespace: Mapping[str, Any]) -> tuple[str, bool]:
+    """The innermost line of the learner's own code, and whether the exception arose in it.
+
+    Code of the notebook is recognised by its globals, which are the notebook's namespace.
+    """
+    own, innermost = "", False
+    while trace is not None:
+        innermost = trace.tb_frame.f_globals is namespace
+        if innermost:
+            source = linecache.getline(trace.tb_frame.f_code.co_filename, trace.tb_lineno).strip()
+            own = f"line {trace.tb_lineno} of its cell: {source}" if source else f"line {trace.tb_lineno} of its cell"
+        trace = trace.tb_next
+    return own, innermost
+
+
+def _text_of(error: BaseException) -> str:
+    """`str(error)`, which is the learner's code when the class is."""
+    try:
+        text = str(error)
+    except BaseException:
+        return "(its message cannot be read)"
+    return text[: 4 * TEXT_LIMIT].encode("utf-8", "replace").decode() if type(text) is str else ""
+
+
+def _describe(value: Any) -> str:
+    """An argument in a few words."""
+    kind = type(value)
+    if kind in (Tensor, nn.Parameter):
+        what = "Parameter" if kind is nn.Parameter else "tensor"
+        if value.numel() <= 4 and value.dtype.is_floating_point:
+            return f"{what}({[round(x, 4) for x in value.detach().reshape(-1).tolist()]}, {str(value.dtype)[6:]})"
+        return f"{what} of shape {tuple(value.shape)}, {str(value.dtype)[6:]}"
+    if kind in (list, tuple):
+        inner = ", ".join(_describe(item) for item in value[:4]) + (", …" if len(value) > 4 else "")
+        return f"[{inner}]" if kind is list else f"({inner})"
+    if kind is dict:
+        return "{" + ", ".join(f"{key!r}: {_describe(item)}" for key, item in list(value.items())[:4]) + "}"
+    if kind in (bool, int, float, str, type(None)):
+        return repr(value)[:80]
+    if isinstance(value, nn.Module):
+        return f"a {kind.__name__}"
+    return "a function" if callable(value) else f"a {kind.__name__}"
+
+
+# Instruments of probes. They read; they change nothing.
+
+
+def tensor_hooks(*tensors: Tensor) -> int:
+    """How many hooks these tensors carry: tensor hooks and post-accumulate-grad hooks.
+
+    Torch has no public way to ask. A tensor whose `retain_grad()` was called counts nothing here.
+    """
+    kinds = ("_backward_hooks", "_post_accumulate_grad_hooks")
+    return sum(len(getattr(tensor, kind, None) or ()) for tensor in tensors for kind in kinds)
+
+
+def module_hooks(model: nn.Module) -> int:
+    """How many hooks the modules of `model`, its parameters, and the global lists carry."""
+    kinds = ("_forward_pre_hooks", "_forward_hooks", "_backward_pre_hooks", "_backward_hooks")
+    own = sum(len(getattr(module, kind)) for module in model.modules() for kind in kinds)
+    return own + tensor_hooks(*model.parameters()) + global_hooks()
+
+
+def snapshot(value: Any) -> Any:
+    """A copy of a tensor without its graph; any other value as it is."""
+    return value.detach().clone() if isinstance(value, Tensor) else value
+
+
+def shares_storage(first: Any, second: Any) -> bool:
+    """Whether both are tensors that look at the same memory."""
+    if not isinstance(first, Tensor) or not isinstance(second, Tensor) or not first.numel():
+        return False
+    return first.untyped_storage().data_ptr() == second.untyped_storage().data_ptr()
+
+
+def removed(handle: Any) -> bool:
+    """Call `handle.remove()`, or that of every handle in a list; False when something has no `remove`."""
+    handles = handle if type(handle) in (list, tuple) else [handle]
+    if not all(callable(getattr(one, "remove", None)) for one in handles):
+        return False
+    for one in handles:
+        one.remove()
+    return True
+
+
+class Boom(Exception):
+    """The exception that a probe raises on purpose, and expects to see again."""
+
+
+@contextlib.contextmanager
+def recording_calls(*names: str) -> Iterator[list[str]]:
+    """Note the order in which methods of Tensor are called, such as "retain_grad" and "backward"."""
+    log: list[str] = []
+
+    def recorder(name: str) -> Callable[..., Any]:
+        method = getattr(Tensor, name)
+
+        @functools.wraps(method)
+        def call(self: Tensor, *args: Any, **kwargs: Any) -> Any:
+            log.append(name)
+            return method(self, *args, **kwargs)
+
+        return call
+
+    own = {name: vars(Tensor).get(name) for name in names}  # None: inherited from the C base class
+    try:
+        for name in names:
+            setattr(Tensor, name, recorder(name))
+        yield log
+    finally:
+        for name, method in own.items():
+            if method is None:
+                delattr(Tensor, name)
+            else:
+                setattr(Tensor, name, method)
+
+
+@contextlib.contextmanager
+def expecting_boom(seen: dict[str, Any], key: str = "exception") -> Iterator[None]:
+    """Note under `key` whether a `Boom` came through: "propagated", "swallowed", or another exception's name."""
+    try:
+        yield
+    except Boom:
+        seen[key] = "propagated"
+    except NotImplementedError:
+        raise
+    except Exception as error:
+        seen[key] = type(error).__name__
+    else:
+        seen[key] = "swallowed"

@@ -1,0 +1,217 @@
+"""One notebook in one kernel: execute the cells, then answer probes.
+
+A cell that raises costs what depends on it. A cell that takes the kernel with it (a crash, an exit, an
+endless loop that swallows interrupts, output without end) is left out, and the other cells run again in a
+new kernel, so that it, too, costs only what depends on it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import signal
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import nbformat
+from jupyter_client.kernelspec import KernelSpec, KernelSpecManager
+from jupyter_client.manager import AsyncKernelManager
+from nbclient import NotebookClient
+from nbclient.exceptions import CellTimeoutError, DeadKernelError
+
+from graders.box.frames import Frame
+from graders.box.limits import Limits
+
+MAX_KERNELS = 4
+"""A notebook whose cells keep killing their kernel gets no more than this many."""
+
+KEPT_OUTPUT = 1 << 20
+TEXT_LIMIT = 300
+INTERRUPT_SECONDS = 2.0
+
+
+class TooMuchOutput(Exception):
+    """The notebook wrote more than its limit."""
+
+
+class _OneKernel(KernelSpecManager):
+    """Whatever the notebook's metadata names, this Python is its kernel."""
+
+    limits = Limits()
+
+    def get_kernel_spec(self, kernel_name: str) -> KernelSpec:
+        argv = [sys.executable, "-m", "graders.box.kernel", self.limits.to_json(), "-f", "{connection_file}"]
+        return KernelSpec(argv=argv, display_name="Python 3", language="python")
+
+
+class _CountingClient(NotebookClient):
+    """An nbclient that keeps no more output than it may."""
+
+    written = 0
+    output_limit = Limits.output
+    last_reply: dict[str, Any] = {}  # noqa: RUF012 - replaced, never changed in place
+
+    def output(self, outs: Any, msg: dict[str, Any], display_id: str, cell_index: int) -> Any:
+        self.written += len(str(msg.get("content", "")))
+        if self.written > self.output_limit:
+            raise TooMuchOutput
+        return super().output(outs, msg, display_id, cell_index) if self.written <= KEPT_OUTPUT else None
+
+
+class Session:
+    """Runs the cells, keeps the kernel for the probes, and starts both again when the kernel is lost."""
+
+    def __init__(self, cells: list[str], limits: Limits, folder: Path, send: Callable[[Frame], None]) -> None:
+        """`folder` is the box's own; the kernel works in `folder/work`. `send` takes frames outwards."""
+        self.cells, self.limits, self.folder, self.send = cells, limits, folder, send
+        self.deadline = time.monotonic() + limits.notebook_seconds
+        self.lost: dict[int, tuple[str, str]] = {}
+        self.client: _CountingClient | None = None
+        self.kernels = 0
+
+    async def execute(self) -> None:
+        """Run all cells that do not take the kernel with them, and send a frame for each."""
+        while True:
+            await self._start_kernel()
+            lost = await self._execute_once()
+            if lost is None:
+                return
+            await self.stop()
+            if self.kernels >= MAX_KERNELS or time.monotonic() >= self.deadline:
+                self.lost.update((i, ("skipped", "")) for i in range(lost + 1, len(self.cells)))
+            self.send(Frame({"type": "restart", "cell": lost}))
+
+    async def _execute_once(self) -> int | None:
+        """Run the cells in order; the index of one that cost us the kernel, if any."""
+        for index, source in enumerate(self.cells):
+            started = time.monotonic()
+            if index in self.lost:
+                status, message = self.lost[index]
+            else:
+                status, message, alive = await self._execute_cell(index, source)
+                if not alive:
+                    self.lost[index] = (status, message)
+                    return index
+            seconds = round(time.monotonic() - started, 3)
+            self.send(Frame({"type": "cell", "cell": index, "status": status, "message": message[:TEXT_LIMIT],
+                             "seconds": seconds}))  # fmt: skip
+        return None
+
+    async def _execute_cell(self, index: int, source: str) -> tuple[str, str, bool]:
+        """Status and message of a cell, and whether the kernel can be used afterwards."""
+        assert self.client is not None
+        left = min(self.limits.cell_seconds, self.deadline - time.monotonic())
+        if left <= 0:
+            return "timed-out", f"the notebook took more than {self.limits.notebook_seconds:g} seconds", True
+        self.client.timeout = left
+        cell = self.client.nb.cells[index]
+        try:
+            await self.client.async_execute_cell(cell, index)
+        except CellTimeoutError:
+            message = f"the cell was still running after {left:g} seconds"
+            return "timed-out", message, await self._interrupt()
+        except TooMuchOutput:
+            message = f"the notebook wrote more than {self.limits.output >> 20} MiB of output"
+            return "over-limit", "output: " + message, False
+        except DeadKernelError:
+            return "crashed", f"the cell ended its Python process ({self._exit_text()})", False
+        return self._status_of_reply(self.client.last_reply)
+
+    def _status_of_reply(self, content: dict[str, Any]) -> tuple[str, str, bool]:
+        # The reply decides, not the outputs: under a memory limit an error may show up as plain text only.
+        if content.get("status") != "error":
+            return "ok", "", True
+        name, text = str(content.get("ename"))[:100], str(content.get("evalue"))[: 4 * TEXT_LIMIT]
+        if name == "MemoryError" or "can't allocate memory" in text:
+            return "over-limit", f"memory: {name}: {text}", True
+        return "raised", f"{name}: {text}", True
+
+    def _exit_text(self) -> str:
+        provisioner = self.client.km.provisioner if self.client and self.client.km else None
+        code = getattr(getattr(provisioner, "process", None), "returncode", None)
+        if type(code) is int and code < 0:
+            return f"signal {signal.Signals(-code).name}" if -code in set(signal.Signals) else f"signal {-code}"
+        return f"exit code {code}" if code is not None else "no exit code"
+
+    async def _interrupt(self) -> bool:
+        """Interrupt the kernel; whether it is ready for the next cell soon after."""
+        assert self.client is not None and self.client.km is not None
+        await self.client.km.interrupt_kernel()
+        with contextlib.suppress(Exception):  # no answer in time, or none that can be read
+            await asyncio.wait_for(self._ping(), INTERRUPT_SECONDS)
+            return True
+        return False
+
+    async def _ping(self) -> None:
+        """Wait for the kernel's answer to a small request."""
+        assert self.client is not None
+        message_id = self.client.kc.kernel_info()
+        while True:
+            reply = await self.client.kc.get_shell_msg(timeout=INTERRUPT_SECONDS)
+            if reply["parent_header"].get("msg_id") == message_id:
+                return
+
+    async def probe(self, request: dict[str, Any], body: bytes) -> Frame:
+        """The answer of the kernel to one probe. A kernel that does not answer is replaced."""
+        if self.client is None:
+            await self.execute()
+        assert self.client is not None
+        message = self.client.kc.session.msg("probe_request", request)
+        self.client.kc.session.send(self.client.kc.shell_channel.socket, message, buffers=[body])
+        deadline = time.monotonic() + self.limits.probe_seconds + INTERRUPT_SECONDS
+        while (left := deadline - time.monotonic()) > 0:
+            try:
+                reply = await self.client.kc.get_shell_msg(timeout=min(left, 1.0))
+            except Exception:
+                if not await self.client.kc.is_alive():
+                    status, text = "crashed", f"the Python process ended ({self._exit_text()})"
+                    break
+                continue
+            if reply["parent_header"].get("msg_id") == message["header"]["msg_id"]:
+                buffers = b"".join(bytes(part) for part in reply["buffers"])
+                return Frame(dict(reply["content"].get("head", {})), buffers)
+        else:
+            status, text = "timed-out", f"no result after {self.limits.probe_seconds:g} seconds"
+        await self.stop()
+        return Frame({"type": "raised", "status": status, "message": text})
+
+    async def _start_kernel(self) -> None:
+        self.kernels += 1
+        specs = _OneKernel()
+        specs.limits = self.limits
+        connection = self.folder / f"k{self.kernels}.json"
+        manager = AsyncKernelManager(
+            kernel_name="python3", kernel_spec_manager=specs, transport="ipc", connection_file=str(connection)
+        )
+        notebook = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(source) for source in self.cells])
+        self.client = _CountingClient(
+            notebook,
+            km=manager,
+            allow_errors=True,
+            shutdown_kernel="immediate",
+            on_cell_executed=self._keep_reply,
+        )
+        self.client.output_limit = self.limits.output
+        await self.client.async_start_new_kernel(cwd=str(self.folder / "work"))
+        await self.client.async_start_new_kernel_client()
+
+    async def _keep_reply(self, cell: Any, cell_index: int, execute_reply: dict[str, Any]) -> None:
+        assert self.client is not None
+        self.client.last_reply = execute_reply["content"]
+
+    async def stop(self) -> None:
+        """End the kernel and everything it started in its process group."""
+        if self.client is None:
+            return
+        client, self.client = self.client, None
+        group = getattr(client.km.provisioner, "pgid", None)
+        client.owns_km = True
+        with contextlib.suppress(Exception):  # a kernel that is already dead in some half-way state
+            await client._async_cleanup_kernel()
+        if group and group != os.getpgid(0):
+            with contextlib.suppress(ProcessLookupError, PermissionError):
+                os.killpg(group, signal.SIGKILL)

@@ -1,0 +1,256 @@
+"""pytest's side: one test for each submission, exercise and check; a progress bar; the summary.
+
+Notebooks run in processes of their own, once for each submission, before its first check is asked for.
+Under pytest-xdist each worker runs the submissions whose checks it was given, and sends the results home.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+from graders.core import course
+from graders.core.draws import new_seed
+from graders.core.exercise import Check, Exercise
+from graders.core.results import Batch, ExerciseResult, Status, SubmissionResult, SubmissionStatus
+from graders.core.text import clean
+from graders.marking import Marking, default_jobs, kit_folder
+from graders.options import limits_from
+from graders.report import gradebook, results_json, summary
+from graders.report.files import write_atomically
+from graders.run.submissions import NoSubmissions, Submission, find_submissions
+
+_marking = pytest.StashKey[Marking]()
+_submissions = pytest.StashKey[list[Submission]]()
+_from_workers = pytest.StashKey[list[SubmissionResult]]()
+_resources = pytest.StashKey[contextlib.ExitStack]()
+
+
+class CheckFailed(Exception):
+    """A check that does not hold; the message is all that is shown."""
+
+
+class NotGraded(Exception):
+    """A check that could not be judged, for a reason that is not the learner's."""
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Find the submissions and fix the seed, before anything is collected."""
+    if config.option.tbstyle == "auto":
+        # The summary explains each exercise once. `--tb=short` brings back a section for each check.
+        config.option.tbstyle = "no"
+        config.option.reportchars = config.option.reportchars.removeprefix("fE")
+    given: Path | None = config.getoption("--submissions")
+    where = given or course.lessons_folder()
+    try:
+        config.stash[_submissions] = find_submissions(where, course.lessons())
+    except NoSubmissions as error:
+        raise pytest.UsageError(str(error)) from None
+    worker: dict[str, Any] = getattr(config, "workerinput", {})
+    seed = config.getoption("--seed")
+    seed = worker.get("hookwork_seed", new_seed() if seed is None else seed)
+    resources = config.stash[_resources] = contextlib.ExitStack()
+    kit = resources.enter_context(kit_folder())
+    jobs = 1 if worker else config.getoption("--jobs") or default_jobs()
+    config.stash[_marking] = Marking(seed, limits_from(config), jobs, kit, config.getoption("--out"))
+    config.stash[_from_workers] = []
+
+
+def pytest_unconfigure(config: pytest.Config) -> None:
+    """Remove what was made for the run."""
+    if _marking in config.stash:
+        config.stash[_marking].close()
+        config.stash[_resources].close()
+
+
+def pytest_report_header(config: pytest.Config) -> str:
+    """The seed, and what is marked."""
+    count = len(config.stash[_submissions])
+    return f"hookwork: {count} submission{'s' * (count != 1)}, seed {config.stash[_marking].seed}"
+
+
+class ExerciseCollector(pytest.Collector):
+    """One exercise: its submissions."""
+
+    def __init__(self, *, exercise: Exercise, **kwargs: Any) -> None:
+        """As pytest makes it, with the exercise."""
+        super().__init__(**kwargs)
+        self.exercise = exercise
+
+    def collect(self) -> Iterator[pytest.Collector]:
+        """One collector for each submission of the lesson."""
+        for submission in self.config.stash[_submissions]:
+            if submission.lesson == self.exercise.lesson:
+                yield SubmissionCollector.from_parent(
+                    self, name=clean(submission.student, 80), exercise=self.exercise, submission=submission
+                )
+
+
+class SubmissionCollector(pytest.Collector):
+    """One exercise of one submission: its checks."""
+
+    def __init__(self, *, exercise: Exercise, submission: Submission, **kwargs: Any) -> None:
+        """As pytest makes it, with the exercise and the submission."""
+        super().__init__(**kwargs)
+        self.exercise, self.submission = exercise, submission
+
+    def collect(self) -> Iterator[pytest.Item]:
+        """One test for each check."""
+        for check in self.exercise.checks:
+            yield CheckItem.from_parent(
+                self, name=check.name, exercise=self.exercise, submission=self.submission, check=check
+            )
+
+
+class CheckItem(pytest.Item):
+    """One check of one exercise of one submission."""
+
+    def __init__(self, *, exercise: Exercise, submission: Submission, check: Check, **kwargs: Any) -> None:
+        """As pytest makes it, with what it checks."""
+        super().__init__(**kwargs)
+        self.exercise, self.submission, self.check = exercise, submission, check
+
+    def setup(self) -> None:
+        """Get the result; one that is not the learner's is an error and not a failure."""
+        self.submission_result = self.config.stash[_marking].result(self.submission)
+        if self.submission_result.status is SubmissionStatus.NOT_GRADED:
+            raise NotGraded(self.submission_result.message)
+        self.result = self._exercise_result()
+        if self.result is not None and self.result.status is Status.NOT_GRADED:
+            raise NotGraded(self.result.message)
+
+    def _exercise_result(self) -> ExerciseResult | None:
+        for result in self.submission_result.exercises:
+            if result.key == self.exercise.key:
+                return result
+        return None
+
+    def runtest(self) -> None:
+        """Compare with the result that the submission's run gave."""
+        index = self.exercise.checks.index(self.check)
+        self.user_properties += [("exercise", self.exercise.key), ("student", clean(self.submission.student))]
+        if self.result is None:
+            self._note_points(0.0, self.exercise.points / len(self.exercise.checks))
+            raise CheckFailed(f"{self.submission_result.status.value}: {self.submission_result.message}")
+        check = self.result.checks[index]
+        self._note_points(check.score, check.max_score)
+        if not check.passed:
+            raise CheckFailed(self._reason(index))
+
+    def _note_points(self, score: float, most: float) -> None:
+        self.user_properties += [("points", score), ("max_points", most)]
+
+    def _reason(self, index: int) -> str:
+        assert self.result is not None
+        judged = self.result.status is Status.WRONG
+        return self.result.checks[index].message if judged else f"{self.result.status.value}: {self.result.message}"
+
+    def repr_failure(self, excinfo: pytest.ExceptionInfo[BaseException], *args: Any) -> Any:
+        """One short message; frames of the framework help nobody here."""
+        if isinstance(excinfo.value, CheckFailed | NotGraded):
+            return str(excinfo.value)
+        return super().repr_failure(excinfo)
+
+    def reportinfo(self) -> tuple[Path, int, str]:
+        """Where the item is, and its headline."""
+        return self.path, 0, f"{self.exercise.key} · {clean(self.submission.student, 80)} · {self.check.sentence}"
+
+
+def pytest_pycollect_makeitem(collector: pytest.Collector, name: str, obj: object) -> pytest.Collector | None:
+    """Exercises are collected by our own collector."""
+    if isinstance(obj, Exercise):
+        return ExerciseCollector.from_parent(collector, name=obj.key, exercise=obj)
+    return None
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtestloop(session: pytest.Session) -> None:
+    """Run all notebooks that the selected checks need, in parallel.
+
+    With `-x` each runs only when its first check is due; a worker of pytest-xdist learns only then which
+    checks are its own.
+    """
+    config = session.config
+    if config.option.collectonly or config.getoption("maxfail") or hasattr(config, "workerinput"):
+        return
+    needed = {item.submission: None for item in session.items if isinstance(item, CheckItem)}
+    if not needed:
+        return
+    writer = config.get_terminal_writer()
+    console = Console(file=writer._file)
+    columns = (TextColumn("running notebooks"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+    with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as bar:
+        task = bar.add_task("notebooks", total=len(needed))
+        config.stash[_marking].start(needed, lambda _: bar.advance(task))
+
+
+def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> None:
+    """Print the summary, and write the files of `--out`."""
+    batch = _batch(config)
+    if not batch.submissions or hasattr(config, "workerinput"):
+        return
+    console = Console(
+        file=terminalreporter._tw._file, width=max(80, terminalreporter._tw.fullwidth), highlight=False
+    )
+    terminalreporter.ensure_newline()
+    terminalreporter.section("hookwork")
+    console.print(summary.render(batch))
+    out: Path | None = config.getoption("--out")
+    if out is None:
+        return
+    try:
+        write_atomically(out / "results.json", results_json.render(batch))
+        write_atomically(out / "gradebook.csv", gradebook.render(batch))
+        console.print(f"written: {out / 'results.json'}, {out / 'gradebook.csv'}")
+    except OSError as error:
+        console.print(f"The results could not be written to {out}: {error.strerror}. Choose another --out.")
+
+
+def _batch(config: pytest.Config) -> Batch:
+    own = config.stash[_marking].batch()
+    found = {(one.student, one.lesson): one for one in (*own.submissions, *config.stash[_from_workers])}
+    return Batch(own.seed, own.torch, own.created, tuple(found[who] for who in sorted(found)))
+
+
+# The next three are hooks of pytest-xdist (`-n`), ignored where it is not installed.
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_configure_node(node: Any) -> None:
+    """Every worker gets the same seed."""
+    node.workerinput["hookwork_seed"] = node.config.stash[_marking].seed
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
+    """All checks of one submission go to one worker, so that its notebook runs once."""
+    from xdist.scheduler import LoadScopeScheduling
+
+    class BySubmission(LoadScopeScheduling):  # type: ignore[misc]  # xdist ships no types
+        def _split_scope(self, nodeid: str) -> str:
+            file, _, student, *_ = nodeid.split("::")
+            return f"{file}::{student}"
+
+    return BySubmission(config, log)
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_testnodedown(node: Any) -> None:
+    """Take over the results of a worker that has finished."""
+    for data in getattr(node, "workeroutput", {}).get("hookwork_results", []):
+        node.config.stash[_from_workers].append(results_json.submission_from_data(data))
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    """A worker of pytest-xdist hands its results to the process that reports."""
+    output = getattr(session.config, "workeroutput", None)
+    if output is not None:
+        output["hookwork_results"] = results_json.to_data(session.config.stash[_marking].batch())["submissions"]
+

@@ -1,0 +1,174 @@
+"""The exercise: one class that says what is drawn, what is observed, what must hold, and what goes wrong.
+
+    @exercise("03-scale-grad", points=2, title="Scale a gradient on its way back", hints=(...,))
+    class TestScaleGrad:
+        '''The contract, in Markdown, as the learner reads it above the stub.'''
+
+        def draw(rng): ...                        # a pure function of the seed, in the judge's process
+        def alive(w, x, s): ...                   # optional: can this draw tell right from wrong at all?
+        def probe(student, w, x, s): ...          # beside the learner's code; returns data
+        mistakes = (Mistake("forgot-return", lambda seen, w, s: ...), ...)
+        def test_the_gradient_is_scaled(seen, w, s): ...   # a check, in the judge's process
+
+Functions receive the values of the draw by name, those that they ask for.
+"""
+
+from __future__ import annotations
+
+import inspect
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from graders.core.draws import Rng
+from graders.core.mistakes import COMMON
+
+Draw = dict[str, Any]
+Case = Mapping[str, Any]
+
+_KEY = re.compile(r"\d\d-[a-z][a-z0-9]*(-[a-z0-9]+)*")
+
+
+class DeadProbe(RuntimeError):
+    """A defect of a grader: its draws cannot tell a right answer from a wrong one."""
+
+
+@dataclass(frozen=True)
+class Mistake:
+    """A known way to go wrong, and how the numbers show it.
+
+    `recognise(seen, ...)` looks at what was seen on one draw (values of the draw by name) and answers
+    whether this mistake explains it. `raises` recognises it by a part of the learner's exception instead.
+    Without `message`, that of the table of common mistakes is used.
+    """
+
+    id: str
+    recognise: Callable[..., Any] | None = None
+    message: str = ""
+    raises: str | tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        """Complete the message; a mistake that could never be recognised is a defect of the grader."""
+        if not self.message:
+            object.__setattr__(self, "message", COMMON[self.id])
+        if isinstance(self.raises, str):
+            object.__setattr__(self, "raises", (self.raises,))
+        if self.recognise is None and not self.raises:
+            raise TypeError(f"mistake {self.id!r} has no way to be recognised")
+
+
+@dataclass(frozen=True)
+class Check:
+    """One thing that must hold on every draw."""
+
+    name: str
+    run: Callable[..., None]
+
+    @property
+    def sentence(self) -> str:
+        """The name as a person reads it."""
+        return self.name.removeprefix("test_").replace("_", " ")
+
+
+@dataclass(frozen=True, eq=False)
+class Exercise:
+    """All that is known about one exercise.
+
+    The first check is the task itself; the others are its conditions. Points are shared equally among the
+    checks, and no condition earns its share while the first check fails: an answer that does nothing
+    leaves everything else untouched, too.
+    """
+
+    key: str
+    name: str
+    title: str
+    points: float
+    hints: tuple[str, ...]
+    contract: str
+    cases: tuple[Case, ...]
+    draw: Callable[..., Draw]
+    probe: Callable[..., Any]
+    checks: tuple[Check, ...]
+    mistakes: tuple[Mistake, ...]
+    alive: Callable[..., bool] | None
+    file: Path = field(repr=False)
+    class_name: str = field(repr=False)
+
+    __test__ = False  # pytest collects exercises by our own collector
+
+    @property
+    def lesson(self) -> str:
+        """The stem of the lesson, which is that of the grader's file without `test_`."""
+        return self.file.stem.removeprefix("test_")
+
+    def draws(self, seed: int) -> list[Draw]:
+        """One draw for each case: a pure function of `seed`.
+
+        A draw that cannot tell right from wrong is drawn again. Raises `DeadProbe` when none can.
+        """
+        return [self._living_draw(seed, index, case) for index, case in enumerate(self.cases)]
+
+    def _living_draw(self, seed: int, index: int, case: Case) -> Draw:
+        for attempt in range(100):
+            draw = self.draw(Rng(seed, self.key, index, attempt), **case)
+            if self.alive is None or call_by_name(self.alive, draw):
+                return draw
+        raise DeadProbe(f"exercise {self.key}, case {index}: 100 draws, and none tells right from wrong")
+
+
+def call_by_name(function: Callable[..., Any], draw: Draw, *first: Any) -> Any:
+    """Call `function(*first, ...)` with the values of the draw that it asks for by name."""
+    wanted = list(inspect.signature(function).parameters)[len(first) :]
+    return function(*first, **{name: draw[name] for name in wanted})
+
+
+def exercise(
+    key: str,
+    *,
+    title: str,
+    points: float,
+    hints: Sequence[str],
+    name: str | None = None,
+    cases: Sequence[Case] = ({}, {}, {}),
+) -> Callable[[type], Exercise]:
+    """Make an `Exercise` of a class.
+
+    `name` is what the learner defines, when it is not the key's words joined by underscores. Each of
+    `cases` is the keyword arguments of one draw. Raises `TypeError` when a part is missing.
+    """
+    if not _KEY.fullmatch(key):
+        raise TypeError(f"{key!r} is no exercise key: it looks like 03-scale-grad")
+
+    def make(body: type) -> Exercise:
+        members = dict(vars(body))
+        missing = [part for part in ("draw", "probe", "mistakes", "__doc__") if not members.get(part)]
+        if missing:
+            raise TypeError(f"exercise {key} lacks {', '.join(missing)}")
+        checks = tuple(Check(part, function) for part, function in members.items() if part.startswith("test_"))
+        if not checks:
+            raise TypeError(f"exercise {key} has no check: a function whose name starts with test_")
+        return Exercise(
+            key=key,
+            name=name or key[3:].replace("-", "_"),
+            title=title,
+            points=points,
+            hints=tuple(hints),
+            contract=inspect.cleandoc(members["__doc__"]),
+            cases=tuple(cases),
+            draw=members["draw"],
+            probe=members["probe"],
+            checks=checks,
+            mistakes=tuple(members["mistakes"]),
+            alive=members.get("alive"),
+            file=Path(inspect.getfile(members["probe"])),
+            class_name=body.__name__,
+        )
+
+    return make
+
+
+def exercises_of(module: object) -> Iterator[Exercise]:
+    """The exercises of a grader module, in the order of the lesson."""
+    return (value for value in vars(module).values() if isinstance(value, Exercise))

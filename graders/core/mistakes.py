@@ -1,0 +1,75 @@
+"""Messages of the mistakes that many exercises share. An exercise may say it more exactly."""
+
+COMMON: dict[str, str] = {
+    "forgot-return": (
+        "Your hook computed a new value but returned `None`, and `None` means \"keep the old one\". "
+        "Return the new value."
+    ),
+    "in-place-leak": (
+        "Your hook changed its argument in place. That buffer is shared with the gradient of another tensor. "
+        "Compute a new tensor and return it."
+    ),
+    "stored-alias": (
+        "You stored a reference to a tensor, and a later in-place operation rewrote it. "
+        "Store a copy: `.detach().clone()`."
+    ),
+    "values-not-gradients": (
+        "These are the values of the tensor, not the gradients that arrive at it."
+    ),
+    "hook-left-behind": (
+        "A hook is still registered after your function returned. Keep every handle and call its `remove()`."
+    ),
+    "hook-left-after-exception": (
+        "The model raised an exception, and your `remove()` was skipped. Put it into `finally`, "
+        "or use the handle as a context manager: `with tensor.register_hook(...):`."
+    ),
+    "late-binding": (
+        "All your lambdas read the loop variable when they run, and by then it has its last value. "
+        "Bind it with a default argument: `lambda grad, name=name: ...`."
+    ),
+    "hooked-a-copy": (
+        "You hooked a new tensor (`t * 1`, a view, a detached copy) that the loss does not use. Hook `t` itself."
+    ),
+    "reads-dot-grad": (
+        "Inside the hook, `.grad` has not been written yet for this pass. "
+        "Use the gradient that the hook receives as its argument."
+    ),
+    "accumulated-grad": (
+        "`.grad` adds up over passes, and you recorded that total. The task asks for each pass alone."
+    ),
+    "changed-dtype": (
+        "Your new tensor has another dtype than the gradient. "
+        "Build it from the gradient, with `torch.zeros_like(grad)` or `torch.ones_like(grad)`."
+    ),
+    "changed-values": (
+        "You edited the values of the tensor. The task is about its gradient; the values stay as they are."
+    ),
+    "wrong-axis": "You indexed the wrong axis: rows are dimension 0, channels are dimension 1.",
+    "wrong-hook-kind": "This kind of hook fires at another moment, or on other tensors, than the task needs.",
+    "registration-order": (
+        "Hooks run in the order in which they were registered, unless `prepend=True`; "
+        "hooks on tensors know no `prepend`."
+    ),
+    "only-last-call": (
+        "A module can run more than once per forward pass, and your store kept only its last call."
+    ),
+    "definition-order": (
+        "The order asked for is the order of execution, not of definition. Fill the dict when the hook fires."
+    ),
+    "only-sequential-recursed": (
+        "You did not descend into custom blocks or `ModuleList`. `named_modules()` visits every level."
+    ),
+    "bare-tensor": (
+        "A module backward hook returns a tuple with one entry for each input (or output), not a bare tensor."
+    ),
+    "changed-the-input": "You changed what goes into the module. The task changes what comes out.",
+    "stored-the-input": "You stored `args[0]`, the module's input. The task asks for its `output`.",
+    "polluted-grads": (
+        "Your result is right, but `backward()` wrote `.grad` on every parameter. "
+        "`torch.autograd.grad` returns gradients and writes nothing."
+    ),
+    "parameter-grads": (
+        "You used the gradients of the parameters. The task is about the gradients of the activations."
+    ),
+    "leaves-only": "Some modules are missing: containers are modules too, and they count here.",
+}

@@ -1,0 +1,87 @@
+"""Results as data. Every report is a function of a `Batch`; nothing here knows torch or pytest."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+
+
+class Status(str, Enum):
+    """What can become of an exercise."""
+
+    PASSED = "passed"
+    WRONG = "wrong"
+    NOT_ATTEMPTED = "not-attempted"
+    RAISED = "raised"
+    TIMED_OUT = "timed-out"
+    OVER_LIMIT = "over-limit"
+    CRASHED = "crashed"
+    SUSPECT = "suspect"
+    NOT_GRADED = "not-graded"
+
+
+class SubmissionStatus(str, Enum):
+    """What can become of a submission."""
+
+    GRADED = "graded"
+    UNREADABLE = "unreadable"
+    MISSING = "missing"
+    NOT_GRADED = "not-graded"
+
+
+@dataclass(frozen=True)
+class CheckResult:
+    """One check of one exercise: what it asks, whether it held on every draw, and if not, why."""
+
+    name: str
+    passed: bool
+    score: float
+    max_score: float
+    message: str = ""
+
+
+@dataclass(frozen=True)
+class ExerciseResult:
+    """One exercise of one submission. `message` is one short text for the learner."""
+
+    key: str
+    status: Status
+    score: float
+    max_score: float
+    mistake: str | None = None
+    message: str = ""
+    checks: tuple[CheckResult, ...] = ()
+
+
+@dataclass(frozen=True)
+class SubmissionResult:
+    """One student's notebook for one lesson. `message` says why when it was not graded."""
+
+    student: str
+    lesson: str
+    file: str
+    sha256: str
+    status: SubmissionStatus
+    isolation: str
+    score: float
+    max_score: float
+    seconds: float
+    exercises: tuple[ExerciseResult, ...] = ()
+    message: str = ""
+
+    @property
+    def graded(self) -> bool:
+        """Whether every exercise has a verdict that is the learner's and not ours."""
+        return self.status is not SubmissionStatus.NOT_GRADED and all(
+            exercise.status is not Status.NOT_GRADED for exercise in self.exercises
+        )
+
+
+@dataclass(frozen=True)
+class Batch:
+    """All submissions of one run of the graders."""
+
+    seed: int
+    torch: str
+    created: str
+    submissions: tuple[SubmissionResult, ...] = ()

@@ -1,0 +1,43 @@
+"""The one way for text from a notebook to reach a person."""
+
+from __future__ import annotations
+
+import unicodedata
+
+MESSAGE_LIMIT = 300
+"""Characters of one message; longer text is cut and marked with an ellipsis."""
+
+# Cc: control, Cf: format (among them the bidirectional overrides), Cs: lone surrogates,
+# Co/Cn: private and unassigned, Zl/Zp: separators that some programs treat as a new line.
+_HIDDEN = {"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"}
+
+
+def clean(text: object, limit: int = MESSAGE_LIMIT, *, lines: bool = False) -> str:
+    """`text` as valid, visible Unicode of at most `limit` characters.
+
+    Control, bidirectional and other invisible characters become U+FFFD, so that no text can move a
+    cursor, colour a terminal or reorder the words around it. A new line becomes a space, unless
+    `lines` keeps new lines (tabs become spaces in both cases).
+    """
+    raw = text if type(text) is str else str(text)
+    raw = raw[: 4 * limit]
+    kept = []
+    for character in raw.replace("\r\n", "\n").replace("\t", "    "):
+        if character == "\n":
+            kept.append("\n" if lines else " ")
+        elif unicodedata.category(character) in _HIDDEN:
+            kept.append("\N{REPLACEMENT CHARACTER}")
+        else:
+            kept.append(character)
+    shown = "".join(kept)
+    return shown if len(shown) <= limit else shown[: limit - 1] + "…"
+
+
+def plural(count: int, noun: str) -> str:
+    """"1 point", "2 points"."""
+    return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
+
+
+def points(value: float) -> str:
+    """A number of points without needless digits: 2, 0.5, 1.33."""
+    return f"{value:.2f}".rstrip("0").rstrip(".")

@@ -1,0 +1,95 @@
+"""Figures of the lessons: computation graphs, timelines, and alt text for any figure.
+
+Everything is drawn on a light card, so that it reads the same in a light and a dark theme.
+"""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Mapping, Sequence
+
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.patches import FancyArrowPatch, FancyBboxPatch
+
+INK = "#20242b"
+CARD = "#fbfaf7"
+FORWARD = "#2f6db3"
+"""Values, and everything that runs forward."""
+BACKWARD = "#c2571a"
+"""Gradients, and everything that runs backward."""
+QUIET = "#8a8f98"
+"""What is not there, or does not take part."""
+FILLS = {"leaf": "#dcebdc", "non-leaf": "#e4ecf7", "loss": "#f6e3d3", "plain": "#eeeeec"}
+
+
+def card(width: float, height: float) -> tuple[Figure, Axes]:
+    """An empty card of `width` by `height` inches whose data coordinates are inches, origin at the lower left."""
+    figure = Figure(figsize=(width, height), facecolor=CARD)
+    axes = figure.add_axes((0, 0, 1, 1))
+    axes.set(xlim=(0, width), ylim=(0, height))
+    axes.axis("off")
+    return figure, axes
+
+
+def node(axes: Axes, x: float, y: float, label: str, *, kind: str = "plain", note: str = "", below: str = "",
+         width: float = 1.3, height: float = 0.55) -> None:  # fmt: skip
+    """A box centred at (x, y) with its label, a `note` above it and a line in the colour of gradients below."""
+    box = FancyBboxPatch((x - width / 2, y - height / 2), width, height, boxstyle="round,pad=0.02,rounding_size=0.09",
+                         facecolor=FILLS[kind], edgecolor=INK, linewidth=1.2)  # fmt: skip
+    axes.add_patch(box)
+    axes.text(x, y, label, ha="center", va="center", color=INK, fontsize=11)
+    if note:
+        axes.text(x, y + height / 2 + 0.09, note, ha="center", va="bottom", color=FORWARD, fontsize=9.5)
+    if below:
+        axes.text(x, y - height / 2 - 0.09, below, ha="center", va="top", color=BACKWARD, fontsize=9.5)
+
+
+def arrow(axes: Axes, start: tuple[float, float], end: tuple[float, float], *, label: str = "",
+          backward: bool = False, bend: float = 0.0, dashed: bool = False) -> None:  # fmt: skip
+    """An arrow between two points, with a label at its middle."""
+    colour = BACKWARD if backward else FORWARD
+    axes.add_patch(FancyArrowPatch(start, end, arrowstyle="-|>", mutation_scale=13, color=colour, linewidth=1.5,
+                                   linestyle="--" if dashed else "-", shrinkA=3, shrinkB=3,
+                                   connectionstyle=f"arc3,rad={bend}"))  # fmt: skip
+    if label:
+        x, y = (start[0] + end[0]) / 2, (start[1] + end[1]) / 2
+        axes.text(x, y, label, ha="center", va="center", color=colour, fontsize=9.5,
+                  bbox={"facecolor": CARD, "edgecolor": "none", "pad": 1.5})  # fmt: skip
+
+
+def caption(axes: Axes, x: float, y: float, text: str, *, colour: str = INK, size: float = 10, align: str = "left") -> None:
+    """A line of text."""
+    axes.text(x, y, text, ha=align, va="center", color=colour, fontsize=size)
+
+
+def timeline(rows: Sequence[tuple[str, str]], *, title: str = "", lanes: Mapping[str, str] | None = None) -> Figure:
+    """Events from top to bottom, numbered, each in the lane that its second entry names.
+
+    `lanes` maps lane names to colours, in the order of the columns.
+    """
+    lanes = lanes or {"forward": FORWARD, "backward": BACKWARD}
+    step, top = 0.36, 0.95 if title else 0.65
+    figure, axes = card(1.0 + 2.9 * len(lanes), top + step * len(rows) + 0.1)
+    height = top + step * len(rows) + 0.1
+    if title:
+        caption(axes, 0.3, height - 0.25, title, size=11.5)
+    for column, (name, colour) in enumerate(lanes.items()):
+        caption(axes, 0.8 + 2.9 * column, height - top + 0.22, name, colour=colour, size=10)
+    axes.plot([0.55, 0.55], [height - top - step * (len(rows) - 0.4), height - top + 0.05], color=QUIET, linewidth=1.2)
+    for index, (text, lane) in enumerate(rows):
+        y = height - top - step * index - 0.12
+        axes.plot([0.55], [y], marker="o", color=lanes[lane], markersize=6)
+        caption(axes, 0.3, y, str(index + 1), colour=QUIET, size=8.5, align="center")
+        caption(axes, 0.8 + 2.9 * list(lanes).index(lane), y, text, colour=INK, size=10)
+    return figure
+
+
+def show(figure: Figure, alt: str) -> None:
+    """Display a figure as a picture with `alt` as its text for people who do not see it."""
+    from IPython.display import Image, display
+
+    picture = io.BytesIO()
+    figure.savefig(picture, format="png", dpi=110, facecolor=figure.get_facecolor())
+    width = int(figure.get_size_inches()[0] * 110)
+    display(Image(picture.getvalue(), format="png", alt=alt, width=width))

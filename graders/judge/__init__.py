@@ -1,0 +1,1 @@
+"""Judging what was seen: pure functions from draws and outcomes to results. Knows nothing of kernels."""

@@ -1,0 +1,103 @@
+"""From outcomes to points: every check on every draw."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from graders.core.exercise import Check, Draw, Exercise, call_by_name
+from graders.core.expect import Mismatch
+from graders.core.results import CheckResult, ExerciseResult, Status
+from graders.core.text import clean
+from graders.judge.diagnose import diagnose
+from graders.run.transcript import Outcome
+
+CHECK_MESSAGE_LIMIT = 1200
+"""A check's message may hold two columns of events; everything in it that is the learner's is cut earlier."""
+
+# When the draws of one exercise end differently, the first of these is its status.
+_GRAVEST = (
+    Status.SUSPECT,
+    Status.NOT_GRADED,
+    Status.CRASHED,
+    Status.OVER_LIMIT,
+    Status.TIMED_OUT,
+    Status.RAISED,
+    Status.NOT_ATTEMPTED,
+)
+
+
+def mark(exercise: Exercise, draws: Sequence[Draw], outcomes: Sequence[Outcome]) -> ExerciseResult:
+    """The result of one exercise; `draws` and `outcomes` have one entry for each case."""
+    unseen = [outcome for outcome in outcomes if outcome.seen is None]
+    if unseen:
+        return _without_numbers(exercise, draws, outcomes, min(unseen, key=lambda one: _GRAVEST.index(_of(one))))
+    failures = [_failures(check, draws, outcomes) for check in exercise.checks]
+    held = [not any(by_draw) for by_draw in failures]
+    share = exercise.points / len(exercise.checks)
+    checks = tuple(
+        CheckResult(check.sentence, passed, round(share if passed and held[0] else 0.0, 4), round(share, 4),
+                    next((message for message in by_draw if message), ""))
+        for check, by_draw, passed in zip(exercise.checks, failures, held)
+    )  # fmt: skip
+    if all(held):
+        return ExerciseResult(exercise.key, Status.PASSED, exercise.points, exercise.points, None, "", checks)
+    failing = [index for index in range(len(draws)) if any(by_draw[index] for by_draw in failures)]
+    found = diagnose(exercise, [draws[index] for index in failing], [outcomes[index] for index in failing])
+    first = next(check.message for check in checks if not check.passed)
+    score = round(share * sum(held), 4) if held[0] else 0.0
+    message = found[0].message if found else clean(first.split("\n")[0])
+    return ExerciseResult(
+        exercise.key, Status.WRONG, score, exercise.points, found[0].id if found else None, message, checks
+    )
+
+
+def _failures(check: Check, draws: Sequence[Draw], outcomes: Sequence[Outcome]) -> list[str]:
+    """One message for each draw, empty where the check holds."""
+    messages = []
+    for draw, outcome in zip(draws, outcomes):
+        try:
+            call_by_name(check.run, draw, outcome.seen)
+            messages.append("")
+        except Mismatch as mismatch:
+            messages.append(clean(mismatch, CHECK_MESSAGE_LIMIT, lines=True))
+    return messages
+
+
+def _of(outcome: Outcome) -> Status:
+    return outcome.status or Status.NOT_GRADED
+
+
+def _without_numbers(
+    exercise: Exercise, draws: Sequence[Draw], outcomes: Sequence[Outcome], worst: Outcome
+) -> ExerciseResult:
+    """The result when at least one probe did not come to its end."""
+    failing = [index for index, outcome in enumerate(outcomes) if outcome.seen is None]
+    found = diagnose(exercise, [draws[index] for index in failing], [outcomes[index] for index in failing])
+    message = f"{found[0].message} ({worst.error}: {worst.message})" if found else describe(exercise, worst)
+    share = round(exercise.points / len(exercise.checks), 4)
+    checks = tuple(CheckResult(check.sentence, False, 0.0, share, "not judged") for check in exercise.checks)
+    return ExerciseResult(
+        exercise.key, _of(worst), 0.0, exercise.points, found[0].id if found else None, clean(message), checks
+    )
+
+
+def describe(exercise: Exercise, outcome: Outcome) -> str:
+    """One sentence for an outcome without numbers."""
+    match outcome.status:
+        case Status.NOT_ATTEMPTED:
+            defined = "defines no" not in outcome.message
+            return f"`{exercise.name}` is not attempted yet" + ("." if defined else f": {outcome.message}.")
+        case Status.RAISED:
+            where = f" at {outcome.line}" if outcome.line else ""
+            call = f" The call was {outcome.call}." if outcome.call else ""
+            return f"`{exercise.name}` raised {outcome.error}: {outcome.message}{where}.{call}"
+        case Status.TIMED_OUT:
+            return f"`{exercise.name}` did not come to an end: {outcome.message}."
+        case Status.OVER_LIMIT:
+            return f"`{exercise.name}` went over a limit: {outcome.message}."
+        case Status.CRASHED:
+            return f"`{exercise.name}` took the Python process with it: {outcome.message}."
+        case Status.SUSPECT:
+            return f"The answer did not follow the protocol ({outcome.message}). An instructor should look at it."
+        case _:
+            return f"This could not be graded, and that is not the learner's doing: {outcome.message}."

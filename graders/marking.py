@@ -1,0 +1,133 @@
+"""Marking submissions: each notebook is run once, judged once, and its result kept for all who ask."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import shutil
+import tempfile
+import threading
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor, as_completed
+from contextlib import contextmanager
+from datetime import datetime, timezone
+from pathlib import Path
+
+import torch
+
+from graders.box.limits import Limits
+from graders.core import course
+from graders.core.exercise import Draw
+from graders.core.results import Batch, SubmissionResult, SubmissionStatus
+from graders.core.text import clean
+from graders.judge.submission import judge
+from graders.report.files import write_atomically
+from graders.run.conversation import probes_for, run_notebook
+from graders.run.intake import Unreadable, read_notebook
+from graders.run.kit import make_kit
+from graders.run.submissions import Submission
+from graders.run.transcript import read_transcript, to_bytes
+
+ISOLATION = "D"
+"""The tier of isolation of a run: two processes, clock and byte limits."""
+
+
+class Marking:
+    """One batch. `result` marks a submission when it is first asked for; `start` begins with many at once."""
+
+    def __init__(self, seed: int, limits: Limits, jobs: int, kit: Path, out: Path | None = None) -> None:
+        """Transcripts go to `out/runs` when `out` is given."""
+        self.seed, self.limits, self.kit, self.out = seed, limits, kit, out
+        self.created = datetime.now(timezone.utc).isoformat(timespec="seconds")
+        self._pool = ThreadPoolExecutor(jobs, thread_name_prefix="marking")
+        self._futures: dict[Submission, Future[SubmissionResult]] = {}
+        self._draws: dict[str, dict[str, list[Draw]]] = {}
+        self._lock = threading.Lock()
+
+    def start(self, submissions: Iterable[Submission], done: Callable[[SubmissionResult], None]) -> None:
+        """Mark these in parallel; returns when all are marked. `done` is called after each."""
+        for future in as_completed([self._future(submission) for submission in submissions]):
+            done(future.result())
+
+    def result(self, submission: Submission) -> SubmissionResult:
+        """The result of one submission; it is run at most once."""
+        return self._future(submission).result()
+
+    def batch(self) -> Batch:
+        """All results that there are, by student and lesson."""
+        results = [future.result() for future in self._futures.values() if future.done()]
+        results.sort(key=lambda result: (result.student, result.lesson))
+        return Batch(self.seed, torch.__version__, self.created, tuple(results))
+
+    def close(self) -> None:
+        """Let running notebooks end; start no more."""
+        self._pool.shutdown(cancel_futures=True)
+
+    def _future(self, submission: Submission) -> Future[SubmissionResult]:
+        with self._lock:
+            if submission not in self._futures:
+                self._futures[submission] = self._pool.submit(self._mark, submission)
+            return self._futures[submission]
+
+    def draws(self, lesson: str) -> dict[str, list[Draw]]:
+        """The draws of a lesson, equal for everyone in the batch."""
+        with self._lock:
+            if lesson not in self._draws:
+                found = {exercise.key: exercise.draws(self.seed) for exercise in course.exercises(lesson)}
+                self._draws[lesson] = found
+            return self._draws[lesson]
+
+    def _mark(self, submission: Submission) -> SubmissionResult:
+        exercises = course.exercises(submission.lesson)
+        most = sum(exercise.points for exercise in exercises)
+
+        def without_run(status: SubmissionStatus, message: str) -> SubmissionResult:
+            return SubmissionResult(
+                submission.student, submission.lesson, str(submission.file or ""), "", status, ISOLATION, 0.0,
+                most, 0.0, (), clean(message),
+            )  # fmt: skip
+
+        if submission.file is None:
+            return without_run(SubmissionStatus.MISSING, "No notebook was handed in for this lesson.")
+        try:
+            notebook = read_notebook(submission.file)
+        except Unreadable as error:
+            return without_run(SubmissionStatus.UNREADABLE, str(error))
+        try:
+            draws = self.draws(submission.lesson)
+            probes = probes_for(exercises, draws, self.seed)
+            transcript = run_notebook(notebook.cells, probes, self.limits, self.kit)
+            if self.out is not None:
+                write_atomically(self.out / "runs" / f"{self._name(notebook.sha256)}.frames", to_bytes(transcript))
+            run = read_transcript(transcript)
+            results = tuple(judge(exercises, draws, notebook.cells, run))
+        except Exception as error:
+            # A defect of a grader or of this machine, for example a full disk: never the learner's zero.
+            why = f"{type(error).__name__}: {error}"
+            return without_run(SubmissionStatus.NOT_GRADED, f"The graders failed with {why}")
+        status = SubmissionStatus.NOT_GRADED if run.ended == "not-started" else SubmissionStatus.GRADED
+        score = round(sum(result.score for result in results), 4)
+        return SubmissionResult(
+            submission.student, submission.lesson, str(submission.file), notebook.sha256, status, ISOLATION,
+            score, most, run.seconds, results, run.message,
+        )  # fmt: skip
+
+    def _name(self, sha256: str) -> str:
+        """A run by its content: the notebook, the seed, torch, the limits."""
+        content = f"{sha256} {self.seed} {torch.__version__} {self.limits.to_json()}"
+        return hashlib.sha256(content.encode()).hexdigest()[:32]
+
+
+@contextmanager
+def kit_folder() -> Iterator[Path]:
+    """A kit for the boxes of this process, removed afterwards."""
+    folder = Path(tempfile.mkdtemp(prefix="hookwork-kit-"))
+    try:
+        yield make_kit(folder)
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def default_jobs() -> int:
+    """One notebook at a time for each core that this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1

@@ -1,0 +1,96 @@
+"""`check`, `hint`, `solution` and `progress`, as a learner calls them."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping
+from typing import Any
+
+from graders.box.data import DataError, decode, encode, tensors
+from graders.box.probing import answer
+from graders.core import course
+from graders.core.draws import new_seed
+from graders.core.exercise import Exercise
+from graders.core.expect import Seen
+from graders.core.results import ExerciseResult, Status
+from graders.judge.mark import mark
+from graders.notebook import record, render
+from graders.run.transcript import Outcome, raised
+
+
+def check(key: str) -> None:
+    """Check your answer to an exercise on inputs drawn this moment, and show what was measured.
+
+    `key` is the exercise's key, for example `"03-scale-grad"`.
+    """
+    exercise = _find(key)
+    if exercise is None:
+        return
+    result = check_in(exercise, _learners_names())
+    record.note(key, result.status)
+    render.show(render.result(exercise, result))
+
+
+def check_in(
+    exercise: Exercise, namespace: Mapping[str, Any], seed: int | None = None, *, quiet: bool = True
+) -> ExerciseResult:
+    """The result of an exercise for the definitions in `namespace`, in this process."""
+    seed = new_seed() if seed is None else seed
+    draws = exercise.draws(seed)
+    outcomes = []
+    for draw in draws:
+        tree, body = encode(draw)  # what a probe changes must not reach the judge's copy
+        found = answer(exercise.probe, namespace, tensors(decode(tree, body)), seed, quiet=quiet)
+        outcomes.append(_outcome(found.head, found.body))
+        if outcomes[-1].seen is None:  # one message is enough, and an endless wait should not repeat
+            break
+    outcomes += [outcomes[-1]] * (len(draws) - len(outcomes))
+    return mark(exercise, draws, outcomes)
+
+
+def _outcome(head: dict[str, Any], body: bytes) -> Outcome:
+    if head["type"] != "seen":
+        return raised(head)
+    try:
+        return Outcome(seen=Seen(decode(head["tree"], body)))
+    except DataError as error:
+        return Outcome(status=Status.OVER_LIMIT, message=str(error))
+
+
+def hint(key: str) -> None:
+    """Show the next hint for an exercise; after the last one, the first again."""
+    exercise = _find(key)
+    if exercise is not None:
+        render.show(render.hint(exercise, record.next_hint(key)))
+
+
+def solution(key: str) -> None:
+    """Show the worked answer: once your check has passed, or when you ask twice."""
+    exercise = _find(key)
+    if exercise is None:
+        return
+    if record.passed(key) or record.asked_before(key):
+        render.show(render.solution(exercise, course.worked_answer(exercise)))
+    else:
+        render.show(render.not_yet(exercise))
+
+
+def progress() -> None:
+    """Show which exercises are passed, and what is next."""
+    render.show(render.progress(course.every_exercise(), record.load()))
+
+
+def _find(key: str) -> Exercise | None:
+    """The exercise, or None after a message: a typing error in a key ends in no traceback."""
+    try:
+        return course.find_exercise(key)
+    except course.UnknownKey as error:
+        render.show(render.note(str(error)))
+        return None
+
+
+def _learners_names() -> Mapping[str, Any]:
+    """The namespace of the notebook, or of the main program elsewhere."""
+    ipython = sys.modules.get("IPython")
+    shell = ipython.get_ipython() if ipython is not None else None
+    return shell.user_ns if shell is not None else vars(sys.modules["__main__"])

@@ -1,0 +1,1 @@
+"""Reports: functions from results to files and text. Knows nothing of torch."""

@@ -1,0 +1,58 @@
+"""`gradebook.csv`: one row a student, one column an exercise, sums by lesson and in all."""
+
+from __future__ import annotations
+
+import csv
+import io
+
+from graders.core.results import Batch, Status, SubmissionResult, SubmissionStatus
+from graders.core.text import clean, points
+
+
+def render(batch: Batch) -> str:
+    """The gradebook. A cell holds points; it is empty where nothing was handed in or nothing could be graded."""
+    lessons = sorted({one.lesson for one in batch.submissions})
+    keys = {lesson: _keys(batch, lesson) for lesson in lessons}
+    by_student: dict[str, dict[str, SubmissionResult]] = {}
+    for submission in batch.submissions:
+        by_student.setdefault(submission.student, {})[submission.lesson] = submission
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    header = [column for lesson in lessons for column in (*keys[lesson], f"{lesson} total")]
+    writer.writerow(["student", *header, "total", "max", "note"])
+    for student, found in sorted(by_student.items()):
+        row = [cell for lesson in lessons for cell in _cells(found.get(lesson), keys[lesson])]
+        total, most = (sum(getattr(one, name) for one in found.values()) for name in ("score", "max_score"))
+        writer.writerow([neutral(student), *row, points(total), points(most), neutral(_note(found))])
+    return text.getvalue()
+
+
+def neutral(text: str) -> str:
+    """Text that no spreadsheet takes for a formula."""
+    shown = clean(text)
+    return "'" + shown if shown.lstrip().startswith(("=", "+", "-", "@")) else shown
+
+
+def _keys(batch: Batch, lesson: str) -> list[str]:
+    """The exercises of a lesson, as the first submission that was run lists them."""
+    every = ([exercise.key for exercise in one.exercises] for one in batch.submissions if one.lesson == lesson)
+    return max(every, key=len, default=[])
+
+
+def _cells(submission: SubmissionResult | None, keys: list[str]) -> list[str]:
+    if submission is None or submission.status in (SubmissionStatus.MISSING, SubmissionStatus.NOT_GRADED):
+        return [""] * (len(keys) + 1)
+    if submission.status is SubmissionStatus.UNREADABLE:
+        return ["0"] * (len(keys) + 1)
+    scores = {
+        one.key: "" if one.status is Status.NOT_GRADED else points(one.score) for one in submission.exercises
+    }
+    return [*(scores.get(key, "") for key in keys), points(submission.score)]
+
+
+def _note(found: dict[str, SubmissionResult]) -> str:
+    odd = [f"{lesson}: {one.status.value}" for lesson, one in sorted(found.items())
+           if one.status is not SubmissionStatus.GRADED]  # fmt: skip
+    odd += [f"{exercise.key}: {exercise.status.value}" for one in found.values() for exercise in one.exercises
+            if exercise.status in (Status.SUSPECT, Status.NOT_GRADED)]  # fmt: skip
+    return "; ".join(odd)

@@ -1,0 +1,41 @@
+"""`results.json`: a batch as JSON, described by `results.schema.json`."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import jsonschema
+
+from graders.core.results import Batch, CheckResult, ExerciseResult, Status, SubmissionResult, SubmissionStatus
+
+SCHEMA_VERSION = 1
+SCHEMA_FILE = Path(__file__).with_name("results.schema.json")
+
+
+def to_data(batch: Batch) -> dict[str, Any]:
+    """The batch as JSON values, valid under the schema."""
+    data = asdict(batch)
+    data = {"schema": SCHEMA_VERSION, **data, "submissions": list(data["submissions"])}
+    jsonschema.validate(json.loads(json.dumps(data)), json.loads(SCHEMA_FILE.read_text(encoding="utf-8")))
+    return data
+
+
+def render(batch: Batch) -> str:
+    """The text of `results.json`."""
+    return json.dumps(to_data(batch), indent=1, ensure_ascii=False) + "\n"
+
+
+def submission_from_data(data: dict[str, Any]) -> SubmissionResult:
+    """The submission that `to_data` wrote."""
+    exercises = tuple(
+        ExerciseResult(**{
+            **exercise,
+            "status": Status(exercise["status"]),
+            "checks": tuple(CheckResult(**check) for check in exercise["checks"]),
+        })
+        for exercise in data["exercises"]
+    )  # fmt: skip
+    return SubmissionResult(**{**data, "status": SubmissionStatus(data["status"]), "exercises": exercises})

@@ -1,0 +1,106 @@
+"""The summary that a teacher reads in a terminal."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+
+from rich.console import Group
+from rich.table import Table
+from rich.text import Text
+
+from graders.core.results import Batch, Status, SubmissionResult, SubmissionStatus
+from graders.core.text import clean, plural, points
+
+_MARKS = {
+    Status.PASSED: "✓",
+    Status.WRONG: "✗",
+    Status.NOT_ATTEMPTED: "·",
+    Status.RAISED: "!",
+    Status.TIMED_OUT: "⧗",
+    Status.OVER_LIMIT: "▲",
+    Status.CRASHED: "†",
+    Status.SUSPECT: "?",
+    Status.NOT_GRADED: "–",
+}
+_COLOURS = {
+    Status.PASSED: "green",
+    Status.WRONG: "red",
+    Status.NOT_ATTEMPTED: "default",
+}
+
+
+def render(batch: Batch) -> Group:
+    """Students by lessons with points, the meaning of the marks, and whatever could not be graded."""
+    table = Table(title="Points by student and lesson", title_justify="left", expand=False)
+    lessons = sorted({one.lesson for one in batch.submissions})
+    table.add_column("student", overflow="fold")
+    for lesson in lessons:
+        table.add_column(lesson, overflow="fold")
+    table.add_column("points", justify="right")
+    students = sorted({one.student for one in batch.submissions})
+    for student in students:
+        found = {one.lesson: one for one in batch.submissions if one.student == student}
+        cells = [_cell(found.get(lesson)) for lesson in lessons]
+        total, most = (sum(getattr(one, name) for one in found.values()) for name in ("score", "max_score"))
+        table.add_row(Text(clean(student, 40)), *cells, f"{points(total)} of {points(most)}")
+    used = {exercise.status for one in batch.submissions for exercise in one.exercises}
+    legend = "   ".join(f"{_MARKS[status]} {status.value}" for status in Status if status in used)
+    return Group(table, Text(legend), *_mistakes(batch), *_attention(batch), _footer(batch))
+
+
+def _cell(submission: SubmissionResult | None) -> Text:
+    if submission is None:
+        return Text("")
+    if submission.status is not SubmissionStatus.GRADED:
+        return Text(submission.status.value, "yellow")
+    cell = Text()
+    for exercise in submission.exercises:
+        cell.append(_MARKS[exercise.status], _COLOURS.get(exercise.status, "yellow"))
+    cell.append(f"  {points(submission.score)}")
+    return cell
+
+
+def _mistakes(batch: Batch) -> Iterator[Text]:
+    """What several people got wrong in the same way."""
+    found = Counter(
+        (exercise.key, exercise.mistake)
+        for one in batch.submissions
+        for exercise in one.exercises
+        if exercise.mistake
+    )
+    if found:
+        yield Text("\nRecognised mistakes")
+    for (key, mistake), count in found.most_common(8):
+        yield Text(f"  {key}: {mistake} ({plural(count, 'student')})")
+
+
+def _attention(batch: Batch) -> Iterator[Text]:
+    """What is not full marks, one short message for each exercise; whole notebooks first."""
+    lines = [
+        Text(f"  {_who(one)}: {one.status.value}. {clean(one.message)}")
+        for one in batch.submissions
+        if one.status is not SubmissionStatus.GRADED
+    ]
+    for one in batch.submissions:
+        for exercise in one.exercises:
+            if exercise.status is not Status.PASSED:
+                verdict = exercise.mistake or exercise.status.value
+                lines.append(Text(f"  {_who(one)}: {exercise.key} {verdict}. {clean(exercise.message)}"))
+    if lines:
+        yield Text("\nWhat went wrong")
+        yield from lines
+
+
+def _who(submission: SubmissionResult) -> str:
+    return f"{clean(submission.student, 40)}, {submission.lesson[:2]}"
+
+
+def _footer(batch: Batch) -> Text:
+    tiers = sorted({one.isolation for one in batch.submissions})
+    left_out = sum(not one.graded for one in batch.submissions)
+    ungraded = f"; {plural(left_out, 'submission')} not graded, which is not the learners' doing" if left_out else ""
+    return Text(
+        f"\n{plural(len(batch.submissions), 'submission')}; seed {batch.seed} (repeat with --seed {batch.seed}); "
+        f"torch {batch.torch}; isolation {', '.join(tiers) or '–'}{ungraded}"
+    )

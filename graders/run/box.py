@@ -1,0 +1,160 @@
+"""The outside of the box: start its process, talk to it by the clock, end it."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import select
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+from types import TracebackType
+
+from graders.box import frames
+from graders.box.frames import Frame, FrameError
+
+_PASSED_ON = ("PATH", "SYSTEMROOT", "LD_LIBRARY_PATH")
+"""Variables that a Python process may need to start; no other variable of ours enters the box."""
+
+
+class BoxTimeout(Exception):
+    """The box did not answer in time."""
+
+
+class BoxDied(Exception):
+    """The box ended, or closed its end of the pipe."""
+
+
+class Box:
+    """A process of its own with a throw-away folder and HOME; a context manager that leaves nothing behind."""
+
+    def __init__(self, kit: Path) -> None:
+        """`kit` is the folder with the modules that exist inside."""
+        self._kit = kit
+        self._received = 0
+        self._frames = 0
+
+    def __enter__(self) -> Box:
+        """Start the process."""
+        # Kept short: the kernel's sockets lie in it, and their paths have at most 107 bytes.
+        self.folder = Path(tempfile.mkdtemp(prefix="hw-"))
+        for name in ("work", "home", "tmp"):
+            (self.folder / name).mkdir()
+        shutil.copytree(self._kit / "matplotlib", self.folder / "home" / "matplotlib")
+        self._errors = tempfile.TemporaryFile()  # noqa: SIM115 - closed in __exit__
+        self._read_end, write_end = os.pipe()
+        os.set_inheritable(write_end, True)
+        self._process = subprocess.Popen(
+            [sys.executable, "-m", "graders.box.main", str(write_end)],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.DEVNULL,
+            stderr=self._errors,
+            cwd=self.folder,
+            env=self._environment(),
+            pass_fds=(write_end,),
+            start_new_session=True,
+        )
+        os.close(write_end)
+        assert self._process.stdin is not None
+        self._stdin = self._process.stdin.fileno()
+        os.set_blocking(self._stdin, False)
+        return self
+
+    def _environment(self) -> dict[str, str]:
+        home = str(self.folder / "home")
+        return {name: os.environ[name] for name in _PASSED_ON if name in os.environ} | {
+            "HOME": home,
+            "TMPDIR": str(self.folder / "tmp"),
+            "LANG": "C.UTF-8",
+            "PYTHONPATH": str(self._kit),
+            "PYTHONDONTWRITEBYTECODE": "1",
+            "IPYTHONDIR": home + "/ipython",
+            "JUPYTER_CONFIG_DIR": home + "/jupyter",
+            "JUPYTER_DATA_DIR": home + "/jupyter-data",
+            "JUPYTER_RUNTIME_DIR": home + "/jupyter-run",
+            "MPLCONFIGDIR": home + "/matplotlib",
+            # One thread: equal numbers on every machine, and a kernel that can be forked.
+            "OMP_NUM_THREADS": "1",
+            "MKL_NUM_THREADS": "1",
+            "OPENBLAS_NUM_THREADS": "1",
+            "CUDA_VISIBLE_DEVICES": "",
+        }
+
+    def send(self, frame: Frame, deadline: float) -> None:
+        """Hand a request to the box. Raises `BoxTimeout` or `BoxDied`."""
+        raw = memoryview(frames.pack(frame))
+        while raw:
+            left = deadline - time.monotonic()
+            if left <= 0 or not select.select([], [self._stdin], [], left)[1]:
+                raise BoxTimeout
+            try:
+                raw = raw[os.write(self._stdin, raw) :]
+            except BrokenPipeError as error:
+                raise BoxDied from error
+
+    def receive(self, deadline: float) -> Frame:
+        """The next frame. Raises `BoxTimeout`, `BoxDied`, or `FrameError` when the box breaks the protocol."""
+
+        def read_exactly(count: int) -> bytes:
+            self._received += count
+            if self._received > frames.MAX_TOTAL:
+                raise FrameError(f"the box sent more than {frames.MAX_TOTAL >> 20} MiB")
+            found = bytearray()
+            while len(found) < count:
+                left = deadline - time.monotonic()
+                if left <= 0 or not select.select([self._read_end], [], [], left)[0]:
+                    raise BoxTimeout
+                part = os.read(self._read_end, count - len(found))
+                if not part:
+                    break
+                found += part
+            return bytes(found)
+
+        self._frames += 1
+        if self._frames > frames.MAX_FRAMES:
+            raise FrameError(f"the box sent more than {frames.MAX_FRAMES} frames")
+        frame = frames.read(read_exactly)
+        if frame is None:
+            raise BoxDied
+        return frame
+
+    def errors(self) -> str:
+        """The end of what the process of the box wrote to stderr: evidence when it did not start."""
+        self._errors.seek(0, os.SEEK_END)
+        self._errors.seek(max(0, self._errors.tell() - 2000))
+        return self._errors.read().decode("utf-8", "replace").strip()
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """End the process and everything in its session, and remove the folder."""
+        assert self._process.stdin is not None
+        with contextlib.suppress(OSError):
+            self._process.stdin.close()
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            os.killpg(self._process.pid, signal.SIGKILL)
+        self._process.wait()
+        os.close(self._read_end)
+        self._errors.close()
+        remove_tree(self.folder)
+
+
+def remove_tree(folder: Path) -> None:
+    """Remove a folder that a stranger's program wrote to: any permissions, any depth."""
+
+    def unlock_and_retry(function: object, path: str, _: object) -> None:
+        with contextlib.suppress(OSError):
+            os.chmod(Path(path).parent, 0o700)
+            os.chmod(path, 0o700)
+
+    with contextlib.suppress(OSError, RecursionError):
+        shutil.rmtree(folder)
+        return
+    with contextlib.suppress(OSError, RecursionError):
+        shutil.rmtree(folder, onerror=unlock_and_retry)
+    if folder.exists():  # deeper than Python's rmtree can go
+        subprocess.run(["rm", "-rf", "--", str(folder)], check=False, stderr=subprocess.DEVNULL)

@@ -1,0 +1,118 @@
+"""Reading a submission: only the text of its code cells comes in."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import stat
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+MAX_BYTES = 20 << 20
+MAX_CELLS = 500
+
+
+class Unreadable(Exception):
+    """The file is not a notebook that can be run; the message says what to hand in instead."""
+
+
+@dataclass(frozen=True)
+class Notebook:
+    """The code cells of a submission, what it says about its lesson, and the hash of the file."""
+
+    cells: tuple[str, ...]
+    lesson: str | None
+    sha256: str
+
+
+def read_notebook(path: Path) -> Notebook:
+    """The notebook in the file at `path`, of nbformat 3 or 4.
+
+    Outputs, ids and kernelspec are ignored. Raises `Unreadable` for everything else.
+    """
+    raw = read_bytes(path)
+    content = _parse(raw)
+    metadata = content.get("metadata")
+    lesson = metadata.get("hookwork", {}) if type(metadata) is dict else {}
+    lesson = lesson.get("lesson") if type(lesson) is dict else None
+    return Notebook(
+        tuple(_code_cells(content)), lesson if type(lesson) is str else None, hashlib.sha256(raw).hexdigest()
+    )
+
+
+def read_bytes(path: Path) -> bytes:
+    """The bytes of a regular file of at most 20 MB; links and pipes are not followed, nor waited for."""
+    flags = os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
+    try:
+        descriptor = os.open(path, flags)
+    except OSError as error:
+        link = path.is_symlink()
+        why = "it is a link to another file" if link else (error.strerror or "it cannot be opened").lower()
+        raise Unreadable(f"The file cannot be read: {why}. Hand in the notebook itself.") from error
+    with os.fdopen(descriptor, "rb") as file:
+        facts = os.fstat(descriptor)
+        if not stat.S_ISREG(facts.st_mode):
+            raise Unreadable("This is not an ordinary file. Hand in the notebook file itself.")
+        if facts.st_size > MAX_BYTES:
+            raise Unreadable(
+                f"The file has {facts.st_size / 1e6:.0f} MB; at most {MAX_BYTES >> 20} MB are read. "
+                "Clear the outputs (Edit > Clear Outputs of All Cells) and save again."
+            )
+        return file.read(MAX_BYTES + 1)
+
+
+def _parse(raw: bytes) -> dict[str, Any]:
+    if not raw.strip():
+        raise Unreadable("The file is empty. Hand in the saved notebook (.ipynb).")
+    try:
+        text = raw.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise Unreadable(
+            f"The file is not UTF-8 text (byte {error.start}). Save the notebook again and hand in the .ipynb file."
+        ) from error
+    try:
+        content = json.loads(text)
+    except (ValueError, RecursionError) as error:
+        where = f" (line {error.lineno})" if isinstance(error, json.JSONDecodeError) else ""
+        raise Unreadable(
+            f"The file is not a notebook: it is not JSON{where}. "
+            "Hand in the .ipynb file, not an export or a link."
+        ) from error
+    if type(content) is not dict or type(content.get("nbformat")) is not int:
+        raise Unreadable("The file is JSON, but not a notebook: it has no nbformat. Hand in the .ipynb file.")
+    if content["nbformat"] not in (3, 4):
+        raise Unreadable(
+            f"The notebook has nbformat {content['nbformat']}; 3 and 4 can be read. Save it as notebook format 4."
+        )
+    return content
+
+
+def _code_cells(content: dict[str, Any]) -> list[str]:
+    if content["nbformat"] == 3:
+        sheets = content.get("worksheets")
+        sheets = sheets if type(sheets) is list else []
+        cells = [cell for sheet in sheets if type(sheet) is dict for cell in _list(sheet.get("cells"))]
+        field = "input"
+    else:
+        cells, field = _list(content.get("cells")), "source"
+    found = []
+    for cell in cells:
+        if type(cell) is dict and cell.get("cell_type") == "code":
+            found.append(_source(cell.get(field)))
+    if len(found) > MAX_CELLS:
+        raise Unreadable(f"The notebook has {len(found)} code cells; at most {MAX_CELLS} are run.")
+    if not found:
+        raise Unreadable("The notebook has no code cell. Hand in the notebook in which you worked.")
+    return found
+
+
+def _list(value: Any) -> list[Any]:
+    return value if type(value) is list else []
+
+
+def _source(value: Any) -> str:
+    """A cell's text: one string or a list of lines. Lone surrogates cannot be sent anywhere."""
+    text = "".join(part for part in value if type(part) is str) if type(value) is list else value
+    return text.encode("utf-8", "replace").decode() if type(text) is str else ""

@@ -1,0 +1,130 @@
+"""A transcript: what was asked of a box and what it answered, frame by frame.
+
+It is kept as the frames came, so that it can be judged again without running anything. Two types of frames
+are ours and never come from inside: `asked` (before each answer: exercise, case, nonce) and `ended`.
+"""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from graders.box import frames
+from graders.box.data import DataError, decode
+from graders.box.frames import Frame
+from graders.core.expect import Seen
+from graders.core.results import Status
+from graders.core.text import clean
+
+FROM_INSIDE = {"ready", "cell", "restart", "cells-done", "seen", "raised", "probe-end"}
+_LEARNERS_STATUS = {"raised", "not-attempted", "timed-out", "over-limit", "crashed"}
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """One probe of one draw. `seen` is there when the probe came to its end, otherwise `status` says how not.
+
+    All texts are clean. `error` and `message` are the learner's exception, `line` their own line, `call` the
+    call with its arguments.
+    """
+
+    seen: Seen | None = None
+    status: Status | None = None
+    error: str = ""
+    message: str = ""
+    line: str = ""
+    call: str = ""
+
+
+@dataclass(frozen=True)
+class Cell:
+    """How one code cell ended: "ok", "raised", "timed-out", "over-limit", "crashed" or "skipped"."""
+
+    index: int
+    status: str
+    message: str
+
+
+@dataclass(frozen=True)
+class Run:
+    """A transcript, read: the cells, and an outcome for each (exercise key, case)."""
+
+    cells: tuple[Cell, ...] = ()
+    outcomes: dict[tuple[str, int], Outcome] = field(default_factory=dict)
+    ended: str = "finished"
+    message: str = ""
+    seconds: float = 0.0
+
+    def outcome(self, key: str, case: int) -> Outcome:
+        """What became of a probe; one that was never answered shares the fate of its box."""
+        found = self.outcomes.get((key, case))
+        return found or Outcome(status=_FATE.get(self.ended, Status.CRASHED), message=self.message)
+
+
+_FATE = {
+    "not-started": Status.NOT_GRADED,
+    "timed-out": Status.TIMED_OUT,
+    "suspect": Status.SUSPECT,
+    "died": Status.CRASHED,
+}
+
+
+def to_bytes(transcript: Sequence[Frame]) -> bytes:
+    """A transcript as it is kept in a file."""
+    return b"".join(frames.pack(frame) for frame in transcript)
+
+
+def from_bytes(raw: bytes) -> list[Frame]:
+    """The transcript in a file that `to_bytes` wrote. Raises `FrameError` for any other bytes."""
+    stream, found = io.BytesIO(raw), []
+    while (frame := frames.read(stream.read)) is not None:
+        found.append(frame)
+    return found
+
+
+def read_transcript(transcript: Sequence[Frame]) -> Run:
+    """What a transcript says. A box that broke the protocol is *suspect* from that point on."""
+    cells: dict[int, Cell] = {}
+    outcomes: dict[tuple[str, int], Outcome] = {}
+    asked: tuple[str, int, str] | None = None
+    ended, message, seconds = "died", "", 0.0
+    for frame in transcript:
+        head = frame.head
+        if frame.type == "asked":
+            asked = head["key"], head["case"], head["nonce"]
+        elif frame.type == "ended":
+            ended, message, seconds = head["how"], clean(head["message"]), head["seconds"]
+        elif frame.type == "restart":
+            cells.clear()
+        elif frame.type == "cell" and type(head.get("cell")) is int:
+            cells[head["cell"]] = Cell(head["cell"], clean(head.get("status"), 20), clean(head.get("message")))
+        elif frame.type in ("seen", "raised"):
+            if asked is None or head.get("nonce") != asked[2]:
+                return Run(tuple(cells.values()), outcomes, "suspect", "an answer that nobody had asked for", seconds)
+            outcomes[asked[:2]] = _outcome(frame)
+            asked = None
+    return Run(tuple(cells[index] for index in sorted(cells)), outcomes, ended, message, seconds)
+
+
+def _outcome(frame: Frame) -> Outcome:
+    head = frame.head
+    if frame.type == "seen":
+        try:
+            return Outcome(seen=Seen(decode(head.get("tree"), frame.body)))
+        except DataError as error:
+            return Outcome(status=Status.SUSPECT, message=f"an answer that is not data: {error}")
+    return raised(head)
+
+
+def raised(head: dict[str, Any]) -> Outcome:
+    """The outcome in the head of a `raised` answer."""
+    status = head.get("status")
+    return Outcome(
+        status=Status(status) if status in _LEARNERS_STATUS else Status.SUSPECT,
+        error=clean(head.get("error", ""), 100),
+        message=clean(head.get("message", "")),
+        line=clean(head.get("line", "")),
+        call=clean(head.get("call", "")),
+    )

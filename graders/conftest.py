@@ -159,7 +159,11 @@ class CheckItem(pytest.Item):
 
     def reportinfo(self) -> tuple[Path, int, str]:
         """Where the item is, and its headline."""
-        return self.path, 0, f"{self.exercise.key} · {clean(self.submission.student, 80)} · {self.check.sentence}"
+        return (
+            self.path,
+            0,
+            f"{self.exercise.key} · {clean(self.submission.student, 80)} · {self.check.sentence}",
+        )
 
 
 def pytest_pycollect_makeitem(collector: pytest.Collector, name: str, obj: object) -> pytest.Collector | None:
@@ -195,9 +199,7 @@ def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> Non
     batch = _batch(config)
     if not batch.submissions or hasattr(config, "workerinput"):
         return
-    console = Console(
-        file=terminalreporter._tw._file, width=max(80, terminalreporter._tw.fullwidth), highlight=False
-    )
+    console = Console(file=terminalreporter._tw._file, width=max(80, terminalreporter._tw.fullwidth), highlight=False)
     terminalreporter.ensure_newline()
     terminalreporter.section("hookwork")
     console.print(summary.render(batch))
@@ -253,4 +255,3 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
     output = getattr(session.config, "workeroutput", None)
     if output is not None:
         output["hookwork_results"] = results_json.to_data(session.config.stash[_marking].batch())["submissions"]
-

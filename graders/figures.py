@@ -58,7 +58,9 @@ def arrow(axes: Axes, start: tuple[float, float], end: tuple[float, float], *, l
                   bbox={"facecolor": CARD, "edgecolor": "none", "pad": 1.5})  # fmt: skip
 
 
-def caption(axes: Axes, x: float, y: float, text: str, *, colour: str = INK, size: float = 10, align: str = "left") -> None:
+def caption(
+    axes: Axes, x: float, y: float, text: str, *, colour: str = INK, size: float = 10, align: str = "left"
+) -> None:
     """A line of text."""
     axes.text(x, y, text, ha=align, va="center", color=colour, fontsize=size)
 
@@ -76,7 +78,12 @@ def timeline(rows: Sequence[tuple[str, str]], *, title: str = "", lanes: Mapping
         caption(axes, 0.3, height - 0.25, title, size=11.5)
     for column, (name, colour) in enumerate(lanes.items()):
         caption(axes, 0.8 + 2.9 * column, height - top + 0.22, name, colour=colour, size=10)
-    axes.plot([0.55, 0.55], [height - top - step * (len(rows) - 0.4), height - top + 0.05], color=QUIET, linewidth=1.2)
+    axes.plot(
+        [0.55, 0.55],
+        [height - top - step * (len(rows) - 0.4), height - top + 0.05],
+        color=QUIET,
+        linewidth=1.2,
+    )
     for index, (text, lane) in enumerate(rows):
         y = height - top - step * index - 0.12
         axes.plot([0.55], [y], marker="o", color=lanes[lane], markersize=6)

@@ -56,19 +56,43 @@ def jobs(text: str) -> int:
 def pytest_addoption(parser: pytest.Parser) -> None:
     """Options of the graders, in a group of their own."""
     group = parser.getgroup("hookwork", "marking notebooks (pytest graders)")
-    group.addoption("--submissions", type=Path, metavar="PATH",
-                    help="a class (a folder per student), one student's folder, or one notebook; default: lessons/")
+    group.addoption(
+        "--submissions",
+        type=Path,
+        metavar="PATH",
+        help="a class (a folder per student), one student's folder, or one notebook; default: lessons/",
+    )
     group.addoption("--out", type=Path, metavar="DIR", help="write results.json, gradebook.csv and runs/ here")
     group.addoption("--seed", type=natural, metavar="N", help="repeat a run: the seed of every input")
     group.addoption("--jobs", type=jobs, metavar="N", help="notebooks that run at once; default: one for each core")
-    group.addoption("--cell-timeout", type=seconds, metavar="S", default=Limits.cell_seconds,
-                    help="seconds for one cell (default %(default)s)")
-    group.addoption("--notebook-timeout", type=seconds, metavar="S", default=Limits.notebook_seconds,
-                    help="seconds for all cells of a notebook (default %(default)s)")
-    group.addoption("--probe-timeout", type=seconds, metavar="S", default=Limits.probe_seconds,
-                    help="seconds for one call of a learner's function by a probe (default %(default)s)")
-    group.addoption("--memory-limit", type=size, metavar="SIZE", default=Limits.memory,
-                    help="memory of a notebook's process, such as 2G (default 2G)")
+    group.addoption(
+        "--cell-timeout",
+        type=seconds,
+        metavar="S",
+        default=Limits.cell_seconds,
+        help="seconds for one cell (default %(default)s)",
+    )
+    group.addoption(
+        "--notebook-timeout",
+        type=seconds,
+        metavar="S",
+        default=Limits.notebook_seconds,
+        help="seconds for all cells of a notebook (default %(default)s)",
+    )
+    group.addoption(
+        "--probe-timeout",
+        type=seconds,
+        metavar="S",
+        default=Limits.probe_seconds,
+        help="seconds for one call of a learner's function by a probe (default %(default)s)",
+    )
+    group.addoption(
+        "--memory-limit",
+        type=size,
+        metavar="SIZE",
+        default=Limits.memory,
+        help="memory of a notebook's process, such as 2G (default 2G)",
+    )
     group.addoption("--output-limit", type=size, metavar="SIZE", default=Limits.output,
                     help="text that a notebook may write, such as 8M (default 8M)")  # fmt: skip
 

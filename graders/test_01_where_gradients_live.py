@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import torch
 from torch import Tensor
 
@@ -27,7 +29,9 @@ from graders.core.expect import Seen, close, expect
 )
 class TestBranchGrads:
     """Write `branch_grads(w, x)`. Both arguments are leaf tensors of the same shape (any shape), float32 or
-    float64. Compute
+    float64.
+
+    Compute
 
     - `a = w + x`
     - `b = w + 1`
@@ -64,8 +68,9 @@ class TestBranchGrads:
         ),
         Mistake(
             "retained-a-copy",
-            lambda seen, w, x: (none_at(seen, "a") or none_at(seen, "b"))
-            and (retained_in_time(seen) or not none_at(seen, "a", "b")),
+            lambda seen, w, x: (
+                (none_at(seen, "a") or none_at(seen, "b")) and (retained_in_time(seen) or not none_at(seen, "a", "b"))
+            ),
             "You called `retain_grad()` on a copy that the loss does not use. Call it on the very tensor from which "
             "`y` is computed, and read the `.grad` of that one.",
         ),
@@ -148,8 +153,8 @@ class TestChainGrads:
     def alive(chain, x):
         *grads, _ = chain_by_differences(chain, x)
         sizes = [gradient.abs().max() for gradient in grads]
-        apart = all(not torch.allclose(a, b, atol=0.05) for a, b in zip(grads, grads[1:]))
-        return bool(0.05 < min(sizes) and max(sizes) < 100 and apart)
+        apart = all(not torch.allclose(a, b, atol=0.05) for a, b in pairwise(grads))
+        return bool(min(sizes) > 0.05 and max(sizes) < 100 and apart)
 
     def probe(student, chain, x):
         calls = []
@@ -168,17 +173,21 @@ class TestChainGrads:
     mistakes = (
         Mistake(
             "cut-between-steps",
-            lambda seen, chain, x: close(seen["grads"][len(chain) - 1], 1)
-            and not close_chain(seen["grads"], chain_by_differences(chain, x)[1:])
-            and not close(seen["x.grad"], chain_by_differences(chain, x)[0], rtol=1e-4, atol=1e-4),
-            "A `detach()` (or `.data`, or a new leaf) between the steps cut the chain, so no gradient came further back "
-            "than to the cut. Pass each result on as it is.",
+            lambda seen, chain, x: (
+                close(seen["grads"][len(chain) - 1], 1)
+                and not close_chain(seen["grads"], chain_by_differences(chain, x)[1:])
+                and not close(seen["x.grad"], chain_by_differences(chain, x)[0], rtol=1e-4, atol=1e-4)
+            ),
+            "A `detach()` (or `.data`, or a new leaf) between the steps cut the chain, and no gradient came further "
+            "back than that. Pass each result on as it is.",
         ),
         Mistake(
             "retained-only-last",
-            lambda seen, chain, x: len(seen["grads"]) == len(chain)
-            and all(entry.value is None for entry in list(seen["grads"])[:-1])
-            and close(seen["x.grad"], chain_by_differences(chain, x)[0], rtol=1e-4, atol=1e-4),
+            lambda seen, chain, x: (
+                len(seen["grads"]) == len(chain)
+                and all(entry.value is None for entry in list(seen["grads"])[:-1])
+                and close(seen["x.grad"], chain_by_differences(chain, x)[0], rtol=1e-4, atol=1e-4)
+            ),
             "Only the last result kept its gradient. Every step must call `retain_grad()` on its own result.",
         ),
         Mistake(
@@ -207,7 +216,7 @@ def close_chain(seen: Seen, expected: list[Tensor]) -> bool:
 
 
 def chain_by_differences(chain: list[tuple[str, float]], x: Tensor) -> list[Tensor]:
-    """d h_n.sum() / d h_i for i = 0..n: central differences of the tail from h_i, in float64 with step 1e-6."""
+    """D h_n.sum() / d h_i for i = 0..n: central differences of the tail from h_i, in float64 with step 1e-6."""
 
     def tail(start: int, h: Tensor) -> Tensor:
         for kind, k in chain[start:]:
@@ -261,7 +270,11 @@ class TestPerPassGrads:
     """
 
     def draw(rng, old):
-        losses = [["linear", rng.uniform(1, 4)], ["square", rng.uniform(0.5, 2)], ["linear", rng.uniform(-4, -1)]]
+        losses = [
+            ["linear", rng.uniform(1, 4)],
+            ["square", rng.uniform(0.5, 2)],
+            ["linear", rng.uniform(-4, -1)],
+        ]
         return {"p": rng.tensor(3), "losses": rng.shuffled(losses), "old": 9.0 if old else None}
 
     def alive(p, losses):
@@ -294,12 +307,14 @@ class TestPerPassGrads:
         ),
         Mistake(
             "stored-alias",
-            lambda seen, p, losses: len(seen["grads"]) == len(seen["grads_later"]) == len(losses)
-            and (
-                all(close(entry, seen["grads"][len(losses) - 1].tensor) for entry in seen["grads"])
-                or close(seen["grads"], [loss_gradient(kind, k, p) for kind, k in losses])
-            )
-            and not close(seen["grads_later"], [loss_gradient(kind, k, p) for kind, k in losses]),
+            lambda seen, p, losses: (
+                len(seen["grads"]) == len(seen["grads_later"]) == len(losses)
+                and (
+                    all(close(entry, seen["grads"][len(losses) - 1].tensor) for entry in seen["grads"])
+                    or close(seen["grads"], [loss_gradient(kind, k, p) for kind, k in losses])
+                )
+                and not close(seen["grads_later"], [loss_gradient(kind, k, p) for kind, k in losses])
+            ),
         ),
     )
 

@@ -54,7 +54,7 @@ class TestRecordGrad:
         (t * t).backward(gradient=up, retain_graph=True)
         (t**3).backward(gradient=up, retain_graph=True)
         flow = snapshot(x.grad)
-        (graph,) = torch.autograd.grad((t * t).sum(), t, create_graph=True)
+        (_graph,) = torch.autograd.grad((t * t).sum(), t, create_graph=True)
         bad = t.register_hook(zero_in_place)
         (t * t * up).sum().backward(retain_graph=True)
         bad.remove()
@@ -67,7 +67,9 @@ class TestRecordGrad:
         Mistake("values-not-gradients", lambda seen, x, leaf: close(seen["store"][0], x if leaf else 2 * x)),
         Mistake(
             "stored-alias",
-            lambda seen, x, up, leaf: close(seen["store"][0], arriving(x, up, leaf)[0]) and close(seen["store"][3], 0.0),
+            lambda seen, x, up, leaf: (
+                close(seen["store"][0], arriving(x, up, leaf)[0]) and close(seen["store"][3], 0.0)
+            ),
         ),
         Mistake(
             "no-handle",
@@ -78,8 +80,10 @@ class TestRecordGrad:
         Mistake("hooked-a-copy", lambda seen: seen["has_remove"].value is True and seen["store"].value == []),
         Mistake(
             "reads-dot-grad",
-            lambda seen, x, up, leaf: seen["store"][0].value is None
-            or (len(seen["store"]) > 1 and any(close(seen["store"][1], total) for total in totals(x, up, leaf))),
+            lambda seen, x, up, leaf: (
+                seen["store"][0].value is None
+                or (len(seen["store"]) > 1 and any(close(seen["store"][1], total) for total in totals(x, up, leaf)))
+            ),
             raises="'NoneType' object has no attribute",
         ),
     )
@@ -141,7 +145,10 @@ class TestCountAndSum:
     """
 
     def draw(rng, dtype):
-        return {"y": rng.tensor(3, dtype=dtype), "factors": [rng.tensor(3, dtype=dtype, low=0.5) for _ in range(3)]}
+        return {
+            "y": rng.tensor(3, dtype=dtype),
+            "factors": [rng.tensor(3, dtype=dtype, low=0.5) for _ in range(3)],
+        }
 
     def probe(student, y, factors):
         y.requires_grad_()
@@ -164,18 +171,21 @@ class TestCountAndSum:
     mistakes = (
         Mistake(
             "only-last-pass",
-            lambda seen, factors: seen["passes"]["n"].value in (1, 3)
-            and close(seen["passes"]["sum"], factors[2])
-            or (seen["passes"]["n"].value == 1 and close(seen["passes"]["sum"], sum(factors))),
+            lambda seen, factors: (
+                (seen["passes"]["n"].value in (1, 3) and close(seen["passes"]["sum"], factors[2]))
+                or (seen["passes"]["n"].value == 1 and close(seen["passes"]["sum"], sum(factors)))
+            ),
             "After three passes your dict knows only one of them. Add to what is there instead of replacing it.",
         ),
         Mistake(
             "reads-dot-grad",
-            lambda seen, factors: seen["passes"]["n"].value == 3
-            and (
-                seen["passes"]["sum"].value is None
-                or close(seen["passes"]["sum"], factors[0] + factors[1])
-                or close(seen["passes"]["sum"], 2 * factors[0] + factors[1])
+            lambda seen, factors: (
+                seen["passes"]["n"].value == 3
+                and (
+                    seen["passes"]["sum"].value is None
+                    or close(seen["passes"]["sum"], factors[0] + factors[1])
+                    or close(seen["passes"]["sum"], 2 * factors[0] + factors[1])
+                )
             ),
             raises="'NoneType' object has no attribute",
         ),
@@ -242,8 +252,15 @@ class TestNormLog:
     def draw(rng, old):
         kinds = [["linear", rng.uniform(1, 4)], ["square", rng.uniform(0.5, 2)], ["flat", 1.0]]
         kinds = [*rng.shuffled(kinds), ["linear", rng.uniform(1, 4)]]
-        return {"p": rng.tensor(3), "losses": kinds, "old": rng.tensor(3, low=1) if old else None,
-                "weight": rng.tensor(1, 1), "bias": rng.tensor(1), "points": rng.tensor(3), "targets": rng.tensor(3)}  # fmt: skip
+        return {
+            "p": rng.tensor(3),
+            "losses": kinds,
+            "old": rng.tensor(3, low=1) if old else None,
+            "weight": rng.tensor(1, 1),
+            "bias": rng.tensor(1),
+            "points": rng.tensor(3),
+            "targets": rng.tensor(3),
+        }
 
     def alive(p, losses, old):
         # The norm of a sum must differ from the norm of its last part, and so must the sums themselves.
@@ -282,17 +299,18 @@ class TestNormLog:
         ),
         Mistake(
             "cleared-callers-grad",
-            lambda seen, p, losses, old: close(seen["norms"], pass_norms(p, losses))
-            and not close(seen["p.grad"], accumulated(p, losses, old)[-1]),
+            lambda seen, p, losses, old: (
+                close(seen["norms"], pass_norms(p, losses))
+                and not close(seen["p.grad"], accumulated(p, losses, old)[-1])
+            ),
             "The norms are right, but you cleared `p.grad` on the way. The caller needs it: leave it to accumulate "
             "over all passes, with the value that it held before.",
         ),
         Mistake(
             "hook-left-behind",
-            lambda seen, losses: seen["hooks"].value != 1
-            or len(seen["norms"]) == len(losses) * (len(losses) + 1) // 2,
-            "A hook is still registered after your function returned (or after each pass, so that the next pass runs it "
-            "again). Keep the handle and call its `remove()`.",
+            lambda seen, losses: seen["hooks"].value != 1 or len(seen["norms"]) == len(losses) * (len(losses) + 1) // 2,
+            "A hook is still registered after your function returned (or after each pass, so that the next one runs "
+            "it again). Keep the handle and call its `remove()`.",
         ),
         Mistake(
             "hook-left-after-exception",
@@ -397,9 +415,11 @@ class TestGradsByName:
         Mistake("late-binding", lambda seen, names: seen["grads"].keys == [names[-1]]),
         Mistake(
             "dot-grad-on-non-leaf",
-            lambda seen, names: (names[1] in seen["grads"].keys and seen["grads"][names[1]].value is None)
-            or any(seen["dot_grad"].value)
-            or any(seen["retains_grad"].value),
+            lambda seen, names: (
+                (names[1] in seen["grads"].keys and seen["grads"][names[1]].value is None)
+                or any(seen["dot_grad"].value)
+                or any(seen["retains_grad"].value)
+            ),
             "`retain_grad()` leaves `.grad` behind on the caller's tensors, and `None` where no gradient came. "
             "A hook hands you the gradient and leaves nothing behind.",
         ),
@@ -480,8 +500,9 @@ class TestOldAndNewGrad:
         ),
         Mistake(
             "swapped-pair",
-            lambda seen, x, k, kind, c: close(seen["pair"][0], after(x, k, kind, c))
-            and close(seen["pair"][1], k * after(x, k, kind, c)),
+            lambda seen, x, k, kind, c: (
+                close(seen["pair"][0], after(x, k, kind, c)) and close(seen["pair"][1], k * after(x, k, kind, c))
+            ),
             "Both gradients are right, but the other way round: the one for the old value comes first.",
         ),
     )
@@ -497,7 +518,7 @@ class TestOldAndNewGrad:
 
 
 def after(x: Tensor, k: float, kind: str, c: Tensor) -> Tensor:
-    """d loss / d t at the new value t = 3 k x, by autograd on a fresh leaf."""
+    """D loss / d t at the new value t = 3 k x, by autograd on a fresh leaf."""
     t = (3 * k * x).requires_grad_()
     (gradient,) = torch.autograd.grad(TAILS[kind](t, c), t)
     return gradient

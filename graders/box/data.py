@@ -95,9 +95,7 @@ def _encode(value: Any, body: bytearray, counter: list[int], depth: int, max_bod
     if kind is dict:
         if len(value) > MAX_ITEMS:
             raise DataError(f"more than {MAX_ITEMS} values")
-        pairs = [
-            [_encode(part, body, counter, depth + 1, max_body) for part in pair] for pair in list(value.items())
-        ]
+        pairs = [[_encode(part, body, counter, depth + 1, max_body) for part in pair] for pair in list(value.items())]
         return {"d": pairs}
     if kind in (torch.Tensor, torch.nn.Parameter):
         return _encode_tensor(value, body, max_body)
@@ -113,7 +111,12 @@ def _encode_tensor(value: torch.Tensor, body: bytearray, max_body: int) -> Any:
     if name is None:
         return {"x": ["Tensor", f"its dtype is {value.dtype}"]}
     if value.layout is not torch.strided or value.device.type == "meta" or value.is_quantized:
-        return {"x": ["Tensor", f"it is not an ordinary dense tensor (layout {value.layout}, device {value.device})"]}
+        return {
+            "x": [
+                "Tensor",
+                f"it is not an ordinary dense tensor (layout {value.layout}, device {value.device})",
+            ]
+        }
     if value.dim() > MAX_RANK:
         return {"x": ["Tensor", f"it has {value.dim()} dimensions"]}
     if value.numel() * value.element_size() > max_body - len(body):

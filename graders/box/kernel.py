@@ -18,7 +18,7 @@ from graders.box.limits import apply_limits
 from graders.box.probing import Answer, answer
 
 
-class ProbedKernel(IPythonKernel):
+class ProbedKernel(IPythonKernel):  # type: ignore[misc]  # ipykernel is untyped
     """Adds `probe_request`: a probe's source, a draw, and how long it may take."""
 
     msg_types = [*IPythonKernel.msg_types, "probe_request"]  # noqa: RUF012 - so declared by ipykernel

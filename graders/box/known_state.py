@@ -58,7 +58,7 @@ def known_state(seed: int, *, quiet: bool = True) -> Iterator[None]:
     with contextlib.ExitStack() as stack:
         if quiet:
             stack.callback(_restore_streams, sys.stdout, sys.stderr)
-            sys.stdout = sys.stderr = _Discard()  # type: ignore[assignment]
+            sys.stdout = sys.stderr = _Discard()
         stack.enter_context(_own_warnings())
         stack.enter_context(_no_function_modes())
         stack.enter_context(torch.inference_mode(False))
@@ -84,14 +84,14 @@ def _own_warnings() -> Iterator[None]:
 @contextlib.contextmanager
 def _no_function_modes() -> Iterator[None]:
     """Take modes such as a default device off the stack; torch has no public way to do so."""
-    modes = list(_get_current_function_mode_stack())
+    modes = list(_get_current_function_mode_stack())  # type: ignore[no-untyped-call]  # torch declares no types
     for _ in modes:
-        _pop_mode()
+        _pop_mode()  # type: ignore[no-untyped-call]
     try:
         yield
     finally:
         for mode in modes:
-            _push_mode(mode)
+            _push_mode(mode)  # type: ignore[no-untyped-call]
 
 
 @contextlib.contextmanager

@@ -55,7 +55,7 @@ class _CountingClient(NotebookClient):
     output_limit = Limits.output
     last_reply: dict[str, Any] = {}  # noqa: RUF012 - replaced, never changed in place
 
-    def output(self, outs: Any, msg: dict[str, Any], display_id: str, cell_index: int) -> Any:
+    def output(self, outs: Any, msg: dict[str, Any], display_id: str | None, cell_index: int) -> Any:
         self.written += len(str(msg.get("content", "")))
         if self.written > self.output_limit:
             raise TooMuchOutput
@@ -71,6 +71,8 @@ class Session:
         self.deadline = time.monotonic() + limits.notebook_seconds
         self.lost: dict[int, tuple[str, str]] = {}
         self.client: _CountingClient | None = None
+        self.km: Any = None  # of jupyter_client, whose types differ between its sync and async classes
+        self.kc: Any = None
         self.kernels = 0
 
     async def execute(self) -> None:
@@ -107,7 +109,7 @@ class Session:
         left = min(self.limits.cell_seconds, self.deadline - time.monotonic())
         if left <= 0:
             return "timed-out", f"the notebook took more than {self.limits.notebook_seconds:g} seconds", True
-        self.client.timeout = left
+        self.client.timeout = left  # type: ignore[assignment]  # nbclient counts in floats, but declares an int
         cell = self.client.nb.cells[index]
         try:
             await self.client.async_execute_cell(cell, index)
@@ -131,16 +133,15 @@ class Session:
         return "raised", f"{name}: {text}", True
 
     def _exit_text(self) -> str:
-        provisioner = self.client.km.provisioner if self.client and self.client.km else None
-        code = getattr(getattr(provisioner, "process", None), "returncode", None)
+        process = getattr(self.km.provisioner, "process", None)
+        code = getattr(process, "returncode", None)
         if type(code) is int and code < 0:
             return f"signal {signal.Signals(-code).name}" if -code in set(signal.Signals) else f"signal {-code}"
         return f"exit code {code}" if code is not None else "no exit code"
 
     async def _interrupt(self) -> bool:
         """Interrupt the kernel; whether it is ready for the next cell soon after."""
-        assert self.client is not None and self.client.km is not None
-        await self.client.km.interrupt_kernel()
+        await self.km.interrupt_kernel()
         with contextlib.suppress(Exception):  # no answer in time, or none that can be read
             await asyncio.wait_for(self._ping(), INTERRUPT_SECONDS)
             return True
@@ -149,9 +150,9 @@ class Session:
     async def _ping(self) -> None:
         """Wait for the kernel's answer to a small request."""
         assert self.client is not None
-        message_id = self.client.kc.kernel_info()
+        message_id = self.kc.kernel_info()
         while True:
-            reply = await self.client.kc.get_shell_msg(timeout=INTERRUPT_SECONDS)
+            reply = await self.kc.get_shell_msg(timeout=INTERRUPT_SECONDS)
             if reply["parent_header"].get("msg_id") == message_id:
                 return
 
@@ -160,14 +161,14 @@ class Session:
         if self.client is None:
             await self.execute()
         assert self.client is not None
-        message = self.client.kc.session.msg("probe_request", request)
-        self.client.kc.session.send(self.client.kc.shell_channel.socket, message, buffers=[body])
+        message = self.kc.session.msg("probe_request", request)
+        self.kc.session.send(self.kc.shell_channel.socket, message, buffers=[body])
         deadline = time.monotonic() + self.limits.probe_seconds + INTERRUPT_SECONDS
         while (left := deadline - time.monotonic()) > 0:
             try:
-                reply = await self.client.kc.get_shell_msg(timeout=min(left, 1.0))
+                reply = await self.kc.get_shell_msg(timeout=min(left, 1.0))
             except Exception:
-                if not await self.client.kc.is_alive():
+                if not await self.kc.is_alive():
                     status, text = "crashed", f"the Python process ended ({self._exit_text()})"
                     break
                 continue
@@ -197,7 +198,7 @@ class Session:
         )
         self.client.output_limit = self.limits.output
         await self.client.async_start_new_kernel(cwd=str(self.folder / "work"))
-        await self.client.async_start_new_kernel_client()
+        self.km, self.kc = manager, await self.client.async_start_new_kernel_client()
 
     async def _keep_reply(self, cell: Any, cell_index: int, execute_reply: dict[str, Any]) -> None:
         assert self.client is not None
@@ -208,7 +209,7 @@ class Session:
         if self.client is None:
             return
         client, self.client = self.client, None
-        group = getattr(client.km.provisioner, "pgid", None)
+        group = getattr(self.km.provisioner, "pgid", None)
         client.owns_km = True
         with contextlib.suppress(Exception):  # a kernel that is already dead in some half-way state
             await client._async_cleanup_kernel()

@@ -63,7 +63,8 @@ class Rng:
 
     def names(self, count: int) -> list[str]:
         """`count` different names of three to six letters, usable as identifiers and module names."""
-        letters, found = "abcdefghjkmnpqrstuvwxyz", []
+        letters = "abcdefghjkmnpqrstuvwxyz"
+        found: list[str] = []
         while len(found) < count:
             name = "n" + "".join(self.choice(letters) for _ in range(self.integer(2, 5)))
             if name not in found:

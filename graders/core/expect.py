@@ -81,12 +81,16 @@ def close(seen: Seen, expected: Any, rtol: float | None = None, atol: float | No
     """
     value = seen.value
     if isinstance(expected, Mapping):
-        return type(value) is dict and value.keys() == expected.keys() and all(
-            close(seen[key], expected[key], rtol, atol) for key in expected
+        return (
+            type(value) is dict
+            and value.keys() == expected.keys()
+            and all(close(seen[key], expected[key], rtol, atol) for key in expected)
         )
     if isinstance(expected, Sequence) and not isinstance(expected, str):
-        return type(value) in (list, tuple) and len(value) == len(expected) and all(
-            close(entry, part, rtol, atol) for entry, part in zip(seen, expected)
+        return (
+            type(value) in (list, tuple)
+            and len(value) == len(expected)
+            and all(close(entry, part, rtol, atol) for entry, part in zip(seen, expected))
         )
     if type(value) is Array:
         number = not isinstance(expected, torch.Tensor)
@@ -101,9 +105,7 @@ def close(seen: Seen, expected: Any, rtol: float | None = None, atol: float | No
     return False
 
 
-def _differences(
-    value: torch.Tensor, expected: torch.Tensor, rtol: float | None, atol: float | None
-) -> torch.Tensor:
+def _differences(value: torch.Tensor, expected: torch.Tensor, rtol: float | None, atol: float | None) -> torch.Tensor:
     """A bool tensor that marks the entries of `value` which are not close to `expected`."""
     default_rtol, default_atol = TOLERANCE.get(value.dtype, (1e-5, 1e-5))
     return ~torch.isclose(
@@ -148,7 +150,7 @@ def kind(value: Any) -> str:
     return f"{'an' if type(value).__name__[0] in 'aeiou' else 'a'} {type(value).__name__}"
 
 
-class expect:  # noqa: N801 - it reads as a verb: expect(seen["w.grad"]).close_to(3)
+class expect:
     """The comparisons of a check. Each raises `Mismatch` with the first difference."""
 
     def __init__(self, seen: Seen) -> None:
@@ -179,9 +181,7 @@ class expect:  # noqa: N801 - it reads as a verb: expect(seen["w.grad"]).close_t
         elif not close(self.seen, expected, rtol, atol):
             self.fail(f"expected {show(float(expected))}, saw {show(float(self.value))}")
 
-    def _tensor_close(
-        self, expected: torch.Tensor, rtol: float | None, atol: float | None, detached: bool
-    ) -> None:
+    def _tensor_close(self, expected: torch.Tensor, rtol: float | None, atol: float | None, detached: bool) -> None:
         if type(self.value) is not Array or self.value.kind != "tensor":
             self.fail(f"expected a tensor, saw {kind(self.value)}")
         seen: torch.Tensor = self.value.tensor

@@ -2,8 +2,7 @@
 
 COMMON: dict[str, str] = {
     "forgot-return": (
-        "Your hook computed a new value but returned `None`, and `None` means \"keep the old one\". "
-        "Return the new value."
+        'Your hook computed a new value but returned `None`, and `None` means "keep the old one". Return the new value.'
     ),
     "in-place-leak": (
         "Your hook changed its argument in place. That buffer is shared with the gradient of another tensor. "
@@ -13,9 +12,7 @@ COMMON: dict[str, str] = {
         "You stored a reference to a tensor, and a later in-place operation rewrote it. "
         "Store a copy: `.detach().clone()`."
     ),
-    "values-not-gradients": (
-        "These are the values of the tensor, not the gradients that arrive at it."
-    ),
+    "values-not-gradients": ("These are the values of the tensor, not the gradients that arrive at it."),
     "hook-left-behind": (
         "A hook is still registered after your function returned. Keep every handle and call its `remove()`."
     ),
@@ -50,9 +47,7 @@ COMMON: dict[str, str] = {
         "Hooks run in the order in which they were registered, unless `prepend=True`; "
         "hooks on tensors know no `prepend`."
     ),
-    "only-last-call": (
-        "A module can run more than once per forward pass, and your store kept only its last call."
-    ),
+    "only-last-call": ("A module can run more than once per forward pass, and your store kept only its last call."),
     "definition-order": (
         "The order asked for is the order of execution, not of definition. Fill the dict when the hook fires."
     ),

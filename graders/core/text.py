@@ -34,7 +34,7 @@ def clean(text: object, limit: int = MESSAGE_LIMIT, *, lines: bool = False) -> s
 
 
 def plural(count: int, noun: str) -> str:
-    """"1 point", "2 points"."""
+    """Count and noun, as in 1 point, 2 points."""
     return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
 
 

@@ -74,7 +74,7 @@ def _advice(exercise: Exercise, found: ExerciseResult) -> str:
 
 
 def plural_points(value: float) -> str:
-    """"1 point", "2 points"."""
+    """Points with their noun, as in 1 point, 0.5 points."""
     return f"{points(value)} point{'' if value == 1 else 's'}"
 
 
@@ -115,7 +115,9 @@ def hint(exercise: Exercise, given: int) -> Panel:
     title = f"Hint {index + 1} of {len(exercise.hints)}"
     text = exercise.hints[index]
     more = index + 1 < len(exercise.hints)
-    after = f'More: hint("{exercise.key}")' if more else f'That was the last one. The answer: solution("{exercise.key}")'
+    after = (
+        f'More: hint("{exercise.key}")' if more else f'That was the last one. The answer: solution("{exercise.key}")'
+    )
     body = f"<p style='margin:.4em 0'>{code(text)}</p><p style='margin:.4em 0 0;opacity:.75'>{code(after)}</p>"
     return Panel(f"{title}: {text}\n{after}", _card("#4a7fd6", title, exercise.title, body))
 

@@ -44,9 +44,7 @@ def _cells(submission: SubmissionResult | None, keys: list[str]) -> list[str]:
         return [""] * (len(keys) + 1)
     if submission.status is SubmissionStatus.UNREADABLE:
         return ["0"] * (len(keys) + 1)
-    scores = {
-        one.key: "" if one.status is Status.NOT_GRADED else points(one.score) for one in submission.exercises
-    }
+    scores = {one.key: "" if one.status is Status.NOT_GRADED else points(one.score) for one in submission.exercises}
     return [*(scores.get(key, "") for key in keys), points(submission.score)]
 
 

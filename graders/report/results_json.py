@@ -9,7 +9,14 @@ from typing import Any
 
 import jsonschema
 
-from graders.core.results import Batch, CheckResult, ExerciseResult, Status, SubmissionResult, SubmissionStatus
+from graders.core.results import (
+    Batch,
+    CheckResult,
+    ExerciseResult,
+    Status,
+    SubmissionResult,
+    SubmissionStatus,
+)
 
 SCHEMA_VERSION = 1
 SCHEMA_FILE = Path(__file__).with_name("results.schema.json")

@@ -64,10 +64,7 @@ def _cell(submission: SubmissionResult | None) -> Text:
 def _mistakes(batch: Batch) -> Iterator[Text]:
     """What several people got wrong in the same way."""
     found = Counter(
-        (exercise.key, exercise.mistake)
-        for one in batch.submissions
-        for exercise in one.exercises
-        if exercise.mistake
+        (exercise.key, exercise.mistake) for one in batch.submissions for exercise in one.exercises if exercise.mistake
     )
     if found:
         yield Text("\nRecognised mistakes")

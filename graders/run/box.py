@@ -45,7 +45,7 @@ class Box:
         for name in ("work", "home", "tmp"):
             (self.folder / name).mkdir()
         shutil.copytree(self._kit / "matplotlib", self.folder / "home" / "matplotlib")
-        self._errors = tempfile.TemporaryFile()  # noqa: SIM115 - closed in __exit__
+        self._errors = tempfile.TemporaryFile()
         self._read_end, write_end = os.pipe()
         os.set_inheritable(write_end, True)
         self._process = subprocess.Popen(

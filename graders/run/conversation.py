@@ -70,7 +70,12 @@ def run_notebook(
 
 
 def _converse(
-    box: Box, cells: Sequence[str], probes: Sequence[Probe], limits: Limits, fork: bool, transcript: list[Frame]
+    box: Box,
+    cells: Sequence[str],
+    probes: Sequence[Probe],
+    limits: Limits,
+    fork: bool,
+    transcript: list[Frame],
 ) -> None:
     def listen(deadline: float) -> Frame:
         frame = box.receive(deadline)

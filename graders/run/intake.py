@@ -77,8 +77,7 @@ def _parse(raw: bytes) -> dict[str, Any]:
     except (ValueError, RecursionError) as error:
         where = f" (line {error.lineno})" if isinstance(error, json.JSONDecodeError) else ""
         raise Unreadable(
-            f"The file is not a notebook: it is not JSON{where}. "
-            "Hand in the .ipynb file, not an export or a link."
+            f"The file is not a notebook: it is not JSON{where}. Hand in the .ipynb file, not an export or a link."
         ) from error
     if type(content) is not dict or type(content.get("nbformat")) is not int:
         raise Unreadable("The file is JSON, but not a notebook: it has no nbformat. Hand in the .ipynb file.")

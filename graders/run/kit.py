@@ -18,7 +18,9 @@ def make_kit(folder: Path) -> Path:
     """Write the kit into `folder`, to be put on the box's import path; returns `folder`."""
     package = folder / "graders"
     package.mkdir(parents=True)
-    (package / "__init__.py").write_text((PACKAGE / "box" / "stand_in.py").read_text(encoding="utf-8"), encoding="utf-8")
+    (package / "__init__.py").write_text(
+        (PACKAGE / "box" / "stand_in.py").read_text(encoding="utf-8"), encoding="utf-8"
+    )
     for name in SHARED:
         shutil.copyfile(PACKAGE / name, package / name)
     (package / "box").mkdir()

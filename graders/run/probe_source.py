@@ -18,9 +18,7 @@ from graders.core.exercise import Exercise
 def probe_source(exercise: Exercise) -> str:
     """Python text that defines `probe`, complete on its own."""
     module = _module(exercise.file)
-    (body,) = [
-        node for node in module.body if isinstance(node, ast.ClassDef) and node.name == exercise.class_name
-    ]
+    (body,) = [node for node in module.body if isinstance(node, ast.ClassDef) and node.name == exercise.class_name]
     (probe,) = [node for node in body.body if isinstance(node, ast.FunctionDef) and node.name == "probe"]
     providers = {name: node for node in module.body for name in _defined(node)}
     needed: set[int] = set()
@@ -62,4 +60,3 @@ def _is_exercise(node: ast.FunctionDef | ast.ClassDef) -> bool:
 def _used(node: ast.AST) -> set[str]:
     """Names that a statement reads."""
     return {part.id for part in ast.walk(node) if isinstance(part, ast.Name) and isinstance(part.ctx, ast.Load)}
-

@@ -1,0 +1,97 @@
+"""`hookwork build`: write the notebooks of every lesson, and `stale`, what is not as its source builds it."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+
+import nbformat
+from nbclient import NotebookClient
+from nbclient.exceptions import CellExecutionError
+from nbformat import NotebookNode
+
+from graders.author.lesson import notebook
+from graders.core import course
+from graders.core.source import SourceError
+from graders.report.files import write_atomically
+
+CELL_SECONDS = 120
+
+
+def build(lesson: str) -> list[Path]:
+    """Write the learner's and the solved notebook of a lesson; returns their paths. Raises `SourceError`."""
+    solved = execute(lesson)
+    files = notebook_files(lesson)
+    for file, content in zip(files, (notebook(lesson, solved=False), solved)):
+        write_atomically(file, nbformat.writes(content) + "\n")
+    return list(files)
+
+
+def notebook_files(lesson: str) -> tuple[Path, Path]:
+    """The learner's and the solved notebook."""
+    return course.lessons_folder() / f"{lesson}.ipynb", course.solutions_folder() / f"{lesson}.ipynb"
+
+
+def execute(lesson: str) -> NotebookNode:
+    """The solved notebook with its outputs, run in an empty folder. Raises `SourceError` when a cell raises."""
+    content = notebook(lesson, solved=True)
+    with tempfile.TemporaryDirectory() as folder:
+        client = NotebookClient(
+            content,
+            kernel_name="python3",
+            timeout=CELL_SECONDS,
+            resources={"metadata": {"path": folder}},
+            coalesce_streams=True,
+            record_timing=False,
+            shutdown_kernel="immediate",
+        )
+        try:
+            client.execute(env={**os.environ, "OMP_NUM_THREADS": "1"}, stderr=subprocess.DEVNULL)
+        except CellExecutionError as error:
+            raise SourceError(f"solutions/{lesson}.py does not run through: {error.ename}: {error.evalue}") from None
+    return content
+
+
+def stale(lesson: str) -> list[str]:
+    """What in the notebooks of a lesson is not what its source builds; outputs are not compared."""
+    problems = []
+    for file, solved in zip(notebook_files(lesson), (False, True)):
+        name = f"{file.parent.name}/{file.name}"
+        if not file.exists():
+            problems.append(f"{name} is missing: run `hookwork build`")
+            continue
+        there, built = nbformat.read(file, as_version=4), notebook(lesson, solved=solved)
+        nbformat.validate(there)
+        if _comparable(there) != _comparable(built):
+            problems.append(f"{name} is not what solutions/{lesson}.py builds: run `hookwork build`")
+        outputs = [output for cell in there.cells for output in cell.get("outputs", [])]
+        if not solved and outputs:
+            problems.append(f"{name} holds outputs: run `hookwork build`")
+        if solved and not outputs:
+            problems.append(f"{name} was not executed: run `hookwork build`")
+        problems += [f"{name} holds the error {one.ename}" for one in outputs if one.output_type == "error"]
+        problems += _figures_without_alt(outputs, name)
+    return problems
+
+
+def _comparable(content: NotebookNode) -> Sequence[object]:
+    cells = [(cell["id"], cell.cell_type, cell.source, _ours(cell.metadata)) for cell in content.cells]
+    return [content.metadata.get("hookwork"), content.metadata.get("kernelspec"), cells]
+
+
+def _ours(metadata: NotebookNode) -> dict[str, object]:
+    return {name: metadata[name] for name in ("nbgrader", "hookwork", "jupyter", "tags") if name in metadata}
+
+
+def _figures_without_alt(outputs: Sequence[NotebookNode], name: str) -> list[str]:
+    """Pictures that say nothing to people who do not see them."""
+    bare = [
+        output
+        for output in outputs
+        for kind in output.get("data", {})
+        if kind.startswith("image/") and not output.metadata.get(kind, {}).get("alt", "").strip()
+    ]
+    return [f"{name} has {len(bare)} figures without alt text: show them with graders.figures.show"] if bare else []

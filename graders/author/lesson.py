@@ -1,0 +1,94 @@
+"""A lesson's source, parsed: py:percent text in, notebook cells out."""
+
+from __future__ import annotations
+
+import hashlib
+from pathlib import Path
+from typing import Any
+
+import jupytext
+import nbformat
+from nbformat import NotebookNode
+
+from graders.core import course
+from graders.core.exercise import Exercise
+from graders.core.source import SourceError, stub, without_marks
+from graders.core.text import points
+
+KERNELSPEC = {"display_name": "Python 3 (ipykernel)", "language": "python", "name": "python3"}
+
+
+def notebook(lesson: str, *, solved: bool) -> NotebookNode:
+    """The learner's notebook of a lesson, or with `solved` the one with the answers; not executed.
+
+    Each exercise cell of the source is preceded by its contract (from the grader) and followed by its check.
+    Raises `SourceError`.
+    """
+    file = course.solutions_folder() / f"{lesson}.py"
+    parsed = jupytext.reads(file.read_text(encoding="utf-8"), fmt="py:percent")
+    exercises = {exercise.key: exercise for exercise in course.exercises(lesson)}
+    cells: list[NotebookNode] = []
+    for cell in parsed.cells:
+        key = cell.metadata.get("exercise")
+        if key is None:
+            cells.append(_plain(cell))
+        elif key in exercises:
+            cells += _exercise_cells(exercises.pop(key), cell.source, solved, file)
+        else:
+            raise SourceError(f"{file}: a cell names the exercise {key!r}, which graders/test_{lesson}.py lacks")
+    if exercises:
+        raise SourceError(f'{file}: no cell for {", ".join(exercises)}; start one with # %% exercise="KEY"')
+    _give_ids(cells)
+    metadata = {
+        "kernelspec": KERNELSPEC,
+        "language_info": {"name": "python"},
+        "hookwork": {
+            "lesson": lesson,
+            "notice": f"Built from solutions/{lesson}.py; changes belong there.",
+        },
+    }
+    return nbformat.v4.new_notebook(cells=cells, metadata=metadata)
+
+
+def _plain(cell: NotebookNode) -> NotebookNode:
+    """A cell of the source as it is. One tagged "figure" only draws: its code is folded away."""
+    if cell.cell_type == "markdown":
+        return nbformat.v4.new_markdown_cell(cell.source)
+    folded = {"jupyter": {"source_hidden": True}, "tags": ["hide-input"]}
+    return nbformat.v4.new_code_cell(cell.source, metadata=folded if "figure" in cell.metadata.get("tags", ()) else {})
+
+
+def _exercise_cells(exercise: Exercise, source: str, solved: bool, file: Path) -> list[NotebookNode]:
+    try:
+        unsolved = stub(source)
+    except SourceError as error:
+        raise SourceError(f"{file}, exercise {exercise.key}: {error}") from None
+    worth = f"{points(exercise.points)} point{'' if exercise.points == 1 else 's'}"
+    heading = f"### Exercise `{exercise.key}`: {exercise.title} ({worth})\n\n{exercise.contract}"
+    answer = nbformat.v4.new_code_cell(without_marks(source) if solved else unsolved)
+    answer.metadata["nbgrader"] = _nbgrader(exercise.key, solution=True, points=exercise.points)
+    answer.metadata["hookwork"] = {"exercise": exercise.key}
+    check = nbformat.v4.new_code_cell(f'check("{exercise.key}")')
+    check.metadata["nbgrader"] = _nbgrader(f"{exercise.key}-check", solution=False)
+    return [nbformat.v4.new_markdown_cell(heading), answer, check]
+
+
+def _nbgrader(grade_id: str, *, solution: bool, points: float | None = None) -> dict[str, Any]:
+    """Nbgrader's cell metadata, schema 3.
+
+    An answer is a cell with points that nbgrader shows and leaves to be marked (by the graders); the check
+    below it is read-only and worth nothing.
+    """
+    graded = {"grade": True, "points": points} if points is not None else {"grade": False}
+    return {"schema_version": 3, "grade_id": grade_id, "solution": solution, "locked": not solution, "task": False,
+            **graded}  # fmt: skip
+
+
+def _give_ids(cells: list[NotebookNode]) -> None:
+    """Ids that stay the same from build to build: of the exercise, or of the cell's own text."""
+    seen: dict[str, int] = {}
+    for cell in cells:
+        grade_id = cell.metadata.get("nbgrader", {}).get("grade_id")
+        base = grade_id or hashlib.sha256(f"{cell.cell_type} {cell.source}".encode()).hexdigest()[:12]
+        seen[base] = seen.get(base, 0) + 1
+        cell["id"] = base if seen[base] == 1 else f"{base}-{seen[base]}"

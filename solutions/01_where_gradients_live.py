@@ -1,0 +1,433 @@
+# %% [markdown]
+# # Lesson 1. Where gradients live: leaf, non-leaf, `retain_grad`
+#
+# **The question.** You call `backward()`, and the layers before the tensor `h` learn something. So the gradient must
+# have passed through `h`. Yet `h.grad` is `None`. Why?
+#
+# **The goal.** You can say which tensors keep their gradient, make any other tensor keep it, and explain what `.grad`
+# holds after more than one pass.
+#
+# How to work: *predict* first, then run the cell, then read on. A wrong prediction is the best thing that can happen
+# here. The exercises come with a check, `check("...")`, that tries your function on new inputs each time.
+
+# %%
+# If `graders` is not found here: %pip install hookwork
+import warnings
+
+import torch
+
+from graders import check, hint, progress, solution
+from graders.figures import QUIET, arrow, caption, card, node, show
+
+# %% [markdown]
+# ## A graph of four tensors
+#
+# We need a computation that is small enough to do by hand:
+#
+# - `w` and `x` are ours: we make them and ask for gradients with `requires_grad=True`.
+# - `a = w + x` and `b = w + 1` are results.
+# - `y = a * b` is the number that we differentiate.
+#
+# With `w = 1` and `x = 2` we get `a = 3`, `b = 2`, `y = 6`.
+
+# %%
+w = torch.tensor([1.0], requires_grad=True)
+x = torch.tensor([2.0], requires_grad=True)
+a = w + x
+b = w + 1
+y = a * b
+print("a =", a.item(), "  b =", b.item(), "  y =", y.item())
+
+# %% tags=["figure"]
+figure, axes = card(8.2, 3.5)
+node(axes, 1.2, 2.6, "w = 1", kind="leaf", note="leaf")
+node(axes, 1.2, 0.9, "x = 2", kind="leaf", note="leaf")
+node(axes, 4.0, 2.6, "b = w + 1 = 2", kind="non-leaf", note="non-leaf", width=1.8)
+node(axes, 4.0, 0.9, "a = w + x = 3", kind="non-leaf", note="non-leaf", width=1.8)
+node(axes, 6.9, 1.75, "y = a · b = 6", kind="loss", width=1.8)
+arrow(axes, (1.9, 2.6), (3.1, 2.6))
+arrow(axes, (1.9, 2.45), (3.1, 1.05))
+arrow(axes, (1.9, 0.9), (3.1, 0.9))
+arrow(axes, (4.95, 2.5), (6.1, 2.0))
+arrow(axes, (4.95, 1.0), (6.1, 1.5))
+caption(
+    axes,
+    0.5,
+    0.25,
+    "Values flow from left to right. backward() sends gradients from right to left, along the same arrows.",
+)
+show(
+    figure,
+    "Graph of the computation. The leaves w = 1 and x = 2 are on the left. An arrow leads from w to b = w + 1 = 2, "
+    "and arrows lead from w and x to a = w + x = 3. Both b and a are non-leaf tensors; both lead to y = a times b = 6.",
+)
+
+# %% [markdown]
+# A tensor that was made by you, not by an operation on tensors that require grad, is a **leaf**. The weights of a
+# model are leaves. A result of such an operation is a **non-leaf**. Every tensor knows which it is:
+
+# %%
+print("leaves:    ", w.is_leaf, x.is_leaf)
+print("non-leaves:", not a.is_leaf, not b.is_leaf, not y.is_leaf)
+assert w.is_leaf and x.is_leaf and not (a.is_leaf or b.is_leaf or y.is_leaf)
+
+# %% [markdown]
+# **Predict.** What are the four gradients: of `y` with respect to `w`, `x`, `a` and `b`? Since `y = a * b`, nudging
+# `a` by a little changes `y` by `b` times as much. Do all four by hand. Then replace each `None` by your number.
+
+# %%
+my_guess = {"w": None, "x": None, "a": None, "b": None}
+
+# %%
+y.backward()
+print("w.grad:", w.grad.item(), "  your guess:", my_guess["w"])
+print("x.grad:", x.grad.item(), "  your guess:", my_guess["x"])
+assert w.grad.item() == 5 and x.grad.item() == 2
+
+# %% [markdown]
+# `x` reaches `y` on one path, through `a`, and gets `b = 2`. `w` reaches `y` on two paths: through `a` it gets `b = 2`,
+# through `b` it gets `a = 3`. Gradients of several paths add up: 5.
+#
+# Now `a` and `b`. PyTorch must have computed their gradients, otherwise it could not have known 5.
+#
+# **Predict.** What does `a.grad` show?
+
+# %%
+with warnings.catch_warnings(record=True) as caught:
+    warnings.simplefilter("always")
+    print("a.grad:", a.grad)
+    print("b.grad:", b.grad)
+print("\nPyTorch warns:", str(caught[0].message)[:124], "...")
+assert a.grad is None and b.grad is None and "not a leaf" in str(caught[0].message)
+
+# %% [markdown]
+# `None`, and a warning. The gradient of `a` existed for a moment: it was computed, used to reach `w` and `x`, and
+# dropped. **PyTorch keeps gradients of leaves only.** An optimizer needs just those, and to keep all the others would
+# cost as much memory as the activations themselves.
+#
+# ## `retain_grad()`: please keep this one
+#
+# Call `retain_grad()` on a non-leaf tensor **before** `backward()`, and its `.grad` is filled like that of a leaf.
+
+# %%
+w = torch.tensor([1.0], requires_grad=True)
+x = torch.tensor([2.0], requires_grad=True)
+a, b = w + x, w + 1
+a.retain_grad()
+b.retain_grad()
+(a * b).backward()
+print("a.grad:", a.grad.item(), "  your guess:", my_guess["a"])
+print("b.grad:", b.grad.item(), "  your guess:", my_guess["b"])
+assert a.grad.item() == 2 and b.grad.item() == 3
+
+# %% tags=["figure"]
+figure, axes = card(8.2, 3.5)
+node(axes, 1.2, 2.6, "w = 1", kind="leaf", below="w.grad = 2 + 3 = 5")
+node(axes, 1.2, 0.95, "x = 2", kind="leaf", below="x.grad = 2")
+node(axes, 4.0, 2.6, "b = 2", kind="non-leaf", below="b.grad = a = 3")
+node(axes, 4.0, 0.95, "a = 3", kind="non-leaf", below="a.grad = b = 2")
+node(axes, 6.9, 1.75, "y = 6", kind="loss", below="starts with 1")
+arrow(axes, (6.2, 2.0), (4.7, 2.6), label="3", backward=True)
+arrow(axes, (6.2, 1.55), (4.7, 0.95), label="2", backward=True)
+arrow(axes, (3.3, 2.6), (1.9, 2.6), label="3", backward=True)
+arrow(axes, (3.3, 1.1), (1.9, 2.4), label="2", backward=True)
+arrow(axes, (3.3, 0.95), (1.9, 0.95), label="2", backward=True)
+show(
+    figure,
+    "The same graph with gradients flowing from right to left. y starts with 1. It sends 3 to b and 2 to a. b sends 3 "
+    "to w. a sends 2 to w and 2 to x. So w.grad is 2 + 3 = 5, x.grad is 2, a.grad is 2 and b.grad is 3.",
+)
+
+# %% [markdown]
+# Four details, each with the line that shows it:
+#
+# 1. You can see whether a tensor retains: `retains_grad`.
+# 2. Asking twice is the same as asking once.
+# 3. On a leaf, `retain_grad()` does nothing. A leaf keeps its gradient anyway, and `retains_grad` stays `False`.
+# 4. On a tensor that does not require grad, it raises.
+
+# %%
+h = torch.tensor([1.0, 2.0], requires_grad=True) * 3
+assert h.retains_grad is False
+h.retain_grad()
+h.retain_grad()
+assert h.retains_grad is True
+
+leaf = torch.ones(2, requires_grad=True)
+leaf.retain_grad()
+assert leaf.retains_grad is False
+
+try:
+    torch.ones(2).retain_grad()
+except RuntimeError as error:
+    print("RuntimeError:", error)
+    assert "can't retain_grad on Tensor that has requires_grad=False" in str(error)
+
+# %% [markdown]
+# ### Too late, and on the wrong tensor
+#
+# There are two popular ways to get `None` in spite of `retain_grad()`.
+#
+# **Predict.** Which of the three prints a gradient?
+
+
+# %%
+def run(retain):
+    x = torch.tensor([2.0], requires_grad=True)
+    h = 3 * x
+    watched = retain(h) if retain else h
+    (h * h).backward()
+    return h, watched
+
+
+def in_time(h):
+    h.retain_grad()
+    return h
+
+
+def on_a_copy(h):
+    copy = h * 1
+    copy.retain_grad()
+    return copy
+
+
+h, watched = run(in_time)
+print("in time:  ", watched.grad)
+assert watched.grad.item() == 12
+
+h, _ = run(None)
+h.retain_grad()
+print("too late: ", h.grad)
+assert h.grad is None
+
+h, watched = run(on_a_copy)
+print("on a copy:", watched.grad)
+assert watched.grad is None
+
+# %% [markdown]
+# Too late: `backward()` has already dropped the gradient, and `retain_grad()` cannot bring it back.
+#
+# On a copy: `h * 1` has the same value as `h`, but it is a different tensor. The loss does not use it, so no gradient
+# ever comes to it. **A gradient belongs to a tensor object, not to a name or a value.**
+#
+# Time for your first exercise. Read the contract, replace the last line of the stub, run the cell, then run the check.
+
+
+# %% exercise="01-branch-grads"
+def branch_grads(w, x):
+    """The gradients of sum((w + x) * (w + 1)) with respect to w, x, a = w + x and b = w + 1."""
+    ### BEGIN SOLUTION
+    a = w + x
+    b = w + 1
+    a.retain_grad()
+    b.retain_grad()
+    (a * b).sum().backward()
+    return {"w": w.grad, "x": x.grad, "a": a.grad, "b": b.grad}
+    ### END SOLUTION
+
+
+# %% [markdown]
+# ## `.grad` adds up
+#
+# **Predict.** We run backward twice through the same graph. `a` has retained its gradient, and one pass gives 2. What
+# is `a.grad` after the second pass?
+
+# %%
+w = torch.tensor([1.0], requires_grad=True)
+x = torch.tensor([2.0], requires_grad=True)
+a, b = w + x, w + 1
+a.retain_grad()
+y = a * b
+y.backward(retain_graph=True)
+print("after one pass:  ", a.grad.item(), w.grad.item())
+assert (a.grad.item(), w.grad.item()) == (2, 5)
+y.backward()
+print("after two passes:", a.grad.item(), w.grad.item())
+assert (a.grad.item(), w.grad.item()) == (4, 10)
+
+# %% [markdown]
+# 4, not 2. `backward()` never replaces what is in `.grad`. It **adds** to it, for leaves and retained tensors alike.
+# In training this is useful: several small batches can add up to one large one. It is also why every training loop
+# calls `optimizer.zero_grad()`.
+#
+# (`retain_graph=True` is something else, in spite of its name. It lets the second `backward()` through the same graph
+# run at all. By default a graph can be used once.)
+#
+# If you want the gradient of one pass alone, you have three choices:
+#
+# - set `t.grad = None` before the pass,
+# - use `torch.autograd.grad(loss, t)`, which returns the gradient and touches no `.grad`,
+# - use a hook: lesson 2.
+
+# %%
+p = torch.tensor([3.0], requires_grad=True)
+p.grad = torch.tensor([9.0])  # left over from somewhere
+(gradient,) = torch.autograd.grad((p * p).sum(), p)
+print("autograd.grad:", gradient.item(), "  p.grad is still:", p.grad.item())
+assert gradient.item() == 6 and p.grad.item() == 9
+
+# %% [markdown]
+# One trap is left. `p.grad` is a tensor, and the next `backward()` adds to it **in place**. If you put `p.grad` itself
+# into a list, the entry changes with it.
+
+# %%
+p = torch.tensor([3.0], requires_grad=True)
+(2 * p).sum().backward()
+kept, copied = p.grad, p.grad.clone()
+(5 * p).sum().backward()
+print("the same tensor:", kept.item(), "  the copy:", copied.item())
+assert kept.item() == 7 and copied.item() == 2
+
+
+# %% exercise="01-per-pass-grads"
+def per_pass_grads(p, losses):
+    """One gradient with respect to p for each loss, of that loss alone."""
+    ### BEGIN SOLUTION
+    grads = []
+    for loss in losses:
+        p.grad = None
+        loss(p).backward()
+        grads.append(p.grad.clone())
+    return grads
+    ### END SOLUTION
+
+
+# %% [markdown]
+# ## Every step of a chain
+#
+# Deep networks are chains: the output of one function is the input of the next. To see where a gradient fades or
+# explodes, look at it after every step. Here are five steps, each multiplying by 0.5.
+#
+# **Predict.** The gradient at the last step is 1. What is it at the first?
+
+# %%
+x = torch.tensor([1.0], requires_grad=True)
+steps, h = [], x
+for _ in range(5):
+    h = 0.5 * h
+    h.retain_grad()
+    steps.append(h)
+h.sum().backward()
+sizes = [step.grad.item() for step in steps]
+print(sizes, " and at x:", x.grad.item())
+assert sizes == [0.0625, 0.125, 0.25, 0.5, 1.0] and x.grad.item() == 0.03125
+
+# %% tags=["figure"]
+figure, axes = card(8.2, 2.9)
+caption(axes, 0.4, 2.6, "The gradient at each step of a chain of five multiplications by 0.5", size=11)
+for index, size in enumerate([x.grad.item(), *sizes]):
+    left = 0.75 + 1.3 * index
+    axes.bar(left, 1.5 * size, bottom=0.55, width=0.7, color="#c2571a")
+    caption(axes, left, 0.55 + 1.5 * size + 0.14, f"{size:g}", align="center")
+    caption(axes, left, 0.3, "x" if index == 0 else f"h{index}", align="center", colour=QUIET)
+show(
+    figure,
+    "Bar chart of the gradient at x and at the five steps h1 to h5. The bars double from step to step: 0.03125 at x, "
+    "then 0.0625, 0.125, 0.25, 0.5, and 1 at h5.",
+)
+
+# %% [markdown]
+# This is a vanishing gradient in its smallest form. Each step passes on half, and after five steps 3 percent are left.
+
+
+# %% exercise="01-chain-grads"
+def chain_grads(fns, x):
+    """The gradients of the summed last result with respect to the result of every function."""
+    ### BEGIN SOLUTION
+    steps, h = [], x
+    for fn in fns:
+        h = fn(h)
+        h.retain_grad()
+        steps.append(h)
+    h.sum().backward()
+    return [h.grad for h in steps]
+    ### END SOLUTION
+
+
+# %% [markdown]
+# ## What keeps a gradient alive
+#
+# A retained gradient is a tensor of the same size as the tensor it belongs to. It lives as long as something refers to
+# it, and `h.grad` is such a reference. Keep `h` in a list, and you keep its gradient, its values, and the graph behind
+# it. A weak reference shows the moment at which a gradient is gone.
+
+# %%
+import weakref
+
+x = torch.ones(1000, requires_grad=True)
+h = 3 * x
+h.retain_grad()
+h.sum().backward()
+watcher = weakref.ref(h.grad)
+print("bytes of the gradient:", h.grad.numel() * h.grad.element_size())
+assert h.grad.numel() * h.grad.element_size() == 4000
+assert watcher() is not None
+h.grad = None
+assert watcher() is None
+print("after h.grad = None it is freed:", watcher() is None)
+
+# %% tags=["figure"]
+figure, axes = card(8.2, 2.2)
+node(axes, 1.3, 1.25, "your list", kind="plain", width=1.5)
+node(axes, 3.9, 1.25, "h", kind="non-leaf", width=0.9)
+node(axes, 6.6, 1.75, "h.grad", kind="loss", width=1.5)
+node(axes, 6.6, 0.75, "h.grad_fn: the graph", kind="plain", width=2.3)
+arrow(axes, (2.1, 1.25), (3.4, 1.25), label="refers to")
+arrow(axes, (4.4, 1.35), (5.8, 1.75))
+arrow(axes, (4.4, 1.15), (5.4, 0.8))
+caption(axes, 0.4, 0.2, "As long as your list refers to h, the gradient and the graph behind h stay in memory.")
+show(
+    figure,
+    "Your list refers to h. h refers to its gradient h.grad and, through h.grad_fn, to the graph behind it. As long "
+    "as the list refers to h, all of these stay in memory.",
+)
+
+# %% [markdown]
+# ## Myths
+#
+# **"Gradients of non-leaf tensors vanish after `backward()`."** They were never stored. There is nothing to lose
+# afterwards: you have to ask before.
+
+# %%
+x = torch.tensor([2.0], requires_grad=True)
+h = 3 * x
+h.sum().backward()
+h.retain_grad()
+assert h.retains_grad and h.grad is None  # it retains from now on; the past is gone
+
+# %% [markdown]
+# **"Only hooks can save the gradient of a non-leaf."** `retain_grad` and `torch.autograd.grad` can, too. Each costs one
+# tensor, exactly as a hook does that stores what it sees.
+
+# %%
+x = torch.tensor([2.0], requires_grad=True)
+h = 3 * x
+loss = (h * h).sum()
+(by_autograd,) = torch.autograd.grad(loss, h, retain_graph=True)
+h.retain_grad()
+loss.backward()
+assert by_autograd.item() == h.grad.item() == 12
+print("autograd.grad and retain_grad agree:", by_autograd.item())
+
+# %% [markdown]
+# ## Recap
+#
+# | call | when | what it does |
+# |---|---|---|
+# | `t.is_leaf` | any time | `True` for tensors that no operation with gradients made |
+# | `t.retain_grad()` | before `backward()` | makes a non-leaf keep its gradient in `t.grad`; does nothing on a leaf |
+# | `t.retains_grad` | any time | `True` for a non-leaf that was asked to retain |
+# | `loss.backward()` | | adds to the `.grad` of leaves and of retained tensors |
+# | `torch.autograd.grad(loss, [t, …])` | | returns gradients, leaf or not, and touches no `.grad` |
+#
+# ## Where you meet this in the wild
+#
+# - **Vanishing gradients.** Retain the output of every block, run one backward pass, and plot the norms, as above.
+# - **Generative adversarial networks.** The image that a generator made is a non-leaf. Its gradient shows what the
+#   discriminator would like to see changed.
+# - **Style transfer.** There the image itself is the leaf: it is what the optimizer changes.
+#
+# Next: lesson 2, where you watch a gradient at the moment it arrives.
+
+# %%
+progress()

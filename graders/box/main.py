@@ -1,8 +1,9 @@
 """The process of the box: requests come in on stdin, frames go out on the descriptor named first.
 
 Requests: `notebook` (the code cells as JSON in the body, the limits), then any number of `probe`s, then
-`end`. Answers: `ready`, a `cell` each (and `restart` when the cells run again), `cells-done`, then one
-`seen` or `raised` for each probe with its nonce, then `probe-end`.
+`end`. Answers: `ready` (there is a kernel; nothing of the notebook has run), a `cell` each (and `restart`
+when the cells run again), `cells-done`, then one `seen` or `raised` for each probe with its nonce, then
+`probe-end`.
 """
 
 from __future__ import annotations
@@ -35,8 +36,9 @@ async def converse(out: int) -> None:
 
     request = receive()
     session = Session(json.loads(request.body), Limits(**request.head["limits"]), Path.cwd(), send)
-    send(Frame({"type": "ready"}))
     try:
+        await session.start()
+        send(Frame({"type": "ready"}))
         await session.execute()
         send(Frame({"type": "cells-done"}))
         while (request := receive()).type == "probe":

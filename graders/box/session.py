@@ -78,7 +78,8 @@ class Session:
     async def execute(self) -> None:
         """Run all cells that do not take the kernel with them, and send a frame for each."""
         while True:
-            await self._start_kernel()
+            if self.client is None:
+                await self.start()
             lost = await self._execute_once()
             if lost is None:
                 return
@@ -180,7 +181,8 @@ class Session:
         await self.stop()
         return Frame({"type": "raised", "status": status, "message": text})
 
-    async def _start_kernel(self) -> None:
+    async def start(self) -> None:
+        """Start a kernel and wait until it answers; none of the notebook's code runs before that."""
         self.kernels += 1
         specs = _OneKernel()
         specs.limits = self.limits
@@ -197,8 +199,9 @@ class Session:
             on_cell_executed=self._keep_reply,
         )
         self.client.output_limit = self.limits.output
+        self.km = manager
         await self.client.async_start_new_kernel(cwd=str(self.folder / "work"))
-        self.km, self.kc = manager, await self.client.async_start_new_kernel_client()
+        self.kc = await self.client.async_start_new_kernel_client()
 
     async def _keep_reply(self, cell: Any, cell_index: int, execute_reply: dict[str, Any]) -> None:
         assert self.client is not None

@@ -82,6 +82,8 @@ class Box:
             "MKL_NUM_THREADS": "1",
             "OPENBLAS_NUM_THREADS": "1",
             "CUDA_VISIBLE_DEVICES": "",
+            # glibc reserves 64 MiB of address space for each thread's heap, and the memory limit counts it.
+            "MALLOC_ARENA_MAX": "1",
         }
 
     def send(self, frame: Frame, deadline: float) -> None:

@@ -44,9 +44,9 @@ async def converse(out: int) -> None:
         while (request := receive()).type == "probe":
             answer = await session.probe(request.head, request.body)
             send(Frame({**answer.head, "nonce": request.head["nonce"]}, answer.body))
-        send(Frame({"type": "probe-end"}))
     finally:
         await session.stop()
+    send(Frame({"type": "probe-end"}))  # last: outside, this process is ended as soon as it arrives
 
 
 def main() -> None:

@@ -19,7 +19,7 @@ from graders.box.limits import Limits
 from graders.core import course
 from graders.core.exercise import Draw
 from graders.core.results import Batch, SubmissionResult, SubmissionStatus
-from graders.core.text import clean
+from graders.core.text import clean, valid
 from graders.judge.submission import judge
 from graders.report.files import write_atomically
 from graders.run.conversation import probes_for, run_notebook
@@ -80,11 +80,11 @@ class Marking:
     def _mark(self, submission: Submission) -> SubmissionResult:
         exercises = course.exercises(submission.lesson)
         most = sum(exercise.points for exercise in exercises)
+        student, file = valid(submission.student), valid(str(submission.file or ""))
 
         def without_run(status: SubmissionStatus, message: str) -> SubmissionResult:
             return SubmissionResult(
-                submission.student, submission.lesson, str(submission.file or ""), "", status, ISOLATION, 0.0,
-                most, 0.0, (), clean(message),
+                student, submission.lesson, file, "", status, ISOLATION, 0.0, most, 0.0, (), clean(message)
             )  # fmt: skip
 
         if submission.file is None:
@@ -108,8 +108,8 @@ class Marking:
         status = SubmissionStatus.NOT_GRADED if run.ended == "not-started" else SubmissionStatus.GRADED
         score = round(sum(result.score for result in results), 4)
         return SubmissionResult(
-            submission.student, submission.lesson, str(submission.file), notebook.sha256, status, ISOLATION,
-            score, most, run.seconds, results, run.message,
+            student, submission.lesson, file, notebook.sha256, status, ISOLATION, score, most, run.seconds,
+            results, run.message,
         )  # fmt: skip
 
     def _name(self, sha256: str) -> str:

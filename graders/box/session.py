@@ -68,7 +68,7 @@ class Session:
     def __init__(self, cells: list[str], limits: Limits, folder: Path, send: Callable[[Frame], None]) -> None:
         """`folder` is the box's own; the kernel works in `folder/work`. `send` takes frames outwards."""
         self.cells, self.limits, self.folder, self.send = cells, limits, folder, send
-        self.deadline = time.monotonic() + limits.notebook_seconds
+        self.deadline = 0.0
         self.lost: dict[int, tuple[str, str]] = {}
         self.client: _CountingClient | None = None
         self.km: Any = None  # of jupyter_client, whose types differ between its sync and async classes
@@ -77,6 +77,7 @@ class Session:
 
     async def execute(self) -> None:
         """Run all cells that do not take the kernel with them, and send a frame for each."""
+        self.deadline = time.monotonic() + self.limits.notebook_seconds
         while True:
             if self.client is None:
                 await self.start()
@@ -112,6 +113,7 @@ class Session:
             return "timed-out", f"the notebook took more than {self.limits.notebook_seconds:g} seconds", True
         self.client.timeout = left  # type: ignore[assignment]  # nbclient counts in floats, but declares an int
         cell = self.client.nb.cells[index]
+        self.client.last_reply = {}  # an empty cell is not sent, so it gets no reply of its own
         try:
             await self.client.async_execute_cell(cell, index)
         except CellTimeoutError:

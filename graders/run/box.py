@@ -42,10 +42,18 @@ class Box:
         """Start the process."""
         # Kept short: the kernel's sockets lie in it, and their paths have at most 107 bytes.
         self.folder = Path(tempfile.mkdtemp(prefix="hw-"))
+        self._errors = tempfile.TemporaryFile()
+        try:
+            self._start()
+        except BaseException:
+            remove_tree(self.folder)
+            raise
+        return self
+
+    def _start(self) -> None:
         for name in ("work", "home", "tmp"):
             (self.folder / name).mkdir()
         shutil.copytree(self._kit / "matplotlib", self.folder / "home" / "matplotlib")
-        self._errors = tempfile.TemporaryFile()
         self._read_end, write_end = os.pipe()
         os.set_inheritable(write_end, True)
         self._process = subprocess.Popen(
@@ -62,7 +70,6 @@ class Box:
         assert self._process.stdin is not None
         self._stdin = self._process.stdin.fileno()
         os.set_blocking(self._stdin, False)
-        return self
 
     def _environment(self) -> dict[str, str]:
         home = str(self.folder / "home")
@@ -147,16 +154,10 @@ class Box:
 
 def remove_tree(folder: Path) -> None:
     """Remove a folder that a stranger's program wrote to: any permissions, any depth."""
-
-    def unlock_and_retry(function: object, path: str, _: object) -> None:
-        with contextlib.suppress(OSError):
-            os.chmod(Path(path).parent, 0o700)
-            os.chmod(path, 0o700)
-
     with contextlib.suppress(OSError, RecursionError):
         shutil.rmtree(folder)
         return
-    with contextlib.suppress(OSError, RecursionError):
-        shutil.rmtree(folder, onerror=unlock_and_retry)
-    if folder.exists():  # deeper than Python's rmtree can go
-        subprocess.run(["rm", "-rf", "--", str(folder)], check=False, stderr=subprocess.DEVNULL)
+    # Locked, or deeper than Python's rmtree can go. Neither command follows a link that it meets on the way.
+    for command in (["chmod", "-R", "u+rwx"], ["rm", "-rf"]):
+        with contextlib.suppress(OSError):
+            subprocess.run([*command, "--", str(folder)], check=False, stderr=subprocess.DEVNULL)

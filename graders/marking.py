@@ -91,9 +91,6 @@ class Marking:
             return without_run(SubmissionStatus.MISSING, "No notebook was handed in for this lesson.")
         try:
             notebook = read_notebook(submission.file)
-        except Unreadable as error:
-            return without_run(SubmissionStatus.UNREADABLE, str(error))
-        try:
             draws = self.draws(submission.lesson)
             probes = probes_for(exercises, draws, self.seed)
             transcript = run_notebook(notebook.cells, probes, self.limits, self.kit)
@@ -101,6 +98,8 @@ class Marking:
                 write_atomically(self.out / "runs" / f"{self._name(notebook.sha256)}.frames", to_bytes(transcript))
             run = read_transcript(transcript)
             results = tuple(judge(exercises, draws, notebook.cells, run))
+        except Unreadable as error:
+            return without_run(SubmissionStatus.UNREADABLE, str(error))
         except Exception as error:
             # A defect of a grader or of this machine, for example a full disk: never the learner's zero.
             why = f"{type(error).__name__}: {error}"

@@ -111,13 +111,14 @@ class Session:
         left = min(self.limits.cell_seconds, self.deadline - time.monotonic())
         if left <= 0:
             return "timed-out", f"the notebook took more than {self.limits.notebook_seconds:g} seconds", True
-        self.client.timeout = left  # type: ignore[assignment]  # nbclient counts in floats, but declares an int
+        # The trait `timeout` admits whole numbers alone; nbclient itself counts in floats.
+        self.client.timeout_func = lambda _: left  # type: ignore[assignment]
         cell = self.client.nb.cells[index]
         self.client.last_reply = {}  # an empty cell is not sent, so it gets no reply of its own
         try:
             await self.client.async_execute_cell(cell, index)
         except CellTimeoutError:
-            message = f"the cell was still running after {left:g} seconds"
+            message = f"the cell was still running after {round(left, 1):g} seconds"
             return "timed-out", message, await self._interrupt()
         except TooMuchOutput:
             message = f"the notebook wrote more than {self.limits.output >> 20} MiB of output"

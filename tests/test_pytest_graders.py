@@ -11,10 +11,10 @@ from pathlib import Path
 from xml.etree import ElementTree
 
 import jsonschema
-import nbformat
 import pytest
 
 from graders.report import results_json
+from tests import make_class
 from tests.answers import lesson_01
 
 ROOT = Path(__file__).parent.parent
@@ -25,11 +25,8 @@ OTHER_STYLE = [SETUP, *(answers[1] for answers in lesson_01.RIGHT.values())]
 WRONG = [SETUP, *(next(iter(answers.values())) for answers in lesson_01.WRONG.values())]
 
 
-def hand_in(folder: Path, cells: list[str], name: str = LESSON) -> Path:
-    folder.mkdir(parents=True, exist_ok=True)
-    content = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(cell) for cell in cells])
-    nbformat.write(content, folder / f"{name}.ipynb")
-    return folder / f"{name}.ipynb"
+def hand_in(folder: Path, cells: list[str]) -> Path:
+    return make_class.hand_in(folder, LESSON, cells)
 
 
 def graders(*arguments: str | Path) -> subprocess.CompletedProcess[str]:

@@ -91,7 +91,10 @@ def _converse(
     finishing = time.monotonic() + START_SECONDS + limits.notebook_seconds + SLACK_SECONDS
     while (frame := listen(finishing)).type != "cells-done":
         _demand(frame, "cell", "restart")
+    endless: set[str] = set()
     for probe in probes:
+        if probe.key in endless:  # it would only loop again; the transcript's reader knows
+            continue
         nonce = secrets.token_hex(16)
         transcript.append(Frame({"type": "asked", "key": probe.key, "case": probe.case, "nonce": nonce}))
         # A kernel that was lost is started again for the next probe, and all cells run again with it.
@@ -104,6 +107,8 @@ def _converse(
         _demand(frame, "seen", "raised")
         if frame.head.get("nonce") != nonce:
             raise FrameError("an answer to a question that was not asked")
+        if frame.head.get("status") == "timed-out":
+            endless.add(probe.key)
     box.send(Frame({"type": "end"}), time.monotonic() + SLACK_SECONDS)
     _demand(listen(time.monotonic() + SLACK_SECONDS), "probe-end")
 

@@ -371,7 +371,11 @@ class TestSgdInBackward:
         ),
         Mistake(
             "hooked-twice",
-            lambda seen: seen["error"].value == "" and seen["tied"]["error"].value != "",
+            lambda seen: (
+                seen["error"].value == ""
+                and number_moved(seen["start"], seen["steps"][0]) == len(seen["start"])
+                and seen["tied"]["error"].value != ""
+            ),
             "A tied parameter carries your hook twice, and the second call finds `.grad` already `None`. "
             "`model.parameters()` visits each parameter once, however many names it has.",
         ),

@@ -43,10 +43,10 @@ class TestPassAndTotalNorms:
     Return a new, empty list at once. From then on each `backward()` that reaches `p` appends two entries to this same
     list:
 
-    1. the tuple `("pass", norm)`, where `norm` is that of the gradient of this pass alone,
-    2. the tuple `("total", norm)`, where `norm` is that of `p.grad` as it is after this pass.
+    1. the tuple `("pass", norm)` with the norm of the gradient of this pass alone,
+    2. the tuple `("total", norm)` with the norm of `p.grad` as it is after this pass.
 
-    A norm is the L2 norm over all elements, as a Python float. Between two passes the caller may set `p.grad` to
+    Here `norm` is the L2 norm over all elements, as a Python float. Between two passes the caller may set `p.grad` to
     `None`, or to another tensor. No gradient and no value is changed by your function.
 
     **Example.** After `p = torch.zeros(2, requires_grad=True)` and `log = pass_and_total_norms(p)`, run
@@ -504,8 +504,9 @@ class TestOffloadGrads:
     parameter itself. Before its first pass it may be missing, or its sum may be zeros. The sums are on the CPU, of
     dtype `float64`, and added up in `float64`, whatever the dtype of the parameter.
 
-    `torch.autograd.grad` is not counted. Parameters that are not in the list accumulate their `.grad` as usual. After
-    `remove()` on each handle, `backward()` stores `.grad` again, and the sums stay as they are.
+    `torch.autograd.grad` is not counted. Parameters that are not in the list accumulate their `.grad` as usual, and no
+    parameter changes its values. After `remove()` on each handle, `backward()` stores `.grad` again, and the sums stay
+    as they are.
 
     **Example.** For `p = nn.Parameter(torch.zeros(2))` and `sums, handles = offload_grads([p])`, run
     `(3 * p).sum().backward()` twice. Now `sums[p]` is `tensor([6., 6.], dtype=torch.float64)`, and `p.grad` is `None`.
@@ -725,7 +726,7 @@ def nothing_kept(stored: Seen) -> bool:
 )
 class TestClipGlobalNormInBackward:
     """Write `clip_global_norm_in_backward(params, c)`. `params` is a list of different parameters, each of which
-    requires grad. Every `backward()` reaches each of them, in an order that may be another one each time.
+    requires grad. Every `backward()` reaches all of them, in an order that can differ from pass to pass.
 
     From now on, whenever `backward()` returns, the `.grad` of all parameters in the list is what
     `torch.nn.utils.clip_grad_norm_(params, c)` would have made of it at this moment. That is: if the joint L2 norm over

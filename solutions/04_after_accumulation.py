@@ -9,6 +9,8 @@
 
 # %%
 # If `graders` is not found here: %pip install hookwork
+import warnings
+
 import torch
 from torch import nn
 
@@ -75,14 +77,11 @@ assert events == ["tensor hook: received 3.0, .grad = 10.0", "post-accumulate-gr
 # %% tags=["figure"]
 figure, axes = card(8.2, 2.5)
 node(axes, 1.05, 1.45, "arrives: 3", kind="loss", width=1.35, note="gradient of this pass")
-node(axes, 3.1, 1.45, "tensor hook", kind="plain", width=1.45, below="returns 6")
-node(axes, 5.2, 1.45, ".grad: 10 + 6", kind="leaf", width=1.5, below="now 16")
-node(axes, 7.2, 1.45, "hook after", kind="plain", width=1.4, below="finds 16")
+node(axes, 3.1, 1.45, "tensor hook", width=1.45, note="register_hook", below="returns 6")
+node(axes, 5.2, 1.45, ".grad: 10 + 6", kind="leaf", width=1.5, note="PyTorch accumulates", below="now 16")
+node(axes, 7.2, 1.45, "hook after", width=1.4, note="register_post_\naccumulate_grad_hook", below="finds 16")
 for start, end in ((1.75, 2.35), (3.85, 4.42), (5.98, 6.48)):
     arrow(axes, (start, 1.45), (end, 1.45), backward=True)
-caption(axes, 3.1, 1.92, "register_hook", colour=FORWARD, size=9, align="center")
-caption(axes, 5.2, 1.92, "PyTorch accumulates", colour=FORWARD, size=9, align="center")
-caption(axes, 7.05, 1.92, "register_post_accumulate_grad_hook", colour=FORWARD, size=7.5, align="center")
 caption(
     axes, 0.37, 0.3, "One backward pass at a leaf. The order is always this one, however the hooks were registered."
 )
@@ -104,16 +103,15 @@ show(
 
 # %%
 x = torch.tensor([1.0], requires_grad=True)
-for what, tensor in (("non-leaf", 2 * x), ("no grad", torch.ones(1))):
+for tensor, message in (
+    (2 * x, "post accumulate grad hooks cannot be registered on non-leaf tensors"),
+    (torch.ones(1), "cannot register a hook on a tensor that doesn't require gradient"),
+):
     try:
         tensor.register_post_accumulate_grad_hook(print)
     except RuntimeError as error:
-        print(f"{what}: {error}")
-        message = {
-            "non-leaf": "post accumulate grad hooks cannot be registered on non-leaf tensors",
-            "no grad": "cannot register a hook on a tensor that doesn't require gradient",
-        }
-        assert message[what] in str(error)
+        print("RuntimeError:", error)
+        assert message in str(error)
 
 # %% [markdown]
 # **Once for each backward pass.** A weight that is used in several places is called *tied*, or shared. Its hook runs
@@ -231,8 +229,8 @@ for kib in (0, 16, 96):
     caption(axes, left - 0.12, bottom + high * kib, f"{kib}", align="right", size=9.5)
     axes.plot([left, left + wide * 13], [bottom + high * kib] * 2, color=QUIET, linewidth=0.4)
 caption(axes, 0.35, 3.28, "KiB of gradients in memory", size=10.5)
-caption(axes, 3.2, 2.5, "ordinary: all wait for backward() to end", colour="#6b7079", align="right")
-caption(axes, 7.85, 1.3, "freed at once: one at a time", colour=BACKWARD, align="right")
+caption(axes, 1.0, 2.5, "ordinary: all wait for backward() to end", colour="#6b7079")
+caption(axes, 7.25, 1.3, "freed at once: one at a time", colour=BACKWARD, align="right")
 for index in range(6):
     caption(axes, left + wide * (2 * index + 1.5), 0.5, f"layer {6 - index}", align="center", size=9, colour=QUIET)
 caption(axes, left + wide * 13.1, 0.5, "zero_grad()", align="center", size=9, colour=QUIET)
@@ -245,7 +243,7 @@ show(
 )
 
 # %% [markdown]
-# 96 against 16. With freed gradients, the largest single weight decides, not the sum of all.
+# 96 against 16. When each gradient is freed at once, the largest one decides, not the sum of all.
 #
 # Now a real step, for a single weight. The loss is `w * w`, so the gradient is `2 * w`.
 #
@@ -268,17 +266,14 @@ print("w:", w.item(), "  w.grad:", w.grad)
 assert w.item() == 1.0 and w.grad is None
 
 # %% [markdown]
-# The weight moved *during* `backward()`. Three remarks.
-#
-# **`torch.no_grad()`.** Hooks run without grad mode, except under `backward(create_graph=True)`. With `no_grad` the
-# update is right in both cases.
+# The weight moved *during* `backward()`.
 #
 # **Why is it safe?** The backward pass needs the old value of `w`: the gradient of `w * w` is `2 * w`. But the gradient
-# of `w` is complete only when every operation that used `w` has had its turn. After that, this pass needs the old value
-# no more.
+# of `w` is complete only when every operation that used `w` has had its turn. After that, this pass does not need the
+# old value any more.
 #
 # **What do we give up?** Every backward pass is a step now. Several small batches cannot add up to one large one. And
-# a second pass through the same graph fails, because the graph remembers the old weight:
+# a second pass through the same graph fails, because the graph needs the old weight:
 
 # %%
 try:
@@ -287,18 +282,37 @@ except RuntimeError as error:
     print("RuntimeError:", str(error)[:92], "...")
     assert "has been modified by an inplace operation" in str(error)
 
+# %% [markdown]
+# **Why `torch.no_grad()`?** Hooks run without grad mode, but under `backward(create_graph=True)` they run with it. In
+# grad mode, a leaf that requires grad cannot be changed in place. With `no_grad` the hook works in both cases.
+
 # %%
 modes = []
 v = torch.tensor([2.0], requires_grad=True)
 v.register_post_accumulate_grad_hook(lambda p: modes.append(torch.is_grad_enabled()))
 (v * v).sum().backward()
-(v * v).sum().backward(create_graph=True)
-v.grad = None  # this gradient has a graph that refers to v, and v refers to it
+with warnings.catch_warnings():
+    warnings.simplefilter("ignore")  # create_graph=True warns: now v.grad refers to v, and v to v.grad
+    (v * v).sum().backward(create_graph=True)
+v.grad = None
 print("grad mode in the hook:", modes[0], "  with create_graph=True:", modes[1])
 assert modes == [False, True]
 
+try:
+    v.sub_(1)  # in grad mode
+except RuntimeError as error:
+    print("RuntimeError:", error)
+    assert "a leaf Variable that requires grad is being used in an in-place operation" in str(error)
+
+# %% [markdown]
+# In the exercise, every parameter of a model gets such a hook. One function can serve them all: it works on the
+# parameter that it receives.
+
 
 # %% exercise="04-sgd-in-backward"
+import torch
+
+
 def sgd_in_backward(model, lr):
     """Let every backward pass take a step of gradient descent and free the gradients; return the handles."""
 
@@ -316,7 +330,19 @@ def sgd_in_backward(model, lr):
 # ## Gradients that move out
 #
 # Sometimes gradients have to add up over many passes, and there is no room for them beside the model, say on a GPU.
-# Then a hook can move each one to the CPU when it is complete, and add it to a sum there. Two things can go wrong.
+# Then a hook can move each one to the CPU when it is complete, and add it to a sum there.
+#
+# A dict may hold the sums, with the parameter as the key. A tensor as a key is found by identity: the same object, not
+# the same numbers.
+
+# %%
+p = nn.Parameter(torch.ones(2))
+sums = {p: torch.zeros(2)}
+print("p:", p in sums, "  a copy of p:", p.clone() in sums)
+assert p in sums and p.clone() not in sums
+
+# %% [markdown]
+# Two things can go wrong.
 #
 # **Predict.** Three passes, each with the gradient 1. The hook adds `p.grad` to its own sum, and does *not* free it.
 # What is the sum?
@@ -358,6 +384,9 @@ for dtype in (torch.float32, torch.float64):
 
 
 # %% exercise="04-offload-grads"
+import torch
+
+
 def offload_grads(params):
     """Float64 sums of the gradients on the CPU, by parameter, and the handles."""
     ### BEGIN SOLUTION
@@ -406,17 +435,17 @@ def backward_through(order):
     for name in order:
         h = weights[name] * h
     h.sum().backward()
-    return "".join(arrived)
+    return list(arrived)
 
 
-print("forward u, v, w: arrivals", backward_through("uvw"))
-print("forward v, u, w: arrivals", backward_through("vuw"))
-assert backward_through("uvw") == "wvu" and backward_through("vuw") == "wuv"
+print("forward u, v, w; arrivals:", backward_through("uvw"))
+print("forward v, u, w; arrivals:", backward_through("vuw"))
+assert backward_through("uvw") == ["w", "v", "u"] and backward_through("vuw") == ["w", "u", "v"]
 
 # %% [markdown]
-# Backwards through the forward computation. The order in your list, and the order in which modules are defined, do not
-# matter. So do not guess the last one. **Let the hooks count**: when as many have arrived as there are parameters,
-# every `.grad` is written.
+# In the reverse of the order in which the forward computation used them. The order in your list, and the order in which
+# modules are defined, do not matter. So do not guess the last one. **Let the hooks count**: when as many have arrived
+# as there are parameters, every `.grad` is written.
 
 # %% tags=["figure"]
 figure = timeline(
@@ -439,13 +468,16 @@ show(
 )
 
 # %% [markdown]
-# A count that is not set back is a classic: the first pass is right, and all later ones are not.
+# Do not forget to set the count back: otherwise the first pass is right, and the later ones are not.
 #
-# What to use for the count? The hook is a function that is called many times and has to remember something. A list or
-# a set outside of it does that, or a `nonlocal` number, or an object with a `__call__` method.
+# What can hold the count? The hook is called many times and has to remember something from call to call. A list or a
+# set outside of it does that, or a `nonlocal` number, or an object with a `__call__` method.
 
 
 # %% exercise="04-clip-global-norm-in-backward"
+import torch
+
+
 def clip_global_norm_in_backward(params, c):
     """Clip the joint norm of all gradients to c when the last one has been written; return the handles."""
     ### BEGIN SOLUTION
@@ -528,8 +560,8 @@ assert [total_of([2.0, 2.0, -0.5], kind) for kind in kinds] == [1.5, 0.5, 1.0]
 # ## Where you meet this in the wild
 #
 # - **Fine-tuning large models.** LOMO updates each weight during backward, and so never holds all gradients at once.
-#   torchtune offers the same for any optimizer: one small optimizer for each parameter, and a post-accumulate-grad hook
-#   that calls its `step()`.
+#   torchtune does the same with other optimizers: one small optimizer for each parameter, and a post-accumulate-grad
+#   hook that calls its `step()`.
 # - **The price.** Whoever steps during backward does not know the joint norm yet. LOMO therefore runs backward twice
 #   when it has to clip by norm: once for the norm, once for the steps.
 # - **Sharded training (FSDP).** As soon as the gradients of a block of layers are complete, they are combined over all

@@ -310,7 +310,6 @@ except RuntimeError as error:
 
 
 # %% exercise="04-sgd-in-backward"
-import torch
 
 
 def sgd_in_backward(model, lr):
@@ -384,7 +383,6 @@ for dtype in (torch.float32, torch.float64):
 
 
 # %% exercise="04-offload-grads"
-import torch
 
 
 def offload_grads(params):
@@ -475,7 +473,6 @@ show(
 
 
 # %% exercise="04-clip-global-norm-in-backward"
-import torch
 
 
 def clip_global_norm_in_backward(params, c):

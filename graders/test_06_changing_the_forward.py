@@ -692,7 +692,7 @@ def after_boom(model: TwoPath, call: Callable[[], Any], seen: dict[str, Any]) ->
     seen["hooks_after_exception"] = module_hooks(model) - hooks
 
 
-def drawn_net(rng) -> dict[str, Any]:
+def drawn_net(rng, train: bool) -> dict[str, Any]:
     """Names, order of definition, weights and mode of a `TwoPath`."""
     places = [*PLACES, "conv2", "act2"]
     shapes = {"conv1": (4, 4, 3, 3), "conv2": (4, 4, 1, 1), "mid": (4, 4), "head": (3, 4)}
@@ -702,7 +702,7 @@ def drawn_net(rng) -> dict[str, Any]:
         "names": dict(zip(places, rng.names(len(places)))),
         "order": rng.shuffled(PLACES),
         "weights": weights,
-        "train": rng.choice((True, False)),
+        "train": train,
     }
 
 
@@ -767,7 +767,12 @@ CHANGED_CALLERS_TENSOR = (
         "Channels are dimension 1: `clone[:, channels] = 0` works for any number of dimensions, and for no channels.",
         "Clean up: `with layer.register_forward_hook(hook):` removes the hook also when the model raises.",
     ),
-    cases=({"place": "conv2"}, {"place": "mid"}, {"place": "act1"}, {"place": "entry"}),
+    cases=(
+        {"place": "conv2", "train": True},
+        {"place": "mid", "train": False},
+        {"place": "act1", "train": True},
+        {"place": "entry", "train": False},
+    ),
 )
 class TestAblateChannels:
     """Write `ablate_channels(model, name, channels, x)`. `name` is the name of a submodule as in `named_modules()`,
@@ -777,16 +782,16 @@ class TestAblateChannels:
     Return what `model(x)` gives when the listed channels of the submodule's output are 0 and everything after it
     computes with that. The result is detached. With an empty list it is the ordinary output of the model.
 
-    `x`, the weights and the mode of the model stay as they are. No hook of yours is left, even when the model raises;
-    the exception comes through. Hooks that were there before stay and fire.
+    `x`, the weights of the model and the mode of each of its modules stay as they are. No hook of yours is left, even
+    when the model raises; the exception comes through. Hooks that were there before stay and fire.
 
     **Example.** Let `model = nn.Sequential(nn.Linear(1, 2), nn.Linear(2, 1))` with `model[0]` giving `[[3., 4.]]` for
     `x`, and `model[1]` adding its two inputs. Then `ablate_channels(model, "0", [1], x)` is `tensor([[3.]])`.
     """
 
-    def draw(rng, place):
+    def draw(rng, place, train):
         return {
-            "net": drawn_net(rng),
+            "net": drawn_net(rng, train),
             "x": rng.tensor(4, 4, 4, 4),
             "place": place,
             "channels": rng.shuffled(range(4))[: rng.integer(2, 3)],
@@ -909,7 +914,12 @@ def on_wrong_axes(net: dict[str, Any], x: Tensor, place: str, channels: list[int
         "For a part of the channels: clone the output of the corrupt run, write the clean channels into the clone, "
         "and return it. `None` and `[]` are two different things.",
     ),
-    cases=({"place": "conv1"}, {"place": "conv2"}, {"place": "mid"}, {"place": "entry"}),
+    cases=(
+        {"place": "conv1", "train": True},
+        {"place": "conv2", "train": False},
+        {"place": "mid", "train": True},
+        {"place": "entry", "train": False},
+    ),
 )
 class TestPatchActivation:
     """Write `patch_activation(model, name, clean, corrupt, channels=None)`. `clean` and `corrupt` are two inputs of
@@ -921,17 +931,17 @@ class TestPatchActivation:
     into dimension 1) are replaced, and the others stay those of the corrupt run; an empty list gives the ordinary
     output for `corrupt`. The result is detached. The modules that follow may work in place.
 
-    `clean`, `corrupt`, the weights and the mode of the model stay as they are. No hook of yours is left, even when
-    the model raises; the exception comes through. Hooks that were there before stay and fire.
+    `clean`, `corrupt`, the weights of the model and the mode of each of its modules stay as they are. No hook of yours
+    is left, even when the model raises; the exception comes through. Hooks that were there before stay and fire.
 
     **Example.** In `model = nn.Sequential(nn.Linear(1, 2), nn.Linear(2, 1))`, let `model[0]` give `[[3., 4.]]` for
     `clean` and `[[5., 6.]]` for `corrupt`, and let `model[1]` add its two inputs. Then
     `patch_activation(model, "0", clean, corrupt)` is `tensor([[7.]])`, and with `channels=[1]` it is `tensor([[9.]])`.
     """
 
-    def draw(rng, place):
+    def draw(rng, place, train):
         return {
-            "net": drawn_net(rng),
+            "net": drawn_net(rng, train),
             "clean": rng.tensor(4, 4, 4, 4),
             "corrupt": rng.tensor(4, 4, 4, 4),
             "place": place,

@@ -539,9 +539,8 @@ for index, (name, option) in enumerate(steps):
     height = 2.2 - 0.6 * index
     caption(axes, 0.35, height, f"register {name}{option}")
     for place, label in enumerate(queue):
-        node(
-            axes, 4.35 + 0.95 * place, height, label, kind="leaf" if label == name else "plain", width=0.65, height=0.4
-        )
+        kind = "leaf" if label == name else "plain"
+        node(axes, 4.35 + 0.95 * place, height, label, kind=kind, width=0.65, height=0.4)
 assert queue == order
 show(
     figure,
@@ -781,11 +780,22 @@ assert (skip(one), skip(five), mixed) == (3, 15, 7)
 # 7 = 5 + 2: the 5 went past `f`. So a patch that does *not* restore the clean answer tells you something, too: the
 # rest took another way.
 #
-# Two details decide over success.
+# Two details matter when you keep the clean activation.
 #
-# **Keep a copy.** If an in-place module follows (`nn.ReLU(inplace=True)`), it rewrites what you kept. That is the same
-# trap as in lesson 5, and `.detach().clone()` is the same answer.
-#
+# **Keep a copy.** If an in-place module follows, it rewrites what you kept. That is the trap of lesson 5, and
+# `.detach().clone()` is again the answer.
+
+# %%
+stored = {}
+chain = nn.Sequential(Double(), nn.ReLU(inplace=True))
+with chain[0].register_forward_hook(
+    lambda module, args, output: stored.update(reference=output.detach(), copy=output.detach().clone())
+):
+    chain(torch.tensor([-1.0, 2.0]))
+print("reference:", stored["reference"].tolist(), "  copy:", stored["copy"].tolist())
+assert stored["reference"].tolist() == [0, 4] and stored["copy"].tolist() == [-2, 4]
+
+# %% [markdown]
 # **Detach it.** A kept tensor with its graph links the two runs: `backward()` on the corrupt run would go on into the
 # clean one.
 
@@ -811,7 +821,7 @@ assert linked and not detached
 
 # %% exercise="06-patch-activation"
 def patch_activation(model, name, clean, corrupt, channels=None):
-    """The output of model(corrupt) with the output of submodule `name` (or some channels) from model(clean)."""
+    """The output of model(corrupt), with submodule `name` (or some channels of it) as in model(clean)."""
     ### BEGIN SOLUTION
     layer = model.get_submodule(name)
     kept = {}
@@ -840,12 +850,16 @@ def patch_activation(model, name, clean, corrupt, channels=None):
 # part of the graph like anything else.
 
 # %%
-linear, x = nn.Linear(3, 2), torch.ones(1, 3, requires_grad=True)
+linear, x = nn.Linear(3, 1), torch.ones(1, 3, requires_grad=True)
+with torch.no_grad():
+    linear.weight.copy_(torch.tensor([[1.0, 2.0, 3.0]]))
+    linear.bias.fill_(10.0)
+
 (before,) = torch.autograd.grad(linear(x).sum(), x)
 with linear.register_forward_hook(lambda module, args, output: output * 2):
     (after,) = torch.autograd.grad(linear(x).sum(), x)
-print("without hook:", before.tolist(), "\nwith hook:   ", after.tolist())
-assert torch.allclose(after, 2 * before)
+print("gradient without hook:", before.tolist(), "  with hook:", after.tolist())
+assert before.tolist() == [[1, 2, 3]] and after.tolist() == [[2, 4, 6]]
 
 # %% [markdown]
 # **"You must return the output, otherwise your change is ignored."** An in-place change takes effect without a return.
@@ -856,12 +870,12 @@ assert torch.allclose(after, 2 * before)
 with torch.no_grad():
     ordinary = linear(x)
     changed = call(linear, double_in_place, x)
-assert torch.equal(changed, 2 * ordinary)
-print("changed without return:", changed.tolist())
+print("ordinary:", ordinary.item(), "  changed without return:", changed.item())
+assert ordinary.item() == 16 and changed.item() == 32
 
 # %% [markdown]
 # **"A forward hook lets us act before the output is computed."** That is the pre-hook. A forward hook comes when the
-# output is there, and to change `args` is useless by then.
+# output is there, and to change `args` is useless by then: 16 stays 16. In a pre-hook, the zeros leave only the bias.
 
 
 # %%
@@ -871,21 +885,20 @@ def zeroes_args(module, args, output):
 
 with torch.no_grad():
     x = torch.ones(1, 3)
-    ordinary = linear(x)
     too_late = call(linear, zeroes_args, x.clone())
     in_time = call_with_pre_hook(linear, lambda module, args: torch.zeros_like(args[0]), x)
-assert torch.equal(too_late, ordinary) and torch.equal(in_time, linear.bias.detach().unsqueeze(0))
-print("zeroed in a forward hook:", too_late.tolist(), "  in a pre-hook:", in_time.tolist())
+print("args zeroed in a forward hook:", too_late.item(), "  in a pre-hook:", in_time.item())
+assert too_late.item() == 16 and in_time.item() == 10
 
 # %% [markdown]
 # ## Recap
 #
 # | call | signature of the hook | when it fires | what its return value does |
 # |---|---|---|---|
-# | `m.register_forward_pre_hook(hook)` | `hook(module, args)` | before `forward` | a tuple: all new arguments |
-# | | | | anything else: the only new argument |
-# | `m.register_forward_hook(hook)` | `hook(module, args, output)` | after `forward` | anything: the new output |
+# | `m.register_forward_pre_hook(hook)` | `hook(module, args)` | before `forward` | new arguments (see below) |
+# | `m.register_forward_hook(hook)` | `hook(module, args, output)` | after `forward` | it is the new output |
 #
+# A tuple that a pre-hook returns is the list of *all* new arguments; anything else is the *only* argument.
 # `None` always means: leave it as it is. Both calls return a handle, and both take options:
 #
 # | option | for | what it does |
@@ -897,11 +910,11 @@ print("zeroed in a forward hook:", too_late.tolist(), "  in a pre-hook:", in_tim
 #
 # ## Where you meet this in the wild
 #
-# - **Interpretability.** Ablation and activation patching find the parts of a language model that carry a fact.
-#   *Steering vectors* are one line more: a forward hook returns `output + 2 * direction`, and the model changes its
-#   tone.
-# - **Wrapping a model that you must not edit.** A pre-hook that normalises the input travels with the model, and nobody
-#   can forget it.
+# - **Interpretability.** Ablation and activation patching find the parts of a language model on which an answer
+#   depends. *Steering vectors* go one step further: a forward hook returns `output + 2 * direction`, and the model
+#   writes, for example, in another tone.
+# - **Input normalisation.** A pre-hook normalises the input of a model that you cannot edit, and no caller has to
+#   remember it. (Hooks are not part of the `state_dict`: whoever loads the weights has to register them again.)
 # - **LoRA.** A frozen linear layer gets a small trainable correction: `output + b(a(args[0]))`, returned by a forward
 #   hook or computed by a wrapper.
 #

@@ -260,8 +260,8 @@ class TestNormalizeInput:
                 for kept in ((None, c), (b, None), (None, None))
                 if kept != (b, c)
             ),
-            "The first argument is normalised, but others are lost. What a pre-hook returns is the whole new "
-            "argument list; a bare tensor counts as a list of one. Return `(new, *args[1:])`.",
+            "The first argument is normalised, but others are lost. What a pre-hook returns stands for all "
+            "arguments, and a bare tensor becomes the only one. Return `(new, *args[1:])`.",
         ),
         Mistake(
             "changed-callers-tensor",

@@ -438,7 +438,7 @@ assert log == [((x,), {"scale": 3.0}, 6.0)]
 # %% [markdown]
 # A pre-hook of this kind returns `None` or **both**: a tuple `(new_args, new_kwargs)`.
 #
-# **Predict.** The hook below puts `scale` to 10. What do `scaler(2)` and `scaler(2, scale=3)` give?
+# **Predict.** The hook below sets `scale` to 10. What do `scaler(2)` and `scaler(2, scale=3)` give?
 
 
 # %%
@@ -633,7 +633,7 @@ assert scores_without(2, vertical) == [3.0, 0.0]
 # Mind the axes. The output of a convolution has the shape `[batch, channel, height, width]`, that of a linear layer
 # `[batch, feature]`. In both, dimension 1 is the one to index: `output[:, channels]`. And mind the end of the
 # experiment: a hook that stays on the model would spoil the next one. The `with` block removes it, also when the model
-# raises.
+# raises. As in lesson 5, `model.get_submodule(name)` finds a module by its name.
 
 
 # %% exercise="06-ablate-channels"
@@ -898,7 +898,7 @@ assert too_late.item() == 16 and in_time.item() == 10
 # | `m.register_forward_pre_hook(hook)` | `hook(module, args)` | before `forward` | new arguments (see below) |
 # | `m.register_forward_hook(hook)` | `hook(module, args, output)` | after `forward` | it is the new output |
 #
-# A tuple that a pre-hook returns is the list of *all* new arguments; anything else is the *only* argument.
+# A tuple that a pre-hook returns holds *all* new positional arguments; anything else becomes the *only* one.
 # `None` always means: leave it as it is. Both calls return a handle, and both take options:
 #
 # | option | for | what it does |

@@ -379,14 +379,13 @@ def keys_in_order(order: Callable[[list[str], list[str], list[str]], list[str]])
 )
 class TestGradientFlow:
     """Write `gradient_flow(model, loss_fn, x)`. Run one forward pass, `loss = loss_fn(model(x))`, and one
-    `loss.backward()`. Return a dict with one entry for each module inside `model` that has parameters of its own.
-    Parameters of the modules inside it do not count, so a plain `Sequential` has none. Each of these modules is called
-    once, and its output is one tensor. Nothing in the model works in place.
+    `loss.backward()`. Return a dict with one entry for each module of `model.named_modules()` that has parameters of
+    its own. Parameters of the modules inside it do not count, so a plain `Sequential` has none. Each of these modules
+    is called once, and its output is one tensor. Nothing in the model works in place.
 
-    The key is the module's name as in `model.named_modules()`. The value is a Python float: the mean of
-    |d loss / d output| over all elements of the module's output. The keys are in the order in which these gradients
-    become known during the backward pass. The gradient of a block's output is known before those of the modules
-    inside the block.
+    The key is the module's name. The value is a Python float: the mean of |d loss / d output| over all elements of the
+    module's output. The keys are in the order in which these gradients become known during the backward pass. The
+    gradient of a block's output is known before those of the modules inside the block.
 
     Parameters (and `x`, if it requires grad) accumulate their `.grad` as usual. No hook of yours is left, even when
     the model or the loss raises; the exception comes through. Hooks that were there before stay.

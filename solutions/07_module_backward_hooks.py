@@ -7,7 +7,7 @@
 # **The goal.** You can read both gradients of any module, change either of them and say what else changes with it, and
 # you know when a hook on a tensor is the better tool.
 #
-# As always: *predict* first, then run the cell, then read on.
+# As before: *predict* first, then run the cell, then read on.
 
 # %%
 # If `graders` is not found here: %pip install hookwork
@@ -18,6 +18,8 @@ from torch import nn
 
 from graders import check, hint, progress, solution
 from graders.figures import BACKWARD, FORWARD, QUIET, arrow, caption, card, node, show, timeline
+
+torch.manual_seed(0)
 
 
 def linear(weight, bias):
@@ -66,10 +68,10 @@ show(
 # `hook(module, grad_input, grad_output)`
 #
 # **Predict.** A linear layer takes 3 numbers to 2, and the batch has 2 rows. How many entries does `grad_input` have,
-# and which shape is its first entry? The same for `grad_output`.
+# and what is the shape of the first one? The same for `grad_output`.
 
 # %%
-my_guess = {"entries of grad_input": None, "its shape": None, "entries of grad_output": None, "its shape too": None}
+my_guess = {"grad_input": "? entries, shape ?", "grad_output": "? entries, shape ?"}
 
 # %%
 lin = linear([[1.0, 2.0, 0.0], [0.0, 1.0, 3.0]], [0.0, 0.0])
@@ -98,13 +100,13 @@ assert gi[0].shape == x.shape == (2, 3) and go[0].shape == (2, 2)
 # in a tuple. Each entry has the shape of the tensor that it belongs to. The parameters are not inputs: their gradients
 # are not in `grad_input`.
 #
-# As always, `register_...` returns a handle, and a handle works as a context manager: at the end of the `with` block
-# the hook is removed.
+# Registering gives you a handle, as with every hook, and a handle works as a context manager: at the end of the `with`
+# block the hook is removed.
 #
 # ## The arithmetic of a linear layer
 #
-# The layer computes `y = x @ W.T + b`. The loss is `(factors * y).sum()`, so `grad_output` must be `factors`. For the
-# rest the chain rule gives three products:
+# With `W` for `lin.weight` and `b` for `lin.bias`, the layer computes `y = x @ W.T + b`. The loss is
+# `(factors * y).sum()`, so `grad_output` must be `factors`. For the rest the chain rule gives three formulas:
 #
 # - `grad_input = grad_output @ W`
 # - `W.grad = grad_output.T @ x`
@@ -121,7 +123,7 @@ assert torch.equal(gi[0], x.grad)
 assert torch.equal(lin.weight.grad, go[0].T @ x) and torch.equal(lin.bias.grad, go[0].sum(0))
 
 # %% [markdown]
-# All three products hold. And since `x` is a leaf that is used nowhere else, what leaves the module is what ends up in
+# All three formulas hold. And since `x` is a leaf that is used nowhere else, what leaves the module is what ends up in
 # `x.grad`.
 #
 # ## When there is nothing to send on: `None`
@@ -136,13 +138,13 @@ with warnings.catch_warnings(record=True) as caught, lin.register_full_backward_
 print("grad_input:", seen["gi"])
 print("grad_output:", seen["go"])
 for warning in caught:
-    print("\nPyTorch warns:", str(warning.message)[:138], "...")
+    print("\nPyTorch warns:", str(warning.message).split(". ")[0])
 assert seen["gi"] == (None,) and torch.equal(seen["go"][0], factors)
 
 # %% [markdown]
-# `(None,)`: a tuple with one entry, as before, but nobody needs this gradient, so it is not computed. The hook runs all
-# the same, because `grad_output` is there. (The warning tells you that the hook could not wait for `grad_input`. We
-# come back to that.)
+# `(None,)`: a tuple with one entry, as before, but nobody needs this gradient, so it is not computed. The hook runs
+# all the same, because `grad_output` is there. (Recent versions of PyTorch warn here: the hook could not wait for
+# `grad_input`. We come back to that.)
 #
 # **Every entry of either tuple may be `None`.** An input that is no tensor, a batch of data, an output that the loss
 # does not use: code that calls `.clone()` or `.abs()` on each entry has to check first.
@@ -168,8 +170,25 @@ print("grad_input:", tuple(seen["gi"][0].shape), " grad_output:", tuple(seen["go
 assert seen["gi"][0].shape == (1, 3) and seen["go"][0].shape == (1, 2)
 
 # %% [markdown]
-# One old rule holds here, too. The tensors in both tuples are the very ones that autograd works with, and later code
-# may overwrite them in place. If you want to keep one, store `entry.detach().clone()`.
+# One old rule holds here, too. The tensors in both tuples are the very ones that autograd goes on working with, and
+# somebody may overwrite them in place a moment later. If you want to keep one, store `entry.detach().clone()`.
+
+
+# %%
+def careless(grad):
+    grad.zero_()
+
+
+h = 1 * x
+h.register_hook(careless)
+with lin.register_full_backward_hook(look):
+    (factors * lin(h)).sum().backward()
+print("grad_input that we kept:", seen["gi"][0].tolist())
+assert seen["gi"][0].abs().sum() == 0
+
+# %% [markdown]
+# The hook of the module ran first and kept the tensor itself. Then the hook of `h` erased it. A copy would have shown
+# the gradient.
 #
 # Time for your first exercise.
 
@@ -218,6 +237,8 @@ def six_events(x):
 events = six_events(torch.ones(1, 2, requires_grad=True))
 for event in events:
     print(event)
+
+# %% tags=["figure"]
 assert events == [
     "block: pre-hook",
     "tanh: pre-hook",
@@ -226,17 +247,15 @@ assert events == [
     "linear: full hook",
     "block: full hook",
 ]
-
-# %% tags=["figure"]
 early, late = "pre-hook: grad_output is complete", "full hook: grad_input is complete"
 figure = timeline(
     [
-        ("block: dL/d(output of the block) is known", early),
+        ("block: gradient of its output", early),
         ("tanh", early),
         ("tanh", late),
         ("linear", early),
         ("linear", late),
-        ("block: dL/d(input of the block) is known", late),
+        ("block: gradient of its input", late),
     ],
     title="One backward pass through a block with a linear layer and a tanh",
     lanes={early: BACKWARD, late: FORWARD},
@@ -259,7 +278,8 @@ show(
 with warnings.catch_warnings():
     warnings.simplefilter("ignore")
     events = six_events(torch.ones(1, 2))
-print(events)
+for event in events:
+    print(event)
 assert events[:2] == ["block: pre-hook", "block: full hook"]
 assert events[2:] == ["tanh: pre-hook", "tanh: full hook", "linear: pre-hook", "linear: full hook"]
 
@@ -272,13 +292,13 @@ assert events[2:] == ["tanh: pre-hook", "tanh: full hook", "linear: pre-hook", "
 model = nn.Sequential(nn.Sequential(nn.Linear(2, 2), nn.Tanh()), nn.Linear(2, 1))
 for name, module in model.named_modules():
     every, own = list(module.parameters()), list(module.parameters(recurse=False))
-    print(f"{name or '(the model)':12} {type(module).__name__:10} {len(every)} parameters, {len(own)} of its own")
+    print(f"{name or '(model)':8} {type(module).__name__:10} {len(every)} parameters, {len(own)} of its own")
 assert [len(list(m.parameters(recurse=False))) for m in model.modules()] == [0, 0, 2, 0, 2]
 
 
 # %% exercise="07-gradient-flow"
 def gradient_flow(model, loss_fn, x):
-    """Name of each module with parameters of its own to the mean |gradient| of its output, in backward order."""
+    """Module name to mean |gradient| of its output, in backward order."""
     ### BEGIN SOLUTION
     flow, handles = {}, []
     try:
@@ -319,8 +339,8 @@ def grads_with(register, hook):
     return x.grad, lin.weight.grad, lin.bias.grad
 
 
-plain = grads_with(lin.register_full_backward_hook, lambda module, grad_input, grad_output: None)
-after = grads_with(lin.register_full_backward_hook, lambda module, grad_input, grad_output: (10 * grad_input[0],))
+plain = grads_with(lin.register_full_backward_hook, lambda module, gi, go: None)
+after = grads_with(lin.register_full_backward_hook, lambda module, gi, go: (10 * gi[0],))
 print("x.grad:         times", (after[0].sum() / plain[0].sum()).item())
 print("lin.weight.grad: times", (after[1].sum() / plain[1].sum()).item())
 print("your guess:", my_guess)
@@ -354,18 +374,18 @@ for start, end in ((7.17, 6.53), (5.37, 4.88), (3.52, 3.03), (1.87, 1.23)):
 arrow(axes, (4.2, 1.35), (4.2, 0.73), backward=True)
 for place, text in (
     (6.85, "grad_output"),
-    (5.12, "its\nreturn value"),
+    (5.12, "new\ngrad_output"),
     (3.28, "grad_input"),
-    (1.55, "its\nreturn value"),
+    (1.55, "new\ngrad_input"),
 ):
     caption(axes, place, 2.4, text, colour=BACKWARD, size=9, align="center")
 caption(axes, 5.55, 0.5, "only the pre-hook comes before this", colour=QUIET, size=9)
 show(
     figure,
     "The backward pass through a module, from right to left. grad_output comes from the later layers to the pre-hook. "
-    "Its return value goes into the module's own backward. From there an arrow leads down to weight.grad and "
-    "bias.grad, and grad_input goes on to the full hook. Its return value goes to the earlier layers. Only the "
-    "pre-hook comes before weight.grad and bias.grad.",
+    "The new grad_output that it returns goes into the module's own backward. From there an arrow leads down to "
+    "weight.grad and bias.grad, and grad_input goes on to the full hook. The new grad_input that it returns goes to "
+    "the earlier layers. Only the pre-hook comes before weight.grad and bias.grad.",
 )
 
 # %% [markdown]
@@ -403,9 +423,17 @@ assert "should always return None or None for all gradients" in first
 #   complaint is about the size.) Return a **tuple with one entry for each input**, even for a single one.
 # - Each entry keeps its shape and dtype.
 # - Where no input needs a gradient there is nothing to replace. Return `None`, or a tuple of `None`.
-#
-# One rule covers the last point and all others: **where you got `None`, return `None`.** Here is a module with three
-# inputs.
+
+# %%
+single_row = torch.ones(1, 3, requires_grad=True)
+register = lin.register_full_backward_hook
+assert "has changed the size of value" in complaint(register, lambda module, gi, go: 10 * gi[0], single_row)
+assert "has changed the type of value" in complaint(register, lambda module, gi, go: (gi[0].double(),))
+assert complaint(register, lambda module, gi, go: (None,), x.detach()) is None
+
+# %% [markdown]
+# There is one rule for all such cases: **where you got `None`, return `None`.** Here is a module with three positional
+# inputs and one that is passed by keyword.
 
 
 # %%
@@ -424,18 +452,19 @@ assert len(seen["gi"]) == 3
 assert (seen["gi"][0].item(), seen["gi"][1].item(), seen["gi"][2]) == (15, 0, None)
 
 # %% [markdown]
-# Three positional inputs, three entries. `a` gets 15. `b` needs no gradient but stands beside a tensor that does: it
-# gets zeros. 5 is not a tensor: `None`. And `c` was passed by keyword: the hook does not know of it at all.
+# Three entries, for the three positional inputs. `a` gets 15. `b` needs no gradient but stands beside a tensor that
+# does: it gets zeros. 5 is not a tensor: `None`. And `c` was passed by keyword: the hook does not know of it at all.
 #
 # Several hooks of one module run in the order of registration, each on the result of the one before:
 
 # %%
-one = lin.register_full_backward_hook(lambda module, gi, go: (gi[0] + 1,))
-two = lin.register_full_backward_hook(lambda module, gi, go: (gi[0] * 2,))
+first = lin.register_full_backward_hook(lambda module, gi, go: (gi[0] + 1,))
+second = lin.register_full_backward_hook(lambda module, gi, go: (gi[0] * 2,))
 x.grad = None
 (factors * lin(x)).sum().backward()
-one.remove()
-two.remove()
+first.remove()
+second.remove()
+print("plain:", plain[0].tolist(), "\n(plain + 1) * 2:", x.grad.tolist())
 assert torch.equal(x.grad, (plain[0] + 1) * 2)
 
 # %% [markdown]
@@ -464,7 +493,7 @@ def at_h(hook):
 
 
 def returns_new(module, grad_input, grad_output):
-    return tuple(None if grad is None else grad.clamp(-1, 1) for grad in grad_input)
+    return grad_input[0].clamp(-1, 1), grad_input[1]
 
 
 def edits(module, grad_input, grad_output):
@@ -503,6 +532,7 @@ def clamp_grad_input(module, c):
 # %%
 with lin.register_full_backward_hook(look):
     grads_with(lin.register_full_backward_pre_hook, lambda module, grad_output: (5 * grad_output[0],))
+print(seen["go"][0])
 assert torch.equal(seen["go"][0], 5 * factors)
 
 # %% [markdown]
@@ -517,8 +547,9 @@ class Two(nn.Module):
         return 2 * x, 5 * x
 
 
-with (two_outputs := Two()).register_full_backward_hook(look):
-    used, unused = two_outputs(torch.ones(1, requires_grad=True))
+two = Two()
+with two.register_full_backward_hook(look):
+    used, unused = two(torch.ones(1, requires_grad=True))
     used.sum().backward()
 print(seen["go"])
 assert seen["go"][0].item() == 1 and seen["go"][1] is None
@@ -575,8 +606,8 @@ print([round(norm, 2) for norm in norms])
 assert [round(norm, 2) for norm in norms] == [2.24, 3.16]
 
 # %% [markdown]
-# A batch may have more dimensions (sequences, for example) or none at all. The last one always has the features; all
-# others just count rows.
+# The input may have more than two dimensions (sequences, for example), or just one: a single row. The last dimension
+# always holds the features; all others just count rows.
 
 # %%
 sequences = torch.ones(4, 7, 3)  # 4 sequences of 7 steps with 3 features
@@ -638,11 +669,19 @@ for module in net:
     print(f"hook on {module}:\n  ", error[: error.index(".") + 1])
     assert "is a view and is being modified inplace" in error
 
+
+def residual():
+    y = net[0](data)
+    y += data
+
+
 with net[0].register_full_backward_hook(look):
-    assert "is a view and is being modified inplace" in attempt(lambda: net[0](data).mul_(2))
+    assert "is a view and is being modified inplace" in attempt(residual)
+    net[1].inplace = False
+    assert attempt(lambda: net(data)) is None
 
 # %% [markdown]
-# It does not matter that the hook does nothing, nor whether it sits on the linear layer or on the ReLU. The same
+# It does not matter what the hook does, nor whether it sits on the linear layer or on the ReLU. The same
 # happens with `y += x` in a residual block. If the model is yours, set `inplace=False`.
 #
 # **2. Outputs have to be a tensor or a tuple.** For a dict or a list the hook is never called. There is a warning, and
@@ -650,24 +689,28 @@ with net[0].register_full_backward_hook(look):
 
 
 # %%
-class Detector(nn.Module):
-    def __init__(self):
+class Wrapped(nn.Module):
+    """A linear layer whose output is put into something."""
+
+    def __init__(self, wrap):
         super().__init__()
         self.fc = nn.Linear(2, 2)
+        self.wrap = wrap
 
     def forward(self, x):
-        return {"boxes": self.fc(x), "scores": x.sum()}
+        return self.wrap(self.fc(x))
 
 
-detector, calls = Detector(), []
-with (
-    warnings.catch_warnings(record=True) as caught,
-    detector.register_full_backward_hook(lambda *args: calls.append(1)),
-):
-    warnings.simplefilter("always")
-    detector(torch.ones(1, 2, requires_grad=True))["boxes"].sum().backward()
-print("calls:", len(calls), "\nPyTorch warns:", str(caught[0].message)[:91], "...")
-assert calls == [] and "module output should be a Tensor or a tuple of Tensors" in str(caught[0].message)
+for module, key in ((Wrapped(lambda y: {"boxes": y}), "boxes"), (Wrapped(lambda y: [y]), 0)):
+    calls = []
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        with module.register_full_backward_hook(lambda *args, calls=calls: calls.append(1)):
+            out = module(torch.ones(1, 2, requires_grad=True))
+    out[key].sum().backward()
+    message = str(caught[0].message)
+    print(type(out).__name__, "- calls:", len(calls), "\n  PyTorch warns:", message.split(" but")[0])
+    assert calls == [] and "module output should be a Tensor or a tuple of Tensors" in message
 
 # %% [markdown]
 # **3. A module backward hook is bound at the forward pass.** What counts is whether it was there when the module was
@@ -693,6 +736,9 @@ print(calls)
 assert calls == ["removed too late"]
 
 # %% [markdown]
+# The first hook was not there when the module was called, so it never runs. The second was there. It runs, although it
+# was removed before `backward()`.
+#
 # **4. It fires only if the gradient passes through the tensor that the module returned.** A forward hook sees the
 # output *before* it goes through the identity function. A loss that is built on this captured tensor bypasses the
 # backward hooks.
@@ -716,9 +762,9 @@ assert returned.grad_fn.name().startswith("BackwardHookFunction")
 # %% [markdown]
 # ### The way out: a tensor hook inside a forward hook
 #
-# All four have to do with the module. The output itself is an ordinary tensor, and a tensor can carry a hook. The place
-# to register it is a forward hook: there you have the output in your hands, before any later operation touches it, and
-# you can reach into a dict.
+# All four limits are those of hooks on modules. The output itself is an ordinary tensor, and a tensor can carry a hook.
+# The place to register it is a forward hook: there you have the output in your hands, before any later operation
+# touches it, and you can reach into a dict.
 #
 # **Predict.** A linear layer gives `z = [-1, 4]`. An in-place ReLU turns `z` into `[0, 4]`. The loss is 7 times the
 # sum. In the forward hook of the linear layer we register a tensor hook on `z` and also call `z.retain_grad()`. What
@@ -741,7 +787,8 @@ def forward_hook(module, args, output):
 with net[0].register_forward_hook(forward_hook):
     loss = 7 * net(torch.ones(1, 1)).sum()
 loss.backward()
-print("tensor hook:", found["hook"].tolist(), "  z.grad:", found["z"].grad.tolist(), "  your guess:", my_guess)
+print("tensor hook:", found["hook"].tolist(), "  z.grad:", found["z"].grad.tolist())
+print("your guess: ", my_guess)
 assert found["hook"].tolist() == [[0, 7]] and found["z"].grad.tolist() == [[7, 7]]
 assert found["z"].tolist() == [[0, 4]]
 
@@ -777,17 +824,20 @@ show(
 # registered on the old value and stays with it. `retain_grad()` goes with the tensor object to its new value, after the
 # ReLU. (Lesson 2 showed the same with `mul_`.)
 #
-# One tensor hook does not make a model hook: it belongs to the tensor of this one forward pass. For the next pass the
-# forward hook registers a new one.
+# The tensor hook belongs to the output of this one pass. In the next pass there is a new output, and the forward hook
+# registers a new tensor hook on it. (If the model also runs under `no_grad`, guard that line with
+# `if output.requires_grad:`, as in lesson 3.)
 #
-# The dict is no obstacle either:
+# A dict is no obstacle either:
+
 
 # %%
-with detector.register_forward_hook(
-    lambda module, args, output: found.update(
-        handle=output["boxes"].register_hook(lambda g: found.update(boxes=g.clone()))
-    )
-):
+def into_the_dict(module, args, output):
+    output["boxes"].register_hook(lambda grad: found.update(boxes=grad.clone()))
+
+
+detector = Wrapped(lambda y: {"boxes": y})
+with detector.register_forward_hook(into_the_dict):
     detector(data)["boxes"].sum().backward()
 print(found["boxes"])
 assert found["boxes"].tolist() == [[1, 1]]
@@ -814,7 +864,7 @@ def activation_grad(model, name, x, loss_fn, pick=lambda out: out):
 #
 # **"`register_backward_hook` does the job."** It is the old form, and it is deprecated. What it calls `grad_input` are
 # the gradients of the *last operation* inside the module. For a linear layer these are bias, input and transposed
-# weight; for a composite they have nothing to do with the input.
+# weight; for a composite they need not even have the shape of its input.
 
 # %%
 old_style = {}
@@ -846,7 +896,9 @@ assert "FutureWarning" in {warning.category.__name__ for warning in caught}
 
 # %%
 assert complaint(lin.register_full_backward_hook, lambda module, gi, go: (gi[0] / 2,)) is None
-assert "invalid number of grad_input" in complaint(lin.register_full_backward_hook, lambda module, gi, go: gi[0] / 2)
+message = complaint(lin.register_full_backward_hook, lambda module, gi, go: gi[0] / 2)
+print(message)
+assert "invalid number of grad_input" in message
 
 # %% [markdown]
 # **"A full backward hook modifies the gradient flow of the layer."** It modifies what leaves the layer. Here it returns
@@ -856,18 +908,19 @@ assert "invalid number of grad_input" in complaint(lin.register_full_backward_ho
 net = nn.Sequential(nn.Linear(3, 3), nn.Linear(3, 2))
 with net[1].register_full_backward_hook(lambda module, gi, go: (torch.zeros_like(gi[0]),)):
     net(torch.ones(4, 3)).sum().backward()
-print("first layer:", net[0].weight.grad.abs().sum().item(), "  last layer:", net[1].weight.grad.abs().sum().item() > 0)
+print("first layer:", net[0].weight.grad.abs().sum().item())
+print("last layer: ", net[1].weight.grad.abs().sum().item())
 assert net[0].weight.grad.abs().sum() == 0 and net[1].weight.grad.abs().sum() > 0
 
 # %% [markdown]
 # ## Recap
 #
-# | call | signature of the hook | it fires when | what it returns |
+# | call | the hook gets | it fires when | a returned value |
 # |---|---|---|---|
-# | `register_full_backward_pre_hook` | `(module, grad_output)` | `grad_output` is complete | new `grad_output` |
-# | `register_full_backward_hook` | `(module, grad_input, grad_output)` | `grad_input` is complete | new `grad_input` |
+# | `register_full_backward_pre_hook` | `module, grad_output` | `grad_output` is ready | replaces `grad_output` |
+# | `register_full_backward_hook` | `module, grad_input, grad_output` | `grad_input` is ready | replaces `grad_input` |
 # | `register_backward_hook` | the same | deprecated: do not use it | |
-# | `output.register_hook` in a forward hook | `(grad)` | the gradient of `output` is complete | new gradient |
+# | `output.register_hook` in a forward hook | `grad` | the gradient of `output` is ready | replaces it |
 #
 # - A hook that returns `None` changes nothing. A module hook returns a tuple, with `None` where it got `None`.
 # - A new `grad_output` changes the gradients of the module's own parameters and everything before the module. A new

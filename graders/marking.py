@@ -94,6 +94,8 @@ class Marking:
             draws = self.draws(submission.lesson)
             probes = probes_for(exercises, draws, self.seed)
             transcript = run_notebook(notebook.cells, probes, self.limits, self.kit)
+            if read_transcript(transcript).ended in ("died", "not-started"):
+                transcript = run_notebook(notebook.cells, probes, self.limits, self.kit)
             if self.out is not None:
                 write_atomically(self.out / "runs" / f"{self._name(notebook.sha256)}.frames", to_bytes(transcript))
             run = read_transcript(transcript)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import tempfile
 from collections.abc import Sequence
@@ -51,8 +52,15 @@ def execute(lesson: str) -> NotebookNode:
         try:
             client.execute(env={**os.environ, "OMP_NUM_THREADS": "1"}, stderr=subprocess.DEVNULL)
         except CellExecutionError as error:
-            raise SourceError(f"solutions/{lesson}.py does not run through: {error.ename}: {error.evalue}") from None
+            what = f"{error.ename}: {error.evalue}".rstrip(": ")
+            raise SourceError(f"solutions/{lesson}.py does not run through: {what} at {_failing_line(error)}") from None
     return content
+
+
+def _failing_line(error: CellExecutionError) -> str:
+    """The line that IPython's traceback points to, without its colours."""
+    lines = re.sub(r"\x1b\[[0-9;]*m", "", error.traceback).splitlines()
+    return next((line.strip("-> ") for line in lines if line.startswith("--") and "> " in line), "an unknown line")
 
 
 def stale(lesson: str) -> list[str]:

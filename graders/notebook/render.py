@@ -67,10 +67,10 @@ def result(exercise: Exercise, found: ExerciseResult) -> Panel:
 
 def _advice(exercise: Exercise, found: ExerciseResult) -> str:
     if found.status is Status.PASSED:
-        return f'The worked answer: solution("{exercise.key}")'
+        return f'The worked answer: `solution("{exercise.key}")`'
     if found.status is Status.NOT_ATTEMPTED:
-        return f'Write your answer in place of the last line of the stub. A hint: hint("{exercise.key}")'
-    return f'A hint: hint("{exercise.key}")'
+        return f'Write your answer in place of the last line of the stub. A hint: `hint("{exercise.key}")`'
+    return f'A hint: `hint("{exercise.key}")`'
 
 
 def plural_points(value: float) -> str:
@@ -116,7 +116,9 @@ def hint(exercise: Exercise, given: int) -> Panel:
     text = exercise.hints[index]
     more = index + 1 < len(exercise.hints)
     after = (
-        f'More: hint("{exercise.key}")' if more else f'That was the last one. The answer: solution("{exercise.key}")'
+        f'More: `hint("{exercise.key}")`'
+        if more
+        else f'That was the last one. The answer: `solution("{exercise.key}")`'
     )
     body = f"<p style='margin:.4em 0'>{code(text)}</p><p style='margin:.4em 0 0;opacity:.75'>{code(after)}</p>"
     return Panel(f"{title}: {text}\n{after}", _card("#4a7fd6", title, exercise.title, body))
@@ -131,7 +133,7 @@ def solution(exercise: Exercise, source: str) -> Panel:
 
 def not_yet(exercise: Exercise) -> Panel:
     """What `solution` says the first time, before the exercise is passed."""
-    text = f'Try once more first, or take a hint: hint("{exercise.key}"). To see the answer anyway, ask again.'
+    text = f'Try once more first, or take a hint: `hint("{exercise.key}")`. To see the answer anyway, ask again.'
     title = "The worked answer opens when your check has passed"
     return Panel(f"{title}. {text}", _card("#4a7fd6", title, "", f"<p style='margin:.4em 0'>{code(text)}</p>"))
 

@@ -24,9 +24,9 @@ SCHEMA_FILE = Path(__file__).with_name("results.schema.json")
 
 def to_data(batch: Batch) -> dict[str, Any]:
     """The batch as JSON values, valid under the schema."""
-    data = asdict(batch)
-    data = {"schema": SCHEMA_VERSION, **data, "submissions": list(data["submissions"])}
-    jsonschema.validate(json.loads(json.dumps(data)), json.loads(SCHEMA_FILE.read_text(encoding="utf-8")))
+    # Through JSON and back: enums become their values, tuples become lists.
+    data: dict[str, Any] = json.loads(json.dumps({"schema": SCHEMA_VERSION, **asdict(batch)}))
+    jsonschema.validate(data, json.loads(SCHEMA_FILE.read_text(encoding="utf-8")))
     return data
 
 

@@ -14,6 +14,7 @@ from graders.box.data import encode
 from graders.box.forked import available as can_fork
 from graders.box.frames import Frame, FrameError
 from graders.box.limits import Limits
+from graders.core.draws import Rng
 from graders.core.exercise import Draw, Exercise
 from graders.run.box import Box, BoxDied, BoxTimeout
 from graders.run.probe_source import probe_source
@@ -37,12 +38,16 @@ class Probe:
 
 
 def probes_for(exercises: Sequence[Exercise], draws: dict[str, list[Draw]], seed: int) -> list[Probe]:
-    """The probes of a lesson, one for each exercise and draw; `draws` maps keys to draws."""
+    """The probes of a lesson, one for each exercise and draw; `draws` maps keys to draws.
+
+    Generators inside the box start from a seed of their own: the batch's seed stays outside.
+    """
     found = []
+    inner = Rng(seed, "generators inside the box").integer(0, 2**31)
     for exercise in exercises:
         for case, draw in enumerate(draws[exercise.key]):
             tree, body = encode(draw)
-            found.append(Probe(exercise.key, case, probe_source(exercise), tree, body, seed))
+            found.append(Probe(exercise.key, case, probe_source(exercise), tree, body, inner))
     return found
 
 
@@ -96,7 +101,10 @@ def _converse(
     finishing = time.monotonic() + START_SECONDS + limits.notebook_seconds + SLACK_SECONDS
     while (frame := listen(finishing)).type != "cells-done":
         _demand(frame, "cell", "restart")
+    endless: set[str] = set()
     for probe in probes:
+        if probe.key in endless:  # it would only loop again; the transcript's reader knows
+            continue
         nonce = secrets.token_hex(16)
         transcript.append(Frame({"type": "asked", "key": probe.key, "case": probe.case, "nonce": nonce}))
         # A kernel that was lost is started again for the next probe, and all cells run again with it.
@@ -109,6 +117,8 @@ def _converse(
         _demand(frame, "seen", "raised")
         if frame.head.get("nonce") != nonce:
             raise FrameError("an answer to a question that was not asked")
+        if frame.head.get("status") == "timed-out":
+            endless.add(probe.key)
     box.send(Frame({"type": "end"}), time.monotonic() + SLACK_SECONDS)
     _demand(listen(time.monotonic() + SLACK_SECONDS), "probe-end")
 

@@ -10,7 +10,7 @@ import matplotlib
 from matplotlib import font_manager  # noqa: F401 - importing it writes the font list
 
 PACKAGE = Path(__file__).parent.parent
-SHARED = ("figures.py",)
+SHARED = ("figures.py", "nets")
 """Modules outside `graders.box` that lessons import and that do no harm there."""
 
 
@@ -22,7 +22,8 @@ def make_kit(folder: Path) -> Path:
         (PACKAGE / "box" / "stand_in.py").read_text(encoding="utf-8"), encoding="utf-8"
     )
     for name in SHARED:
-        shutil.copyfile(PACKAGE / name, package / name)
+        source = PACKAGE / name
+        (shutil.copytree if source.is_dir() else shutil.copyfile)(source, package / name)
     (package / "box").mkdir()
     for module in sorted((PACKAGE / "box").glob("*.py")):
         shutil.copyfile(module, package / "box" / module.name)

@@ -58,9 +58,17 @@ class Run:
     seconds: float = 0.0
 
     def outcome(self, key: str, case: int) -> Outcome:
-        """What became of a probe; one that was never answered shares the fate of its box."""
-        found = self.outcomes.get((key, case))
-        return found or Outcome(status=_FATE.get(self.ended, Status.CRASHED), message=self.message)
+        """What became of a probe.
+
+        After a timeout the other cases of an exercise are not asked, and count as timed out, too. What was
+        never answered otherwise shares the fate of its box.
+        """
+        if (key, case) in self.outcomes:
+            return self.outcomes[key, case]
+        for (other, _), outcome in self.outcomes.items():
+            if other == key and outcome.status is Status.TIMED_OUT:
+                return outcome
+        return Outcome(status=_FATE.get(self.ended, Status.CRASHED), message=self.message)
 
 
 _FATE = {

@@ -1,0 +1,95 @@
+"""ResNet-34 in plain torch.nn, with the parameter names of torchvision's, so that its checkpoints load.
+
+The architecture is that of He, Zhang, Ren and Sun, "Deep residual learning for image recognition" (2015), table 1:
+basic blocks in four stages of 3, 4, 6 and 3, with 64, 128, 256 and 512 channels.
+"""
+
+from __future__ import annotations
+
+import logging
+
+import torch
+from torch import Tensor, nn
+
+IMAGENET_URL = "https://download.pytorch.org/models/resnet34-b627a593.pth"
+"""PyTorch's own checkpoint, trained on ImageNet; its file name ends in the start of its SHA-256."""
+
+MEAN, STD = (0.485, 0.456, 0.406), (0.229, 0.224, 0.225)
+"""Channel means and standard deviations that ImageNet checkpoints expect inputs in [0, 1] to be normalised with."""
+
+
+class BasicBlock(nn.Module):
+    """Two 3x3 convolutions and a shortcut: relu(bn2(conv2(relu(bn1(conv1(x))))) + shortcut(x))."""
+
+    def __init__(self, inside: int, outside: int, stride: int) -> None:
+        """From `inside` to `outside` channels; the first convolution and the shortcut take `stride`."""
+        super().__init__()
+        self.conv1 = nn.Conv2d(inside, outside, 3, stride, 1, bias=False)
+        self.bn1 = nn.BatchNorm2d(outside)
+        self.relu = nn.ReLU(inplace=True)
+        self.conv2 = nn.Conv2d(outside, outside, 3, 1, 1, bias=False)
+        self.bn2 = nn.BatchNorm2d(outside)
+        self.downsample: nn.Module | None = None
+        if stride != 1 or inside != outside:
+            self.downsample = nn.Sequential(nn.Conv2d(inside, outside, 1, stride, bias=False), nn.BatchNorm2d(outside))
+
+    def forward(self, x: Tensor) -> Tensor:
+        """[B, inside, H, W] to [B, outside, H / stride, W / stride]."""
+        shortcut = x if self.downsample is None else self.downsample(x)
+        x = self.relu(self.bn1(self.conv1(x)))
+        x = self.bn2(self.conv2(x)) + shortcut
+        output: Tensor = self.relu(x)
+        return output
+
+
+class ResNet(nn.Module):
+    """A stem, four stages of basic blocks, global average pooling, and a linear classifier."""
+
+    def __init__(self, blocks: tuple[int, int, int, int] = (3, 4, 6, 3), classes: int = 1000) -> None:
+        """`blocks` counts the blocks of the four stages; (3, 4, 6, 3) is ResNet-34."""
+        super().__init__()
+        self.conv1 = nn.Conv2d(3, 64, 7, 2, 3, bias=False)
+        self.bn1 = nn.BatchNorm2d(64)
+        self.relu = nn.ReLU(inplace=True)
+        self.maxpool = nn.MaxPool2d(3, 2, 1)
+        self.layer1 = _stage(64, 64, blocks[0], 1)
+        self.layer2 = _stage(64, 128, blocks[1], 2)
+        self.layer3 = _stage(128, 256, blocks[2], 2)
+        self.layer4 = _stage(256, 512, blocks[3], 2)
+        self.avgpool = nn.AdaptiveAvgPool2d((1, 1))
+        self.fc = nn.Linear(512, classes)
+        for module in self.modules():
+            if isinstance(module, nn.Conv2d):
+                nn.init.kaiming_normal_(module.weight, mode="fan_out", nonlinearity="relu")
+
+    def forward(self, x: Tensor) -> Tensor:
+        """[B, 3, H, W] to logits [B, classes]."""
+        x = self.maxpool(self.relu(self.bn1(self.conv1(x))))
+        x = self.layer4(self.layer3(self.layer2(self.layer1(x))))
+        logits: Tensor = self.fc(self.avgpool(x).flatten(1))
+        return logits
+
+
+def _stage(inside: int, outside: int, blocks: int, stride: int) -> nn.Sequential:
+    first = BasicBlock(inside, outside, stride)
+    return nn.Sequential(first, *(BasicBlock(outside, outside, 1) for _ in range(blocks - 1)))
+
+
+def resnet34() -> ResNet:
+    """An untrained ResNet-34: 36 convolutions, 33 in the stem and blocks, and 3 in downsampling shortcuts."""
+    return ResNet()
+
+
+def imagenet_resnet34(url: str = IMAGENET_URL) -> ResNet | None:
+    """A ResNet-34 with ImageNet weights, in eval mode; None when they are not at hand and cannot be downloaded.
+
+    The checkpoint is kept in torch.hub's cache, so it is downloaded once.
+    """
+    try:
+        weights = torch.hub.load_state_dict_from_url(url, map_location="cpu", progress=False, weights_only=True)
+    except OSError as error:  # urllib's URLError is one
+        logging.getLogger(__name__).info("no ImageNet weights: %s", error)
+        return None
+    model = resnet34()
+    model.load_state_dict(weights)
+    return model.eval()

@@ -1,0 +1,556 @@
+# %% [markdown]
+# # Lesson 2. Watching gradients: `Tensor.register_hook`
+#
+# **The question.** How do I see the gradient of something in the middle of my model, now, without changing the
+# training?
+#
+# **The goal.** You can register, read and remove a hook on any tensor, you know when it is called and how often, and
+# you keep copies that nothing overwrites.
+#
+# As before: predict, run, read on.
+
+# %%
+# If `graders` is not found here: %pip install hookwork
+import torch
+from torch import nn
+
+from graders import check, hint, progress, solution
+from graders.figures import BACKWARD, FORWARD, QUIET, arrow, caption, card, node, show, timeline
+
+# %% [markdown]
+# ## A function that is called when the gradient arrives
+#
+# `handle = t.register_hook(fn)` asks PyTorch to call `fn(grad)` whenever a gradient for `t` has been computed. `grad`
+# is that gradient. If `fn` returns `None`, nothing changes: you only watch. (A hook that returns a tensor replaces the
+# gradient. That is lesson 3.)
+#
+# Here is the graph of lesson 1 again, `y = (w + x) * (w + 1)`, with a printing hook on `b` and one on `a`.
+#
+# **Predict.** Registered first on `b`, then on `a`. Values: `a = 3`, `b = 2`. What do the two lines say?
+
+# %%
+w = torch.tensor([1.0], requires_grad=True)
+x = torch.tensor([2.0], requires_grad=True)
+a = w + x
+b = w + 1
+y = a * b
+
+seen = []
+b.register_hook(lambda grad: seen.append(f"b receives {grad.item()}"))
+a.register_hook(lambda grad: seen.append(f"a receives {grad.item()}"))
+print("before backward:", seen)
+y.backward()
+for line in seen:
+    print(line)
+assert seen == ["b receives 3.0", "a receives 2.0"]
+
+# %% [markdown]
+# Before `backward()` the list is empty: **a hook runs when the gradient arrives, not when it is registered.** During
+# `backward()` each hook ran once. No `retain_grad()` was needed, and neither tensor keeps anything.
+#
+# `b` came first here because PyTorch works through the graph from the end, and of `a` and `b` the one that was computed
+# last is handled first. The order in which you registered hooks on *different* tensors does not matter. Let us swap it:
+
+# %%
+w = torch.tensor([1.0], requires_grad=True)
+a = w + 2
+b = w + 1
+y = a * b
+seen = []
+a.register_hook(lambda grad: seen.append("a"))
+b.register_hook(lambda grad: seen.append("b"))
+y.backward()
+print(seen)
+assert seen == ["b", "a"]
+
+# %% tags=["figure"]
+figure = timeline(
+    [
+        ("w + 2 makes a", "forward"),
+        ("w + 1 makes b", "forward"),
+        ("a * b makes y", "forward"),
+        ("y.backward() starts with 1", "backward"),
+        ("gradient of b complete: hook on b", "backward"),
+        ("gradient of a complete: hook on a", "backward"),
+        ("w.grad is written", "backward"),
+    ],
+    title="A hook is called when the gradient of its tensor is complete",
+)
+show(
+    figure,
+    "Timeline. Forward: w + 2 makes a, w + 1 makes b, a times b makes y. Backward: y.backward() starts with 1, then the "
+    "hook on b runs, then the hook on a, and last w.grad is written.",
+)
+
+# %% [markdown]
+# ## Once per pass, with the sum
+#
+# A tensor may be used several times. Below, `y` enters the loss twice in `y * y` and once in `3 * y`.
+#
+# **Predict.** With `y = 2`, how often is the hook called in one `backward()`, and with which numbers?
+
+# %%
+x = torch.tensor([2.0], requires_grad=True)
+y = x * 1
+calls = []
+y.register_hook(lambda grad: calls.append(grad.item()))
+(3 * y + y * y).backward()
+print("calls:", calls)
+assert calls == [7.0]
+
+# %% tags=["figure"]
+figure, axes = card(8.2, 2.9)
+node(axes, 1.1, 1.45, "y = 2", kind="non-leaf", width=1.1)
+node(axes, 4.2, 2.2, "3 · y", kind="plain", width=1.2)
+node(axes, 4.2, 0.7, "y · y", kind="plain", width=1.2)
+node(axes, 7.1, 1.45, "loss", kind="loss", width=1.1)
+arrow(axes, (3.5, 2.2), (1.75, 1.65), backward=True, label="3")
+arrow(axes, (3.5, 0.85), (1.75, 1.4), backward=True, label="2")
+arrow(axes, (3.5, 0.55), (1.75, 1.2), backward=True, label="2", bend=-0.12)
+arrow(axes, (6.45, 1.6), (4.9, 2.2), backward=True)
+arrow(axes, (6.45, 1.3), (4.9, 0.7), backward=True)
+caption(axes, 0.45, 0.35, "hook(7)", colour=BACKWARD, size=11)
+show(
+    figure,
+    "Gradients flow from the loss back to y on three edges: 3 from the term 3 times y, and 2 and 2 from the two factors of "
+    "y times y. The hook on y is called once, with the sum 7.",
+)
+
+# %% [markdown]
+# One call, with 7. The gradients of all uses, 3 and 2 and 2, are added first. Then the hook is called with the sum. The
+# same holds for a weight that two layers share.
+#
+# ## This pass only
+#
+# `.grad` of a leaf adds up over passes. What does a hook on that leaf get in the second pass? And what does `.grad`
+# hold while the hook runs?
+#
+# **Predict.** The first pass gave 7. The second loss is `10 * x`. Fill in: the hook gets …, and `x.grad` holds … at
+# that moment.
+
+# %%
+x = torch.tensor([2.0], requires_grad=True)
+log = []
+x.register_hook(lambda grad: log.append((grad.item(), None if x.grad is None else x.grad.item())))
+(3 * x + x * x).backward()
+(10 * x).backward()
+for number, (received, stored) in enumerate(log, 1):
+    print(f"pass {number}: the hook gets {received}, x.grad holds {stored} at that moment")
+print("x.grad afterwards:", x.grad.item())
+assert log == [(7.0, None), (10.0, 7.0)]
+assert x.grad.item() == 17
+
+# %% [markdown]
+# The hook gets 10: the gradient of this pass. At that moment `x.grad` still holds 7, from the pass before. **The hook
+# runs before `.grad` is written.** So inside a hook use its argument, and never read `.grad`.
+
+
+# %% exercise="02-count-and-sum"
+def count_and_sum(t):
+    """A dict that a hook on t keeps up to date: the number of calls, and the sum of the gradients."""
+    ### BEGIN SOLUTION
+    tally = {"n": 0, "sum": None}
+
+    def hook(grad):
+        tally["n"] += 1
+        received = grad.detach().clone()
+        tally["sum"] = received if tally["sum"] is None else tally["sum"] + received
+
+    t.register_hook(hook)
+    return tally
+    ### END SOLUTION
+
+
+# %% [markdown]
+# ## When a hook stays silent, and when it does not
+#
+# - **Not on the path, not called.** A tensor that the loss does not use gets no gradient, so its hook has nothing to
+#   say. This also holds for a copy: `t * 1` and `t.view(...)` are tensors of their own.
+# - **`torch.autograd.grad` calls hooks, too.** Hooks belong to the pass through the graph, not to `.grad`.
+#
+# **Predict.** Which numbers end up in the list?
+
+# %%
+x = torch.tensor([3.0], requires_grad=True)
+y = x * x
+copy = y * 1
+calls = []
+y.register_hook(lambda grad: calls.append(("y", grad.item())))
+copy.register_hook(lambda grad: calls.append(("copy", grad.item())))
+
+loss = (2 * y).sum()
+loss.backward(retain_graph=True)
+torch.autograd.grad(loss, x)
+print(calls)
+assert calls == [("y", 2.0), ("y", 2.0)]
+
+# %% [markdown]
+# Twice `y`, once for each pass, and never the copy: the loss does not use it.
+#
+# A tensor that does not require grad cannot have a hook at all:
+
+# %%
+try:
+    torch.ones(2).register_hook(print)
+except RuntimeError as error:
+    print("RuntimeError:", error)
+    assert "cannot register a hook on a tensor that doesn't require gradient" in str(error)
+
+# %% [markdown]
+# ## Handles
+#
+# `register_hook` returns a handle. There are three things to know about it.
+#
+# 1. `handle.remove()` removes the hook. To call it twice does no harm.
+# 2. The handle is a context manager: `with t.register_hook(fn):` removes the hook at the end of the block, even when
+#    an exception leaves it.
+# 3. To lose the handle does **not** remove the hook. The tensor keeps it.
+
+# %%
+import gc
+
+t = torch.tensor([1.0], requires_grad=True)
+calls = []
+
+handle = t.register_hook(lambda grad: calls.append("first"))
+(2 * t).backward()
+handle.remove()
+handle.remove()
+(2 * t).backward()
+assert calls == ["first"]
+
+with t.register_hook(lambda grad: calls.append("with")):
+    (2 * t).backward()
+(2 * t).backward()
+assert calls == ["first", "with"]
+
+t.register_hook(lambda grad: calls.append("lost"))
+gc.collect()
+(2 * t).backward()
+print(calls)
+assert calls == ["first", "with", "lost"]
+
+# %% [markdown]
+# The third point explains a common surprise in notebooks: run a cell with `register_hook` three times, and three hooks
+# are called from then on. Keep the handle, and remove the old hook first.
+#
+# ## Keep copies
+#
+# If you store what the hook receives, store a copy. The gradient may share its memory with others, and whoever comes
+# later can overwrite it. Here a second hook has bad manners and works in place (lesson 3 shows what else that breaks).
+
+# %%
+x = torch.tensor([1.0, 2.0], requires_grad=True)
+y = 2 * x
+stored, copied = [], []
+
+
+def overwrite(grad):
+    grad.mul_(0)
+
+
+y.register_hook(lambda grad: stored.append(grad))
+y.register_hook(lambda grad: copied.append(grad.detach().clone()))
+y.register_hook(overwrite)
+(y * torch.tensor([5.0, 7.0])).sum().backward()
+print("stored:", stored[0], "  copied:", copied[0])
+assert stored[0].tolist() == [0.0, 0.0]
+assert copied[0].tolist() == [5.0, 7.0]
+
+# %% [markdown]
+# `.clone()` gives the copy its own memory. `.detach()` matters when somebody calls `backward(create_graph=True)`: then
+# the gradient has a graph of its own, and a stored gradient would keep all of it alive.
+
+# %%
+x = torch.tensor([3.0], requires_grad=True)
+seen = []
+x.register_hook(lambda grad: seen.append((grad.requires_grad, grad.detach().clone().requires_grad)))
+torch.autograd.grad(x**3, x)
+torch.autograd.grad(x**3, x, create_graph=True)
+print("(received requires grad, copy requires grad):", seen)
+assert seen == [(False, False), (True, False)]
+
+
+# %% exercise="02-record-grad"
+def record_grad(t, store):
+    """Append a copy of every gradient that arrives at t to store; return the handle."""
+    ### BEGIN SOLUTION
+    return t.register_hook(lambda grad: store.append(grad.detach().clone()))
+    ### END SOLUTION
+
+
+# %% [markdown]
+# ## Watch a weight while it learns
+#
+# Now a real use. We train a line, `nn.Linear(1, 1)`, on points of `y = 2x`, one point at a time, and log the gradient
+# of its weight. With the squared error the gradient has a closed form: `2 * (out - target) * x`.
+
+# %%
+layer = nn.Linear(1, 1)
+with torch.no_grad():
+    layer.weight.fill_(0.0)
+    layer.bias.fill_(0.0)
+optimizer = torch.optim.SGD(layer.parameters(), lr=0.05)
+
+log, by_hand = [], []
+handle = layer.weight.register_hook(lambda grad: log.append(grad.item()))
+for step in range(40):
+    point = torch.tensor([[1.0 + step % 3]])
+    out = layer(point)
+    by_hand.append((2 * (out - 2 * point) * point).item())
+    optimizer.zero_grad()
+    (out - 2 * point).square().sum().backward()
+    optimizer.step()
+handle.remove()
+print("first gradients:", [round(g, 2) for g in log[:4]])
+assert [round(g, 2) for g in log[:3]] == [-4.0, -13.6, -16.92]
+assert torch.allclose(torch.tensor(log), torch.tensor(by_hand), atol=1e-5)
+assert len(log) == 40 and max(abs(g) for g in log[3:]) < 2
+
+# %% tags=["figure"]
+from matplotlib.figure import Figure
+
+figure = Figure(figsize=(8.2, 2.8), facecolor="#fbfaf7", layout="constrained")
+axes = figure.subplots()
+axes.set_facecolor("#fbfaf7")
+axes.axhline(0, color=QUIET, linewidth=0.8)
+axes.plot(range(40), log, color=BACKWARD, linewidth=1.6, label="seen by the hook")
+axes.plot(range(40), by_hand, ".", color=FORWARD, markersize=6, label="2 (out - target) x")
+axes.set(xlabel="step", ylabel="gradient of the weight", title="What the hook saw, and what the formula says")
+axes.spines[["top", "right"]].set_visible(False)
+axes.legend(frameon=False)
+show(
+    figure,
+    "Line plot of the gradient of the weight over 40 training steps. It starts at minus 4, falls to "
+    "minus 13.6 and minus 16.92 in the next two steps, and from the fourth step on stays between minus 2 and 2, in a zigzag that shrinks slowly. Dots of the formula "
+    "2 (out minus target) x lie exactly on the line.",
+)
+
+# %% [markdown]
+# The training loop was not touched: no line of it knows about the hook. That is what hooks are for.
+#
+# In larger models a full gradient is too much to store. Store a statistic, for example the norm, the largest entry, or
+# the share of zeros. A number costs nothing, and it keeps no memory alive.
+
+# %%
+p = torch.tensor([3.0, -4.0, 0.0, 0.0], requires_grad=True)
+stats = []
+with p.register_hook(
+    lambda grad: stats.append((grad.norm().item(), grad.abs().max().item(), (grad == 0).float().mean().item()))
+):
+    (p * p).sum().backward()
+print("norm, largest, share of zeros:", stats[0])
+assert stats[0] == (10.0, 8.0, 0.5)
+
+
+# %% exercise="02-norm-log"
+def norm_log(p, losses):
+    """Run each loss backward once; return the L2 norm of each pass's own gradient of p."""
+    ### BEGIN SOLUTION
+    norms = []
+    with p.register_hook(lambda grad: norms.append(grad.norm().item())):
+        for loss in losses:
+            loss(p).backward()
+    return norms
+    ### END SOLUTION
+
+
+# %% [markdown]
+# ## Many tensors: mind the loop
+#
+# **Predict.** Three tensors, one hook each, registered in a loop. Which names are in the list afterwards?
+
+# %%
+tensors = {name: torch.ones(1, requires_grad=True) for name in ("first", "second", "third")}
+called = []
+for name, t in tensors.items():
+    t.register_hook(lambda grad: called.append(name))
+sum(tensors.values()).backward()
+print(called)
+assert called == ["third", "third", "third"]
+
+# %%
+tensors = {name: torch.ones(1, requires_grad=True) for name in ("first", "second", "third")}
+called = []
+for name, t in tensors.items():
+    t.register_hook(lambda grad, name=name: called.append(name))
+sum(tensors.values()).backward()
+print(sorted(called))
+assert sorted(called) == ["first", "second", "third"]
+
+# %% [markdown]
+# In the first cell every lambda looks `name` up **when it runs**. By then the loop is over, and `name` is `"third"`.
+# The default argument `name=name` in the second cell is evaluated when the lambda is made, so each keeps its own.
+
+
+# %% exercise="02-grads-by-name"
+def grads_by_name(tensors, loss):
+    """Run loss.backward() once; return the gradients of those tensors that it reached."""
+    ### BEGIN SOLUTION
+    grads = {}
+
+    def keep(grad, name):
+        grads[name] = grad.detach().clone()
+
+    handles = [t.register_hook(lambda grad, name=name: keep(grad, name)) for name, t in tensors.items()]
+    try:
+        loss.backward()
+    finally:
+        for handle in handles:
+            handle.remove()
+    return grads
+    ### END SOLUTION
+
+
+# %% [markdown]
+# ## When a tensor is overwritten
+#
+# An in-place operation such as `t.mul_(10)` gives the same Python object a new value and a new place in the graph. What
+# happens to hooks that were registered before?
+#
+# **Predict.** `t = 3 * x`, hook, `t.mul_(10)`, another hook, `loss = 7 * t`. One hook sees 7. What does the other see?
+
+# %%
+x = torch.tensor([2.0], requires_grad=True)
+t = 3 * x
+log = []
+t.register_hook(lambda grad: log.append(("registered before", grad.item())))
+t.retain_grad()
+t.mul_(10)
+t.register_hook(lambda grad: log.append(("registered after", grad.item())))
+(7 * t).sum().backward()
+print(log)
+print("t.grad:", t.grad.item(), "  x.grad:", x.grad.item())
+assert log == [("registered after", 7.0), ("registered before", 70.0)]
+assert t.grad.item() == 7
+assert x.grad.item() == 210
+
+# %% tags=["figure"]
+figure, axes = card(8.2, 2.3)
+node(axes, 1.0, 1.3, "x", kind="leaf", width=0.9, below="210")
+node(axes, 3.4, 1.3, "t, old value", kind="non-leaf", width=1.6, below="70: hook from before")
+node(axes, 6.6, 1.3, "t, new value", kind="non-leaf", width=1.6, below="7: hook from after, and t.grad")
+arrow(axes, (1.5, 1.3), (2.55, 1.3))
+arrow(axes, (4.25, 1.3), (5.75, 1.3))
+caption(axes, 2.03, 1.55, "· 3", colour=FORWARD, align="center")
+caption(axes, 5.0, 1.55, "mul_(10)", colour=FORWARD, align="center")
+caption(axes, 0.4, 2.05, "One Python object, two places in the graph")
+show(
+    figure,
+    "x leads through times 3 to the old value of t, and from there through mul_(10) to the new value of t. The gradient at the "
+    "new value is 7: the hook registered after sees it, and so does t.grad. At the old value it is 70: the hook "
+    "registered before sees it. At x it is 210.",
+)
+
+# %% [markdown]
+# The hook that was registered first stays with the **old value**: it sees the derivative with respect to what `t` was
+# before the multiplication, 70. The later hook belongs to the **new value** and sees 7. `retain_grad` goes the other
+# way: it follows the tensor to its new value.
+
+
+# %% exercise="02-old-and-new-grad"
+def old_and_new_grad(x, k, loss_fn):
+    """The gradients with respect to t = 3 * x before and after its value is multiplied by k."""
+    ### BEGIN SOLUTION
+    seen = {}
+    t = 3 * x
+    t.register_hook(lambda grad: seen.update(old=grad.detach().clone()))
+    t.mul_(k)
+    t.register_hook(lambda grad: seen.update(new=grad.detach().clone()))
+    loss_fn(t).backward()
+    return seen["old"], seen["new"]
+    ### END SOLUTION
+
+
+# %% [markdown]
+# ## What a hook survives
+#
+# A hook sits on the tensor object. Changing the numbers inside that object does not remove it. Putting another object
+# in its place does.
+
+# %%
+layer = nn.Linear(1, 1)
+calls = []
+layer.weight.register_hook(lambda grad: calls.append(grad.dtype))
+
+
+def one_pass(dtype=torch.float32):
+    calls.clear()
+    layer(torch.ones(1, 1, dtype=dtype)).sum().backward()
+    return len(calls)
+
+
+layer.weight.data = torch.ones(1, 1)
+assert one_pass() == 1
+layer.load_state_dict(nn.Linear(1, 1).state_dict())
+assert one_pass() == 1
+layer.double()
+layer.zero_grad()
+assert one_pass(torch.float64) == 1
+assert calls == [torch.float64]
+layer.weight = nn.Parameter(torch.ones(1, 1, dtype=torch.float64))
+assert one_pass(torch.float64) == 0
+print("survives .data =, load_state_dict and .double(); not a new Parameter")
+
+# %% [markdown]
+# ## Myths
+#
+# **"Tensor hooks fire only in `backward()`."** `torch.autograd.grad` calls them as well, and it returns what the hooks
+# made of the gradient.
+
+# %%
+x = torch.tensor([1.0], requires_grad=True)
+y = 3 * x
+y.register_hook(lambda grad: grad * 100)
+(gradient,) = torch.autograd.grad((2 * y).sum(), y)
+print("autograd.grad returns", gradient.item())
+assert gradient.item() == 200
+
+# %% [markdown]
+# **"The hook receives `t.grad`."** It receives the gradient of this pass, before anything is written to `.grad`.
+
+# %%
+x = torch.tensor([1.0], requires_grad=True)
+state = []
+x.register_hook(lambda grad: state.append((grad.item(), x.grad)))
+(4 * x).backward()
+print("received, and x.grad at that moment:", state[0])
+assert state == [(4.0, None)]
+
+# %% [markdown]
+# **"Hooks replace `retain_grad` for free."** A hook that stores the gradient costs the same tensor that `retain_grad`
+# would have kept. Only a hook that stores no tensor, but prints or keeps a number, is free of that cost.
+
+# %%
+x = torch.ones(1000, requires_grad=True)
+y = 2 * x
+y.retain_grad()
+stored, numbers = [], []
+y.register_hook(lambda grad: stored.append(grad.detach().clone()))
+y.register_hook(lambda grad: numbers.append(grad.norm().item()))
+y.sum().backward()
+sizes = [t.numel() * t.element_size() for t in (y.grad, stored[0])]
+print("bytes kept by retain_grad and by a storing hook:", sizes)
+assert sizes == [4000, 4000]
+
+# %% [markdown]
+# ## Recap
+#
+# | call | signature of the hook | when it fires | what its return value does |
+# |---|---|---|---|
+# | `t.register_hook(fn)` | `fn(grad)` | once in each pass that reaches `t`, when its gradient is complete, before `.grad` is written | `None`: nothing changes; a tensor: lesson 3 |
+# | `handle.remove()` | | | the hook is gone; a second call does nothing |
+# | `with t.register_hook(fn):` | `fn(grad)` | inside the block | as above; removed at the end of the block |
+#
+# ## Where you meet this in the wild
+#
+# - **Experiment trackers.** Weights & Biases' `watch` registers a hook on each parameter and logs histograms of what
+#   arrives.
+# - **The first NaN.** A hook on each parameter or activation that checks `grad.isfinite().all()` tells where the first
+#   bad gradient appears in the backward pass.
+# - **Noise scale and clipping statistics.** Norms of each pass, logged by a hook, show how often clipping would act.
+#
+# Next: lesson 3, where the hook returns something.
+
+# %%
+progress()

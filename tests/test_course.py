@@ -1,0 +1,118 @@
+"""The course itself: every exercise with right and wrong answers on many seeds, every notebook as built."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import nbformat
+import pytest
+
+from graders.author import build, prove
+from graders.core import course
+from graders.core.exercise import Exercise, Mistake
+
+LESSONS = course.lessons()
+EXERCISES = course.every_exercise()
+
+
+def exercise(key: str) -> Exercise:
+    return course.find_exercise(key)
+
+
+def test_the_names_are_unique() -> None:
+    assert prove.unique_names() == []
+
+
+@pytest.mark.parametrize("lesson", LESSONS)
+def test_the_notebooks_are_what_their_source_builds(lesson: str) -> None:
+    assert build.stale(lesson) == []
+
+
+@pytest.mark.parametrize("lesson", LESSONS)
+def test_solutions_pass_and_wrong_answers_are_recognised(lesson: str) -> None:
+    assert list(prove.answers_come_out_right(lesson)) == []
+
+
+@pytest.mark.parametrize("key", [one.key for one in EXERCISES])
+def test_every_exercise_is_well_formed(key: str) -> None:
+    assert list(prove.well_formed(exercise(key))) == []
+
+
+@pytest.mark.parametrize("lesson", LESSONS)
+def test_the_lesson_runs_and_is_marked_in_a_box(lesson: str) -> None:
+    assert prove.lessons_run((lesson,)) == []
+
+
+@pytest.mark.parametrize("lesson", LESSONS)
+def test_nbgrader_metadata_is_complete(lesson: str) -> None:
+    for file in build.notebook_files(lesson):
+        content = nbformat.read(file, as_version=4)
+        nbformat.validate(content)
+        assert (content.nbformat, content.nbformat_minor) == (4, 5)
+        marked = {cell.metadata.nbgrader.grade_id: cell.metadata.nbgrader for cell in content.cells
+                  if "nbgrader" in cell.metadata}  # fmt: skip
+        for one in course.exercises(lesson):
+            assert marked[one.key] == {
+                "schema_version": 3,
+                "grade_id": one.key,
+                "solution": True,
+                "grade": True,
+                "locked": False,
+                "task": False,
+                "points": one.points,
+            }
+        ids = [cell["id"] for cell in content.cells]
+        assert len(set(ids)) == len(ids)
+
+
+# The proof must be able to fail.
+
+
+def test_a_mistake_without_a_wrong_answer_is_reported() -> None:
+    spare = Mistake("unheard-of", lambda seen: False, "Nobody does this.")
+    wrong = replace(exercise("01-branch-grads"), mistakes=(spare,))
+    assert list(prove._fails(wrong, "an answer", "def branch_grads(w, x): return {}", "unheard-of")) == [
+        "01-branch-grads: an answer is taken for None with seed 0: grads: the key 'w' is missing; there are []"
+    ]
+
+
+def test_a_wrong_solution_is_reported() -> None:
+    (problem,) = prove._passes(exercise("01-branch-grads"), "the solution", "def branch_grads(w, x): return {}")
+    assert problem.startswith("01-branch-grads: the solution is wrong with seed 0")
+
+
+def test_a_wrong_answer_that_passes_is_reported() -> None:
+    key = "02-record-grad"
+    source = "def record_grad(t, store):\n    return t.register_hook(lambda g: store.append(g.detach().clone()))"
+    assert list(prove._fails(exercise(key), "an answer", source, None)) == [f"{key}: an answer passes with seed 0"]
+
+
+def test_an_exercise_that_lacks_something_is_reported() -> None:
+    bare = replace(exercise("01-branch-grads"), title=" ", hints=("one",), contract="Short.")
+    assert list(prove.well_formed(bare)) == [
+        "01-branch-grads has no title",
+        "01-branch-grads has fewer than two hints",
+        "01-branch-grads has no contract with an example in its docstring",
+    ]
+
+
+def test_an_edited_notebook_is_reported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    lesson = LESSONS[0]
+    files = []
+    for file in build.notebook_files(lesson):
+        content = nbformat.read(file, as_version=4)
+        if file.parent.name == "solutions":
+            for cell in content.cells:
+                for output in cell.get("outputs", []):
+                    output.get("metadata", {}).pop("image/png", None)
+        else:
+            content.cells[0].source += " edited"
+        copy = tmp_path / file.parent.name / file.name
+        copy.parent.mkdir()
+        nbformat.write(content, copy)
+        files.append(copy)
+    monkeypatch.setattr(build, "notebook_files", lambda _: tuple(files))
+    edited, bare = build.stale(lesson)
+    assert edited == f"lessons/{lesson}.ipynb is not what solutions/{lesson}.py builds: run `hookwork build`"
+    assert "figures without alt text" in bare

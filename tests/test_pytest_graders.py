@@ -1,0 +1,179 @@
+"""`pytest graders` as an instructor runs it, in a process of its own, on a small class."""
+
+from __future__ import annotations
+
+import csv
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from xml.etree import ElementTree
+
+import jsonschema
+import pytest
+
+from graders.report import results_json
+from tests import make_class
+from tests.answers import lesson_01
+
+ROOT = Path(__file__).parent.parent
+LESSON = "01_where_gradients_live"
+SETUP = "import torch\nfrom graders import check, hint, solution, progress"
+RIGHT = [SETUP, *(answers[0] for answers in lesson_01.RIGHT.values())]
+OTHER_STYLE = [SETUP, *(answers[1] for answers in lesson_01.RIGHT.values())]
+WRONG = [SETUP, *(next(iter(answers.values())) for answers in lesson_01.WRONG.values())]
+
+
+def hand_in(folder: Path, cells: list[str]) -> Path:
+    return make_class.hand_in(folder, LESSON, cells)
+
+
+def graders(*arguments: str | Path) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "pytest", "graders", "-p", "no:cacheprovider", *map(str, arguments)]
+    plain = {name: value for name, value in os.environ.items() if not name.startswith("PYTEST_")}
+    return subprocess.run(command, cwd=ROOT, env=plain, capture_output=True, text=True, timeout=240, check=False)
+
+
+@pytest.fixture(scope="module")
+def marked(tmp_path_factory: pytest.TempPathFactory) -> tuple[subprocess.CompletedProcess[str], Path]:
+    """A class of five, marked once."""
+    folder = tmp_path_factory.mktemp("marked")
+    hand_in(folder / "class/ada", RIGHT)
+    hand_in(folder / "class/ben", OTHER_STYLE)
+    hand_in(folder / "class/cleo", WRONG)
+    hand_in(folder / "class/=cmd|x", [SETUP, "def branch_grads(w, x):\n    while True:\n        pass", *RIGHT[2:]])
+    (folder / "class/eve").mkdir()
+    (folder / "class/eve" / f"{LESSON}.ipynb").write_text("not a notebook")
+    arguments = ("--submissions", folder / "class", "--out", folder / "out", "--seed", "7", "--probe-timeout", "1.5")
+    return graders(*arguments, "--junitxml", folder / "junit.xml"), folder
+
+
+def test_results_json_is_valid_and_complete(marked: tuple[subprocess.CompletedProcess[str], Path]) -> None:
+    data = json.loads((marked[1] / "out/results.json").read_text())
+    jsonschema.validate(data, json.loads(results_json.SCHEMA_FILE.read_text()))
+    assert data["seed"] == 7
+    found = {one["student"]: (one["status"], one["score"], [e["status"] for e in one["exercises"]])
+             for one in data["submissions"]}  # fmt: skip
+    assert found == {
+        "ada": ("graded", 4, ["passed", "passed", "passed"]),
+        "ben": ("graded", 4, ["passed", "passed", "passed"]),
+        "cleo": ("graded", 0, ["wrong", "wrong", "wrong"]),
+        "=cmd|x": ("graded", 3, ["timed-out", "passed", "passed"]),
+        "eve": ("unreadable", 0, []),
+    }
+    (cleo,) = (one for one in data["submissions"] if one["student"] == "cleo")
+    assert [one["mistake"] for one in cleo["exercises"]] == [
+        "retained-too-late",
+        "cut-between-steps",
+        "accumulated-grad",
+    ]
+
+
+def test_the_gradebook_has_a_row_for_each_student(marked: tuple[subprocess.CompletedProcess[str], Path]) -> None:
+    rows = list(csv.DictReader((marked[1] / "out/gradebook.csv").open()))
+    assert [(row["student"], row["01-branch-grads"], row["total"], row["max"]) for row in rows] == [
+        ("'=cmd|x", "0", "3", "4"),
+        ("ada", "1", "4", "4"),
+        ("ben", "1", "4", "4"),
+        ("cleo", "0", "0", "4"),
+        ("eve", "0", "0", "4"),
+    ]
+    assert rows[-1]["note"] == f"{LESSON}: unreadable"
+
+
+def test_junit_cases_carry_exercise_student_and_points(
+    marked: tuple[subprocess.CompletedProcess[str], Path],
+) -> None:
+    found = []
+    for case in ElementTree.parse(marked[1] / "junit.xml").iter("testcase"):
+        properties = {one.get("name"): one.get("value") for one in case.iter("property")}
+        if properties["student"] == "ada" and properties["exercise"] == "01-branch-grads":
+            found.append((properties["points"], properties["max_points"]))
+    assert found == [("0.5", "0.5"), ("0.5", "0.5")]
+
+
+def test_the_summary_explains_each_exercise_once_and_shows_no_frames(
+    marked: tuple[subprocess.CompletedProcess[str], Path],
+) -> None:
+    run, _ = marked
+    assert run.returncode == 1
+    assert "Traceback" not in run.stdout + run.stderr
+    assert "cleo, 01: 01-branch-grads retained-too-late." in run.stdout
+    assert run.stdout.count("retained-too-late.") == 1
+    assert "eve, 01: unreadable." in run.stdout
+    assert "--seed 7" in run.stdout
+
+
+def test_transcripts_are_kept(marked: tuple[subprocess.CompletedProcess[str], Path]) -> None:
+    assert len(list((marked[1] / "out/runs").glob("*.frames"))) == 4
+
+
+def test_a_seed_repeats_a_run_with_xdist_exactly(
+    marked: tuple[subprocess.CompletedProcess[str], Path], tmp_path: Path
+) -> None:
+    _, folder = marked
+    arguments = ("--submissions", folder / "class", "--out", tmp_path, "--seed", "7", "--probe-timeout", "1.5")
+    run = graders(*arguments, "-n", "2")
+    assert run.returncode == 1, run.stdout
+
+    def verdicts(file: Path) -> object:
+        data = json.loads(file.read_text())["submissions"]
+        return [{name: value for name, value in one.items() if name != "seconds"} for one in data]
+
+    assert verdicts(tmp_path / "results.json") == verdicts(folder / "out/results.json")
+
+
+def test_k_selects_and_x_stops(tmp_path: Path) -> None:
+    hand_in(tmp_path / "ada", RIGHT)
+    hand_in(tmp_path / "cleo", WRONG)
+    run = graders("--submissions", tmp_path, "-k", "ada and branch", "-q")
+    assert run.returncode == 0, run.stdout
+    assert "2 passed, 14 deselected" in run.stdout
+    run = graders("--submissions", tmp_path, "-x", "-q", "-k", "cleo")
+    assert run.returncode == 1
+    assert "1 failed" in run.stdout
+
+
+def test_conftests_of_students_are_never_imported(tmp_path: Path) -> None:
+    canary = tmp_path / "canary"
+    trap = f"open({str(canary)!r}, 'w').write('imported')\n"
+    hand_in(tmp_path / "class/ada", RIGHT)
+    for place in ("class", "class/ada", "class/ada/test_traps"):
+        (tmp_path / place).mkdir(exist_ok=True)
+        for name in ("conftest.py", "torch.py", "sitecustomize.py", "test_trap.py"):
+            (tmp_path / place / name).write_text(trap)
+    run = graders("--submissions", tmp_path / "class", "-q")
+    assert run.returncode == 0, run.stdout
+    assert not canary.exists()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "part"),
+    [
+        (("--submissions", "/nowhere/at/all"), "does not exist"),
+        (("--seed", "-3"), "no whole number"),
+        (("--memory-limit", "lots"), "no size"),
+        (("--jobs", "0"), "at least 1"),
+        (("--cell-timeout", "soon"), "no number of seconds"),
+    ],
+)
+def test_unusable_options_end_in_a_sentence(arguments: tuple[str, str], part: str) -> None:
+    run = graders(*arguments)
+    assert run.returncode == 4
+    assert part in run.stderr
+    assert "Traceback" not in run.stderr
+
+
+def test_a_single_notebook_and_one_students_folder_are_marked(tmp_path: Path) -> None:
+    file = hand_in(tmp_path / "ada", RIGHT)
+    for where in (file, tmp_path / "ada"):
+        run = graders("--submissions", where, "-q")
+        assert run.returncode == 0, run.stdout
+        assert "4 of 4" in run.stdout
+
+
+def test_untouched_lessons_are_not_attempted() -> None:
+    run = graders("-q", "-k", "branch")
+    assert run.returncode == 1
+    assert "01-branch-grads not-attempted" in run.stdout

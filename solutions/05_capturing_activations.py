@@ -761,6 +761,9 @@ show(
 
 
 # %% exercise="05-save-activation"
+import torch
+
+
 def save_activation(model, name, x, path):
     """Save the first output of the submodule `name` to a file, and return its shape."""
     ### BEGIN SOLUTION

@@ -612,7 +612,19 @@ show(
 # every level, whatever the containers are.
 #
 # One more thing about order: `named_modules()` yields modules in the order in which they were *defined*. Hooks fire in
-# the order in which modules *run*. A dict that is filled when the hooks fire has the second order.
+# the order in which modules *run*. A dict that is filled when the hooks fire has the second order. In our model, `pool`
+# is defined after the blocks, but runs before them.
+
+# %%
+defined = [name for name, _ in model.named_modules() if name in ("blocks.0", "pool")]
+ran = []
+with (
+    model.pool.register_forward_hook(lambda module, args, output: ran.append("pool")),
+    model.blocks[0].register_forward_hook(lambda module, args, output: ran.append("blocks.0")),
+):
+    model(image)
+print("defined:", defined, "  ran:", ran)
+assert defined == ["blocks.0", "pool"] and ran == ["pool", "blocks.0", "pool"]
 
 
 # %% exercise="05-leaf-shapes"
@@ -664,6 +676,15 @@ for handle in handles:
     handle.remove()
 print("fired:", fired)
 assert fired == ["attention"]
+
+fired, handles = [], []
+for module in model.blocks[0].modules():
+    handles.append(module.register_forward_hook(lambda module, args, output: fired.append(type(module).__name__)))
+model(image)
+for handle in handles:
+    handle.remove()
+print("one residual block, with two calls of F.relu and one addition:", fired)
+assert fired == ["Conv2d", "Conv2d", "Residual"]
 
 
 class Hidden(nn.Module):

@@ -612,9 +612,9 @@ class TestCountHookCalls:
     backward hook on `model[0]` is called (`model[0].register_full_backward_hook(fn)`).
 
     Sometimes the module `model[0]` is used a second time in the same model, and sometimes its parameters are frozen.
-    `x` may or may not require grad, and stays as it is. The `.grad` of the parameters accumulates over the `n` passes,
-    without clearing. Hooks of the caller stay and fire. No hook of yours is left, even when the model or a hook
-    raises; the exception comes through.
+    `x` may or may not require grad, and stays as it is. The `.grad` of the parameters, and of `x` if it requires grad,
+    accumulates over the `n` passes, without clearing. The modules stay in their modes. Hooks of the caller stay and
+    fire. No hook of yours is left, even when the model or a hook raises; the exception comes through.
 
     **Example.** For `model = nn.Sequential(nn.Linear(2, 2), nn.Tanh(), nn.Linear(2, 1))`, `n = 3` and `ckpt = False`
     the result is `{"fwd": 3, "bwd": 3}`.
@@ -641,7 +641,7 @@ class TestCountHookCalls:
         hooks = module_hooks(model) + tensor_hooks(x)
         counts = student.count_hook_calls(model, x, n, ckpt)
         seen = {
-            "counts": counts,
+            "counts": dict(counts) if isinstance(counts, dict) else counts,
             "callers_calls": len(calls),
             "grads": dot_grads(model, x),
             "x_needs_grad": x.requires_grad,

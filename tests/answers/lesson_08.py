@@ -731,6 +731,30 @@ def trace_events(model, x):
             handle.remove()
     return events
 """,
+        # x itself is made to require grad.
+        REGISTER
+        + """
+def trace_events(model, x):
+    events = []
+    handles = register_all(model, events)
+    try:
+        model(x.requires_grad_()).sum().backward()
+    finally:
+        remove_all(handles)
+    return events
+""",
+        # x is cut off.
+        REGISTER
+        + """
+def trace_events(model, x):
+    events = []
+    handles = register_all(model, events)
+    try:
+        model(x.detach()).sum().backward()
+    finally:
+        remove_all(handles)
+    return events
+""",
         # Tensor hooks on the outputs instead of module backward hooks.
         """
 def trace_events(model, x):
@@ -834,6 +858,17 @@ def count_hook_calls(model, x, n, ckpt):
     one, two = counting(model, calls)
     with one, two:
         passes(model, x, n, ckpt)
+    return calls
+""",
+        # Counts on a copy, which gets the gradients.
+        COUNTING
+        + """
+import copy
+def count_hook_calls(model, x, n, ckpt):
+    calls = {"fwd": 0, "bwd": 0}
+    model = copy.deepcopy(model)
+    counting(model, calls)
+    passes(model, x, n, ckpt)
     return calls
 """,
         # Clears the gradients between the passes.

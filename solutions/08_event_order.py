@@ -433,8 +433,9 @@ assert seen == {"arrived": 600, "computed": 1800} and x.grad.item() == 1800
 # The order of registration does not matter here. It decides only between hooks of the *same* kind. What about the
 # moment at which `.grad` is written? The same arithmetic finds it.
 #
-# **Predict.** Both hooks are there again, and `y` retains its gradient. Is `y.grad` 5, 6 or 600? And for the leaf `x`
-# with the same two hooks on itself and on its node, is `x.grad` 5, 6 or 600?
+# **Predict.** Both hooks are there again, and `y` retains its gradient. Is `y.grad` 5, 6 or 600? Then a tensor `leaf`,
+# at which the gradient 5 arrives as well, gets the same two hooks: one on itself, one on its node. Is `leaf.grad` 5, 6
+# or 600?
 
 # %%
 x = torch.tensor([1.0], requires_grad=True)

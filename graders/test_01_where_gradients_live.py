@@ -149,9 +149,10 @@ class TestChainGrads:
     The chain is `h_0 = x`, `h_1 = fns[0](h_0)`, `h_2 = fns[1](h_1)`, and so on to the last, `h_n`. The output is
     `h_n.sum()`.
 
-    Return a list with the gradient of the output with respect to `h_1`, `h_2`, …, `h_n`, in this order. Call each
-    function exactly once. Afterwards `x.grad` holds the gradient with respect to `x`. The value of `x` stays as it is,
-    and no hook is left on it. The functions may be anything: some mix the elements of their input.
+    Return a list with the gradient of the output with respect to `h_1`, `h_2`, …, `h_n`, in this order; no entry
+    requires grad. Call each function exactly once. Afterwards `x.grad` holds the gradient with respect to `x`. The
+    value of `x` stays as it is, and no hook is left on it. The functions may be anything: some mix the elements of
+    their input.
 
     **Example.** For `fns = [lambda t: 3 * t, lambda t: t * t]` and `x = tensor([2.])` the chain is 2, 6, 36. The
     result is `[tensor([12.]), tensor([1.])]`, and `x.grad` is `tensor([36.])`.
@@ -288,7 +289,7 @@ class TestPerPassGrads:
 
     `p.grad` may hold an old value when your function starts. It must not enter the result. What `p.grad` holds at
     the end is not graded. The values of `p` stay as they are, no hook is left on `p`, and the entries of the list
-    are tensors of their own: nothing that happens later changes them.
+    are tensors of their own, without a graph: nothing that happens later changes them.
 
     **Example.** For `p = tensor([3.])` and `losses = [lambda p: 2 * p.sum(), lambda p: (p * p).sum()]` the result is
     `[tensor([2.]), tensor([6.])]`.

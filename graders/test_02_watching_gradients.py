@@ -403,7 +403,7 @@ class TestGradsByName:
     leaves or not. `loss` is a scalar. Run `loss.backward()` exactly once and return a dict from names to gradients,
     for those tensors that the gradient reached. Names of the others are absent. The order of the keys is free.
 
-    Each gradient is a copy: nothing that happens to another tensor later changes it.
+    Each gradient is a copy without a graph: nothing that happens to another tensor later changes it.
     Leaves accumulate their `.grad` as usual. Tensors that are not leaves get no `.grad`, and `retains_grad` stays
     `False`. No hook of yours is left, even when `backward()` raises; the exception comes through. Hooks that were
     there before stay.
@@ -521,7 +521,7 @@ class TestOldAndNewGrad:
     backward once.
 
     Return a tuple of two gradients of the loss: with respect to `t` before the multiplication, and with respect to
-    `t` after it. `x.grad` is written as by any backward pass. No hook of yours is left on `x`.
+    `t` after it. Neither requires grad. `x.grad` is written as by any backward pass. No hook of yours is left on `x`.
 
     **Example.** For `x = tensor([2.])`, `k = 10` and `loss_fn = lambda t: 7 * t.sum()` the result is
     `(tensor([70.]), tensor([7.]))`, and `x.grad` is `tensor([210.])`.
@@ -546,8 +546,8 @@ class TestOldAndNewGrad:
                 all(close(seen["pair"][i], after(x, k, kind, c)) for i in (0, 1))
                 and close(seen["x.grad"], 3 * k * after(x, k, kind, c))
             ),
-            "Both of your gradients belong to the new value. A hook that is registered after the in-place operation "
-            "belongs to what the tensor is then: register one before it.",
+            "Both of your gradients belong to the new value. `retain_grad()` goes there, and so does a hook that is "
+            "registered after the in-place operation. For the old value, register a hook before it.",
         ),
         Mistake(
             "multiplied-out-of-sight",

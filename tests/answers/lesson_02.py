@@ -3,13 +3,6 @@
 RIGHT = {
     "02-record-grad": [
         """
-import torch
-
-def record_grad(t, store):
-    keep = lambda grad: store.append(grad.detach().clone())
-    return torch.autograd.graph.register_multi_grad_hook([t], keep, mode="any")
-""",
-        """
 def record_grad(t, store):
     return t.register_hook(lambda grad: store.append(grad.detach().clone()))
 """,
@@ -36,32 +29,15 @@ def record_grad(t, store):
     handle = t.register_hook(Recorder(store))
     return handle
 """,
-    ],
-    "02-count-and-sum": [
-        """
-class Tally(dict):
-    def __init__(self):
-        super().__init__(n=0, sum=None)
-    def __call__(self, grad):
-        before = 0 if self["sum"] is None else self["sum"]
-        self.update(n=self["n"] + 1, sum=before + grad.detach())
-
-def count_and_sum(t):
-    tally = Tally()
-    t.register_hook(tally)
-    return tally
-""",
         """
 import torch
 
-def count_and_sum(t):
-    d, received = {"n": 0, "sum": None}, []
-    def hook(grads):
-        received.append(grads[0].detach().clone())
-        d.update(n=len(received), sum=torch.stack(received).sum(0))
-    torch.autograd.graph.register_multi_grad_hook((t,), hook)
-    return d
+def record_grad(t, store):
+    keep = lambda grad: store.append(grad.detach().clone())
+    return torch.autograd.graph.register_multi_grad_hook([t], keep, mode="any")
 """,
+    ],
+    "02-count-and-sum": [
         """
 def count_and_sum(t):
     d = {"n": 0, "sum": None}
@@ -87,29 +63,32 @@ def count_and_sum(t):
     t.register_hook(tally)
     return tally.d
 """,
+        """
+class Tally(dict):
+    def __init__(self):
+        super().__init__(n=0, sum=None)
+    def __call__(self, grad):
+        before = 0 if self["sum"] is None else self["sum"]
+        self.update(n=self["n"] + 1, sum=before + grad.detach())
+
+def count_and_sum(t):
+    tally = Tally()
+    t.register_hook(tally)
+    return tally
+""",
+        """
+import torch
+
+def count_and_sum(t):
+    d, received = {"n": 0, "sum": None}, []
+    def hook(grads):
+        received.append(grads[0].detach().clone())
+        d.update(n=len(received), sum=torch.stack(received).sum(0))
+    torch.autograd.graph.register_multi_grad_hook((t,), hook)
+    return d
+""",
     ],
     "02-norm-log": [
-        """
-class Norms(list):
-    def __call__(self, grad):
-        self.append(grad.norm().item())
-
-def norm_log(p, losses):
-    norms = Norms()
-    with p.register_hook(norms):
-        for loss in losses:
-            loss(p).backward()
-    return norms
-""",
-        """
-def norm_log(p, losses):
-    norms = []
-    for loss in losses:
-        before = 0 if p.grad is None else p.grad.clone()
-        loss(p).backward()
-        norms.append((p.grad - before).norm().item())
-    return norms
-""",
         """
 def norm_log(p, losses):
     norms = []
@@ -146,6 +125,27 @@ def norm_log(p, losses):
     finally:
         handle.remove()
     return out
+""",
+        """
+class Norms(list):
+    def __call__(self, grad):
+        self.append(grad.norm().item())
+
+def norm_log(p, losses):
+    norms = Norms()
+    with p.register_hook(norms):
+        for loss in losses:
+            loss(p).backward()
+    return norms
+""",
+        """
+def norm_log(p, losses):
+    norms = []
+    for loss in losses:
+        before = 0 if p.grad is None else p.grad.clone()
+        loss(p).backward()
+        norms.append((p.grad - before).norm().item())
+    return norms
 """,
     ],
     "02-grads-by-name": [
@@ -191,29 +191,6 @@ def grads_by_name(tensors, loss):
     ],
     "02-old-and-new-grad": [
         """
-from typing import NamedTuple
-import torch
-
-class Pair(NamedTuple):
-    old: torch.Tensor
-    new: torch.Tensor
-
-def old_and_new_grad(x, k, loss_fn):
-    old = 3 * x
-    new = k * old
-    loss_fn(new).backward(inputs=(x, old, new))
-    return Pair(old=old.grad, new=new.grad)
-""",
-        """
-import torch
-
-def old_and_new_grad(x, k, loss_fn):
-    t = 3 * x
-    t *= k
-    x.grad, new = torch.autograd.grad(loss_fn(t), (x, t))
-    return x.grad / 3, new
-""",
-        """
 def old_and_new_grad(x, k, loss_fn):
     seen = {}
     t = 3 * x
@@ -241,6 +218,29 @@ def old_and_new_grad(x, k, loss_fn):
     new.retain_grad()
     loss_fn(new).backward()
     return (old.grad, new.grad)
+""",
+        """
+from typing import NamedTuple
+import torch
+
+class Pair(NamedTuple):
+    old: torch.Tensor
+    new: torch.Tensor
+
+def old_and_new_grad(x, k, loss_fn):
+    old = 3 * x
+    new = k * old
+    loss_fn(new).backward(inputs=(x, old, new))
+    return Pair(old=old.grad, new=new.grad)
+""",
+        """
+import torch
+
+def old_and_new_grad(x, k, loss_fn):
+    t = 3 * x
+    t *= k
+    x.grad, new = torch.autograd.grad(loss_fn(t), (x, t))
+    return x.grad / 3, new
 """,
     ],
 }
@@ -325,17 +325,6 @@ def norm_log(p, losses):
 """,
     },
     "02-grads-by-name": {
-        "stored-alias": """
-def grads_by_name(tensors, loss):
-    grads = {}
-    handles = [t.register_hook(lambda grad, name=name: grads.update({name: grad})) for name, t in tensors.items()]
-    try:
-        loss.backward()
-    finally:
-        for handle in handles:
-            handle.remove()
-    return grads
-""",
         "late-binding": """
 def grads_by_name(tensors, loss):
     grads = {}
@@ -374,18 +363,19 @@ def grads_by_name(tensors, loss):
         handle.remove()
     return grads
 """,
+        "stored-alias": """
+def grads_by_name(tensors, loss):
+    grads = {}
+    handles = [t.register_hook(lambda grad, name=name: grads.update({name: grad})) for name, t in tensors.items()]
+    try:
+        loss.backward()
+    finally:
+        for handle in handles:
+            handle.remove()
+    return grads
+""",
     },
     "02-old-and-new-grad": {
-        "multiplied-out-of-sight": """
-def old_and_new_grad(x, k, loss_fn):
-    seen = {}
-    t = 3 * x
-    t.register_hook(lambda grad: seen.update(old=grad.clone()))
-    t.data.mul_(k)
-    t.register_hook(lambda grad: seen.update(new=grad.clone()))
-    loss_fn(t).backward()
-    return seen["old"], seen["new"]
-""",
         "hook-after-in-place": """
 def old_and_new_grad(x, k, loss_fn):
     seen = []
@@ -406,18 +396,21 @@ def old_and_new_grad(x, k, loss_fn):
     loss_fn(t).backward()
     return t.grad, seen[0]
 """,
+        "multiplied-out-of-sight": """
+def old_and_new_grad(x, k, loss_fn):
+    seen = {}
+    t = 3 * x
+    t.register_hook(lambda grad: seen.update(old=grad.clone()))
+    t.data.mul_(k)
+    t.register_hook(lambda grad: seen.update(new=grad.clone()))
+    loss_fn(t).backward()
+    return seen["old"], seen["new"]
+""",
     },
 }
 
 ALSO_WRONG = {
     "02-record-grad": [
-        """
-def record_grad(t, store):
-    def hook(grad):
-        store.append(grad.detach().clone())
-        return grad.detach()
-    return t.register_hook(hook)
-""",
         """
 def record_grad(t, store):
     def hook(grad):
@@ -433,26 +426,15 @@ def record_grad(t, store):
 def record_grad(t, store):
     return t.register_hook(lambda grad: store.append(grad.detach().float().clone()) if not store else None)
 """,
+        """
+def record_grad(t, store):
+    def hook(grad):
+        store.append(grad.detach().clone())
+        return grad.detach()
+    return t.register_hook(hook)
+""",
     ],
     "02-count-and-sum": [
-        """
-def count_and_sum(t):
-    d = {"n": 0, "sum": None}
-    def hook(grad):
-        d["n"] += 1
-        d["sum"] = grad.clone() if d["sum"] is None else d["sum"] + grad
-    t.register_hook(hook)
-    return d
-""",
-        """
-def count_and_sum(t):
-    d = {"n": 0, "sum": None}
-    def hook(grad):
-        d["n"] += 1
-        d["sum"] = t.grad
-    t.register_hook(hook)
-    return d
-""",
         "def count_and_sum(t):\n    return {'n': 0, 'sum': None}",
         """
 def count_and_sum(t):
@@ -469,6 +451,24 @@ def count_and_sum(t):
     def hook(grad):
         d["n"] += 1
         d["sum"] = d["sum"] + grad.clone()
+    t.register_hook(hook)
+    return d
+""",
+        """
+def count_and_sum(t):
+    d = {"n": 0, "sum": None}
+    def hook(grad):
+        d["n"] += 1
+        d["sum"] = grad.clone() if d["sum"] is None else d["sum"] + grad
+    t.register_hook(hook)
+    return d
+""",
+        """
+def count_and_sum(t):
+    d = {"n": 0, "sum": None}
+    def hook(grad):
+        d["n"] += 1
+        d["sum"] = t.grad
     t.register_hook(hook)
     return d
 """,
@@ -514,16 +514,6 @@ def grads_by_name(tensors, loss):
     "02-old-and-new-grad": [
         """
 def old_and_new_grad(x, k, loss_fn):
-    x.register_hook(lambda grad: None)
-    old = 3 * x
-    new = old * k
-    old.retain_grad()
-    new.retain_grad()
-    loss_fn(new).backward()
-    return old.grad, new.grad
-""",
-        """
-def old_and_new_grad(x, k, loss_fn):
     t = 3 * x * k
     loss_fn(t).backward()
     return x.grad / 3, x.grad / 3 / k / k
@@ -534,6 +524,16 @@ def old_and_new_grad(x, k, loss_fn):
     old = 3 * x
     new = old * k
     return torch.autograd.grad(loss_fn(new), [old, new])
+""",
+        """
+def old_and_new_grad(x, k, loss_fn):
+    x.register_hook(lambda grad: None)
+    old = 3 * x
+    new = old * k
+    old.retain_grad()
+    new.retain_grad()
+    loss_fn(new).backward()
+    return old.grad, new.grad
 """,
     ],
 }

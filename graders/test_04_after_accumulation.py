@@ -330,6 +330,7 @@ class TestSgdInBackward:
             ),
             "A tensor hook runs before `.grad` is written, so it cannot free it, and it also runs under "
             "`torch.autograd.grad`. Use `register_post_accumulate_grad_hook`.",
+            raises="_will_engine_execute_node",
         ),
         Mistake(
             "grad-not-freed",
@@ -352,6 +353,7 @@ class TestSgdInBackward:
                 and (seen["error"].value != "" or number_moved(seen["start"], seen["steps"][0]) == 1)
             ),
             OTHERS_GRAD,
+            raises=("doesn't match the broadcast shape", "must match the size of tensor"),
         ),
         Mistake(
             "wrong-sign",
@@ -589,6 +591,7 @@ class TestOffloadGrads:
             ),
             "A tensor hook runs before `.grad` is written, so it cannot free it, and it also counts "
             "`torch.autograd.grad`. Use `register_post_accumulate_grad_hook`.",
+            raises="_will_engine_execute_node",
         ),
         Mistake(
             "counted-twice",
@@ -631,6 +634,7 @@ class TestOffloadGrads:
                 and (seen["error"].value != "" or len(seen["sums"][2].keys) == 1)
             ),
             OTHERS_GRAD,
+            raises=("doesn't match the broadcast shape", "must match the size of tensor"),
         ),
         Mistake(
             "keys-not-parameters",
@@ -811,8 +815,9 @@ class TestClipGlobalNormInBackward:
         ),
         Mistake(
             "clipped-too-early",
-            lambda seen, params, passes, c: any(
-                close(seen["grads"][0], early) for early in early_clips(params, passes[0], c)
+            lambda seen, params, passes, c: (
+                not close(seen["grads"][0], passes[0]["factors"])
+                and any(close(seen["grads"][0], early) for early in early_clips(params, passes[0], c))
             ),
             "You clipped before the last gradient was in `.grad`: what had arrived was clipped without it. Clip once, "
             "in a post-accumulate-grad hook, when all parameters have arrived in this pass.",
@@ -824,8 +829,9 @@ class TestClipGlobalNormInBackward:
                 close(seen["grads"][0], clipped_runs(params, passes[:1], c)[0])
                 and any(close(seen["grads"][1], wrong) for wrong in second_passes(params, passes, c))
             ),
-            "The first pass is right, the second is not: your counter went on from where it stood. Set it back as soon "
-            "as you have clipped.",
+            "The first pass is right, the second is not: what told your hook that all had arrived was not set back. "
+            "Reset your counter as soon as you have clipped. (A `.grad` that is not `None` may stem from an earlier "
+            "pass.)",
         ),
         Mistake(
             "scaled-up",

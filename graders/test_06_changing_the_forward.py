@@ -57,7 +57,7 @@ class TestScaleOutput:
 
     Autograd follows the multiplication: the gradients before the module are those of the multiplied output. Two calls
     of `scale_output` on the same module multiply by both numbers, and each has a handle of its own. The module's
-    parameters stay as they are.
+    parameters and its mode (train or eval) stay as they are.
 
     **Example.** With `act = nn.Sigmoid()` and `handle = scale_output(act, 3.0)`, the call
     `act(torch.tensor([0.]))` gives `tensor([1.5000])`, and the gradient at this input is `3 * 0.5 * (1 - 0.5) = 0.75`.
@@ -82,7 +82,10 @@ class TestScaleOutput:
         seen["y"] = snapshot(y)
         seen["x.grad"] = snapshot(pulled_back(y, up, x))
         seen["weight.grad"] = next((snapshot(p.grad) for p in module.parameters()), None)
+        seen["mode_kept"] = module.training
+        module.eval()
         seen["again"] = snapshot(module(module(x.detach())))
+        module.train()
         second = student.scale_output(module, t)
         y = module(x)
         seen["both"] = snapshot(y)
@@ -149,7 +152,8 @@ class TestScaleOutput:
         expect(seen["after_remove"]).close_to(plain(kind, weight, x))
         expect(seen["hooks_left"]).equals(0)
 
-    def test_the_parameters_stay_as_they_are(seen, kind, weight):
+    def test_parameters_and_mode_stay_as_they_are(seen, kind, weight):
+        expect(seen["mode_kept"]).is_true("the module is no longer in train mode")
         if kind == "linear":
             expect(seen["weight"]).close_to(weight, detached=False)
 
@@ -233,9 +237,9 @@ class TestNormalizeInput:
         module.register_forward_pre_hook(lambda *_: None)  # one of the caller's
         hooks = module_hooks(module)
 
-        def call(first):
-            rest = [] if b is None else [b]
-            return module(first, *rest, **({} if c is None else {"c": c}))
+        def call(first, others=(b, c)):
+            rest = [] if b is None else [others[0]]
+            return module(first, *rest, **({} if c is None else {"c": others[1]}))
 
         handle = student.normalize_input(module, mean, std)
         seen = {"hooks": module_hooks(module) - hooks}
@@ -244,9 +248,12 @@ class TestNormalizeInput:
         seen["callers"] = snapshot(mine)
         leaf = a.clone().requires_grad_()
         passed = 1 * leaf
-        y = call(passed)
+        others = [None if one is None else one.clone().requires_grad_() for one in (b, c)]
+        module.eval()
+        y = call(passed, others)
         seen["again"] = snapshot(y)
         seen["a.grad"] = snapshot(pulled_back(y, up, leaf))
+        seen["b.grad"], seen["c.grad"] = (None if one is None else snapshot(one.grad) for one in others)
         seen["has_remove"] = removed(handle)
         seen["after_remove"] = snapshot(call(a.clone()))
         seen["hooks_left"] = module_hooks(module) - hooks
@@ -279,7 +286,14 @@ class TestNormalizeInput:
         ),
         Mistake(
             "tuple-not-tensor",
-            raises=("for -: 'tuple'", "does not support item assignment"),
+            raises=(
+                "for -: 'tuple'",
+                "for /: 'tuple'",
+                "can't multiply sequence by non-int",
+                "sub(): argument 'input' (position 1) must be Tensor, not tuple",
+                "'tuple' object has no attribute",
+                "does not support item assignment",
+            ),
             message="`args` is the tuple of all positional arguments, not a tensor, and a tuple cannot be changed. "
             "Compute with `args[0]` and return a new tuple.",
         ),
@@ -313,6 +327,11 @@ class TestNormalizeInput:
     def test_gradients_flow_through_the_normalisation(seen, weight, up, std):
         expect(seen["a.grad"]).close_to(up @ weight / std)
 
+    def test_the_other_arguments_arrive_as_they_were_passed(seen, b, c, up):
+        for key, given, factor in (("b.grad", b, 10), ("c.grad", c, 100)):
+            if given is not None:
+                expect(seen[key]).close_to(factor * up)
+
     def test_the_tensor_of_the_caller_is_untouched(seen, a):
         expect(seen["callers"]).close_to(a)
 
@@ -328,18 +347,20 @@ def mixed(weight: Tensor, a: Tensor, b: Tensor | None, c: Tensor | None) -> Tens
 
 
 class Affine(nn.Module):
-    """Computes x * scale + shift, where scale and shift come by keywords of given names."""
+    """Computes x * scale + shift + 100 y, where scale and shift come by keywords of given names."""
 
     def __init__(self, scale: str, shift: str) -> None:
-        """A module that listens to these two keywords."""
+        """A module that listens to these two keywords, and notes what each call received."""
         super().__init__()
         self.scale, self.shift = scale, shift
+        self.received: list[dict[str, Any]] = []
 
-    def forward(self, x: Tensor | None = None, **options: float) -> Tensor:
+    def forward(self, x: Tensor | None = None, y: Any = 0.0, **options: float) -> Tensor:
         """Zero when x got lost on the way."""
+        self.received.append(dict(options))
         if x is None:
             return torch.zeros(1)
-        return x * options.get(self.scale, 1.0) + options.get(self.shift, 0.0)
+        return x * options.get(self.scale, 1.0) + options.get(self.shift, 0.0) + 100 * y
 
 
 @exercise(
@@ -377,9 +398,10 @@ class TestForceKwargs:
             "kw": kw if forced == "both" else {scale: kw[scale]} if forced == "scale" else {shift: kw[shift]},
             "options": {scale: rng.choice((-1.5, 0.5, 2.0)), shift: rng.uniform(1, 3)},
             "x": rng.tensor(3),
+            "y": rng.tensor(3, low=1),
         }
 
-    def probe(student, scale, shift, kw, options, x):
+    def probe(student, scale, shift, kw, options, x, y):
         module = Affine(scale, shift)
         handle = student.force_kwargs(module, **kw)
         given = dict(options)
@@ -390,9 +412,11 @@ class TestForceKwargs:
             "without": module(x),
             "override": module(x, **given),
             "rest": module(x, **rest),
+            "second": module(x, y, **rest),
             "later": module(x),
             "by_keyword": module(x=x, **rest),
             "options": given,
+            "forced": [all(call.get(name) == value for name, value in kw.items()) for call in module.received][:20],
         }
         seen["has_remove"] = removed(handle)
         seen["after_remove"] = module(x, **options)
@@ -402,21 +426,25 @@ class TestForceKwargs:
     mistakes = (
         Mistake(
             "wrong-return-shape",
-            raises="must return None or a tuple",
+            raises=("must return None or a tuple", "positional arguments but 4 were given"),
             message="A pre-hook with `with_kwargs=True` has to return both: a tuple of the positional arguments and "
             "the keyword arguments, `return args, new_kwargs`.",
         ),
         Mistake(
             "dropped-arguments",
             lambda seen, scale, shift, kw, options, x: (
-                close(seen["without"], affine(scale, shift, kw, x))
-                and (
-                    close(seen["by_keyword"], torch.zeros(1))
-                    or (len(kw) < len(options) and close(seen["rest"], affine(scale, shift, kw, x)))
+                close(seen["without"], torch.zeros(1))
+                or close(seen["second"], affine(scale, shift, {**options, **kw}, x))
+                or (
+                    close(seen["without"], affine(scale, shift, kw, x))
+                    and (
+                        close(seen["by_keyword"], torch.zeros(1))
+                        or (len(kw) < len(options) and close(seen["rest"], affine(scale, shift, kw, x)))
+                    )
                 )
             ),
-            "Your keywords arrive, but those of the caller are lost. What you return is the whole new set of keyword "
-            "arguments: merge yours with the caller's, `{**kwargs, **kw}`.",
+            "Your keywords arrive, but arguments of the caller are lost. What you return is the whole new set of "
+            "arguments: return `args` as they came, and merge your keywords with the caller's, `{**kwargs, **kw}`.",
         ),
         Mistake(
             "caller-wins",
@@ -436,7 +464,7 @@ class TestForceKwargs:
             ),
             "Your keywords never arrive. Without `with_kwargs=True` a pre-hook is called as `hook(module, args)`: it "
             "sees no keywords and cannot add any. Register it with the flag.",
-            raises=("missing 1 required positional argument", "forward() takes from"),
+            raises=("missing 1 required positional argument", "can't multiply sequence by non-int"),
         ),
         Mistake(
             "hook-without-kwargs",
@@ -455,6 +483,14 @@ class TestForceKwargs:
             "Return `args, new_kwargs`.",
         ),
         Mistake(
+            "wrong-hook-kind",
+            lambda seen, scale, shift, kw, x: (
+                close(seen["without"], affine(scale, shift, kw, x)) and False in seen["forced"].value
+            ),
+            "The result is right, but the module ran without your keywords first. A forward hook comes after "
+            "`forward`; calling the module a second time repeats all its work. Register a forward *pre*-hook.",
+        ),
+        Mistake(
             "remembered-keywords",
             lambda seen, scale, shift, kw, x: (
                 close(seen["without"], affine(scale, shift, kw, x))
@@ -469,12 +505,17 @@ class TestForceKwargs:
     def test_the_keywords_reach_the_module(seen, scale, shift, kw, x):
         expect(seen["without"]).close_to(affine(scale, shift, kw, x))
 
+    def test_every_call_receives_them_once(seen):
+        expect(seen["forced"]).has_length(6, "calls of forward")
+        expect(Seen(all(seen["forced"].value))).is_true("`forward` was called without the keywords in `kw`")
+
     def test_they_win_over_those_of_the_caller(seen, scale, shift, kw, options, x):
         expect(seen["override"]).close_to(affine(scale, shift, {**options, **kw}, x))
 
-    def test_everything_else_passes_as_the_caller_gave_it(seen, scale, shift, kw, options, x):
+    def test_everything_else_passes_as_the_caller_gave_it(seen, scale, shift, kw, options, x, y):
         merged = affine(scale, shift, {**options, **kw}, x)
         expect(seen["rest"]).close_to(merged)
+        expect(seen["second"]).close_to(merged + 100 * y)
         expect(seen["by_keyword"]).close_to(merged)
         expect(seen["later"]).close_to(affine(scale, shift, kw, x))
         expect(seen["options"]).equals(options)
@@ -495,7 +536,8 @@ def operation(sign: str, number: float, calls: list | None = None) -> Callable[.
 
     def run(module, args, output):
         if calls is not None:
-            calls.append([snapshot(output), type(args) is tuple and len(args) == 1, isinstance(module, nn.Module)])
+            alone = args[0] if type(args) is tuple and len(args) == 1 else None
+            calls.append([snapshot(output), snapshot(alone), isinstance(module, nn.Module)])
         return output + number if sign == "+" else output * number
 
     return run
@@ -542,8 +584,12 @@ class TestRunFirst:
         module.register_forward_hook(lambda m, args, kwargs, out: times(m, args, out), with_kwargs=True)
         first = student.run_first(module, operation("+", c, calls))
         seen = {"hooks": module_hooks(module), "called_at_once": len(calls)}
-        seen["one"] = snapshot(module(x))
-        seen["received"] = calls[:20]
+        y = module(x)
+        seen |= {"one": snapshot(y), "followed": y.requires_grad, "received": calls[:20]}
+        watched = []
+        watching = student.run_first(module, lambda m, args, output: watched.append(snapshot(output)))
+        seen |= {"watched_over": snapshot(module(x)), "watched": watched[:20]}
+        removed(watching)
         second = student.run_first(module, operation("*", d))
         seen["two"] = snapshot(module(x))
         late = module.register_forward_hook(operation("+", e))
@@ -594,8 +640,14 @@ class TestRunFirst:
         expect(seen["called_at_once"]).equals(0)
         expect(seen["received"]).has_length(1, "calls of the hook")
         expect(seen["received"][0][0]).close_to(x @ weight.T)
-        for index, what in ((1, "the positional arguments as a tuple"), (2, "the module")):
-            expect(seen["received"][0][index]).is_true(f"the hook did not receive {what}")
+        expect(Seen(seen["received"][0][1].value, "args[0]")).close_to(x)
+        expect(seen["received"][0][2]).is_true("the hook did not receive the module")
+
+    def test_its_result_counts_as_with_any_forward_hook(seen, weight, x, a, b, c):
+        expect(seen["followed"]).is_true("the output of the module no longer requires grad")
+        expect(seen["watched"]).has_length(1, "calls of a hook that returns None")
+        expect(seen["watched"][0]).close_to(x @ weight.T)
+        expect(seen["watched_over"]).close_to((x @ weight.T + c + a) * b)
 
     def test_the_later_of_two_runs_first(seen, weight, x, a, b, c, d):
         expect(seen["two"]).close_to((x @ weight.T * d + c + a) * b)
@@ -640,14 +692,19 @@ class TwoPath(nn.Module):
         }
         for place in order:
             self.add_module(names[place], parts[place])
-        self.places, self.fuse = dict(names), False
+        self.places = dict(names)
+        self.fuse: bool | Tensor = False
 
     def forward(self, x: Tensor) -> Tensor:
-        """Scores, one row for each image; raises `Boom` shortly before the end when the fuse is set."""
+        """Scores, one row for each image; raises `Boom` shortly before the end when the fuse is set.
+
+        A fuse may be an image: then it raises only when this image is among those in `x`.
+        """
         entry, conv1, act1, block, mid, act3, head = (self.get_submodule(self.places[place]) for place in PLACES)
+        burns = any(torch.equal(image, self.fuse) for image in x) if isinstance(self.fuse, Tensor) else self.fuse
         h = act1(conv1(entry(x)))
         h = act3(mid((h + block(h)).mean((2, 3))))
-        if self.fuse:
+        if burns:
             raise Boom
         return head(h)
 
@@ -672,24 +729,28 @@ def observed(model: TwoPath, name: str, call: Callable[[], Any], x: Tensor) -> d
     model.get_submodule(name).register_forward_hook(lambda *_: fired.append(1))  # one of the caller's
     hooks, modes = module_hooks(model), [module.training for module in model.modules()]
     state = {key: value.clone() for key, value in model.state_dict().items()}
-    seen = {"result": call()}
+    seen = {"result": call(), "records": torch.is_grad_enabled()}
+    torch.set_grad_enabled(True)
     return {
         **seen,
         "caller_fired": bool(fired),
         "hooks_left": module_hooks(model) - hooks,
         "modes_kept": [module.training for module in model.modules()] == modes,
         "weights_kept": all(torch.equal(value, state[key]) for key, value in model.state_dict().items()),
+        "trainable": all(p.requires_grad and p.grad is None for p in model.parameters()),
         "later": snapshot(model(x)),
     }
 
 
-def after_boom(model: TwoPath, call: Callable[[], Any], seen: dict[str, Any]) -> None:
-    """Run `call()` with the fuse of the model set, and note what came of it."""
+def after_boom(model: TwoPath, call: Callable[[], Any], fuse: bool | Tensor = True) -> dict[str, Any]:
+    """Run `call()` with this fuse in the model, and tell what came of it."""
+    seen: dict[str, Any] = {}
     hooks = module_hooks(model)
-    model.fuse = True
+    model.fuse = fuse
     with expecting_boom(seen):
         call()
-    seen["hooks_after_exception"] = module_hooks(model) - hooks
+    torch.set_grad_enabled(True)
+    return {**seen, "hooks_after_exception": module_hooks(model) - hooks}
 
 
 def drawn_net(rng, train: bool) -> dict[str, Any]:
@@ -782,8 +843,9 @@ class TestAblateChannels:
     Return what `model(x)` gives when the listed channels of the submodule's output are 0 and everything after it
     computes with that. The result is detached. With an empty list it is the ordinary output of the model.
 
-    `x`, the weights of the model and the mode of each of its modules stay as they are. No hook of yours is left, even
-    when the model raises; the exception comes through. Hooks that were there before stay and fire.
+    `x`, the weights of the model and the mode of each of its modules stay as they are, and gradient tracking is on
+    afterwards as before. No hook of yours is left, even when the model raises; the exception comes through. Hooks that
+    were there before stay and fire.
 
     **Example.** Let `model = nn.Sequential(nn.Linear(1, 2), nn.Linear(2, 1))` with `model[0]` giving `[[3., 4.]]` for
     `x`, and `model[1]` adding its two inputs. Then `ablate_channels(model, "0", [1], x)` is `tensor([[3.]])`.
@@ -811,16 +873,9 @@ class TestAblateChannels:
         empty = two_path(net)
         seen["empty"] = student.ablate_channels(empty, name, [], x.clone())
         raising = two_path(net)
-        after_boom(raising, lambda: student.ablate_channels(raising, name, list(channels), x.clone()), seen)
-        return seen
+        return seen | after_boom(raising, lambda: student.ablate_channels(raising, name, list(channels), x.clone()))
 
     mistakes = (
-        Mistake(
-            "forgot-return",
-            lambda seen, net, x: close(seen["result"], composed(net, x)["head"]),
-            "This is the ordinary output of the model: the zeros did not arrive. A forward hook that returns `None` "
-            "keeps the old output. Return the changed tensor.",
-        ),
         Mistake(
             "edited-weights",
             lambda seen: seen["weights_kept"].value is False,
@@ -829,13 +884,22 @@ class TestAblateChannels:
             raises="has no attribute 'weight'",
         ),
         Mistake(
+            "forgot-return",
+            lambda seen, net, x: close(seen["result"], composed(net, x)["head"]),
+            "This is the ordinary output of the model: the zeros did not arrive. A forward hook that returns `None` "
+            "keeps the old output. Return the changed tensor.",
+        ),
+        Mistake(
             "changed-the-input",
             lambda seen, net, x, place, channels: (
-                place in ("conv2", "mid")
-                and close(
-                    seen["result"],
-                    composed(net, x, place, before=lambda value: written(value, channels, 0.0))["head"],
+                (
+                    place in ("conv2", "mid")
+                    and close(
+                        seen["result"],
+                        composed(net, x, place, before=lambda value: written(value, channels, 0.0))["head"],
+                    )
                 )
+                or (place != "entry" and close(seen["result"], composed(net, written(x, channels, 0.0))["head"]))
             ),
         ),
         Mistake(
@@ -880,6 +944,8 @@ class TestAblateChannels:
     def test_x_and_the_model_are_as_before(seen, net, x):
         expect(seen["x"]).close_to(x)
         expect(seen["weights_kept"]).is_true("the weights of the model have changed")
+        expect(seen["trainable"]).is_true("a weight of the model has a `.grad` now, or no longer requires grad")
+        expect(seen["records"]).is_true("gradient tracking is still switched off after your function returned")
         expect(seen["modes_kept"]).is_true("a module of the model has changed its mode (train or eval)")
         expect(seen["later"]).close_to(composed(net, x)["head"])
 
@@ -931,8 +997,9 @@ class TestPatchActivation:
     into dimension 1) are replaced, and the others stay those of the corrupt run; an empty list gives the ordinary
     output for `corrupt`. The result is detached. The modules that follow may work in place.
 
-    `clean`, `corrupt`, the weights of the model and the mode of each of its modules stay as they are. No hook of yours
-    is left, even when the model raises; the exception comes through. Hooks that were there before stay and fire.
+    `clean`, `corrupt`, the weights of the model and the mode of each of its modules stay as they are, and gradient
+    tracking is on afterwards as before. No hook of yours is left, even when the model raises, in whichever run; the
+    exception comes through. Hooks that were there before stay and fire.
 
     **Example.** In `model = nn.Sequential(nn.Linear(1, 2), nn.Linear(2, 1))`, let `model[0]` give `[[3., 4.]]` for
     `clean` and `[[5., 6.]]` for `corrupt`, and let `model[1]` add its two inputs. Then
@@ -977,8 +1044,13 @@ class TestPatchActivation:
 
             seen[key] = observed(model, name, call, corrupt.clone())
             seen[key] |= {"clean": snapshot(pair[0]), "corrupt": snapshot(pair[1])}
-        raising = two_path(net)
-        after_boom(raising, lambda: student.patch_activation(raising, name, clean.clone(), corrupt.clone()), seen)
+        for key, fuse in (("raised_at_once", True), ("raised_on_corrupt", corrupt[0])):
+            model = two_path(net)
+
+            def call(model=model):
+                return student.patch_activation(model, name, clean.clone(), corrupt.clone())
+
+            seen[key] = after_boom(model, call, fuse)
         return seen
 
     mistakes = (
@@ -1068,7 +1140,10 @@ class TestPatchActivation:
         Mistake("hook-left-behind", lambda seen: any(seen[key]["hooks_left"].value > 0 for key in ("full", "part"))),
         Mistake(
             "hook-left-after-exception",
-            lambda seen: seen["full"]["hooks_left"].value == 0 and seen["hooks_after_exception"].value > 0,
+            lambda seen: (
+                seen["full"]["hooks_left"].value == 0
+                and any(seen[key]["hooks_after_exception"].value > 0 for key in ("raised_at_once", "raised_on_corrupt"))
+            ),
             "The model raised an exception, and your `remove()` was skipped. Put it into `finally`, or use the handle "
             "as a context manager: `with layer.register_forward_hook(hook):`.",
         ),
@@ -1093,6 +1168,10 @@ class TestPatchActivation:
             expect(Seen(seen[key]["clean"].value, "clean")).close_to(clean)
             expect(Seen(seen[key]["corrupt"].value, "corrupt")).close_to(corrupt)
             expect(seen[key]["weights_kept"]).is_true("the weights of the model have changed")
+            expect(seen[key]["trainable"]).is_true(
+                "a weight of the model has a `.grad` now, or no longer requires grad"
+            )
+            expect(seen[key]["records"]).is_true("gradient tracking is still switched off after your function returned")
             expect(seen[key]["modes_kept"]).is_true("a module of the model has changed its mode (train or eval)")
             expect(Seen(seen[key]["later"].value, "a later run")).close_to(composed(net, corrupt)["head"])
 
@@ -1102,8 +1181,9 @@ class TestPatchActivation:
             expect(seen[key]["caller_fired"]).is_true("a hook that the caller had registered did not fire")
 
     def test_no_hook_is_left_when_the_model_raises(seen):
-        expect(seen["exception"]).equals("propagated")
-        expect(seen["hooks_after_exception"]).equals(0)
+        for key, when in (("raised_at_once", "the first run"), ("raised_on_corrupt", "the run on `corrupt`")):
+            expect(Seen(seen[key]["exception"].value, f"exception in {when}")).equals("propagated")
+            expect(Seen(seen[key]["hooks_after_exception"].value, f"hooks after an exception in {when}")).equals(0)
 
 
 def named(seen: Seen, key: str) -> Seen:

@@ -49,6 +49,25 @@ def pass_and_total_norms(p):
     p.register_post_accumulate_grad_hook(norms.written)
     return norms.log
 """,
+        """
+import torch
+
+def pass_and_total_norms(p):
+    log = []
+    torch.autograd.graph.register_multi_grad_hook((p,), lambda gs: log.append(("pass", float(gs[0].norm()))))
+    @p.register_post_accumulate_grad_hook
+    def _(q): log.append(("total", float(q.grad.norm())))
+    return log
+""",
+        """
+def pass_and_total_norms(p):
+    log = []
+    def hook(g):
+        total = g if p.grad is None else p.grad + g
+        log.extend([("pass", g.norm().item()), ("total", total.norm().item())])
+    p.register_hook(hook)
+    return log
+""",
     ],
     "04-sgd-in-backward": [
         """
@@ -120,6 +139,19 @@ def sgd_in_backward(model, lr):
                 handles.append(p.register_post_accumulate_grad_hook(make(p)))
     return handles
 """,
+        """
+import functools
+import torch
+
+def go(lr, p):
+    g, p.grad = p.grad, None
+    with torch.no_grad(): p.add_(g, alpha=-lr)
+def sgd_in_backward(model, lr):
+    handles = []
+    for _, p in model.named_parameters():
+        handles.append(p.register_post_accumulate_grad_hook(functools.partial(go, lr)))
+    return handles
+""",
     ],
     "04-offload-grads": [
         """
@@ -180,6 +212,18 @@ class Offload:
 def offload_grads(params):
     offload = Offload(params)
     return offload.sums, offload.handles
+""",
+        """
+import torch
+
+class Off(dict):
+    def __call__(self, p):
+        new = p.grad.to(torch.float64, copy=True)
+        self[p] = self[p].add(new) if p in self else new
+        p.grad = None
+def offload_grads(params):
+    off = Off()
+    return off, list(map(lambda p: p.register_post_accumulate_grad_hook(off), params))
 """,
     ],
     "04-clip-global-norm-in-backward": [
@@ -256,6 +300,34 @@ def clip_global_norm_in_backward(params, c):
             torch.nn.utils.clip_grad_norm_(params, c)
     handles = [p.register_post_accumulate_grad_hook(hook) for p in params]
     return [register_multi_grad_hook(params, lambda grads: computed.append(True))] + handles
+""",
+        """
+import torch
+
+import itertools
+def clip_global_norm_in_backward(params, c):
+    counter = itertools.count(1)
+    def hook(_):
+        if next(counter) % len(params): return
+        total = torch.linalg.vector_norm(torch.stack([torch.linalg.vector_norm(p.grad) for p in params]))
+        k = torch.clamp(c / (total + 1e-6), max=1.0)
+        for p in params: p.grad = p.grad * k
+    return list(map(lambda p: p.register_post_accumulate_grad_hook(hook), params))
+""",
+        """
+from torch import nn
+import torch
+
+def clip_global_norm_in_backward(params, c):
+    pend = []
+    def done():
+        pend.clear()
+        nn.utils.clip_grad_norm_(params, c)
+    def hook(p):
+        if not pend:
+            pend.append(1)
+            torch.autograd.Variable._execution_engine.queue_callback(done)
+    return [p.register_post_accumulate_grad_hook(hook) for p in params]
 """,
     ],
 }
@@ -579,6 +651,18 @@ def pass_and_total_norms(p):
     p.register_hook(hook)
     return log
 """,
+        # A sum of its own, which misses what `.grad` held before.
+        """
+import torch
+
+def pass_and_total_norms(p):
+    log, t = [], torch.zeros_like(p)
+    def hook(g):
+        t.add_(g)
+        log.extend([("pass", g.norm().item()), ("total", t.norm().item())])
+    p.register_hook(hook)
+    return log
+""",
     ],
     "04-sgd-in-backward": [
         "def sgd_in_backward(model, lr):\n    return []",
@@ -673,6 +757,30 @@ def sgd_in_backward(model, lr):
         return hook
     return [p.register_hook(make(p)) for p in model.parameters()]
 """,
+        # A multi-grad hook, which cannot free `.grad`.
+        """
+import torch
+
+def sgd_in_backward(model, lr):
+    ps = list(model.parameters())
+    def hook(gs):
+        with torch.no_grad():
+            for p, g in zip(ps, gs):
+                if g is not None: p -= lr * g
+                p.grad = None
+    return [torch.autograd.graph.register_multi_grad_hook(ps, hook)]
+""",
+        # Late binding of the parameter, not of the gradient.
+        """
+def sgd_in_backward(model, lr):
+    handles = []
+    for p in model.parameters():
+        def step(q):
+            p.data -= lr * q.grad
+            q.grad = None
+        handles.append(p.register_post_accumulate_grad_hook(step))
+    return handles
+""",
     ],
     "04-offload-grads": [
         "def offload_grads(params):\n    return {}, []",
@@ -742,6 +850,15 @@ def offload_grads(params):
         sums[p] = old + (p.grad - old) / n[p]
         p.grad = None
     return sums, [p.register_post_accumulate_grad_hook(hook) for p in params]
+""",
+        # Keeps the first pass only.
+        """
+def offload_grads(params):
+    s = {}
+    def hook(p):
+        s.setdefault(p, p.grad.double())
+        p.grad = None
+    return s, [p.register_post_accumulate_grad_hook(hook) for p in params]
 """,
     ],
     "04-clip-global-norm-in-backward": [
@@ -835,6 +952,31 @@ import torch
 def clip_global_norm_in_backward(params, c):
     def hook(p):
         torch.nn.utils.clip_grad_value_([p], c)
+    return [p.register_post_accumulate_grad_hook(hook) for p in params]
+""",
+        # Hooks that do nothing.
+        """
+def clip_global_norm_in_backward(params, c):
+    return [p.register_post_accumulate_grad_hook(lambda p: None) for p in params]
+""",
+        # Takes the order of the first pass for that of all.
+        """
+from torch import nn
+
+def clip_global_norm_in_backward(params, c):
+    seen = []
+    def hook(p):
+        if len(seen) < len(params): seen.append(p)
+        if len(seen) == len(params) and p is seen[-1]: nn.utils.clip_grad_norm_(params, c)
+    return [p.register_post_accumulate_grad_hook(hook) for p in params]
+""",
+        # A `.grad` that is not None may stem from an earlier pass.
+        """
+from torch import nn
+
+def clip_global_norm_in_backward(params, c):
+    def hook(p):
+        if all(q.grad is not None for q in params): nn.utils.clip_grad_norm_(params, c)
     return [p.register_post_accumulate_grad_hook(hook) for p in params]
 """,
     ],

@@ -37,6 +37,18 @@ def scale_output(target, s):
             return s * output
     return register_module_forward_hook(hook)
 """,
+        """
+import torch
+
+class Mul(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x, s):
+        ctx.s = s
+        return x * s
+    @staticmethod
+    def backward(ctx, g): return g * ctx.s, None
+def scale_output(module, s): return module.register_forward_hook(lambda m, a, o: Mul.apply(o, s))
+""",
     ],
     "06-normalize-input": [
         """
@@ -100,6 +112,19 @@ def merge(kw, module, args, kwargs):
 def force_kwargs(module, **kw):
     return module.register_forward_pre_hook(partial(merge, kw), prepend=True, with_kwargs=True)
 """,
+        """
+def force_kwargs(module, **kw):
+    def hook(m, args, kwargs): kwargs.update(kw)
+    return module.register_forward_pre_hook(hook, with_kwargs=True)
+""",
+        """
+from typing import NamedTuple
+class Call(NamedTuple):
+    args: tuple
+    kwargs: dict
+def force_kwargs(module, **kw):
+    return module.register_forward_pre_hook(lambda m, a, k: Call(a, dict(k, **kw)), with_kwargs=True)
+""",
     ],
     "06-run-first": [
         """
@@ -115,6 +140,12 @@ def run_first(module, hook):
         """
 def run_first(module, hook):
     handle = module.register_forward_hook(lambda *given: hook(*given))
+    module._forward_hooks.move_to_end(handle.id, last=False)
+    return handle
+""",
+        """
+def run_first(module, hook):
+    handle = module.register_forward_hook(hook)
     module._forward_hooks.move_to_end(handle.id, last=False)
     return handle
 """,
@@ -208,6 +239,20 @@ def ablate_channels(model, name, channels, x):
             return model(x)
     finally:
         setattr(parent, last, inner)
+""",
+        """
+def ablate_channels(model, name, channels, x):
+    m = model.get_submodule(name)
+    plain = m.forward
+    def forward(*a, **k):
+        out = plain(*a, **k).clone()
+        for c in channels: out.select(1, c).zero_()
+        return out
+    m.forward = forward
+    try:
+        return model(x).data
+    finally:
+        del m.forward
 """,
     ],
     "06-patch-activation": [
@@ -304,6 +349,40 @@ def patch_activation(model, name, clean, corrupt, channels=None):
         return model(corrupt).detach()
     finally:
         del layer.forward
+""",
+        """
+import contextlib
+
+class Stop(Exception):
+    pass
+def patch_activation(model, name, clean, corrupt, channels=None):
+    module = model.get_submodule(name)
+    saved = None
+    def grab(m, a, o):
+        nonlocal saved
+        saved = o.detach().clone()
+        raise Stop
+    with module.register_forward_hook(grab), contextlib.suppress(Stop):
+        model(clean)
+    def put(m, a, o):
+        new = o.detach().clone()
+        new[:, slice(None) if channels is None else channels] = saved[:, slice(None) if channels is None else channels]
+        return new
+    with module.register_forward_hook(put):
+        return model(corrupt).detach()
+""",
+        """
+import torch
+
+def patch_activation(model, name, clean, corrupt, channels=None):
+    n = len(clean)
+    def hook(m, a, o):
+        o = o.clone()
+        ch = list(range(o.shape[1])) if channels is None else channels
+        o[n:, ch] = o[:n, ch]
+        return o
+    with model.get_submodule(name).register_forward_hook(hook):
+        return model(torch.cat([clean, corrupt])).detach()[n:]
 """,
     ],
 }
@@ -406,6 +485,12 @@ def force_kwargs(module, **kw):
         kwargs = {**kwargs, **kw}
         return args
     return module.register_forward_pre_hook(hook)
+""",
+        "wrong-hook-kind": """
+def force_kwargs(module, **kw):
+    def hook(module, args, kwargs, output):
+        return module.forward(*args, **{**kwargs, **kw})
+    return module.register_forward_hook(hook, with_kwargs=True)
 """,
         "hook-without-kwargs": """
 def force_kwargs(module, **kw):
@@ -693,6 +778,16 @@ def scale_output(module, s):
 def scale_output(module, s):
     return module.register_forward_hook(lambda module, args, output: (output * s,))
 """,
+        # Only in train mode.
+        """
+def scale_output(module, s): return module.register_forward_hook(lambda m, a, o: o * s if m.training else None)
+""",
+        # Switches the module to eval mode.
+        """
+def scale_output(module, s):
+    module.eval()
+    return module.register_forward_hook(lambda m, a, o: o * s)
+""",
     ],
     "06-normalize-input": [
         "def normalize_input(module, mean, std):\n    pass",
@@ -744,6 +839,21 @@ def normalize_input(module, mean, std):
 def normalize_input(module, mean, std):
     return module.register_forward_pre_hook(lambda m, args: ((args[0] - args[0].mean()) / args[0].std(), *args[1:]))
 """,
+        # Cuts the graph of the other arguments.
+        """
+import torch
+
+def normalize_input(module, mean, std):
+    def hook(module, args):
+        rest = [one.detach() if torch.is_tensor(one) else one for one in args[1:]]
+        return ((args[0] - mean) / std, *rest)
+    return module.register_forward_pre_hook(hook)
+""",
+        # Takes the tuple for a tensor.
+        """
+def normalize_input(module, mean, std):
+    return module.register_forward_pre_hook(lambda m, x: x.sub(mean).div(std))
+""",
     ],
     "06-force-kwargs": [
         "def force_kwargs(module, **kw):\n    pass",
@@ -793,6 +903,16 @@ def force_kwargs(module, **kw):
         return args, {"x": kwargs["x"], **kw} if "x" in kwargs else dict(kw)
     return module.register_forward_pre_hook(hook, with_kwargs=True)
 """,
+        # Loses the second positional argument.
+        """
+def force_kwargs(module, **kw):
+    return module.register_forward_pre_hook(lambda m, a, k: (a[:1], {**k, **kw}), with_kwargs=True)
+""",
+        # Unpacks the arguments into the pair.
+        """
+def force_kwargs(module, **kw):
+    return module.register_forward_pre_hook(lambda m, a, k: (*a, {**k, **kw}), with_kwargs=True)
+""",
     ],
     "06-run-first": [
         "def run_first(module, hook):\n    pass",
@@ -828,6 +948,16 @@ def run_first(module, hook):
 def run_first(module, hook):
     module.register_forward_hook(hook, prepend=True)
     return module.register_forward_hook(hook, prepend=True)
+""",
+        # Packs the arguments once more.
+        """
+def run_first(module, hook):
+    return module.register_forward_hook(lambda m, a, o: hook(m, (a,), o), prepend=True)
+""",
+        # Detaches what the hook returns.
+        """
+def run_first(module, hook):
+    return module.register_forward_hook(lambda m, a, o: hook(m, a, o).detach(), prepend=True)
 """,
     ],
     "06-ablate-channels": [
@@ -952,6 +1082,46 @@ def ablate_channels(model, name, channels, x):
     with model.get_submodule(name).register_forward_hook(hook):
         return model(x).detach()
 """,
+        # Sets rows of the weights to 0.
+        """
+import torch
+
+def ablate_channels(model, name, channels, x):
+    module = model.get_submodule(name)
+    with torch.no_grad():
+        for p in module.parameters():
+            p[channels] = 0
+        return model(x)
+""",
+        # Switches off channels of the model's input.
+        """
+def ablate_channels(model, name, channels, x):
+    x = x.clone()
+    x[:, [c for c in channels if c < x.shape[1]]] = 0
+    return model(x).detach()
+""",
+        # The parameters no longer require grad.
+        """
+def ablate_channels(model, name, channels, x):
+    def hook(m, a, o):
+        z = o.clone()
+        z[:, channels] = 0
+        return z
+    model.requires_grad_(False)
+    with model.get_submodule(name).register_forward_hook(hook): return model(x).detach()
+""",
+        # Leaves gradient tracking switched off.
+        """
+import torch
+
+def ablate_channels(model, name, channels, x):
+    def hook(m, a, o):
+        z = o.clone()
+        z[:, channels] = 0
+        return z
+    torch.set_grad_enabled(False)
+    with model.get_submodule(name).register_forward_hook(hook): return model(x)
+""",
     ],
     "06-patch-activation": [
         "def patch_activation(model, name, clean, corrupt, channels=None):\n    return model(clean).detach()",
@@ -986,5 +1156,43 @@ def patch_activation(model, name, clean, corrupt, channels=None):
         _patch().replace('kept["clean"][:, channels]', 'kept["clean"][:1, channels]'),
         # removes the caller's hooks
         _patch().replace("    kept = {}", "    kept = {}\n    layer._forward_hooks.clear()"),
+        # Cleans up after an exception in the clean run only.
+        """
+import torch
+
+def patch_activation(model, name, clean, corrupt, channels=None):
+    m = model.get_submodule(name)
+    saved = []
+    with torch.no_grad():
+        with m.register_forward_hook(lambda m, a, o: saved.append(o.clone())): model(clean)
+        def patch(m, a, o):
+            ch = slice(None) if channels is None else channels
+            new = o.clone()
+            new[:, ch] = saved[0][:, ch]
+            return new
+        h = m.register_forward_hook(patch)
+        y = model(corrupt)
+        h.remove()
+    return y
+""",
+        # Leaves gradient tracking switched off.
+        """
+import torch
+
+def patch_activation(model, name, clean, corrupt, channels=None):
+    mod = model.get_submodule(name)
+    saved = []
+    def patch(m, a, o):
+        if not saved:
+            saved.append(o.clone()); return None
+        if channels is None: return saved[0]
+        new = o.clone()
+        new[:, channels] = saved[0][:, channels]
+        return new
+    torch.set_grad_enabled(False)
+    with mod.register_forward_hook(patch):
+        model(clean)
+        return model(corrupt)
+""",
     ],
 }

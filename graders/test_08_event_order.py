@@ -62,6 +62,7 @@ class TestPredictModuleOrder:
         register_module_forward_pre_hook(lambda module, args: calls.append(type(module).__name__))
         hooks = module_hooks(nn.Identity())
         order = student.predict_module_order()
+        order = list(order) if isinstance(order, list) else order  # a hook that is left may append later
         seen = {"order": order, "hooks_left": module_hooks(nn.Identity()) - hooks}
         calls.clear()
         nn.Linear(3, 1)(x)
@@ -82,7 +83,7 @@ class TestPredictModuleOrder:
         ),
         Mistake(
             "backward-reversed",
-            lambda seen: seen["order"].value == twelve("GPA", "APG"),
+            lambda seen: seen["order"].value in (twelve("GPA", "APG"), twelve("GPA", "GAP")),
             "Your forward half is right. In backward the modules are visited in reverse, but the hooks of one module "
             "are not: global, prepended, appended, as in forward.",
         ),
@@ -424,6 +425,7 @@ class TestTraceEvents:
         model.register_forward_hook(lambda *_: calls.append(1))
         hooks = module_hooks(model) + tensor_hooks(x)
         events = student.trace_events(model, x)
+        events = list(events) if isinstance(events, list) else events  # a hook that is left may append later
         seen = {
             "events": events,
             "input_needs_grad": needs[:5],
@@ -486,10 +488,14 @@ class TestTraceEvents:
         Mistake(
             "leaves-only",
             lambda seen, spec, grad: (
-                seen["events"].value
-                == [event for event in timeline(spec, grad) if event.rpartition(".")[0] in names_of_leaves(spec)]
+                seen["events"].value != timeline(spec, grad)
+                and seen["events"].value
+                in (
+                    [event for event in timeline(spec, grad) if event.rpartition(".")[0] in names]
+                    for names in (names_of_leaves(spec), names_of_leaves(spec) | {"net"})
+                )
             ),
-            "The events of the containers are missing. The model itself and the blocks in it are modules, too: "
+            "Events of containers are missing. The model itself and the blocks in it are modules, too: "
             "register on everything that `model.named_modules()` gives.",
         ),
         Mistake(

@@ -697,6 +697,8 @@ WRONG["03-guarded-net"] = {
 
 ALSO_WRONG = {
     "03-scale-grad": [
+        # A detour through float32 loses digits of a float64 gradient.
+        "def scale_grad(t, s):\n    return t.register_hook(lambda grad: (grad.float() * s).to(grad.dtype))",
         "def scale_grad(t, s):\n    pass",
         # Copies an expanded gradient, and writes into every other one.
         "def scale_grad(t, s):\n    return t.register_hook(lambda grad: grad.contiguous().mul_(s))",
@@ -757,6 +759,19 @@ def clamp_grad(t, lo, hi):
 """,
     ],
     "03-freeze-rows": [
+        # The last axis.
+        """
+import torch
+
+def freeze_rows(p, rows):
+    return p.register_hook(lambda grad: grad.index_fill(-1, torch.tensor(rows, dtype=torch.long), 0))
+""",
+        # Freezes the whole parameter first.
+        """
+def freeze_rows(p, rows):
+    p.requires_grad = False
+    return p.register_hook(lambda grad: grad)
+""",
         "def freeze_rows(p, rows):\n    return p.register_hook(lambda grad: grad * 0)",
         """
 def freeze_rows(p, rows):

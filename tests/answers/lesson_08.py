@@ -596,6 +596,21 @@ def predict_autograd_order(kind):
 """,
     ],
     "08-trace-events": [
+        # Leaves and the root, no other containers; and every hook stays, on a list that goes on growing.
+        """
+def trace_events(model, x):
+    log = []
+    for name, module in model.named_modules():
+        if name and list(module.children()):
+            continue
+        name = name or "net"
+        module.register_forward_pre_hook(lambda *args, n=name: log.append(n + ".fpre"))
+        module.register_forward_hook(lambda *args, n=name: log.append(n + ".fwd"))
+        module.register_full_backward_pre_hook(lambda *args, n=name: log.append(n + ".bpre"))
+        module.register_full_backward_hook(lambda *args, n=name: log.append(n + ".bwd"))
+    model(x).sum().backward()
+    return log
+""",
         "def trace_events(model, x):\n    return []",
         # Top level only.
         REGISTER.replace("named_modules()", "named_children()")

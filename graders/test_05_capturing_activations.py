@@ -650,6 +650,7 @@ class TestCaptureCalls:
         return {
             "spec": block(rng, order, children),
             "name": act,
+            "alike": ["block", {act: ["relu", False]}, [act, act]],
             "unused": unused,
             "x": rng.tensor(2, 3),
             "later": rng.tensor(2, 3),
@@ -659,13 +660,14 @@ class TestCaptureCalls:
         calls = outputs(spec, x, name)
         return apart(*calls, *scaled(spec, name, x), *outputs(spec, later, name))
 
-    def probe(student, spec, name, unused, x, later):
+    def probe(student, spec, name, alike, unused, x, later):
         witness = Witness(build(spec), name)
         first = student.capture_calls(witness.model, name, x)
         seen = {"first": copied(first), **witness.report()}
         seen["later"] = copied(student.capture_calls(build(spec), name, later))
         witness.model(later)
         seen["first_afterwards"] = copied(first)
+        seen["alike"] = copied(student.capture_calls(build(alike), name, x))
         seen["unused"] = copied(student.capture_calls(build(spec), unused, x))
         return seen | when_it_raises(lambda: build(spec), lambda model: student.capture_calls(model, name, x))
 
@@ -709,6 +711,12 @@ class TestCaptureCalls:
     def test_the_entries_have_no_graph(seen):
         for entry in seen["first"]:
             without_graph(entry)
+
+    def test_calls_with_equal_outputs_count_too(seen, name, alike, x):
+        expected = outputs(alike, x, name)
+        expect(seen["alike"]).has_length(len(expected), "outputs")
+        for entry, value in zip(seen["alike"], expected):
+            expect(entry).close_to(value, detached=False)
 
     def test_each_result_is_a_list_of_its_own(seen, spec, name, x, later):
         for key, values in (("later", outputs(spec, later, name)), ("first_afterwards", outputs(spec, x, name))):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
@@ -106,10 +106,10 @@ def filled(layer: nn.Module, weight: Tensor, bias: Tensor) -> nn.Module:
     return layer
 
 
-def failing(model: nn.Module) -> nn.Module:
-    """The same model, which now raises at its end."""
+def failing(model: nn.Module, where: str = "end") -> nn.Module:
+    """The same model, which now raises at its end or at its start."""
     model.add_module("fails", Fails())
-    model.order = [*model.order, "fails"]
+    model.order = ["fails", *model.order] if where == "start" else [*model.order, "fails"]
     return model
 
 
@@ -138,6 +138,19 @@ class Witness:
             "parameters_kept": all(map(torch.equal, self.model.parameters(), self.parameters)),
             "grads_kept": all(p.grad is None for p in self.model.parameters()),
         }
+
+
+def when_it_raises(make: Callable[[], nn.Module], call: Callable[[nn.Module], Any]) -> dict[str, Any]:
+    """What happens when `call` gets a model that raises: at its end, where hooks have fired, and at its start."""
+    outcomes, left = [], []
+    for where in ("end", "start"):
+        witness, seen = Witness(failing(make(), where)), {}
+        with expecting_boom(seen):
+            call(witness.model)
+        outcomes.append(seen["exception"])
+        left.append(witness.report()["hooks_left"])
+    wrong = [outcome for outcome in outcomes if outcome != "propagated"]
+    return {"exception": [*wrong, "propagated"][0], "hooks_left_after_exception": max(left, key=abs)}
 
 
 def plain_tuple(value: Any) -> Any:
@@ -377,10 +390,9 @@ class TestCaptureActivation:
         before = x.clone()
         seen = {"result": student.capture_activation(witness.model, name, x), **witness.report()}
         seen["x_kept"] = torch.equal(x, before)
-        witness = Witness(failing(model_in_mode(spec)))
-        with expecting_boom(seen):
-            student.capture_activation(witness.model, name, x)
-        return {**seen, "hooks_left_after_exception": witness.report()["hooks_left"]}
+        return seen | when_it_raises(
+            lambda: model_in_mode(spec), lambda model: student.capture_activation(model, name, x)
+        )
 
     mistakes = (
         Mistake(
@@ -492,10 +504,7 @@ class TestCaptureMany:
     def probe(student, spec, names, x):
         witness = Witness(build(spec), names[0])
         seen = {"result": student.capture_many(witness.model, list(names), x), **witness.report()}
-        witness = Witness(failing(build(spec)))
-        with expecting_boom(seen):
-            student.capture_many(witness.model, list(names), x)
-        return {**seen, "hooks_left_after_exception": witness.report()["hooks_left"]}
+        return seen | when_it_raises(lambda: build(spec), lambda model: student.capture_many(model, list(names), x))
 
     mistakes = (
         Mistake(
@@ -641,6 +650,7 @@ class TestCaptureCalls:
         return {
             "spec": block(rng, order, children),
             "name": act,
+            "alike": ["block", {act: ["relu", False]}, [act, act]],
             "unused": unused,
             "x": rng.tensor(2, 3),
             "later": rng.tensor(2, 3),
@@ -650,18 +660,16 @@ class TestCaptureCalls:
         calls = outputs(spec, x, name)
         return apart(*calls, *scaled(spec, name, x), *outputs(spec, later, name))
 
-    def probe(student, spec, name, unused, x, later):
+    def probe(student, spec, name, alike, unused, x, later):
         witness = Witness(build(spec), name)
         first = student.capture_calls(witness.model, name, x)
         seen = {"first": copied(first), **witness.report()}
         seen["later"] = copied(student.capture_calls(build(spec), name, later))
         witness.model(later)
         seen["first_afterwards"] = copied(first)
+        seen["alike"] = copied(student.capture_calls(build(alike), name, x))
         seen["unused"] = copied(student.capture_calls(build(spec), unused, x))
-        witness = Witness(failing(build(spec)))
-        with expecting_boom(seen):
-            student.capture_calls(witness.model, name, x)
-        return {**seen, "hooks_left_after_exception": witness.report()["hooks_left"]}
+        return seen | when_it_raises(lambda: build(spec), lambda model: student.capture_calls(model, name, x))
 
     mistakes = (
         Mistake(
@@ -703,6 +711,12 @@ class TestCaptureCalls:
     def test_the_entries_have_no_graph(seen):
         for entry in seen["first"]:
             without_graph(entry)
+
+    def test_calls_with_equal_outputs_count_too(seen, name, alike, x):
+        expected = outputs(alike, x, name)
+        expect(seen["alike"]).has_length(len(expected), "outputs")
+        for entry, value in zip(seen["alike"], expected):
+            expect(entry).close_to(value, detached=False)
 
     def test_each_result_is_a_list_of_its_own(seen, spec, name, x, later):
         for key, values in (("later", outputs(spec, later, name)), ("first_afterwards", outputs(spec, x, name))):
@@ -801,15 +815,18 @@ class TestLeafShapes:
         if isinstance(result, dict):
             result = {name: plain_tuple(shape) for name, shape in result.items()}
         seen = {"result": result, **witness.report()}
-        witness = Witness(failing(build(spec)))
-        with expecting_boom(seen):
-            student.leaf_shapes(witness.model, x)
-        return {**seen, "hooks_left_after_exception": witness.report()["hooks_left"]}
+        return seen | when_it_raises(lambda: build(spec), lambda model: student.leaf_shapes(model, x))
 
     mistakes = (
         Mistake(
             "only-sequential-recursed",
-            lambda seen, deep: len(seen["result"]) > 1 and not set(deep) & set(seen["result"].keys),
+            lambda seen, spec, deep, x: (
+                len(seen["result"]) > 1
+                and set(seen["result"].keys) <= set(shapes_of_leaves(spec, x)) | containers(spec)
+                and any(not set(group) & set(seen["result"].keys) for group in (deep[:2], deep[2:]))
+            ),
+            "Layers inside a custom block or a `ModuleList` are missing: you looked only at the top level, or went "
+            "down only into some kinds of container. `model.named_modules()` yields the modules of all levels.",
         ),
         Mistake(
             "containers-included",
@@ -873,7 +890,9 @@ def shapes_of_leaves(spec: list[Any], x: Tensor) -> dict[str, tuple[int, ...]]:
 def containers(spec: list[Any]) -> set[str]:
     """The names of the modules with children."""
     names = set(all_names(spec))
-    return {name for name in names if any(other != name and other.startswith(name) for other in names)}
+    return {
+        name for name in names if any(other != name and other.startswith(f"{name}." if name else "") for other in names)
+    }
 
 
 SMALL = 20_000
@@ -941,10 +960,9 @@ class TestSaveActivation:
             path = Path(folder) / "view.pt"
             seen["view_shape"] = plain_tuple(student.save_activation(build(wide), window, image, str(path)))
             seen |= {"view_file": content(path), "view_bytes": path.stat().st_size if path.exists() else None}
-            witness = Witness(failing(build(spec)))
-            with expecting_boom(seen):
-                student.save_activation(witness.model, name, x, Path(folder) / "failed.pt")
-        return {**seen, "hooks_left_after_exception": witness.report()["hooks_left"]}
+            failed = Path(folder) / "failed.pt"
+            seen |= when_it_raises(lambda: build(spec), lambda model: student.save_activation(model, name, x, failed))
+        return seen
 
     mistakes = (
         Mistake(
@@ -1024,7 +1042,9 @@ def content(path: Path) -> dict[str, Any]:
     if not path.exists():
         return {"tensor": None, "error": "there is no file"}
     try:
-        return {"tensor": torch.load(path, weights_only=True), "error": ""}
+        tensor = torch.load(path, weights_only=True)
+        plain = not isinstance(tensor, nn.Parameter)
+        return {"tensor": tensor, "error": "" if plain else "the file holds an `nn.Parameter`, not a plain tensor"}
     except Exception as error:
         return {"tensor": None, "error": f"`torch.load(path, weights_only=True)` raised {type(error).__name__}"}
 
@@ -1133,10 +1153,15 @@ class TestActivationStore:
             model(later)
         seen["data_after_clear"] = contents(store)
         seen["hooks_at_the_end"] = extra_hooks()
-        witness = Witness(failing(build(spec)))
-        with expecting_boom(seen), student.ActivationStore(witness.model, list(names)):
-            witness.model(x)
-        return {**seen, "hooks_left_after_exception": witness.report()["hooks_left"]}
+        stores = []
+
+        def raises_in_a_block(model):
+            stores.append(student.ActivationStore(model, list(names)))
+            with stores[-1]:
+                model(x)
+
+        seen |= when_it_raises(lambda: build(spec), raises_in_a_block)
+        return {**seen, "data_after_exception": contents(stores[0])}
 
     mistakes = (
         Mistake(
@@ -1246,6 +1271,9 @@ class TestActivationStore:
     def test_no_hook_is_left(seen):
         no_hook_left(seen)
         no_hook_left(seen, "hooks_at_the_end")
+
+    def test_the_record_stays_when_the_block_raises(seen, spec, names, x):
+        recorded(seen["data_after_exception"], spec, names, [x])
 
     def test_no_hook_is_left_when_the_block_raises(seen):
         expect(seen["exception"]).equals("propagated")

@@ -978,7 +978,7 @@ assert len([m for m in layers_by_hand(model) if isinstance(m, nn.Conv2d)]) == 2
 # ## Where you meet this in the wild
 #
 # - **Feature extraction.** What goes into the last layer of a classifier describes an image in a few hundred or
-#   thousand numbers. A hook on the layer before it gets them, without changing the model.
+#   thousand numbers. A hook on that layer gets them as `args[0]`, without changing the model.
 # - **Probing.** To find out what a language model knows at each layer, capture the output of every layer and train a
 #   small classifier on each.
 # - **Embedding caches.** If a large frozen model feeds a small trained one, capture the outputs of the large one once,

@@ -74,6 +74,32 @@ def capture_activation(model, name, x):
         del module.forward
     return kept[0]
 """,
+        """
+def capture_activation(model, name, x):
+    m = model.get_submodule(name)
+    original = m.forward
+    seen = []
+    def wrapped(*a, **k):
+        o = original(*a, **k)
+        seen.append(o.detach().clone())
+        return o
+    m.forward = wrapped
+    try:
+        model(x)
+    finally:
+        del m.forward
+    return seen[0]
+""",
+        """
+import torch
+
+@torch.inference_mode()
+def capture_activation(model, name, x):
+    kept = []
+    with model.get_submodule(name).register_forward_hook(lambda m, a, o: kept.append(o.clone())):
+        model(x)
+    return kept[0]
+""",
     ],
     "05-capture-many": [
         """
@@ -134,6 +160,18 @@ def capture_many(model, names, x):
             h.remove()
     return {name: found[name] for name in order}
 """,
+        """
+from torch import nn
+
+def capture_many(model, names, x):
+    wanted = {m: n for n, m in model.named_modules() if n in set(names)}
+    out = {}
+    def spy(m, a, o):
+        if m in wanted: out[wanted[m]] = o.detach().clone()
+    with nn.modules.module.register_module_forward_hook(spy):
+        model(x)
+    return out
+""",
     ],
     "05-capture-calls": [
         """
@@ -181,6 +219,15 @@ def capture_calls(model, name, x):
     target, calls = model.get_submodule(name), []
     hook = lambda m, a, o: calls.append(o.detach().clone()) if m is target else None
     with register_module_forward_hook(hook):
+        model(x)
+    return calls
+""",
+        """
+class Calls(list):
+    def __call__(self, m, a, o): self.append(o.detach().clone())
+def capture_calls(model, name, x):
+    calls = Calls()
+    with model.get_submodule(name).register_forward_hook(calls):
         model(x)
     return calls
 """,
@@ -252,6 +299,18 @@ def leaf_shapes(model, x):
             handle.remove()
     return shapes
 """,
+        """
+import contextlib
+
+def leaf_shapes(model, x):
+    shapes = {}
+    with contextlib.ExitStack() as st:
+        for n, m in model.named_modules():
+            if not any(True for _ in m.children()):
+                st.enter_context(m.register_forward_hook(lambda m, a, o, n=n: shapes.__setitem__(n, o.size())))
+        model(x)
+    return shapes
+""",
     ],
     "05-save-activation": [
         """
@@ -317,6 +376,21 @@ def save_activation(model, name, x, path):
         handle.remove()
     torch.save(outs[0], str(path))
     return tuple(outs[0].size())
+""",
+        """
+import torch
+
+def save_activation(model, name, x, path):
+    got = []
+    m = model.get_submodule(name)
+    def hook(m, a, o):
+        handle.remove()
+        got.append(torch.tensor(o.detach().numpy().copy()))
+    handle = m.register_forward_hook(hook)
+    try: model(x)
+    finally: handle.remove()
+    torch.save(got[0], path, _use_new_zipfile_serialization=True)
+    return tuple(got[0].size())
 """,
     ],
     "05-activation-store": [
@@ -431,6 +505,40 @@ class ActivationStore(contextlib.ContextDecorator):
 
     def __exit__(self, *details):
         return self._inner.__exit__(*details)
+""",
+        """
+import contextlib
+from collections import defaultdict
+
+class ActivationStore(contextlib.ExitStack):
+    def __init__(self, model, names):
+        super().__init__()
+        self.model, self.names, self.data = model, names, defaultdict(list)
+    def clear(self): self.data.clear()
+    def __enter__(self):
+        super().__enter__()
+        for n in self.names:
+            hook = lambda m, a, o, n=n: self.data[n].append(o.detach().clone())
+            self.enter_context(self.model.get_submodule(n).register_forward_hook(hook))
+        return self
+""",
+        """
+from torch import nn
+
+class ActivationStore:
+    def __init__(self, model, names):
+        self.lookup = {}
+        for n in names: self.lookup.setdefault(model.get_submodule(n), []).append(n)
+        self._d = {n: [] for n in names}
+    @property
+    def data(self): return self._d
+    def clear(self): self._d = {n: [] for n in self._d}
+    def __call__(self, m, a, o):
+        for n in self.lookup.get(m, ()): self._d[n].append(o.detach().clone())
+    def __enter__(self):
+        self.h = nn.modules.module.register_module_forward_hook(self)
+        return self
+    def __exit__(self, *e): self.h.remove()
 """,
     ],
 }
@@ -999,6 +1107,15 @@ def capture_activation(model, name, x):
         model(x)
     return kept
 """,
+        """
+def capture_activation(model, name, x):
+    d = []
+    def once(m, a, o):
+        d.append(o.detach().clone()); h.remove()
+    h = model.get_submodule(name).register_forward_hook(once)
+    model(x)
+    return d[0]
+""",
     ],
     "05-capture-many": [
         "def capture_many(model, names, x):\n    return {}",
@@ -1082,6 +1199,18 @@ def capture_calls(model, name, x):
         model(x)
     return calls
 """,
+        """
+import torch
+
+def capture_calls(model, name, x):
+    found = []
+    def hook(module, args, output):
+        if not any(torch.equal(output, other) for other in found):
+            found.append(output.detach().clone())
+    with model.get_submodule(name).register_forward_hook(hook):
+        model(x)
+    return found
+""",
     ],
     "05-leaf-shapes": [
         "def leaf_shapes(model, x):\n    return {}",
@@ -1158,6 +1287,34 @@ def leaf_shapes(model, x):
             module._forward_hooks.clear()
     return shapes
 """,
+        """
+from torch import nn
+
+def leaf_shapes(model, x):
+    shapes, hs = {}, []
+    def walk(m, prefix):
+        for n, c in m.named_children():
+            if isinstance(c, (nn.Sequential, nn.ModuleList)): walk(c, prefix + n + ".")
+            elif not list(c.children()):
+                hs.append(c.register_forward_hook(lambda m, a, o, k=prefix + n: shapes.__setitem__(k, tuple(o.shape))))
+    walk(model, "")
+    try: model(x)
+    finally: [h.remove() for h in hs]
+    return shapes
+""",
+        """
+import contextlib
+
+def leaf_shapes(model, x):
+    shapes = {}
+    with contextlib.ExitStack() as st:
+        for n, m in model.named_modules():
+            if not list(m.children()):
+                hook = lambda m, a, o, n=n.rsplit(".")[-1]: shapes.__setitem__(n, tuple(o.shape))
+                st.enter_context(m.register_forward_hook(hook))
+        model(x)
+    return shapes
+""",
     ],
     "05-save-activation": [
         "def save_activation(model, name, x, path):\n    return (2, 3)",
@@ -1217,6 +1374,16 @@ def save_activation(model, name, x, path):
     torch.save(outs[0], path)
     return list(outs[0].shape)
 """,
+        """
+import torch
+from torch import nn
+
+def save_activation(model, name, x, path):
+    s = []
+    with model.get_submodule(name).register_forward_hook(lambda m, a, o: s.append(o.detach().clone())): model(x)
+    torch.save(nn.Parameter(s[0], requires_grad=False), path)
+    return tuple(s[0].shape)
+""",
     ],
     "05-activation-store": [
         "class ActivationStore:\n    def __init__(self, model, names):\n        self.data = {}",
@@ -1239,5 +1406,41 @@ def save_activation(model, name, x, path):
         changed("        self.data = {name: [] for name in names}\n", "        self.data = []\n").replace(
             "self.data[name].append(", "self.data.append("
         ),
+        """
+class ActivationStore:
+    def __init__(self, model, names):
+        self.model, self.names, self.hs = model, names, []
+        self.data = {n: [] for n in names}
+    def reg(self):
+        for n in self.names:
+            def hook(m, a, o, n=n):
+                self.data[n].append(o.detach().clone())
+            self.hs.append(self.model.get_submodule(n).register_forward_hook(hook))
+    def clear(self):
+        self.data = {n: [] for n in self.names}
+    def __enter__(self):
+        self.reg()
+        return self
+    def __exit__(self, *exc):
+        [h.remove() for h in self.hs]; self.hs = []; exc[0] and self.clear()
+        return None
+""",
+        """
+class ActivationStore:
+    store = {}
+    def __init__(self, model, names):
+        self.model, self.names, self.hs = model, names, []
+        self.data = self.store
+        for n in names: self.data.setdefault(n, [])
+    def clear(self):
+        for v in self.data.values(): v.clear()
+    def __enter__(self):
+        for n in self.names:
+            hook = lambda m, a, o, n=n: self.data[n].append(o.detach().clone())
+            self.hs.append(self.model.get_submodule(n).register_forward_hook(hook))
+        return self
+    def __exit__(self, *e):
+        for h in self.hs: h.remove()
+""",
     ],
 }

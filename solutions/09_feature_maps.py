@@ -613,9 +613,18 @@ for label, name in enumerate(CLASSES):
     number = next(k for k in range(300) if labels[k] == label and found[k] == label)
     best = last[number].mean((1, 2)).argsort(descending=True)[:6].tolist()
     rows.append((number, best))
-    agree = sum(int(votes[k]) == label for k in best)
-    assert agree >= 5
-    sentences.append(f"for the {name}, drawing {number}, the channels {best}, of which {agree} speak for {name}")
+    x0, y0, x1, y1 = (boxes[number] / 4).round().int().tolist()  # 64 pixels of the drawing are 16 of a map
+    inside = last[number, best, y0:y1, x0:x1].mean((1, 2)) > last[number, best].mean((1, 2))
+    assert inside.tolist() == [int(votes[k]) == label for k in best] and inside.sum() >= 5
+    sentences.append(
+        f"for the {name}, drawing {number}, the channels {best}, of which {int(inside.sum())} are connected to {name} "
+        "and bright where the shape is"
+    )
+
+assert sum(int(votes[k]) == labels[number] for number, best in rows for k in best) == 17
+assert [k for number, best in rows for k in best if votes[k] != labels[number]] == [5] and CLASSES[
+    votes[5]
+] == "triangle"
 
 figure, axes = card(8.2, 4.9)
 caption(axes, 0.3, 4.65, "The six strongest channels of features.5; each map on a scale of its own", size=11)
@@ -635,12 +644,13 @@ show(
     figure,
     "Three rows, each with a drawing and the maps of its six strongest channels in the last block. They are, "
     + "; ".join(sentences)
-    + ". The bright spots lie where the shape is.",
+    + ". The one that is left, channel 5 for the circle, is connected to triangle and bright in the background.",
 )
 
 # %% [markdown]
-# Almost all of the strongest channels speak for the right class, and they are bright where the shape is. This is the
-# idea behind Grad-CAM, the subject of lesson 10.
+# 17 of the 18 channels are connected to the right class, and just these are bright where the shape is. Channel 5, which
+# is bright in the background, is connected to another class. Weighting maps by how much they speak for a class is the
+# idea behind Grad-CAM, a subject of lesson 10.
 #
 # ## A whole data set in three numbers for each channel
 #
@@ -727,7 +737,7 @@ def channel_stats(model, layer, batches):
 
 
 # %% [markdown]
-# What is such a table good for? On drawing 4, one channel of `features.4` was dead. Is it dead on all 300 drawings?
+# What are such numbers good for? On drawing 4, one channel of `features.4` is dead, too. Is it dead on all 300 drawings?
 
 # %% tags=["figure"]
 third = activations["features.4"]
@@ -792,8 +802,9 @@ else:
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         theirs(pretrained=False)
-    print(caught[0].message)
-    assert "'pretrained' is deprecated since 0.13" in str(caught[0].message)
+    said = [str(one.message) for one in caught]
+    print(said)
+    assert any("'pretrained' is deprecated since 0.13" in text for text in said)
 
 checkpoint = {key: value.clone() for key, value in model.state_dict().items()}  # as it would come from a file
 fresh = resnet34()
@@ -807,9 +818,7 @@ assert torch.equal(fresh.fc.weight, model.fc.weight.cpu())
 # %%
 parts = [name for name, module in model.named_modules() if not list(module.children())]
 position = parts.index(convolutions[30]) + 1
-print(
-    f"convs[30] is {convolutions[30]}: convolution {30 + 1} of 36, layer {position} of {len(parts)} as they are listed"
-)
+print(f"{convolutions[30]}: convolution 31 of {len(convolutions)}, layer {position} of {len(parts)}")
 assert convolutions[30] == "layer4.0.conv2" and position > 31
 
 # %% [markdown]
@@ -836,7 +845,8 @@ with model.bn1.register_forward_hook(
 ):
     with torch.no_grad():
         model(image)
-print(f"smallest output of bn1: {kept['detached'].min():.3f} with detach(), {kept['copied'].min():.3f} with a copy")
+print("smallest output of bn1 that was kept")
+print(f"with detach(): {kept['detached'].min():.3f}   with a copy: {kept['copied'].min():.3f}")
 assert kept["detached"].min() == 0 and kept["copied"].min() < -1
 
 # %% [markdown]
@@ -860,10 +870,11 @@ assert kept["detached"].min() == 0 and kept["copied"].min() < -1
 # ## Where you meet this in the wild
 #
 # - **Dead-channel audits.** After training, the share of zeros of each channel over the data shows which channels never
-#   speak. They can be removed, or they tell of a learning rate that was too high.
+#   speak. They can be removed, and they may point to a learning rate that was too high.
 # - **Quantisation calibration.** To run a network in 8-bit integers, one has to know the range of each layer's output.
 #   Hooks collect minima, maxima or histograms over a few hundred images, batch by batch, as `channel_stats` does.
-# - **BatchNorm.** Its running mean and variance are such statistics, collected during training.
+# - **BatchNorm.** Its running mean and variance are relatives of these numbers: moving averages over the batches seen
+#   in training, one of each for every channel.
 #
 # Next: lesson 10, where gradients say which of these maps decided.
 

@@ -114,6 +114,11 @@ CONVOLUTIONS = [
 """The 36 convolutions of ResNet-34 in order of definition; the shortcuts are numbers 9, 18 and 31."""
 
 
+def plain_dict(value: Any) -> Any:
+    """An OrderedDict or another kind of dict as a plain one; any other value as it is."""
+    return dict(value) if isinstance(value, dict) else value
+
+
 def full_names(names: dict[str, str]) -> dict[str, str]:
     """The name of each Conv2d of a TinyNet in `named_modules()`, in order of execution."""
     block = names["block"]
@@ -214,7 +219,7 @@ class TestConvMaps:
                         lambda module, args, output, name=name: fired.append((name, output.double().sum().item()))
                     )
             before = module_hooks(model)
-            maps = student.conv_maps(model, x)
+            maps = plain_dict(student.conv_maps(model, x))
             tensors = {k: v for k, v in maps.items() if isinstance(v, Tensor)} if isinstance(maps, dict) else {}
             return {
                 "maps": {"conv1": tensors["conv1"]} if "conv1" in tensors else maps,
@@ -232,7 +237,7 @@ class TestConvMaps:
         for name in (names["stem"], names["line"], ""):
             model.get_submodule(name).register_forward_hook(lambda module, args, output: fired.append(1))
         before = module_hooks(model)
-        maps = student.conv_maps(model, x)
+        maps = plain_dict(student.conv_maps(model, x))
         seen = {
             "maps": maps, "keys": list(maps) if isinstance(maps, dict) else maps,
             "fired": len(fired), "runs": model.runs, "hooks": module_hooks(model) - before,
@@ -669,16 +674,23 @@ def is_gray(image: Any) -> bool:
 
 def place(axes: Any, figure: Figure) -> tuple[float, float]:
     """How far the centre of axes is from the top and from the left of the figure, as a share of it."""
-    box = axes.get_position(original=True).transformed(axes.figure.transSubfigure)
+    locator = axes.get_axes_locator()  # an ImageGrid places its axes with one
+    box = locator(axes, None) if locator else axes.get_position(original=True)
+    box = box.transformed(axes.figure.transSubfigure)
     down, right = 1 - (box.y0 + box.y1) / 2 / figure.bbox.height, (box.x0 + box.x1) / 2 / figure.bbox.width
     return round(float(down), 3), round(float(right), 3)
+
+
+def is_colour_bar(axes: Any) -> bool:
+    """Whether these axes were made for a colour bar."""
+    return bool(getattr(axes, "_colorbar", None)) or axes.get_label() == "<colorbar>"
 
 
 def figure_data(figure: Any) -> Any:
     """What a figure shows, in reading order: rows of maps, and the axes without one. Colour bars do not count."""
     if not isinstance(figure, Figure):
         return type(figure).__name__
-    axes = [one for one in figure.axes if not (getattr(one, "_colorbar", None) or one.get_label() == "<colorbar>")]
+    axes = [one for one in figure.axes if one.get_images() or (one.get_visible() and not is_colour_bar(one))]
     placed = sorted((*place(one, figure), number) for number, one in enumerate(axes))
     maps, rows = [], []
     for down, _, number in placed:
@@ -1130,7 +1142,8 @@ class TestChannelStats:
         with torch.autograd.graph.saved_tensors_hooks(lambda t: saved.append(1) or t, lambda t: t):
             stats = student.channel_stats(model, model.layer, source)
         seen = {
-            "stats": stats, "sizes": model.sizes[:20], "grad_enabled": any(model.grad_enabled), "saved": len(saved),
+            "stats": plain_dict(stats), "sizes": model.sizes[:20],
+            "grad_enabled": any(model.grad_enabled), "saved": len(saved),
             "hooks": module_hooks(model) - before, "mode_kept": all(m.training is train for m in model.modules()),
             "grad_mode_restored": torch.is_grad_enabled(),
         }  # fmt: skip

@@ -448,37 +448,38 @@ def dead_channels(fm):
     return [k for k in range(len(fm)) if fm[k].max() == fm[k].min()]
 
 
-def show_layer(number, place):
+def show_layer(number, place, looks):
     """The grid of one convolution of the ResNet."""
-    fm = maps[convolutions[number]]
-    shown, (count, height, width) = fm[:64], fm.shape
-    title = (
-        f"Convolution {number}, {convolutions[number]}: {len(shown)} of {count} maps, {height} x {width} ({weights})"
-    )
+    name = convolutions[number]
+    shown, (count, height, width) = maps[name][:64], maps[name].shape
+    title = f"Convolution {number}, {name}: {len(shown)} of {count} maps, each on its own scale; {weights}"
     figure = map_grid(shown, columns=11, title=title)
     dead = dead_channels(shown)
+    assert len(figure.axes[0].images) == len(shown) - len(dead)
     show(
         figure,
-        f"Grid of the first {len(shown)} of {count} feature maps of convolution {number}, {convolutions[number]}, "
-        f"{place} in the network, for the photo, computed with {weights}. Each is a gray image of {height} by {width} "
-        f"pixels on a scale of its own, with its number above it. Dead channels among them: {dead or 'none'}.",
+        f"Grid of the first {len(shown)} of {count} feature maps of convolution {number}, {name}, {place} of the "
+        f"network, for the photo, computed with {weights}. Each is a gray image of {height} by {width} pixels on a "
+        f"scale of its own, with its number above it. {looks} Dead channels among them: {dead or 'none'}.",
     )
 
 
-show_layer(0, "early")
+show_layer(
+    0, "at the beginning", "The person can be recognised in many of them, in others only edges or blurred areas."
+)
 
 # %% [markdown]
 # Convolution 0 looks at 7 by 7 pixels of the photo. The person can be recognised in many maps: some keep the light and
 # dark of the photo, some show it as a negative, some show edges.
 
 # %% tags=["figure"]
-show_layer(15, "in the middle")
+show_layer(15, "in the middle", "They are coarser, and hardly a detail of the photo can be recognised.")
 
 # %% [markdown]
 # In the middle the maps are 28 by 28. Each pixel now depends on a large part of the photo.
 
 # %% tags=["figure"]
-show_layer(30, "late")
+show_layer(30, "near the end", "Each consists of 49 gray squares in which the photo cannot be recognised.")
 
 # %% [markdown]
 # Late in the network, 49 pixels are left. A map no longer shows the photo. It says roughly *where* in the photo its

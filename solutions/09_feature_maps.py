@@ -173,8 +173,11 @@ show(
 )
 
 # %% [markdown]
-# In this network the shortcut comes first. If you want to know what came before what, let the hooks tell you: a dict
-# that is filled when hooks fire has its keys in the order of execution.
+# In this network the shortcut comes first. So the two ways of counting differ, and it is safer to go by names. In this
+# lesson, convolution 30 is number 30 of the list above: `layer4.0.conv2`.
+#
+# If you want to know what came before what, let the hooks tell you: a dict that is filled when hooks fire has its keys
+# in the order of execution.
 #
 # One more reminder from lesson 5: whatever you keep of an output must be a copy, `output.detach().clone()`. You do not
 # know what the model does to that tensor in the next line.

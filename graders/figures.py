@@ -9,8 +9,11 @@ import io
 from collections.abc import Mapping, Sequence
 
 from matplotlib.axes import Axes
+from matplotlib.cm import ScalarMappable
+from matplotlib.colors import Normalize
 from matplotlib.figure import Figure
 from matplotlib.patches import FancyArrowPatch, FancyBboxPatch
+from torch import Tensor
 
 INK = "#20242b"
 CARD = "#fbfaf7"
@@ -90,6 +93,51 @@ def timeline(rows: Sequence[tuple[str, str]], *, title: str = "", lanes: Mapping
         caption(axes, 0.3, y, str(index + 1), colour=QUIET, size=8.5, align="center")
         caption(axes, 0.8 + 2.9 * list(lanes).index(lane), y, text, colour=INK, size=10)
     return figure
+
+
+def map_grid(maps: Tensor, *, columns: int = 8, shared: bool = False, title: str = "", names: Sequence[str] = (),
+             width: float = 8.2) -> Figure:  # fmt: skip
+    """Feature maps [C, H, W] as gray images, row by row, each under its name: its index, if `names` has none.
+
+    Each map has a scale of its own, from its minimum (black) to its maximum (white); with `shared` all have the same,
+    and a colour bar tells it. A map with only one value, a dead one, has no image: it is crossed out. There are no
+    ticks. The images are in `figure.axes[0].images`, in the order of the maps that are not dead.
+    """
+    values = maps.detach().float().cpu()
+    rows = -(-len(values) // columns)
+    gap, left, bar = 0.1, 0.3, 0.75 if shared else 0.0
+    side = (width - 2 * left - bar - (columns - 1) * gap) / columns
+    tall, top, label = side * values.shape[1] / values.shape[2], 0.5 if title else 0.15, 0.2
+    height = top + rows * (label + tall + 0.06) + 0.12
+    figure, axes = card(width, height)
+    if title:
+        caption(axes, left, height - 0.25, title, size=11)
+    low, high = values.min().item(), values.max().item()
+    for k, one in enumerate(values):
+        row, column = divmod(k, columns)
+        x, y = left + column * (side + gap), height - top - row * (label + tall + 0.06) - label - tall
+        name, dead = names[k] if k < len(names) else str(k), bool(one.max() == one.min())
+        caption(axes, x, y + tall + 0.09, f"{name} dead" if dead else name, size=7.5, colour=BACKWARD if dead else INK)
+        if dead:
+            axes.plot(
+                [x, x + side, x + side, x, x, x + side], [y, y + tall, y, y + tall, y, y], color=QUIET, linewidth=1
+            )
+            axes.plot([x, x + side, x + side], [y + tall, y + tall, y], color=QUIET, linewidth=1)
+        else:
+            axes.imshow(one.numpy(), cmap="gray", extent=(x, x + side, y, y + tall), aspect="auto",
+                        vmin=low if shared else None, vmax=high if shared else None)  # fmt: skip
+    axes.set(xlim=(0, width), ylim=(0, height))
+    if shared:
+        _colour_bar(figure, (width - left - 0.5, 0.2, 0.13, min(height - top - 0.4, 2.2)), low, high)
+    return figure
+
+
+def _colour_bar(figure: Figure, box: tuple[float, float, float, float], low: float, high: float) -> None:
+    """A gray colour bar from `low` to `high`; `box` is left, bottom, width and height in inches."""
+    width, height = figure.get_size_inches()
+    axes = figure.add_axes((box[0] / width, box[1] / height, box[2] / width, box[3] / height))
+    figure.colorbar(ScalarMappable(Normalize(low, high), "gray"), cax=axes, ticks=[low, high], format="%.3g")
+    axes.tick_params(labelsize=8, colors=INK, length=2)
 
 
 def show(figure: Figure, alt: str) -> None:

@@ -31,10 +31,16 @@ available = hasattr(os, "fork") and os.uname().sysname == "Linux" if hasattr(os,
 def in_fork(work: Callable[[], Answer], seconds: float) -> Answer:
     """The answer of `work()` run in a forked child, or how the child ended instead."""
     reader, writer = _pipe()
-    with warnings.catch_warnings():
-        # Python 3.12 warns of forks in a process with threads; a notebook may have made warnings errors.
-        warnings.simplefilter("ignore")
-        child = _fork()
+    try:
+        with warnings.catch_warnings():
+            # Python 3.12 warns of forks in a process with threads; a notebook may have made warnings errors.
+            warnings.simplefilter("ignore")
+            child = _fork()
+    except OSError as error:
+        _close(reader)
+        _close(writer)
+        message = f"processes: the notebook left no room for another one ({error})"
+        return Answer({"type": "raised", "status": "over-limit", "message": message})
     if child == 0:
         _child(work, reader, writer)
     _close(writer)

@@ -2,7 +2,7 @@
 
 Requests: `notebook` (the code cells as JSON in the body, the limits), then any number of `probe`s, then
 `end`. Answers: `ready`, a `cell` each (and `restart` when the cells run again), `cells-done`, then one
-`seen` or `raised` for each probe with its nonce, then `probe-end`.
+`seen` or `raised` for each probe with its nonce, then `probe-end`. Or one request `self-test`, answered by `held`.
 """
 
 from __future__ import annotations
@@ -10,13 +10,14 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import shutil
 import sys
 from pathlib import Path
+from typing import Any
 
-from graders.box import frames
+from graders.box import confine, frames
 from graders.box.frames import Frame
-from graders.box.limits import Limits
-from graders.box.session import Session
+from graders.box.limits import Limits, apply_limits, limit_processes
 
 
 async def converse(out: int) -> None:
@@ -34,7 +35,19 @@ async def converse(out: int) -> None:
         return frame
 
     request = receive()
-    session = Session(json.loads(request.body), Limits(**request.head["limits"]), Path.cwd(), send)
+    limits = Limits(**request.head["limits"])
+    if request.type == "self-test":
+        from graders.box.selftest import held
+
+        limit_processes(limits)
+        apply_limits(limits.to_json())
+        send(Frame({"type": "held", "held": held(request.head, limits)}))
+        return
+    from graders.box.session import Session  # the Jupyter stack, which a self-test does not need
+
+    limit_processes(limits)
+    session = Session(json.loads(request.body), limits, Path.cwd(), send)
+    watch = asyncio.ensure_future(session.watch_files())
     send(Frame({"type": "ready"}))
     try:
         await session.execute()
@@ -44,11 +57,25 @@ async def converse(out: int) -> None:
             send(Frame({**answer.head, "nonce": request.head["nonce"]}, answer.body))
         send(Frame({"type": "probe-end"}))
     finally:
+        watch.cancel()
         await session.stop()
 
 
+def prepare(plan: dict[str, Any]) -> None:
+    """Make the folders of the box, and confine this process as its tier asks."""
+    folder = Path(plan["folder"])
+    for name in ("work", "home", "tmp"):
+        (folder / name).mkdir()
+    shutil.copytree(Path(__file__).parents[2] / "matplotlib", folder / "home" / "matplotlib")
+    os.chdir(folder)
+    if "readable" in plan:
+        confine.restrict_files(plan["readable"], plan["writable"], plan["hidden"])
+        confine.filter_system_calls()
+
+
 def main() -> None:
-    """Entry point: `python -m graders.box.main DESCRIPTOR`."""
+    """Entry point: `python -m graders.box.main DESCRIPTOR PLAN`."""
+    prepare(json.loads(sys.argv[2]))
     asyncio.run(converse(int(sys.argv[1])))
 
 

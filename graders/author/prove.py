@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import importlib.util
 import sys
 from collections import Counter
@@ -73,12 +74,13 @@ def well_formed(exercise: Exercise) -> Iterator[str]:
 
 def answers_come_out_right(lesson: str) -> Iterator[str]:
     """Solutions and other right answers pass, wrong answers fail and are recognised, on many seeds."""
-    solved = exercise_cells((course.solutions_folder() / f"{lesson}.py").read_text(encoding="utf-8"))
+    source = (course.solutions_folder() / f"{lesson}.py").read_text(encoding="utf-8")
+    solved, imports = exercise_cells(source), imports_of(source)
     answers = _answers(lesson)
     for exercise in course.exercises(lesson):
         key = exercise.key
         right, wrong = answers.RIGHT.get(key, []), answers.WRONG.get(key, {})
-        yield from _passes(exercise, "the solution", solved[key])
+        yield from _passes(exercise, "the solution", f"{imports}\n{solved[key]}")
         for number, source in enumerate(right, 1):
             yield from _passes(exercise, f"right answer {number}", source)
         if not right:
@@ -110,6 +112,12 @@ def _fails(exercise: Exercise, what: str, source: str, mistake: str | None) -> I
         if mistake is not None and result.mistake != mistake:
             yield f"{exercise.key}: {what} is taken for {result.mistake} with seed {seed}: {result.message}"
             return
+
+
+def imports_of(source: str) -> str:
+    """The import statements of a lesson, which its exercise cells may rely on."""
+    statements = [node for node in ast.parse(source).body if isinstance(node, ast.Import | ast.ImportFrom)]
+    return "\n".join(ast.unparse(statement) for statement in statements)
 
 
 def mark_source(exercise: Exercise, source: str, seed: int) -> ExerciseResult:

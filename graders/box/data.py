@@ -6,7 +6,8 @@ a `Refused` that names the type. Reading checks every size before it allocates.
 
     scalars     None, bool, int (64 bit), finite float, str     as JSON
     float       nan, inf                                        {"f": "nan"}
-    list, tuple, dict                                           {"l": [...]}, {"u": [...]}, {"d": [[key, value], ...]}
+    list, tuple, dict (also torch.Size, OrderedDict, defaultdict, Counter)
+                                                                {"l": [...]}, {"u": [...]}, {"d": [[key, value], ...]}
     tensor, numpy array                                         {"t": [dtype, shape, offset, requires_grad, kind]}
     everything else                                             {"x": [type name, why]}
 """
@@ -14,6 +15,8 @@ a `Refused` that names the type. Reading checks every size before it allocates.
 from __future__ import annotations
 
 import math
+from collections import Counter, OrderedDict, defaultdict
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -32,6 +35,9 @@ DTYPES: dict[str, torch.dtype] = {
 }
 _NAMES = {dtype: name for name, dtype in DTYPES.items()}
 _SIZES = {name: torch.empty((), dtype=dtype).element_size() for name, dtype in DTYPES.items()}
+
+# Types of Python's and torch's own that are used in place of the plain ones without a thought.
+_PLAIN: dict[type, Callable[[Any], Any]] = {torch.Size: tuple, OrderedDict: dict, defaultdict: dict, Counter: dict}
 
 MAX_RANK = 8
 MAX_TEXT = 4000
@@ -79,6 +85,9 @@ def _encode(value: Any, body: bytearray, counter: list[int], depth: int, max_bod
     if counter[0] > MAX_ITEMS:
         raise DataError(f"more than {MAX_ITEMS} values")
     kind = type(value)
+    if kind in _PLAIN:
+        value = _PLAIN[kind](value)
+        kind = type(value)
     if value is None or kind is bool:
         return value
     if kind is int:

@@ -19,7 +19,7 @@ from graders.box.limits import Limits
 from graders.core import course
 from graders.core.exercise import Draw
 from graders.core.results import Batch, SubmissionResult, SubmissionStatus
-from graders.core.text import clean
+from graders.core.text import clean, valid
 from graders.judge.submission import judge
 from graders.report.files import write_atomically
 from graders.run.conversation import probes_for, run_notebook
@@ -79,20 +79,17 @@ class Marking:
     def _mark(self, submission: Submission) -> SubmissionResult:
         exercises = course.exercises(submission.lesson)
         most = sum(exercise.points for exercise in exercises)
+        student, file = valid(submission.student), valid(str(submission.file or ""))
 
         def without_run(status: SubmissionStatus, message: str) -> SubmissionResult:
             return SubmissionResult(
-                submission.student, submission.lesson, str(submission.file or ""), "", status, self.tier, 0.0,
-                most, 0.0, (), clean(message),
+                student, submission.lesson, file, "", status, self.tier, 0.0, most, 0.0, (), clean(message)
             )  # fmt: skip
 
         if submission.file is None:
             return without_run(SubmissionStatus.MISSING, "No notebook was handed in for this lesson.")
         try:
             notebook = read_notebook(submission.file)
-        except Unreadable as error:
-            return without_run(SubmissionStatus.UNREADABLE, str(error))
-        try:
             draws = self.draws(submission.lesson)
             probes = probes_for(exercises, draws, self.seed)
             transcript = run_notebook(notebook.cells, probes, self.limits, self.kit, tier=self.tier)
@@ -102,6 +99,8 @@ class Marking:
                 write_atomically(self.out / "runs" / f"{self._name(notebook.sha256)}.frames", to_bytes(transcript))
             run = read_transcript(transcript)
             results = tuple(judge(exercises, draws, notebook.cells, run))
+        except Unreadable as error:
+            return without_run(SubmissionStatus.UNREADABLE, str(error))
         except Exception as error:
             # A defect of a grader or of this machine, for example a full disk: never the learner's zero.
             why = f"{type(error).__name__}: {error}"
@@ -109,8 +108,8 @@ class Marking:
         status = SubmissionStatus.NOT_GRADED if run.ended == "not-started" else SubmissionStatus.GRADED
         score = round(sum(result.score for result in results), 4)
         return SubmissionResult(
-            submission.student, submission.lesson, str(submission.file), notebook.sha256, status, self.tier,
-            score, most, run.seconds, results, run.message,
+            student, submission.lesson, file, notebook.sha256, status, self.tier, score, most, run.seconds,
+            results, run.message,
         )  # fmt: skip
 
     def _name(self, sha256: str) -> str:

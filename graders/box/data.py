@@ -224,8 +224,12 @@ def _decode_tensor(content: list[Any], body: bytes) -> Array:
     raw = torch.frombuffer(bytearray(body[offset : offset + nbytes]), dtype=torch.uint8) if nbytes else None
     if name == "bool" and raw is not None and bool((raw > 1).any()):
         raise DataError("not a tensor of bool")
-    tensor = torch.empty(shape, dtype=DTYPES[name]) if raw is None else raw.view(DTYPES[name]).reshape(shape)
-    return Array(tensor, requires_grad, kind)
+    if raw is not None:
+        return Array(raw.view(DTYPES[name]).reshape(shape), requires_grad, kind)
+    try:
+        return Array(torch.empty(shape, dtype=DTYPES[name]), requires_grad, kind)
+    except (RuntimeError, TypeError) as error:  # no entries, but a size beyond 64 bits
+        raise DataError("not a shape") from error
 
 
 def tensors(value: Any) -> Any:

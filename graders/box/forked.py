@@ -18,6 +18,7 @@ from collections.abc import Callable
 import torch
 
 from graders.box import frames
+from graders.box.confine import die_with_parent
 from graders.box.probing import Answer
 
 # Bound before any learner's code runs in this process.
@@ -69,6 +70,7 @@ def _child(work: Callable[[], Answer], reader: int, writer: int) -> None:
     try:
         with contextlib.suppress(OSError):
             _setsid()
+        die_with_parent()  # a fork does not inherit it, and a box may be ended while this probe hangs
         _close(reader)
         # A parent that ever computed with several threads leaves a pool that is dead here.
         _set_num_threads(1)

@@ -23,7 +23,8 @@ _GLOBAL_HOOKS = [
     name
     for name in ("_global_forward_hooks", "_global_forward_pre_hooks", "_global_backward_hooks",
                  "_global_backward_pre_hooks", "_global_forward_hooks_always_called",
-                 "_global_forward_hooks_with_kwargs")
+                 "_global_forward_hooks_with_kwargs", "_global_buffer_registration_hooks",
+                 "_global_module_registration_hooks", "_global_parameter_registration_hooks")
     if hasattr(_module, name)
 ]  # fmt: skip
 

@@ -1,8 +1,9 @@
 """The process of the box: requests come in on stdin, frames go out on the descriptor named first.
 
 Requests: `notebook` (the code cells as JSON in the body, the limits), then any number of `probe`s, then
-`end`. Answers: `ready`, a `cell` each (and `restart` when the cells run again), `cells-done`, then one
-`seen` or `raised` for each probe with its nonce, then `probe-end`. Or one request `self-test`, answered by `held`.
+`end`. Answers: `ready` (there is a kernel; nothing of the notebook has run), a `cell` each (and `restart`
+when the cells run again), `cells-done`, then one `seen` or `raised` for each probe with its nonce, then
+`probe-end`. Or one request `self-test`, answered by `held`.
 """
 
 from __future__ import annotations
@@ -48,17 +49,18 @@ async def converse(out: int) -> None:
     limit_processes(limits)
     session = Session(json.loads(request.body), limits, Path.cwd(), send)
     watch = asyncio.ensure_future(session.watch_files())
-    send(Frame({"type": "ready"}))
     try:
+        await session.start()
+        send(Frame({"type": "ready"}))
         await session.execute()
         send(Frame({"type": "cells-done"}))
         while (request := receive()).type == "probe":
             answer = await session.probe(request.head, request.body)
             send(Frame({**answer.head, "nonce": request.head["nonce"]}, answer.body))
-        send(Frame({"type": "probe-end"}))
     finally:
         watch.cancel()
         await session.stop()
+    send(Frame({"type": "probe-end"}))  # last: outside, this process is ended as soon as it arrives
 
 
 def prepare(plan: dict[str, Any]) -> None:

@@ -12,6 +12,7 @@ import contextlib
 import os
 import shutil
 import signal
+import subprocess
 import sys
 import time
 from collections.abc import Callable
@@ -70,7 +71,7 @@ class Session:
     def __init__(self, cells: list[str], limits: Limits, folder: Path, send: Callable[[Frame], None]) -> None:
         """`folder` is the box's own; the kernel works in `folder/work`. `send` takes frames outwards."""
         self.cells, self.limits, self.folder, self.send = cells, limits, folder, send
-        self.deadline = time.monotonic() + limits.notebook_seconds
+        self.deadline = 0.0
         self.lost: dict[int, tuple[str, str]] = {}
         self.client: _CountingClient | None = None
         self.km: Any = None  # of jupyter_client, whose types differ between its sync and async classes
@@ -80,8 +81,10 @@ class Session:
 
     async def execute(self) -> None:
         """Run all cells that do not take the kernel with them, and send a frame for each."""
+        self.deadline = time.monotonic() + self.limits.notebook_seconds
         while True:
-            await self._start_kernel()
+            if self.client is None:
+                await self.start()
             lost = await self._execute_once()
             if lost is None:
                 return
@@ -112,14 +115,16 @@ class Session:
         left = min(self.limits.cell_seconds, self.deadline - time.monotonic())
         if left <= 0:
             return "timed-out", f"the notebook took more than {self.limits.notebook_seconds:g} seconds", True
-        self.client.timeout = left  # type: ignore[assignment]  # nbclient counts in floats, but declares an int
+        # The trait `timeout` admits whole numbers alone; nbclient itself counts in floats.
+        self.client.timeout_func = lambda _: left  # type: ignore[assignment]
         cell = self.client.nb.cells[index]
+        self.client.last_reply = {}  # an empty cell is not sent, so it gets no reply of its own
         try:
             await self.client.async_execute_cell(cell, index)
         except CellTimeoutError:
             if processes_exhausted():
                 return "over-limit", f"processes: the notebook started {self.limits.processes} or more", False
-            message = f"the cell was still running after {left:g} seconds"
+            message = f"the cell was still running after {round(left, 1):g} seconds"
             return "timed-out", message, await self._interrupt()
         except TooMuchOutput:
             message = f"the notebook wrote more than {self.limits.output >> 20} MiB of output"
@@ -190,7 +195,8 @@ class Session:
         await self.stop()
         return Frame({"type": "raised", "status": status, "message": text})
 
-    async def _start_kernel(self) -> None:
+    async def start(self) -> None:
+        """Start a kernel and wait until it answers; none of the notebook's code runs before that."""
         self.kernels += 1
         self.breach = None
         specs = _OneKernel()
@@ -208,8 +214,9 @@ class Session:
             on_cell_executed=self._keep_reply,
         )
         self.client.output_limit = self.limits.output
-        await self.client.async_start_new_kernel(cwd=str(self.folder / "work"))
-        self.km, self.kc = manager, await self.client.async_start_new_kernel_client()
+        self.km = manager
+        await self.client.async_start_new_kernel(cwd=str(self.folder / "work"), stdout=subprocess.DEVNULL)
+        self.kc = await self.client.async_start_new_kernel_client()
 
     async def _keep_reply(self, cell: Any, cell_index: int, execute_reply: dict[str, Any]) -> None:
         assert self.client is not None

@@ -206,8 +206,9 @@ class expect:
         """Exactly `expected`, of the same type: integers, texts, booleans, and lists or tuples of them."""
         if type(self.value) is not type(expected):
             self.fail(f"expected {show(expected)}, saw {kind(self.value)}{self._shown()}")
-        if self.value != expected:
-            self.fail(f"expected {show(expected)}, saw {show(self.value)}")
+        if not _same(self.value, expected):
+            unseen = " with entries of another type" if show(self.value) == show(expected) else ""
+            self.fail(f"expected {show(expected)}, saw {show(self.value)}{unseen}")
 
     def _shown(self) -> str:
         scalar = type(self.value) in (bool, int, float, str)
@@ -252,6 +253,15 @@ class expect:
             raise Mismatch(
                 f"{self.path}: the timelines part at event {split + 1}\n{side_by_side(expected, self.value)}"
             )
+
+
+def _same(value: Any, expected: Any) -> bool:
+    """Equality that tells True from 1 and 1 from 1.0, in lists and tuples, too."""
+    if type(value) is not type(expected):
+        return False
+    if type(value) in (list, tuple):
+        return len(value) == len(expected) and all(map(_same, value, expected))
+    return bool(value == expected)
 
 
 def _first_difference(seen: torch.Tensor, expected: torch.Tensor, differs: torch.Tensor) -> str:

@@ -48,13 +48,22 @@ class Box:
         # Kept short: the kernel's sockets lie in it, and their paths have at most 107 bytes.
         self.folder = Path(tempfile.mkdtemp(prefix="hw-"))
         self._errors = tempfile.TemporaryFile()
+        try:
+            self._start()
+        except BaseException:
+            remove_tree(self.folder)
+            raise
+        return self
+
+    def _start(self) -> None:
         self._read_end, write_end = os.pipe()
         try:
             self._launch = launch(self._tier, self.folder, self._kit, write_end, self._limits)
             self._process = subprocess.Popen(
                 self._launch.command,
                 stdin=subprocess.PIPE,
-                stdout=write_end,  # a container has no other descriptor to write frames to
+                # A container hands no other descriptor on than the standard ones.
+                stdout=write_end if self._tier == "C" else subprocess.DEVNULL,
                 stderr=self._errors,
                 cwd=self.folder,
                 env=self._environment(self._launch.folder),
@@ -66,7 +75,6 @@ class Box:
         assert self._process.stdin is not None
         self._stdin = self._process.stdin.fileno()
         os.set_blocking(self._stdin, False)
-        return self
 
     def _environment(self, folder: str) -> dict[str, str]:
         home = folder + "/home"
@@ -88,6 +96,8 @@ class Box:
             "MKL_NUM_THREADS": "1",
             "OPENBLAS_NUM_THREADS": "1",
             "CUDA_VISIBLE_DEVICES": "",
+            # glibc reserves 64 MiB of address space for each thread's heap, and the memory limit counts it.
+            "MALLOC_ARENA_MAX": "1",
         }
 
     def send(self, frame: Frame, deadline: float) -> None:
@@ -155,16 +165,10 @@ class Box:
 
 def remove_tree(folder: Path) -> None:
     """Remove a folder that a stranger's program wrote to: any permissions, any depth."""
-
-    def unlock_and_retry(function: object, path: str, _: object) -> None:
-        with contextlib.suppress(OSError):
-            os.chmod(Path(path).parent, 0o700)
-            os.chmod(path, 0o700)
-
     with contextlib.suppress(OSError, RecursionError):
         shutil.rmtree(folder)
         return
-    with contextlib.suppress(OSError, RecursionError):
-        shutil.rmtree(folder, onerror=unlock_and_retry)
-    if folder.exists():  # deeper than Python's rmtree can go
-        subprocess.run(["rm", "-rf", "--", str(folder)], check=False, stderr=subprocess.DEVNULL)
+    # Locked, or deeper than Python's rmtree can go. Neither command follows a link that it meets on the way.
+    for command in (["chmod", "-R", "u+rwx"], ["rm", "-rf"]):
+        with contextlib.suppress(OSError):
+            subprocess.run([*command, "--", str(folder)], check=False, stderr=subprocess.DEVNULL)

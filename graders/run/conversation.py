@@ -68,10 +68,15 @@ def run_notebook(
         except BoxDied:
             how, message = "died", "the process that ran the notebook ended before its time"
         if how != "finished" and not any(frame.type == "ready" for frame in transcript):
-            how, message = "not-started", f"the process for the notebook did not start: {box.errors()[-300:]}"
+            how, message = "not-started", f"the process for the notebook did not start: {_last_line(box.errors())}"
     seconds = round(time.monotonic() - started, 3)
     transcript.append(Frame({"type": "ended", "how": how, "message": message, "seconds": seconds}))
     return transcript
+
+
+def _last_line(text: str) -> str:
+    """The line of a traceback that says what happened."""
+    return text.rpartition("\n")[2][:200] or "it left no message"
 
 
 def _converse(

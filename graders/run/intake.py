@@ -51,10 +51,11 @@ def read_bytes(path: Path) -> bytes:
         link = path.is_symlink()
         why = "it is a link to another file" if link else (error.strerror or "it cannot be opened").lower()
         raise Unreadable(f"The file cannot be read: {why}. Hand in the notebook itself.") from error
+    facts = os.fstat(descriptor)
+    if not stat.S_ISREG(facts.st_mode):
+        os.close(descriptor)
+        raise Unreadable("This is not an ordinary file. Hand in the notebook file itself.")
     with os.fdopen(descriptor, "rb") as file:
-        facts = os.fstat(descriptor)
-        if not stat.S_ISREG(facts.st_mode):
-            raise Unreadable("This is not an ordinary file. Hand in the notebook file itself.")
         if facts.st_size > MAX_BYTES:
             raise Unreadable(
                 f"The file has {facts.st_size / 1e6:.0f} MB; at most {MAX_BYTES >> 20} MB are read. "

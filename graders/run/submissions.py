@@ -34,7 +34,7 @@ def find_submissions(where: Path, lessons: Sequence[str]) -> list[Submission]:
     """
     if not where.exists():
         raise NoSubmissions(f"{where} does not exist. Give a notebook, or a folder with notebooks.")
-    if where.is_file() or where.is_symlink():
+    if not where.is_dir():
         lesson = lesson_of(where, lessons)
         if lesson is None:
             raise NoSubmissions(_unknown_lesson(where, lessons))

@@ -106,7 +106,7 @@ def read_transcript(transcript: Sequence[Frame]) -> Run:
             ended, message, seconds = head["how"], clean(head["message"]), head["seconds"]
         elif frame.type == "restart":
             cells.clear()
-        elif frame.type == "cell" and type(head.get("cell")) is int:
+        elif frame.type == "cell" and type(head.get("cell")) is int and head["cell"] >= 0:
             cells[head["cell"]] = Cell(head["cell"], clean(head.get("status"), 20), clean(head.get("message")))
         elif frame.type in ("seen", "raised"):
             if asked is None or head.get("nonce") != asked[2]:
@@ -130,7 +130,7 @@ def raised(head: dict[str, Any]) -> Outcome:
     """The outcome in the head of a `raised` answer."""
     status = head.get("status")
     return Outcome(
-        status=Status(status) if status in _LEARNERS_STATUS else Status.SUSPECT,
+        status=Status(status) if type(status) is str and status in _LEARNERS_STATUS else Status.SUSPECT,
         error=clean(head.get("error", ""), 100),
         message=clean(head.get("message", "")),
         line=clean(head.get("line", "")),

@@ -31,7 +31,8 @@ def test_the_notebooks_are_what_their_source_builds(lesson: str) -> None:
 
 @pytest.mark.parametrize("lesson", LESSONS)
 def test_solutions_pass_and_wrong_answers_are_recognised(lesson: str) -> None:
-    assert list(prove.answers_come_out_right(lesson)) == []
+    # A few seeds here; `hookwork build --check` takes many.
+    assert list(prove.answers_come_out_right(lesson, seeds=range(1000, 1004))) == []
 
 
 @pytest.mark.parametrize("key", [one.key for one in EXERCISES])

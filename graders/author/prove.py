@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import ast
 import importlib.util
+import multiprocessing
 import sys
 from collections import Counter
-from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
 from pathlib import Path
 from types import ModuleType
 
@@ -19,7 +20,7 @@ from graders.core.exercise import Exercise
 from graders.core.results import ExerciseResult, Status
 from graders.core.source import SourceError, exercise_cells
 from graders.judge.submission import judge
-from graders.marking import kit_folder
+from graders.marking import default_jobs, kit_folder
 from graders.notebook.commands import check_in
 from graders.run.conversation import probes_for, run_notebook
 from graders.run.transcript import read_transcript
@@ -31,16 +32,24 @@ SEEDS = range(20)
 def prove(lessons: tuple[str, ...], report: Callable[[str], None]) -> list[str]:
     """All that is wrong with these lessons; `report` is told what is being proved."""
     problems = unique_names()
-    for lesson in lessons:
-        report(f"{lesson}: notebooks, exercises, answers")
-        try:
-            problems += stale(lesson)
-            problems += [problem for exercise in course.exercises(lesson) for problem in well_formed(exercise)]
-            problems += answers_come_out_right(lesson)
-        except SourceError as error:
-            problems.append(str(error))
+    context = multiprocessing.get_context("spawn")  # a process that has used torch is not forked
+    with ProcessPoolExecutor(default_jobs(), mp_context=context) as pool:
+        for lesson, found in zip(lessons, pool.map(prove_lesson, lessons)):
+            report(f"{lesson}: notebooks, exercises, answers")
+            problems += found
     report("every lesson from top to bottom")
     problems += lessons_run(lessons)
+    return problems
+
+
+def prove_lesson(lesson: str) -> list[str]:
+    """What is wrong with a lesson's notebooks, exercises and answers."""
+    try:
+        problems = stale(lesson)
+        problems += [problem for exercise in course.exercises(lesson) for problem in well_formed(exercise)]
+        problems += answers_come_out_right(lesson)
+    except SourceError as error:
+        return [str(error)]
     return problems
 
 
@@ -72,7 +81,7 @@ def well_formed(exercise: Exercise) -> Iterator[str]:
             yield f"{exercise.key}, {mistake.id}: the message has {len(mistake.message)} characters, more than 300"
 
 
-def answers_come_out_right(lesson: str) -> Iterator[str]:
+def answers_come_out_right(lesson: str, seeds: Iterable[int] = SEEDS) -> Iterator[str]:
     """Solutions and other right answers pass, wrong answers fail and are recognised, on many seeds."""
     source = (course.solutions_folder() / f"{lesson}.py").read_text(encoding="utf-8")
     solved, imports = exercise_cells(source), imports_of(source)
@@ -80,21 +89,21 @@ def answers_come_out_right(lesson: str) -> Iterator[str]:
     for exercise in course.exercises(lesson):
         key = exercise.key
         right, wrong = answers.RIGHT.get(key, []), answers.WRONG.get(key, {})
-        yield from _passes(exercise, "the solution", f"{imports}\n{solved[key]}")
+        yield from _passes(exercise, "the solution", f"{imports}\n{solved[key]}", seeds)
         for number, source in enumerate(right, 1):
-            yield from _passes(exercise, f"right answer {number}", source)
+            yield from _passes(exercise, f"right answer {number}", source, seeds)
         if not right:
             yield f"{key}: tests/answers has no right answer in another style"
         for name in sorted({mistake.id for mistake in exercise.mistakes} - wrong.keys()):
             yield f"{key}: tests/answers has no wrong answer for the mistake {name}"
         for name, source in wrong.items():
-            yield from _fails(exercise, f"the wrong answer for {name}", source, name)
+            yield from _fails(exercise, f"the wrong answer for {name}", source, name, seeds)
         for number, source in enumerate(answers.ALSO_WRONG.get(key, []), 1):
-            yield from _fails(exercise, f"the other wrong answer {number}", source, None)
+            yield from _fails(exercise, f"the other wrong answer {number}", source, None, seeds)
 
 
-def _passes(exercise: Exercise, what: str, source: str) -> Iterator[str]:
-    for seed in SEEDS:
+def _passes(exercise: Exercise, what: str, source: str, seeds: Iterable[int] = SEEDS) -> Iterator[str]:
+    for seed in seeds:
         result = mark_source(exercise, source, seed)
         if result.status is not Status.PASSED:
             first = next((check.message for check in result.checks if not check.passed), result.message)
@@ -102,9 +111,11 @@ def _passes(exercise: Exercise, what: str, source: str) -> Iterator[str]:
             return
 
 
-def _fails(exercise: Exercise, what: str, source: str, mistake: str | None) -> Iterator[str]:
+def _fails(
+    exercise: Exercise, what: str, source: str, mistake: str | None, seeds: Iterable[int] = SEEDS
+) -> Iterator[str]:
     """An answer has to fail on every seed, and one for a mistake has to be recognised as that and no other."""
-    for seed in SEEDS:
+    for seed in seeds:
         result = mark_source(exercise, source, seed)
         if result.status is Status.PASSED:
             yield f"{exercise.key}: {what} passes with seed {seed}"

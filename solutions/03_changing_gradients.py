@@ -1,0 +1,891 @@
+# %% [markdown]
+# # Lesson 3. Changing gradients safely
+#
+# **The question.** You want to scale, clamp or block the gradient of one tensor. How do you do it without breaking the
+# gradient of another?
+#
+# **The goal.** You can replace a gradient with a hook and say which tensors see the new one. You know why a hook never
+# writes into its argument, in which order several hooks run, and how to use hooks inside the `forward` of a model.
+
+# %%
+# If `graders` is not found here: %pip install hookwork
+import torch
+from torch import nn
+
+from graders import check, hint, progress, solution
+from graders.figures import BACKWARD, FORWARD, QUIET, arrow, caption, card, node, show, timeline
+
+# %% [markdown]
+# ## `None` keeps, a tensor replaces
+#
+# In lesson 2 the hooks only watched: they returned `None`, and the gradient went on as it was. A hook may also return a
+# tensor. Then this tensor takes the place of the gradient, and backward goes on with it.
+#
+# Take `x = 2`, `w = 3`, `y = 3 * x = 6` and `z = y * w = 18`. Without a hook `x.grad` is 9 and `w.grad` is 6. Now we
+# put a hook on `y` that multiplies by 100.
+#
+# **Predict.** What are `x.grad` and `w.grad`? Replace each `None` by your number.
+
+# %%
+my_guess = {"x": None, "w": None}
+
+# %%
+x = torch.tensor([2.0], requires_grad=True)
+w = torch.tensor([3.0], requires_grad=True)
+y = 3 * x
+z = y * w
+y.register_hook(lambda grad: grad * 100)
+z.backward()
+print("x.grad:", x.grad.item(), "  your guess:", my_guess["x"])
+print("w.grad:", w.grad.item(), "  your guess:", my_guess["w"])
+print("y itself:", y.item())
+assert (x.grad.item(), w.grad.item(), y.item(), z.item()) == (900, 6, 6, 18)
+
+# %% tags=["figure"]
+figure, axes = card(8.4, 3.4)
+node(axes, 1.2, 2.4, "x = 2", kind="leaf", below="x.grad = 900")
+node(axes, 4.3, 2.4, "y = 3 · x = 6", kind="non-leaf", note="hook: grad * 100", width=1.7)
+node(axes, 4.3, 0.95, "w = 3", kind="leaf", below="w.grad = y = 6")
+node(axes, 7.2, 1.7, "z = y · w = 18", kind="loss", width=1.8, below="starts with 1")
+arrow(axes, (6.25, 1.95), (5.2, 2.4), label="3", backward=True)
+arrow(axes, (6.25, 1.5), (5.0, 0.95), label="6", backward=True)
+arrow(axes, (3.4, 2.4), (1.9, 2.4), label="300", backward=True)
+caption(axes, 0.5, 0.2, "The new gradient goes on from y to everything that y was computed from. It does not reach w.")
+show(
+    figure,
+    "The graph of z = y times w with y = 3 times x. Backward sends 3 from z to y and 6 from z to w. The hook on y "
+    "turns 3 into 300. From y it goes on to x, whose grad is 900. The gradient of w is 6, as without a hook.",
+)
+
+# %% [markdown]
+# The gradient 3 arrives at `y`, the hook turns it into 300, and `x` gets 3 · 300 = 900. `w` gets its gradient from `z`
+# directly, on a way that does not lead through `y`: it stays 6. The value of `y` stays 6 as well.
+#
+# **A new gradient counts for the tensors that the hooked tensor was computed from, and for no others.** If the hooked
+# tensor is a leaf, it ends up in its own `.grad`.
+#
+# Here are four hooks on `y = 3 * x` with the loss `(5 * y).sum()`. Without a hook, `x.grad` is `[15, 15]`.
+
+
+# %%
+def x_grad(hook):
+    x = torch.tensor([1.0, 2.0], requires_grad=True)
+    y = 3 * x
+    y.register_hook(hook)
+    (5 * y).sum().backward()
+    return x.grad.tolist()
+
+
+def forgot_return(grad):
+    grad = grad * 2
+
+
+print("returns None:     ", x_grad(lambda grad: None))
+print("returns grad * 2: ", x_grad(lambda grad: grad * 2))
+print("returns zeros:    ", x_grad(torch.zeros_like))
+print("forgets to return:", x_grad(forgot_return))
+assert x_grad(lambda grad: None) == x_grad(forgot_return) == [15, 15]
+assert x_grad(lambda grad: grad * 2) == [30, 30] and x_grad(torch.zeros_like) == [0, 0]
+
+# %% [markdown]
+# The last one is the most common mistake with hooks. `grad = grad * 2` gives the name `grad` to a new tensor, and the
+# function ends without `return`. PyTorch sees `None` and keeps the old gradient. There is no warning.
+#
+# What may a hook return? `None`, or a tensor with the shape and the dtype of the gradient. Everything else raises:
+
+
+# %%
+def message(new_value):
+    def bad(grad):
+        return new_value(grad)
+
+    try:
+        x_grad(bad)
+    except (RuntimeError, TypeError) as error:
+        return str(error)
+
+
+other_shape = message(lambda grad: grad.sum())
+other_dtype = message(lambda grad: grad.double())
+no_tensor = message(lambda grad: 1.0)
+print(other_shape, other_dtype, no_tensor, sep="\n")
+assert other_shape == "hook 'bad' has changed the size of value"
+assert other_dtype == "hook 'bad' has changed the type of value (was torch.FloatTensor got torch.DoubleTensor)"
+assert no_tensor == "expected Variable, but hook returned 'float'"
+
+# %% [markdown]
+# (`Variable` is an old name of `Tensor`.)
+#
+# ## Never write into the gradient
+#
+# A hook receives a tensor. Why not simply change it in place, with `grad.mul_(3)`? It is short, and no `return` can be
+# forgotten.
+#
+# **Predict.** The loss is `((w + x) * c).sum()` with `c = [2, 5]`. Without hooks both gradients are `[2, 5]`. A hook on
+# `w` runs `grad.mul_(3)`. What are `w.grad` and `x.grad`?
+
+# %%
+my_guess = {"w": None, "x": None}
+
+
+# %%
+def both_grads(hook):
+    w = torch.tensor([1.0, 2.0], requires_grad=True)
+    x = torch.tensor([3.0, 4.0], requires_grad=True)
+    w.register_hook(hook)
+    c = torch.tensor([2.0, 5.0])
+    ((w + x) * c).sum().backward()
+    return w.grad.tolist(), x.grad.tolist()
+
+
+in_place = both_grads(lambda grad: grad.mul_(3))
+returned = both_grads(lambda grad: grad * 3)
+print("grad.mul_(3):  w.grad", in_place[0], "  x.grad", in_place[1])
+print("grad * 3:      w.grad", returned[0], "  x.grad", returned[1])
+print("your guess:   ", my_guess)
+assert in_place == ([6, 15], [6, 15])
+assert returned == ([6, 15], [2, 5])
+
+# %% tags=["figure"]
+figure, axes = card(8.6, 3.6)
+for left, title, buffers in (
+    (0.0, "grad.mul_(3) writes into the shared buffer", ["[6, 15]"]),
+    (4.3, "return grad * 3 makes a new one", ["[6, 15]", "[2, 5]"]),
+):
+    caption(axes, left + 2.1, 3.3, title, align="center", size=10.5)
+    node(axes, left + 0.9, 2.45, "w.grad", kind="leaf", note="hook on w", width=1.2)
+    node(axes, left + 3.3, 2.45, "x.grad", kind="leaf", note="no hook", width=1.2)
+    if len(buffers) == 1:
+        node(axes, left + 2.1, 1.1, buffers[0], kind="loss", width=1.6)
+        arrow(axes, (left + 1.7, 1.4), (left + 1.0, 2.15), backward=True)
+        arrow(axes, (left + 2.5, 1.4), (left + 3.2, 2.15), backward=True)
+        caption(axes, left + 2.1, 0.55, "one buffer for both: x is wrong", align="center", colour=BACKWARD)
+    else:
+        node(axes, left + 0.9, 1.1, buffers[0], kind="loss", width=1.3)
+        node(axes, left + 3.3, 1.1, buffers[1], kind="loss", width=1.3)
+        arrow(axes, (left + 0.9, 1.4), (left + 0.9, 2.15), backward=True)
+        arrow(axes, (left + 3.3, 1.4), (left + 3.3, 2.15), backward=True)
+        caption(axes, left + 0.9, 0.55, "the new tensor", align="center", colour=BACKWARD)
+        caption(axes, left + 3.3, 0.55, "the old buffer", align="center", colour=FORWARD)
+axes.plot([4.3, 4.3], [0.3, 3.4], color=QUIET, linewidth=1)
+show(
+    figure,
+    "Two pictures. On the left the hook runs grad.mul_(3): one buffer with [6, 15] feeds both w.grad and x.grad, so "
+    "the gradient of x is wrong. On the right the hook returns grad * 3: w.grad comes from the new tensor [6, 15] and "
+    "x.grad from the old buffer, which still holds [2, 5].",
+)
+
+# %% [markdown]
+# In a sum, both operands have the same gradient. PyTorch does not copy it: both get **the same tensor**. A hook on `w`
+# that writes into this tensor changes the gradient of `x`, which has no hook at all. Nothing warns you. The numbers are
+# just wrong.
+#
+# The same thing happens in a residual connection, `f + x` with `f = 5 * x`. The hook on `f` doubles the gradient of
+# this branch, so `x.grad` should become 2 · 5 + 1 = 11. In place, the skip connection is doubled as well, and the
+# result is 2 · 5 + 2 = 12:
+
+
+# %%
+def residual(hook):
+    x = torch.tensor([1.0, 2.0], requires_grad=True)
+    f = 5 * x
+    f.register_hook(hook)
+    ((f + x) * torch.ones(2)).sum().backward()
+    return x.grad.tolist()
+
+
+print("grad * 2:    ", residual(lambda grad: grad * 2))
+print("grad.mul_(2):", residual(lambda grad: grad.mul_(2)))
+assert residual(lambda grad: grad * 2) == [11, 11]
+assert residual(lambda grad: grad.mul_(2)) == [12, 12]
+
+# %% [markdown]
+# Three more cases of the same mistake:
+#
+# 1. The gradient of `.sum()` is one number that is *expanded*: all its entries are the same memory. Writing into it
+#    raises.
+# 2. A gradient that you pass to `backward(gradient=...)` yourself is handed to the hook as it is. In place, the hook
+#    changes your tensor.
+# 3. Sometimes nothing goes wrong. If `w` is used twice, as in `(w + x) * (w + 1)`, two gradients are added for `w`. The
+#    sum is a new tensor that belongs to `w` alone. So a hook that writes in place can work in one model and corrupt the
+#    next one.
+
+# %%
+w = torch.ones(2, requires_grad=True)
+w.register_hook(lambda grad: grad.mul_(3))
+try:
+    w.sum().backward()
+except RuntimeError as error:
+    text = str(error)
+print("1.", text.split(". ")[0])
+assert "more than one element of the written-to tensor refers to a single memory location" in text
+
+mine = torch.ones(2)
+y = torch.ones(2, requires_grad=True) * 1
+y.register_hook(lambda grad: grad.mul_(2))
+y.backward(gradient=mine)
+print("2. my own tensor is now", mine.tolist())
+assert mine.tolist() == [2, 2]
+
+w = torch.tensor([1.0], requires_grad=True)
+x = torch.tensor([2.0], requires_grad=True)
+w.register_hook(lambda grad: grad.mul_(3))
+((w + x) * (w + 1)).backward()
+print("3. w.grad", w.grad.item(), "and x.grad", x.grad.item(), "are right, by luck")
+assert (w.grad.item(), x.grad.item()) == (15, 2)
+
+# %% [markdown]
+# The rule is short: **compute a new tensor and return it.** No method whose name ends in an underscore, no `grad *= 3`,
+# no `grad[0] = 0`. If you need to write, write into a copy: `grad = grad.clone()`.
+
+
+# %% exercise="03-scale-grad"
+def scale_grad(t, s):
+    """Multiply every gradient that arrives at t by s; return the handle."""
+    ### BEGIN SOLUTION
+    return t.register_hook(lambda grad: grad * s)
+    ### END SOLUTION
+
+
+# %% [markdown]
+# ## A hook sees one pass
+#
+# A hook works on the gradient of the current pass, before it is added to `.grad`. When you clamp, this makes a
+# difference.
+#
+# **Predict.** A hook on `p` clamps to [-1, 1]. Three passes each bring 0.8. What is `p.grad` in the end?
+
+# %%
+my_guess = None
+
+# %%
+p = torch.tensor([0.0], requires_grad=True)
+p.register_hook(lambda grad: grad.clamp(-1, 1))
+by_hook = []
+for _ in range(3):
+    (0.8 * p).backward()
+    by_hook.append(round(p.grad.item(), 4))
+print("a hook clamps each pass:      ", by_hook, "  your guess:", my_guess)
+assert by_hook == [0.8, 1.6, 2.4]
+
+p = torch.tensor([0.0], requires_grad=True)
+by_total = []
+for _ in range(3):
+    (0.8 * p).backward()
+    p.grad.clamp_(-1, 1)
+    by_total.append(round(p.grad.item(), 4))
+print("clamping .grad after each pass:", by_total)
+assert by_total == [0.8, 1.0, 1.0]
+
+# %% tags=["figure"]
+figure, axes = card(8.2, 3.1)
+caption(axes, 0.4, 2.8, "p.grad after each of three passes that bring 0.8, limit 1", size=11)
+for index, (first, second) in enumerate(zip(by_hook, by_total)):
+    left = 1.4 + 1.7 * index
+    for x_position, value, colour in ((left, first, BACKWARD), (left + 0.6, second, QUIET)):
+        axes.bar(x_position, 0.7 * value, bottom=0.55, width=0.5, color=colour)
+        caption(axes, x_position, 0.55 + 0.7 * value + 0.13, f"{value:g}", align="center")
+    caption(axes, left + 0.3, 0.3, f"pass {index + 1}", align="center", colour=QUIET)
+caption(axes, 6.1, 1.9, "hook: each pass", colour=BACKWARD)
+caption(axes, 6.1, 1.5, "clamping .grad: the total", colour=QUIET)
+show(
+    figure,
+    "Bar chart of p.grad after three passes that bring 0.8 each, with the limit 1. With a clamping hook: 0.8, 1.6, "
+    "2.4. With .grad clamped after each pass: 0.8, 1, 1.",
+)
+
+# %% [markdown]
+# 0.8 is inside the limits, so the hook has nothing to do, and the total is 2.4. **To clamp each pass is not to clamp
+# the sum.** If you add up gradients over several small batches, decide which of the two you mean.
+
+
+# %% exercise="03-clamp-grad"
+def clamp_grad(t, lo, hi):
+    """Clamp each pass's gradient at t to [lo, hi], element by element; return the handle."""
+    ### BEGIN SOLUTION
+    return t.register_hook(lambda grad: grad.clamp(lo, hi))
+    ### END SOLUTION
+
+
+# %% [markdown]
+# ### Where you clamp decides whom it protects
+#
+# Two layers of one number each: `h = first * x` and `out = second * h`. The loss is steep: `100 * out`. With `x = 3`,
+# `first = 1` and `second = 2`, the gradient of `first` is 600 and that of `second` is 300.
+#
+# **Predict.** After backward, `second.grad` is clamped to [-1, 1]. What is `first.grad` now?
+
+
+# %%
+def layer_grads(hook_on_h=None):
+    first = torch.tensor([1.0], requires_grad=True)
+    second = torch.tensor([2.0], requires_grad=True)
+    h = first * 3.0
+    if hook_on_h is not None:
+        h.register_hook(hook_on_h)
+    (100 * (second * h)).backward()
+    return first.grad, second.grad
+
+
+first_grad, second_grad = layer_grads()
+assert (first_grad.item(), second_grad.item()) == (600, 300)
+second_grad.clamp_(-1, 1)
+print("clamped .grad of the second layer: first", first_grad.item(), "  second", second_grad.item())
+assert (first_grad.item(), second_grad.item()) == (600, 1)
+
+first_grad, second_grad = layer_grads(lambda grad: grad.clamp(-1, 1))
+print("a clamping hook on h:              first", first_grad.item(), "  second", second_grad.item())
+assert (first_grad.item(), second_grad.item()) == (3, 300)
+
+# %% [markdown]
+# Still 600. When you clamp a `.grad`, backward is over, and the layers before have already received their large
+# gradients. Clamping `.grad` protects this one parameter and no other.
+#
+# The hook on the activation `h` sits in the way of the flow. It lets at most 1 through, so the first layer gets 3. The
+# second layer keeps its 300: its gradient does not pass through `h`.
+#
+# ## Blocking a part: frozen rows
+#
+# Sometimes a few rows of a parameter should not learn, such as the rows of known words in an embedding. The switch
+# `requires_grad` does not help. It belongs to a whole tensor:
+
+# %%
+embedding = nn.Embedding(4, 2)
+try:
+    embedding.weight[0].requires_grad = False
+except RuntimeError as error:
+    print("RuntimeError:", str(error).split(". ")[0])
+    assert "you can only change requires_grad flags of leaf variables" in str(error)
+
+# %% [markdown]
+# `embedding.weight[0]` is a new tensor, the result of an operation. A hook on it would be of no use, either, because
+# the loss does not use this tensor:
+
+# %%
+fired = []
+embedding.weight[0].register_hook(fired.append)
+embedding(torch.arange(4)).sum().backward()
+print("calls of the hook:", len(fired))
+assert fired == []
+
+# %% [markdown]
+# A hook on the whole parameter can set the gradient of some rows to zero. Here rows 0 and 1 are masked, and an
+# optimizer makes one step.
+#
+# **Predict.** Which of the four rows move: with plain SGD, with weight decay, and with momentum when the optimizer has
+# already made a step before the hook came?
+
+
+# %%
+def rows_that_move(step_before=False, **options):
+    torch.manual_seed(0)
+    embedding = nn.Embedding(4, 2)
+    optimizer = torch.optim.SGD(embedding.parameters(), lr=0.1, **options)
+    if step_before:
+        embedding(torch.arange(4)).square().sum().backward()
+        optimizer.step()
+        optimizer.zero_grad()
+    mask = torch.tensor([[0.0], [0.0], [1.0], [1.0]])
+    embedding.weight.register_hook(lambda grad: grad * mask)
+    before = embedding.weight.detach().clone()
+    embedding(torch.arange(4)).square().sum().backward()
+    optimizer.step()
+    return (embedding.weight.detach() != before).any(dim=1).tolist()
+
+
+plain = rows_that_move()
+decay = rows_that_move(weight_decay=0.1)
+momentum = rows_that_move(momentum=0.9, step_before=True)
+print("plain SGD:   ", plain)
+print("weight decay:", decay)
+print("momentum:    ", momentum)
+assert plain == [False, False, True, True] and decay == momentum == [True] * 4
+
+# %% [markdown]
+# A zero gradient is not the same as no step. Weight decay pulls on every weight, whatever its gradient is, and momentum
+# still carries the gradients of earlier steps. To keep rows fixed under such an optimizer, you also have to put the old
+# values back after each step.
+#
+# Note the shape of the mask, `(4, 1)`: one number for each row, and it applies to all columns. A mask with a single
+# dimension is matched with the last one, the columns:
+
+# %%
+grad = torch.ones(2, 2)
+for_rows, for_columns = grad * torch.tensor([[0.0], [1.0]]), grad * torch.tensor([0.0, 1.0])
+print("mask of shape (2, 1):", for_rows.tolist())
+print("mask of shape (2,):  ", for_columns.tolist())
+assert for_rows.tolist() == [[0, 0], [1, 1]] and for_columns.tolist() == [[0, 1], [0, 1]]
+
+# %% [markdown]
+# Mind the dtype as well: a float32 mask makes a half-precision gradient float32, and then the hook raises. A mask from
+# `torch.ones_like(grad)` has the dtype of the gradient.
+
+# %%
+half = torch.ones(2, dtype=torch.bfloat16)
+print((half * torch.ones(2)).dtype, (half * torch.ones_like(half)).dtype)
+assert (half * torch.ones(2)).dtype is torch.float32 and (half * torch.ones_like(half)).dtype is torch.bfloat16
+
+
+# %% exercise="03-freeze-rows"
+def freeze_rows(p, rows):
+    """Set the gradient of these rows of p to zero in every pass; return the handle."""
+
+    ### BEGIN SOLUTION
+    def hook(grad):
+        grad = grad.clone()
+        grad[rows] = 0
+        return grad
+
+    return p.register_hook(hook)
+    ### END SOLUTION
+
+
+# %% [markdown]
+# ## Several hooks on one tensor
+#
+# Hooks on one tensor form a chain. They run in the order in which they were registered, and each receives what the one
+# before returned.
+#
+# **Predict.** With `y = 3 * x` and the loss `(5 * y).sum()`, a gradient of 5 arrives at `y`. The hooks "plus 1" and
+# "times 2" are registered on `y` in this order, then in the other. What is `x.grad` in each case?
+
+# %%
+my_guess = {"plus 1, then times 2": None, "times 2, then plus 1": None}
+
+
+# %%
+def chain(*hooks):
+    x = torch.tensor([1.0], requires_grad=True)
+    y = 3 * x
+    for hook in hooks:
+        y.register_hook(hook)
+    (5 * y).sum().backward()
+    return x.grad.item()
+
+
+def plus_1(grad):
+    return grad + 1
+
+
+def times_2(grad):
+    return grad * 2
+
+
+print("plus 1, then times 2:", chain(plus_1, times_2))
+print("times 2, then plus 1:", chain(times_2, plus_1))
+print("your guess:", my_guess)
+assert chain(plus_1, times_2) == 36 and chain(times_2, plus_1) == 33
+
+# %% tags=["figure"]
+figure, axes = card(8.6, 3.1)
+for height, steps, result in (
+    (2.3, (("+ 1", "6"), ("· 2", "12")), 36),
+    (0.95, (("· 2", "10"), ("+ 1", "11")), 33),
+):
+    node(axes, 1.2, height, "5 arrives", kind="loss", width=1.4)
+    node(axes, 3.3, height, steps[0][0], kind="plain", note="registered first", width=0.9)
+    node(axes, 5.2, height, steps[1][0], kind="plain", note="registered second", width=0.9)
+    node(axes, 7.4, height, f"x.grad = {result}", kind="leaf", width=1.6)
+    arrow(axes, (1.95, height), (2.8, height), label="5", backward=True)
+    arrow(axes, (3.8, height), (4.7, height), label=steps[0][1], backward=True)
+    arrow(axes, (5.7, height), (6.55, height), label=steps[1][1], backward=True)
+caption(axes, 0.5, 0.25, "From y on, the result is multiplied by 3 on the way to x.")
+show(
+    figure,
+    "Two chains of hooks. A gradient of 5 arrives. Plus 1 registered first gives 6, then times 2 gives 12, and x.grad "
+    "is 36. Times 2 registered first gives 10, then plus 1 gives 11, and x.grad is 33.",
+)
+
+# %% [markdown]
+# Three consequences:
+#
+# - A hook that returns `None` is transparent: the next one receives what came before.
+# - The same function can be registered twice, and then it runs twice.
+# - A hook that logs sees the gradient at its own place in the chain. `.grad` is written at the end, after all hooks.
+#
+# There is no `prepend` (module hooks will have one): `register_hook` of a tensor takes the function and nothing else.
+# To run first, register first.
+
+# %%
+assert chain(lambda grad: None, times_2) == 30
+assert chain(times_2, times_2) == 60
+
+p = torch.tensor([1.0], requires_grad=True)
+log = []
+p.register_hook(lambda grad: log.append(grad.item()))
+p.register_hook(times_2)
+p.register_hook(lambda grad: log.append(grad.item()))
+(3 * p).sum().backward()
+print("logged before and after the change:", log, "  p.grad:", p.grad.item())
+assert log == [3, 6] and p.grad.item() == 6
+
+try:
+    p.register_hook(times_2, prepend=True)
+except TypeError as error:
+    print("TypeError:", error)
+    assert "prepend" in str(error)
+
+
+# %% exercise="03-clip-and-log"
+def clip_and_log(t, lo, hi):
+    """Clamp each pass's gradient at t; return a dict with the raw and the clipped one."""
+    ### BEGIN SOLUTION
+    log = {}
+
+    def hook(grad):
+        clipped = grad.clamp(lo, hi)
+        log["raw"] = grad.detach().clone()
+        log["clipped"] = clipped.detach().clone()
+        return clipped
+
+    t.register_hook(hook)
+    return log
+    ### END SOLUTION
+
+
+# %% exercise="03-register-composed"
+def register_composed(t, fs):
+    """Replace the gradient g at t by fs[0](fs[1](...fs[-1](g))); return a list of all handles."""
+    ### BEGIN SOLUTION
+    return [t.register_hook(f) for f in reversed(fs)]
+    ### END SOLUTION
+
+
+# %% [markdown]
+# ## One branch only
+#
+# Often a tensor is used in more than one place, and only one of these uses should be changed. A hook on `x` cannot tell
+# them apart, because it receives the sum over all uses. The solution is to **give this use a tensor of its own**:
+# `y = x * 1` has the values of `x`, backward passes through it to `x`, and a hook on `y` sees only what came this way.
+#
+# **Predict.** `x` is used twice: `10 * y` and `2 * x`. The hook on `y` sets the gradient to zero. What is `x.grad`?
+
+# %%
+x = torch.tensor([3.0], requires_grad=True)
+y = x * 1
+y.register_hook(torch.zeros_like)
+(10 * y + 2 * x).sum().backward()
+print("hook on y:", x.grad.item())
+assert x.grad.item() == 2
+
+x = torch.tensor([3.0], requires_grad=True)
+x.register_hook(torch.zeros_like)
+(10 * x + 2 * x).sum().backward()
+print("hook on x:", x.grad.item())
+assert x.grad.item() == 0
+
+# %% tags=["figure"]
+figure, axes = card(8.4, 3.1)
+node(axes, 1.2, 1.5, "x = 3", kind="leaf", below="x.grad = 0 + 2 = 2")
+node(axes, 4.1, 2.3, "y = x · 1", kind="non-leaf", note="hook: zeros", width=1.4)
+node(axes, 7.2, 2.3, "10 · y", kind="loss", width=1.4)
+node(axes, 7.2, 0.8, "2 · x", kind="loss", width=1.4)
+arrow(axes, (6.45, 2.3), (4.85, 2.3), label="10", backward=True)
+arrow(axes, (3.35, 2.2), (1.9, 1.65), label="0", backward=True)
+arrow(axes, (6.45, 0.85), (1.9, 1.4), label="2", backward=True)
+caption(axes, 0.5, 0.25, "Only what passes through y meets its hook.")
+show(
+    figure,
+    "x = 3 is used twice: through y = x times 1 in 10 times y, and directly in 2 times x. Backward sends 10 to y, "
+    "whose hook makes it 0 on the way to x. The direct way brings 2. So x.grad is 0 + 2 = 2.",
+)
+
+# %% [markdown]
+# The hook on `x` blocks both uses. The hook on `y` blocks one. Nobody has to remove the hook on `y`: it belongs to `y`
+# and goes when `y` and its graph go (unless the hook itself refers to `y`: lesson 11). A weak reference shows it:
+
+# %%
+import weakref
+
+
+def short_lived(grad):
+    return torch.zeros_like(grad)
+
+
+y = x * 1
+y.register_hook(short_lived)
+watcher = weakref.ref(short_lived)
+del short_lived
+assert watcher() is not None  # y keeps it
+del y
+assert watcher() is None
+print("the hook is gone:", watcher() is None)
+
+# %% [markdown]
+# ### The guard
+#
+# A function that makes a tensor and hooks it will one day be called without gradients: in evaluation under
+# `torch.no_grad()`, or with inputs and parameters that do not require grad. Then its result does not require grad
+# either, and a hook cannot be registered:
+
+
+# %%
+def blocked(x):
+    y = x * 1
+    y.register_hook(torch.zeros_like)
+    return y
+
+
+def blocked_with_guard(x):
+    y = x * 1
+    if y.requires_grad:
+        y.register_hook(torch.zeros_like)
+    return y
+
+
+x = torch.tensor([3.0], requires_grad=True)
+with torch.no_grad():
+    try:
+        blocked(x)
+    except RuntimeError as error:
+        print("RuntimeError:", error)
+        assert "cannot register a hook on a tensor that doesn't require gradient" in str(error)
+    print("with guard:", blocked_with_guard(x).item())
+    assert blocked_with_guard(x).item() == 3
+
+# %% [markdown]
+# Such code trains well and crashes in the first evaluation. `if y.requires_grad:` is all it takes.
+
+
+# %% exercise="03-reverse-gradient"
+def reverse_gradient(x, lam):
+    """A tensor equal to x through which the gradient comes back multiplied by -lam."""
+    ### BEGIN SOLUTION
+    y = x * 1
+    if y.requires_grad:
+        y.register_hook(lambda grad: -lam * grad)
+    return y
+    ### END SOLUTION
+
+
+# %% [markdown]
+# ## Hooks in the `forward` of a model
+#
+# A model has two kinds of tensors that you may want to hook, and they live for different times.
+#
+# - A **parameter** lives as long as the model. Hook it once, in `__init__`.
+# - An **activation** is a new tensor in every forward pass, and a hook on the old one does nothing for the new one.
+#   Hook it in `forward`, with the guard.
+#
+# **Predict.** This model mixes them up. It hooks its weight in `forward`, and the hook halves the gradient. The correct
+# gradient after halving is 0.5. What does the third pass bring?
+
+
+# %%
+class Halving(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.weight = nn.Parameter(torch.tensor([2.0]))
+
+    def forward(self, x):
+        self.weight.register_hook(lambda grad: grad * 0.5)  # one more in every pass
+        return self.weight * x
+
+
+model = Halving()
+found = []
+for _ in range(3):
+    model.weight.grad = None
+    model(torch.tensor([1.0])).backward()
+    found.append(model.weight.grad.item())
+print(found)
+assert found == [0.5, 0.25, 0.125]
+
+# %% [markdown]
+# The hooks pile up: one halving in the first pass, two in the second, three in the third. Here is the right division of
+# labour, with a log of what happens.
+
+# %%
+log = []
+
+
+def note(text, change=None):
+    """A hook that logs `text` and returns what `change` makes of the gradient."""
+
+    def hook(grad):
+        log.append(text)
+        return None if change is None else change(grad)
+
+    return hook
+
+
+class Tidy(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.weight = nn.Parameter(torch.tensor([2.0]))
+        self.weight.register_hook(note("hook of the weight"))
+        self.passes = 0
+
+    def forward(self, x):
+        self.passes += 1
+        h = self.weight * x
+        if h.requires_grad:
+            h.register_hook(note(f"hook of h, pass {self.passes}", lambda grad: grad.clamp(-1, 1)))
+        return 5 * h
+
+
+model = Tidy()
+for _ in range(2):
+    model(torch.tensor([3.0])).backward()
+with torch.no_grad():
+    model(torch.tensor([3.0]))
+print(log)
+print("weight.grad:", model.weight.grad.item())
+assert log == ["hook of h, pass 1", "hook of the weight", "hook of h, pass 2", "hook of the weight"]
+assert model.weight.grad.item() == 6
+
+# %% tags=["figure"]
+figure = timeline(
+    [
+        ("hook on the weight, once", "__init__"),
+        ("a first h, with a hook of its own", "forward"),
+        ("the hook of this h: 5 becomes 1", "backward"),
+        ("the hook of the weight", "backward"),
+        ("a new h, with a new hook", "forward"),
+        ("the hook of the new h: 5 becomes 1", "backward"),
+        ("the hook of the weight", "backward"),
+        ("no_grad: h takes no hook", "forward"),
+    ],
+    title="Two training passes and an evaluation",
+    lanes={"__init__": QUIET, "forward": FORWARD, "backward": BACKWARD},
+)
+show(
+    figure,
+    "Timeline of eight events. 1, in __init__: hook on the weight, once. 2, forward: a first h with a hook of its own. "
+    "3, backward: the hook of this h makes 5 to 1. 4, backward: the hook of the weight. 5, forward: a new h with a new "
+    "hook. 6, backward: the hook of the new h makes 5 to 1. 7, backward: the hook of the weight. 8, forward under "
+    "no_grad: h takes no hook.",
+)
+
+# %% [markdown]
+# In each pass 5 arrives at `h`, its hook lets 1 through, and the weight gets 1 · 3. Two passes add up to 6.
+#
+# For the last exercise you need one more line. Layers such as `nn.Linear` expect one row for each sample. An activation
+# of shape `[B, C, H, W]` becomes `[B, C * H * W]` with `h.flatten(1)`, for any batch size.
+
+
+# %% exercise="03-guarded-net"
+import torch
+from torch import nn
+
+
+class GuardedNet(nn.Module):
+    """fc(body(x).flatten(1)): clamps the gradient into body, and gives fc.bias zeros."""
+
+    def __init__(self, body, fc, lo, hi):
+        super().__init__()
+        ### BEGIN SOLUTION
+        self.body, self.fc, self.lo, self.hi = body, fc, lo, hi
+        fc.bias.register_hook(torch.zeros_like)
+        ### END SOLUTION
+
+    def forward(self, x):
+        ### BEGIN SOLUTION
+        h = self.body(x)
+        if h.requires_grad:
+            h.register_hook(lambda grad: grad.clamp(self.lo, self.hi))
+        return self.fc(h.flatten(1))
+        ### END SOLUTION
+
+
+# %% [markdown]
+# ## Myths
+#
+# **"You must call `clone()` in a hook, or the graph breaks."** `grad * 3` is a new tensor already, so
+# `grad.clone() * 3` copies once for nothing. And no graph is being recorded that could break: in an ordinary
+# `backward()`, hooks run with grad mode off. You need `clone()` where you write into the copy, or store it.
+
+# %%
+modes = []
+
+
+def times_3(grad):
+    modes.append(torch.is_grad_enabled())
+    return grad * 3
+
+
+assert both_grads(times_3) == both_grads(lambda grad: grad.clone() * 3) == ([6, 15], [2, 5])
+assert modes == [False]
+print("grad mode inside the hook:", modes[0])
+
+# %% [markdown]
+# **"PyTorch notices when a hook works in place, and raises."** It can only do so for an expanded
+# gradient, such as that of `.sum()`. Otherwise it is silent, and the result may be wrong. Here `x.grad` should be 3.
+
+# %%
+w = torch.tensor([1.0], requires_grad=True)
+x = torch.tensor([2.0], requires_grad=True)
+w.register_hook(lambda grad: grad.mul_(3))
+((w + x) * 3).backward()
+print("x.grad:", x.grad.item())
+assert x.grad.item() == 9
+
+# %% [markdown]
+# **"A hook on a leaf changes its value."** It changes the gradient. The value stays until the optimizer makes a step.
+
+# %%
+w = torch.tensor([1.0], requires_grad=True)
+w.register_hook(lambda grad: grad * 1000)
+(2 * w).backward()
+print("w:", w.item(), "  w.grad:", w.grad.item())
+assert w.item() == 1 and w.grad.item() == 2000
+
+# %% [markdown]
+# **"`torch.zeros(grad.shape)` blocks a gradient."** In a float32 model. In a float64 model it raises, because
+# `torch.zeros(shape)` is float32 (the default dtype) whatever the model is. `torch.zeros_like(grad)` has the dtype of
+# the gradient.
+
+# %%
+p = torch.ones(2, dtype=torch.float64, requires_grad=True)
+handle = p.register_hook(lambda grad: torch.zeros(grad.shape))
+try:
+    p.sum().backward()
+except RuntimeError as error:
+    print("RuntimeError:", error)
+    assert "has changed the type of value" in str(error)
+handle.remove()
+p.register_hook(torch.zeros_like)
+p.sum().backward()
+assert p.grad.tolist() == [0, 0]
+
+# %% [markdown]
+# **"`view(-1)` flattens the activation for a linear layer."** For a single sample it may look so. It merges the samples
+# of a batch into one long row, and with two samples the shapes no longer fit.
+
+# %%
+fc = nn.Linear(8, 2)
+batch = torch.ones(2, 2, 2, 2)
+try:
+    fc(batch.view(-1))
+except RuntimeError as error:
+    print("RuntimeError:", error)
+print("flatten(1):", tuple(fc(batch.flatten(1)).shape))
+assert batch.view(-1).shape == (16,) and fc(batch.flatten(1)).shape == (2, 2)
+
+# %% [markdown]
+# ## Recap
+#
+# | call | signature | when it fires | what its return value does |
+# |---|---|---|---|
+# | `t.register_hook(fn)` | `fn(grad)` | once for each pass that reaches `t` | `None` keeps, a tensor replaces |
+# | several hooks on `t` | `fn(grad)` | in the order of registration | goes to the next hook |
+# | `y = x * 1`, hook on `y` | `fn(grad)` | for the gradient that passes through `y` | counts for this use of `x` only |
+#
+# - A returned tensor needs the shape and the dtype of the gradient. It counts for `t.grad` if `t` is a leaf, and for
+#   what `t` was computed from.
+# - Never write into the gradient. Return a new tensor.
+# - A hook changes the gradient of one pass, not the total.
+# - Parameters are hooked once, in `__init__`. Activations are hooked in each `forward`.
+#
+# ## Where you meet this in the wild
+#
+# - **Gradient reversal.** In domain adaptation a classifier learns to tell two domains apart, while the reversed
+#   gradient teaches the features to make that impossible.
+# - **Frozen rows.** Special tokens are added to a vocabulary, and only their embedding rows are trained.
+# - **Loss scaling.** Training in half precision multiplies the loss by a large number, so that small gradients survive.
+#   Every gradient that your hook sees is multiplied by this number, too, and the limits of a clamp have to be as well.
+#
+# Next: lesson 4, where a hook runs after the gradient was added to `.grad`.
+
+# %%
+progress()

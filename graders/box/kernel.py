@@ -6,6 +6,7 @@ which belongs to the learner's notebook.
 
 from __future__ import annotations
 
+import functools
 import sys
 from typing import Any
 
@@ -23,6 +24,18 @@ class ProbedKernel(IPythonKernel):  # type: ignore[misc]  # ipykernel is untyped
     """Adds `probe_request`: a probe's source, a draw, and how long it may take."""
 
     msg_types = [*IPythonKernel.msg_types, "probe_request"]  # noqa: RUF012 - so declared by ipykernel
+
+    async def execute_request(self, stream: Any, ident: Any, parent: dict[str, Any]) -> None:
+        """Run a cell. One that comes after `sys.stderr = None` would get no answer at all from IPython."""
+        for name, own in self._streams.items():
+            if getattr(sys, name, None) is None:
+                setattr(sys, name, own)
+        await super().execute_request(stream, ident, parent)
+
+    @functools.cached_property
+    def _streams(self) -> dict[str, Any]:
+        """The kernel's own stdout and stderr, as they are when its first cell is about to run."""
+        return {"stdout": sys.stdout, "stderr": sys.stderr}
 
     async def probe_request(self, stream: Any, ident: Any, parent: dict[str, Any]) -> None:
         """Answer with a `probe_reply`: the head and the body of an answer."""

@@ -1,0 +1,764 @@
+# %% [markdown]
+# # Lesson 8. Event order
+#
+# **The question.** In which order does all this run? And why does the backward hook of my model fire first, before
+# anything inside the model has run backward?
+#
+# **The goal.** You can predict the exact order of every hook of a forward and a backward pass: for nested modules,
+# for several hooks on one module, and at a single tensor.
+#
+# An order can be proved. Either the events are written to a list, and the list is compared with your prediction. Or
+# each hook does a little arithmetic: `(5 + 1) * 100` is 600, and `5 * 100 + 1` is 501, so the result says which of two
+# hooks ran first. This lesson does both. Write your prediction down before you run a cell.
+
+# %%
+# If `graders` is not found here: %pip install hookwork
+import itertools
+import warnings
+
+import torch
+from torch import nn
+from torch.autograd.graph import get_gradient_edge
+from torch.nn.modules.module import register_module_forward_hook, register_module_forward_pre_hook
+from torch.utils.checkpoint import checkpoint
+
+from graders import check, hint, progress, solution
+from graders.figures import BACKWARD, FORWARD, QUIET, arrow, caption, card, node, show, timeline
+
+# %% [markdown]
+# ## A network with three levels
+#
+# The module `Outer` holds `inner` and `head`, and `inner` holds `fc` and `act`. In `named_modules()` these are called
+# `inner`, `inner.fc`, `inner.act` and `head`. The outermost module has the empty name there; we call it `net`.
+
+
+# %%
+class Inner(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.fc = nn.Linear(2, 2)
+        self.act = nn.Tanh()
+
+    def forward(self, x):
+        return self.act(self.fc(x))
+
+
+class Outer(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.inner = Inner()
+        self.head = nn.Linear(2, 1)
+
+    def forward(self, x):
+        return self.head(self.inner(x))
+
+
+# %% [markdown]
+# Four kinds of hooks watch a module. The function `watch` registers one of each on one module. Each appends the name
+# of the module and the kind of the event to a list. `append` returns `None`, so nothing is changed.
+
+
+# %%
+def watch(module, name, events):
+    """Register four hooks on one module; each appends one text to `events` when it fires."""
+    module.register_forward_pre_hook(lambda module, args: events.append(f"{name}.fpre"))
+    module.register_forward_hook(lambda module, args, output: events.append(f"{name}.fwd"))
+    module.register_full_backward_pre_hook(lambda module, grad_output: events.append(f"{name}.bpre"))
+    module.register_full_backward_hook(lambda module, grad_input, grad_output: events.append(f"{name}.bwd"))
+
+
+def watched_net(events):
+    """A new network whose five modules are watched."""
+    net = Outer()
+    watch(net, "net", events)
+    watch(net.inner, "inner", events)
+    watch(net.inner.fc, "inner.fc", events)
+    watch(net.inner.act, "inner.act", events)
+    watch(net.head, "head", events)
+    return net
+
+
+def reveal(events, guess):
+    """Print the events in order, each beside what was guessed for its place."""
+    guesses = guess.split()
+    for index, event in enumerate(events):
+        mine = guesses[index] if index < len(guesses) else "-"
+        print(f"{index + 1:2}  {event:16} your guess: {mine}")
+
+
+# %% [markdown]
+# **Predict.** We call `net(x)`. Ten events happen, `fpre` and `fwd` for each of five modules. The first is `net.fpre`.
+# Which is the last, and what comes between `inner.fpre` and `inner.fwd`? Complete the guess, with spaces or new lines
+# between the events.
+
+# %%
+my_guess = "net.fpre"
+
+# %%
+torch.manual_seed(0)
+events = []
+net = watched_net(events)
+x = torch.randn(3, 2, requires_grad=True)
+out = net(x)
+forward = list(events)
+reveal(forward, my_guess)
+
+# %% [markdown]
+# A pre-hook fires when a call begins, and a forward hook fires when it ends. The call of `net` begins first and ends
+# last, because all other calls happen inside it. Between `inner.fpre` and `inner.fwd` lie the four events of `fc` and
+# `act`, which `inner` calls. So **forward goes from the outside in, and back out.**
+#
+# ## Backward, when the input requires grad
+#
+# **Predict.** `x` requires grad. What are the ten events of `out.sum().backward()`?
+
+# %%
+my_guess = "net.bpre"
+
+# %%
+events.clear()
+out.sum().backward()
+backward = list(events)
+reveal(backward, my_guess)
+
+mirror = [event.replace(".fwd", ".bpre").replace(".fpre", ".bwd") for event in reversed(forward)]
+assert backward == mirror
+
+# %% [markdown]
+# This is the mirror image of forward: read the forward list from its end to its start, put `bpre` for `fwd`, and put
+# `bwd` for `fpre`. It is what one would expect. `bpre` fires when the gradient arrives at the output of a module,
+# `bwd` when the gradient of its input is complete, and everything inside the module happens in between.
+
+
+# %% tags=["figure"]
+def spans(trace, title, note):
+    """One row for each module: a bar from fpre to fwd and one from bpre to bwd, over the numbers of the events."""
+    names = list(dict.fromkeys(event.rpartition(".")[0] for event in trace))
+    step, left, column = 0.42, 1.35, 0.36
+    height = 1.45 + step * len(names)
+    figure, axes = card(9.0, height)
+    caption(axes, 0.3, height - 0.28, title, size=11.5)
+    for row, name in enumerate(names):
+        y = height - 0.8 - step * row
+        caption(axes, 0.3, y, name)
+        for first, last, colour in (("fpre", "fwd", FORWARD), ("bpre", "bwd", BACKWARD)):
+            start, end = (left + column * trace.index(f"{name}.{what}") for what in (first, last))
+            axes.plot([start, end], [y, y], color=colour, linewidth=9, solid_capstyle="butt", alpha=0.35)
+            axes.plot([start], [y], marker="o", color=colour, markersize=6, clip_on=False)
+            axes.plot([end], [y], marker="s", color=colour, markersize=6, clip_on=False)
+    for index in range(len(trace)):
+        caption(axes, left + column * index, 0.62, str(index + 1), colour=QUIET, size=8.5, align="center")
+    caption(axes, 0.3, 0.62, "event", colour=QUIET, size=8.5)
+    caption(axes, 0.3, 0.25, note, size=9.5)
+    return figure
+
+
+assert forward == [
+    *("net.fpre", "inner.fpre", "inner.fc.fpre", "inner.fc.fwd", "inner.act.fpre", "inner.act.fwd", "inner.fwd"),
+    *("head.fpre", "head.fwd", "net.fwd"),
+]
+assert backward == [
+    *("net.bpre", "head.bpre", "head.bwd"),
+    *("inner.bpre", "inner.act.bpre", "inner.act.bwd", "inner.fc.bpre", "inner.fc.bwd", "inner.bwd", "net.bwd"),
+]
+
+show(
+    spans(
+        forward + backward,
+        "x requires grad: backward is the mirror image of forward",
+        "Circle: fpre (blue) or bpre (orange). Square: fwd (blue) or bwd (orange).",
+    ),
+    "Chart with one row for each module and the twenty events from left to right. Forward, events 1 to 10: the bar of "
+    "net covers all ten, that of inner covers 2 to 7, inner.fc 3 to 4, inner.act 5 to 6, head 8 to 9. Backward, events "
+    "11 to 20, is the mirror image: net covers 11 to 20, head 12 to 13, inner 14 to 19, inner.act 15 to 16, inner.fc "
+    "17 to 18.",
+)
+
+# %% [markdown]
+# ## Backward, when the input requires no grad
+#
+# In training, the input is a batch of data, and data usually requires no grad.
+#
+# **Predict.** We run the same network with such an `x`. The first event of backward is again `net.bpre`. Does anything
+# change after it?
+
+# %%
+my_guess = "net.bpre"
+
+# %%
+torch.manual_seed(0)
+events = []
+net = watched_net(events)
+x = torch.randn(3, 2)  # requires no grad
+with warnings.catch_warnings(record=True) as caught:
+    warnings.simplefilter("always")
+    out = net(x)
+    assert events == forward
+    events.clear()
+    out.sum().backward()
+reveal(events, my_guess)
+for message in {str(warning.message)[:111] for warning in caught}:
+    print("\nPyTorch warns:", message, "...")
+
+# %% tags=["figure"]
+assert events == [
+    *("net.bpre", "net.bwd", "head.bpre", "head.bwd", "inner.bpre", "inner.bwd"),
+    *("inner.act.bpre", "inner.act.bwd", "inner.fc.bpre", "inner.fc.bwd"),
+]
+show(
+    spans(
+        forward + events,
+        "x requires no grad: net.bwd and inner.bwd no longer wait for what is inside",
+        "Circle: fpre (blue) or bpre (orange). Square: fwd (blue) or bwd (orange).",
+    ),
+    "The same chart for an input that requires no grad. Forward, events 1 to 10, is as before. In backward, the two "
+    "events of each module are neighbours: net 11 and 12, head 13 and 14, inner 15 and 16, inner.act 17 and 18, "
+    "inner.fc 19 and 20. The bars of net and inner no longer contain those of the modules inside them.",
+)
+
+# %% [markdown]
+# The forward half is the same. In backward, `net.bwd` is now the second event: the hook that should come last fires
+# before anything inside `net` has run backward. (Recent versions of PyTorch warn about it.)
+#
+# The reason is how `bwd` gets its place in time. When a module with full backward hooks is called, PyTorch puts a
+# **gate** behind its output: a node in the graph that passes on what it gets, values and gradients, and calls the hooks
+# when a gradient comes by. If an input requires grad, PyTorch puts a second gate in front of the module. The gradient
+# reaches the gate at the output first, and `bpre` fires. It leaves through the gate at the input, and `bwd` fires.
+#
+# If no input requires grad, no gradient will ever leave the module at that side, and there is no gate. There is no
+# later moment to wait for. So PyTorch calls `bwd` at once, at the gate of the output, right after `bpre`.
+
+# %% tags=["figure"]
+figure, axes = card(8.6, 4.4)
+for top, needs in ((3.2, True), (1.15, False)):
+    title = "x requires grad: two gates" if needs else "x requires no grad: one gate"
+    caption(axes, 0.3, top + 0.95, title, size=11)
+    node(axes, 0.9, top, "x", kind="leaf" if needs else "plain", width=0.7)
+    node(axes, 4.2, top, "the module", kind="plain", width=1.7)
+    node(axes, 6.4, top, "gate", kind="non-leaf", width=0.8)
+    node(axes, 7.9, top, "output", kind="non-leaf", width=0.9)
+    if needs:
+        node(axes, 2.3, top, "gate", kind="non-leaf", width=0.8)
+        arrow(axes, (2.7, top + 0.12), (3.35, top + 0.12))
+        arrow(axes, (3.35, top - 0.12), (2.7, top - 0.12), backward=True)
+        arrow(axes, (1.25, top + 0.12), (1.9, top + 0.12))
+        arrow(axes, (1.9, top - 0.12), (1.25, top - 0.12), backward=True)
+        caption(axes, 2.3, top - 0.5, "2: bwd fires here", colour=BACKWARD, align="center")
+    else:
+        arrow(axes, (1.25, top), (3.35, top))
+        caption(axes, 2.3, top - 0.5, "no gradient comes this way", colour=QUIET, align="center")
+    arrow(axes, (5.05, top + 0.12), (6.0, top + 0.12))
+    arrow(axes, (6.0, top - 0.12), (5.05, top - 0.12), backward=True)
+    arrow(axes, (6.8, top + 0.12), (7.45, top + 0.12))
+    arrow(axes, (7.45, top - 0.12), (6.8, top - 0.12), backward=True)
+    where = "1: bpre fires here" if needs else "1: bpre fires here, 2: bwd at once"
+    caption(axes, 6.4, top - 0.5, where, colour=BACKWARD, align="center")
+caption(axes, 0.3, 0.22, "Blue arrows: values. Orange arrows: gradients.", size=9.5)
+show(
+    figure,
+    "Two diagrams. Above, x requires grad: values flow from x through a gate, the module and another gate to the "
+    "output; gradients flow back the same way. At the gate behind the module bpre fires first; at the gate in front of "
+    "it bwd fires second. Below, x requires no grad: there is only the gate behind the module. There bpre fires first, "
+    "and bwd fires at once after it. No gradient goes back to x.",
+)
+
+# %% [markdown]
+# This has a consequence that hurts. It is tempting to read `module.weight.grad` in a full backward hook.
+#
+# **Predict.** The hook looks at `layer.weight.grad`. Is a gradient there, with and without grad at the input?
+
+# %%
+warnings.filterwarnings("ignore", message="Full backward hook is firing")  # from here on we know
+
+
+def where_weight_grad_is(needs_grad):
+    """Two hooks, in the order in which they fire, and whether each finds the gradient of the weight."""
+    layer = nn.Linear(2, 2)
+    found = {}
+    layer.register_full_backward_hook(lambda module, *_: found.update(bwd=module.weight.grad is not None))
+    layer.weight.register_post_accumulate_grad_hook(lambda p: found.update(post_acc=p.grad is not None))
+    layer(torch.ones(1, 2, requires_grad=needs_grad)).sum().backward()
+    return found
+
+
+print("x requires grad:   ", where_weight_grad_is(True))
+print("x requires no grad:", where_weight_grad_is(False))
+assert list(where_weight_grad_is(True).items()) == [("post_acc", True), ("bwd", True)]
+assert list(where_weight_grad_is(False).items()) == [("bwd", False), ("post_acc", True)]
+
+# %% [markdown]
+# Without grad at the input, `bwd` comes before the gradient of the weight, and the hook finds `None`. With grad at the
+# input, we find that the gradient of the weight is there. But no rule promises that: `bwd` waits for the gradients of
+# the *inputs*, not for those of the parameters. If you need the `.grad` of a parameter, use a post-accumulate-grad hook
+# (lesson 4). It finds the gradient in both cases.
+#
+# If you need `bwd` of every module in its natural place, for example to measure times, make the input require grad.
+# This costs one more gradient, that of the input.
+#
+# There is a third case. If a module's *output* requires no grad, no gradient comes to it at all, and it has no
+# backward events. That happens to a module without parameters, or with frozen ones, at the start of the network.
+#
+# **Predict.** `nn.Sequential(nn.Tanh(), nn.Linear(2, 1))` receives an `x` that requires no grad. What are the events of
+# backward?
+
+# %%
+events = []
+model = nn.Sequential(nn.Tanh(), nn.Linear(2, 1))
+watch(model, "net", events)
+watch(model[0], "0", events)
+watch(model[1], "1", events)
+out = model(torch.ones(1, 2))
+events.clear()
+out.sum().backward()
+print(events)
+assert events == ["net.bpre", "net.bwd", "1.bpre", "1.bwd"]
+
+# %% [markdown]
+# The three cases in one table. "Input" and "output" are the tensors that enter and leave one call of one module. An
+# inner module has its own: `inner.act` gets what `inner.fc` made, and that requires grad even if `x` does not.
+#
+# | input requires grad | output requires grad | backward events of this call |
+# |---|---|---|
+# | yes | yes | `bpre`, then all that is inside, then `bwd` |
+# | no | yes | `bpre`, `bwd`, then all that is inside |
+# | no | no | none |
+#
+# ## Several hooks on one module
+#
+# Until now each module had one hook of a kind. With several, three rules are in play. You know two of them from lesson
+# 6: hooks run in the order of registration, and `prepend=True` puts a hook in front of the hooks that are on the
+# module already.
+#
+# The third is about **global hooks**. They belong to no module and fire for every module of the process. The functions
+# that register them are in `torch.nn.modules.module`:
+#
+# - `register_module_forward_pre_hook`
+# - `register_module_forward_hook`
+# - `register_module_full_backward_pre_hook`
+# - `register_module_full_backward_hook`
+#
+# **Predict.** `nn.Identity` returns what it gets. A local pre-hook adds 1, a global pre-hook multiplies by 10. The
+# local one was registered first, and even with `prepend=True`. The input is 2. Is the output 30 or 21?
+
+# %%
+layer = nn.Identity()
+layer.register_forward_pre_hook(lambda module, args: args[0] + 1, prepend=True)
+with register_module_forward_pre_hook(lambda module, args: args[0] * 10):
+    out = layer(torch.tensor(2.0))
+print("with the global hook:   ", out.item())
+print("after the with block:   ", layer(torch.tensor(2.0)).item())
+assert out.item() == 21 and layer(torch.tensor(2.0)).item() == 3
+
+# %% [markdown]
+# 21 is `2 * 10 + 1`. **Global hooks run before the hooks of the module**, whenever they were registered, and `prepend`
+# does not change that.
+#
+# Mind the `with`. A global hook that is left behind fires for every module that runs later in this process, of your
+# model and of all others. Keep its handle, and use it as a context manager wherever you can.
+#
+# A global hook sees containers, too. It receives the module, so it can tell who is calling:
+
+# %%
+events = []
+model = nn.Sequential(nn.Linear(2, 2), nn.ReLU())
+model[0].register_forward_hook(lambda module, args, output: events.append("local: Linear"), prepend=True)
+with register_module_forward_hook(lambda module, *_: events.append(f"global: {type(module).__name__}")):
+    model(torch.ones(1, 2))
+print(events)
+assert events == ["global: Linear", "local: Linear", "global: ReLU", "global: Sequential"]
+
+# %% [markdown]
+# Now predict all four kinds at once. In backward, the modules are visited in the reverse order. Are the hooks of *one*
+# module reversed as well? Decide, write the list down, and let the check tell you. You can also let the function
+# measure it; then have a careful look at what it leaves behind.
+
+
+# %% exercise="08-predict-module-order"
+def predict_module_order():
+    """The twelve labels in the order in which the hooks fire."""
+    ### BEGIN SOLUTION
+    return [f"{hook}.{kind}" for kind in ("pre", "fwd", "bpre", "bwd") for hook in ("G", "P", "A")]
+    ### END SOLUTION
+
+
+# %% [markdown]
+# ## One level deeper: the nodes
+#
+# Backward does not know modules. It walks a graph of **nodes**, and each node is one operation. The node of a non-leaf
+# tensor is its `grad_fn`. A leaf has a node as well, which adds the arriving gradient to `.grad`. It has the name
+# `AccumulateGrad`, and `get_gradient_edge(x).node` returns it.
+
+# %%
+x = torch.tensor([1.0], requires_grad=True)
+y = 3 * x
+print("node of y:", y.grad_fn.name())
+print("node of x:", get_gradient_edge(x).node.name())
+assert y.grad_fn.name() == "MulBackward0"
+assert get_gradient_edge(x).node.name() == "torch::autograd::AccumulateGrad"
+
+# %% [markdown]
+# Nodes have hooks, too. We need them here as watchers; lesson 12 does more with them.
+#
+# - `node.register_prehook(fn)` calls `fn(grad_outputs)` before the node runs.
+# - `node.register_hook(fn)` calls `fn(grad_inputs, grad_outputs)` after the node has run.
+#
+# Both receive tuples. `grad_outputs` are the gradients that arrive at the node, `grad_inputs` are those that it
+# computed. A pre-hook may return a tuple that replaces `grad_outputs`, and a hook may return one that replaces
+# `grad_inputs`.
+#
+# **Predict.** The gradient 5 arrives at `y = 3 * x`. A pre-hook of the node multiplies by 100. A tensor hook, which is
+# registered later, adds 1. Does the node get 600 or 501?
+
+# %%
+x = torch.tensor([1.0], requires_grad=True)
+y = 3 * x
+seen = {}
+
+
+def after(grad_inputs, grad_outputs):
+    seen["arrived"], seen["computed"] = grad_outputs[0].item(), grad_inputs[0].item()
+
+
+y.grad_fn.register_hook(after)
+y.grad_fn.register_prehook(lambda grad_outputs: (grad_outputs[0] * 100,))
+y.register_hook(lambda grad: grad + 1)
+(5 * y).backward()
+print("arrived at the node:", seen["arrived"], "  computed by it:", seen["computed"])
+assert seen == {"arrived": 600, "computed": 1800} and x.grad.item() == 1800
+
+# %% [markdown]
+# 600 is `(5 + 1) * 100`. The tensor hook ran first, then the pre-hook of the node, then the node (times 3), and then
+# its hook, which saw both numbers.
+#
+# The order of registration does not matter here. It decides only between hooks of the *same* kind. What about the
+# moment at which `.grad` is written? The same arithmetic finds it.
+#
+# **Predict.** Both hooks are there again, and `y` retains its gradient. Is `y.grad` 5, 6 or 600? Then a tensor `leaf`,
+# at which the gradient 5 arrives as well, gets the same two hooks: one on itself, one on its node. Is `leaf.grad` 5, 6
+# or 600?
+
+# %%
+x = torch.tensor([1.0], requires_grad=True)
+y = 3 * x
+y.retain_grad()
+y.grad_fn.register_prehook(lambda grad_outputs: (grad_outputs[0] * 100,))
+y.register_hook(lambda grad: grad + 1)
+(5 * y).backward()
+
+leaf = torch.tensor([1.0], requires_grad=True)
+accumulate = get_gradient_edge(leaf).node
+accumulate.register_prehook(lambda grad_outputs: (grad_outputs[0] * 100,))
+leaf.register_hook(lambda grad: grad + 1)
+(5 * leaf).backward()
+
+print("non-leaf:", y.grad.item(), "  leaf:", leaf.grad.item())
+assert y.grad.item() == 6 and leaf.grad.item() == 600
+
+# %% [markdown]
+# They differ. The retained gradient of the non-leaf is written after the tensor hooks (6, not 5) and **before** the
+# pre-hooks of the node (6, not 600). For a leaf, writing `.grad` is the very work of its node, so both hooks have had
+# their say: 600.
+#
+# One trap: hold on to the node of a leaf. If no variable refers to it and no graph uses it yet, it is thrown away, and
+# your hook with it.
+
+# %%
+calls = []
+x = torch.tensor([1.0], requires_grad=True)
+get_gradient_edge(x).node.register_hook(lambda grad_inputs, grad_outputs: calls.append("dropped"))
+(2 * x).backward()
+assert calls == []
+held = get_gradient_edge(x).node
+held.register_hook(lambda grad_inputs, grad_outputs: calls.append("held"))
+(2 * x).backward()
+print(calls)
+assert calls == ["held"]
+
+
+# %% [markdown]
+# You have most of the pieces. The missing one is where the post-accumulate-grad hook of a leaf stands, relative to the
+# hook of its node. Deduce it, or measure it.
+
+
+# %% exercise="08-predict-autograd-order"
+def predict_autograd_order(kind):
+    """The four labels of this kind in the order in which the events happen."""
+    ### BEGIN SOLUTION
+    if kind == "non-leaf":
+        return ["tensor", "retain_grad", "node_pre", "node_post"]
+    if kind == "leaf":
+        return ["tensor", "node_pre", "post_acc", "node_post"]
+    raise ValueError(f"kind is 'leaf' or 'non-leaf', not {kind!r}")
+    ### END SOLUTION
+
+
+# %% [markdown]
+# Here is the whole story of one gradient on its way through `y = 3 * x`. Each hook writes down what `.grad` holds at
+# its moment. For `y` and for `x`, everything is set up in all 24 possible orders. The result is always the same.
+
+
+# %%
+def one_gradient(order):
+    """Set everything up on y = 3 * x and on x in the given order; return the events of backward."""
+    x = torch.tensor([1.0], requires_grad=True)
+    y = 3 * x
+    node_of_x = get_gradient_edge(x).node
+    events = []
+
+    def note(label, t):
+        return lambda *_: events.append((label, None if t.grad is None else t.grad.item()))
+
+    on_y = [
+        lambda: y.retain_grad(),
+        lambda: y.register_hook(note("y: tensor", y)),
+        lambda: y.grad_fn.register_prehook(note("y: node_pre", y)),
+        lambda: y.grad_fn.register_hook(note("y: node_post", y)),
+    ]
+    on_x = [
+        lambda: x.register_post_accumulate_grad_hook(note("x: post_acc", x)),
+        lambda: x.register_hook(note("x: tensor", x)),
+        lambda: node_of_x.register_prehook(note("x: node_pre", x)),
+        lambda: node_of_x.register_hook(note("x: node_post", x)),
+    ]
+    for index in order:
+        on_y[index]()
+        on_x[index]()
+    (5 * y).backward()
+    return events
+
+
+story = one_gradient([0, 1, 2, 3])
+for event, value in story:
+    print(f"{event:12}  .grad = {value}")
+assert all(one_gradient(order) == story for order in itertools.permutations([0, 1, 2, 3]))
+assert story == [
+    ("y: tensor", None),
+    ("y: node_pre", 5),
+    ("y: node_post", 5),
+    ("x: tensor", None),
+    ("x: node_pre", None),
+    ("x: post_acc", 15),
+    ("x: node_post", 15),
+]
+
+# %% tags=["figure"]
+show(
+    timeline(
+        [
+            ("tensor hooks of y", "at the non-leaf y = 3x"),
+            ("y.grad is written (retain_grad)", "at the non-leaf y = 3x"),
+            ("pre-hooks of the node of y", "at the non-leaf y = 3x"),
+            ("the node runs: 3 times 5 is 15", "at the non-leaf y = 3x"),
+            ("hooks of the node of y", "at the non-leaf y = 3x"),
+            ("tensor hooks of x", "at the leaf x"),
+            ("pre-hooks of the node of x", "at the leaf x"),
+            ("the node runs: x.grad += 15", "at the leaf x"),
+            ("post-accumulate-grad hooks of x", "at the leaf x"),
+            ("hooks of the node of x", "at the leaf x"),
+        ],
+        title="One gradient on its way through y = 3x",
+        lanes={"at the non-leaf y = 3x": FORWARD, "at the leaf x": BACKWARD},
+    ),
+    "Timeline of ten events. At the non-leaf y: 1 tensor hooks of y, 2 y.grad is written because of retain_grad, 3 "
+    "pre-hooks of the node of y, 4 the node runs and makes 15 of 5, 5 hooks of the node of y. At the leaf x: 6 tensor "
+    "hooks of x, 7 pre-hooks of the node of x, 8 the node runs and adds 15 to x.grad, 9 post-accumulate-grad hooks "
+    "of x, 10 hooks of the node of x.",
+)
+
+# %% [markdown]
+# ## A module that is called twice
+#
+# **Predict.** One `nn.Linear` with the weight 3 and no bias is called twice: `lin(lin(x))` with `x = 2`. What do the
+# forward hook, the full backward hook, and a tensor hook on the weight see, and how often?
+
+# %%
+lin = nn.Linear(1, 1, bias=False)
+nn.init.constant_(lin.weight, 3.0)
+outputs, leaving, at_weight = [], [], []
+lin.register_forward_hook(lambda module, args, output: outputs.append(output.item()))
+lin.register_full_backward_hook(lambda module, grad_input, grad_output: leaving.append(grad_input[0].item()))
+lin.weight.register_hook(lambda grad: at_weight.append(grad.item()))
+x = torch.tensor([[2.0]], requires_grad=True)
+lin(lin(x)).sum().backward()
+print("forward hook: ", outputs)
+print("backward hook:", leaving)
+print("weight:       ", at_weight)
+assert outputs == [6, 18] and leaving == [3, 9] and at_weight == [12]
+
+# %% [markdown]
+# The forward hook sees 6, then 18: the order of the calls. The backward hook sees 3, which leaves the *second* call,
+# and then 9, which leaves the first. Module hooks fire once for each call. The hook on the weight fires once in all,
+# with the sum over both calls: 6 from the second call plus 6 from the first.
+#
+# Now build the instrument itself: a tracer for any model. `watch` above registered by hand and never removed anything.
+# Yours finds all modules, and leaves nothing behind.
+
+
+# %% exercise="08-trace-events"
+def trace_events(model, x):
+    """The events of all modules during one `model(x).sum().backward()`."""
+    ### BEGIN SOLUTION
+    kinds = {
+        "fpre": "register_forward_pre_hook",
+        "fwd": "register_forward_hook",
+        "bpre": "register_full_backward_pre_hook",
+        "bwd": "register_full_backward_hook",
+    }
+    events, handles = [], []
+    try:
+        for name, module in model.named_modules():
+            for kind, register in kinds.items():
+                event = f"{name or 'net'}.{kind}"
+                handles.append(getattr(module, register)(lambda *args, event=event: events.append(event)))
+        model(x).sum().backward()
+    finally:
+        for handle in handles:
+            handle.remove()
+    return events
+    ### END SOLUTION
+
+
+# %% [markdown]
+# ## Checkpointing: forward runs twice
+#
+# `torch.utils.checkpoint.checkpoint(model, x, use_reentrant=False)` saves memory. It runs the model without keeping
+# what backward will need, and when backward needs it, it runs the forward part of the model again. This second run is
+# the **recomputation**. It calls the same modules, and with them their forward hooks.
+#
+# **Predict.** In which order do the hooks fire? Is any of them called twice?
+
+# %%
+events = []
+model = nn.Sequential(nn.Linear(2, 2), nn.Tanh(), nn.Linear(2, 1))
+for name, module in model.named_children():
+    module.register_forward_hook(lambda *args, name=name: events.append(f"{name}.fwd"))
+    module.register_full_backward_pre_hook(lambda *args, name=name: events.append(f"{name}.bpre"))
+    module.register_full_backward_hook(lambda *args, name=name: events.append(f"{name}.bwd"))
+out = checkpoint(model, torch.ones(1, 2, requires_grad=True), use_reentrant=False)
+in_forward = list(events)
+events.clear()
+out.sum().backward()
+print("forward: ", in_forward)
+print("backward:", events)
+
+# %% tags=["figure"]
+assert in_forward == ["0.fwd", "1.fwd", "2.fwd"]
+assert events == ["2.bpre", "0.fwd", "1.fwd", "2.bwd", "1.bpre", "1.bwd", "0.bpre", "0.bwd"]
+lanes = {"checkpoint(model, x)": FORWARD, "backward()": BACKWARD, "recomputation in backward()": "#5b8c3e"}
+rows = [(event, "checkpoint(model, x)") for event in in_forward]
+rows += [(event, "recomputation in backward()" if event.endswith(".fwd") else "backward()") for event in events]
+show(
+    timeline(rows, title="Checkpointing: the forward hooks of modules 0 and 1 fire twice", lanes=lanes),
+    "Timeline in three columns. During checkpoint(model, x): 1 0.fwd, 2 1.fwd, 3 2.fwd. During backward: 4 2.bpre, "
+    "then in the recomputation 5 0.fwd and 6 1.fwd, then 7 2.bwd, 8 1.bpre, 9 1.bwd, 10 0.bpre, 11 0.bwd.",
+)
+
+# %% [markdown]
+# The forward hooks of the modules 0 and 1 fire twice, the second time in the middle of backward. The backward hooks
+# fire once. So a list of activations that a forward hook fills gets too many entries under checkpointing, and a counter
+# counts too much.
+#
+# `2.fwd` is missing in the recomputation. The recomputation stops as soon as it has the last tensor that backward
+# needs. Here this happens inside module 2, so the call of module 2 is never completed, and its forward hook does not
+# fire again. This is a good reason to count calls instead of computing their number.
+
+
+# %% exercise="08-count-hook-calls"
+from torch.utils.checkpoint import checkpoint
+
+
+def count_hook_calls(model, x, n, ckpt):
+    """How often a forward hook and a full backward hook on model[0] are called in n passes."""
+    ### BEGIN SOLUTION
+    calls = {"fwd": 0, "bwd": 0}
+
+    def on_forward(module, args, output):
+        calls["fwd"] += 1
+
+    def on_backward(module, grad_input, grad_output):
+        calls["bwd"] += 1
+
+    first = model[0]
+    with first.register_forward_hook(on_forward), first.register_full_backward_hook(on_backward):
+        for _ in range(n):
+            out = checkpoint(model, x, use_reentrant=False) if ckpt else model(x)
+            out.sum().backward()
+    return calls
+    ### END SOLUTION
+
+
+# %% [markdown]
+# ## Myths
+#
+# **"Pre-hooks of the node run before the retained `.grad` is written."** PyTorch's own note says so ("Autograd
+# mechanics", section "Backward Hooks execution": first tensor hooks, second the pre-hooks of the node, third the
+# `.grad` of tensors that retain it). The engine does the second and the third in the other order. With a pre-hook that
+# multiplies by 100, `y.grad` would have to be 500. It is 5, while 1500 arrives at `x`, so the pre-hook did run.
+
+# %%
+x = torch.tensor([1.0], requires_grad=True)
+y = 3 * x
+y.retain_grad()
+y.grad_fn.register_prehook(lambda grad_outputs: (grad_outputs[0] * 100,))
+(5 * y).backward()
+print("y.grad:", y.grad.item(), "  x.grad:", x.grad.item())
+assert y.grad.item() == 5 and x.grad.item() == 1500
+
+# %% [markdown]
+# A note and an engine can disagree, and it is the engine that trains your model. When an order matters to you, keep a
+# test with numbers like these, and it will tell you when a new version changes it.
+#
+# **"Backward hooks run inside `__call__`."** They are only bound there. The call ends without firing one; they fire in
+# `backward()`. And a module that is run through `module.forward(x)` binds none, because `forward` is only the inner
+# part of the call.
+
+# %%
+events = []
+layer = nn.Linear(2, 2)
+watch(layer, "layer", events)
+x = torch.ones(1, 2, requires_grad=True)
+out = layer(x)
+events.append("(the call is over)")
+out.sum().backward()
+print(events)
+assert events == ["layer.fpre", "layer.fwd", "(the call is over)", "layer.bpre", "layer.bwd"]
+
+events.clear()
+layer.forward(x).sum().backward()
+assert events == []
+
+# %% [markdown]
+# ## Recap
+#
+# First the two hooks of a module, then the events at one tensor and its node, each in its order in backward:
+#
+# | call | the hook gets | when it fires | what it may return |
+# |---|---|---|---|
+# | `m.register_full_backward_pre_hook` | `module, grad_output` | at the output of `m` | new `grad_output` |
+# | `m.register_full_backward_hook` | `module, grad_input, grad_output` | at the input of `m`\* | new `grad_input` |
+# | `t.register_hook` | `grad` | first of all at `t` | a new gradient |
+# | `t.retain_grad()` (no hook) | | writes `.grad` after the tensor hooks | |
+# | `node.register_prehook` | `grad_outputs` | before the node runs | new `grad_outputs` |
+# | `p.register_post_accumulate_grad_hook` | `p`, a leaf | its node has written `.grad` | only `None` |
+# | `node.register_hook` | `grad_inputs, grad_outputs` | after the node has run | new `grad_inputs` |
+#
+# \* Right after the pre-hook, if no input of `m` requires grad.
+#
+# Between hooks of one kind on one module: first the global ones (`register_module_forward_hook` and its three
+# relatives, with the same signatures), then the prepended, then the appended; in forward and in backward.
+#
+# ## Where you meet this in the wild
+#
+# - **Profilers.** A profiler that opens a span at `bpre` and closes it at `bwd` gets nested spans if the input requires
+#   grad, and wrong ones if not. [Issue 100528 of PyTorch](https://github.com/pytorch/pytorch/issues/100528) is this
+#   story.
+# - **Sharded training (FSDP).** A block's parameters have to be collected from all machines before its backward runs.
+#   FSDP records the order of forward, and fetches the next block's parameters in the reverse order.
+# - **Distributed data parallel (DDP).** It waits for the gradient of each parameter at the parameter's own node, and
+#   sends gradients away in buckets. The buckets are filled from the last parameters to the first, because that is
+#   roughly the order in which backward finishes them.
+#
+# Next: lesson 9, where forward hooks give you feature maps: numbers first, then pictures.
+
+# %%
+progress()

@@ -11,6 +11,8 @@ from typing import Any
 from graders.box import confine
 
 MIB = 1 << 20
+PROBE_MEMORY = 256 * MIB
+"""What a probe may use beyond the memory that the cells left it: a cell that filled it costs no exercise."""
 
 
 @dataclass(frozen=True)
@@ -44,17 +46,17 @@ def apply_limits(text: str) -> None:
     except ImportError:
         return
     limits = Limits.from_json(text)
-    wanted: list[tuple[Any, int]] = [
-        (resource.RLIMIT_AS, limits.memory),
-        (resource.RLIMIT_FSIZE, limits.files),
-        (resource.RLIMIT_NOFILE, limits.descriptors),
-        (resource.RLIMIT_CORE, 0),
+    wanted: list[tuple[Any, int, int]] = [
+        (resource.RLIMIT_AS, limits.memory, limits.memory + PROBE_MEMORY),
+        (resource.RLIMIT_FSIZE, limits.files, limits.files),
+        (resource.RLIMIT_NOFILE, limits.descriptors, limits.descriptors),
+        (resource.RLIMIT_CORE, 0, 0),
     ]
-    for what, value in wanted:
-        _, hard = resource.getrlimit(what)
-        bound = value if hard == resource.RLIM_INFINITY else min(value, hard)
+    for what, soft, hard in wanted:
+        _, most = resource.getrlimit(what)
+        bounds = (soft, hard) if most == resource.RLIM_INFINITY else (min(soft, most), min(hard, most))
         try:
-            resource.setrlimit(what, (bound, bound))
+            resource.setrlimit(what, bounds)
         except (ValueError, OSError):  # macOS refuses an address-space limit
             continue
     confine.die_with_parent()
@@ -74,6 +76,16 @@ def _tasks_of_this_user() -> int:
         except OSError:
             continue
     return count
+
+
+def use_probe_memory() -> None:
+    """Allow this process the memory that is kept for probes."""
+    try:
+        import resource
+    except ImportError:
+        return
+    _, hard = resource.getrlimit(resource.RLIMIT_AS)
+    resource.setrlimit(resource.RLIMIT_AS, (hard, hard))
 
 
 def limit_processes(limits: Limits) -> None:

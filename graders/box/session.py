@@ -81,17 +81,15 @@ class Session:
 
     async def execute(self) -> None:
         """Run all cells that do not take the kernel with them, and send a frame for each."""
+        if self.client is None:
+            await self.start()
         self.deadline = time.monotonic() + self.limits.notebook_seconds
-        while True:
-            if self.client is None:
-                await self.start()
-            lost = await self._execute_once()
-            if lost is None:
-                return
+        while (lost := await self._execute_once()) is not None:
             await self.stop()
             if self.kernels >= MAX_KERNELS or time.monotonic() >= self.deadline:
                 self.lost.update((i, ("skipped", "")) for i in range(lost + 1, len(self.cells)))
             self.send(Frame({"type": "restart", "cell": lost}))
+            await self.start()
 
     async def _execute_once(self) -> int | None:
         """Run the cells in order; the index of one that cost us the kernel, if any."""

@@ -63,7 +63,7 @@ def defines(source: str, name: str) -> bool:
     try:
         tree = ast.parse(source)
     except (SyntaxError, ValueError, RecursionError, MemoryError):
-        return re.search(rf"^\s*(?:async\s+def|def|class)\s+{name}\b|^\s*{name}\s*=", source, re.M) is not None
+        return re.search(rf"^\s*(?:async\s+def|def|class)\s+{name}\b|^\s*{name}\s*=(?!=)", source, re.M) is not None
     for node in ast.walk(tree):
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef) and node.name == name:
             return True

@@ -1,0 +1,80 @@
+from __future__ import annotations
+
+import io
+import struct
+
+import pytest
+
+from graders.box.frames import MAX_BODY, MAX_HEAD, Frame, FrameError, pack, read
+
+
+def frame_of(head: bytes, body: bytes = b"", head_size: int | None = None, body_size: int | None = None) -> io.BytesIO:
+    """A stream with one frame of these bytes, whose sizes may lie."""
+    sizes = struct.pack(
+        "<II",
+        len(head) if head_size is None else head_size,
+        len(body) if body_size is None else body_size,
+    )
+    return io.BytesIO(sizes + head + body)
+
+
+def test_a_frame_is_two_sizes_a_head_and_a_body() -> None:
+    assert pack(Frame({"type": "seen"}, b"\x01\x02")) == b'\x10\0\0\0\x02\0\0\0{"type": "seen"}\x01\x02'
+
+
+def test_frames_are_read_one_after_the_other_up_to_the_end() -> None:
+    sent = [Frame({"type": "a", "text": "ü\ud800"}), Frame({"type": "b", "n": [1, None]}, bytes(range(256)))]
+    stream = io.BytesIO(b"".join(map(pack, sent)))
+    assert [read(stream.read), read(stream.read), read(stream.read)] == [*sent, None]
+
+
+def test_the_type_is_in_the_head() -> None:
+    assert Frame({"type": "ready"}).type == "ready"
+
+
+@pytest.mark.parametrize("cut", [1, 7, 8, 20, 25])
+def test_a_stream_that_ends_in_a_frame_is_an_error(cut: int) -> None:
+    whole = pack(Frame({"type": "seen"}, b"\x01\x02"))
+    assert len(whole) == 26
+    with pytest.raises(FrameError, match="ended in the middle of a frame"):
+        read(io.BytesIO(whole[:cut]).read)
+
+
+def test_sizes_are_checked_before_anything_is_read() -> None:
+    asked = []
+
+    def read_exactly(count: int) -> bytes:
+        asked.append(count)
+        return stream.read(count)
+
+    for head_size, body_size in ((MAX_HEAD + 1, 0), (2, MAX_BODY + 1), (2**32 - 1, 2**32 - 1)):
+        stream = frame_of(b"{}", head_size=head_size, body_size=body_size)
+        with pytest.raises(FrameError, match=f"{head_size} \\+ {body_size} bytes is larger than allowed"):
+            read(read_exactly)
+    assert asked == [8, 8, 8]
+
+
+def test_the_largest_frame_is_read() -> None:
+    head = b'{"type": "seen", "a": "' + b"x" * (MAX_HEAD - 25) + b'"}'
+    assert len(head) == MAX_HEAD
+    found = read(frame_of(head, bytes(MAX_BODY)).read)
+    assert found is not None
+    assert len(found.body) == MAX_BODY
+
+
+@pytest.mark.parametrize("head", [b"", b"{", b"\xff{}", b"[" * 60_000, b'{"type": "a"} b'])
+def test_a_head_that_is_not_json_is_an_error(head: bytes) -> None:
+    with pytest.raises(FrameError, match="not JSON"):
+        read(frame_of(head).read)
+
+
+@pytest.mark.parametrize("head", [b"[]", b"null", b'"seen"', b"{}", b'{"type": 1}', b'{"type": ["seen"]}'])
+def test_a_head_without_a_type_is_an_error(head: bytes) -> None:
+    with pytest.raises(FrameError, match="not an object with a type"):
+        read(frame_of(head).read)
+
+
+def test_a_request_may_have_a_larger_body() -> None:
+    found = read(frame_of(b'{"type": "notebook"}', bytes(MAX_BODY + 1)).read, max_body=MAX_BODY + 1)
+    assert found is not None
+    assert len(found.body) == MAX_BODY + 1

@@ -1,0 +1,200 @@
+from __future__ import annotations
+
+import random
+import sys
+import warnings
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from torch import nn
+from torch.nn.modules import module
+from torch.overrides import TorchFunctionMode
+
+from graders.box.known_state import global_hooks, known_state
+
+
+@contextmanager
+def other_default_dtype() -> Iterator[None]:
+    torch.set_default_dtype(torch.float64)
+    try:
+        yield
+    finally:
+        torch.set_default_dtype(torch.float32)
+
+
+class _CountingMode(TorchFunctionMode):
+    def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        return func(*args, **(kwargs or {})) * 2 if func is torch.ones else func(*args, **(kwargs or {}))
+
+
+def what_torch_makes() -> tuple[torch.dtype, str, bool, float]:
+    """Dtype, device and graph of a computation, and its value."""
+    made = torch.ones(1)
+    if made.is_meta:  # no arithmetic there: it takes seconds to import
+        return made.dtype, "meta", True, 0.0
+    made = made * torch.tensor([1.5]).requires_grad_()
+    return made.dtype, made.device.type, made.requires_grad, made.item()
+
+
+@pytest.mark.parametrize(
+    ("left_behind", "outside"),
+    [
+        (other_default_dtype, (torch.float64, "cpu", True, 1.5)),
+        (lambda: torch.device("meta"), (torch.float32, "meta", True, 0.0)),
+        (torch.no_grad, (torch.float32, "cpu", False, 1.5)),
+        (torch.inference_mode, (torch.float32, "cpu", False, 1.5)),
+        (_CountingMode, (torch.float32, "cpu", True, 3.0)),
+    ],
+)  # fmt: skip
+def test_what_a_notebook_left_on_is_off_inside_and_on_again_outside(
+    left_behind: Callable[[], AbstractContextManager[object]], outside: tuple[torch.dtype, str, bool, float]
+) -> None:
+    with left_behind():
+        with known_state(1):
+            inside = what_torch_makes()
+        again = what_torch_makes()
+    assert inside == (torch.float32, "cpu", True, 1.5)
+    assert again == outside
+    assert what_torch_makes() == inside
+
+
+@pytest.mark.parametrize(
+    "register",
+    [
+        module.register_module_forward_pre_hook,
+        module.register_module_forward_hook,
+        module.register_module_full_backward_pre_hook,
+        module.register_module_full_backward_hook,
+    ],
+)
+def test_global_hooks_do_not_run_inside_and_run_again_outside(register: Callable[[Any], Any]) -> None:
+    calls = []
+
+    def passes() -> int:
+        calls.clear()
+        nn.Linear(1, 1)(torch.ones(1, requires_grad=True)).sum().backward()
+        return len(calls)
+
+    handle = register(lambda *args: calls.append(1))
+    try:
+        assert (global_hooks(), passes()) == (1, 1)
+        with known_state(1):
+            assert (global_hooks(), passes()) == (0, 0)
+            inner = register(lambda *args: calls.append(1))
+            assert global_hooks() == 1
+        assert (global_hooks(), passes()) == (1, 1)
+        inner.remove()
+        assert global_hooks() == 1
+    finally:
+        handle.remove()
+    assert global_hooks() == 0
+
+
+@pytest.mark.parametrize(
+    "register",
+    [
+        module.register_module_parameter_registration_hook,
+        module.register_module_buffer_registration_hook,
+        module.register_module_module_registration_hook,
+    ],
+)
+def test_registration_hooks_do_not_run_inside_either(register: Callable[[Any], Any]) -> None:
+    calls = []
+    handle = register(lambda *args: calls.append(1))
+    try:
+        with known_state(1):
+            nn.Sequential(nn.BatchNorm1d(1))
+        inside = len(calls)
+        nn.Sequential(nn.BatchNorm1d(1))
+    finally:
+        handle.remove()
+    assert inside == 0
+    assert len(calls) > 0
+
+
+def test_a_hook_called_always_and_one_with_kwargs_are_off_inside() -> None:
+    calls = []
+    handle = module.register_module_forward_hook(
+        lambda layer, args, kwargs, output: calls.append(kwargs), with_kwargs=True, always_call=True
+    )
+    try:
+        with known_state(1):
+            nn.ReLU()(torch.ones(1))
+        assert calls == []
+        nn.ReLU()(torch.ones(1))
+        assert calls == [{}]
+    finally:
+        handle.remove()
+
+
+def test_all_generators_start_from_the_seed_and_go_on_outside_as_if_nothing_was() -> None:
+    def drawn() -> tuple[float, float, float]:
+        return random.random(), float(np.random.rand()), torch.rand(1).item()
+
+    for seed_all in (random.seed, np.random.seed, torch.manual_seed):
+        seed_all(5)
+    undisturbed = [drawn(), drawn()]
+    for seed_all in (random.seed, np.random.seed, torch.manual_seed):
+        seed_all(5)
+    before = drawn()
+    with known_state(2**53 - 1):
+        first = drawn()
+    with known_state(2**53 - 1):
+        again = drawn()
+    with known_state(7):
+        other = drawn()
+    assert first == again
+    assert len({first, other, undisturbed[0]}) == 3
+    assert [before, drawn()] == undisturbed
+
+
+def test_warnings_that_are_errors_outside_are_ignored_inside() -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        with known_state(1):
+            warnings.warn("not heard", stacklevel=1)
+        with pytest.raises(UserWarning, match="heard"):
+            warnings.warn("heard", stacklevel=1)
+
+
+def test_output_is_discarded_inside(capsys: pytest.CaptureFixture[str]) -> None:
+    with known_state(1):
+        print("inside")
+        print("inside", file=sys.stderr)
+        assert not sys.stdout.isatty()
+    print("outside")
+    assert capsys.readouterr() == ("outside\n", "")
+
+
+def test_output_may_be_kept(capsys: pytest.CaptureFixture[str]) -> None:
+    with known_state(1, quiet=False):
+        print("inside")
+    assert capsys.readouterr().out == "inside\n"
+
+
+def test_a_missing_stderr_does_no_harm(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "stderr", None)
+    with known_state(1):
+        print("text", file=sys.stderr)
+        sys.stderr.flush()
+    assert sys.stderr is None
+
+
+def change_all_and_raise() -> None:
+    torch.set_default_dtype(torch.float64)
+    torch.set_grad_enabled(True)
+    sys.stdout = None
+    raise ZeroDivisionError
+
+
+def test_everything_is_put_back_after_an_exception() -> None:
+    out = sys.stdout
+    with torch.no_grad():
+        with pytest.raises(ZeroDivisionError), known_state(1):
+            change_all_and_raise()
+        assert (torch.get_default_dtype(), torch.is_grad_enabled()) == (torch.float32, False)
+        assert sys.stdout is out

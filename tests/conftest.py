@@ -1,0 +1,17 @@
+"""Fixtures of the project's own tests."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from graders.marking import kit_folder
+
+
+@pytest.fixture(scope="session")
+def kit() -> Iterator[Path]:
+    """The folder of modules that exist inside a box."""
+    with kit_folder() as folder:
+        yield folder

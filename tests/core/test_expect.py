@@ -1,0 +1,269 @@
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+from graders.box.data import Refused, decode, encode
+from graders.core.expect import MISSING, Mismatch, Seen, close, expect, finite, kind, show
+
+
+def out_of_the_box(value: Any) -> Seen:
+    """A value as the judge gets it: encoded, decoded, wrapped."""
+    return Seen(decode(*encode(value)))
+
+
+def why(comparison: Callable[..., None], *args: Any, **kwargs: Any) -> str:
+    """The message of a comparison that does not hold."""
+    with pytest.raises(Mismatch) as caught:
+        comparison(*args, **kwargs)
+    return str(caught.value)
+
+
+def test_a_path_is_written_as_the_learner_would_write_it() -> None:
+    seen = Seen({"grads": {"a": [10, 20]}})
+    assert seen["grads"]["a"][1].path == "grads['a'][1]"
+    assert seen["grads"]["a"][1].value == 20
+    assert Seen([5])[0].path == "the result[0]"
+
+
+@pytest.mark.parametrize("value", [None, 3, "ab", [1], {"a": 1}, torch.ones(2)])
+def test_what_is_not_there_is_missing_and_raises_nothing(value: Any) -> None:
+    seen = out_of_the_box(value)
+    assert seen["b"].value is MISSING
+    assert seen[7].value is MISSING
+    assert seen["b"]["c"][0].path == "b['c'][0]"
+
+
+def test_only_lists_and_tuples_have_entries_to_visit() -> None:
+    assert [entry.value for entry in Seen([1, 2])] == [1, 2]
+    assert [entry.path for entry in Seen((1, 2), "pair")] == ["pair[0]", "pair[1]"]
+    assert list(Seen("ab")) == list(Seen({"a": 1})) == list(Seen(None)) == []
+
+
+def test_length_keys_and_tensor_of_other_values_are_empty() -> None:
+    assert [len(Seen(value)) for value in ([1, 2], (1,), {"a": 1}, "abc", 5, None)] == [2, 1, 1, 3, 0, 0]
+    assert Seen({"b": 1, "a": 2}).keys == ["b", "a"]
+    assert Seen([1]).keys == []
+    assert Seen([1]).tensor is None
+    assert out_of_the_box(torch.tensor([1.0, 2.0])).tensor.tolist() == [1.0, 2.0]
+    assert bool(Seen(0)) is True
+
+
+@pytest.mark.parametrize(
+    ("value", "expected"),
+    [
+        (torch.tensor([2.0, 2.0]), 2),
+        (torch.tensor([2.0, 2.0], requires_grad=True), torch.tensor([2.0, 2.0], dtype=torch.float64)),
+        (2, 2.0),
+        (2.0, torch.tensor([2.0])),
+        ([torch.tensor(1.0), 3.0], [1, 3]),
+        ((1.0, 2.0), [1, 2]),
+        ({"a": 1.0, "b": torch.ones(2)}, {"a": 1, "b": 1}),
+        (math.inf, math.inf),
+    ],
+)
+def test_close_compares_values_and_not_their_types(value: Any, expected: Any) -> None:
+    assert close(out_of_the_box(value), expected)
+
+
+@pytest.mark.parametrize(
+    ("value", "expected"),
+    [
+        (torch.tensor([2.0, 2.1]), 2),
+        (torch.tensor([2.0]), torch.tensor(2.0)),
+        (2.0, torch.tensor([2.0, 2.0])),
+        ([1.0, 2.0], [1.0]),
+        (torch.tensor([1.0, 2.0]), [1.0, 2.0]),
+        ({"a": 1.0, "b": 1.0}, {"a": 1.0}),
+        ({"a": 2.0}, {"a": 1.0}),
+        (True, 1),
+        (None, 0),
+        ("2", 2),
+        (math.nan, math.nan),
+        (torch.tensor([math.nan]), math.nan),
+        (math.inf, -math.inf),
+    ],
+)
+def test_close_is_false_for_other_values_shapes_and_kinds(value: Any, expected: Any) -> None:
+    assert not close(out_of_the_box(value), expected)
+
+
+@pytest.mark.parametrize(("dtype", "unit"), [(torch.float32, 1e-5), (torch.float64, 1e-10)])
+def test_the_tolerance_is_one_unit_absolute_and_one_relative(dtype: torch.dtype, unit: float) -> None:
+    expected = torch.tensor([3.0], dtype=dtype)
+    assert close(out_of_the_box(expected + 3.9 * unit), expected)
+    assert not close(out_of_the_box(expected + 4.1 * unit), expected)
+    assert close(out_of_the_box(torch.full((1,), 0.9 * unit, dtype=dtype)), 0)
+    assert not close(out_of_the_box(torch.full((1,), 1.1 * unit, dtype=dtype)), 0)
+
+
+def test_a_check_may_choose_its_tolerance() -> None:
+    seen = out_of_the_box(torch.tensor([1.05]))
+    assert close(seen, 1, rtol=0, atol=0.06)
+    assert not close(seen, 1, rtol=0, atol=0.04)
+    expect(seen).close_to(torch.tensor([1.0]), rtol=0.06, atol=0)
+
+
+def test_an_equal_tensor_holds() -> None:
+    expect(out_of_the_box(torch.tensor([1.0, 2.0]))).close_to(torch.tensor([1.0, 2.0]))
+    expect(out_of_the_box(torch.tensor(1.5))).close_to(torch.tensor(1.5))
+    expect(out_of_the_box(torch.empty(0))).close_to(torch.empty(0))
+
+
+def test_the_first_different_entry_is_named_with_both_numbers() -> None:
+    value = {"grads": torch.tensor([[1.0, 2.0], [3.0, 5.0]])}
+    message = why(expect(out_of_the_box(value)["grads"]).close_to, torch.tensor([[1.0, 2.0], [3.0, 4.0]]))
+    assert message == "grads: expected 4, saw 5 at [1][1]; 1 of 4 entries differ"
+    message = why(expect(out_of_the_box(value)["grads"]).close_to, torch.zeros(2, 2))
+    assert message == "grads: expected 0, saw 1 at [0][0]; all entries differ"
+
+
+def test_a_tensor_of_one_entry_needs_no_place() -> None:
+    message = why(expect(out_of_the_box(torch.tensor([2.5]))).close_to, torch.tensor([-1.0]))
+    assert message == "the result: expected -1, saw 2.5"
+
+
+@pytest.mark.parametrize(
+    ("value", "part"),
+    [
+        (torch.ones(3), "expected the shape (2,), saw (3,)"),
+        (torch.ones(2, 1), "expected the shape (2,), saw (2, 1)"),
+        (torch.ones(2, dtype=torch.float64), "expected the dtype torch.float32, saw torch.float64"),
+        (torch.tensor([math.nan, 1.0]), "expected 1, saw nan at [0]; 1 of 2 entries differ"),
+        (torch.ones(2, requires_grad=True), "still requires grad; return it detached"),
+        (np.ones(2, dtype=np.float32), "expected a tensor, saw a numpy array"),
+        ([1.0, 1.0], "expected a tensor, saw a list"),
+        (None, "expected a tensor, saw None"),
+        (torch.ones(2).to_sparse(), "expected a tensor, saw a Tensor (it is not an ordinary dense tensor"),
+    ],
+)
+def test_another_kind_shape_dtype_or_a_graph_is_named(value: Any, part: str) -> None:
+    assert part in why(expect(out_of_the_box(value)).close_to, torch.ones(2))
+
+
+def test_a_graph_can_be_admitted() -> None:
+    expect(out_of_the_box(torch.ones(2, requires_grad=True))).close_to(torch.ones(2), detached=False)
+
+
+def test_what_is_missing_is_called_nothing() -> None:
+    message = why(expect(Seen({})["grads"]["a"]).close_to, torch.ones(2))
+    assert message == "grads['a']: expected a tensor, saw nothing"
+
+
+def test_a_number_is_compared_with_a_number_only() -> None:
+    expect(Seen(3)).close_to(3.0)
+    assert why(expect(Seen(2.5)).close_to, 3.0) == "the result: expected 3, saw 2.5"
+    assert why(expect(Seen(True)).close_to, 1.0) == "the result: expected the number 1, saw a bool"
+    assert why(expect(out_of_the_box(torch.tensor(1.0))).close_to, 1.0).endswith("expected the number 1, saw a tensor")
+
+
+def test_arrays_are_compared_as_arrays() -> None:
+    seen = out_of_the_box(np.array([[1.0, 2.0]]))
+    expect(seen).array_close_to(np.array([[1.0, 2.0]]))
+    assert "expected 3, saw 2 at [0][1]" in why(expect(seen).array_close_to, np.array([[1.0, 3.0]]))
+    assert "dtype torch.float32, saw torch.float64" in why(
+        expect(seen).array_close_to, np.array([[1.0, 2.0]], dtype=np.float32)
+    )
+    assert why(expect(out_of_the_box(torch.ones(1))).array_close_to, np.ones(1)).endswith(
+        "expected a numpy array, saw a tensor"
+    )
+
+
+@pytest.mark.parametrize("value", [3, 1.5, "text", True, None, [1, "a", [False]], (1, 2), {"a": 1}])
+def test_equal_values_of_the_same_type_are_equal(value: Any) -> None:
+    expect(out_of_the_box(value)).equals(value)
+
+
+@pytest.mark.parametrize(
+    ("value", "expected", "message"),
+    [
+        (2, 3, "expected 3, saw 2"),
+        (True, 1, "expected 1, saw a bool (True)"),
+        (1.0, 1, "expected 1, saw a float (1)"),
+        (None, 0, "expected 0, saw None"),
+        ((1, 2), [1, 2], "expected [1, 2], saw a tuple"),
+        ([1, 2], [1, 3], "expected [1, 3], saw [1, 2]"),
+        ([1], [1, 2], "expected [1, 2], saw [1]"),
+        ([True, 0], [1, 0], "expected [1, 0], saw [True, 0]"),
+        ([[1.0]], [[1]], "expected [[1]], saw [[1]] with entries of another type"),
+    ],
+)
+def test_equals_asks_for_the_same_type_at_every_level(value: Any, expected: Any, message: str) -> None:
+    assert why(expect(out_of_the_box(value)).equals, expected) == f"the result: {message}"
+
+
+def test_a_dict_has_exactly_the_keys_that_are_asked_for() -> None:
+    expect(Seen({"b": 1, "a": 2})).has_keys("a", "b")
+    expect(Seen({"b": 1, "a": 2})).has_keys("b", "a", ordered=True)
+    assert "in the order ['a', 'b'], saw ['b', 'a']" in why(
+        expect(Seen({"b": 1, "a": 2})).has_keys, "a", "b", ordered=True
+    )
+    assert "the key 'c' is missing; there are ['a']" in why(expect(Seen({"a": 1})).has_keys, "a", "c")
+    assert "the key 'b' does not belong there; expected ['a']" in why(expect(Seen({"a": 1, "b": 2})).has_keys, "a")
+    assert "expected a dict, saw a list" in why(expect(Seen([1])).has_keys, "a")
+
+
+def test_a_list_has_the_length_that_is_asked_for() -> None:
+    expect(Seen([1, 2])).has_length(2)
+    assert why(expect(Seen([1], "grads")).has_length, 3, "gradients") == "grads: expected 3 gradients, saw 1"
+    assert why(expect(Seen((1, 2))).has_length, 2) == "the result: expected a list, saw a tuple"
+
+
+def test_true_and_false_are_the_booleans_alone() -> None:
+    expect(Seen(True)).is_true("no")
+    expect(Seen(False)).is_false("no")
+    assert why(expect(Seen(1)).is_true, "the hook is gone") == "the hook is gone"
+    assert why(expect(Seen(None)).is_false, "it still requires grad") == "it still requires grad"
+
+
+def test_timelines_part_at_the_first_event_that_differs() -> None:
+    expect(Seen(["a", "b"])).timeline(["a", "b"])
+    assert why(expect(Seen(["a", "c"], "log")).timeline, ["a", "b"]) == (
+        "log: the timelines part at event 2\n"
+        "  expected  seen\n"
+        "  a         a\n"
+        "→ b         c"
+    )  # fmt: skip
+    assert "part at event 3" in why(expect(Seen(["a", "b", "c"])).timeline, ["a", "b"])
+    assert "expected a list of texts, saw a list [1]" in why(expect(Seen([1])).timeline, ["a"])
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        (1 / 3, "0.333333"),
+        (2.0, "2"),
+        (1e-9, "1e-09"),
+        (7, "7"),
+        ("a\x1bb", "'a\\x1bb'"),
+        (list(range(10)), "[0, 1, 2, 3, 4, 5, 6, 7, …]"),
+        ((1, 2.5), "(1, 2.5)"),
+        ({"a": [0.5]}, "{'a': [0.5]}"),
+        (torch.tensor([[1.0, 2.0]]), "[[1, 2]]"),
+        (torch.arange(8.0), "a tensor of shape (8,) that starts [0, 1, 2, 3, …"),
+        (Refused("Fake", "it is a subclass of float"), "a Fake (it is a subclass of float)"),
+    ],
+)
+def test_a_value_is_shown_in_few_words(value: Any, text: str) -> None:
+    assert show(value) == text
+
+
+@pytest.mark.parametrize(
+    ("value", "name"),
+    [
+        (MISSING, "nothing"), (None, "None"), (1, "an int"), (1.0, "a float"), ("", "a str"), ([], "a list"),
+        ({}, "a dict"), (True, "a bool"), (Refused("Module", "why"), "a Module (why)"),
+    ],
+)  # fmt: skip
+def test_a_type_has_its_article(value: Any, name: str) -> None:
+    assert kind(value) == name
+
+
+def test_finite_holds_for_numbers_and_tensors_without_nan_and_infinity() -> None:
+    values = [1, 2.5, torch.ones(2), math.nan, math.inf, torch.tensor([1.0, math.nan]), None, "1"]
+    assert [finite(out_of_the_box(value)) for value in values] == [True] * 3 + [False] * 5

@@ -1,0 +1,59 @@
+from __future__ import annotations
+
+import pytest
+
+from graders.core.text import clean, plural, points, valid
+
+
+@pytest.mark.parametrize(
+    ("raw", "shown"),
+    [
+        ("plain text, ünïcode, 数, 🙂", "plain text, ünïcode, 数, 🙂"),
+        ("\x1b[31mred\x07", "\ufffd[31mred\ufffd"),
+        ("abc\u202edcba", "abc\ufffddcba"),
+        ("zero\u200bwidth\ufeff", "zero\ufffdwidth\ufffd"),
+        ("lone \udc80", "lone \ufffd"),
+        ("new\nline\r\nand\ttab", "new line and    tab"),
+        ("back\rwards", "back\ufffdwards"),
+        ("line\u2028separator", "line\ufffdseparator"),
+        (None, "None"),
+        (12, "12"),
+    ],
+)
+def test_text_becomes_visible_unicode_on_one_line(raw: object, shown: str) -> None:
+    assert clean(raw) == shown
+
+
+def test_new_lines_are_kept_on_request() -> None:
+    assert clean("a\r\nb\nc\td", lines=True) == "a\nb\nc    d"
+
+
+def test_long_text_is_cut_and_marked() -> None:
+    assert clean("x" * 300) == "x" * 300
+    assert clean("x" * 301) == "x" * 299 + "…"
+    assert clean("abcdef", 4) == "abc…"
+    assert clean("\t\t", 6) == "     …"
+    assert len(clean("\r\n" * 10_000)) == 300
+
+
+def test_what_was_cleaned_is_clean() -> None:
+    raw = "".join(map(chr, [*range(0x2100), *range(0xD7F0, 0xE010), *range(0xFFF0, 0x10010)]))
+    once = clean(raw, 10_000, lines=True)
+    assert clean(once, 10_000, lines=True) == once
+    assert once.encode()
+
+
+def test_a_file_name_of_other_bytes_can_be_written() -> None:
+    assert valid("jos\udce9 ✓") == "jos? ✓"
+    assert valid("plain") == "plain"
+
+
+@pytest.mark.parametrize(
+    ("value", "shown"), [(2, "2"), (2.0, "2"), (0.5, "0.5"), (4 / 3, "1.33"), (0, "0"), (10, "10"), (100.0, "100")]
+)
+def test_points_have_no_needless_digits(value: float, shown: str) -> None:
+    assert points(value) == shown
+
+
+def test_one_is_singular() -> None:
+    assert [plural(count, "point") for count in (0, 1, 2)] == ["0 points", "1 point", "2 points"]

@@ -1,0 +1,67 @@
+from __future__ import annotations
+
+import os
+import tempfile
+from pathlib import Path
+
+import pytest
+
+from graders.box import forked
+from graders.box.probing import Answer
+from graders.run.box import Box, remove_tree
+
+
+def test_a_tree_deeper_than_a_path_can_be_is_removed(tmp_path: Path) -> None:
+    folder = tmp_path / "work"
+    folder.mkdir()
+    inner = os.open(folder, os.O_RDONLY)
+    for _ in range(1200):
+        os.mkdir("deeper", dir_fd=inner)
+        outer, inner = inner, os.open("deeper", os.O_RDONLY, dir_fd=inner)
+        os.close(outer)
+    os.close(inner)
+    remove_tree(folder)
+    assert not folder.exists()
+
+
+def locked_tree() -> tuple[Path, Path]:
+    """A folder whose folders are locked one inside the other, with a link to a file outside, and that file."""
+    folder = inner = Path(tempfile.mkdtemp())
+    outside = Path(tempfile.mkdtemp()) / "outside"
+    outside.write_text("kept")
+    outside.chmod(0o604)
+    for name in ("a", "b", "c"):
+        inner = inner / name
+        inner.mkdir()
+    (inner / "link").symlink_to(outside)
+    (inner / "file").write_text("removed")
+    inner.chmod(0o500)
+    inner.parent.chmod(0)
+    inner.parent.parent.chmod(0)
+    return folder, outside
+
+
+@pytest.mark.skipif(not forked.available, reason="needs a fork")
+def test_locked_folders_are_removed_and_no_link_is_followed() -> None:
+    def work() -> Answer:
+        if os.getuid() == 0:
+            os.setuid(65534)  # nothing is locked for root
+        folder, outside = locked_tree()
+        remove_tree(folder)
+        seen = {"left": folder.exists(), "mode": outside.stat().st_mode & 0o777, "text": outside.read_text()}
+        outside.unlink()
+        outside.parent.rmdir()
+        return Answer({"type": "seen", **seen})
+
+    assert forked.in_fork(work, 30).head == {"type": "seen", "left": False, "mode": 0o604, "text": "kept"}
+
+
+def test_removing_what_is_not_there_is_no_error(tmp_path: Path) -> None:
+    remove_tree(tmp_path / "nothing")
+
+
+def test_a_box_that_cannot_start_leaves_no_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    with pytest.raises(FileNotFoundError), Box(tmp_path / "no-kit"):
+        pass
+    assert list(tmp_path.iterdir()) == []

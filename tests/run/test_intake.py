@@ -1,0 +1,142 @@
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from graders.run.intake import MAX_BYTES, MAX_CELLS, Unreadable, read_notebook
+from tests import notebooks
+
+
+def cells_of(file: Path, content: dict[str, Any] | str | bytes) -> tuple[str, ...]:
+    """The code cells that are read from a file with this content."""
+    if isinstance(content, dict):
+        content = json.dumps(content)
+    file.write_bytes(content.encode() if isinstance(content, str) else content)
+    return read_notebook(file).cells
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    return tmp_path / "notebook.ipynb"
+
+
+def test_the_text_of_the_code_cells_comes_in(file: Path) -> None:
+    content = notebooks.content("x = 1", "y = 2\nz = 'ü'")
+    content["cells"].insert(1, {"cell_type": "markdown", "source": "import os", "metadata": {}})
+    content["cells"].append({"cell_type": "raw", "source": "1/0", "metadata": {}})
+    assert cells_of(file, content) == ("x = 1", "y = 2\nz = 'ü'")
+
+
+def test_a_cell_may_be_a_list_of_lines(file: Path) -> None:
+    assert cells_of(file, notebooks.content(["a = 1\n", "b = 2"], "c")) == ("a = 1\nb = 2", "c")
+
+
+def test_outputs_ids_and_the_kernelspec_do_not_matter(file: Path) -> None:
+    content = notebooks.content("x = 1", metadata={"kernelspec": {"name": "bash", "language": "bash"}})
+    del content["cells"][0]["id"], content["nbformat_minor"]
+    content["cells"][0]["outputs"] = [{"output_type": "stream", "text": "passed"}, None, 3]
+    assert cells_of(file, content) == ("x = 1",)
+
+
+def test_format_3_is_read(file: Path) -> None:
+    sheet = {"cells": [{"cell_type": "code", "input": ["x = 1\n", "y = 2"]}, {"cell_type": "markdown", "source": "m"}]}
+    assert cells_of(file, {"nbformat": 3, "worksheets": [sheet, {"cells": [{"cell_type": "code", "input": "z"}]}]}) == (
+        "x = 1\ny = 2",
+        "z",
+    )
+
+
+def test_a_byte_order_mark_of_utf_8_is_fine(file: Path) -> None:
+    assert cells_of(file, b"\xef\xbb\xbf" + notebooks.text("x = 1").encode()) == ("x = 1",)
+
+
+def test_cells_of_odd_form_are_empty_or_left_out(file: Path) -> None:
+    content = notebooks.content("x = 1")
+    odd = [{"cell_type": "code", "source": source} for source in (5, None, ["a", 1, "b"], {"a": 1})]
+    content["cells"] += [*odd, {"source": "no type"}, "text", None, ["x"]]
+    assert cells_of(file, content) == ("x = 1", "", "", "ab", "")
+
+
+def test_a_lone_surrogate_in_a_cell_is_replaced(file: Path) -> None:
+    assert cells_of(file, '{"nbformat": 4, "cells": [{"cell_type": "code", "source": "a = \'\\udc80\'"}]}') == (
+        "a = '?'",
+    )
+
+
+def test_the_lesson_in_the_metadata_and_the_hash_of_the_file_are_noted(file: Path) -> None:
+    text = notebooks.text("x", metadata={"hookwork": {"lesson": "01_where_gradients_live"}})
+    cells_of(file, text)
+    assert read_notebook(file).lesson == "01_where_gradients_live"
+    assert read_notebook(file).sha256 == hashlib.sha256(text.encode()).hexdigest()
+
+
+@pytest.mark.parametrize("metadata", [{}, None, [], {"hookwork": None}, {"hookwork": {"lesson": 3}}, {"hookwork": "a"}])
+def test_metadata_of_another_form_names_no_lesson(file: Path, metadata: Any) -> None:
+    cells_of(file, notebooks.content("x", metadata=metadata))
+    assert read_notebook(file).lesson is None
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (b"", "The file is empty"),
+        (b" \n\t\n", "The file is empty"),
+        (notebooks.text("x").encode("utf-16"), "not UTF-8 text (byte 0)"),
+        (b'{"nbformat": 4, "a": "\xe9"}', "not UTF-8 text (byte 22)"),
+        ("import torch\n", "it is not JSON (line 1)"),
+        ('{"nbformat": 4,\n "cells": [}', "it is not JSON (line 2)"),
+        ("[" * 100_000, "it is not JSON"),
+        ("1" * 5000, "it is not JSON"),
+        ("[]", "it has no nbformat"),
+        ("{}", "it has no nbformat"),
+        ('{"nbformat": "4"}', "it has no nbformat"),
+        ('{"nbformat": true}', "it has no nbformat"),
+        ('{"nbformat": 5, "cells": []}', "has nbformat 5; 3 and 4 can be read"),
+        ('{"nbformat": 2, "worksheets": []}', "has nbformat 2; 3 and 4 can be read"),
+        ('{"nbformat": 4}', "has no code cell"),
+        ('{"nbformat": 4, "cells": null}', "has no code cell"),
+        ('{"nbformat": 3, "worksheets": {"cells": []}}', "has no code cell"),
+        (notebooks.text(*["x"] * (MAX_CELLS + 1)), "has 501 code cells; at most 500 are run"),
+    ],
+)
+def test_everything_else_is_unreadable_and_the_message_says_why(file: Path, content: str | bytes, message: str) -> None:
+    with pytest.raises(Unreadable) as caught:
+        cells_of(file, content)
+    assert message in str(caught.value)
+
+
+def test_as_many_cells_as_allowed_are_read(file: Path) -> None:
+    assert len(cells_of(file, notebooks.text(*["x"] * MAX_CELLS))) == MAX_CELLS
+
+
+def test_a_file_that_is_too_large_is_not_read(file: Path) -> None:
+    with file.open("wb") as handle:
+        handle.truncate(MAX_BYTES + 1)
+    with pytest.raises(Unreadable, match=r"The file has 21 MB; at most 20 MB are read\. Clear the outputs"):
+        read_notebook(file)
+
+
+def test_a_link_is_not_followed(tmp_path: Path, file: Path) -> None:
+    (tmp_path / "other.ipynb").write_text(notebooks.text("x"))
+    file.symlink_to(tmp_path / "other.ipynb")
+    with pytest.raises(Unreadable, match="it is a link to another file"):
+        read_notebook(file)
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="no FIFOs here")
+def test_a_pipe_is_not_waited_for(file: Path) -> None:
+    os.mkfifo(file)
+    with pytest.raises(Unreadable, match="not an ordinary file"):
+        read_notebook(file)
+
+
+def test_a_folder_or_nothing_is_unreadable(tmp_path: Path, file: Path) -> None:
+    with pytest.raises(Unreadable, match="no such file"):
+        read_notebook(file)
+    with pytest.raises(Unreadable, match="not an ordinary file"):
+        read_notebook(tmp_path)

@@ -1,0 +1,685 @@
+"""What becomes of real notebooks, each run in a box of its own and judged."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import os
+import sys
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from graders.box.frames import Frame, pack
+from graders.box.limits import MIB, Limits
+from graders.core import course
+from graders.core.exercise import Exercise
+from graders.core.results import ExerciseResult, SubmissionResult
+from graders.judge.submission import judge
+from graders.marking import Marking, kit_folder
+from graders.run import conversation
+from graders.run.box import Box, BoxTimeout
+from graders.run.conversation import probes_for, run_notebook
+from graders.run.submissions import Submission
+from graders.run.transcript import read_transcript
+from tests import notebooks
+from tests.answers import lesson_01, lesson_02
+from tests.notebooks import BRANCH, CHAIN, LESSON, PASSES
+
+pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="limits and crashes are those of Linux")
+
+SEED = 20
+AMPLE = Limits()
+"""For notebooks that come to an end by themselves: no busy machine makes them look slow."""
+SHORT = Limits(cell_seconds=2, probe_seconds=1.5)
+"""For notebooks that have to be stopped."""
+TIGHT = Limits(memory=1200 * MIB)
+
+FULL = {"01-branch-grads": ("passed", 1), "01-chain-grads": ("passed", 2), "01-per-pass-grads": ("passed", 1)}
+IMPORT = "import torch\nfrom graders import check, hint"
+LOOP = "while True:\n    pass\n"
+SWALLOWING_LOOP = """\
+while True:
+    try:
+        while True:
+            pass
+    except KeyboardInterrupt:
+        pass
+"""
+
+
+# A notebook for each test, given above it. All that this process will need are started at once.
+
+
+@dataclasses.dataclass(frozen=True)
+class Given:
+    """The file of a notebook, and the limits under which it runs."""
+
+    text: str
+    limits: Limits
+    lesson: str
+
+
+def given(
+    *cells: str, limits: Limits = AMPLE, lesson: str = LESSON, text: str | None = None
+) -> Callable[[Callable[..., None]], Any]:
+    """Give the result of a notebook with these code cells to a test, as its argument `found`."""
+
+    def note(test: Any) -> Any:
+        test.given = Given(notebooks.text(*cells) if text is None else text, limits, lesson)
+        return test
+
+    return note
+
+
+@pytest.fixture(scope="module")
+def mark(
+    request: pytest.FixtureRequest, kit: Path, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Callable[[str, Given], SubmissionResult]]:
+    """Marks the notebook of a test, two at a time."""
+    folder = tmp_path_factory.mktemp("notebooks")
+    pool = ThreadPoolExecutor(2)
+    futures: dict[str, Future[SubmissionResult]] = {}
+
+    def run(name: str, notebook: Given) -> SubmissionResult:
+        file = folder / name / f"{notebook.lesson}.ipynb"
+        file.parent.mkdir()
+        file.write_text(notebook.text, encoding="utf-8")
+        marking = Marking(SEED, notebook.limits, 1, kit)
+        try:
+            return marking.result(Submission(name, notebook.lesson, file))
+        finally:
+            marking.close()
+
+    def start(name: str, notebook: Given) -> Future[SubmissionResult]:
+        if name not in futures:
+            futures[name] = pool.submit(run, name, notebook)
+        return futures[name]
+
+    if not hasattr(request.config, "workerinput"):  # a worker of pytest-xdist does not know what it will run
+        for item in request.session.items:
+            if isinstance(item, pytest.Function) and hasattr(item.function, "given"):
+                start(item.name, item.function.given)
+    yield lambda name, notebook: start(name, notebook).result()
+    pool.shutdown(cancel_futures=True)
+
+
+@pytest.fixture
+def found(request: pytest.FixtureRequest, mark: Callable[[str, Given], SubmissionResult]) -> SubmissionResult:
+    """The result of the notebook that was given to the test."""
+    return mark(request.node.name, request.function.given)
+
+
+def verdicts(result: SubmissionResult) -> dict[str, tuple[str, float]]:
+    """Status and points of each exercise of a submission that was graded."""
+    assert result.status.value == "graded"
+    assert result.score == sum(one.score for one in result.exercises)
+    assert (result.max_score, len(result.sha256)) == (sum(one.max_score for one in result.exercises), 64)
+    return {one.key: (one.status.value, one.score) for one in result.exercises}
+
+
+def message(result: SubmissionResult, key: str) -> str:
+    """The message for the learner about one exercise."""
+    (text,) = [one.message for one in result.exercises if one.key == key]
+    return text
+
+
+# The plain cases.
+
+
+@given(IMPORT, BRANCH, 'check("01-branch-grads")', CHAIN, "hint('01-chain-grads')", PASSES)
+def test_right_answers_get_full_marks(found: SubmissionResult) -> None:
+    assert verdicts(found) == FULL
+    assert found.score == 4
+    assert (found.message, found.isolation, found.lesson) == ("", "D", LESSON)
+    assert [check.passed for one in found.exercises for check in one.checks] == [True] * 8
+
+
+@given(IMPORT, BRANCH, lesson_01.WRONG["01-chain-grads"]["reversed-list"], PASSES)
+def test_a_wrong_answer_is_wrong_and_its_mistake_is_named(found: SubmissionResult) -> None:
+    assert verdicts(found) == FULL | {"01-chain-grads": ("wrong", 0)}
+    assert found.exercises[1].mistake == "reversed-list"
+    assert "from the last step to the first" in message(found, "01-chain-grads")
+
+
+@given(IMPORT, "def branch_grads(w, x):\n    # your answer\n    raise NotImplementedError", CHAIN, PASSES)
+def test_an_untouched_stub_is_not_attempted(found: SubmissionResult) -> None:
+    assert verdicts(found) == FULL | {"01-branch-grads": ("not-attempted", 0)}
+    assert message(found, "01-branch-grads") == "`branch_grads` is not attempted yet."
+
+
+@given(IMPORT, BRANCH, PASSES)
+def test_a_deleted_exercise_is_not_attempted(found: SubmissionResult) -> None:
+    assert verdicts(found) == FULL | {"01-chain-grads": ("not-attempted", 0)}
+    assert message(found, "01-chain-grads") == (
+        "`chain_grads` is not attempted yet: the notebook defines no `chain_grads`."
+    )
+
+
+@given(PASSES, CHAIN, BRANCH, IMPORT)
+def test_the_order_of_cells_does_not_matter(found: SubmissionResult) -> None:
+    assert verdicts(found) == FULL
+
+
+@given(IMPORT, lesson_01.WRONG["01-branch-grads"]["values-not-gradients"], BRANCH, CHAIN, PASSES)
+def test_of_two_answers_the_last_counts(found: SubmissionResult) -> None:
+    assert verdicts(found) == FULL
+
+
+@given(IMPORT, BRANCH, lesson_01.WRONG["01-branch-grads"]["values-not-gradients"], CHAIN, PASSES)
+def test_of_two_answers_the_last_counts_also_when_it_is_wrong(found: SubmissionResult) -> None:
+    assert verdicts(found) == FULL | {"01-branch-grads": ("wrong", 0)}
+    assert found.exercises[0].mistake == "values-not-gradients"
+
+
+@given("x = 3", "def branch_grads(w, x):\n    zero = torch.zeros_like(w)\n    return {'w': zero}", CHAIN, PASSES)
+def test_a_deleted_import_costs_the_answer_that_needs_it(found: SubmissionResult) -> None:
+    assert verdicts(found) == FULL | {"01-branch-grads": ("raised", 0)}
+    text = message(found, "01-branch-grads")
+    assert text.startswith(
+        "`branch_grads` raised NameError: name 'torch' is not defined at line 2 of its cell: "
+        "zero = torch.zeros_like(w). The call was branch_grads(tensor(["
+    )
+    assert text.endswith(").")
+
+
+# Cells that fail.
+
+
+@given(IMPORT, "1 / 0", BRANCH, CHAIN, PASSES)
+def test_an_exception_in_another_cell_before_costs_nothing(found: SubmissionResult) -> None:
+    assert verdicts(found) == FULL
+
+
+@given(IMPORT, BRANCH + "\nbranch_grads(1, 2)", CHAIN, PASSES, "raise SystemExit")
+def test_an_exception_after_the_answer_costs_nothing(found: SubmissionResult) -> None:
+    assert verdicts(found) == FULL
+
+
+@given(IMPORT, BRANCH, "import not_installed\n" + CHAIN, PASSES)
+def test_an_exception_above_the_answer_in_its_cell_is_named(found: SubmissionResult) -> None:
+    assert verdicts(found) == FULL | {"01-chain-grads": ("not-attempted", 0)}
+    assert message(found, "01-chain-grads") == (
+        "`chain_grads` was not defined, because code cell 3 stopped with ModuleNotFoundError: "
+        "No module named 'not_installed'."
+    )
+
+
+@given(IMPORT, BRANCH.replace("):", ")", 1), CHAIN, PASSES)
+def test_a_syntax_error_costs_its_cell_alone(found: SubmissionResult) -> None:
+    assert verdicts(found) == FULL | {"01-branch-grads": ("not-attempted", 0)}
+    assert "`branch_grads` was not defined, because code cell 2 stopped with SyntaxError: " in message(
+        found, "01-branch-grads"
+    )
+
+
+@given(IMPORT, BRANCH, "answer = input('your name? ')\n" + CHAIN, PASSES)
+def test_input_in_a_cell_is_refused_at_once(found: SubmissionResult) -> None:
+    assert verdicts(found) == FULL | {"01-chain-grads": ("not-attempted", 0)}
+    assert "code cell 3 stopped with StdinNotImplementedError" in message(found, "01-chain-grads")
+
+
+@given(IMPORT, BRANCH, "def chain_grads(fns, x):\n    return [input()]", PASSES)
+def test_input_in_a_function_is_refused_at_once(found: SubmissionResult) -> None:
+    assert verdicts(found) == FULL | {"01-chain-grads": ("raised", 0)}
+    assert "`chain_grads` raised EOFError: EOF when reading a line" in message(found, "01-chain-grads")
+
+
+@given(IMPORT, BRANCH, "import sys\nsys.exit(0)\n" + CHAIN, PASSES)
+def test_sys_exit_in_a_cell_ends_the_cell_alone(found: SubmissionResult) -> None:
+    assert verdicts(found) == FULL | {"01-chain-grads": ("not-attempted", 0)}
+    assert "code cell 3 stopped with SystemExit: 0" in message(found, "01-chain-grads")
+
+
+@given(IMPORT, BRANCH, "import sys\ndef chain_grads(fns, x):\n    sys.exit(0)", PASSES)
+def test_sys_exit_in_a_function_is_an_exception(found: SubmissionResult) -> None:
+    assert verdicts(found) == FULL | {"01-chain-grads": ("raised", 0)}
+    assert message(found, "01-chain-grads").startswith(
+        "`chain_grads` raised SystemExit: 0 at line 3 of its cell: sys.exit(0). The call was chain_grads([a function"
+    )
+
+
+@given(
+    IMPORT,
+    "import matplotlib.pyplot as plt\nfor _ in range(30):\n    plt.figure()\n    plt.plot([1, 2])\nplt.show()\n"
+    + BRANCH,
+    CHAIN,
+    PASSES,
+)
+def test_figures_that_are_shown_cost_nothing(found: SubmissionResult) -> None:
+    assert verdicts(found) == FULL
+
+
+# Cells and functions that do not end.
+
+
+@given(IMPORT, BRANCH, LOOP + CHAIN, PASSES, limits=SHORT)
+def test_an_endless_loop_in_a_cell_costs_its_cell_alone(found: SubmissionResult) -> None:
+    assert verdicts(found) == FULL | {"01-chain-grads": ("timed-out", 0)}
+    assert message(found, "01-chain-grads") == (
+        "`chain_grads` was not defined, because code cell 3 did not end: the cell was still running after 2 seconds."
+    )
+
+
+@given(IMPORT, BRANCH, SWALLOWING_LOOP + CHAIN, PASSES, limits=SHORT)
+def test_a_loop_that_swallows_interrupts_costs_its_cell_alone(found: SubmissionResult) -> None:
+    assert verdicts(found) == FULL | {"01-chain-grads": ("timed-out", 0)}
+    assert "code cell 3 did not end: the cell was still running after 2 seconds" in message(found, "01-chain-grads")
+
+
+@given(IMPORT, BRANCH, "def chain_grads(fns, x):\n    while True:\n        pass", PASSES, limits=SHORT)
+def test_an_endless_loop_in_a_function_costs_its_exercise_alone(found: SubmissionResult) -> None:
+    assert verdicts(found) == FULL | {"01-chain-grads": ("timed-out", 0)}
+    assert message(found, "01-chain-grads") == "`chain_grads` did not come to an end: no result after 1.5 seconds."
+
+
+@given(
+    BRANCH, "import time\ntime.sleep(60)", "time.sleep(60)", CHAIN, PASSES,
+    limits=Limits(cell_seconds=1.5, notebook_seconds=2.5),
+)  # fmt: skip
+def test_a_notebook_that_takes_too_long_keeps_what_it_had(found: SubmissionResult) -> None:
+    late = ("timed-out", 0)
+    assert verdicts(found) == FULL | {"01-chain-grads": late, "01-per-pass-grads": late}
+    assert "code cell 4 did not end: the notebook took more than 2.5 seconds" in message(found, "01-chain-grads")
+
+
+# Cells and functions that take the process with them.
+
+
+@given(IMPORT, BRANCH, "import os\nos._exit(3)\n" + CHAIN, PASSES)
+def test_os_exit_in_a_cell_costs_its_cell_alone(found: SubmissionResult) -> None:
+    assert verdicts(found) == FULL | {"01-chain-grads": ("crashed", 0)}
+    assert message(found, "01-chain-grads") == (
+        "`chain_grads` was not defined, because code cell 3 crashed: the cell ended its Python process (exit code 3)."
+    )
+
+
+@given(IMPORT, BRANCH, "import os\ndef chain_grads(fns, x):\n    os._exit(0)", PASSES)
+def test_os_exit_in_a_function_costs_its_exercise_alone(found: SubmissionResult) -> None:
+    assert verdicts(found) == FULL | {"01-chain-grads": ("crashed", 0)}
+    assert message(found, "01-chain-grads") == (
+        "`chain_grads` took the Python process with it: the process exited (with code 0) before there was a result."
+    )
+
+
+@given(IMPORT, BRANCH, "import ctypes\nctypes.string_at(0)\n" + CHAIN, PASSES)
+def test_a_segmentation_fault_in_a_cell_costs_its_cell_alone(found: SubmissionResult) -> None:
+    assert verdicts(found) == FULL | {"01-chain-grads": ("crashed", 0)}
+    assert "code cell 3 crashed: the cell ended its Python process (signal SIGSEGV)" in message(found, "01-chain-grads")
+
+
+@given(IMPORT, BRANCH, "import ctypes\ndef chain_grads(fns, x):\n    ctypes.string_at(0)", PASSES)
+def test_a_segmentation_fault_in_a_function_costs_its_exercise_alone(found: SubmissionResult) -> None:
+    assert verdicts(found) == FULL | {"01-chain-grads": ("crashed", 0)}
+    assert "the process was ended by the signal SIGSEGV" in message(found, "01-chain-grads")
+
+
+@given(IMPORT, BRANCH, *["import os\nos._exit(1)"] * 4, CHAIN, PASSES)
+def test_a_notebook_that_keeps_crashing_keeps_what_it_had(found: SubmissionResult) -> None:
+    skipped = ("not-attempted", 0)
+    assert verdicts(found) == FULL | {"01-chain-grads": skipped, "01-per-pass-grads": skipped}
+    assert message(found, "01-chain-grads") == (
+        "`chain_grads` was not defined, because code cell 7 was not run, because earlier cells kept crashing."
+    )
+
+
+@given(IMPORT, BRANCH, "import os, signal\nos.kill(os.getppid(), signal.SIGKILL)", CHAIN, PASSES)
+def test_a_cell_that_kills_the_box_costs_the_notebook(found: SubmissionResult) -> None:
+    assert verdicts(found) == dict.fromkeys(FULL, ("crashed", 0))
+    assert found.message == "the process that ran the notebook ended before its time"
+
+
+# Limits.
+
+
+@given(IMPORT, BRANCH, "big = torch.ones(1 << 30)\n" + CHAIN, PASSES, limits=TIGHT)
+def test_memory_over_the_limit_in_a_cell_costs_its_cell_alone(found: SubmissionResult) -> None:
+    assert verdicts(found) == FULL | {"01-chain-grads": ("over-limit", 0)}
+    assert "code cell 3 went over a limit: memory: RuntimeError: " in message(found, "01-chain-grads")
+
+
+@given(IMPORT, BRANCH, "def chain_grads(fns, x):\n    return bytearray(2 << 30)", PASSES, limits=TIGHT)
+def test_memory_over_the_limit_in_a_function_costs_its_exercise_alone(found: SubmissionResult) -> None:
+    assert verdicts(found) == FULL | {"01-chain-grads": ("over-limit", 0)}
+    assert message(found, "01-chain-grads").startswith("`chain_grads` went over a limit: memory: ")
+
+
+@given(IMPORT, BRANCH, "def chain_grads(fns, x):\n    return torch.ones(10_000_000)", PASSES)
+def test_a_result_that_is_too_large_costs_its_exercise_alone(found: SubmissionResult) -> None:
+    assert verdicts(found) == FULL | {"01-chain-grads": ("over-limit", 0)}
+    assert message(found, "01-chain-grads") == (
+        "`chain_grads` went over a limit: the result is too large: tensors of more than 1048576 bytes."
+    )
+
+
+@given(BRANCH, limits=Limits(memory=200 * MIB))
+def test_a_kernel_that_cannot_start_is_never_the_learners_zero(found: SubmissionResult) -> None:
+    assert found.status.value == "not-graded"
+    assert {one.status.value for one in found.exercises} == {"not-graded"}
+    assert not found.graded
+    assert found.message.startswith("the process for the notebook did not start: ")
+
+
+def peak_memory() -> int:
+    """The peak resident memory of this process since it was last asked, in bytes."""
+    (line,) = [line for line in Path("/proc/self/status").read_text().splitlines() if line.startswith("VmHWM")]
+    Path("/proc/self/clear_refs").write_text("5")
+    return int(line.split()[1]) * 1024
+
+
+def test_a_hundred_megabytes_of_output_cost_its_cell_and_no_memory_here(kit: Path) -> None:
+    cells = [IMPORT, BRANCH, "for _ in range(100):\n    print('x' * (1 << 20))\n" + CHAIN, PASSES]
+    draws = {one.key: one.draws(SEED) for one in course.exercises(LESSON)}
+    probes = probes_for(course.exercises(LESSON), draws, SEED)
+    peak_memory()
+    before = peak_memory()
+    transcript = run_notebook(cells, probes, AMPLE, kit)
+    assert peak_memory() - before < 50e6
+    results = judge(course.exercises(LESSON), draws, cells, read_transcript(transcript))
+    assert {one.key: (one.status.value, one.score) for one in results} == FULL | {"01-chain-grads": ("over-limit", 0)}
+    assert results[1].message == (
+        "`chain_grads` was not defined, because code cell 3 went over a limit: "
+        "output: the notebook wrote more than 8 MiB of output."
+    )
+
+
+# Files of every kind.
+
+
+@given(
+    text=json.dumps({
+        "nbformat": 3, "nbformat_minor": 0, "metadata": {"name": ""},
+        "worksheets": [{"cells": [{"cell_type": "code", "input": [IMPORT], "language": "python", "outputs": []},
+                                  *({"cell_type": "code", "input": part.splitlines(keepends=True)}
+                                    for part in (BRANCH, CHAIN, PASSES))]}],
+    })
+)  # fmt: skip
+def test_a_notebook_of_format_3_works(found: SubmissionResult) -> None:
+    assert verdicts(found) == FULL
+
+
+@given(
+    text=notebooks.text(
+        IMPORT, BRANCH, CHAIN, PASSES,
+        metadata={"kernelspec": {"name": "bash", "display_name": "Bash", "language": "bash"}},
+    )
+)  # fmt: skip
+def test_a_notebook_of_another_kernel_is_run_as_python(found: SubmissionResult) -> None:
+    assert verdicts(found) == FULL
+
+
+@pytest.fixture
+def unreadable(kit: Path) -> Iterator[Callable[[Path], str]]:
+    """The message for a file that cannot be read as a notebook."""
+    marking = Marking(SEED, AMPLE, 1, kit)
+
+    def read(file: Path) -> str:
+        found = marking.result(Submission("ann", LESSON, file))
+        assert (found.status.value, found.score, found.max_score, found.exercises) == ("unreadable", 0, 4, ())
+        assert found.graded
+        return found.message
+
+    yield read
+    marking.close()
+
+
+@pytest.mark.parametrize(
+    ("content", "text"),
+    [
+        (b"import torch\n", "The file is not a notebook: it is not JSON (line 1). Hand in the .ipynb file"),
+        (b"", "The file is empty. Hand in the saved notebook (.ipynb)."),
+        (notebooks.text("x = 1").encode("utf-16"), "The file is not UTF-8 text (byte 0)."),
+        (notebooks.text("x = 1", nbformat=5).encode(), "The notebook has nbformat 5; 3 and 4 can be read."),
+    ],
+)
+def test_a_file_that_is_no_notebook_is_unreadable(
+    tmp_path: Path, unreadable: Callable[[Path], str], content: bytes, text: str
+) -> None:
+    file = tmp_path / "x.ipynb"
+    file.write_bytes(content)
+    assert text in unreadable(file)
+
+
+def test_what_is_no_ordinary_file_is_unreadable_and_not_waited_for(
+    tmp_path: Path, unreadable: Callable[[Path], str]
+) -> None:
+    folder, link, pipe = (tmp_path / f"{name}.ipynb" for name in ("folder", "link", "pipe"))
+    folder.mkdir()
+    (tmp_path / "other").write_text(notebooks.text("x = 1"))
+    link.symlink_to(tmp_path / "other")
+    os.mkfifo(pipe)
+    assert unreadable(folder) == "This is not an ordinary file. Hand in the notebook file itself."
+    assert unreadable(link) == ("The file cannot be read: it is a link to another file. Hand in the notebook itself.")
+    assert unreadable(pipe) == "This is not an ordinary file. Hand in the notebook file itself."
+
+
+def test_no_file_is_missing(kit: Path) -> None:
+    marking = Marking(SEED, AMPLE, 1, kit)
+    found = marking.result(Submission("ann", LESSON, None))
+    marking.close()
+    assert (found.status.value, found.score, found.file) == ("missing", 0, "")
+    assert found.message == "No notebook was handed in for this lesson."
+
+
+def test_a_failure_of_the_graders_is_never_the_learners_zero(tmp_path: Path) -> None:
+    (tmp_path / "x.ipynb").write_text(notebooks.text(BRANCH))
+    marking = Marking(SEED, AMPLE, 1, tmp_path / "no-kit")
+    found = marking.result(Submission("ann", LESSON, tmp_path / "x.ipynb"))
+    marking.close()
+    assert (found.status.value, found.graded) == ("not-graded", False)
+    assert found.message.startswith("The graders failed with FileNotFoundError: ")
+
+
+def test_many_notebooks_are_marked_at_once_and_each_only_once(kit: Path, tmp_path: Path) -> None:
+    submissions = []
+    for name in ("ann", "bob", "cy"):
+        (tmp_path / f"{name}.ipynb").write_text("not a notebook")
+        submissions.append(Submission(name, LESSON, tmp_path / f"{name}.ipynb"))
+    marking = Marking(SEED, AMPLE, 2, kit)
+    done: list[SubmissionResult] = []
+    marking.start([*submissions, submissions[0]], done.append)
+    marking.close()
+    assert sorted(one.student for one in done) == ["ann", "bob", "cy"]
+    assert [one.student for one in marking.batch().submissions] == ["ann", "bob", "cy"]
+    assert marking.batch().seed == SEED
+
+
+# State that a notebook leaves behind, and platforms without fork.
+
+ODD_STATE = [
+    "import sys, warnings\nimport torch\nfrom torch import nn",
+    "torch.set_default_dtype(torch.float64)",
+    "torch.set_grad_enabled(False)",
+    "nn.modules.module.register_module_forward_hook(lambda module, args, output: output * 0)",
+    "nn.modules.module.register_module_full_backward_hook(lambda *args: 1 / 0)",
+    "torch.set_num_threads(4)\ntorch.ones(1 << 22).sum()",
+    "torch.manual_seed(3)",
+    "sys.stdout = sys.stderr = None",
+    "warnings.simplefilter('error')",
+]
+LESSON_2 = "02_watching_gradients"
+ANSWERS_2 = [answers[0] for answers in lesson_02.RIGHT.values()]
+
+
+@given(*ODD_STATE, *ANSWERS_2, lesson=LESSON_2)
+def test_state_that_is_left_behind_decides_over_no_answer(found: SubmissionResult) -> None:
+    assert set(verdicts(found).values()) <= {("passed", 1), ("passed", 2)}
+    assert found.score == found.max_score == sum(one.points for one in course.exercises(LESSON_2))
+
+
+def of_one_case(lesson: str) -> list[Exercise]:
+    """The exercises of a lesson, each with its first case alone."""
+    return [dataclasses.replace(one, cases=one.cases[:1]) for one in course.exercises(lesson)]
+
+
+def results_of(
+    cells: list[str], kit: Path, fork: bool, exercises: list[Exercise], limits: Limits = SHORT
+) -> list[ExerciseResult]:
+    """The results of a notebook whose probes run in forked processes, or in the kernel itself."""
+    draws = {one.key: one.draws(SEED) for one in exercises}
+    transcript = run_notebook(cells, probes_for(exercises, draws, SEED), limits, kit, fork=fork)
+    return judge(exercises, draws, cells, read_transcript(transcript))
+
+
+def test_results_without_fork_are_the_same(kit: Path) -> None:
+    endless = "def branch_grads(w, x):\n    while True:\n        pass"
+    wrong = lesson_01.WRONG["01-chain-grads"]["cut-between-steps"]
+    exercises = of_one_case(LESSON)
+    with_fork, without = (results_of([endless, wrong, PASSES], kit, fork, exercises) for fork in (True, False))
+    assert without == with_fork
+    assert [one.status.value for one in without] == ["timed-out", "wrong", "passed"]
+
+
+def test_state_that_is_left_behind_decides_over_no_answer_without_fork_either(kit: Path) -> None:
+    results = results_of([*ODD_STATE, *ANSWERS_2], kit, False, list(course.exercises(LESSON_2)), AMPLE)
+    assert [one.status.value for one in results] == ["passed"] * len(ANSWERS_2)
+
+
+def test_cells_that_run_again_have_the_notebooks_time_again(kit: Path) -> None:
+    cells = ["import time\ntime.sleep(2)", "def branch_grads(w, x):\n    while True:\n        pass", CHAIN, PASSES]
+    limits = Limits(notebook_seconds=5, probe_seconds=1)
+    results = results_of(cells, kit, False, of_one_case(LESSON), limits)
+    assert [one.status.value for one in results] == ["timed-out", "passed", "passed"]
+
+
+def test_an_empty_cell_does_not_get_the_error_of_the_cell_before(kit: Path) -> None:
+    run = read_transcript(run_notebook(["1 / 0", "", " \n", "x = 1"], [], AMPLE, kit))
+    assert [(cell.index, cell.status) for cell in run.cells] == [(0, "raised"), (1, "ok"), (2, "ok"), (3, "ok")]
+
+
+# A box that breaks the protocol.
+
+FORGE = """\
+import os
+box = os.getppid()
+out = open(f"/proc/{box}/cmdline").read().split("\\0")[-2]
+with open(f"/proc/{box}/fd/{out}", "wb", buffering=0) as pipe:
+    pipe.write(FORGED)
+"""
+
+
+@given(IMPORT, FORGE.replace("FORGED", repr(b"\xff" * 64)), BRANCH, CHAIN, PASSES)
+def test_bytes_that_are_no_frame_are_suspect(found: SubmissionResult) -> None:
+    assert verdicts(found) == dict.fromkeys(FULL, ("suspect", 0))
+    assert message(found, "01-branch-grads").startswith(
+        "The answer did not follow the protocol (a frame of 4294967295 + 4294967295 bytes is larger than allowed)."
+    )
+
+
+@given(
+    IMPORT,
+    FORGE.replace("FORGED", repr(pack(Frame({"type": "seen", "tree": None, "nonce": "a"})))),
+    BRANCH, CHAIN, PASSES,
+)  # fmt: skip
+def test_an_answer_before_its_question_is_suspect(found: SubmissionResult) -> None:
+    assert verdicts(found) == dict.fromkeys(FULL, ("suspect", 0))
+    assert "a frame of type 'seen' where cell or restart was due" in message(found, "01-chain-grads")
+
+
+@pytest.mark.parametrize(
+    "answers",
+    [
+        [Frame({"type": "seen", "tree": None, "nonce": "forged"})],
+        [Frame({"type": "raised", "status": "passed", "nonce": "n0"})],
+        [Frame({"type": "seen", "tree": {"t": ["float32", [8], 0, False, "tensor"]}, "nonce": "n0"})],
+    ],
+)
+def test_answers_that_break_the_protocol_are_suspect(answers: list[Frame]) -> None:
+    exercises = of_one_case(LESSON)[:1]
+    asked = Frame({"type": "asked", "key": "01-branch-grads", "case": 0, "nonce": "n0"})
+    ended = Frame({"type": "ended", "how": "finished", "message": "", "seconds": 1.0})
+    run = read_transcript([Frame({"type": "ready"}), Frame({"type": "cells-done"}), asked, *answers, ended])
+    (result,) = judge(exercises, {one.key: one.draws(SEED) for one in exercises}, [BRANCH], run)
+    assert (result.status.value, result.score) == ("suspect", 0)
+    assert "An instructor should look at it." in result.message
+
+
+# Nothing survives.
+
+
+def processes_of(kit: Path) -> list[int]:
+    """The ids of living processes that were started for a box with this kit."""
+    found = []
+    for folder in Path("/proc").iterdir():
+        try:
+            if folder.name.isdigit() and str(kit).encode() in (folder / "environ").read_bytes():
+                found.append(int(folder.name))
+        except OSError:  # it ended meanwhile, or is somebody else's
+            continue
+    return [one for one in found if one != os.getpid()]
+
+
+def survivors(kit: Path) -> list[int]:
+    """What is left of the processes of a kit after a moment in which the killed may die; ended here at last."""
+    for _ in range(100):
+        if not (left := processes_of(kit)):
+            return []
+        time.sleep(0.05)
+    for one in left:
+        os.kill(one, 9)
+    return left
+
+
+@pytest.fixture
+def folders(monkeypatch: pytest.MonkeyPatch) -> dict[Path, list[Path]]:
+    """The folders of boxes that are started during a test, by kit."""
+    made: dict[Path, list[Path]] = {}
+
+    class NotedBox(Box):
+        def __enter__(self) -> Box:
+            super().__enter__()
+            made.setdefault(self._kit, []).append(self.folder)
+            return self
+
+    monkeypatch.setattr(conversation, "Box", NotedBox)
+    return made
+
+
+def test_no_process_and_no_folder_survive_a_run(folders: dict[Path, list[Path]]) -> None:
+    cells = [
+        "import subprocess\nquiet = subprocess.Popen(['sleep', '60'])",
+        "import os\nif os.fork() == 0:\n    import time\n    time.sleep(60)",
+        "os.makedirs('deep/' * 50); open('deep/locked', 'w').close(); os.chmod('deep', 0)",
+        "import os\nos._exit(1)",
+        "def branch_grads(w, x):\n    subprocess.Popen(['sleep', '60'])\n    while True:\n        pass",
+        CHAIN,
+        PASSES,
+    ]
+    with kit_folder() as kit:
+        results = results_of(cells, kit, True, of_one_case(LESSON))
+        assert [one.status.value for one in results] == ["timed-out", "passed", "passed"]
+        assert [folder.name[:3] for folder in folders[kit]] == ["hw-"]
+        assert [folder for folder in folders[kit] if folder.exists()] == []
+        assert survivors(kit) == []
+
+
+def end_a_box_while_its_probe_hangs(kit: Path) -> None:
+    """Start an endless probe, and end its box when its process is there. Raises `BoxTimeout`."""
+    exercises = of_one_case(LESSON)[:1]
+    (probe,) = probes_for(exercises, {one.key: one.draws(SEED) for one in exercises}, SEED)
+    transcript: list[Frame] = []
+    with Box(kit) as box:
+
+        def receive(deadline: float) -> Frame:
+            if transcript[-1:] and transcript[-1].type == "asked":
+                for _ in range(600):
+                    if len(processes_of(kit)) >= 3:  # the box, its kernel, and the probe
+                        break
+                    time.sleep(0.05)
+                deadline = time.monotonic()
+            return Box.receive(box, deadline)
+
+        box.receive = receive  # type: ignore[method-assign]
+        cells = ["def branch_grads(w, x):\n    while True:\n        pass"]
+        conversation._converse(box, cells, [probe], AMPLE, True, transcript)
+
+
+def test_a_probe_that_hangs_does_not_survive_a_box_that_is_ended_early() -> None:
+    with kit_folder() as kit:
+        with pytest.raises(BoxTimeout):
+            end_a_box_while_its_probe_hangs(kit)
+        assert survivors(kit) == []

@@ -1,0 +1,162 @@
+from __future__ import annotations
+
+import dataclasses
+from typing import Any
+
+import pytest
+import torch
+
+from graders.box.data import encode
+from graders.box.frames import Frame, FrameError
+from graders.core.results import Status
+from graders.run.transcript import Cell, Outcome, Run, from_bytes, read_transcript, to_bytes
+
+KEY = "90-scale-sum"
+
+
+def asked(case: int = 0, nonce: str = "n") -> Frame:
+    return Frame({"type": "asked", "key": KEY, "case": case, "nonce": nonce})
+
+
+def seen(value: Any, nonce: str = "n") -> Frame:
+    tree, body = encode(value)
+    return Frame({"type": "seen", "tree": tree, "nonce": nonce}, body)
+
+
+def raised(nonce: str = "n", **head: Any) -> Frame:
+    return Frame({"type": "raised", "nonce": nonce, **head})
+
+
+def cell(index: Any, status: Any = "ok", message: Any = "") -> Frame:
+    return Frame({"type": "cell", "cell": index, "status": status, "message": message, "seconds": 0.1})
+
+
+def ended(how: str = "finished", message: str = "") -> Frame:
+    return Frame({"type": "ended", "how": how, "message": message, "seconds": 1.5})
+
+
+READY, DONE, END = (Frame({"type": name}) for name in ("ready", "cells-done", "probe-end"))
+
+
+def outcome_of(*frames: Frame) -> Outcome:
+    """The outcome of the only probe in a finished run with these frames after its question."""
+    return read_transcript([READY, DONE, asked(), *frames, END, ended()]).outcome(KEY, 0)
+
+
+def test_a_finished_run_has_cells_outcomes_and_its_time() -> None:
+    run = read_transcript(
+        [READY, cell(0), cell(1, "raised", "ValueError: no"), DONE, asked(), seen({"a": torch.ones(1)}),
+         asked(1, "m"), raised("m", status="timed-out", message="no result after 10 seconds"), END, ended()]
+    )  # fmt: skip
+    assert run.cells == (Cell(0, "ok", ""), Cell(1, "raised", "ValueError: no"))
+    assert run.outcome(KEY, 0).seen["a"].tensor.tolist() == [1.0]
+    assert run.outcome(KEY, 1) == Outcome(status=Status.TIMED_OUT, message="no result after 10 seconds")
+    assert (run.ended, run.message, run.seconds) == ("finished", "", 1.5)
+
+
+def test_cells_that_ran_again_count_once() -> None:
+    restart = Frame({"type": "restart", "cell": 1})
+    again = [cell(0, "raised", "second time"), cell(1, "crashed", "gone"), cell(2)]
+    run = read_transcript([READY, cell(0), restart, *again, DONE, END, ended()])
+    assert [(one.index, one.status, one.message) for one in run.cells] == [
+        (0, "raised", "second time"),
+        (1, "crashed", "gone"),
+        (2, "ok", ""),
+    ]
+
+
+def test_an_exception_brings_its_line_and_call() -> None:
+    head = {"status": "raised", "error": "ValueError", "message": "no", "line": "line 2 of its cell", "call": "f(1)"}
+    assert outcome_of(raised(**head)) == Outcome(None, Status.RAISED, "ValueError", "no", "line 2 of its cell", "f(1)")
+
+
+@pytest.mark.parametrize("status", ["raised", "not-attempted", "timed-out", "over-limit", "crashed"])
+def test_the_box_may_report_what_the_learners_code_did(status: str) -> None:
+    assert outcome_of(raised(status=status)).status == Status(status)
+
+
+@pytest.mark.parametrize("status", ["passed", "wrong", "suspect", "not-graded", "", None, 1, ["raised"], {}])
+def test_any_other_status_from_inside_is_suspect(status: Any) -> None:
+    assert outcome_of(raised(status=status)).status == Status.SUSPECT
+
+
+def test_texts_from_inside_are_cleaned_and_cut() -> None:
+    found = outcome_of(
+        raised(status="raised", error="\x1b[2J" * 100, message="<b>\u202e" + "x" * 999, line=3, call=["f"])
+    )
+    assert found.error == "\ufffd[2J" * 24 + "\ufffd[2…"
+    assert found.message == "<b>\ufffd" + "x" * 295 + "…"
+    assert (found.line, found.call) == ("3", "['f']")
+    run = read_transcript([READY, cell(0, "o" * 99, {"a": "\x07"}), DONE, END, ended()])
+    assert run.cells == (Cell(0, "o" * 19 + "…", "{'a': '\\x07'}"),)
+
+
+@pytest.mark.parametrize(
+    "tree",
+    [[1], {"q": []}, {"t": ["float32", [4], 0, False, "tensor"]}, {"t": ["float32", [0, 2**63], 0, False, "tensor"]}],
+)
+def test_an_answer_that_is_not_data_is_suspect(tree: Any) -> None:
+    found = outcome_of(Frame({"type": "seen", "tree": tree, "nonce": "n"}))
+    assert found.status == Status.SUSPECT
+    assert found.message.startswith("an answer that is not data: ")
+
+
+@pytest.mark.parametrize(
+    "answers",
+    [
+        [seen(1, "m")],
+        [Frame({"type": "seen", "tree": 1})],
+        [raised("m", status="raised")],
+        [seen(1), seen(2)],
+        [raised(status="raised"), seen(2)],
+    ],
+)
+def test_an_answer_to_no_question_makes_the_rest_suspect(answers: list[Frame]) -> None:
+    run = read_transcript([READY, DONE, asked(), *answers, asked(1, "k"), seen(1, "k"), END, ended()])
+    assert (run.ended, run.message) == ("suspect", "an answer that nobody had asked for")
+    assert run.outcome(KEY, 1) == Outcome(status=Status.SUSPECT, message="an answer that nobody had asked for")
+
+
+def test_what_was_answered_before_the_breach_stays() -> None:
+    run = read_transcript([READY, DONE, asked(), seen(1), seen(2), ended()])
+    assert run.outcome(KEY, 0).seen.value == 1
+    assert run.outcome(KEY, 1).status == Status.SUSPECT
+
+
+@pytest.mark.parametrize("index", [-1, -10, True, "0", None, 1.0, [0]])
+def test_a_cell_without_a_proper_number_is_left_out(index: Any) -> None:
+    assert read_transcript([READY, cell(index, "raised"), cell(0), DONE, END, ended()]).cells == (Cell(0, "ok", ""),)
+
+
+@pytest.mark.parametrize(
+    ("how", "status"),
+    [
+        ("not-started", Status.NOT_GRADED),
+        ("timed-out", Status.TIMED_OUT),
+        ("suspect", Status.SUSPECT),
+        ("died", Status.CRASHED),
+    ],
+)
+def test_a_probe_without_an_answer_shares_the_fate_of_its_box(how: str, status: Status) -> None:
+    run = read_transcript([READY, DONE, asked(), seen(1), asked(1, "m"), ended(how, "why")])
+    assert run.outcome(KEY, 0).seen.value == 1
+    assert run.outcome(KEY, 1) == Outcome(status=status, message="why")
+    assert run.outcome("90-never-asked", 0) == Outcome(status=status, message="why")
+
+
+def test_a_transcript_without_an_end_is_that_of_a_box_that_died() -> None:
+    assert read_transcript([]) == Run(ended="died")
+    assert read_transcript([READY]).outcome(KEY, 0).status == Status.CRASHED
+
+
+def test_a_transcript_is_kept_as_it_came() -> None:
+    transcript = [READY, cell(0), DONE, asked(), seen([torch.ones(2), "text"]), END, ended()]
+    assert from_bytes(to_bytes(transcript)) == transcript
+    assert from_bytes(b"") == []
+    with pytest.raises(FrameError):
+        from_bytes(to_bytes(transcript)[:-1])
+
+
+def test_results_of_reading_are_immutable() -> None:
+    with pytest.raises(dataclasses.FrozenInstanceError):
+        outcome_of(seen(1)).status = Status.PASSED  # type: ignore[misc]

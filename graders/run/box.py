@@ -51,6 +51,7 @@ class Box:
         try:
             self._start()
         except BaseException:
+            os.close(self._read_end)
             remove_tree(self.folder)
             raise
         return self

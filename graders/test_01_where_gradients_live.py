@@ -38,8 +38,8 @@ class TestBranchGrads:
     - `y = (a * b).sum()`
 
     and return the four gradients of `y` as a dict with the keys `"w"`, `"x"`, `"a"` and `"b"`. Each is a tensor of
-    the shape and dtype of the tensor it belongs to, and does not require grad. Whether `w.grad` and `x.grad` are
-    filled afterwards is up to you.
+    the shape and dtype of the tensor it belongs to, and does not require grad. The values of `w` and `x` stay as they
+    are. Whether `w.grad` and `x.grad` are filled afterwards is up to you.
 
     **Example.** For `w = tensor([1.])` and `x = tensor([2.])` we have `a = 3` and `b = 2`. The result is
     `{"w": tensor([5.]), "x": tensor([2.]), "a": tensor([2.]), "b": tensor([3.])}`.
@@ -53,26 +53,34 @@ class TestBranchGrads:
         return bool((a != b).all() and (b != 0).all() and (a != 0).all())
 
     def probe(student, w, x):
+        before = w.clone(), x.clone()
         w.requires_grad_()
         x.requires_grad_()
         with recording_calls("retain_grad", "backward") as calls:
             grads = student.branch_grads(w, x)
-        return {"grads": grads, "calls": calls[:20]}
+        return {
+            "grads": grads, "calls": calls[:20],
+            "inputs_kept": all(torch.equal(t.detach(), old) and t.requires_grad for t, old in zip((w, x), before)),
+        }  # fmt: skip
 
     mistakes = (
         Mistake(
             "retained-too-late",
-            lambda seen, w, x: none_at(seen, "a", "b") and leaves_right(seen, w, x) and not retained_in_time(seen),
+            lambda seen, w, x: none_at(seen, "a", "b") and leaves_right(seen, w, x) and asked_in_time(seen) == 0,
             "`a` and `b` kept no gradient. They are not leaves: call `retain_grad()` on them before `backward()`. "
             "Afterwards it recovers nothing.",
         ),
         Mistake(
             "retained-a-copy",
-            lambda seen, w, x: (
-                (none_at(seen, "a") or none_at(seen, "b")) and (retained_in_time(seen) or not none_at(seen, "a", "b"))
-            ),
+            lambda seen, w, x: any(none_at(seen, name) for name in "ab") and asked_in_time(seen) > kept(seen),
             "You called `retain_grad()` on a copy that the loss does not use. Call it on the very tensor from which "
             "`y` is computed, and read the `.grad` of that one.",
+        ),
+        Mistake(
+            "retained-only-one",
+            lambda seen, w, x: kept(seen) == 1 and asked_in_time(seen) <= 1,
+            "One of `a` and `b` kept its gradient, and the other did not. Neither is a leaf: call `retain_grad()` on "
+            "both of them before `backward()`.",
         ),
         Mistake("values-not-gradients", lambda seen, w, x: close(seen["grads"]["a"], w + x)),
     )
@@ -91,6 +99,9 @@ class TestBranchGrads:
                 f"grads['{name}'] still requires grad; return it detached"
             )
 
+    def test_w_and_x_are_left_as_they_were(seen):
+        expect(seen["inputs_kept"]).is_true("w or x changed (values or requires_grad); only gradients were asked for")
+
 
 def none_at(seen: Seen, *names: str) -> bool:
     """Whether all these gradients are None."""
@@ -102,10 +113,15 @@ def leaves_right(seen: Seen, w: Tensor, x: Tensor) -> bool:
     return close(seen["grads"]["w"], w + x + w + 1) and close(seen["grads"]["x"], w + 1)
 
 
-def retained_in_time(seen: Seen) -> bool:
-    """Whether `retain_grad` was called before `backward`."""
+def kept(seen: Seen) -> int:
+    """For how many of a and b there is a gradient."""
+    return sum(seen["grads"][name].tensor is not None for name in "ab")
+
+
+def asked_in_time(seen: Seen) -> int:
+    """How often `retain_grad` was called before `backward`."""
     calls = seen["calls"].value
-    return "retain_grad" in calls and "backward" in calls and calls.index("retain_grad") < calls.index("backward")
+    return calls[: calls.index("backward")].count("retain_grad") if "backward" in calls else 0
 
 
 FUNCTIONS = {
@@ -133,9 +149,10 @@ class TestChainGrads:
     The chain is `h_0 = x`, `h_1 = fns[0](h_0)`, `h_2 = fns[1](h_1)`, and so on to the last, `h_n`. The output is
     `h_n.sum()`.
 
-    Return a list with the gradient of the output with respect to `h_1`, `h_2`, …, `h_n`, in this order. Call each
-    function exactly once. Afterwards `x.grad` holds the gradient with respect to `x`. The functions may be anything:
-    some mix the elements of their input.
+    Return a list with the gradient of the output with respect to `h_1`, `h_2`, …, `h_n`, in this order; no entry
+    requires grad. Call each function exactly once. Afterwards `x.grad` holds the gradient with respect to `x`. The
+    value of `x` stays as it is, and no hook is left on it. The functions may be anything: some mix the elements of
+    their input.
 
     **Example.** For `fns = [lambda t: 3 * t, lambda t: t * t]` and `x = tensor([2.])` the chain is 2, 6, 36. The
     result is `[tensor([12.]), tensor([1.])]`, and `x.grad` is `tensor([36.])`.
@@ -166,9 +183,13 @@ class TestChainGrads:
 
             return function
 
+        before = x.clone()
         x.requires_grad_()
         grads = student.chain_grads([counted(i, kind, k) for i, (kind, k) in enumerate(chain)], x)
-        return {"grads": grads, "x.grad": x.grad, "calls": calls[:50]}
+        return {
+            "grads": grads, "x.grad": x.grad, "calls": calls[:50], "hooks": tensor_hooks(x),
+            "x_kept": torch.equal(x.detach(), before) and x.requires_grad,
+        }  # fmt: skip
 
     mistakes = (
         Mistake(
@@ -180,11 +201,12 @@ class TestChainGrads:
             ),
             "A `detach()` (or `.data`, or a new leaf) between the steps cut the chain, and no gradient came further "
             "back than that. Pass each result on as it is.",
+            raises=("can't retain_grad on Tensor that has requires_grad=False", "does not have a grad_fn"),
         ),
         Mistake(
             "retained-only-last",
             lambda seen, chain, x: (
-                len(seen["grads"]) == len(chain)
+                len(list(seen["grads"])) == len(chain)
                 and all(entry.value is None for entry in list(seen["grads"])[:-1])
                 and close(seen["x.grad"], chain_by_differences(chain, x)[0], rtol=1e-4, atol=1e-4)
             ),
@@ -208,6 +230,10 @@ class TestChainGrads:
 
     def test_each_function_is_called_once_in_order(seen, chain):
         expect(seen["calls"]).equals(list(range(len(chain))))
+
+    def test_x_is_left_as_it_was(seen):
+        expect(seen["x_kept"]).is_true("x changed (values or requires_grad); only gradients were asked for")
+        expect(seen["hooks"]).equals(0)
 
 
 def close_chain(seen: Seen, expected: list[Tensor]) -> bool:
@@ -263,7 +289,7 @@ class TestPerPassGrads:
 
     `p.grad` may hold an old value when your function starts. It must not enter the result. What `p.grad` holds at
     the end is not graded. The values of `p` stay as they are, no hook is left on `p`, and the entries of the list
-    are tensors of their own: nothing that happens later changes them.
+    are tensors of their own, without a graph: nothing that happens later changes them.
 
     **Example.** For `p = tensor([3.])` and `losses = [lambda p: 2 * p.sum(), lambda p: (p * p).sum()]` the result is
     `[tensor([2.]), tensor([6.])]`.

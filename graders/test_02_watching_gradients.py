@@ -9,6 +9,9 @@ from graders.box.probing import Boom, expecting_boom, removed, snapshot, tensor_
 from graders.core.exercise import Mistake, exercise
 from graders.core.expect import close, expect
 
+NONE_HAS_NO_GRADIENT = tuple(f"'NoneType' object has no attribute '{name}'" for name in ("clone", "detach", "data"))
+"""What Python says when a hook reads `.grad` before it is written, and wants to copy it."""
+
 
 def zero_in_place(grad: Tensor) -> None:
     """A hook with bad manners: it overwrites the gradient that it was given."""
@@ -32,8 +35,8 @@ def zero_in_place(grad: Tensor) -> None:
 )
 class TestRecordGrad:
     """Write `record_grad(t, store)`. `t` is a tensor that requires grad, leaf or not. `store` is a list.
-    From now on, every gradient that arrives at `t` is appended to `store`, one entry for each backward pass. Return
-    the handle; after `handle.remove()` nothing is appended any more.
+    From now on, every gradient that arrives at `t` is appended to `store`, one entry for each backward pass,
+    `torch.autograd.grad` included. Return the handle; after `handle.remove()` nothing is appended any more.
 
     Each entry is a copy that nothing later can change, with the dtype of the gradient and without a graph (even when
     the pass was run with `create_graph=True`). The gradients that flow through `t` stay as they are.
@@ -51,14 +54,16 @@ class TestRecordGrad:
         hooks = tensor_hooks(x, t)
         store = []
         handle = student.record_grad(t, store)
+        hooked = tensor_hooks(x, t) - hooks
         (t * t).backward(gradient=up, retain_graph=True)
         (t**3).backward(gradient=up, retain_graph=True)
         flow = snapshot(x.grad)
-        (_graph,) = torch.autograd.grad((t * t).sum(), t, create_graph=True)
+        (with_graph,) = torch.autograd.grad((t * t).sum(), t, create_graph=True)
         bad = t.register_hook(zero_in_place)
         (t * t * up).sum().backward(retain_graph=True)
         bad.remove()
-        seen = {"store": store[:20], "x.grad": flow, "has_remove": removed(handle)}
+        seen = {"store": store[:20], "x.grad": flow, "graph_flows": with_graph.requires_grad, "hooked": hooked,
+                "has_remove": removed(handle)}  # fmt: skip
         count = len(store)
         (t * t).backward(gradient=up)
         return {**seen, "after_remove": len(store) - count, "hooks_left": tensor_hooks(x, t) - hooks}
@@ -77,14 +82,17 @@ class TestRecordGrad:
             "Your function has to return the handle, so that the caller can remove the hook. It is what "
             "`register_hook` gives you.",
         ),
-        Mistake("hooked-a-copy", lambda seen: seen["has_remove"].value is True and seen["store"].value == []),
+        Mistake(
+            "hooked-a-copy",
+            lambda seen: seen["has_remove"].value is True and seen["store"].value == [] and seen["hooked"].value == 0,
+        ),
         Mistake(
             "reads-dot-grad",
             lambda seen, x, up, leaf: (
                 seen["store"][0].value is None
                 or (len(seen["store"]) > 1 and any(close(seen["store"][1], total) for total in totals(x, up, leaf)))
             ),
-            raises="'NoneType' object has no attribute",
+            raises=NONE_HAS_NO_GRADIENT,
         ),
     )
 
@@ -101,6 +109,9 @@ class TestRecordGrad:
     def test_the_flow_is_unchanged(seen, x, up, leaf):
         first, second, *_ = arriving(x, up, leaf)
         expect(seen["x.grad"]).close_to((first + second) * (1 if leaf else 2))
+        expect(seen["graph_flows"]).is_true(
+            "with create_graph=True the gradient that flowed on had lost its graph: the hook returned a detached one"
+        )
 
     def test_the_handle_removes_the_hook(seen):
         expect(seen["has_remove"]).is_true("the function returned nothing that has a remove() method")
@@ -154,7 +165,7 @@ class TestCountAndSum:
         y.requires_grad_()
         t = 1 * y
         fan = student.count_and_sum(t)
-        first = dict(fan)
+        first = plain(fan)
         (3 * t + t * t).sum().backward()
         leaf = y.detach().clone().requires_grad_()
         passes = student.count_and_sum(leaf)
@@ -165,8 +176,14 @@ class TestCountAndSum:
         copied = student.count_and_sum(overwritten)
         overwritten.register_hook(zero_in_place)
         (factors[0] * overwritten).backward(gradient=factors[1])
-        return {"start": first, "fan": fan, "y.grad": y.grad, "passes": passes, "leaf.grad": leaf.grad,
-                "unused": unused, "copied": copied}  # fmt: skip
+        curved = y.detach().clone().requires_grad_()
+        with_graph = student.count_and_sum(curved)
+        for _ in range(2):
+            (curved**3).sum().backward(create_graph=True)
+        graph_flows, curved.grad = curved.grad.requires_grad, None  # together they would be a reference cycle
+        return {"start": first, "fan": plain(fan), "y.grad": y.grad, "passes": plain(passes), "leaf.grad": leaf.grad,
+                "unused": plain(unused), "copied": plain(copied), "with_graph": plain(with_graph),
+                "graph_flows": graph_flows}  # fmt: skip
 
     mistakes = (
         Mistake(
@@ -182,12 +199,16 @@ class TestCountAndSum:
             lambda seen, factors: (
                 seen["passes"]["n"].value == 3
                 and (
-                    seen["passes"]["sum"].value is None
+                    (
+                        seen["fan"]["n"].value == 1
+                        and seen["fan"]["sum"].value is None
+                        and seen["passes"]["sum"].tensor is not None
+                    )
                     or close(seen["passes"]["sum"], factors[0] + factors[1])
                     or close(seen["passes"]["sum"], 2 * factors[0] + factors[1])
                 )
             ),
-            raises="'NoneType' object has no attribute",
+            raises=NONE_HAS_NO_GRADIENT,
         ),
     )
 
@@ -205,12 +226,22 @@ class TestCountAndSum:
             expect(seen[name]["n"]).equals(0)
             expect(seen[name]["sum"]).equals(None)
 
-    def test_the_sum_is_a_copy(seen, factors):
+    def test_the_sum_is_a_copy_without_a_graph(seen, y, factors):
         expect(seen["copied"]["sum"]).close_to(factors[0] * factors[1])
+        expect(seen["with_graph"]["sum"]).close_to(6 * y * y)
 
     def test_the_flow_is_unchanged(seen, y, factors):
         expect(seen["y.grad"]).close_to(3 + 2 * y)
         expect(seen["leaf.grad"]).close_to(sum(factors))
+        expect(seen["graph_flows"]).is_true(
+            "with create_graph=True the gradient that flowed on had lost its graph: the hook returned a detached one"
+        )
+
+
+def plain(value: object) -> object:
+    """A plain dict or list of a learner's own subclass; any other value as it is."""
+    kind = next((kind for kind in (dict, list) if isinstance(value, kind)), None)
+    return value if kind is None else kind(value)
 
 
 PASSES = {
@@ -242,8 +273,8 @@ class TestNormLog:
     scalar tensor that depends on `p`. For each loss in order, run `loss(p).backward()` once. Return a list with one
     Python float for each: the L2 norm of the gradient of that pass alone.
 
-    `p.grad` ends as the plain loop would leave it: it accumulates over all passes, and a value that it holds at the
-    start is kept. No hook of yours is left on `p`, even when a loss raises; the exception comes through.
+    `p.grad` ends as the plain loop would leave it: it accumulates over all passes, on top of what it holds at the
+    start. No hook of yours is left on `p`, even when a loss raises; the exception comes through.
 
     **Example.** For `p = tensor([1., 2.])` and `losses = [lambda p: (torch.tensor([3., 4.]) * p).sum(),
     lambda p: 2 * p[0]]` the result is `[5.0, 2.0]`, and `p.grad` ends as `tensor([5., 4.])`.
@@ -275,7 +306,7 @@ class TestNormLog:
         calls = []
         p.register_hook(lambda grad: calls.append(1))
         functions = [lambda q, kind=kind, k=k: PASSES[kind](q, k) for kind, k in losses]
-        norms = student.norm_log(p, functions)
+        norms = plain(student.norm_log(p, functions))
         seen = {"norms": norms, "p.grad": snapshot(p.grad), "passes": len(calls), "hooks": tensor_hooks(p)}
 
         def failing(q):
@@ -287,7 +318,7 @@ class TestNormLog:
         layer = nn.Linear(1, 1)
         layer.load_state_dict({"weight": weight, "bias": bias})
         squared = [lambda w, x=x, y=y: (layer(x.reshape(1)) - y).square().sum() for x, y in zip(points, targets)]
-        return {**seen, "layer": student.norm_log(layer.weight, squared)}
+        return {**seen, "layer": plain(student.norm_log(layer.weight, squared))}
 
     mistakes = (
         Mistake(
@@ -303,8 +334,8 @@ class TestNormLog:
                 close(seen["norms"], pass_norms(p, losses))
                 and not close(seen["p.grad"], accumulated(p, losses, old)[-1])
             ),
-            "The norms are right, but you cleared `p.grad` on the way. The caller needs it: leave it to accumulate "
-            "over all passes, with the value that it held before.",
+            "The norms are right, but `p.grad` does not hold what the plain loop would leave there. Do not clear it, "
+            "and run `backward()`: the caller needs the sum over all passes, on top of what `p.grad` held before.",
         ),
         Mistake(
             "hook-left-behind",
@@ -372,6 +403,7 @@ class TestGradsByName:
     leaves or not. `loss` is a scalar. Run `loss.backward()` exactly once and return a dict from names to gradients,
     for those tensors that the gradient reached. Names of the others are absent. The order of the keys is free.
 
+    Each gradient is a copy without a graph: nothing that happens to another tensor later changes it.
     Leaves accumulate their `.grad` as usual. Tensors that are not leaves get no `.grad`, and `retains_grad` stays
     `False`. No hook of yours is left, even when `backward()` raises; the exception comes through. Hooks that were
     there before stay.
@@ -393,13 +425,18 @@ class TestGradsByName:
         unreached = torch.ones(3, requires_grad=True) * 2
         tensors = dict(zip(names, (x, unreached, a, b)))
         hooks = tensor_hooks(x, a, b, unreached)
-        seen = {"grads": student.grads_by_name(dict(tensors), (b * b).sum())}
+        seen = {"grads": plain(student.grads_by_name(dict(tensors), (b * b).sum()))}
         seen |= {
-            "x.grad": x.grad, "passes": len(calls), "hooks": tensor_hooks(x, a, b, unreached) - hooks,
+            "x.grad": snapshot(x.grad), "passes": len(calls), "hooks": tensor_hooks(x, a, b, unreached) - hooks,
             "retains_grad": [t.retains_grad for t in (a, b, unreached)],
             "dot_grad": [t.grad is not None for t in (a, b, unreached)],
         }  # fmt: skip
         c = 3 * x
+        d = c + 1  # the same buffer is the gradient of both
+        apart = plain(student.grads_by_name({"c": c, "d": d}, (d * d).sum()))
+        if isinstance(apart, dict) and isinstance(apart.get("c"), Tensor):
+            apart["c"].detach().zero_()
+        seen["overwritten"] = apart
         d = c * c
 
         def failing(grad):
@@ -423,6 +460,12 @@ class TestGradsByName:
             "`retain_grad()` leaves `.grad` behind on the caller's tensors, and `None` where no gradient came. "
             "A hook hands you the gradient and leaves nothing behind.",
         ),
+        Mistake(
+            "stored-alias",
+            lambda seen, x, old: (
+                close(seen["overwritten"]["d"], 0.0) and seen["passes"].value == 1 and not close(seen["x.grad"], old)
+            ),
+        ),
         Mistake("hook-left-behind", lambda seen: seen["hooks"].value > 0),
         Mistake(
             "hook-left-after-exception",
@@ -437,6 +480,9 @@ class TestGradsByName:
         by_name = {second: 2 * b, first: 2 * b * (1 - b * b), leaf: 4 * b * (1 - b * b)}
         for name, gradient in by_name.items():
             expect(seen["grads"][name]).close_to(gradient)
+
+    def test_every_gradient_is_a_copy(seen, x):
+        expect(seen["overwritten"]["d"]).close_to(2 * (3 * x + 1))
 
     def test_backward_runs_once_and_leaves_accumulate(seen, x, old):
         b = torch.tanh(2 * x)
@@ -475,7 +521,7 @@ class TestOldAndNewGrad:
     backward once.
 
     Return a tuple of two gradients of the loss: with respect to `t` before the multiplication, and with respect to
-    `t` after it. `x.grad` is written as by any backward pass.
+    `t` after it. Neither requires grad. `x.grad` is written as by any backward pass. No hook of yours is left on `x`.
 
     **Example.** For `x = tensor([2.])`, `k = 10` and `loss_fn = lambda t: 7 * t.sum()` the result is
     `(tensor([70.]), tensor([7.]))`, and `x.grad` is `tensor([210.])`.
@@ -489,14 +535,28 @@ class TestOldAndNewGrad:
         calls = []
         x.register_hook(lambda grad: calls.append(1))
         pair = student.old_and_new_grad(x, k, lambda t: TAILS[kind](t, c))
-        return {"pair": pair, "x.grad": x.grad, "passes": len(calls)}
+        if isinstance(pair, (tuple, list)):
+            pair = list(pair)
+        return {"pair": pair, "x.grad": x.grad, "passes": len(calls), "hooks": tensor_hooks(x)}
 
     mistakes = (
         Mistake(
             "hook-after-in-place",
-            lambda seen, x, k, kind, c: all(close(seen["pair"][i], after(x, k, kind, c)) for i in (0, 1)),
-            "Both of your gradients belong to the new value. A hook that is registered after the in-place operation "
-            "belongs to what the tensor is then: register one before it.",
+            lambda seen, x, k, kind, c: (
+                all(close(seen["pair"][i], after(x, k, kind, c)) for i in (0, 1))
+                and close(seen["x.grad"], 3 * k * after(x, k, kind, c))
+            ),
+            "Both of your gradients belong to the new value. `retain_grad()` goes there, and so does a hook that is "
+            "registered after the in-place operation. For the old value, register a hook before it.",
+        ),
+        Mistake(
+            "multiplied-out-of-sight",
+            lambda seen, x, k, kind, c: (
+                all(close(seen["pair"][i], after(x, k, kind, c)) for i in (0, 1))
+                and close(seen["x.grad"], 3 * after(x, k, kind, c))
+            ),
+            "Autograd did not see your multiplication: with `.data` or under `no_grad` it is not part of the graph. "
+            "`x.grad` lacks the factor `k`, too. Write `t.mul_(k)` or `t * k`.",
         ),
         Mistake(
             "swapped-pair",
@@ -509,12 +569,16 @@ class TestOldAndNewGrad:
 
     def test_the_old_and_the_new_gradient_are_right(seen, x, k, kind, c):
         expected = after(x, k, kind, c)
+        expect(seen["pair"]).has_length(2, "gradients")
         expect(seen["pair"][0]).close_to(k * expected)
         expect(seen["pair"][1]).close_to(expected)
 
     def test_x_has_its_gradient_from_one_pass(seen, x, k, kind, c):
         expect(seen["x.grad"]).close_to(3 * k * after(x, k, kind, c))
         expect(seen["passes"]).equals(1)
+
+    def test_no_hook_is_left(seen):
+        expect(seen["hooks"]).equals(1)  # the caller's own
 
 
 def after(x: Tensor, k: float, kind: str, c: Tensor) -> Tensor:

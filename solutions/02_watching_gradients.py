@@ -144,23 +144,6 @@ assert x.grad.item() == 17
 # The hook gets 10: the gradient of this pass. At that moment `x.grad` still holds 7, from the pass before. **The hook
 # runs before `.grad` is written.** So inside a hook use its argument, and never read `.grad`.
 
-
-# %% exercise="02-count-and-sum"
-def count_and_sum(t):
-    """A dict that a hook on t keeps up to date: the number of calls, and the sum of the gradients."""
-    ### BEGIN SOLUTION
-    tally = {"n": 0, "sum": None}
-
-    def hook(grad):
-        tally["n"] += 1
-        received = grad.detach().clone()
-        tally["sum"] = received if tally["sum"] is None else tally["sum"] + received
-
-    t.register_hook(hook)
-    return tally
-    ### END SOLUTION
-
-
 # %% [markdown]
 # ## When a hook stays silent, and when it does not
 #
@@ -276,6 +259,26 @@ def record_grad(t, store):
     """Append a copy of every gradient that arrives at t to store; return the handle."""
     ### BEGIN SOLUTION
     return t.register_hook(lambda grad: store.append(grad.detach().clone()))
+    ### END SOLUTION
+
+
+# %% [markdown]
+# A running sum is a stored gradient, too. And remember: a tensor that is used twice calls its hook once.
+
+
+# %% exercise="02-count-and-sum"
+def count_and_sum(t):
+    """A dict that a hook on t keeps up to date: the number of calls, and the sum of the gradients."""
+    ### BEGIN SOLUTION
+    tally = {"n": 0, "sum": None}
+
+    def hook(grad):
+        tally["n"] += 1
+        received = grad.detach().clone()
+        tally["sum"] = received if tally["sum"] is None else tally["sum"] + received
+
+    t.register_hook(hook)
+    return tally
     ### END SOLUTION
 
 

@@ -3,6 +3,13 @@
 RIGHT = {
     "02-record-grad": [
         """
+import torch
+
+def record_grad(t, store):
+    keep = lambda grad: store.append(grad.detach().clone())
+    return torch.autograd.graph.register_multi_grad_hook([t], keep, mode="any")
+""",
+        """
 def record_grad(t, store):
     return t.register_hook(lambda grad: store.append(grad.detach().clone()))
 """,
@@ -32,6 +39,30 @@ def record_grad(t, store):
     ],
     "02-count-and-sum": [
         """
+class Tally(dict):
+    def __init__(self):
+        super().__init__(n=0, sum=None)
+    def __call__(self, grad):
+        before = 0 if self["sum"] is None else self["sum"]
+        self.update(n=self["n"] + 1, sum=before + grad.detach())
+
+def count_and_sum(t):
+    tally = Tally()
+    t.register_hook(tally)
+    return tally
+""",
+        """
+import torch
+
+def count_and_sum(t):
+    d, received = {"n": 0, "sum": None}, []
+    def hook(grads):
+        received.append(grads[0].detach().clone())
+        d.update(n=len(received), sum=torch.stack(received).sum(0))
+    torch.autograd.graph.register_multi_grad_hook((t,), hook)
+    return d
+""",
+        """
 def count_and_sum(t):
     d = {"n": 0, "sum": None}
     def hook(grad):
@@ -58,6 +89,27 @@ def count_and_sum(t):
 """,
     ],
     "02-norm-log": [
+        """
+class Norms(list):
+    def __call__(self, grad):
+        self.append(grad.norm().item())
+
+def norm_log(p, losses):
+    norms = Norms()
+    with p.register_hook(norms):
+        for loss in losses:
+            loss(p).backward()
+    return norms
+""",
+        """
+def norm_log(p, losses):
+    norms = []
+    for loss in losses:
+        before = 0 if p.grad is None else p.grad.clone()
+        loss(p).backward()
+        norms.append((p.grad - before).norm().item())
+    return norms
+""",
         """
 def norm_log(p, losses):
     norms = []
@@ -138,6 +190,29 @@ def grads_by_name(tensors, loss):
 """,
     ],
     "02-old-and-new-grad": [
+        """
+from typing import NamedTuple
+import torch
+
+class Pair(NamedTuple):
+    old: torch.Tensor
+    new: torch.Tensor
+
+def old_and_new_grad(x, k, loss_fn):
+    old = 3 * x
+    new = k * old
+    loss_fn(new).backward(inputs=(x, old, new))
+    return Pair(old=old.grad, new=new.grad)
+""",
+        """
+import torch
+
+def old_and_new_grad(x, k, loss_fn):
+    t = 3 * x
+    t *= k
+    x.grad, new = torch.autograd.grad(loss_fn(t), (x, t))
+    return x.grad / 3, new
+""",
         """
 def old_and_new_grad(x, k, loss_fn):
     seen = {}
@@ -250,6 +325,17 @@ def norm_log(p, losses):
 """,
     },
     "02-grads-by-name": {
+        "stored-alias": """
+def grads_by_name(tensors, loss):
+    grads = {}
+    handles = [t.register_hook(lambda grad, name=name: grads.update({name: grad})) for name, t in tensors.items()]
+    try:
+        loss.backward()
+    finally:
+        for handle in handles:
+            handle.remove()
+    return grads
+""",
         "late-binding": """
 def grads_by_name(tensors, loss):
     grads = {}
@@ -290,6 +376,16 @@ def grads_by_name(tensors, loss):
 """,
     },
     "02-old-and-new-grad": {
+        "multiplied-out-of-sight": """
+def old_and_new_grad(x, k, loss_fn):
+    seen = {}
+    t = 3 * x
+    t.register_hook(lambda grad: seen.update(old=grad.clone()))
+    t.data.mul_(k)
+    t.register_hook(lambda grad: seen.update(new=grad.clone()))
+    loss_fn(t).backward()
+    return seen["old"], seen["new"]
+""",
         "hook-after-in-place": """
 def old_and_new_grad(x, k, loss_fn):
     seen = []
@@ -319,6 +415,13 @@ ALSO_WRONG = {
 def record_grad(t, store):
     def hook(grad):
         store.append(grad.detach().clone())
+        return grad.detach()
+    return t.register_hook(hook)
+""",
+        """
+def record_grad(t, store):
+    def hook(grad):
+        store.append(grad.detach().clone())
         return grad * 1.5
     return t.register_hook(hook)
 """,
@@ -332,6 +435,24 @@ def record_grad(t, store):
 """,
     ],
     "02-count-and-sum": [
+        """
+def count_and_sum(t):
+    d = {"n": 0, "sum": None}
+    def hook(grad):
+        d["n"] += 1
+        d["sum"] = grad.clone() if d["sum"] is None else d["sum"] + grad
+    t.register_hook(hook)
+    return d
+""",
+        """
+def count_and_sum(t):
+    d = {"n": 0, "sum": None}
+    def hook(grad):
+        d["n"] += 1
+        d["sum"] = t.grad
+    t.register_hook(hook)
+    return d
+""",
         "def count_and_sum(t):\n    return {'n': 0, 'sum': None}",
         """
 def count_and_sum(t):
@@ -391,6 +512,16 @@ def grads_by_name(tensors, loss):
 """,
     ],
     "02-old-and-new-grad": [
+        """
+def old_and_new_grad(x, k, loss_fn):
+    x.register_hook(lambda grad: None)
+    old = 3 * x
+    new = old * k
+    old.retain_grad()
+    new.retain_grad()
+    loss_fn(new).backward()
+    return old.grad, new.grad
+""",
         """
 def old_and_new_grad(x, k, loss_fn):
     t = 3 * x * k

@@ -129,6 +129,39 @@ def gradient_flow(model, loss_fn, x):
         loss_fn(out).backward()
     return found
 """,
+        """
+def gradient_flow(model, loss_fn, x):
+    flow, handles = {}, []
+    try:
+        for name, module in model.named_modules():
+            if list(module.parameters(recurse=False)):
+                def hook(module, grad_input, grad_output, name=name):
+                    flow[name] = grad_output[0].abs().mean().item()
+                handles.append(module.register_full_backward_hook(hook))
+        loss_fn(model(x)).backward()
+    finally:
+        for handle in handles:
+            handle.remove()
+    return flow
+""",
+        """
+from contextlib import ExitStack
+
+def gradient_flow(model, loss_fn, x):
+    flow = {}
+    def note(name, grad):
+        flow[name] = grad.abs().mean().item()
+    with ExitStack() as stack:
+        for i, (name, m) in enumerate(model.named_modules()):
+            if list(m.parameters(recurse=False)):
+                if i % 2:
+                    h = m.register_full_backward_hook(lambda m, gi, go, name=name: note(name, go[0]))
+                else:
+                    h = m.register_full_backward_pre_hook(lambda m, go, name=name: note(name, go[0]))
+                stack.enter_context(h)
+        loss_fn(model(x)).backward()
+    return flow
+""",
     ],
     "07-clamp-grad-input": [
         """
@@ -179,6 +212,18 @@ def clamp_grad_input(module, c):
             new.append(a)
         return tuple(new)
     return module.register_forward_pre_hook(pre)
+""",
+        """
+import torch
+def clamp_grad_input(module, c):
+    def guard(t):
+        if not (torch.is_tensor(t) and t.requires_grad): return t
+        t = t.clone()
+        t.register_hook(lambda g: g.clamp(-c, c))
+        return t
+    def pre(module, args, kwargs):
+        return tuple(guard(a) for a in args), {k: guard(v) for k, v in kwargs.items()}
+    return module.register_forward_pre_hook(pre, with_kwargs=True)
 """,
     ],
     "07-scale-backward": [
@@ -239,6 +284,24 @@ def scale_backward(module, s):
                 h.remove()
     return All()
 """,
+        """
+def scale_backward(module, s):
+    def mix(t): return t.detach() + s * (t - t.detach())
+    def hook(m, a, out):
+        return tuple(map(mix, out)) if isinstance(out, tuple) else mix(out)
+    return module.register_forward_hook(hook)
+""",
+        """
+import torch
+def scale_backward(module, s):
+    def on(t):
+        if torch.is_tensor(t) and t.requires_grad: t.register_hook(lambda g: g * s)
+    def hook(m, a, out):
+        if isinstance(out, (tuple, list)):
+            for t in out: on(t)
+        else: on(out)
+    return module.register_forward_hook(hook)
+""",
     ],
     "07-linear-grads": [
         """
@@ -283,6 +346,29 @@ def linear_grads(lin, x, loss_fn):
     b = lin.bias.detach().clone().requires_grad_()
     y = torch.func.functional_call(lin, {"weight": w, "bias": b}, (x,))
     return torch.autograd.grad(loss_fn(y), (w, b))
+""",
+        """
+import torch
+def linear_grads(lin, x, loss_fn):
+    saved = x.requires_grad, lin.weight.requires_grad, lin.bias.requires_grad
+    lin.requires_grad_(False)
+    try:
+        out = lin(x.detach()).requires_grad_()
+        g, = torch.autograd.grad(loss_fn(out), out)
+    finally:
+        lin.weight.requires_grad_(saved[1]); lin.bias.requires_grad_(saved[2])
+    g, rows = g.reshape(-1, g.shape[-1]), x.detach().reshape(-1, x.shape[-1])
+    return torch.einsum("no,ni->oi", g, rows), g.sum(0)
+""",
+        """
+import torch
+def linear_grads(lin, x, loss_fn):
+    out = lin(x); keep = []
+    h = torch.autograd.graph.register_multi_grad_hook([out], lambda gs: keep.append(gs[0]))
+    try: loss_fn(out).backward()
+    finally: h.remove()
+    g = keep[0].view(-1, lin.out_features)
+    return g.mT @ x.detach().reshape(-1, lin.in_features), g.sum(0)
 """,
     ],
     "07-activation-grad": [
@@ -345,6 +431,43 @@ def activation_grad(model, name, x, loss_fn, pick=lambda out: out):
     finally:
         handle.remove()
     return kept["grad"]
+""",
+        """
+def activation_grad(model, name, x, loss_fn, pick=lambda out: out):
+    module, store = model.get_submodule(name), {}
+    original = module.forward
+    def forward(*args, **kwargs):
+        out = original(*args, **kwargs)
+        pick(out).register_hook(lambda g: store.update(g=g.clone()))
+        return out
+    module.forward = forward
+    try:
+        loss_fn(model(x)).backward()
+    finally:
+        del module.forward
+    return store["g"]
+""",
+        """
+import copy
+def activation_grad(model, name, x, loss_fn, pick=lambda out: out):
+    twin, got = copy.deepcopy(model), []
+    def f(m, a, out): pick(out).register_hook(lambda g: got.append(g.clone()))
+    twin.get_submodule(name).register_forward_hook(f)
+    loss_fn(twin(x)).backward()
+    return got[0]
+""",
+        """
+import torch
+def activation_grad(model, name, x, loss_fn, pick=lambda out: out):
+    kept = []
+    def f(m, a, out):
+        t = pick(out)
+        kept.append(t)
+        if out is t: return t.clone()
+    h = model.get_submodule(name).register_forward_hook(f)
+    try: loss = loss_fn(model(x))
+    finally: h.remove()
+    return torch.autograd.grad(loss, kept[0])[0].clone()
 """,
     ],
 }
@@ -461,21 +584,6 @@ def gradient_flow(model, loss_fn, x):
                 def hook(module, grad_output, name=name):
                     flow[name] = grad_output[0].abs().mean().item()
                 handles.append(module.register_full_backward_pre_hook(hook))
-        loss_fn(model(x)).backward()
-    finally:
-        for handle in handles:
-            handle.remove()
-    return flow
-""",
-        "full-hook-order": """
-def gradient_flow(model, loss_fn, x):
-    flow, handles = {}, []
-    try:
-        for name, module in model.named_modules():
-            if list(module.parameters(recurse=False)):
-                def hook(module, grad_input, grad_output, name=name):
-                    flow[name] = grad_output[0].abs().mean().item()
-                handles.append(module.register_full_backward_hook(hook))
         loss_fn(model(x)).backward()
     finally:
         for handle in handles:
@@ -627,6 +735,13 @@ def clamp_grad_input(module, c):
                 a.register_hook(lambda g: g.clamp(-c, c))
     return module.register_forward_pre_hook(pre)
 """,
+        "returned-grad-output": """
+import torch
+def clamp_grad_input(module, c):
+    def hook(module, gi, go):
+        return tuple(None if g is None else torch.clip(g, -c, c) for g in go)
+    return module.register_full_backward_hook(hook)
+""",
     },
     "07-scale-backward": {
         "too-late-for-weights": """
@@ -736,6 +851,23 @@ def linear_grads(lin, x, loss_fn):
     for row, grad in zip(x.detach().reshape(-1, lin.in_features), g.reshape(-1, lin.out_features)):
         w, b = torch.outer(grad, row), grad
     return w, b
+""",
+        "hook-left-behind": """
+def linear_grads(lin, x, loss_fn):
+    d = []
+    lin.register_full_backward_hook(lambda m, gi, go: d.append(go[0]))
+    loss_fn(lin(x)).backward()
+    G, X = d[0].reshape(-1, d[0].shape[-1]), x.detach().reshape(-1, x.shape[-1])
+    return G.T @ X, G.sum(0)
+""",
+        "hook-left-after-exception": """
+def linear_grads(lin, x, loss_fn):
+    d = []
+    h = lin.register_full_backward_hook(lambda m, gi, go: d.append(go[0]))
+    loss_fn(lin(x)).backward()
+    h.remove()
+    G, X = d[0].reshape(-1, d[0].shape[-1]), x.detach().reshape(-1, x.shape[-1])
+    return G.T @ X, G.sum(0)
 """,
     },
     "07-activation-grad": {
@@ -959,6 +1091,54 @@ def gradient_flow(model, loss_fn, x):
             handle.remove()
     return flow
 """,
+        """
+def gradient_flow(model, loss_fn, x):
+    flow, hs = {}, []
+    x.requires_grad_()
+    def make(name):
+        def hook(m, go): flow[name] = go[0].abs().mean().item()
+        return hook
+    try:
+        for name, m in model.named_modules():
+            if list(m.parameters(recurse=False)): hs.append(m.register_full_backward_pre_hook(make(name)))
+        loss_fn(model(x)).backward()
+    finally:
+        for h in hs: h.remove()
+
+    return flow
+""",
+        """
+def gradient_flow(model, loss_fn, x):
+    flow, hs = {}, []
+
+    def make(name):
+        def hook(m, go): flow[name] = go[0].abs().mean().item()
+        return hook
+    try:
+        for name, m in model.named_modules():
+            if list(m.parameters(recurse=False)): hs.append(m.register_full_backward_pre_hook(make(name)))
+        loss_fn(model(x)).backward()
+    finally:
+        for h in hs: h.remove()
+
+    return {n: flow[n] for n, m in reversed(list(model.named_modules())) if n in flow}
+""",
+        """
+def gradient_flow(model, loss_fn, x):
+    flow, hs = {}, []
+
+    def make(name):
+        def hook(m, go): flow[name] = go[0].abs().mean().item()
+        return hook
+    try:
+        for name, m in model.named_modules():
+            if list(m.parameters(recurse=False)): hs.append(m.register_full_backward_pre_hook(make(name)))
+        loss_fn(model(x)).backward()
+    finally:
+        for h in hs: h.remove()
+
+    return dict(sorted(flow.items()))
+""",
     ],
     "07-clamp-grad-input": [
         "def clamp_grad_input(module, c):\n    return None",
@@ -996,6 +1176,13 @@ def clamp_grad_input(module, c):
     handle = module.register_full_backward_hook(hook)
     return handle
 """,
+        """
+def clamp_grad_input(module, c):
+    def hook(m, gi, go):
+        if any(g is None for g in gi): return None
+        return tuple(g.clamp(-c, c) for g in gi)
+    return module.register_full_backward_hook(hook)
+""",
     ],
     "07-scale-backward": [
         "def scale_backward(module, s):\n    return None",
@@ -1027,6 +1214,18 @@ def scale_backward(module, s):
         for p in module.parameters():
             p.mul_(s)
     return module.register_forward_hook(lambda *a: None)
+""",
+        """
+def scale_backward(module, s):
+    k = [1.0]
+    def f(m, go):
+        k[0] *= s
+        return tuple(None if g is None else g * k[0] for g in go)
+    return module.register_full_backward_pre_hook(f)
+""",
+        """
+def scale_backward(module, s):
+    return module.register_full_backward_pre_hook(lambda m, go: tuple(None if g is None else g / s for g in go))
 """,
     ],
     "07-linear-grads": [
@@ -1069,6 +1268,57 @@ def linear_grads(lin, x, loss_fn):
     (g,) = torch.autograd.grad(loss_fn(y), y)
     g = g.reshape(-1, lin.out_features)
     return g.T @ x.detach().reshape(-1, lin.in_features), g.mean(0)
+""",
+        """
+import torch
+def linear_grads(lin, x, loss_fn):
+    lin.eval()
+    out = lin(x)
+    (g,) = torch.autograd.grad(loss_fn(out), out)
+    G, X = g.reshape(-1, g.shape[-1]), x.detach().reshape(-1, x.shape[-1])
+    return G.T @ X, G.sum(0)
+""",
+        """
+import torch
+def linear_grads(lin, x, loss_fn):
+    lin.requires_grad_(False)
+    out = lin(x).detach().requires_grad_()
+    (g,) = torch.autograd.grad(loss_fn(out), out)
+    G, X = g.reshape(-1, g.shape[-1]), x.detach().reshape(-1, x.shape[-1])
+    return G.T @ X, G.sum(0)
+""",
+        """
+import torch
+def linear_grads(lin, x, loss_fn):
+    x.requires_grad_()
+    out = lin(x)
+    (g,) = torch.autograd.grad(loss_fn(out), out)
+    G, X = g.reshape(-1, g.shape[-1]), x.detach().reshape(-1, x.shape[-1])
+    return G.T @ X, G.sum(0)
+""",
+        """
+import torch
+def linear_grads(lin, x, loss_fn):
+    out = lin(x).detach().requires_grad_()
+    (g,) = torch.autograd.grad(loss_fn(out), out)
+    G, X = g.reshape(-1, g.shape[-1]), x.detach().reshape(-1, x.shape[-1])
+    return (G.T @ X), G.sum(0, keepdim=True)
+""",
+        """
+import torch
+def linear_grads(lin, x, loss_fn):
+    out = lin(x).detach().requires_grad_()
+    (g,) = torch.autograd.grad(loss_fn(out), out)
+    G, X = g.reshape(-1, g.shape[-1]), x.detach().reshape(-1, x.shape[-1])
+    return G.sum(0), (G.T @ X)
+""",
+        """
+import torch
+def linear_grads(lin, x, loss_fn):
+    out = lin(x).detach().requires_grad_()
+    (g,) = torch.autograd.grad(loss_fn(out), out)
+    if g.dim() == 1: return torch.outer(g, x.detach()), g
+    return g.T @ x.detach(), g.sum(0)
 """,
     ],
     "07-activation-grad": [
@@ -1123,6 +1373,89 @@ def activation_grad(model, name, x, loss_fn, pick=lambda out: out):
     loss.backward()
     model.zero_grad()
     return grads[0]
+""",
+        """
+def activation_grad(model, name, x, loss_fn, pick=lambda out: out):
+    got, extra = [], []
+    model.eval()
+    def hook(m, a, out):
+        pick(out).register_hook(lambda g: got.append(g.clone()))
+    h = model.get_submodule(name).register_forward_hook(hook)
+    try:
+        loss_fn(model(x)).backward()
+    finally:
+        h.remove()
+    model.train(); return got[-1]
+""",
+        """
+def activation_grad(model, name, x, loss_fn, pick=lambda out: out):
+    got, extra = [], []
+    [setattr(m, 'inplace', False) for m in model.modules() if hasattr(m, 'inplace')]
+    def hook(m, a, out):
+        pick(out).register_hook(lambda g: got.append(g.clone()))
+    h = model.get_submodule(name).register_forward_hook(hook)
+    try:
+        loss_fn(model(x)).backward()
+    finally:
+        h.remove()
+    return got[-1]
+""",
+        """
+def activation_grad(model, name, x, loss_fn, pick=lambda out: out):
+    got, extra = [], []
+    x.requires_grad_()
+    def hook(m, a, out):
+        pick(out).register_hook(lambda g: got.append(g.clone()))
+    h = model.get_submodule(name).register_forward_hook(hook)
+    try:
+        loss_fn(model(x)).backward()
+    finally:
+        h.remove()
+    return got[-1]
+""",
+        """
+def activation_grad(model, name, x, loss_fn, pick=lambda out: out):
+    got, extra = [], []
+
+    def hook(m, a, out):
+        t = pick(out); t.register_hook(lambda g: got.append(g * (t > 0)))
+    h = model.get_submodule(name).register_forward_hook(hook)
+    try:
+        loss_fn(model(x)).backward()
+    finally:
+        h.remove()
+    return got[-1]
+""",
+        """
+import torch
+def activation_grad(model, name, x, loss_fn, pick=lambda out: out):
+    got, extra = [], []
+
+    def hook(m, a, out):
+        got.append(pick(out).detach().requires_grad_())
+        if torch.is_tensor(out):
+            return got[-1].clone()
+        return {k: (got[-1] if v is pick(out) else v) for k, v in out.items()}
+    h = model.get_submodule(name).register_forward_hook(hook)
+    try:
+        loss_fn(model(x)).backward()
+    finally:
+        h.remove()
+    return got[-1].grad.clone()
+""",
+        """
+import torch
+def activation_grad(model, name, x, loss_fn, pick=lambda out: out):
+    got, extra = [], []
+
+    def hook(m, a, out):
+        t = out if torch.is_tensor(out) else next(iter(out.values())); t.register_hook(lambda g: got.append(g.clone()))
+    h = model.get_submodule(name).register_forward_hook(hook)
+    try:
+        loss_fn(model(x)).backward()
+    finally:
+        h.remove()
+    return got[-1]
 """,
     ],
 }

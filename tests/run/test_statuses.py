@@ -21,6 +21,7 @@ from graders.core.exercise import Exercise
 from graders.core.results import ExerciseResult, SubmissionResult
 from graders.judge.submission import judge
 from graders.marking import Marking, kit_folder
+from graders.report import results_json
 from graders.run import conversation
 from graders.run.box import Box, BoxTimeout
 from graders.run.conversation import probes_for, run_notebook
@@ -463,6 +464,14 @@ def test_no_file_is_missing(kit: Path) -> None:
     marking.close()
     assert (found.status.value, found.score, found.file) == ("missing", 0, "")
     assert found.message == "No notebook was handed in for this lesson."
+
+
+def test_a_name_that_is_not_utf_8_can_be_reported(kit: Path) -> None:
+    marking = Marking(SEED, AMPLE, 1, kit)
+    found = marking.result(Submission("jos\udce9", LESSON, Path("class/jos\udce9/x.ipynb")))
+    marking.close()
+    assert (found.student, found.file, found.status.value) == ("jos?", "class/jos?/x.ipynb", "unreadable")
+    assert b'"student": "jos?"' in results_json.render(marking.batch()).encode()
 
 
 def test_a_failure_of_the_graders_is_never_the_learners_zero(tmp_path: Path) -> None:

@@ -1,0 +1,149 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import nbformat
+import pytest
+from nbformat import NotebookNode
+
+from graders.author.lesson import notebook
+from graders.core import course
+from graders.core.source import SourceError
+from tests.sample import TestScaleSum as SCALE_SUM
+from tests.sample import TestWrap as WRAP
+
+SOURCE = """\
+# %% [markdown]
+# # A small lesson
+
+# %%
+import torch
+
+# %% exercise="90-scale-sum"
+def scale_sum(x, k):
+    ### BEGIN SOLUTION
+    return (k * x).sum()
+    ### END SOLUTION
+
+# %% tags=["figure"]
+picture = 1
+
+# %% exercise="90-wrap"
+def wrapped_layer(layer):
+    ### BEGIN SOLUTION
+    return torch.nn.Sequential(layer)
+    ### END SOLUTION
+
+# %%
+import torch
+"""
+
+
+@pytest.fixture
+def source(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The source of a lesson `90_small` whose exercises are those of the sample."""
+    monkeypatch.setattr(course, "solutions_folder", lambda: tmp_path)
+    monkeypatch.setattr(course, "exercises", lambda lesson: (SCALE_SUM, WRAP))
+    file = tmp_path / "90_small.py"
+    file.write_text(SOURCE)
+    return file
+
+
+def codes(built: NotebookNode) -> list[str]:
+    """The code cells of a notebook."""
+    return [cell.source for cell in built.cells if cell.cell_type == "code"]
+
+
+@pytest.mark.usefixtures("source")
+def test_the_learners_notebook_has_stubs_and_the_solved_one_answers() -> None:
+    stubs, answers = codes(notebook("90_small", solved=False)), codes(notebook("90_small", solved=True))
+    assert stubs == [
+        "import torch",
+        "def scale_sum(x, k):\n    raise NotImplementedError",
+        'check("90-scale-sum")',
+        "picture = 1",
+        "def wrapped_layer(layer):\n    raise NotImplementedError",
+        'check("90-wrap")',
+        "import torch",
+    ]
+    assert answers[1] == "def scale_sum(x, k):\n    return (k * x).sum()"
+    assert answers[:1] + answers[2:4] + answers[5:] == stubs[:1] + stubs[2:4] + stubs[5:]
+
+
+@pytest.mark.usefixtures("source")
+def test_each_exercise_is_preceded_by_its_contract_and_points() -> None:
+    texts = [cell.source for cell in notebook("90_small", solved=False).cells if cell.cell_type == "markdown"]
+    assert texts == [
+        "# A small lesson",
+        f"### Exercise `90-scale-sum`: Scale, then add up (3 points)\n\n{SCALE_SUM.contract}",
+        f"### Exercise `90-wrap`: Wrap (1 point)\n\n{WRAP.contract}",
+    ]
+
+
+@pytest.mark.usefixtures("source")
+def test_the_notebook_is_valid_and_says_where_it_comes_from() -> None:
+    built = notebook("90_small", solved=False)
+    nbformat.validate(built)
+    assert built.metadata["hookwork"] == {
+        "lesson": "90_small",
+        "notice": "Built from solutions/90_small.py; changes belong there.",
+    }
+    assert built.metadata["kernelspec"]["name"] == "python3"
+
+
+@pytest.mark.usefixtures("source")
+def test_ids_are_unique_and_the_same_in_every_build() -> None:
+    ids = [[cell["id"] for cell in notebook("90_small", solved=False).cells] for _ in range(2)]
+    assert ids[0] == ids[1]
+    assert len(set(ids[0])) == len(ids[0])
+    assert [one for one in ids[0] if one.startswith("90-")] == [
+        "90-scale-sum",
+        "90-scale-sum-check",
+        "90-wrap",
+        "90-wrap-check",
+    ]
+    assert ids[0][-1] == f"{ids[0][1]}-2"  # the same text twice
+
+
+@pytest.mark.usefixtures("source")
+def test_exercise_cells_carry_the_metadata_that_other_graders_read() -> None:
+    cells = {cell["id"]: cell for cell in notebook("90_small", solved=False).cells}
+    assert cells["90-scale-sum"].metadata == {
+        "nbgrader": {"schema_version": 3, "grade_id": "90-scale-sum", "solution": True, "locked": False, "task": False,
+                     "grade": True, "points": 3},
+        "hookwork": {"exercise": "90-scale-sum"},
+    }  # fmt: skip
+    assert cells["90-scale-sum-check"].metadata["nbgrader"] == {
+        "schema_version": 3, "grade_id": "90-scale-sum-check", "solution": False, "locked": True, "task": False,
+        "grade": False,
+    }  # fmt: skip
+
+
+@pytest.mark.usefixtures("source")
+def test_cells_that_only_draw_are_folded() -> None:
+    built = {cell.source: cell.metadata for cell in notebook("90_small", solved=False).cells}
+    assert built["picture = 1"] == {"jupyter": {"source_hidden": True}, "tags": ["hide-input"]}
+    assert built["import torch"] == {}
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        (
+            'exercise="90-wrap"',
+            'exercise="90-rap"',
+            "a cell names the exercise '90-rap', which graders/test_90_small.py",
+        ),
+        ('exercise="90-wrap"', "", r'no cell for 90-wrap; start one with # %% exercise="KEY"'),
+        (
+            "### BEGIN SOLUTION\n    return (k",
+            "return (k",
+            "exercise 90-scale-sum: '### END SOLUTION' without its partner",
+        ),
+        ('exercise="90-wrap"', 'exercise="90-scale-sum"', "a cell names the exercise '90-scale-sum'"),
+    ],
+)
+def test_a_source_that_does_not_fit_its_grader_is_refused(source: Path, old: str, new: str, message: str) -> None:
+    source.write_text(SOURCE.replace(old, new))
+    with pytest.raises(SourceError, match=message):
+        notebook("90_small", solved=False)

@@ -1,0 +1,149 @@
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+import torch
+
+from graders.box.data import decode, encode
+from graders.core.expect import Seen
+from graders.core.results import CheckResult, ExerciseResult, Status
+from graders.judge.mark import describe, mark
+from graders.run.transcript import Outcome
+from tests.sample import TestScaleSum as SCALE_SUM
+
+SEED = 5
+DRAWS = SCALE_SUM.draws(SEED)
+
+
+def right(draw: dict[str, Any], **changes: Any) -> Outcome:
+    """What a right answer shows on a draw, with some of its parts changed."""
+    factor = {"double": 2.0, "negate": -1.0}[draw["kind"]]
+    seen = {"total": factor * draw["x"].sum(), "x.grad": torch.full_like(draw["x"], factor), "hooks": 0, **changes}
+    return Outcome(seen=Seen(decode(*encode(seen))))
+
+
+def marked(*outcomes: Outcome) -> ExerciseResult:
+    return mark(SCALE_SUM, DRAWS, outcomes)
+
+
+def held(result: ExerciseResult) -> Sequence[bool]:
+    """Which checks hold."""
+    return [check.passed for check in result.checks]
+
+
+def test_full_marks_when_every_check_holds_on_every_draw() -> None:
+    assert marked(*map(right, DRAWS)) == ExerciseResult(
+        "90-scale-sum", Status.PASSED, 3, 3, None, "",
+        (CheckResult("the sum is right", True, 1.0, 1.0), CheckResult("the gradient is right", True, 1.0, 1.0),
+         CheckResult("no hook is left", True, 1.0, 1.0)),
+    )  # fmt: skip
+
+
+def test_a_condition_that_fails_costs_its_share() -> None:
+    result = marked(right(DRAWS[0]), right(DRAWS[1], hooks=2))
+    assert (result.status, result.score, held(result)) == (Status.WRONG, 2.0, [True, True, False])
+    assert [check.score for check in result.checks] == [1.0, 1.0, 0.0]
+    assert result.checks[2].message == result.message == "hooks: expected 0, saw 2"
+
+
+def test_no_condition_earns_points_while_the_task_itself_fails() -> None:
+    result = marked(right(DRAWS[0]), right(DRAWS[1], total=torch.tensor(99.0)))
+    assert (result.status, result.score, held(result)) == (Status.WRONG, 0.0, [False, True, True])
+    assert [(check.score, check.max_score) for check in result.checks] == [(0.0, 1.0)] * 3
+    expected = -DRAWS[1]["x"].sum().item()
+    assert result.message == f"total: expected {expected:g}, saw 99"
+
+
+def test_a_check_shows_the_first_draw_on_which_it_fails() -> None:
+    result = marked(right(DRAWS[0], hooks=3), right(DRAWS[1], hooks=4))
+    assert result.checks[2].message == "hooks: expected 0, saw 3"
+
+
+def test_a_recognised_mistake_explains_the_numbers() -> None:
+    result = marked(*(right(draw, total=draw["x"].sum()) for draw in DRAWS))
+    assert (result.status, result.mistake) == (Status.WRONG, "not-scaled")
+    assert result.message == "You added up `x` itself: scale it first."
+    assert result.checks[0].message.startswith("total: expected ")
+
+
+def test_an_answer_of_any_shape_is_wrong_and_no_error() -> None:
+    for seen in (None, [], {}, "text", {"total": None, "x.grad": [1], "hooks": "0"}):
+        result = mark(SCALE_SUM, DRAWS, [Outcome(seen=Seen(decode(*encode(seen))))] * 2)
+        assert (result.status, result.score) == (Status.WRONG, 0.0)
+        assert "expected a tensor, saw " in result.message
+
+
+RAISED = Outcome(None, Status.RAISED, "ValueError", "no", "line 2 of its cell: raise ValueError", "scale_sum(1, 2)")
+
+
+def test_an_exception_on_one_draw_costs_the_exercise() -> None:
+    result = marked(right(DRAWS[0]), RAISED)
+    assert (result.status, result.score, result.mistake) == (Status.RAISED, 0.0, None)
+    assert result.message == (
+        "`scale_sum` raised ValueError: no at line 2 of its cell: raise ValueError. The call was scale_sum(1, 2)."
+    )
+    assert [(check.passed, check.score, check.max_score, check.message) for check in result.checks] == [
+        (False, 0.0, 1.0, "not judged")
+    ] * 3
+
+
+def test_an_exception_can_be_a_known_mistake() -> None:
+    message = "grad can be implicitly created only for scalar outputs"
+    result = marked(right(DRAWS[0]), Outcome(status=Status.RAISED, error="RuntimeError", message=message))
+    assert (result.status, result.mistake) == (Status.RAISED, "no-sum")
+    assert result.message == f"Add up the entries with `sum()`. (RuntimeError: {message})"
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "status"),
+    [
+        (Status.RAISED, Status.NOT_ATTEMPTED, Status.RAISED),
+        (Status.TIMED_OUT, Status.RAISED, Status.TIMED_OUT),
+        (Status.TIMED_OUT, Status.OVER_LIMIT, Status.OVER_LIMIT),
+        (Status.OVER_LIMIT, Status.CRASHED, Status.CRASHED),
+        (Status.CRASHED, Status.NOT_GRADED, Status.NOT_GRADED),
+        (Status.NOT_GRADED, Status.SUSPECT, Status.SUSPECT),
+    ],
+)
+def test_the_gravest_end_of_its_draws_is_that_of_the_exercise(first: Status, second: Status, status: Status) -> None:
+    assert marked(Outcome(status=first), Outcome(status=second)).status == status
+    assert marked(Outcome(status=second), Outcome(status=first)).status == status
+
+
+def test_a_long_message_fits_into_a_report() -> None:
+    result = marked(Outcome(status=Status.RAISED, error="E" * 100, message="m" * 300, line="l" * 300), RAISED)
+    assert len(result.message) == 300
+    assert result.message.endswith("…")
+
+
+@pytest.mark.parametrize(
+    ("outcome", "sentence"),
+    [
+        (Outcome(status=Status.NOT_ATTEMPTED, error="NotImplementedError"), "`scale_sum` is not attempted yet."),
+        (
+            Outcome(status=Status.NOT_ATTEMPTED, message="the notebook defines no `scale_sum`"),
+            "`scale_sum` is not attempted yet: the notebook defines no `scale_sum`.",
+        ),
+        (Outcome(status=Status.RAISED, error="E", message="m"), "`scale_sum` raised E: m."),
+        (Outcome(status=Status.TIMED_OUT, message="late"), "`scale_sum` did not come to an end: late."),
+        (Outcome(status=Status.OVER_LIMIT, message="memory"), "`scale_sum` went over a limit: memory."),
+        (Outcome(status=Status.CRASHED, message="gone"), "`scale_sum` took the Python process with it: gone."),
+        (
+            Outcome(status=Status.SUSPECT, message="odd"),
+            "The answer did not follow the protocol (odd). An instructor should look at it.",
+        ),
+        (
+            Outcome(status=Status.NOT_GRADED, message="disk full"),
+            "This could not be graded, and that is not the learner's doing: disk full.",
+        ),
+    ],
+)
+def test_every_end_is_one_sentence(outcome: Outcome, sentence: str) -> None:
+    assert describe(SCALE_SUM, outcome) == sentence
+
+
+def test_a_defect_of_a_check_is_not_the_learners_wrong_answer() -> None:
+    with pytest.raises(KeyError, match="x"):
+        mark(SCALE_SUM, [{"kind": "double"}], [right(DRAWS[0])])

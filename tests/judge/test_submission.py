@@ -1,0 +1,105 @@
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from graders.core.results import ExerciseResult, Status
+from graders.judge.submission import defines, explain, judge
+from graders.run.transcript import Cell, Outcome, Run
+from tests.sample import TestScaleSum as SCALE_SUM
+from tests.sample import TestWrap as WRAP
+
+MISSING = Outcome(status=Status.NOT_ATTEMPTED, message="the notebook defines no `wrapped_layer`")
+CELL = "def wrapped_layer(layer):\n    return layer"
+
+
+def judged(cells: list[str], *ends: Cell, outcome: Outcome = MISSING) -> ExerciseResult:
+    """The result of the exercise `wrapped_layer` when its probe ended like this, in a run with these cells."""
+    run = Run(tuple(ends), {("90-wrap", 0): outcome})
+    (result,) = judge([WRAP], {"90-wrap": WRAP.draws(1)}, cells, run)
+    return result
+
+
+@pytest.mark.parametrize(
+    ("end", "status", "reason"),
+    [
+        ("raised", Status.NOT_ATTEMPTED, "code cell 2 stopped with NameError: x."),
+        ("timed-out", Status.TIMED_OUT, "code cell 2 did not end: NameError: x."),
+        ("over-limit", Status.OVER_LIMIT, "code cell 2 went over a limit: NameError: x."),
+        ("crashed", Status.CRASHED, "code cell 2 crashed: NameError: x."),
+    ],
+)
+def test_a_name_is_missing_because_its_cell_failed(end: str, status: Status, reason: str) -> None:
+    result = judged(["1", CELL], Cell(0, "ok", ""), Cell(1, end, "NameError: x"))
+    assert (result.status, result.score) == (status, 0.0)
+    assert result.message == f"`wrapped_layer` was not defined, because {reason}"
+
+
+def test_the_last_cell_that_failed_and_would_define_the_name_is_named() -> None:
+    ends = [Cell(0, "raised", "first"), Cell(1, "raised", "second"), Cell(2, "raised", "third")]
+    assert "code cell 2 stopped with second." in judged([CELL, CELL, "other = 1 / 0"], *ends).message
+
+
+def test_a_failed_cell_that_defines_something_else_is_no_reason() -> None:
+    result = judged(["other = 1 / 0"], Cell(0, "raised", "no"))
+    assert (result.status, result.message) == (
+        Status.NOT_ATTEMPTED,
+        "`wrapped_layer` is not attempted yet: the notebook defines no `wrapped_layer`.",
+    )
+
+
+def test_a_failed_cell_is_no_reason_when_the_name_is_there() -> None:
+    stub = Outcome(status=Status.NOT_ATTEMPTED, error="NotImplementedError")
+    assert judged([CELL], Cell(0, "raised", "no"), outcome=stub).message == "`wrapped_layer` is not attempted yet."
+
+
+def test_a_cell_that_the_notebook_does_not_have_is_no_reason() -> None:
+    assert "the notebook defines no" in judged([CELL], Cell(7, "raised", "no")).message
+
+
+def test_each_exercise_is_judged_by_its_own_outcomes() -> None:
+    draws: dict[str, Any] = {one.key: one.draws(1) for one in (SCALE_SUM, WRAP)}
+    late = Outcome(status=Status.TIMED_OUT, message="late")
+    run = Run((), {("90-scale-sum", 1): late, ("90-wrap", 0): MISSING}, ended="died", message="gone")
+    results = judge([SCALE_SUM, WRAP], draws, [], run)
+    assert [(one.key, one.status) for one in results] == [
+        ("90-scale-sum", Status.TIMED_OUT),
+        ("90-wrap", Status.NOT_ATTEMPTED),
+    ]
+
+
+def test_cells_are_counted_from_one() -> None:
+    assert explain(Cell(0, "raised", "ValueError: no")) == "code cell 1 stopped with ValueError: no."
+    assert explain(Cell(4, "skipped", "")) == "code cell 5 was not run, because earlier cells kept crashing."
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "def f(x):\n    pass",
+        "async def f():\n    pass",
+        "class f:\n    pass",
+        "f = lambda x: x",
+        "g = f = 1",
+        "f: int = 3",
+        "a, (f, b) = 1, (2, 3)",
+        "if True:\n    def f():\n        pass",
+        "for f in []:\n    pass",
+        "with open('x') as f:\n    pass",
+        "x = 1\ndef f(:\n    pass",
+        "f = 1\n!pip install torch",
+        "%%time\ndef f():\n    pass",
+    ],
+)
+def test_a_cell_that_would_bind_the_name_defines_it(source: str) -> None:
+    assert defines(source, "f")
+
+
+@pytest.mark.parametrize(
+    "source",
+    ["", "f(1)", "x = f", "def ff():\n    pass", "# def f(): pass", "self.f = 1", "def g(:\n    f(1)", "f == 1 1",
+     "x" * 10 + " =" * 5, "(" * 500],
+)  # fmt: skip
+def test_a_cell_that_only_mentions_the_name_does_not(source: str) -> None:
+    assert not defines(source, "f")

@@ -1,0 +1,211 @@
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from graders.core import course
+from graders.core.results import Status
+from graders.notebook import check, commands, hint, progress, record, solution
+from graders.notebook.commands import check_in
+from tests.answers import lesson_01
+from tests.notebooks import BRANCH, CHAIN, PASSES
+from tests.sample import TestScaleSum as SCALE_SUM
+
+
+@pytest.fixture(autouse=True)
+def fresh_session(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A learner who has just opened a notebook in an empty folder."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(record, "_hints", {})
+    monkeypatch.setattr(record, "_asked", set())
+
+
+@pytest.fixture
+def cell(monkeypatch: pytest.MonkeyPatch) -> Any:
+    """Runs the text of a cell; what it defines is what `check` finds."""
+    names: dict[str, Any] = {}
+    monkeypatch.setattr(commands, "_learners_names", lambda: names)
+    return lambda source: exec(compile(source, "<cell>", "exec"), names)
+
+
+def test_a_right_answer_passes_and_is_noted(cell: Any, capsys: pytest.CaptureFixture[str]) -> None:
+    cell(BRANCH)
+    check("01-branch-grads")
+    lines = capsys.readouterr().out.split("\n")
+    assert lines[0] == "✓ Passed: The gradient of every branch (1 of 1 point)"
+    assert lines[1:3] == ["  ✓ all four gradients are right", "  ✓ no gradient drags a graph along"]
+    assert 'solution("01-branch-grads")' in lines[4]
+    assert json.loads(record.FILE.read_text()) == {"exercises": {"01-branch-grads": "passed"}}
+
+
+def test_a_recognised_mistake_is_explained_with_the_numbers(cell: Any, capsys: pytest.CaptureFixture[str]) -> None:
+    cell(lesson_01.WRONG["01-chain-grads"]["reversed-list"])
+    check("01-chain-grads")
+    text = capsys.readouterr().out
+    assert text.startswith("✗ Not yet right: The gradient at every step of a chain (0 of 2 points)\n")
+    assert "from the last step to the first" in text
+    assert "  ✗ every step has its gradient\n      grads[0]: expected " in text
+    assert 'hint("01-chain-grads")' in text
+    assert record.load() == {"01-chain-grads": "wrong"}
+
+
+def test_a_missing_answer_is_not_attempted_and_not_noted(cell: Any, capsys: pytest.CaptureFixture[str]) -> None:
+    check("01-branch-grads")
+    text = capsys.readouterr().out
+    assert text.startswith("· Not attempted yet: The gradient of every branch (0 of 1 point)\n")
+    assert "the notebook defines no `branch_grads`" in text
+    assert not record.FILE.exists()
+
+
+def test_an_exception_shows_the_learners_line_and_the_call(cell: Any, capsys: pytest.CaptureFixture[str]) -> None:
+    cell("def branch_grads(w, x):\n    return w.missing")
+    check("01-branch-grads")
+    text = capsys.readouterr().out
+    assert text.startswith("! An exception was raised: ")
+    assert "no attribute 'missing' at line 2 of its cell" in text
+    assert "The call was branch_grads(tensor([" in text
+
+
+def test_what_once_passed_stays_passed(cell: Any) -> None:
+    cell(PASSES)
+    check("01-per-pass-grads")
+    cell(lesson_01.WRONG["01-per-pass-grads"]["accumulated-grad"])
+    check("01-per-pass-grads")
+    assert record.load() == {"01-per-pass-grads": "passed"}
+
+
+def test_each_check_draws_other_inputs_and_a_seed_repeats_them() -> None:
+    asked = []
+
+    def scale_sum(x: Any, k: float) -> Any:
+        asked.append(tuple(x.tolist()))
+        return (k * x).sum()
+
+    namespace = {"scale_sum": scale_sum}
+    results = [check_in(SCALE_SUM, namespace, seed) for seed in (None, None, 7, 7)]
+    assert [result.status for result in results] == [Status.PASSED] * 4
+    assert asked[4:6] == asked[6:8]
+    assert len(set(asked)) == 6
+
+
+def test_an_answer_that_changes_its_input_does_not_change_the_judges_copy() -> None:
+    namespace: dict[str, Any] = {}
+    exec("def scale_sum(x, k):\n    total = (k * x).sum()\n    x.data.zero_()\n    return total", namespace)
+    assert check_in(SCALE_SUM, namespace, 1).status is Status.PASSED
+
+
+def test_after_an_exception_the_other_draws_are_not_tried() -> None:
+    calls = []
+
+    def scale_sum(x: Any, k: float) -> None:
+        calls.append(k)
+        raise ValueError
+
+    assert check_in(SCALE_SUM, {"scale_sum": scale_sum}, 1).status is Status.RAISED
+    assert calls == [2.0]
+
+
+def test_a_result_that_is_too_large_is_over_the_limit() -> None:
+    result = check_in(SCALE_SUM, {"scale_sum": lambda x, k: [0] * 5000}, 1)
+    assert result.status is Status.OVER_LIMIT
+    assert "the result is too large: more than 4000 values" in result.message
+
+
+def test_prints_of_the_answer_are_not_shown_by_a_check(cell: Any, capsys: pytest.CaptureFixture[str]) -> None:
+    cell("def branch_grads(w, x):\n    print('noise')\n    raise ValueError")
+    check("01-branch-grads")
+    assert "noise" not in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("command", [check, hint, solution])
+def test_an_unknown_key_ends_in_a_sentence(command: Any, capsys: pytest.CaptureFixture[str]) -> None:
+    command("01-nothing")
+    assert capsys.readouterr().out.startswith("There is no exercise '01-nothing'. Exercises: 01-branch-grads, ")
+
+
+def test_hints_come_one_after_the_other_and_start_again(capsys: pytest.CaptureFixture[str]) -> None:
+    for _ in range(4):
+        hint("01-branch-grads")
+    hints = course.find_exercise("01-branch-grads").hints
+    lines = capsys.readouterr().out.split("\n")
+    assert lines[::2][:4] == [
+        f"Hint {n} of 3: {text}" for n, text in ((1, hints[0]), (2, hints[1]), (3, hints[2]), (1, hints[0]))
+    ]
+    assert [line.split(":")[0] for line in lines[1::2][:3]] == ["More", "More", "That was the last one. The answer"]
+
+
+def test_each_exercise_counts_its_own_hints(capsys: pytest.CaptureFixture[str]) -> None:
+    for key in ("01-branch-grads", "01-chain-grads", "01-branch-grads"):
+        hint(key)
+    lines = capsys.readouterr().out.split("\n")
+    assert [line.split(":")[0] for line in lines[::2][:3]] == ["Hint 1 of 3", "Hint 1 of 3", "Hint 2 of 3"]
+
+
+def test_the_solution_opens_when_asked_for_twice(capsys: pytest.CaptureFixture[str]) -> None:
+    solution("01-branch-grads")
+    assert capsys.readouterr().out.startswith("The worked answer opens when your check has passed.")
+    solution("01-chain-grads")
+    assert capsys.readouterr().out.startswith("The worked answer opens when your check has passed.")
+    solution("01-branch-grads")
+    text = capsys.readouterr().out
+    assert text.startswith("Worked answer: The gradient of every branch\n")
+    assert "def branch_grads(w, x):" in text
+    assert "SOLUTION" not in text
+
+
+def test_the_solution_opens_after_a_passed_check(cell: Any, capsys: pytest.CaptureFixture[str]) -> None:
+    cell(CHAIN)
+    check("01-chain-grads")
+    capsys.readouterr()
+    solution("01-chain-grads")
+    assert capsys.readouterr().out.startswith("Worked answer: ")
+
+
+def test_progress_counts_what_is_passed_and_names_what_is_next(cell: Any, capsys: pytest.CaptureFixture[str]) -> None:
+    exercises = course.every_exercise()
+    total = f"{sum(one.points for one in exercises):g}"
+    progress()
+    lines = capsys.readouterr().out.rstrip("\n").split("\n")
+    assert lines[0] == f"0 exercises of {len(exercises)} passed (0 of {total} points)"
+    assert lines[-1] == "Next: 01-branch-grads, The gradient of every branch"
+    cell(BRANCH + lesson_01.WRONG["01-chain-grads"]["reversed-list"])
+    check("01-branch-grads")
+    check("01-chain-grads")
+    capsys.readouterr()
+    progress()
+    lines = capsys.readouterr().out.rstrip("\n").split("\n")
+    assert lines[0] == f"1 exercise of {len(exercises)} passed (1 of {total} points)"
+    assert lines[1:5] == [
+        "01_where_gradients_live",
+        "  ✓ 01-branch-grads  The gradient of every branch (1 point)",
+        "  ✗ 01-chain-grads  The gradient at every step of a chain (2 points)",
+        "  · 01-per-pass-grads  One gradient for each pass (1 point)",
+    ]
+    assert lines[-1] == "Next: 01-chain-grads, The gradient at every step of a chain"
+
+
+@pytest.mark.parametrize(
+    "text", ["", "not json", "[]", '{"exercises": []}', '{"exercises": {"01-branch-grads": "excellent"}}', "\xff"]
+)
+def test_a_broken_record_is_an_empty_one(text: str, capsys: pytest.CaptureFixture[str]) -> None:
+    record.FILE.write_bytes(text.encode("latin-1"))
+    assert record.load() == {}
+    progress()
+    assert capsys.readouterr().out.startswith("0 exercises of ")
+
+
+def test_a_folder_that_cannot_be_written_is_no_error(cell: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(record, "FILE", Path("file") / "record.json")
+    Path("file").write_text("in the way")
+    cell(BRANCH)
+    check("01-branch-grads")
+    assert record.load() == {}
+
+
+def test_outside_a_notebook_the_main_program_is_searched(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(vars(sys.modules["__main__"]), "branch_grads_of_a_test", 1)
+    assert commands._learners_names()["branch_grads_of_a_test"] == 1

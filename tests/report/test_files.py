@@ -1,0 +1,40 @@
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from graders.report.files import write_atomically
+
+
+def test_a_file_is_written_with_its_folders(tmp_path: Path) -> None:
+    write_atomically(tmp_path / "a" / "b" / "c.txt", "ü")
+    assert (tmp_path / "a" / "b" / "c.txt").read_bytes() == "ü".encode()
+    write_atomically(tmp_path / "raw", b"\xff\x00")
+    assert (tmp_path / "raw").read_bytes() == b"\xff\x00"
+
+
+def test_others_may_read_it_and_nothing_is_left_beside_it(tmp_path: Path) -> None:
+    write_atomically(tmp_path / "results.json", "{}")
+    assert [(one.name, one.stat().st_mode & 0o777) for one in tmp_path.iterdir()] == [("results.json", 0o644)]
+
+
+def test_an_old_file_is_replaced_and_a_link_is_not_followed(tmp_path: Path) -> None:
+    (tmp_path / "outside").write_text("kept")
+    (tmp_path / "results.json").symlink_to(tmp_path / "outside")
+    write_atomically(tmp_path / "results.json", "new")
+    write_atomically(tmp_path / "results.json", "newer")
+    assert (tmp_path / "results.json").read_text() == "newer"
+    assert (tmp_path / "outside").read_text() == "kept"
+
+
+def test_the_old_file_stays_whole_when_writing_fails(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(descriptor: int) -> None:
+        raise OSError(28, "No space left on device")
+
+    (tmp_path / "results.json").write_text("old")
+    monkeypatch.setattr(os, "fsync", full)
+    with pytest.raises(OSError, match="No space left"):
+        write_atomically(tmp_path / "results.json", "new and longer")
+    assert [(one.name, one.read_text()) for one in tmp_path.iterdir()] == [("results.json", "old")]

@@ -1,0 +1,84 @@
+from __future__ import annotations
+
+import csv
+import io
+
+import pytest
+
+from graders.core.results import Batch, Status, SubmissionStatus
+from graders.report import gradebook
+from tests.batches import batch, exercise, graded, ungraded
+
+
+def rows(found: Batch) -> list[list[str]]:
+    """The gradebook as a spreadsheet reads it."""
+    return list(csv.reader(io.StringIO(gradebook.render(found))))
+
+
+def test_a_row_is_a_student_and_a_column_an_exercise() -> None:
+    found = batch(
+        graded("bob", exercise("01-a"), exercise("01-b", Status.WRONG, 1 / 3, 2)),
+        graded("ann", exercise("01-a"), exercise("01-b", score=2, most=2)),
+    )
+    assert rows(found) == [
+        ["student", "01-a", "01-b", "01_first total", "total", "max", "note"],
+        ["ann", "1", "2", "3", "3", "3", ""],
+        ["bob", "1", "0.33", "1.33", "1.33", "3", ""],
+    ]
+
+
+def test_lessons_follow_each_other_with_a_sum_each_and_one_for_all() -> None:
+    found = batch(
+        graded("ann", exercise("02-a", score=2, most=2), lesson="02_second"),
+        graded("ann", exercise("01-a")),
+        graded("bob", exercise("02-a", Status.WRONG, 0, 2), lesson="02_second"),
+    )
+    assert rows(found) == [
+        ["student", "01-a", "01_first total", "02-a", "02_second total", "total", "max", "note"],
+        ["ann", "1", "1", "2", "2", "3", "3", ""],
+        ["bob", "", "", "0", "0", "0", "2", ""],
+    ]
+
+
+def test_what_was_not_handed_in_or_not_graded_is_empty_and_what_is_unreadable_is_zero() -> None:
+    found = batch(
+        graded("ann", exercise("01-a"), exercise("01-b", score=2, most=2)),
+        ungraded("bob", SubmissionStatus.MISSING),
+        ungraded("cy", SubmissionStatus.NOT_GRADED),
+        ungraded("di", SubmissionStatus.UNREADABLE),
+    )
+    assert rows(found)[1:] == [
+        ["ann", "1", "2", "3", "3", "3", ""],
+        ["bob", "", "", "", "0", "3", "01_first: missing"],
+        ["cy", "", "", "", "0", "3", "01_first: not-graded"],
+        ["di", "0", "0", "0", "0", "3", "01_first: unreadable"],
+    ]
+
+
+def test_a_suspect_or_ungraded_exercise_has_a_note() -> None:
+    found = batch(graded("ann", exercise("01-a", Status.SUSPECT, 0), exercise("01-b", Status.NOT_GRADED, 0)))
+    assert rows(found)[1] == ["ann", "0", "", "0", "0", "2", "01-a: suspect; 01-b: not-graded"]
+
+
+@pytest.mark.parametrize(
+    ("name", "shown"),
+    [
+        ("=1+1", "'=1+1"),
+        ("+49", "'+49"),
+        ("-rf --help", "'-rf --help"),
+        ("@SUM(A1)", "'@SUM(A1)"),
+        ("\t=1", "'    =1"),
+        ("\n=1", "' =1"),
+        ("\x1b=1", "\ufffd=1"),
+        ("ann, bob", "ann, bob"),
+        ('"quoted"', '"quoted"'),
+        ("a=1", "a=1"),
+        ("jos\udce9", "jos\ufffd"),
+    ],
+)
+def test_no_name_becomes_a_formula(name: str, shown: str) -> None:
+    assert rows(batch(graded(name, exercise("01-a"))))[1][0] == shown
+
+
+def test_an_empty_batch_is_a_header() -> None:
+    assert gradebook.render(batch()) == "student,total,max,note\n"

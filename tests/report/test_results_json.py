@@ -1,0 +1,90 @@
+from __future__ import annotations
+
+import dataclasses
+import json
+from typing import Any
+
+import jsonschema
+import pytest
+
+from graders.core.results import Batch, Status, SubmissionStatus
+from graders.report import results_json
+from tests.batches import batch, exercise, graded, ungraded
+
+EVERY = batch(
+    graded("ann", *(exercise(f"01-{status.value}", status, 0, 2, message="why") for status in Status), message="note"),
+    graded("bob", exercise("01-a", Status.WRONG, 0.5, 2, mistake="forgot-return")),
+    *(ungraded(f"c{number}", status, "why") for number, status in enumerate(SubmissionStatus)),
+)
+
+
+def test_the_file_holds_the_batch() -> None:
+    data = json.loads(results_json.render(batch(graded("ann", exercise("01-a", Status.WRONG, 0.5, 2, mistake="oops")))))
+    assert data == {
+        "schema": 1,
+        "seed": 42,
+        "torch": "2.13.0",
+        "created": "2026-01-02T03:04:05+00:00",
+        "submissions": [
+            {
+                "student": "ann", "lesson": "01_first", "file": "class/ann/01_first.ipynb", "sha256": "a" * 64,
+                "status": "graded", "isolation": "D", "score": 0.5, "max_score": 2, "seconds": 1.25, "message": "",
+                "exercises": [
+                    {
+                        "key": "01-a", "status": "wrong", "score": 0.5, "max_score": 2, "mistake": "oops",
+                        "message": "",
+                        "checks": [
+                            {"name": "it holds", "passed": False, "score": 0.5, "max_score": 2.0, "message": ""}
+                        ],
+                    }
+                ],
+            }
+        ],
+    }  # fmt: skip
+
+
+def test_every_status_is_valid_and_comes_back_as_it_was() -> None:
+    data = json.loads(results_json.render(EVERY))
+    assert tuple(results_json.submission_from_data(one) for one in data["submissions"]) == EVERY.submissions
+
+
+def test_an_empty_batch_is_valid() -> None:
+    assert results_json.to_data(batch())["submissions"] == []
+
+
+def changed(**parts: Any) -> Batch:
+    """A batch whose only submission has other values."""
+    return batch(dataclasses.replace(graded("ann", exercise("01-a")), **parts))
+
+
+@pytest.mark.parametrize(
+    "parts",
+    [
+        {"sha256": "not a hash"},
+        {"score": -1.0},
+        {"seconds": "1"},
+        {"isolation": "Z"},
+        {"message": "m" * 301},
+        {"exercises": (exercise("no key"),)},
+        {"exercises": (exercise("01-a", message="m" * 301),)},
+        {"status": "passed"},
+    ],
+)
+def test_what_the_schema_forbids_is_not_written(parts: dict[str, Any]) -> None:
+    with pytest.raises(jsonschema.ValidationError):
+        results_json.render(changed(**parts))
+
+
+def test_the_schema_itself_is_valid() -> None:
+    jsonschema.Draft202012Validator.check_schema(json.loads(results_json.SCHEMA_FILE.read_text(encoding="utf-8")))
+
+
+def test_the_schema_knows_every_status() -> None:
+    schema = json.loads(results_json.SCHEMA_FILE.read_text(encoding="utf-8"))
+    definitions = schema["$defs"]
+    assert definitions["exercise"]["properties"]["status"]["enum"] == [status.value for status in Status]
+    assert definitions["submission"]["properties"]["status"]["enum"] == [status.value for status in SubmissionStatus]
+
+
+def test_text_is_written_as_it_is() -> None:
+    assert '"student": "jös ✓"' in results_json.render(changed(student="jös ✓"))

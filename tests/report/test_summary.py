@@ -1,0 +1,93 @@
+from __future__ import annotations
+
+import io
+
+from rich.console import Console
+
+from graders.core.results import Batch, Status, SubmissionStatus
+from graders.report import summary
+from tests.batches import batch, exercise, graded, ungraded
+
+
+def printed(found: Batch, width: int = 160) -> list[str]:
+    """The lines of the summary, without the frame of its table and spaces at their ends."""
+    console = Console(file=io.StringIO(), width=width, force_terminal=False)
+    console.print(summary.render(found))
+    text = console.file.getvalue()  # type: ignore[attr-defined]
+    return [" ".join(line.replace("│", " ").replace("┃", " ").split()) for line in text.split("\n")]
+
+
+def test_each_student_has_a_row_with_marks_and_points() -> None:
+    lines = printed(
+        batch(
+            graded("ann", exercise("01-a"), exercise("01-b", Status.WRONG, 0.5, 2)),
+            graded("ann", exercise("02-a", Status.NOT_ATTEMPTED, 0), lesson="02_second"),
+            graded("bob", exercise("01-a"), exercise("01-b", Status.TIMED_OUT, 0, 2)),
+        )
+    )
+    assert "student 01_first 02_second points" in lines
+    assert "ann ✓✗ 1.5 · 0 1.5 of 4" in lines
+    assert "bob ✓⧗ 1 1 of 3" in lines
+    assert "✓ passed ✗ wrong · not-attempted ⧗ timed-out" in lines
+
+
+def test_every_status_has_a_mark_of_its_own() -> None:
+    lines = printed(batch(graded("ann", *(exercise(f"01-{status.value}", status, 0) for status in Status))))
+    assert "ann ✓✗·!⧗▲†?– 0 0 of 9" in lines
+
+
+def test_what_is_not_passed_is_explained_whole_notebooks_first() -> None:
+    lines = printed(
+        batch(
+            graded("ann", exercise("01-a", Status.RAISED, 0, message="It raised."),
+                   exercise("01-b", Status.WRONG, 0, mistake="forgot-return", message="Return it.")),
+            ungraded("bob", SubmissionStatus.UNREADABLE, "The file is empty."),
+        )
+    )  # fmt: skip
+    start = lines.index("What went wrong")
+    assert lines[start + 1 : start + 4] == [
+        "bob, 01: unreadable. The file is empty.",
+        "ann, 01: 01-a raised. It raised.",
+        "ann, 01: 01-b forgot-return. Return it.",
+    ]
+    assert "bob unreadable 0 of 3" in lines
+
+
+def test_mistakes_are_counted_over_the_class_the_most_common_first() -> None:
+    one, two = (exercise("01-a", Status.WRONG, 0, mistake=name, message="m") for name in ("rare", "common"))
+    lines = printed(batch(graded("ann", one), graded("bob", two), graded("cy", two)))
+    start = lines.index("Recognised mistakes")
+    assert lines[start + 1 : start + 3] == ["01-a: common (2 students)", "01-a: rare (1 student)"]
+
+
+def test_full_marks_need_no_explanation() -> None:
+    lines = printed(batch(graded("ann", exercise("01-a"))))
+    assert not {"What went wrong", "Recognised mistakes"} & set(lines)
+    assert lines[-2] == "1 submission; seed 42 (repeat with --seed 42); torch 2.13.0; isolation D"
+
+
+def test_what_could_not_be_graded_is_counted_apart() -> None:
+    lines = printed(
+        batch(
+            graded("ann", exercise("01-a", Status.NOT_GRADED, 0, message="Disk full.")),
+            ungraded("bob", SubmissionStatus.NOT_GRADED, "No kernel."),
+            ungraded("cy", SubmissionStatus.MISSING),
+        )
+    )
+    assert lines[-2] == (
+        "3 submissions; seed 42 (repeat with --seed 42); torch 2.13.0; isolation D; "
+        "2 submissions not graded, which is not the learners' doing"
+    )
+
+
+def test_names_and_messages_cannot_steer_the_terminal() -> None:
+    lines = printed(
+        batch(graded("\x1b[2Jann [bold]x[/bold]", exercise("01-a", Status.WRONG, 0, message="[red]\x1b]0;t\x07")))
+    )
+    text = "\n".join(lines)
+    assert "\x1b" not in text
+    assert "\ufffd[2Jann [bold]x[/bold], 01: 01-a wrong. [red]\ufffd]0;t\ufffd" in text
+
+
+def test_an_empty_batch_can_be_printed() -> None:
+    assert "0 submissions; seed 42 (repeat with --seed 42); torch 2.13.0; isolation –" in printed(batch())

@@ -19,11 +19,12 @@ from graders.core import course
 from graders.core.draws import new_seed
 from graders.core.exercise import Check, Exercise
 from graders.core.results import Batch, ExerciseResult, Status, SubmissionResult, SubmissionStatus
-from graders.core.text import clean
+from graders.core.text import clean, plural
 from graders.marking import Marking, default_jobs, kit_folder
 from graders.options import limits_from
 from graders.report import gradebook, results_json, summary
 from graders.report.files import write_atomically
+from graders.run.selftest import NoIsolation, choose_tier
 from graders.run.submissions import NoSubmissions, Submission, find_submissions
 
 _marking = pytest.StashKey[Marking]()
@@ -58,8 +59,26 @@ def pytest_configure(config: pytest.Config) -> None:
     resources = config.stash[_resources] = contextlib.ExitStack()
     kit = resources.enter_context(kit_folder())
     jobs = 1 if worker else config.getoption("--jobs") or default_jobs()
-    config.stash[_marking] = Marking(seed, limits_from(config), jobs, kit, config.getoption("--out"))
+    tier = worker.get("hookwork_tier") or _choose_tier(config, kit)
+    config.stash[_marking] = Marking(seed, limits_from(config), jobs, kit, config.getoption("--out"), tier)
     config.stash[_from_workers] = []
+
+
+def _choose_tier(config: pytest.Config, kit: Path) -> str:
+    """The tier of isolation; nothing is tested when nothing will run."""
+    if config.option.collectonly:
+        return "D"
+    students = {submission.student for submission in config.stash[_submissions]}
+    try:
+        return choose_tier(
+            config.getoption("--isolation"),
+            kit,
+            limits_from(config),
+            own_work=len(students) == 1,
+            allow_unisolated=config.getoption("--allow-unisolated"),
+        )
+    except NoIsolation as error:
+        raise pytest.UsageError(str(error)) from None
 
 
 def pytest_unconfigure(config: pytest.Config) -> None:
@@ -72,7 +91,8 @@ def pytest_unconfigure(config: pytest.Config) -> None:
 def pytest_report_header(config: pytest.Config) -> str:
     """The seed, and what is marked."""
     count = len(config.stash[_submissions])
-    return f"hookwork: {count} submission{'s' * (count != 1)}, seed {config.stash[_marking].seed}"
+    marking = config.stash[_marking]
+    return f"hookwork: {plural(count, 'submission')}, seed {marking.seed}, isolation {marking.tier}"
 
 
 class ExerciseCollector(pytest.Collector):
@@ -227,6 +247,7 @@ def _batch(config: pytest.Config) -> Batch:
 def pytest_configure_node(node: Any) -> None:
     """Every worker gets the same seed."""
     node.workerinput["hookwork_seed"] = node.config.stash[_marking].seed
+    node.workerinput["hookwork_tier"] = node.config.stash[_marking].tier
 
 
 @pytest.hookimpl(optionalhook=True)

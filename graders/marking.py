@@ -28,16 +28,15 @@ from graders.run.kit import make_kit
 from graders.run.submissions import Submission
 from graders.run.transcript import read_transcript, to_bytes
 
-ISOLATION = "D"
-"""The tier of isolation of a run: two processes, clock and byte limits."""
-
 
 class Marking:
     """One batch. `result` marks a submission when it is first asked for; `start` begins with many at once."""
 
-    def __init__(self, seed: int, limits: Limits, jobs: int, kit: Path, out: Path | None = None) -> None:
+    def __init__(
+        self, seed: int, limits: Limits, jobs: int, kit: Path, out: Path | None = None, tier: str = "D"
+    ) -> None:
         """Transcripts go to `out/runs` when `out` is given."""
-        self.seed, self.limits, self.kit, self.out = seed, limits, kit, out
+        self.seed, self.limits, self.kit, self.out, self.tier = seed, limits, kit, out, tier
         self.created = datetime.now(timezone.utc).isoformat(timespec="seconds")
         self._pool = ThreadPoolExecutor(jobs, thread_name_prefix="marking")
         self._futures: dict[Submission, Future[SubmissionResult]] = {}
@@ -84,7 +83,7 @@ class Marking:
 
         def without_run(status: SubmissionStatus, message: str) -> SubmissionResult:
             return SubmissionResult(
-                student, submission.lesson, file, "", status, ISOLATION, 0.0, most, 0.0, (), clean(message)
+                student, submission.lesson, file, "", status, self.tier, 0.0, most, 0.0, (), clean(message)
             )  # fmt: skip
 
         if submission.file is None:
@@ -93,9 +92,9 @@ class Marking:
             notebook = read_notebook(submission.file)
             draws = self.draws(submission.lesson)
             probes = probes_for(exercises, draws, self.seed)
-            transcript = run_notebook(notebook.cells, probes, self.limits, self.kit)
+            transcript = run_notebook(notebook.cells, probes, self.limits, self.kit, tier=self.tier)
             if read_transcript(transcript).ended in ("died", "not-started"):
-                transcript = run_notebook(notebook.cells, probes, self.limits, self.kit)
+                transcript = run_notebook(notebook.cells, probes, self.limits, self.kit, tier=self.tier)
             if self.out is not None:
                 write_atomically(self.out / "runs" / f"{self._name(notebook.sha256)}.frames", to_bytes(transcript))
             run = read_transcript(transcript)
@@ -109,7 +108,7 @@ class Marking:
         status = SubmissionStatus.NOT_GRADED if run.ended == "not-started" else SubmissionStatus.GRADED
         score = round(sum(result.score for result in results), 4)
         return SubmissionResult(
-            student, submission.lesson, file, notebook.sha256, status, ISOLATION, score, most, run.seconds,
+            student, submission.lesson, file, notebook.sha256, status, self.tier, score, most, run.seconds,
             results, run.message,
         )  # fmt: skip
 

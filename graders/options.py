@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 
 from graders.box.limits import Limits
+from graders.run.tiers import TIERS
 
 _SIZE = re.compile(r"(\d+(?:\.\d+)?)\s*([KMG]?)i?B?", re.IGNORECASE)
 _UNITS = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30}
@@ -65,6 +66,15 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     group.addoption("--out", type=Path, metavar="DIR", help="write results.json, gradebook.csv and runs/ here")
     group.addoption("--seed", type=natural, metavar="N", help="repeat a run: the seed of every input")
     group.addoption("--jobs", type=jobs, metavar="N", help="notebooks that run at once; default: one for each core")
+    group.addoption(
+        "--isolation",
+        choices=("auto", *TIERS),
+        default="auto",
+        help="tier in which notebooks run; default: the best that holds here",
+    )
+    group.addoption(
+        "--allow-unisolated", action="store_true", help="mark a class even where nothing isolates its notebooks"
+    )
     group.addoption(
         "--cell-timeout",
         type=seconds,

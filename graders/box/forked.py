@@ -18,7 +18,8 @@ from collections.abc import Callable
 import torch
 
 from graders.box import frames
-from graders.box.limits import die_with_parent
+from graders.box.confine import die_with_parent
+from graders.box.limits import use_probe_memory
 from graders.box.probing import Answer
 
 # Bound before any learner's code runs in this process.
@@ -26,16 +27,26 @@ _fork, _exit, _kill, _killpg, _waitpid = os.fork, os._exit, os.kill, os.killpg, 
 _pipe, _read, _write, _close, _setsid = os.pipe, os.read, os.write, os.close, os.setsid
 _monotonic, _set_num_threads, _select = time.monotonic, torch.set_num_threads, select.select
 
+_NO_MEMORY = frames.pack(
+    frames.Frame({"type": "raised", "status": "over-limit", "message": "memory: there was none left for the result"})
+)
+
 available = hasattr(os, "fork") and os.uname().sysname == "Linux" if hasattr(os, "uname") else False
 
 
 def in_fork(work: Callable[[], Answer], seconds: float) -> Answer:
     """The answer of `work()` run in a forked child, or how the child ended instead."""
     reader, writer = _pipe()
-    with warnings.catch_warnings():
-        # Python 3.12 warns of forks in a process with threads; a notebook may have made warnings errors.
-        warnings.simplefilter("ignore")
-        child = _fork()
+    try:
+        with warnings.catch_warnings():
+            # Python 3.12 warns of forks in a process with threads; a notebook may have made warnings errors.
+            warnings.simplefilter("ignore")
+            child = _fork()
+    except OSError as error:
+        _close(reader)
+        _close(writer)
+        message = f"processes: the notebook left no room for another one ({error})"
+        return Answer({"type": "raised", "status": "over-limit", "message": message})
     if child == 0:
         _child(work, reader, writer)
     _close(writer)
@@ -68,11 +79,14 @@ def _child(work: Callable[[], Answer], reader: int, writer: int) -> None:
         _close(reader)
         # A parent that ever computed with several threads leaves a pool that is dead here.
         _set_num_threads(1)
+        use_probe_memory()
         signal.signal(signal.SIGINT, signal.default_int_handler)
         done = work()
         raw = frames.pack(frames.Frame(done.head, done.body))
         while raw:
             raw = raw[_write(writer, raw) :]
+    except MemoryError:
+        _write(writer, _NO_MEMORY)
     finally:
         _exit(0)
 

@@ -10,8 +10,9 @@ import functools
 import sys
 from typing import Any
 
+from ipykernel import kernelapp
+from ipykernel.iostream import IOPubThread
 from ipykernel.ipkernel import IPythonKernel
-from ipykernel.kernelapp import IPKernelApp
 
 from graders.box import forked
 from graders.box.data import DataError, decode, tensors
@@ -61,10 +62,18 @@ def probe_notebook(namespace: dict[str, Any], request: dict[str, Any], body: byt
     return work()
 
 
+class _LocalIOPubThread(IOPubThread):  # type: ignore[misc]  # ipykernel is untyped
+    """Without the TCP socket by which forked children would print: in a box there is no network."""
+
+    def __init__(self, socket: Any, pipe: bool = False, **kwargs: Any) -> None:
+        super().__init__(socket, pipe=False, **kwargs)
+
+
 def main() -> None:
     """Start the kernel with the limits given by the first argument (JSON)."""
     apply_limits(sys.argv.pop(1))
-    IPKernelApp.launch_instance(kernel_class=ProbedKernel)
+    kernelapp.IOPubThread = _LocalIOPubThread
+    kernelapp.IPKernelApp.launch_instance(kernel_class=ProbedKernel)
 
 
 if __name__ == "__main__":

@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+import errno
 import json
+import os
 from dataclasses import asdict, dataclass
 from typing import Any
 
+from graders.box import confine
+
 MIB = 1 << 20
+PROBE_MEMORY = 256 * MIB
+"""What a probe may use beyond the memory that the cells left it: a cell that filled it costs no exercise."""
 
 
 @dataclass(frozen=True)
@@ -18,6 +24,8 @@ class Limits:
     probe_seconds: float = 10.0
     memory: int = 2048 * MIB
     files: int = 64 * MIB
+    inodes: int = 4000
+    processes: int = 64
     descriptors: int = 128
     output: int = 8 * MIB
 
@@ -38,27 +46,101 @@ def apply_limits(text: str) -> None:
     except ImportError:
         return
     limits = Limits.from_json(text)
-    wanted: list[tuple[Any, int]] = [
-        (resource.RLIMIT_AS, limits.memory),
-        (resource.RLIMIT_FSIZE, limits.files),
-        (resource.RLIMIT_NOFILE, limits.descriptors),
-        (resource.RLIMIT_CORE, 0),
+    wanted: list[tuple[Any, int, int]] = [
+        (resource.RLIMIT_AS, limits.memory, limits.memory + PROBE_MEMORY),
+        (resource.RLIMIT_FSIZE, limits.files, limits.files),
+        (resource.RLIMIT_NOFILE, limits.descriptors, limits.descriptors),
+        (resource.RLIMIT_CORE, 0, 0),
     ]
-    for what, value in wanted:
-        _, hard = resource.getrlimit(what)
-        bound = value if hard == resource.RLIM_INFINITY else min(value, hard)
+    for what, soft, hard in wanted:
+        _, most = resource.getrlimit(what)
+        bounds = (soft, hard) if most == resource.RLIM_INFINITY else (min(soft, most), min(hard, most))
         try:
-            resource.setrlimit(what, (bound, bound))
+            resource.setrlimit(what, bounds)
         except (ValueError, OSError):  # macOS refuses an address-space limit
             continue
-    die_with_parent()
+    confine.die_with_parent()
 
 
-def die_with_parent() -> None:
-    """Ask Linux to end this process when its parent ends, so that no kernel outlives its box."""
-    import ctypes
-    import signal
-    import sys
+def _tasks_of_this_user() -> int:
+    """Processes and threads that count against the limit of this user already, as far as /proc shows them."""
+    count, uid = 0, os.getuid()
+    try:
+        processes = [name for name in os.listdir("/proc") if name.isdigit()]
+    except OSError:
+        return 0
+    for name in processes:
+        try:
+            if os.stat(f"/proc/{name}").st_uid == uid:
+                count += len(os.listdir(f"/proc/{name}/task"))
+        except OSError:
+            continue
+    return count
 
-    if sys.platform == "linux":
-        ctypes.CDLL(None).prctl(1, signal.SIGKILL)  # 1: PR_SET_PDEATHSIG
+
+def use_probe_memory() -> None:
+    """Allow this process the memory that is kept for probes."""
+    try:
+        import resource
+    except ImportError:
+        return
+    _, hard = resource.getrlimit(resource.RLIMIT_AS)
+    resource.setrlimit(resource.RLIMIT_AS, (hard, hard))
+
+
+def limit_processes(limits: Limits) -> None:
+    """Bound the processes and threads of this process and its children, where the platform can."""
+    try:
+        import resource
+    except ImportError:
+        return
+    _, hard = resource.getrlimit(resource.RLIMIT_NPROC)
+    bound = _tasks_of_this_user() + limits.processes
+    bound = bound if hard == resource.RLIM_INFINITY else min(bound, hard)
+    resource.setrlimit(resource.RLIMIT_NPROC, (bound, bound))
+
+
+def processes_exhausted() -> bool:
+    """Whether no further process can be started."""
+    try:
+        child = os.fork()
+    except OSError:
+        return True
+    if child == 0:
+        os._exit(0)
+    os.waitpid(child, 0)
+    return False
+
+
+def limit_hit(error: str, message: str) -> str | None:
+    """Which limit an exception tells of, by its name and message: "memory", "files", "processes", or None."""
+    if error == "MemoryError" or "can't allocate memory" in message:
+        return "memory"
+    if any(f"[Errno {number}]" in message for number in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EMFILE)):
+        return "files"
+    if "can't start new thread" in message or (error == "BlockingIOError" and f"[Errno {errno.EAGAIN}]" in message):
+        return "processes"
+    return None
+
+
+def files_over_limit(folder: str, limits: Limits) -> str | None:
+    """What a folder holds too much of, in words, or None. Looks at no more entries than the limit."""
+    count = size = 0
+    folders = [folder]
+    while folders and count <= limits.inodes and size <= limits.files + 16 * MIB:
+        try:
+            with os.scandir(folders.pop()) as entries:
+                for entry in entries:
+                    count += 1
+                    if entry.is_dir(follow_symlinks=False):
+                        folders.append(entry.path)
+                    else:
+                        size += entry.stat(follow_symlinks=False).st_blocks * 512
+                    if count > limits.inodes:
+                        break
+        except OSError:  # gone by now, closed, or a path longer than the system takes
+            continue
+    if count > limits.inodes:
+        return f"more than {limits.inodes} files"
+    slack = 16 * MIB  # what Jupyter and matplotlib write
+    return f"more than {limits.files >> 20} MiB of files" if size > limits.files + slack else None

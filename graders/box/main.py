@@ -3,7 +3,7 @@
 Requests: `notebook` (the code cells as JSON in the body, the limits), then any number of `probe`s, then
 `end`. Answers: `ready` (there is a kernel; nothing of the notebook has run), a `cell` each (and `restart`
 when the cells run again), `cells-done`, then one `seen` or `raised` for each probe with its nonce, then
-`probe-end`.
+`probe-end`. Or one request `self-test`, answered by `held`.
 """
 
 from __future__ import annotations
@@ -11,13 +11,14 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import shutil
 import sys
 from pathlib import Path
+from typing import Any
 
-from graders.box import frames
+from graders.box import confine, frames
 from graders.box.frames import Frame
-from graders.box.limits import Limits
-from graders.box.session import Session
+from graders.box.limits import Limits, apply_limits, limit_processes
 
 
 async def converse(out: int) -> None:
@@ -35,7 +36,19 @@ async def converse(out: int) -> None:
         return frame
 
     request = receive()
-    session = Session(json.loads(request.body), Limits(**request.head["limits"]), Path.cwd(), send)
+    limits = Limits(**request.head["limits"])
+    if request.type == "self-test":
+        from graders.box.selftest import held
+
+        limit_processes(limits)
+        apply_limits(limits.to_json())
+        send(Frame({"type": "held", "held": held(request.head, limits)}))
+        return
+    from graders.box.session import Session  # the Jupyter stack, which a self-test does not need
+
+    limit_processes(limits)
+    session = Session(json.loads(request.body), limits, Path.cwd(), send)
+    watch = asyncio.ensure_future(session.watch_files())
     try:
         await session.start()
         send(Frame({"type": "ready"}))
@@ -45,12 +58,26 @@ async def converse(out: int) -> None:
             answer = await session.probe(request.head, request.body)
             send(Frame({**answer.head, "nonce": request.head["nonce"]}, answer.body))
     finally:
+        watch.cancel()
         await session.stop()
     send(Frame({"type": "probe-end"}))  # last: outside, this process is ended as soon as it arrives
 
 
+def prepare(plan: dict[str, Any]) -> None:
+    """Make the folders of the box, and confine this process as its tier asks."""
+    folder = Path(plan["folder"])
+    for name in ("work", "home", "tmp"):
+        (folder / name).mkdir()
+    shutil.copytree(Path(__file__).parents[2] / "matplotlib", folder / "home" / "matplotlib")
+    os.chdir(folder)
+    if "readable" in plan:
+        confine.restrict_files(plan["readable"], plan["writable"], plan["hidden"])
+        confine.filter_system_calls()
+
+
 def main() -> None:
-    """Entry point: `python -m graders.box.main DESCRIPTOR`."""
+    """Entry point: `python -m graders.box.main DESCRIPTOR PLAN`."""
+    prepare(json.loads(sys.argv[2]))
     asyncio.run(converse(int(sys.argv[1])))
 
 

@@ -18,6 +18,7 @@ from torch import Tensor, nn
 
 from graders.box.data import DataError, encode
 from graders.box.known_state import global_hooks, known_state
+from graders.box.limits import limit_hit
 
 TEXT_LIMIT = 300
 
@@ -85,9 +86,8 @@ def _raised(error: BaseException, namespace: Mapping[str, Any], call: str) -> An
     status = "raised"
     if type(error) is NotImplementedError and innermost:
         status = "not-attempted"
-    elif isinstance(error, MemoryError) or "can't allocate memory" in message:
-        status = "over-limit"
-        message = "memory: " + message
+    elif limit := limit_hit("MemoryError" if isinstance(error, MemoryError) else str(name), message):
+        status, message = "over-limit", f"{limit}: {message}"
     return Answer({"type": "raised", "status": status, "error": str(name)[:100], "message": message[:TEXT_LIMIT],
                    "line": own[:TEXT_LIMIT], "call": call[:TEXT_LIMIT]})  # fmt: skip
 

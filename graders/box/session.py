@@ -10,7 +10,9 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import os
+import shutil
 import signal
+import subprocess
 import sys
 import time
 from collections.abc import Callable
@@ -24,7 +26,7 @@ from nbclient import NotebookClient
 from nbclient.exceptions import CellTimeoutError, DeadKernelError
 
 from graders.box.frames import Frame
-from graders.box.limits import Limits
+from graders.box.limits import Limits, files_over_limit, limit_hit, processes_exhausted
 
 MAX_KERNELS = 4
 """A notebook whose cells keep killing their kernel gets no more than this many."""
@@ -32,6 +34,7 @@ MAX_KERNELS = 4
 KEPT_OUTPUT = 1 << 20
 TEXT_LIMIT = 300
 INTERRUPT_SECONDS = 2.0
+WATCH_SECONDS = 0.5
 
 
 class TooMuchOutput(Exception):
@@ -74,6 +77,7 @@ class Session:
         self.km: Any = None  # of jupyter_client, whose types differ between its sync and async classes
         self.kc: Any = None
         self.kernels = 0
+        self.breach: str | None = None
 
     async def execute(self) -> None:
         """Run all cells that do not take the kernel with them, and send a frame for each."""
@@ -116,12 +120,16 @@ class Session:
         try:
             await self.client.async_execute_cell(cell, index)
         except CellTimeoutError:
+            if processes_exhausted():
+                return "over-limit", f"processes: the notebook started {self.limits.processes} or more", False
             message = f"the cell was still running after {round(left, 1):g} seconds"
             return "timed-out", message, await self._interrupt()
         except TooMuchOutput:
             message = f"the notebook wrote more than {self.limits.output >> 20} MiB of output"
             return "over-limit", "output: " + message, False
         except DeadKernelError:
+            if self.breach:
+                return "over-limit", f"files: the notebook wrote {self.breach}", False
             return "crashed", f"the cell ended its Python process ({self._exit_text()})", False
         return self._status_of_reply(self.client.last_reply)
 
@@ -130,8 +138,9 @@ class Session:
         if content.get("status") != "error":
             return "ok", "", True
         name, text = str(content.get("ename"))[:100], str(content.get("evalue"))[: 4 * TEXT_LIMIT]
-        if name == "MemoryError" or "can't allocate memory" in text:
-            return "over-limit", f"memory: {name}: {text}", True
+        if limit := limit_hit(name, text):
+            # What it started still runs and leaves no room for probes; only a new kernel does.
+            return "over-limit", f"{limit}: {name}: {text}", limit != "processes"
         return "raised", f"{name}: {text}", True
 
     def _exit_text(self) -> str:
@@ -171,6 +180,9 @@ class Session:
                 reply = await self.kc.get_shell_msg(timeout=min(left, 1.0))
             except Exception:
                 if not await self.kc.is_alive():
+                    if self.breach:
+                        status, text = "over-limit", f"files: it wrote {self.breach}"
+                        break
                     status, text = "crashed", f"the Python process ended ({self._exit_text()})"
                     break
                 continue
@@ -185,6 +197,7 @@ class Session:
     async def start(self) -> None:
         """Start a kernel and wait until it answers; none of the notebook's code runs before that."""
         self.kernels += 1
+        self.breach = None
         specs = _OneKernel()
         specs.limits = self.limits
         connection = self.folder / f"k{self.kernels}.json"
@@ -201,16 +214,28 @@ class Session:
         )
         self.client.output_limit = self.limits.output
         self.km = manager
-        await self.client.async_start_new_kernel(cwd=str(self.folder / "work"))
+        await self.client.async_start_new_kernel(cwd=str(self.folder / "work"), stdout=subprocess.DEVNULL)
         self.kc = await self.client.async_start_new_kernel_client()
 
     async def _keep_reply(self, cell: Any, cell_index: int, execute_reply: dict[str, Any]) -> None:
         assert self.client is not None
         self.client.last_reply = execute_reply["content"]
 
+    async def watch_files(self) -> None:
+        """Kill the kernel when the notebook has written more files than it may. Runs until it is cancelled."""
+        while True:
+            await asyncio.sleep(WATCH_SECONDS)
+            found = await asyncio.to_thread(files_over_limit, str(self.folder), self.limits)
+            if found and self.km is not None:
+                self.breach = found
+                for name in ("work", "tmp", "home"):
+                    await asyncio.to_thread(shutil.rmtree, self.folder / name, True)
+                    (self.folder / name).mkdir(exist_ok=True)
+                await self.km.shutdown_kernel(now=True)
+
     async def stop(self) -> None:
         """End the kernel and everything it started in its process group."""
-        if self.client is None:
+        if self.client is None or self.km is None:
             return
         client, self.client = self.client, None
         group = getattr(self.km.provisioner, "pgid", None)

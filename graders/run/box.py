@@ -8,7 +8,6 @@ import select
 import shutil
 import signal
 import subprocess
-import sys
 import tempfile
 import time
 from pathlib import Path
@@ -16,9 +15,15 @@ from types import TracebackType
 
 from graders.box import frames
 from graders.box.frames import Frame, FrameError
+from graders.box.limits import Limits
+from graders.run.tiers import launch
 
 _PASSED_ON = ("PATH", "SYSTEMROOT", "LD_LIBRARY_PATH")
 """Variables that a Python process may need to start; no other variable of ours enters the box."""
+
+
+SWEEP_SECONDS = 8.0
+"""How long the first process of a supervised box may take to end everything in it."""
 
 
 class BoxTimeout(Exception):
@@ -32,9 +37,9 @@ class BoxDied(Exception):
 class Box:
     """A process of its own with a throw-away folder and HOME; a context manager that leaves nothing behind."""
 
-    def __init__(self, kit: Path) -> None:
-        """`kit` is the folder with the modules that exist inside."""
-        self._kit = kit
+    def __init__(self, kit: Path, tier: str = "D", limits: Limits | None = None) -> None:
+        """`kit` is the folder with the modules that exist inside; `tier` is how the box is started."""
+        self._kit, self._tier, self._limits = kit, tier, limits or Limits()
         self._received = 0
         self._frames = 0
 
@@ -46,36 +51,39 @@ class Box:
         try:
             self._start()
         except BaseException:
+            os.close(self._read_end)
             remove_tree(self.folder)
             raise
         return self
 
     def _start(self) -> None:
-        for name in ("work", "home", "tmp"):
-            (self.folder / name).mkdir()
-        shutil.copytree(self._kit / "matplotlib", self.folder / "home" / "matplotlib")
         self._read_end, write_end = os.pipe()
-        os.set_inheritable(write_end, True)
-        self._process = subprocess.Popen(
-            [sys.executable, "-m", "graders.box.main", str(write_end)],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.DEVNULL,
-            stderr=self._errors,
-            cwd=self.folder,
-            env=self._environment(),
-            pass_fds=(write_end,),
-            start_new_session=True,
-        )
-        os.close(write_end)
+        try:
+            self._launch = launch(self._tier, self.folder, self._kit, write_end, self._limits)
+            self._process = subprocess.Popen(
+                self._launch.command,
+                stdin=subprocess.PIPE,
+                # A container hands no other descriptor on than the standard ones.
+                stdout=write_end if self._tier == "C" else subprocess.DEVNULL,
+                stderr=self._errors,
+                cwd=self.folder,
+                env=self._environment(self._launch.folder),
+                pass_fds=(write_end,),
+                start_new_session=True,
+            )
+        finally:
+            os.close(write_end)
         assert self._process.stdin is not None
         self._stdin = self._process.stdin.fileno()
         os.set_blocking(self._stdin, False)
 
-    def _environment(self) -> dict[str, str]:
-        home = str(self.folder / "home")
+    def _environment(self, folder: str) -> dict[str, str]:
+        home = folder + "/home"
         return {name: os.environ[name] for name in _PASSED_ON if name in os.environ} | {
             "HOME": home,
-            "TMPDIR": str(self.folder / "tmp"),
+            "USER": "learner",
+            "LOGNAME": "learner",
+            "TMPDIR": folder + "/tmp",
             "LANG": "C.UTF-8",
             "PYTHONPATH": str(self._kit),
             "PYTHONDONTWRITEBYTECODE": "1",
@@ -134,7 +142,7 @@ class Box:
     def errors(self) -> str:
         """The end of what the process of the box wrote to stderr: evidence when it did not start."""
         self._errors.seek(0, os.SEEK_END)
-        self._errors.seek(max(0, self._errors.tell() - 2000))
+        self._errors.seek(max(0, self._errors.tell() - 6000))
         return self._errors.read().decode("utf-8", "replace").strip()
 
     def __exit__(
@@ -144,6 +152,10 @@ class Box:
         assert self._process.stdin is not None
         with contextlib.suppress(OSError):
             self._process.stdin.close()
+        if self._launch.supervised:
+            self._process.terminate()
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                self._process.wait(SWEEP_SECONDS)
         with contextlib.suppress(ProcessLookupError, PermissionError):
             os.killpg(self._process.pid, signal.SIGKILL)
         self._process.wait()

@@ -52,13 +52,13 @@ def probes_for(exercises: Sequence[Exercise], draws: dict[str, list[Draw]], seed
 
 
 def run_notebook(
-    cells: Sequence[str], probes: Sequence[Probe], limits: Limits, kit: Path, *, fork: bool = can_fork
+    cells: Sequence[str], probes: Sequence[Probe], limits: Limits, kit: Path, *, tier: str = "D", fork: bool = can_fork
 ) -> list[Frame]:
     """The transcript of one submission in a box of its own. Never raises for what the notebook does."""
     started = time.monotonic()
     transcript: list[Frame] = []
     how, message = "finished", ""
-    with Box(kit) as box:
+    with Box(kit, tier, limits) as box:
         try:
             _converse(box, cells, probes, limits, fork, transcript)
         except BoxTimeout:

@@ -18,6 +18,7 @@ def make_kit(folder: Path) -> Path:
     """Write the kit into `folder`, to be put on the box's import path; returns `folder`."""
     package = folder / "graders"
     package.mkdir(parents=True)
+    folder.chmod(0o755)  # boxes may run as another user
     (package / "__init__.py").write_text(
         (PACKAGE / "box" / "stand_in.py").read_text(encoding="utf-8"), encoding="utf-8"
     )

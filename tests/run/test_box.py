@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import os
+import sys
 import tempfile
 from pathlib import Path
 
@@ -62,6 +63,7 @@ def test_removing_what_is_not_there_is_no_error(tmp_path: Path) -> None:
 
 def test_a_box_that_cannot_start_leaves_no_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
-    with pytest.raises(FileNotFoundError), Box(tmp_path / "no-kit"):
+    monkeypatch.setattr(sys, "executable", "/nowhere/python")
+    with pytest.raises(FileNotFoundError), Box(tmp_path):
         pass
     assert list(tmp_path.iterdir()) == []

@@ -1,0 +1,226 @@
+"""Linux confinement without dependencies: Landlock, seccomp, rlimits, and giving up root.
+
+Used by every tier of isolation on Linux; each function changes the calling process for good. Constants are those of
+the kernel's uapi headers. Only standard library here: this runs before anything else does.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import platform
+import struct
+import sys
+from collections.abc import Iterable, Iterator
+
+_libc = ctypes.CDLL(None, use_errno=True) if sys.platform == "linux" else None
+
+_PR_SET_PDEATHSIG, _PR_SET_KEEPCAPS, _PR_SET_SECCOMP = 1, 8, 22
+_PR_SET_CHILD_SUBREAPER, _PR_SET_NO_NEW_PRIVS, _PR_CAP_AMBIENT = 36, 38, 47
+_CAP_DAC_READ_SEARCH = 2
+
+# Landlock: bits of access to files, in the order in which kernels learned them.
+_EXECUTE, _WRITE, _READ, _READ_DIR, _REFER, _TRUNCATE, _IOCTL = 1, 2, 4, 8, 1 << 13, 1 << 14, 1 << 15
+_ALL_OF_ABI = {1: (1 << 13) - 1, 2: (1 << 14) - 1, 3: (1 << 15) - 1, 4: (1 << 15) - 1, 5: (1 << 16) - 1}
+_READ_ONLY = _EXECUTE | _READ | _READ_DIR
+_ON_FILES = _EXECUTE | _WRITE | _READ | _TRUNCATE | _IOCTL
+_TCP = 3  # bind and connect
+_SCOPES = 3  # abstract sockets and signals stay inside
+_CREATE_RULESET, _ADD_RULE, _RESTRICT_SELF = 444, 445, 446
+_PATH_BENEATH = 1
+
+AF_UNIX = 1
+_CLONE_NAMESPACES = 0x7E020000 | 0x00000080  # user, mount, pid, net, ipc, uts, cgroup; time
+
+_ARCH = {"x86_64": 0xC000003E, "aarch64": 0xC00000B7}
+# What no exercise needs and escapes are made of. Numbers for x86_64 and aarch64.
+_DENIED = {
+    "ptrace": (101, 117), "process_vm_readv": (310, 270), "process_vm_writev": (311, 271), "kcmp": (312, 272),
+    "pidfd_getfd": (438, 438), "mount": (165, 40), "umount2": (166, 39), "pivot_root": (155, 41), "chroot": (161, 51),
+    "setns": (308, 268), "unshare": (272, 97), "open_tree": (428, 428), "move_mount": (429, 429),
+    "fsopen": (430, 430), "fsconfig": (431, 431), "fsmount": (432, 432), "fspick": (433, 433),
+    "mount_setattr": (442, 442), "name_to_handle_at": (303, 264), "open_by_handle_at": (304, 265),
+    "bpf": (321, 280), "perf_event_open": (298, 241), "userfaultfd": (323, 282), "io_uring_setup": (425, 425),
+    "io_uring_enter": (426, 426), "io_uring_register": (427, 427), "add_key": (248, 217), "request_key": (249, 218),
+    "keyctl": (250, 219), "init_module": (175, 105), "finit_module": (313, 273), "delete_module": (176, 106),
+    "kexec_load": (246, 104), "kexec_file_load": (320, 294), "reboot": (169, 142), "swapon": (167, 224),
+    "swapoff": (168, 225), "acct": (163, 89), "syslog": (103, 116), "settimeofday": (164, 170),
+    "clock_settime": (227, 112), "sethostname": (170, 161), "setdomainname": (171, 162), "quotactl": (179, 60),
+}  # fmt: skip
+_SOCKET, _SOCKETPAIR, _CLONE, _CLONE3 = (41, 198), (53, 199), (56, 220), (435, 435)
+_EPERM, _ENOSYS, _EAFNOSUPPORT = 1, 38, 97
+
+
+class CannotConfine(OSError):
+    """The kernel or the platform does not offer a means of confinement; the message says which."""
+
+
+def _call(what: str, result: int) -> int:
+    if result < 0:
+        number = ctypes.get_errno()
+        raise CannotConfine(number, f"{what}: {os.strerror(number)}")
+    return result
+
+
+def _prctl(what: str, *arguments: int) -> None:
+    if _libc is None:
+        raise CannotConfine(_ENOSYS, f"{what}: this is not Linux")
+    padded = (*arguments, 0, 0, 0, 0)[:5]
+    _call(what, _libc.prctl(padded[0], *(ctypes.c_ulong(value) for value in padded[1:])))
+
+
+def no_new_privileges() -> None:
+    """No program that this process or its children start can gain privileges."""
+    _prctl("no-new-privs", _PR_SET_NO_NEW_PRIVS, 1)
+
+
+def become_subreaper() -> None:
+    """Orphans among the descendants of this process become its children."""
+    _prctl("subreaper", _PR_SET_CHILD_SUBREAPER, 1)
+
+
+def die_with_parent() -> None:
+    """Ask Linux to end this process when its parent ends; elsewhere nothing happens."""
+    if _libc is not None:
+        _prctl("parent-death signal", _PR_SET_PDEATHSIG, 9)
+
+
+def landlock_abi() -> int:
+    """The version of Landlock that the kernel speaks; 0 for none."""
+    if _libc is None:
+        return 0
+    abi: int = _libc.syscall(_CREATE_RULESET, None, ctypes.c_size_t(0), ctypes.c_uint(1))
+    return max(0, abi)
+
+
+def seccomp_possible() -> bool:
+    """Whether a filter of system calls can be installed on this platform."""
+    return _libc is not None and platform.machine() in _ARCH
+
+
+def restrict_files(readable: Iterable[str], writable: Iterable[str], hidden: Iterable[str] = ()) -> None:
+    """Landlock: from now on only these folders and files exist for this process and its children.
+
+    What lies below `hidden` stays unreadable even inside a readable folder. TCP is closed where the kernel can (ABI 4),
+    abstract sockets and signals to processes outside, too (ABI 6). Raises `CannotConfine`.
+    """
+    abi = landlock_abi()
+    if _libc is None or abi < 1:
+        raise CannotConfine(_ENOSYS, "the kernel has no Landlock")
+    every = _ALL_OF_ABI[min(abi, 5)]
+    sizes = 8 if abi < 4 else 16 if abi < 6 else 24
+    attributes = struct.pack("<QQQ", every, _TCP, _SCOPES)[:sizes]
+    ruleset = _call("Landlock", _libc.syscall(_CREATE_RULESET, attributes, ctypes.c_size_t(sizes), ctypes.c_uint(0)))
+    try:
+        for path in readable:
+            for part, access in _without(os.path.realpath(path), {os.path.realpath(one) for one in hidden}):
+                _allow(ruleset, part, access & every)
+        for path in writable:
+            _allow(ruleset, path, every)
+        no_new_privileges()
+        _call("Landlock", _libc.syscall(_RESTRICT_SELF, ctypes.c_int(ruleset), ctypes.c_uint(0)))
+    finally:
+        os.close(ruleset)
+
+
+def _without(path: str, hidden: set[str]) -> Iterator[tuple[str, int]]:
+    """The parts of a folder that are readable when some of what lies in it is hidden.
+
+    A folder that holds something hidden can be listed, names and all, and its other entries can be read.
+    """
+    if path in hidden:
+        return
+    if not any(one.startswith(path.rstrip("/") + "/") for one in hidden):
+        yield path, _READ_ONLY
+        return
+    yield path, _READ_DIR
+    for name in os.listdir(path):
+        entry = os.path.join(path, name)
+        if not os.path.islink(entry):  # what a link points to is readable or not by its own place
+            yield from _without(entry, hidden)
+
+
+def _allow(ruleset: int, path: str, access: int) -> None:
+    assert _libc is not None
+    try:
+        place = os.open(path, os.O_PATH | os.O_CLOEXEC)
+    except OSError:  # a system without this file, for example /lib64
+        return
+    try:
+        if not os.path.isdir(path):
+            access &= _ON_FILES
+        rule = struct.pack("<Qi", access, place)
+        _call(f"Landlock, {path}", _libc.syscall(_ADD_RULE, ctypes.c_int(ruleset), _PATH_BENEATH, rule, 0))
+    finally:
+        os.close(place)
+
+
+def filter_system_calls() -> None:
+    """seccomp: sockets of the family AF_UNIX only, no tracing, mounting, namespaces, io_uring, keys, modules.
+
+    Raises `CannotConfine`.
+    """
+    if _libc is None or platform.machine() not in _ARCH:
+        raise CannotConfine(_ENOSYS, f"no filter of system calls for {platform.machine()}")
+    no_new_privileges()
+    program = _program(platform.machine())
+    buffer = ctypes.create_string_buffer(program, len(program))
+    header = struct.pack("@HP", len(program) // 8, ctypes.addressof(buffer))
+    holder = ctypes.create_string_buffer(header, len(header))
+    _prctl("seccomp", _PR_SET_SECCOMP, 2, ctypes.addressof(holder))
+
+
+def _program(machine: str) -> bytes:
+    """Classic BPF over struct seccomp_data: the number at 0, the architecture at 4, the arguments from 16 on."""
+    column = 0 if machine == "x86_64" else 1
+    allow, kill = 0x7FFF0000, 0x80000000
+
+    def load(offset: int) -> bytes:
+        return struct.pack("<HBBI", 0x20, 0, 0, offset)
+
+    def leave(verdict: int) -> bytes:
+        return struct.pack("<HBBI", 0x06, 0, 0, verdict)
+
+    def unless_equal(value: int, skip: int) -> bytes:
+        return struct.pack("<HBBI", 0x15, 0, skip, value)
+
+    def fail(number: int) -> bytes:
+        return leave(0x00050000 | number)
+
+    parts = [load(4), unless_equal(_ARCH[machine], 1), struct.pack("<HBBI", 0x05, 0, 0, 1), leave(kill), load(0)]
+    if machine == "x86_64":  # the x32 variants of all calls
+        parts += [struct.pack("<HBBI", 0x35, 0, 1, 0x40000000), fail(_ENOSYS)]
+    for numbers in _DENIED.values():
+        parts += [unless_equal(numbers[column], 1), fail(_EPERM)]
+    for numbers in (_SOCKET, _SOCKETPAIR):
+        parts += [
+            unless_equal(numbers[column], 4),
+            load(16),
+            unless_equal(AF_UNIX, 1),
+            leave(allow),
+            fail(_EAFNOSUPPORT),
+        ]
+    # clone3 hides its flags in memory; without it the C library falls back to clone, whose flags can be seen.
+    parts += [unless_equal(_CLONE3[column], 1), fail(_ENOSYS)]
+    any_bit = struct.pack("<HBBI", 0x45, 0, 1, _CLONE_NAMESPACES)
+    parts += [unless_equal(_CLONE[column], 4), load(16), any_bit, fail(_EPERM), leave(allow)]
+    return b"".join([*parts, leave(allow)])
+
+
+def give_up_root(uid: int, *, keep_reading: bool = False) -> None:
+    """Become `uid`, with a group of the same number and no others.
+
+    With `keep_reading` the process may still enter folders whatever their permissions (CAP_DAC_READ_SEARCH), because
+    the Python installation lies in a home folder that is closed to others. It must restrict files afterwards.
+    """
+    os.setgroups([])
+    if keep_reading:
+        _prctl("capabilities", _PR_SET_KEEPCAPS, 1)
+    os.setresgid(uid, uid, uid)
+    os.setresuid(uid, uid, uid)
+    if keep_reading:
+        bit = 1 << _CAP_DAC_READ_SEARCH
+        assert _libc is not None
+        header = struct.pack("<Ii", 0x20080522, 0)
+        _call("capabilities", _libc.capset(header, struct.pack("<6I", bit, bit, bit, 0, 0, 0)))
+        _prctl("capabilities", _PR_CAP_AMBIENT, 2, _CAP_DAC_READ_SEARCH)

@@ -1,0 +1,54 @@
+"""The self-test of a box: try what must not succeed, and report what held."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import socket
+import time
+from typing import Any
+
+from graders.box.limits import Limits
+
+
+def held(request: dict[str, Any], limits: Limits) -> dict[str, bool]:
+    """Which walls held: writing to `write`, reading `read`, reaching loopback `port`, forking on, /proc/sys."""
+    return {
+        "writing outside": _refused(lambda: open(request["write"], "w")),
+        "reading submissions": _refused(lambda: open(request["read"])),
+        "reaching a server on this machine": _refused(lambda: _connect(request["port"])),
+        "starting processes without end": _forks_are_bounded(limits.processes),
+        "changing settings of the kernel": _refused(lambda: open("/proc/sys/kernel/core_pattern", "w")),
+    }
+
+
+def _refused(attempt: Any) -> bool:
+    try:
+        attempt().close()
+    except OSError:
+        return True
+    return False
+
+
+def _connect(port: int) -> socket.socket:
+    return socket.create_connection(("127.0.0.1", port), timeout=2)
+
+
+def _forks_are_bounded(limit: int) -> bool:
+    children: list[int] = []
+    try:
+        while len(children) <= limit + 8:
+            child = os.fork()
+            if child == 0:
+                time.sleep(10)
+                os._exit(0)
+            children.append(child)
+    except OSError:
+        return True
+    finally:
+        for child in children:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(child, signal.SIGKILL)
+            os.waitpid(child, 0)
+    return False

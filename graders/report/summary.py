@@ -36,7 +36,8 @@ def render(batch: Batch) -> Group:
     lessons = sorted({one.lesson for one in batch.submissions})
     table.add_column("student", overflow="fold")
     for lesson in lessons:
-        table.add_column(lesson, overflow="fold")
+        # The whole course fits a terminal only by its numbers.
+        table.add_column(lesson if len(lessons) <= 3 else lesson[:2], overflow="fold")
     table.add_column("points", justify="right")
     students = sorted({one.student for one in batch.submissions})
     for student in students:

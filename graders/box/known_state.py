@@ -111,7 +111,7 @@ def _one_thread() -> Iterator[None]:
 
 @contextlib.contextmanager
 def _no_saved_tensor_hooks() -> Iterator[None]:
-    """Take hooks on saved tensors off their stack. Torch has no public way; a version without this one is left alone."""
+    """Take hooks on saved tensors off their stack. Torch has no public way, and some versions have none."""
     stack = torch._C._autograd
     top: Any = getattr(stack, "_top_saved_tensors_default_hooks", lambda ignore_tracing: None)
     left = []

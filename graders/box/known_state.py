@@ -65,6 +65,8 @@ def known_state(seed: int, *, quiet: bool = True) -> Iterator[None]:
         stack.enter_context(torch.inference_mode(False))
         stack.enter_context(torch.enable_grad())
         stack.enter_context(_one_thread())
+        stack.enter_context(torch.autocast("cpu", enabled=False))
+        stack.enter_context(_no_saved_tensor_hooks())
         stack.enter_context(_default_dtype())
         stack.enter_context(_no_global_hooks())
         stack.enter_context(_seeded(seed))
@@ -105,6 +107,22 @@ def _one_thread() -> Iterator[None]:
         yield
     finally:
         torch.set_num_threads(before)
+
+
+@contextlib.contextmanager
+def _no_saved_tensor_hooks() -> Iterator[None]:
+    """Take hooks on saved tensors off their stack. Torch has no public way, and some versions have none."""
+    stack = torch._C._autograd
+    top: Any = getattr(stack, "_top_saved_tensors_default_hooks", lambda ignore_tracing: None)
+    left = []
+    while (pair := top(True)) is not None:
+        left.append(pair)
+        stack._pop_saved_tensors_default_hooks()
+    try:
+        yield
+    finally:
+        for pack, unpack in reversed(left):
+            stack._push_saved_tensors_default_hooks(pack, unpack)
 
 
 @contextlib.contextmanager

@@ -62,6 +62,44 @@ def test_what_a_notebook_left_on_is_off_inside_and_on_again_outside(
     assert what_torch_makes() == inside
 
 
+def product_and_gradient() -> tuple[torch.dtype, float]:
+    """The dtype of a matrix product, and the gradient of a square at 3."""
+    x = torch.tensor([3.0], requires_grad=True)
+    (x * x).sum().backward()
+    assert x.grad is not None
+    return (torch.ones(2, 2) @ torch.ones(2, 2)).dtype, x.grad.item()
+
+
+@pytest.mark.parametrize(
+    ("left_behind", "outside"),
+    [
+        (lambda: torch.autocast("cpu"), (torch.bfloat16, 6.0)),
+        (lambda: torch.autograd.graph.saved_tensors_hooks(lambda t: t * 0, lambda t: t), (torch.float32, 0.0)),
+        (lambda: torch.autograd.graph.saved_tensors_hooks(lambda t: t + 1, lambda t: t * 2), (torch.float32, 16.0)),
+    ],
+)
+def test_autocast_and_hooks_on_saved_tensors_are_off_inside_too(
+    left_behind: Callable[[], AbstractContextManager[object]], outside: tuple[torch.dtype, float]
+) -> None:
+    with left_behind():
+        with known_state(1):
+            inside = product_and_gradient()
+        again = product_and_gradient()
+    assert inside == product_and_gradient() == (torch.float32, 6.0)
+    assert again == outside
+
+
+def test_hooks_on_saved_tensors_come_back_in_their_order() -> None:
+    outer = torch.autograd.graph.saved_tensors_hooks(lambda t: t * 0, lambda t: t)
+    inner = torch.autograd.graph.saved_tensors_hooks(lambda t: t + 1, lambda t: t)
+    with outer:
+        with inner:
+            with known_state(1):
+                pass
+            assert product_and_gradient() == (torch.float32, 8.0)
+        assert product_and_gradient() == (torch.float32, 0.0)
+
+
 @pytest.mark.parametrize(
     "register",
     [

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from graders.core.exercise import Draw, Exercise
-from graders.core.results import ExerciseResult, Status
+from graders.core.results import CheckResult, ExerciseResult, Status
 from graders.core.text import clean
 from graders.judge.mark import mark
 from graders.run.transcript import Cell, Run
@@ -27,11 +27,23 @@ def judge(
     results = []
     for exercise in exercises:
         outcomes = [run.outcome(exercise.key, case) for case in range(len(exercise.cases))]
-        result = mark(exercise, draws[exercise.key], outcomes)
+        try:
+            result = mark(exercise, draws[exercise.key], outcomes)
+        except Exception as error:  # a defect of this grader: not the learner's zero, and no other exercise's
+            result = _defect(exercise, error)
         if result.status is Status.NOT_ATTEMPTED:
             result = _with_reason(result, exercise, cells, run)
         results.append(result)
     return results
+
+
+def _defect(exercise: Exercise, error: Exception) -> ExerciseResult:
+    """An exercise whose grader failed."""
+    message = f"The grader of this exercise failed with {type(error).__name__}: {error}"
+    return ExerciseResult(exercise.key, Status.NOT_GRADED, 0.0, exercise.points, None, clean(message), (
+        *(CheckResult(check.sentence, False, 0.0, exercise.points / len(exercise.checks), "not judged")
+          for check in exercise.checks),
+    ))  # fmt: skip
 
 
 def _with_reason(result: ExerciseResult, exercise: Exercise, cells: Sequence[str], run: Run) -> ExerciseResult:

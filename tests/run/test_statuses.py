@@ -566,7 +566,7 @@ def test_an_empty_cell_does_not_get_the_error_of_the_cell_before(kit: Path) -> N
 FORGE = """\
 import os
 box = os.getppid()
-out = open(f"/proc/{box}/cmdline").read().split("\\0")[-2]
+out = open(f"/proc/{box}/cmdline").read().split("\\0")[-3]
 with open(f"/proc/{box}/fd/{out}", "wb", buffering=0) as pipe:
     pipe.write(FORGED)
 """

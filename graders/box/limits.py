@@ -13,6 +13,8 @@ from graders.box import confine
 MIB = 1 << 20
 PROBE_MEMORY = 256 * MIB
 """What a probe may use beyond the memory that the cells left it: a cell that filled it costs no exercise."""
+FILES_SLACK = 16 * MIB
+"""What Jupyter and matplotlib may write beyond the files of the notebook."""
 
 
 @dataclass(frozen=True)
@@ -127,7 +129,7 @@ def files_over_limit(folder: str, limits: Limits) -> str | None:
     """What a folder holds too much of, in words, or None. Looks at no more entries than the limit."""
     count = size = 0
     folders = [folder]
-    while folders and count <= limits.inodes and size <= limits.files + 16 * MIB:
+    while folders and count <= limits.inodes and size <= limits.files + FILES_SLACK:
         try:
             with os.scandir(folders.pop()) as entries:
                 for entry in entries:
@@ -142,5 +144,4 @@ def files_over_limit(folder: str, limits: Limits) -> str | None:
             continue
     if count > limits.inodes:
         return f"more than {limits.inodes} files"
-    slack = 16 * MIB  # what Jupyter and matplotlib write
-    return f"more than {limits.files >> 20} MiB of files" if size > limits.files + slack else None
+    return f"more than {limits.files >> 20} MiB of files" if size > limits.files + FILES_SLACK else None

@@ -8,6 +8,7 @@ D   two processes, clock and byte limits; files, memory and network are not prot
 
 from __future__ import annotations
 
+import errno
 import itertools
 import json
 import os
@@ -19,7 +20,8 @@ from pathlib import Path
 from typing import Any
 
 from graders.box import confine
-from graders.box.limits import Limits
+from graders.box.limits import FILES_SLACK, Limits
+from graders.run.leftovers import FIRST_UID
 
 TIERS = ("A", "B", "C", "D")
 PACKAGE = Path(__file__).parent.parent
@@ -28,8 +30,8 @@ _FILES = ("/etc/ld.so.cache", "/etc/ld.so.conf", "/etc/ld.so.conf.d", "/etc/alte
           "/etc/fonts", "/sys/devices/system")  # fmt: skip
 _PROC = ("/proc/cpuinfo", "/proc/meminfo", "/proc/stat", "/proc/filesystems", "/proc/sys/vm/overcommit_memory",
          "/proc/sys/kernel/random")  # fmt: skip
-_DEVICES = ("/dev/null", "/dev/zero", "/dev/urandom", "/dev/random", "/dev/tty", "/dev/ptmx", "/dev/pts")
-FIRST_UID = 400_000
+_DEVICES = ("/dev/null", "/dev/zero", "/dev/urandom", "/dev/random")
+_TERMINALS = ("/dev/tty", "/dev/ptmx", "/dev/pts")
 INSIDE = "/box"
 """The box's own folder as tier A shows it."""
 
@@ -100,15 +102,25 @@ def _landlocked(folder: Path, kit: Path, descriptor: int, limits: Limits) -> Lau
     uid = _uid()
     if uid:
         os.chown(folder, uid, uid)
+    owner = uid or os.getuid()
+    small = f"size={16 << 20},mode=1777"
+    size = limits.files + FILES_SLACK + (1 << 20)  # so that the watch inside, which can say what happened, comes first
+    places = {
+        "/tmp": small, "/dev/shm": small, "/dev/pts": "newinstance,ptmxmode=0666,mode=0620",
+        str(folder): f"size={size},nr_inodes={2 * limits.inodes + 1000},uid={owner},gid={uid or os.getgid()},mode=0700",
+    }  # fmt: skip
     plan = {
         "folder": str(folder),
         "readable": [*_SYSTEM, *_FILES, *_PROC, *python_folders(), str(kit)],
-        # Shared memory is swept by its owner, which takes a user of the box's own.
-        "writable": [str(folder), *_DEVICES, *(["/dev/shm"] if uid else [])],
+        # What others use as well is closed, unless the box has a user of its own, which can be swept up after.
+        "writable": [str(folder), *_DEVICES, *(["/dev/shm", *_TERMINALS] if uid else [])],
         "hidden": [str(PACKAGE)],
     }
+    private = plan | {"writable": [str(folder), *_DEVICES, *_TERMINALS, "/dev/shm", "/tmp"]}
+    kept = [os.path.realpath(one) for one in (*python_folders(), str(kit))]
     closed = uid is not None and not all(_open_to_all(one) for one in (*python_folders(), str(kit), str(folder)))
-    first = {"tier": "B", "uid": uid, "keep_reading": closed, "command": _main(descriptor, plan),
+    first = {"tier": "B", "uid": uid, "keep_reading": closed, "folder": str(folder), "kept": kept, "places": places,
+             "command": _main(descriptor, plan), "private_command": _main(descriptor, private),
              "descriptors": [descriptor]}  # fmt: skip
     return Launch(_start(first), str(folder), supervised=True)
 
@@ -119,6 +131,9 @@ def _open_to_all(path: str) -> bool:
 
 
 def _bubblewrap(folder: Path, kit: Path, descriptor: int, limits: Limits) -> Launch:
+    program = shutil.which("bwrap")
+    if program is None:
+        raise confine.CannotConfine(errno.ENOENT, "bubblewrap (the command bwrap) is gone")
     uid = _uid()
     arguments, stage = ["--size", str(16 << 20), "--tmpfs", "/tmp"], []
     folders = [*python_folders(), str(kit)]
@@ -151,7 +166,7 @@ def _bubblewrap(folder: Path, kit: Path, descriptor: int, limits: Limits) -> Lau
     ]  # fmt: skip
     plan = {"folder": INSIDE, "readable": ["/"], "writable": [INSIDE, "/tmp", "/dev"], "hidden": []}
     command = [
-        str(shutil.which("bwrap")), "--unshare-user", "--unshare-pid", "--unshare-net", "--unshare-ipc",
+        program, "--unshare-user", "--unshare-pid", "--unshare-net", "--unshare-ipc",
         "--unshare-uts", "--unshare-cgroup-try", "--die-with-parent", "--new-session", "--cap-drop", "ALL",
         *arguments, *_main(descriptor, plan),
     ]  # fmt: skip

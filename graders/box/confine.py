@@ -47,9 +47,17 @@ _DENIED = {
     "swapoff": (168, 225), "acct": (163, 89), "syslog": (103, 116), "settimeofday": (164, 170),
     "clock_settime": (227, 112), "clock_adjtime": (305, 266), "adjtimex": (159, 171),
     "sethostname": (170, 161), "setdomainname": (171, 162), "quotactl": (179, 60),
+    "fanotify_init": (300, 262), "fanotify_mark": (301, 263), "inotify_add_watch": (254, 27),  # Landlock lets them see
     # Memory that belongs to no process: it would count nowhere, and the first three kinds outlive the box.
     "shmget": (29, 194), "semget": (64, 190), "msgget": (68, 186), "mq_open": (240, 180),
     "memfd_create": (319, 279), "memfd_secret": (447, 447),
+}  # fmt: skip
+# What Landlock does not cover: permissions, owners and times of files, where they are those of our own user.
+_METADATA = {
+    "chmod": (90, None), "fchmod": (91, 52), "fchmodat": (268, 53), "fchmodat2": (452, 452), "chown": (92, None),
+    "lchown": (94, None), "fchown": (93, 55), "fchownat": (260, 54), "utime": (132, None), "utimes": (235, None),
+    "futimesat": (261, None), "utimensat": (280, 88), "setxattr": (188, 5), "lsetxattr": (189, 6),
+    "fsetxattr": (190, 7), "removexattr": (197, 14), "lremovexattr": (198, 15), "fremovexattr": (199, 16),
 }  # fmt: skip
 _SOCKET, _SOCKETPAIR, _CLONE, _CLONE3 = (41, 198), (53, 199), (56, 220), (435, 435)
 _IOCTL_CALL, _TYPE_INTO_TERMINAL = (16, 29), (0x5412, 0x541C)  # TIOCSTI, TIOCLINUX
@@ -165,23 +173,26 @@ def _allow(ruleset: int, path: str, access: int) -> None:
         os.close(place)
 
 
-def filter_system_calls() -> None:
+def filter_system_calls(*, metadata: bool = True) -> None:
     """seccomp: sockets of the family AF_UNIX only, no tracing, mounting, namespaces, io_uring, keys, modules.
 
-    Raises `CannotConfine`.
+    Without `metadata`, permissions, owners and times of files cannot be changed either. Raises `CannotConfine`.
     """
     if _libc is None or platform.machine() not in _ARCH:
         raise CannotConfine(_ENOSYS, f"no filter of system calls for {platform.machine()}")
     no_new_privileges()
-    program = _program(platform.machine())
+    program = _program(platform.machine(), [*_DENIED.values(), *(() if metadata else _METADATA.values())])
     buffer = ctypes.create_string_buffer(program, len(program))
     header = struct.pack("@HP", len(program) // 8, ctypes.addressof(buffer))
     holder = ctypes.create_string_buffer(header, len(header))
     _prctl("seccomp", _PR_SET_SECCOMP, 2, ctypes.addressof(holder))
 
 
-def _program(machine: str) -> bytes:
-    """Classic BPF over struct seccomp_data: the number at 0, the architecture at 4, the arguments from 16 on."""
+def _program(machine: str, denied: Iterable[tuple[int, int | None]]) -> bytes:
+    """Classic BPF over struct seccomp_data: the number at 0, the architecture at 4, the arguments from 16 on.
+
+    `denied` has the numbers of system calls by column; None where an architecture has no such call.
+    """
     column = 0 if machine == "x86_64" else 1
     allow, kill = 0x7FFF0000, 0x80000000
 
@@ -200,8 +211,9 @@ def _program(machine: str) -> bytes:
     parts = [load(4), unless_equal(_ARCH[machine], 1), struct.pack("<HBBI", 0x05, 0, 0, 1), leave(kill), load(0)]
     if machine == "x86_64":  # the x32 variants of all calls
         parts += [struct.pack("<HBBI", 0x35, 0, 1, 0x40000000), fail(_ENOSYS)]
-    for numbers in _DENIED.values():
-        parts += [unless_equal(numbers[column], 1), fail(_EPERM)]
+    for one in denied:
+        if (number := one[column]) is not None:
+            parts += [unless_equal(number, 1), fail(_EPERM)]
     for numbers in (_SOCKET, _SOCKETPAIR):
         parts += [
             unless_equal(numbers[column], 4),

@@ -73,7 +73,7 @@ def prepare(plan: dict[str, Any]) -> None:
     os.chdir(folder)
     if "readable" in plan:
         confine.restrict_files(plan["readable"], plan["writable"], plan["hidden"])
-        confine.filter_system_calls()
+        confine.filter_system_calls(metadata=plan["metadata"])
         confine.close_to_others()  # the pipe of frames, above all
 
 

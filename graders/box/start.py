@@ -12,6 +12,7 @@ import ctypes
 import json
 import os
 import signal
+import struct
 import sys
 import time
 from collections.abc import Callable
@@ -21,6 +22,7 @@ from graders.box import confine
 
 _MS_BIND, _MS_REC, _MS_PRIVATE, _MS_NOSUID, _MS_NODEV = 4096, 16384, 1 << 18, 2, 4
 _CLONE_NEWNS, _CLONE_NEWUSER = 0x00020000, 0x10000000
+_MOUNT_SETATTR, _AT_RECURSIVE, _MOUNT_ATTR_RDONLY = 442, 0x8000, 1
 _libc = ctypes.CDLL(None, use_errno=True)
 SWEEP_SECONDS = 5.0
 
@@ -60,7 +62,7 @@ def _stage(mounts: list[list[str]]) -> None:
 
 
 def _private_places(plan: dict[str, Any]) -> None:
-    """Put small file systems of the box's own over its folder, /tmp, /dev/shm and the terminals.
+    """Make all files read-only, and put small file systems of the box's own over the places that it may write to.
 
     The folders in `kept` stay where they are, although they may lie in /tmp. Raises `OSError` where the kernel forbids
     it: without root it takes a user namespace.
@@ -77,6 +79,7 @@ def _private_places(plan: dict[str, Any]) -> None:
                 file.write(text)
     _mount("none", "/", None, _MS_REC | _MS_PRIVATE)
     kept = [(path, os.open(path, os.O_PATH)) for path in plan["kept"] if path.startswith("/tmp/")]
+    _read_only()
     for path, options in plan["places"].items():
         kind = "devpts" if path == "/dev/pts" else "tmpfs"
         if path == plan["folder"]:
@@ -88,6 +91,12 @@ def _private_places(plan: dict[str, Any]) -> None:
         os.close(descriptor)
     os.makedirs(plan["folder"], exist_ok=True)
     _mount("none", plan["folder"], "tmpfs", _MS_NOSUID | _MS_NODEV, plan["places"][plan["folder"]])
+
+
+def _read_only() -> None:
+    """Everything that is mounted, from here on."""
+    attributes = struct.pack("@QQQQ", _MOUNT_ATTR_RDONLY, 0, 0, 0)
+    _call(_libc.syscall(_MOUNT_SETATTR, -100, b"/", _AT_RECURSIVE, attributes, ctypes.c_size_t(len(attributes))))
 
 
 def _works(attempt: Callable[[], None]) -> bool:

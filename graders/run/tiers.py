@@ -115,8 +115,9 @@ def _landlocked(folder: Path, kit: Path, descriptor: int, limits: Limits) -> Lau
         # What others use as well is closed, unless the box has a user of its own, which can be swept up after.
         "writable": [str(folder), *_DEVICES, *(["/dev/shm", *_TERMINALS] if uid else [])],
         "hidden": [str(PACKAGE)],
+        "metadata": uid is not None,
     }
-    private = plan | {"writable": [str(folder), *_DEVICES, *_TERMINALS, "/dev/shm", "/tmp"]}
+    private = plan | {"writable": [str(folder), *_DEVICES, *_TERMINALS, "/dev/shm", "/tmp"], "metadata": True}
     kept = [os.path.realpath(one) for one in (*python_folders(), str(kit))]
     closed = uid is not None and not all(_open_to_all(one) for one in (*python_folders(), str(kit), str(folder)))
     first = {"tier": "B", "uid": uid, "keep_reading": closed, "folder": str(folder), "kept": kept, "places": places,
@@ -164,7 +165,7 @@ def _bubblewrap(folder: Path, kit: Path, descriptor: int, limits: Limits) -> Lau
         "--size", str(limits.files), "--tmpfs", INSIDE, "--chdir", INSIDE,
         "--remount-ro", "/",
     ]  # fmt: skip
-    plan = {"folder": INSIDE, "readable": ["/"], "writable": [INSIDE, "/tmp", "/dev"], "hidden": []}
+    plan = {"folder": INSIDE, "readable": ["/"], "writable": [INSIDE, "/tmp", "/dev"], "hidden": [], "metadata": True}
     command = [
         program, "--unshare-user", "--unshare-pid", "--unshare-net", "--unshare-ipc",
         "--unshare-uts", "--unshare-cgroup-try", "--die-with-parent", "--new-session", "--cap-drop", "ALL",

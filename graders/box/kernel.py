@@ -81,11 +81,18 @@ class _LocalIOPubThread(IOPubThread):  # type: ignore[misc]  # ipykernel is unty
         super().__init__(socket, pipe=False, **kwargs)
 
 
-def main() -> None:
-    """Start the kernel with the limits given by the first argument (JSON)."""
-    apply_limits(sys.argv.pop(1))
+def initialize(limits: str) -> Any:
+    """The kernel's application with its sockets bound, limited as the JSON says; `start` runs it."""
+    apply_limits(limits)
     kernelapp.IOPubThread = _LocalIOPubThread
-    kernelapp.IPKernelApp.launch_instance(kernel_class=ProbedKernel)
+    app = kernelapp.IPKernelApp.instance(kernel_class=ProbedKernel)
+    app.initialize(sys.argv[1:])
+    return app
+
+
+def main() -> None:
+    """Entry point: `python -m graders.box.kernel LIMITS -f CONNECTION`, with the limits as JSON."""
+    initialize(sys.argv.pop(1)).start()
 
 
 if __name__ == "__main__":

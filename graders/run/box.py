@@ -13,15 +13,14 @@ from pathlib import Path
 from types import TracebackType
 
 from graders.box import frames
+from graders.box.forker import ForkedProcess
 from graders.box.frames import Frame, FrameError
 from graders.box.limits import MIB, PROBE_MEMORY, Limits
+from graders.run.environment import environment
 from graders.run.leftovers import temporary_folder
 from graders.run.memory import exceeds
-from graders.run.tiers import launch
-
-_PASSED_ON = ("PATH", "SYSTEMROOT", "LD_LIBRARY_PATH")
-"""Variables that a Python process may need to start; no other variable of ours enters the box."""
-
+from graders.run.tiers import launch, start_command
+from graders.run.warm import WarmProcess, box_request
 
 SWEEP_SECONDS = 8.0
 """How long the first process of a supervised box may take to end everything in it."""
@@ -45,9 +44,14 @@ WATCH_SECONDS = 0.1
 class Box:
     """A process of its own with a throw-away folder and HOME; a context manager that leaves nothing behind."""
 
-    def __init__(self, kit: Path, tier: str = "D", limits: Limits | None = None) -> None:
-        """`kit` is the folder with the modules that exist inside; `tier` is how the box is started."""
-        self._kit, self._tier, self._limits = kit, tier, limits or Limits()
+    def __init__(
+        self, kit: Path, tier: str = "D", limits: Limits | None = None, warm: WarmProcess | None = None
+    ) -> None:
+        """`kit` is the folder with the modules that exist inside; `tier` is how the box is started.
+
+        With `warm` it is forked from that process instead of started.
+        """
+        self._kit, self._tier, self._limits, self._warm = kit, tier, limits or Limits(), warm
         self._received = 0
         self._frames = 0
         self._watched = 0.0
@@ -59,53 +63,38 @@ class Box:
             self._errors = stack.enter_context(tempfile.TemporaryFile())
             self._read_end, write_end = os.pipe()
             stack.callback(os.close, self._read_end)
-            self._start(write_end)
+            requests, self._stdin = os.pipe()
+            stack.callback(self._close_stdin)
+            os.set_blocking(self._stdin, False)
+            try:
+                self._process = self._start(requests, write_end)
+            finally:
+                os.close(requests)
+                os.close(write_end)
             self._resources = stack.pop_all()
         return self
 
-    def _start(self, write_end: int) -> None:
-        try:
-            self._launch = launch(self._tier, self.folder, self._kit, write_end, self._limits)
-            self._process = subprocess.Popen(
-                self._launch.command,
-                stdin=subprocess.PIPE,
-                # A container hands no other descriptor on than the standard ones.
-                stdout=write_end if self._tier == "C" else subprocess.DEVNULL,
-                stderr=self._errors,
-                cwd=self.folder,
-                env=self._environment(self._launch.folder),
-                pass_fds=(write_end,),
-                start_new_session=True,
-            )
-        finally:
-            os.close(write_end)
-        assert self._process.stdin is not None
-        self._stdin = self._process.stdin.fileno()
-        os.set_blocking(self._stdin, False)
+    def _start(self, requests: int, frames_out: int) -> subprocess.Popen[bytes] | ForkedProcess:
+        self._launch = found = launch(self._tier, self.folder, self._kit, self._limits, warm=self._warm is not None)
+        if self._warm is not None:
+            request = box_request(found.plan, self.folder, found.folder, self._kit, self._limits)
+            return self._warm.fork(request, [requests, frames_out, self._errors.fileno()])
+        return subprocess.Popen(
+            found.command or start_command(found.plan, frames_out),
+            stdin=requests,
+            # A container hands no other descriptor on than the standard ones.
+            stdout=frames_out if self._tier == "C" else subprocess.DEVNULL,
+            stderr=self._errors,
+            cwd=self.folder,
+            env=environment(self._kit, found.folder),
+            pass_fds=(frames_out,),
+            start_new_session=True,
+        )
 
-    def _environment(self, folder: str) -> dict[str, str]:
-        home = folder + "/home"
-        return {name: os.environ[name] for name in _PASSED_ON if name in os.environ} | {
-            "HOME": home,
-            "USER": "learner",
-            "LOGNAME": "learner",
-            "TMPDIR": folder + "/tmp",
-            "LANG": "C.UTF-8",
-            "PYTHONPATH": str(self._kit),
-            "PYTHONDONTWRITEBYTECODE": "1",
-            "IPYTHONDIR": home + "/ipython",
-            "JUPYTER_CONFIG_DIR": home + "/jupyter",
-            "JUPYTER_DATA_DIR": home + "/jupyter-data",
-            "JUPYTER_RUNTIME_DIR": home + "/jupyter-run",
-            "MPLCONFIGDIR": home + "/matplotlib",
-            # One thread: equal numbers on every machine, and a kernel that can be forked.
-            "OMP_NUM_THREADS": "1",
-            "MKL_NUM_THREADS": "1",
-            "OPENBLAS_NUM_THREADS": "1",
-            "CUDA_VISIBLE_DEVICES": "",
-            # glibc reserves 64 MiB of address space for each thread's heap, and the memory limit counts it.
-            "MALLOC_ARENA_MAX": "1",
-        }
+    def _close_stdin(self) -> None:
+        if self._stdin >= 0:
+            os.close(self._stdin)
+            self._stdin = -1
 
     def send(self, frame: Frame, deadline: float) -> None:
         """Hand a request to the box. Raises `BoxTimeout` or `BoxDied`."""
@@ -170,9 +159,7 @@ class Box:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         """End the process and everything in its session, and remove the folder."""
-        assert self._process.stdin is not None
-        with contextlib.suppress(OSError):
-            self._process.stdin.close()
+        self._close_stdin()
         if self._launch.supervised:
             self._process.terminate()
             with contextlib.suppress(subprocess.TimeoutExpired):

@@ -8,15 +8,18 @@ import socket
 import tempfile
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 
 from graders.box.frames import Frame, FrameError
 from graders.box.limits import Limits
 from graders.run.box import Box, BoxDied, BoxTimeout
 from graders.run.tiers import missing
+from graders.run.warm import WarmProcess
 
 SECONDS = 60.0
+MOST_PROCESSES = 16
+"""The self-test tries to start more processes than allowed; few show the wall as well as many."""
 
 
 class NoIsolation(Exception):
@@ -46,13 +49,14 @@ def choose_tier(wanted: str, kit: Path, limits: Limits, *, own_work: bool, allow
     raise NoIsolation("The notebooks would not be isolated. " + "; ".join(reasons) + ".")
 
 
-def self_test(tier: str, kit: Path, limits: Limits) -> str:
+def self_test(tier: str, kit: Path, limits: Limits, warm: WarmProcess | None = None) -> str:
     """What does not hold in a tier, in a few words; empty when everything does."""
+    limits = replace(limits, processes=min(limits.processes, MOST_PROCESSES))
     with _canaries() as (outside, submission, port, arrived):
         request = {"type": "self-test", "limits": asdict(limits), "read": submission, "write": outside, "port": port}
         deadline = time.monotonic() + SECONDS
         try:
-            with Box(kit, tier, limits) as box:
+            with Box(kit, tier, limits, warm) as box:
                 try:
                     box.send(Frame(request), deadline)
                     held = box.receive(deadline).head.get("held")

@@ -15,7 +15,7 @@ import os
 import shutil
 import site
 import sys
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -38,12 +38,17 @@ INSIDE = "/box"
 
 @dataclass(frozen=True)
 class Launch:
-    """How to start the process of a box: a command, and the folder in which it finds itself."""
+    """How to start a box: a plan for `graders.box.start`, or the command of a container."""
 
-    command: list[str]
     folder: str
-    supervised: bool = False
-    """Whether the first process, asked to end, ends everything else (SIGTERM)."""
+    """The folder in which the box finds itself."""
+    plan: dict[str, Any] = field(default_factory=dict)
+    command: tuple[str, ...] = ()
+
+    @property
+    def supervised(self) -> bool:
+        """Whether the first process, asked to end, ends everything else (SIGTERM)."""
+        return self.plan.get("tier") == "B"
 
 
 def python_folders() -> list[str]:
@@ -55,10 +60,19 @@ def python_folders() -> list[str]:
             and not any(one == top or one.startswith(top + "/") for top in _SYSTEM)]  # fmt: skip
 
 
-def launch(tier: str, folder: Path, kit: Path, descriptor: int, limits: Limits) -> Launch:
-    """How a box of this tier is started. `descriptor` is the one that frames are written to."""
-    makers = {"A": _bubblewrap, "B": _landlocked, "C": _container, "D": _plain}
-    return makers[tier](folder, kit, descriptor, limits)
+def launch(tier: str, folder: Path, kit: Path, limits: Limits, *, warm: bool = False) -> Launch:
+    """How a box of this tier is started, as a program of its own or as a fork of the warm process."""
+    if tier == "A":
+        return _namespaces(folder, kit, limits) if warm else _bubblewrap(folder, kit, limits)
+    return {"B": _landlocked, "C": _container, "D": _plain}[tier](folder, kit, limits)
+
+
+def start_command(plan: dict[str, Any], descriptor: int) -> list[str]:
+    """The command that starts what a plan describes; frames are to be written to `descriptor`."""
+    if plan["tier"] == "D":
+        return [*plan["command"], str(descriptor), json.dumps(plan["box"])]
+    plan = {**plan, "descriptor": descriptor}
+    return [os.path.abspath(sys.executable), "-S", "-m", "graders.box.start", json.dumps(plan)]
 
 
 def missing(tier: str) -> str:
@@ -76,12 +90,8 @@ def missing(tier: str) -> str:
     return "" if confine.landlock_abi() >= 4 else "the kernel's Landlock is older than version 4"
 
 
-def _main(descriptor: int, plan: dict[str, Any]) -> list[str]:
-    return [os.path.abspath(sys.executable), "-m", "graders.box.main", str(descriptor), json.dumps(plan)]
-
-
-def _start(plan: dict[str, Any]) -> list[str]:
-    return [os.path.abspath(sys.executable), "-S", "-m", "graders.box.start", json.dumps(plan)]
+def _main() -> list[str]:
+    return [os.path.abspath(sys.executable), "-m", "graders.box.main"]
 
 
 def _uid() -> int | None:
@@ -94,11 +104,12 @@ def _uid() -> int | None:
 _started = itertools.count()
 
 
-def _plain(folder: Path, kit: Path, descriptor: int, limits: Limits) -> Launch:
-    return Launch(_main(descriptor, {"folder": str(folder)}), str(folder))
+def _plain(folder: Path, kit: Path, limits: Limits) -> Launch:
+    box = {"folder": str(folder)}
+    return Launch(str(folder), {"tier": "D", "uid": None, "command": _main(), "box": box})
 
 
-def _landlocked(folder: Path, kit: Path, descriptor: int, limits: Limits) -> Launch:
+def _landlocked(folder: Path, kit: Path, limits: Limits) -> Launch:
     uid = _uid()
     if uid:
         os.chown(folder, uid, uid)
@@ -109,7 +120,7 @@ def _landlocked(folder: Path, kit: Path, descriptor: int, limits: Limits) -> Lau
         "/tmp": small, "/dev/shm": small, "/dev/pts": "newinstance,ptmxmode=0666,mode=0620",
         str(folder): f"size={size},nr_inodes={2 * limits.inodes + 1000},uid={owner},gid={uid or os.getgid()},mode=0700",
     }  # fmt: skip
-    plan = {
+    box = {
         "folder": str(folder),
         "readable": [*_SYSTEM, *_FILES, *_PROC, *python_folders(), str(kit)],
         # What others use as well is closed, unless the box has a user of its own, which can be swept up after.
@@ -117,13 +128,12 @@ def _landlocked(folder: Path, kit: Path, descriptor: int, limits: Limits) -> Lau
         "hidden": [str(PACKAGE)],
         "metadata": uid is not None,
     }
-    private = plan | {"writable": [str(folder), *_DEVICES, *_TERMINALS, "/dev/shm", "/tmp"], "metadata": True}
+    private = box | {"writable": [str(folder), *_DEVICES, *_TERMINALS, "/dev/shm", "/tmp"], "metadata": True}
     kept = [os.path.realpath(one) for one in (*python_folders(), str(kit))]
     closed = uid is not None and not all(_open_to_all(one) for one in (*python_folders(), str(kit), str(folder)))
-    first = {"tier": "B", "uid": uid, "keep_reading": closed, "folder": str(folder), "kept": kept, "places": places,
-             "command": _main(descriptor, plan), "private_command": _main(descriptor, private),
-             "descriptors": [descriptor]}  # fmt: skip
-    return Launch(_start(first), str(folder), supervised=True)
+    plan = {"tier": "B", "uid": uid, "keep_reading": closed, "folder": str(folder), "kept": kept, "places": places,
+            "command": _main(), "box": box, "private_box": private}  # fmt: skip
+    return Launch(str(folder), plan)
 
 
 def _open_to_all(path: str) -> bool:
@@ -131,47 +141,73 @@ def _open_to_all(path: str) -> bool:
     return all(one.stat().st_mode & 0o001 for one in (Path(path), *Path(path).parents))
 
 
-def _bubblewrap(folder: Path, kit: Path, descriptor: int, limits: Limits) -> Launch:
-    program = shutil.which("bwrap")
-    if program is None:
-        raise confine.CannotConfine(errno.ENOENT, "bubblewrap (the command bwrap) is gone")
-    uid = _uid()
-    arguments, stage = ["--size", str(16 << 20), "--tmpfs", "/tmp"], []
-    folders = [*python_folders(), str(kit)]
+_BOX_OF_A = {"folder": INSIDE, "readable": ["/"], "writable": [INSIDE, "/tmp", "/dev"], "hidden": [], "metadata": True}
+
+
+def _system(folder: Path, kit: Path, uid: int | None) -> dict[str, Any]:
+    """What tier A shows: "binds" of files and folders to their places, "links", "hidden" folders that are empty there.
+
+    "stage" are binds that root has to make first, so that another user can get at folders in a closed one.
+    """
+    stage, binds, folders = [], [], [*python_folders(), str(kit)]
     for number, source in enumerate(folders):
         reachable = source
         if uid:
             reachable = str(folder / f"stage{number}")
             os.mkdir(reachable)
             stage.append([source, reachable])
-        arguments += ["--ro-bind", reachable, source]
-    for path in _SYSTEM:
-        if os.path.islink(path):
-            arguments += ["--symlink", os.readlink(path), path]
-        elif os.path.isdir(path):
-            arguments += ["--ro-bind", path, path]
-    for path in _FILES:
-        arguments += ["--ro-bind-try", path, path]
-    for one in folders:  # an installed wheel: the solutions and the graders themselves stay outside
-        if str(PACKAGE.resolve()).startswith(one + "/"):
-            arguments += ["--tmpfs", str(PACKAGE.resolve()), "--remount-ro", str(PACKAGE.resolve())]
+        binds.append([reachable, source])
+    binds += [[path, path] for path in _SYSTEM if os.path.isdir(path) and not os.path.islink(path)]
+    binds += [[os.path.realpath(path), path] for path in _FILES if os.path.exists(path)]
+    links = [[os.readlink(path), path] for path in _SYSTEM if os.path.islink(path)]
+    package = str(PACKAGE.resolve())  # in an installed wheel it lies in one of the folders, with its solutions
+    hidden = [package] if any(package.startswith(one + "/") for one in folders) else []
     if uid:
         os.chown(folder, uid, uid)
         os.chmod(folder, 0o700)
-    small = str(16 << 20)
+    return {"stage": stage, "binds": binds, "links": links, "hidden": hidden}
+
+
+def _namespaces(folder: Path, kit: Path, limits: Limits) -> Launch:
+    uid = _uid()
+    root = folder / "root"
+    root.mkdir()
+    if uid:
+        os.chown(root, uid, uid)
+    view = _system(folder, kit, uid)
+    small = f"size={16 << 20},nr_inodes={limits.inodes},mode=1777"
+    places = {"/tmp": small, "/dev/shm": small,
+               INSIDE: f"size={limits.files + FILES_SLACK},nr_inodes={2 * limits.inodes},mode=0700"}  # fmt: skip
+    stage = view.pop("stage")
+    system = {"root": str(root), "places": places, **view}
+    return Launch(INSIDE, {"tier": "A", "uid": uid, "stage": stage, "system": system, "box": _BOX_OF_A})
+
+
+def _bubblewrap(folder: Path, kit: Path, limits: Limits) -> Launch:
+    program = shutil.which("bwrap")
+    if program is None:
+        raise confine.CannotConfine(errno.ENOENT, "bubblewrap (the command bwrap) is gone")
+    uid, small = _uid(), str(16 << 20)
+    view = _system(folder, kit, uid)
+    arguments = ["--size", small, "--tmpfs", "/tmp"]
+    for source, target in view["binds"]:
+        arguments += ["--ro-bind", source, target]
+    for text, target in view["links"]:
+        arguments += ["--symlink", text, target]
+    for path in view["hidden"]:
+        arguments += ["--tmpfs", path, "--remount-ro", path]
     arguments += [
         "--dev", "/dev", "--size", small, "--tmpfs", "/dev/shm", "--remount-ro", "/dev",
         "--proc", "/proc",
         "--size", str(limits.files), "--tmpfs", INSIDE, "--chdir", INSIDE,
         "--remount-ro", "/",
     ]  # fmt: skip
-    plan = {"folder": INSIDE, "readable": ["/"], "writable": [INSIDE, "/tmp", "/dev"], "hidden": [], "metadata": True}
     command = [
         program, "--unshare-user", "--unshare-pid", "--unshare-net", "--unshare-ipc",
         "--unshare-uts", "--unshare-cgroup-try", "--die-with-parent", "--new-session", "--cap-drop", "ALL",
-        *arguments, *_main(descriptor, plan),
+        *arguments, *_main(),
     ]  # fmt: skip
-    return Launch(_start({"tier": "A", "uid": uid, "stage": stage, "command": command}), INSIDE)
+    return Launch(INSIDE, {"tier": "A", "uid": uid, "stage": view["stage"], "command": command, "box": _BOX_OF_A})
 
 
 def container_command(program: str, image: str, kit: Path, limits: Limits) -> list[str]:
@@ -185,6 +221,7 @@ def container_command(program: str, image: str, kit: Path, limits: Limits) -> li
     ]  # fmt: skip
 
 
-def _container(folder: Path, kit: Path, descriptor: int, limits: Limits) -> Launch:
+def _container(folder: Path, kit: Path, limits: Limits) -> Launch:
     program = shutil.which("podman") or shutil.which("docker") or "docker"
-    return Launch(container_command(program, os.environ.get("HOOKWORK_IMAGE", "hookwork"), kit, limits), str(folder))
+    command = container_command(program, os.environ.get("HOOKWORK_IMAGE", "hookwork"), kit, limits)
+    return Launch(str(folder), command=tuple(command))

@@ -31,6 +31,11 @@ class Limits:
     descriptors: int = 128
     output: int = 8 * MIB
 
+    @property
+    def memory_together(self) -> int:
+        """What all processes of a box may hold: the notebook's, that of a probe, and that of our own process."""
+        return self.memory + 2 * PROBE_MEMORY
+
     def to_json(self) -> str:
         """As text, to be handed to a child process."""
         return json.dumps(asdict(self))

@@ -14,14 +14,10 @@ from types import TracebackType
 
 from graders.box import frames
 from graders.box.frames import Frame, FrameError
-from graders.box.limits import MIB, PROBE_MEMORY, Limits
+from graders.box.limits import MIB, Limits
 from graders.run.leftovers import temporary_folder
 from graders.run.memory import exceeds
-from graders.run.tiers import launch
-
-_PASSED_ON = ("PATH", "SYSTEMROOT", "LD_LIBRARY_PATH")
-"""Variables that a Python process may need to start; no other variable of ours enters the box."""
-
+from graders.run.tiers import environment, launch
 
 SWEEP_SECONDS = 8.0
 """How long the first process of a supervised box may take to end everything in it."""
@@ -40,6 +36,11 @@ class BoxOverLimit(Exception):
 
 
 WATCH_SECONDS = 0.1
+
+
+def _passed_on() -> dict[str, str]:
+    """Variables that a Python process may need to start; no other variable of ours enters the box."""
+    return {name: os.environ[name] for name in ("PATH", "SYSTEMROOT", "LD_LIBRARY_PATH") if name in os.environ}
 
 
 class Box:
@@ -73,7 +74,7 @@ class Box:
                 stdout=write_end if self._tier == "C" else subprocess.DEVNULL,
                 stderr=self._errors,
                 cwd=self.folder,
-                env=self._environment(self._launch.folder),
+                env=environment(self._launch.folder, self._kit) | _passed_on(),
                 pass_fds=(write_end,),
                 start_new_session=True,
             )
@@ -82,30 +83,6 @@ class Box:
         assert self._process.stdin is not None
         self._stdin = self._process.stdin.fileno()
         os.set_blocking(self._stdin, False)
-
-    def _environment(self, folder: str) -> dict[str, str]:
-        home = folder + "/home"
-        return {name: os.environ[name] for name in _PASSED_ON if name in os.environ} | {
-            "HOME": home,
-            "USER": "learner",
-            "LOGNAME": "learner",
-            "TMPDIR": folder + "/tmp",
-            "LANG": "C.UTF-8",
-            "PYTHONPATH": str(self._kit),
-            "PYTHONDONTWRITEBYTECODE": "1",
-            "IPYTHONDIR": home + "/ipython",
-            "JUPYTER_CONFIG_DIR": home + "/jupyter",
-            "JUPYTER_DATA_DIR": home + "/jupyter-data",
-            "JUPYTER_RUNTIME_DIR": home + "/jupyter-run",
-            "MPLCONFIGDIR": home + "/matplotlib",
-            # One thread: equal numbers on every machine, and a kernel that can be forked.
-            "OMP_NUM_THREADS": "1",
-            "MKL_NUM_THREADS": "1",
-            "OPENBLAS_NUM_THREADS": "1",
-            "CUDA_VISIBLE_DEVICES": "",
-            # glibc reserves 64 MiB of address space for each thread's heap, and the memory limit counts it.
-            "MALLOC_ARENA_MAX": "1",
-        }
 
     def send(self, frame: Frame, deadline: float) -> None:
         """Hand a request to the box. Raises `BoxTimeout` or `BoxDied`."""
@@ -152,9 +129,9 @@ class Box:
             now = time.monotonic()
             if now >= self._watched + WATCH_SECONDS:
                 self._watched = now
-                bound = self._limits.memory + 2 * PROBE_MEMORY  # one for the probe, one for what is not the notebook's
-                if exceeds(self._process.pid, bound):
-                    raise BoxOverLimit(f"memory: its processes together took more than {bound // MIB} MiB")
+                most = self._limits.memory_together
+                if exceeds(self._process.pid, most):
+                    raise BoxOverLimit(f"memory: its processes together took more than {most // MIB} MiB")
             if now >= deadline:
                 raise BoxTimeout
             if select.select([self._read_end], [], [], min(WATCH_SECONDS, deadline - now))[0]:
@@ -180,4 +157,6 @@ class Box:
         with contextlib.suppress(ProcessLookupError, PermissionError):
             os.killpg(self._process.pid, signal.SIGKILL)
         self._process.wait()
+        if self._launch.cleanup:
+            subprocess.run(self._launch.cleanup, check=False, capture_output=True)
         self._resources.close()

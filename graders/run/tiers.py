@@ -44,6 +44,8 @@ class Launch:
     folder: str
     supervised: bool = False
     """Whether the first process, asked to end, ends everything else (SIGTERM)."""
+    cleanup: tuple[str, ...] = ()
+    """A command to run when the process has ended."""
 
 
 def python_folders() -> list[str]:
@@ -53,6 +55,32 @@ def python_folders() -> list[str]:
     roots = sorted(os.path.realpath(one) for one in found)
     return [one for one in roots if not any(one.startswith(other + "/") for other in roots)
             and not any(one == top or one.startswith(top + "/") for top in _SYSTEM)]  # fmt: skip
+
+
+def environment(folder: str, kit: str | Path) -> dict[str, str]:
+    """The variables of a box whose own folder and kit are at these places, as it sees them."""
+    home = folder + "/home"
+    return {
+        "HOME": home,
+        "USER": "learner",
+        "LOGNAME": "learner",
+        "TMPDIR": folder + "/tmp",
+        "LANG": "C.UTF-8",
+        "PYTHONPATH": str(kit),
+        "PYTHONDONTWRITEBYTECODE": "1",
+        "IPYTHONDIR": home + "/ipython",
+        "JUPYTER_CONFIG_DIR": home + "/jupyter",
+        "JUPYTER_DATA_DIR": home + "/jupyter-data",
+        "JUPYTER_RUNTIME_DIR": home + "/jupyter-run",
+        "MPLCONFIGDIR": home + "/matplotlib",
+        # One thread: equal numbers on every machine, and a kernel that can be forked.
+        "OMP_NUM_THREADS": "1",
+        "MKL_NUM_THREADS": "1",
+        "OPENBLAS_NUM_THREADS": "1",
+        "CUDA_VISIBLE_DEVICES": "",
+        # glibc reserves 64 MiB of address space for each thread's heap, and the memory limit counts it.
+        "MALLOC_ARENA_MAX": "1",
+    }
 
 
 def launch(tier: str, folder: Path, kit: Path, descriptor: int, limits: Limits) -> Launch:
@@ -174,17 +202,22 @@ def _bubblewrap(folder: Path, kit: Path, descriptor: int, limits: Limits) -> Lau
     return Launch(_start({"tier": "A", "uid": uid, "stage": stage, "command": command}), INSIDE)
 
 
-def container_command(program: str, image: str, kit: Path, limits: Limits) -> list[str]:
+def container_command(program: str, image: str, name: str, kit: Path, limits: Limits) -> list[str]:
     """The command that runs a box in a container, reading requests on stdin and writing frames to stdout."""
+    memory = limits.memory_together
     return [
-        program, "run", "--rm", "-i", "--network=none", "--read-only", "--cap-drop=ALL",
-        "--security-opt=no-new-privileges", f"--memory={limits.memory}", f"--pids-limit={limits.processes}",
-        "--user=65534:65534", f"--tmpfs={INSIDE}:size={limits.files},mode=1777", "--tmpfs=/tmp:size=16m",
-        "--shm-size=16m", f"--volume={kit}:/kit:ro", "--env=PYTHONPATH=/kit", f"--workdir={INSIDE}",
-        image, "python", "-m", "graders.box.main", "1", json.dumps({"folder": INSIDE}),
+        program, "run", "--rm", "-i", "--init", f"--name={name}", "--network=none", "--read-only", "--cap-drop=ALL",
+        "--security-opt=no-new-privileges", f"--memory={memory}", f"--memory-swap={memory}",
+        f"--pids-limit={limits.processes}", "--ulimit=core=0", "--user=65534:65534",
+        f"--tmpfs={INSIDE}:size={limits.files},mode=1777", "--tmpfs=/tmp:size=16m", "--shm-size=16m",
+        f"--volume={kit}:/kit:ro", *(f"--env={key}={value}" for key, value in environment(INSIDE, "/kit").items()),
+        f"--workdir={INSIDE}", image, "python", "-m", "graders.box.main", "1", json.dumps({"folder": INSIDE}),
     ]  # fmt: skip
 
 
 def _container(folder: Path, kit: Path, descriptor: int, limits: Limits) -> Launch:
     program = shutil.which("podman") or shutil.which("docker") or "docker"
-    return Launch(container_command(program, os.environ.get("HOOKWORK_IMAGE", "hookwork"), kit, limits), str(folder))
+    image = os.environ.get("HOOKWORK_IMAGE", "hookwork")
+    command = container_command(program, image, folder.name, kit, limits)
+    # A container goes on when the command that started it is killed.
+    return Launch(command, str(folder), cleanup=(program, "rm", "--force", folder.name))

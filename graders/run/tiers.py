@@ -57,6 +57,15 @@ def python_folders() -> list[str]:
             and not any(one == top or one.startswith(top + "/") for top in _SYSTEM)]  # fmt: skip
 
 
+def hidden_folders() -> list[str]:
+    """Where solutions and graders lie: this package, and what an installation of it put among the packages.
+
+    An editable installation leaves copies of the lessons and solutions there, too.
+    """
+    places = [PACKAGE, *(Path(one) / "graders" for one in site.getsitepackages())]
+    return sorted({os.path.realpath(one) for one in places if one.is_dir()})
+
+
 def environment(folder: str, kit: str | Path) -> dict[str, str]:
     """The variables of a box whose own folder and kit are at these places, as it sees them."""
     home = folder + "/home"
@@ -142,7 +151,7 @@ def _landlocked(folder: Path, kit: Path, descriptor: int, limits: Limits) -> Lau
         "readable": [*_SYSTEM, *_FILES, *_PROC, *python_folders(), str(kit)],
         # What others use as well is closed, unless the box has a user of its own, which can be swept up after.
         "writable": [str(folder), *_DEVICES, *(["/dev/shm", *_TERMINALS] if uid else [])],
-        "hidden": [str(PACKAGE)],
+        "hidden": hidden_folders(),
         "metadata": uid is not None,
     }
     private = plan | {"writable": [str(folder), *_DEVICES, *_TERMINALS, "/dev/shm", "/tmp"], "metadata": True}
@@ -180,9 +189,9 @@ def _bubblewrap(folder: Path, kit: Path, descriptor: int, limits: Limits) -> Lau
             arguments += ["--ro-bind", path, path]
     for path in _FILES:
         arguments += ["--ro-bind-try", path, path]
-    for one in folders:  # an installed wheel: the solutions and the graders themselves stay outside
-        if str(PACKAGE.resolve()).startswith(one + "/"):
-            arguments += ["--tmpfs", str(PACKAGE.resolve()), "--remount-ro", str(PACKAGE.resolve())]
+    for path in hidden_folders():
+        if any(path.startswith(one + "/") for one in folders):
+            arguments += ["--tmpfs", path, "--remount-ro", path]
     if uid:
         os.chown(folder, uid, uid)
         os.chmod(folder, 0o700)

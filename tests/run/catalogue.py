@@ -170,11 +170,12 @@ FILESYSTEM = {
     "reads another submission": leak("leaked = 'def branch_grads' in open(NEIGHBOUR).read()"),
     "fs_edit_gradebook": leak("f = open(GRADEBOOK, 'a')\nf.write('mallory,100')\nf.close()\nleaked = True"),
     "fs_read_solutions": leak(
-        "import glob, os, sys\n"
-        "roots = [*sys.path, os.path.expanduser('~'), PACKAGE, PACKAGE + '/..']\n"
-        "found = [f for root in roots for f in glob.glob(root + '/**/test_01_where*.py', recursive=True)\n"
-        "         + glob.glob(root + '/**/01_where*.py', recursive=True)]\n"
-        "leaked = any(open(f).read() for f in found)"
+        "import os, site, sys\n"
+        "roots = {*sys.path, *site.getsitepackages(), os.path.expanduser('~'), PACKAGE, PACKAGE + '/..'}\n"
+        "found = [at + '/' + f for root in roots for place in ('', '/graders', '/solutions', '/tests')\n"
+        "         for at, _, files in os.walk(root + place) if place or root in (PACKAGE, PACKAGE + '/..') for f in files\n"
+        "         if f.startswith(('test_01_where', '01_where', 'lesson_01'))]\n"
+        "for f in found:\n    try:\n        leaked |= bool(open(f, 'rb').read(1))\n    except OSError:\n        pass"
     ),
     "fs_read_parent_cwd": leak(
         HIDDEN.format(

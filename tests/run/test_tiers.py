@@ -111,3 +111,11 @@ def test_without_bubblewrap_tier_a_is_missing(monkeypatch: pytest.MonkeyPatch, t
     assert "bubblewrap" in tiers.missing("A")
     with pytest.raises(OSError, match="is gone"):
         tiers.launch("A", tmp_path, tmp_path, 3, Limits())
+
+
+def test_what_an_editable_installation_leaves_among_the_packages_is_hidden(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    (tmp_path / "graders/course").mkdir(parents=True)
+    monkeypatch.setattr(tiers.site, "getsitepackages", lambda: [str(tmp_path)])
+    assert set(tiers.hidden_folders()) == {str(tiers.PACKAGE.resolve()), str(tmp_path / "graders")}

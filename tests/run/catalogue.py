@@ -451,8 +451,8 @@ LISTED |= INTROSPECTION | STATE
 BEYOND = {
     "memory of several processes": fatal(
         "over-limit",
-        "import os, time, torch\nfor _ in range(3):\n    if os.fork() == 0:\n        kept = torch.ones(160_000_000)\n"
-        "        time.sleep(60)\n        os._exit(0)\ntime.sleep(30)",
+        "import os, time\nfor _ in range(7):\n    if os.fork() == 0:\n        try:\n            kept = b'x' * (300 << 20)\n"
+        "            time.sleep(60)\n        finally:\n            os._exit(0)\ntime.sleep(50)",
         SMALL,
     ),
     "memory of no process: memfd": leak("import os\nleaked = os.memfd_create('x') >= 0"),

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import ctypes
 import os
-import platform
 import struct
 import sys
 from collections.abc import Iterable, Iterator
@@ -62,6 +61,10 @@ _METADATA = {
 _SOCKET, _SOCKETPAIR, _CLONE, _CLONE3 = (41, 198), (53, 199), (56, 220), (435, 435)
 _IOCTL_CALL, _TYPE_INTO_TERMINAL = (16, 29), (0x5412, 0x541C)  # TIOCSTI, TIOCLINUX
 _EPERM, _ENOSYS, _EAFNOSUPPORT = 1, 38, 97
+
+
+def _machine() -> str:
+    return os.uname().machine if hasattr(os, "uname") else ""
 
 
 class CannotConfine(OSError):
@@ -118,7 +121,7 @@ def landlock_abi() -> int:
 
 def seccomp_possible() -> bool:
     """Whether a filter of system calls can be installed on this platform."""
-    return _libc is not None and platform.machine() in _ARCH
+    return _libc is not None and _machine() in _ARCH
 
 
 def restrict_files(readable: Iterable[str], writable: Iterable[str], hidden: Iterable[str] = ()) -> None:
@@ -183,10 +186,10 @@ def filter_system_calls(*, metadata: bool = True) -> None:
 
     Without `metadata`, permissions, owners and times of files cannot be changed either. Raises `CannotConfine`.
     """
-    if _libc is None or platform.machine() not in _ARCH:
-        raise CannotConfine(_ENOSYS, f"no filter of system calls for {platform.machine()}")
+    if _libc is None or _machine() not in _ARCH:
+        raise CannotConfine(_ENOSYS, f"no filter of system calls for {_machine()}")
     no_new_privileges()
-    program = _program(platform.machine(), [*_DENIED.values(), *(() if metadata else _METADATA.values())])
+    program = _program(_machine(), [*_DENIED.values(), *(() if metadata else _METADATA.values())])
     buffer = ctypes.create_string_buffer(program, len(program))
     header = struct.pack("@HP", len(program) // 8, ctypes.addressof(buffer))
     holder = ctypes.create_string_buffer(header, len(header))

@@ -53,7 +53,11 @@ class ProbedKernel(IPythonKernel):  # type: ignore[misc]  # ipykernel is untyped
         """Answer with a `probe_reply`: the head and the body of an answer."""
         content = parent["content"]
         body = b"".join(bytes(part) for part in parent["buffers"])
-        reply = probe_notebook(self.shell.user_ns, content, body)
+        try:
+            reply = probe_notebook(self.shell.user_ns, content, body)
+        except Exception as error:  # without a reply, this would count as an endless loop
+            message = f"the probe could not run: {type(error).__name__}"
+            reply = Answer({"type": "raised", "status": "crashed", "message": message})
         self.session.send(stream, "probe_reply", {"head": reply.head}, parent, ident=ident, buffers=[reply.body])
 
 

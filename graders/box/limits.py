@@ -31,6 +31,11 @@ class Limits:
     descriptors: int = 128
     output: int = 8 * MIB
 
+    @property
+    def memory_together(self) -> int:
+        """What all processes of a box may hold: the notebook's, that of a probe, and that of our own process."""
+        return self.memory + 2 * PROBE_MEMORY
+
     def to_json(self) -> str:
         """As text, to be handed to a child process."""
         return json.dumps(asdict(self))
@@ -115,11 +120,13 @@ def processes_exhausted() -> bool:
 
 
 def limit_hit(error: str, message: str) -> str | None:
-    """Which limit an exception tells of, by its name and message: "memory", "files", "processes", or None."""
+    """Which limit an exception tells of, by its name and message: "memory", "files", "descriptors", "processes"."""
     if error == "MemoryError" or "can't allocate memory" in message:
         return "memory"
-    if any(f"[Errno {number}]" in message for number in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EMFILE)):
+    if any(f"[Errno {number}]" in message for number in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)):
         return "files"
+    if f"[Errno {errno.EMFILE}]" in message:
+        return "descriptors"
     if "can't start new thread" in message or (error == "BlockingIOError" and f"[Errno {errno.EAGAIN}]" in message):
         return "processes"
     return None

@@ -1,8 +1,9 @@
 """The first process of a box on Linux: gives up root, enters the tier, and sees to it that nothing is left.
 
-Tier A becomes bubblewrap, or makes namespaces itself when it was forked from the warm process. Tier B stays as the parent of the box: orphans come to it, and it ends them all. Where the
-kernel allows it, tier B gets a /tmp and other writable places of its own, of bounded size. Only standard library here.
-Run as `python -m graders.box.start PLAN`, where PLAN is JSON.
+Tier A becomes bubblewrap, or makes namespaces itself when it was forked from the warm process. Tier B stays as the
+parent of the box: orphans come to it, and it ends them all. Where the kernel allows it, tier B gets a /tmp and other
+writable places of its own, of bounded size. Only standard library here. Run as `python -m graders.box.start PLAN`,
+where PLAN is JSON.
 """
 
 from __future__ import annotations

@@ -13,6 +13,7 @@ requests come; it says `ready` first.
 from __future__ import annotations
 
 import gc
+import importlib
 import os
 import signal
 import socket
@@ -25,23 +26,22 @@ from graders.box import confine, forker, main, start
 from graders.box.limits import Limits, limit_processes
 from graders.box.preloaded import Preloaded
 
+MODULES = ("graders.box.kernel", "graders.box.session", "ipykernel.debugger", "IPython.core.completer")
+"""What every kernel imports, or the process that runs a notebook."""
+
 
 def preload() -> Preloaded:
     """Import what notebooks and the programs around them need, without leaving a thread behind."""
+    for name in MODULES:
+        importlib.import_module(name)
     import torch
-
-    import graders.box.kernel
-    import graders.box.provisioner
-    import graders.box.session
-    import ipykernel.debugger  # noqa: F401 - each kernel would import it when it starts
-    import IPython.core.completer  # noqa: F401
 
     # torch imports its compiler when the first optimizer is made, which takes as long as importing torch.
     found = Preloaded("matplotlib", "matplotlib.pyplot", "torch._dynamo")
     _draw_once()
     torch.set_num_threads(1)
     ones = torch.ones(2, requires_grad=True)
-    (ones * ones).sum().backward()
+    torch.autograd.backward((ones * ones).sum())
     str(ones.grad)
     return found
 

@@ -15,11 +15,10 @@ from types import TracebackType
 from graders.box import frames
 from graders.box.forker import ForkedProcess
 from graders.box.frames import Frame, FrameError
-from graders.box.limits import MIB, PROBE_MEMORY, Limits
-from graders.run.environment import environment
+from graders.box.limits import MIB, Limits
 from graders.run.leftovers import temporary_folder
 from graders.run.memory import exceeds
-from graders.run.tiers import launch, start_command
+from graders.run.tiers import environment, launch, start_command
 from graders.run.warm import WarmProcess, box_request
 
 SWEEP_SECONDS = 8.0
@@ -86,7 +85,7 @@ class Box:
             stdout=frames_out if self._tier == "C" else subprocess.DEVNULL,
             stderr=self._errors,
             cwd=self.folder,
-            env=environment(self._kit, found.folder),
+            env=passed_on() | environment(found.folder, self._kit),
             pass_fds=(frames_out,),
             start_new_session=True,
         )
@@ -141,9 +140,9 @@ class Box:
             now = time.monotonic()
             if now >= self._watched + WATCH_SECONDS:
                 self._watched = now
-                bound = self._limits.memory + 2 * PROBE_MEMORY  # one for the probe, one for what is not the notebook's
-                if exceeds(self._process.pid, bound):
-                    raise BoxOverLimit(f"memory: its processes together took more than {bound // MIB} MiB")
+                most = self._limits.memory_together
+                if exceeds(self._process.pid, most):
+                    raise BoxOverLimit(f"memory: its processes together took more than {most // MIB} MiB")
             if now >= deadline:
                 raise BoxTimeout
             if select.select([self._read_end], [], [], min(WATCH_SECONDS, deadline - now))[0]:
@@ -167,4 +166,6 @@ class Box:
         with contextlib.suppress(ProcessLookupError, PermissionError):
             os.killpg(self._process.pid, signal.SIGKILL)
         self._process.wait()
+        if self._launch.cleanup:
+            subprocess.run(self._launch.cleanup, check=False, capture_output=True)
         self._resources.close()

@@ -44,6 +44,8 @@ class Launch:
     """The folder in which the box finds itself."""
     plan: dict[str, Any] = field(default_factory=dict)
     command: tuple[str, ...] = ()
+    cleanup: tuple[str, ...] = ()
+    """A command to run when the process has ended."""
 
     @property
     def supervised(self) -> bool:
@@ -60,6 +62,49 @@ def python_folders() -> list[str]:
             and not any(one == top or one.startswith(top + "/") for top in _SYSTEM)]  # fmt: skip
 
 
+def hidden_folders() -> list[str]:
+    """Where solutions and graders lie: this package, and what an installation of it put among the packages.
+
+    An editable installation leaves copies of the lessons and solutions there, too.
+    """
+    places = [PACKAGE, *(Path(one) / "graders" for one in site.getsitepackages())]
+    return sorted({os.path.realpath(one) for one in places if one.is_dir()})
+
+
+def passed_on() -> dict[str, str]:
+    """Variables that a Python process may need to start; no other variable of ours enters the box."""
+    names = ("PATH", "SYSTEMROOT", "LD_LIBRARY_PATH")
+    return {name: os.environ[name] for name in names if name in os.environ}
+
+
+def environment(folder: str, kit: str | Path) -> dict[str, str]:
+    """The variables of a box whose own folder and kit are at these places, as it sees them."""
+    home = folder + "/home"
+    return {
+        "HOME": home,
+        "USER": "learner",
+        "LOGNAME": "learner",
+        "TMPDIR": folder + "/tmp",
+        "LANG": "C.UTF-8",
+        "PYTHONPATH": str(kit),
+        "PYTHONDONTWRITEBYTECODE": "1",
+        "IPYTHONDIR": home + "/ipython",
+        "JUPYTER_CONFIG_DIR": home + "/jupyter",
+        "JUPYTER_DATA_DIR": home + "/jupyter-data",
+        "JUPYTER_RUNTIME_DIR": home + "/jupyter-run",
+        "MPLCONFIGDIR": home + "/matplotlib",
+        # matplotlib reads it when it is imported, which may be before there is a kernel.
+        "MPLBACKEND": "module://matplotlib_inline.backend_inline",
+        # One thread: equal numbers on every machine, and a kernel that can be forked.
+        "OMP_NUM_THREADS": "1",
+        "MKL_NUM_THREADS": "1",
+        "OPENBLAS_NUM_THREADS": "1",
+        "CUDA_VISIBLE_DEVICES": "",
+        # glibc reserves 64 MiB of address space for each thread's heap, and the memory limit counts it.
+        "MALLOC_ARENA_MAX": "1",
+    }
+
+
 def launch(tier: str, folder: Path, kit: Path, limits: Limits, *, warm: bool = False) -> Launch:
     """How a box of this tier is started, as a program of its own or as a fork of the warm process."""
     if tier == "A":
@@ -69,7 +114,7 @@ def launch(tier: str, folder: Path, kit: Path, limits: Limits, *, warm: bool = F
 
 def start_command(plan: dict[str, Any], descriptor: int) -> list[str]:
     """The command that starts what a plan describes; frames are to be written to `descriptor`."""
-    if plan["tier"] == "D":
+    if plan["uid"] is None and plan["tier"] != "B":
         return [*plan["command"], str(descriptor), json.dumps(plan["box"])]
     plan = {**plan, "descriptor": descriptor}
     return [os.path.abspath(sys.executable), "-S", "-m", "graders.box.start", json.dumps(plan)]
@@ -125,7 +170,7 @@ def _landlocked(folder: Path, kit: Path, limits: Limits) -> Launch:
         "readable": [*_SYSTEM, *_FILES, *_PROC, *python_folders(), str(kit)],
         # What others use as well is closed, unless the box has a user of its own, which can be swept up after.
         "writable": [str(folder), *_DEVICES, *(["/dev/shm", *_TERMINALS] if uid else [])],
-        "hidden": [str(PACKAGE)],
+        "hidden": hidden_folders(),
         "metadata": uid is not None,
     }
     private = box | {"writable": [str(folder), *_DEVICES, *_TERMINALS, "/dev/shm", "/tmp"], "metadata": True}
@@ -160,8 +205,7 @@ def _system(folder: Path, kit: Path, uid: int | None) -> dict[str, Any]:
     binds += [[path, path] for path in _SYSTEM if os.path.isdir(path) and not os.path.islink(path)]
     binds += [[os.path.realpath(path), path] for path in _FILES if os.path.exists(path)]
     links = [[os.readlink(path), path] for path in _SYSTEM if os.path.islink(path)]
-    package = str(PACKAGE.resolve())  # in an installed wheel it lies in one of the folders, with its solutions
-    hidden = [package] if any(package.startswith(one + "/") for one in folders) else []
+    hidden = [path for path in hidden_folders() if any(path.startswith(one + "/") for one in folders)]
     if uid:
         os.chown(folder, uid, uid)
         os.chmod(folder, 0o700)
@@ -210,18 +254,22 @@ def _bubblewrap(folder: Path, kit: Path, limits: Limits) -> Launch:
     return Launch(INSIDE, {"tier": "A", "uid": uid, "stage": view["stage"], "command": command, "box": _BOX_OF_A})
 
 
-def container_command(program: str, image: str, kit: Path, limits: Limits) -> list[str]:
+def container_command(program: str, image: str, name: str, kit: Path, limits: Limits) -> list[str]:
     """The command that runs a box in a container, reading requests on stdin and writing frames to stdout."""
+    memory = limits.memory_together
     return [
-        program, "run", "--rm", "-i", "--network=none", "--read-only", "--cap-drop=ALL",
-        "--security-opt=no-new-privileges", f"--memory={limits.memory}", f"--pids-limit={limits.processes}",
-        "--user=65534:65534", f"--tmpfs={INSIDE}:size={limits.files},mode=1777", "--tmpfs=/tmp:size=16m",
-        "--shm-size=16m", f"--volume={kit}:/kit:ro", "--env=PYTHONPATH=/kit", f"--workdir={INSIDE}",
-        image, "python", "-m", "graders.box.main", "1", json.dumps({"folder": INSIDE}),
+        program, "run", "--rm", "-i", "--init", f"--name={name}", "--network=none", "--read-only", "--cap-drop=ALL",
+        "--security-opt=no-new-privileges", f"--memory={memory}", f"--memory-swap={memory}",
+        f"--pids-limit={limits.processes}", "--ulimit=core=0", "--user=65534:65534",
+        f"--tmpfs={INSIDE}:size={limits.files},mode=1777", "--tmpfs=/tmp:size=16m", "--shm-size=16m",
+        f"--volume={kit}:/kit:ro", *(f"--env={key}={value}" for key, value in environment(INSIDE, "/kit").items()),
+        f"--workdir={INSIDE}", image, "python", "-m", "graders.box.main", "1", json.dumps({"folder": INSIDE}),
     ]  # fmt: skip
 
 
 def _container(folder: Path, kit: Path, limits: Limits) -> Launch:
     program = shutil.which("podman") or shutil.which("docker") or "docker"
-    command = container_command(program, os.environ.get("HOOKWORK_IMAGE", "hookwork"), kit, limits)
-    return Launch(str(folder), command=tuple(command))
+    image = os.environ.get("HOOKWORK_IMAGE", "hookwork")
+    command = container_command(program, image, folder.name, kit, limits)
+    # A container goes on when the command that started it is killed.
+    return Launch(str(folder), command=tuple(command), cleanup=(program, "rm", "--force", folder.name))

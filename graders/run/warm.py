@@ -18,7 +18,7 @@ from typing import Any
 from graders.box.forked import available
 from graders.box.forker import ForkedProcess, ForkerDied
 from graders.box.limits import Limits
-from graders.run.environment import environment
+from graders.run.tiers import environment, passed_on
 
 START_SECONDS = 60.0
 
@@ -54,8 +54,7 @@ class WarmProcess:
         if not available:
             raise ForkerDied("this platform cannot fork a process that has used torch")
         self._control, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-        errors = tempfile.TemporaryFile()
-        with theirs, errors:
+        with theirs, tempfile.TemporaryFile() as errors:
             self._process = subprocess.Popen(
                 [os.path.abspath(sys.executable), "-m", "graders.box.warm", str(theirs.fileno())],
                 stdin=subprocess.DEVNULL,
@@ -64,7 +63,9 @@ class WarmProcess:
                 pass_fds=(theirs.fileno(),),
                 cwd=self._kit,
                 # matplotlib's list of fonts lies in the kit.
-                env=environment(self._kit, str(self._kit)) | {"MPLCONFIGDIR": str(self._kit / "matplotlib")},
+                env=passed_on()
+                | environment(str(self._kit), self._kit)
+                | {"MPLCONFIGDIR": str(self._kit / "matplotlib")},
                 start_new_session=True,
             )
             theirs.close()
@@ -92,7 +93,7 @@ def box_request(plan: dict[str, Any], folder: Path, inside: str, kit: Path, limi
     return {
         "plan": plan,
         "folder": str(folder),
-        "environment": environment(kit, inside),
+        "environment": passed_on() | environment(inside, kit),
         "limits": asdict(limits),
         "supervised": plan["tier"] == "B",
     }

@@ -24,8 +24,9 @@ from graders.marking import Marking, default_jobs, kit_folder
 from graders.options import limits_from
 from graders.report import gradebook, results_json, summary
 from graders.report.files import write_atomically
-from graders.run.selftest import NoIsolation, choose_tier
+from graders.run.selftest import Choice, NoIsolation, choose_tier
 from graders.run.submissions import NoSubmissions, Submission, find_submissions
+from graders.run.warm import WarmProcess
 
 _marking = pytest.StashKey[Marking]()
 _submissions = pytest.StashKey[list[Submission]]()
@@ -64,17 +65,22 @@ def pytest_configure(config: pytest.Config) -> None:
     resources = config.stash[_resources] = contextlib.ExitStack()
     kit = resources.enter_context(kit_folder())
     jobs = 1 if worker else config.getoption("--jobs") or default_jobs()
-    tier = worker.get("hookwork_tier") or _choose_tier(config, kit)
+    warm = resources.enter_context(WarmProcess(kit))
+    if worker:
+        choice = Choice(worker["hookwork_tier"], warm if worker["hookwork_warm"] else None)
+    else:
+        choice = _choose_tier(config, kit, warm)
     config.stash[_marking] = Marking(
-        seed, limits_from(config), jobs, kit, config.getoption("--out"), tier, controlled=_is_class(config)
-    )
+        seed, limits_from(config), jobs, kit, config.getoption("--out"), choice.tier,
+        warm=choice.warm, controlled=_is_class(config),
+    )  # fmt: skip
     config.stash[_from_workers] = []
 
 
-def _choose_tier(config: pytest.Config, kit: Path) -> str:
+def _choose_tier(config: pytest.Config, kit: Path, warm: WarmProcess) -> Choice:
     """The tier of isolation; nothing is tested when nothing will run."""
     if config.option.collectonly:
-        return "D"
+        return Choice("D")
     try:
         return choose_tier(
             config.getoption("--isolation"),
@@ -82,6 +88,7 @@ def _choose_tier(config: pytest.Config, kit: Path) -> str:
             limits_from(config),
             own_work=not _is_class(config),
             allow_unisolated=config.getoption("--allow-unisolated"),
+            warm=warm,
         )
     except NoIsolation as error:
         raise pytest.UsageError(str(error)) from None
@@ -284,6 +291,7 @@ def pytest_configure_node(node: Any) -> None:
     """Every worker gets the same seed."""
     node.workerinput["hookwork_seed"] = node.config.stash[_marking].seed
     node.workerinput["hookwork_tier"] = node.config.stash[_marking].tier
+    node.workerinput["hookwork_warm"] = node.config.stash[_marking].warm is not None
 
 
 @pytest.hookimpl(optionalhook=True)

@@ -15,6 +15,7 @@ from graders.judge.submission import judge
 from graders.known import BAD, GOOD
 from graders.run.conversation import probes_for, run_notebook
 from graders.run.transcript import read_transcript
+from graders.run.warm import WarmProcess
 
 NOMINAL_SECONDS = 3.0
 """What the control takes on the machine for which the limits were chosen: a core of 2024 with little else to do."""
@@ -28,13 +29,13 @@ CELLS = (
 )
 
 
-def control(seed: int, limits: Limits, kit: Path, tier: str) -> tuple[str, float]:
+def control(seed: int, limits: Limits, kit: Path, tier: str, warm: WarmProcess | None = None) -> tuple[str, float]:
     """What is wrong with the control, in a few words and empty when nothing is; and the seconds that it took."""
     exercises = (GOOD, BAD)
     draws = {one.key: one.draws(seed) for one in exercises}
     try:
         probes = probes_for(exercises, draws, seed)
-        run = read_transcript(run_notebook(CELLS, probes, limits, kit, tier=tier))
+        run = read_transcript(run_notebook(CELLS, probes, limits, kit, tier=tier, warm=warm))
         found = [one.status for one in judge(exercises, draws, CELLS, run)]
     except Exception as error:
         return f"{type(error).__name__}: {error}", 0.0

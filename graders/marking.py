@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import os
 import threading
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, as_completed
 from contextlib import contextmanager
 from dataclasses import replace
@@ -14,6 +14,7 @@ from pathlib import Path
 
 import torch
 
+from graders.box.frames import Frame
 from graders.box.limits import Limits
 from graders.control import control, scaled, slowness
 from graders.core import course
@@ -22,12 +23,13 @@ from graders.core.results import Batch, SubmissionResult, SubmissionStatus
 from graders.core.text import clean, valid
 from graders.judge.submission import judge
 from graders.report.files import write_atomically
-from graders.run.conversation import probes_for, run_notebook
-from graders.run.intake import Unreadable, read_notebook
+from graders.run.conversation import Probe, probes_for, run_notebook
+from graders.run.intake import Notebook, Unreadable, read_notebook
 from graders.run.kit import make_kit
 from graders.run.leftovers import sweep, temporary_folder
 from graders.run.submissions import Submission
 from graders.run.transcript import read_transcript, to_bytes
+from graders.run.warm import WarmProcess
 
 CONTROL_EVERY = 64
 """Submissions of a class between two controls."""
@@ -38,10 +40,13 @@ class Marking:
 
     def __init__(
         self, seed: int, limits: Limits, jobs: int, kit: Path, out: Path | None = None, tier: str = "D",
-        *, controlled: bool = False,
+        *, warm: WarmProcess | None = None, controlled: bool = False,
     ) -> None:  # fmt: skip
-        """Transcripts go to `out/runs` when `out` is given. A `controlled` batch marks the control along with it."""
-        self.seed, self.limits, self.kit, self.out, self.tier = seed, limits, kit, out, tier
+        """Boxes are forked from `warm`, if given. Transcripts go to `out/runs` when `out` is given.
+
+        A `controlled` batch marks the control along with it.
+        """
+        self.seed, self.limits, self.kit, self.out, self.tier, self.warm = seed, limits, kit, out, tier, warm
         self.slowness = 1.0
         self.created = datetime.now(timezone.utc).isoformat(timespec="seconds")
         self._pool = ThreadPoolExecutor(jobs, thread_name_prefix="marking")
@@ -77,7 +82,7 @@ class Marking:
         """The first control, before anything of a stranger runs. It sets the clocks by the pace of this machine."""
         with self._control_lock:
             if not self._begun and self._controlled:
-                self._trouble, seconds = control(self.seed, self.limits, self.kit, self.tier)
+                self._trouble, seconds = control(self.seed, self.limits, self.kit, self.tier, self.warm)
                 self.slowness = slowness(seconds)
             self._begun = True
 
@@ -88,7 +93,7 @@ class Marking:
                 new = {who for who, future in self._futures.items() if future.done()} - self._confirmed
             if not self._controlled or self._trouble or not new:
                 return
-            self._trouble, _ = control(self.seed, scaled(self.limits, self.slowness), self.kit, self.tier)
+            self._trouble, _ = control(self.seed, scaled(self.limits, self.slowness), self.kit, self.tier, self.warm)
             if not self._trouble:
                 self._confirmed |= new
 
@@ -136,9 +141,9 @@ class Marking:
             draws = self.draws(submission.lesson)
             probes = probes_for(exercises, draws, self.seed)
             limits = scaled(self.limits, self.slowness)
-            transcript = run_notebook(notebook.cells, probes, limits, self.kit, tier=self.tier)
+            transcript = self._run(notebook, probes, limits)
             if read_transcript(transcript).ended in ("died", "not-started"):
-                transcript = run_notebook(notebook.cells, probes, limits, self.kit, tier=self.tier)
+                transcript = self._run(notebook, probes, limits)
             if self.out is not None:
                 write_atomically(self.out / "runs" / f"{self._name(notebook.sha256)}.frames", to_bytes(transcript))
             run = read_transcript(transcript)
@@ -155,6 +160,9 @@ class Marking:
             student, submission.lesson, file, notebook.sha256, status, self.tier, score, most, run.seconds,
             results, run.message,
         )  # fmt: skip
+
+    def _run(self, notebook: Notebook, probes: Sequence[Probe], limits: Limits) -> list[Frame]:
+        return run_notebook(notebook.cells, probes, limits, self.kit, tier=self.tier, warm=self.warm)
 
     def _name(self, sha256: str) -> str:
         """A run by its content: the notebook, the seed, torch, the limits."""

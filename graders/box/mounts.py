@@ -97,7 +97,8 @@ def own_system(system: Mapping[str, Any]) -> None:
     """Exchange the root of this process for a read-only system and a few small places to write to.
 
     `system` has "root", an empty folder; "binds", pairs of a file or folder and its place; "links", pairs of a text and
-    a place; "places", the options of a tmpfs by its path; "hidden", folders in which there is nothing. This process is the first of its namespaces.
+    a place; "places", the options of a tmpfs by its path; "hidden", folders in which there is nothing. This process
+    is the first of its namespaces.
     """
     root = system["root"]
     _mount("none", root, "tmpfs", _NOSUID | _NODEV, "size=1m,mode=0755")

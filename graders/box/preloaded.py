@@ -13,53 +13,74 @@ from collections.abc import Sequence
 from types import ModuleType
 
 
+class _Group:
+    """Modules that were imported together, and where they hang on modules outside the group."""
+
+    def __init__(self, modules: dict[str, ModuleType]) -> None:
+        self.modules = modules
+        self.edges: list[tuple[ModuleType, str, ModuleType]] = []
+        for name, module in modules.items():
+            parent, _, child = name.rpartition(".")
+            if parent and parent not in modules:
+                self.edges.append((sys.modules[parent], child, module))
+
+    def hide(self) -> None:
+        for name in self.modules:
+            sys.modules.pop(name, None)
+        for owner, child, module in self.edges:
+            if vars(owner).get(child) is module:
+                delattr(owner, child)
+
+    def show(self) -> None:
+        for name, module in self.modules.items():
+            sys.modules.setdefault(name, module)
+        for owner, child, module in self.edges:
+            setattr(owner, child, module)
+
+
 class Preloaded(importlib.abc.MetaPathFinder, importlib.abc.Loader):
     """Imports modules now, hides them on `hide`, and hands each group out when one of its modules is imported."""
 
-    def __init__(self, *groups: str) -> None:
-        """Import `groups`, each a module whose import brings others of its package along, in this order."""
-        self._groups: list[dict[str, ModuleType]] = []
-        for name in groups:
+    def __init__(self, *names: str) -> None:
+        """Import these in this order. Each makes a group of all that it brings along of its own package."""
+        self._groups: list[_Group] = []
+        for name in names:
             before = set(sys.modules)
             importlib.import_module(name)
             package = name.partition(".")[0]
-            own = {key: module for key, module in sys.modules.items()
-                   if key not in before and key.partition(".")[0] == package}  # fmt: skip
-            self._groups.append(own)
+            self._groups.append(_Group({
+                key: module for key, module in sys.modules.items()
+                if key not in before and key.partition(".")[0] == package
+            }))  # fmt: skip
 
     def hide(self) -> None:
         """From now on the modules look as if nobody had imported them."""
         for group in self._groups:
-            for name, module in group.items():
-                if sys.modules.pop(name, None) is not None:
-                    parent, _, child = name.rpartition(".")
-                    owner = sys.modules.get(parent)
-                    if owner is not None and vars(owner).get(child) is module:
-                        delattr(owner, child)
+            group.hide()
         sys.meta_path.insert(0, self)
 
     def find_spec(
         self, name: str, path: Sequence[str] | None = None, target: ModuleType | None = None
     ) -> importlib.machinery.ModuleSpec | None:
         """A spec for a module that is hidden."""
-        for group in self._groups:
-            if name in group:
-                return importlib.machinery.ModuleSpec(name, self, is_package=hasattr(group[name], "__path__"))
-        return None
+        group = self._group_of(name)
+        if group is None:
+            return None
+        return importlib.machinery.ModuleSpec(name, self, is_package=hasattr(group.modules[name], "__path__"))
 
-    def create_module(self, spec: importlib.machinery.ModuleSpec) -> ModuleType | None:
-        """The module itself, which was executed long ago."""
-        group = next(one for one in self._groups if spec.name in one)
+    def create_module(self, spec: importlib.machinery.ModuleSpec) -> ModuleType:
+        """The module itself, which was executed long ago, and the rest of its group."""
+        group = self._group_of(spec.name)
+        assert group is not None
         self._groups.remove(group)
-        self._spec = group[spec.name].__spec__
-        for name, module in group.items():
-            sys.modules.setdefault(name, module)
-            parent, _, child = name.rpartition(".")
-            owner = sys.modules.get(parent)
-            if owner is not None and not hasattr(owner, child):
-                setattr(owner, child, module)
-        return group[spec.name]
+        group.show()
+        module = group.modules[spec.name]
+        self._spec = module.__spec__
+        return module
 
     def exec_module(self, module: ModuleType) -> None:
         """Nothing is left to do but to undo what the import machinery noted down."""
         module.__spec__ = self._spec
+
+    def _group_of(self, name: str) -> _Group | None:
+        return next((group for group in self._groups if name in group.modules), None)

@@ -18,7 +18,7 @@ from graders.box.frames import Frame, FrameError
 from graders.box.limits import MIB, Limits
 from graders.run.leftovers import temporary_folder
 from graders.run.memory import exceeds
-from graders.run.tiers import environment, launch, start_command
+from graders.run.tiers import environment, launch, passed_on, start_command
 from graders.run.warm import WarmProcess, box_request
 
 SWEEP_SECONDS = 8.0

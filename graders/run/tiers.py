@@ -1,6 +1,7 @@
 """The tiers of isolation: how a box is started. The code inside it and the protocol are the same in each.
 
-A   bubblewrap: namespaces for users, mounts, processes, network; a read-only system; a small tmpfs to write to.
+A   bubblewrap, or the warm process by itself: namespaces for users, mounts, processes, network; a read-only system;
+    a small tmpfs to write to.
 B   no namespaces: a user of its own when we are root; Landlock, seccomp, rlimits; a parent that sweeps up.
 C   a container: docker or podman.
 D   two processes, clock and byte limits; files, memory and network are not protected.
@@ -24,6 +25,8 @@ from graders.box.limits import FILES_SLACK, Limits
 from graders.run.leftovers import FIRST_UID
 
 TIERS = ("A", "B", "C", "D")
+WARM_TIERS = ("A", "B", "D")
+"""Those whose boxes can be forked. A container starts everything anew."""
 PACKAGE = Path(__file__).parent.parent
 _SYSTEM = ("/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64")
 _FILES = ("/etc/ld.so.cache", "/etc/ld.so.conf", "/etc/ld.so.conf.d", "/etc/alternatives", "/etc/localtime",
@@ -120,8 +123,8 @@ def start_command(plan: dict[str, Any], descriptor: int) -> list[str]:
     return [os.path.abspath(sys.executable), "-S", "-m", "graders.box.start", json.dumps(plan)]
 
 
-def missing(tier: str) -> str:
-    """What a tier needs and is not there; empty when it can be tried."""
+def missing(tier: str, *, warm: bool = False) -> str:
+    """What a tier needs and is not there; empty when it can be tried, from the warm process or without it."""
     if tier == "D":
         return ""
     if tier == "C":
@@ -130,6 +133,8 @@ def missing(tier: str) -> str:
         return "this is not Linux"
     if not confine.seccomp_possible():
         return "there is no filter of system calls for this kind of processor"
+    if tier == "A" and warm:
+        return ""
     if tier == "A":
         return "" if shutil.which("bwrap") else "bubblewrap (the command bwrap) is not installed"
     return "" if confine.landlock_abi() >= 4 else "the kernel's Landlock is older than version 4"

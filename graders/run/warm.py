@@ -42,12 +42,24 @@ class WarmProcess:
         """End the process, and with it every box that is left."""
         self.close()
 
+    def works(self) -> bool:
+        """Whether there is a warm process, or one can be started."""
+        try:
+            with self._lock:
+                self._ensure()
+        except ForkerDied:
+            return False
+        return True
+
     def fork(self, request: dict[str, Any], descriptors: list[int]) -> ForkedProcess:
         """A box, forked from the warm process as the request says. Raises `ForkerDied`."""
         with self._lock:
-            if self._process is None or self._process.poll() is not None:
-                self._start()
+            self._ensure()
         return ForkedProcess(self._control, request, descriptors)
+
+    def _ensure(self) -> None:
+        if self._process is None or self._process.poll() is not None:
+            self._start()
 
     def _start(self) -> None:
         self.close()

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
-import gc
 import sys
 from collections.abc import Iterator
 from typing import Any
@@ -646,18 +644,6 @@ def open_figures() -> list[int]:
     return list(pyplot.get_fignums()) if pyplot else []
 
 
-@contextlib.contextmanager
-def no_collector() -> Iterator[None]:
-    """Without garbage collection: axes are so many objects that it would take as long as making them."""
-    was_on = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if was_on:
-            gc.enable()
-
-
 def is_off(axes: Any) -> bool:
     """Whether axes show neither ticks nor a frame."""
     hidden = not axes.xaxis.get_visible() and not axes.yaxis.get_visible()
@@ -766,8 +752,7 @@ class TestPlotMaps:
 
     def probe(student, fm, ncols, shared, defaults):
         before, kept = snapshot(fm), open_figures()
-        with no_collector():
-            figure = student.plot_maps(fm) if defaults else student.plot_maps(fm, ncols, shared)
+        figure = student.plot_maps(fm) if defaults else student.plot_maps(fm, ncols, shared)
         left = [number for number in open_figures() if number not in kept]
         for number in left:
             sys.modules["matplotlib.pyplot"].close(number)

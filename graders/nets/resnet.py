@@ -45,9 +45,7 @@ class BasicBlock(nn.Module):
 class ResNet(nn.Module):
     """A stem, four stages of basic blocks, global average pooling, and a linear classifier."""
 
-    def __init__(
-        self, blocks: tuple[int, int, int, int] = (3, 4, 6, 3), classes: int = 1000, width: int = 64
-    ) -> None:
+    def __init__(self, blocks: tuple[int, int, int, int] = (3, 4, 6, 3), classes: int = 1000, width: int = 64) -> None:
         """`blocks` counts the blocks of the four stages; (3, 4, 6, 3) is ResNet-34.
 
         `width` is the number of channels of the first stage, and each later stage has twice as many as the one

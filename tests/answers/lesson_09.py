@@ -173,24 +173,6 @@ def tile_maps(fm, ncols, pad=1, fill=0.0):
     "09-plot-maps": [
         """
 import math
-import matplotlib.pyplot as plt
-from mpl_toolkits.axes_grid1 import ImageGrid
-
-def plot_maps(fm, ncols=8, shared=False):
-    ncols = min(ncols, len(fm))
-    figure = plt.figure()
-    for k, one in enumerate(ImageGrid(figure, 111, (math.ceil(len(fm) / ncols), ncols), axes_pad=0.3)):
-        one.axis("off")
-        if k < len(fm):
-            image = one.imshow(fm[k].numpy(), cmap="gray")
-            one.set_title(str(k))
-            if shared:
-                image.set_clim(float(fm.min()), float(fm.max()))
-    plt.close()
-    return figure
-""",
-        """
-import math
 from matplotlib.figure import Figure
 
 def plot_maps(fm, ncols=8, shared=False):

@@ -12,6 +12,13 @@ from typing import Any
 
 MAX_BYTES = 20 << 20
 MAX_CELLS = 500
+MAX_SOURCE = 2 << 20
+"""Characters of all code cells. As JSON one character may take 12 bytes, and the request to the box 32 MiB."""
+MAX_PARTS = 1_000_000
+"""Lists and objects of the file: each three bytes of `{},` become a hundred in memory."""
+
+_KINDS = {b"PK\x03\x04": "a zip archive", b"PK\x05\x06": "an empty zip archive", b"\x1f\x8b": "a gzip archive",
+          b"%PDF": "a PDF", b"\x89PNG": "a picture", b"\xd0\xcf\x11\xe0": "an Office file"}  # fmt: skip
 
 
 class Unreadable(Exception):
@@ -32,7 +39,11 @@ def read_notebook(path: Path) -> Notebook:
 
     Outputs, ids and kernelspec are ignored. Raises `Unreadable` for everything else.
     """
-    raw = read_bytes(path)
+    return parse_notebook(read_bytes(path))
+
+
+def parse_notebook(raw: bytes) -> Notebook:
+    """The notebook in these bytes. Raises `Unreadable`."""
     content = _parse(raw)
     metadata = content.get("metadata")
     lesson = metadata.get("hookwork", {}) if type(metadata) is dict else {}
@@ -67,6 +78,11 @@ def read_bytes(path: Path) -> bytes:
 def _parse(raw: bytes) -> dict[str, Any]:
     if not raw.strip():
         raise Unreadable("The file is empty. Hand in the saved notebook (.ipynb).")
+    for start, kind in _KINDS.items():
+        if raw.startswith(start):
+            raise Unreadable(f"The file is {kind}, not a notebook. Hand in the saved notebook (.ipynb) itself.")
+    if raw.count(b"{") + raw.count(b"[") > MAX_PARTS:
+        raise Unreadable("The file has more than a million lists and objects. Clear the outputs and save again.")
     try:
         text = raw.decode("utf-8-sig")
     except UnicodeDecodeError as error:
@@ -84,7 +100,7 @@ def _parse(raw: bytes) -> dict[str, Any]:
         raise Unreadable("The file is JSON, but not a notebook: it has no nbformat. Hand in the .ipynb file.")
     if content["nbformat"] not in (3, 4):
         raise Unreadable(
-            f"The notebook has nbformat {content['nbformat']}; 3 and 4 can be read. Save it as notebook format 4."
+            f"The notebook has nbformat {str(content['nbformat'])[:9]}; 3 and 4 can be read. Save it as notebook format 4."
         )
     return content
 
@@ -103,6 +119,10 @@ def _code_cells(content: dict[str, Any]) -> list[str]:
             found.append(_source(cell.get(field)))
     if len(found) > MAX_CELLS:
         raise Unreadable(f"The notebook has {len(found)} code cells; at most {MAX_CELLS} are run.")
+    if sum(map(len, found)) > MAX_SOURCE:
+        raise Unreadable(
+            f"The code cells have more than {MAX_SOURCE >> 20} million characters. Data belongs in a file of its own."
+        )
     if not found:
         raise Unreadable("The notebook has no code cell. Hand in the notebook in which you worked.")
     return found

@@ -24,6 +24,7 @@ from graders.marking import Marking, default_jobs, kit_folder
 from graders.options import limits_from
 from graders.report import gradebook, results_json, summary
 from graders.report.files import write_atomically
+from graders.run.archives import private_folder
 from graders.run.selftest import NoIsolation, choose_tier
 from graders.run.submissions import NoSubmissions, Submission, find_submissions
 
@@ -49,14 +50,16 @@ def pytest_configure(config: pytest.Config) -> None:
         config.option.reportchars = config.option.reportchars.removeprefix("fE")
     given: Path | None = config.getoption("--submissions")
     where = given or course.lessons_folder()
+    resources = config.stash[_resources] = contextlib.ExitStack()
     try:
-        config.stash[_submissions] = find_submissions(where, course.lessons())
+        scratch = resources.enter_context(private_folder())
+        config.stash[_submissions] = find_submissions(where, course.lessons(), scratch)
     except NoSubmissions as error:
+        resources.close()
         raise pytest.UsageError(str(error)) from None
     worker: dict[str, Any] = getattr(config, "workerinput", {})
     seed = config.getoption("--seed")
     seed = worker.get("hookwork_seed", new_seed() if seed is None else seed)
-    resources = config.stash[_resources] = contextlib.ExitStack()
     kit = resources.enter_context(kit_folder())
     jobs = 1 if worker else config.getoption("--jobs") or default_jobs()
     tier = worker.get("hookwork_tier") or _choose_tier(config, kit)
@@ -85,6 +88,7 @@ def pytest_unconfigure(config: pytest.Config) -> None:
     """Remove what was made for the run."""
     if _marking in config.stash:
         config.stash[_marking].close()
+    if _resources in config.stash:
         config.stash[_resources].close()
 
 

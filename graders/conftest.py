@@ -56,7 +56,7 @@ def pytest_configure(config: pytest.Config) -> None:
         config.stash[_submissions] = find_submissions(where, course.lessons(), scratch)
     except NoSubmissions as error:
         resources.close()
-        raise pytest.UsageError(str(error)) from None
+        raise pytest.UsageError(clean(error, 1000)) from None
     worker: dict[str, Any] = getattr(config, "workerinput", {})
     seed = config.getoption("--seed")
     seed = worker.get("hookwork_seed", new_seed() if seed is None else seed)

@@ -205,7 +205,7 @@ def _names(owners: Iterable[Owner]) -> dict[Owner, str]:
 
 def _shown(name: str) -> str:
     """A student's name as it can be shown, and as a folder may be called."""
-    shown = clean(name, 100).strip()
+    shown = clean(name, 60).strip()
     return shown if shown.strip(".") else OWN
 
 

@@ -252,8 +252,8 @@ EXECUTED = {
     "nb_name_-rf --help": Case(GOOD, FULL),
     # beyond it
     "nbformat 3 with several worksheets": Case(json.dumps(V3), FULL),
-    "byte order mark and CRLF": Case(b"\xef\xbb\xbf" + dumps(
-        notebooks.content(*(cell.replace("\n", "\r\n") for cell in RIGHT))).replace(", ", ",\r\n").encode(), FULL),
+    "byte order mark and CRLF": Case(b"\xef\xbb\xbf" + json.dumps(
+        notebooks.content(*(cell.replace("\n", "\r\n") for cell in RIGHT)), indent=1).replace("\n", "\r\n").encode(), FULL),
     "sources as lists of lines": Case(
         text(*(cell.splitlines(keepends=True) for cell in RIGHT)), FULL),
     "sources with other things between the lines": Case(

@@ -6,11 +6,15 @@ without bound. A few hundred inputs each here; the slow tests take more than 20,
 
 from __future__ import annotations
 
+import gzip
 import io
 import json
+import shutil
 import struct
 import sys
+import tarfile
 import time
+import zipfile
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -25,7 +29,9 @@ from graders.box.data import Array, Refused, encode
 from graders.box.frames import Frame, FrameError
 from graders.core.results import Status
 from graders.core.text import clean
+from graders.run.archives import unpack, unpack_class
 from graders.run.intake import MAX_CELLS, Notebook, Unreadable, parse_notebook
+from graders.run.members import BadArchive
 from graders.run.transcript import Outcome, from_bytes, read_transcript, to_bytes
 from tests import notebooks
 
@@ -268,6 +274,57 @@ def check_notebook(raw: bytes) -> None:
 @MANY
 def test_a_file_is_a_notebook_or_unreadable(count: int) -> None:
     fuzz(count, FILES, check_notebook)
+
+
+# Archives.
+
+
+def archive(name: str, *members: str) -> bytes:
+    """A small zip or tar.gz file of good notebooks."""
+    raw, content = io.BytesIO(), GOOD[0]
+    if name.endswith(".zip"):
+        with zipfile.ZipFile(raw, "w", zipfile.ZIP_DEFLATED) as packed:
+            for member in members:
+                packed.writestr(member, content)
+    else:
+        with tarfile.open(fileobj=raw, mode="w:gz") as tarred:
+            for member in members:
+                info = tarfile.TarInfo(member)
+                info.size = len(content)
+                tarred.addfile(info, io.BytesIO(content))
+    return raw.getvalue()
+
+
+PLACES = ["ann/01_a.ipynb", "ann/02_b.ipynb", "bob_12_345_01_a.ipynb", "é/x/c.ipynb"]
+ZIPS = spoilt(st.just(archive("a.zip", *PLACES)))
+TARS = st.one_of(
+    spoilt(st.just(archive("a.tgz", *PLACES))),
+    spoilt(st.just(gzip.decompress(archive("a.tgz", *PLACES)))).map(gzip.compress),
+)
+
+
+@pytest.mark.parametrize("count", [100, pytest.param(2_000, marks=pytest.mark.slow)])
+@pytest.mark.parametrize(("name", "inputs"), [("a.zip", ZIPS), ("a.tgz", TARS)])
+def test_an_archive_is_unpacked_or_refused(
+    name: str, inputs: st.SearchStrategy[bytes], count: int, tmp_path: Path
+) -> None:
+    file, inner = tmp_path / name, tmp_path / "x" / "y"
+
+    def check(raw: bytes) -> None:
+        file.write_bytes(raw)
+        inner.parent.mkdir()
+        for write in (unpack, unpack_class):
+            try:
+                write(file, inner)
+            except BadArchive as error:
+                assert clean(str(error), 1000) == str(error)
+            assert all(path.suffix == ".ipynb" and path.stat().st_size < 1000
+                       for path in inner.rglob("*") if not path.is_dir())  # fmt: skip
+            shutil.rmtree(inner, ignore_errors=True)
+        assert {path.name for path in tmp_path.rglob("*")} == {name, "x"}
+        inner.parent.rmdir()
+
+    fuzz(count, inputs, check)
 
 
 # What random inputs do not find by themselves: little that claims to be much.

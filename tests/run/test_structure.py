@@ -269,6 +269,8 @@ EXECUTED = {
     "a coding cookie and a form feed": Case(text(*RIGHT, "# -*- coding: latin-1 -*-\nx = 'é'", "\x0cx = 1"), FULL),
     "nulls and bytes of no text in cells": Case(text(*RIGHT, "x = '\x00'", "\x1b[2J", "\ufeffx = 1", "\ud800"), FULL),
     "490 more cells": Case(text(*RIGHT, *["x = 1"] * 490), FULL),
+    "500 cells of which the last keep crashing": Case(
+        text(*RIGHT, *["x = 1"] * 492, *["import os\nos._exit(1)"] * 4), FULL),
     "a cell of a million characters": Case(text(*RIGHT, "x = '" + "x" * 1_000_000 + "'"), FULL),
     "all in one cell": Case(text("\n\n".join(RIGHT)), FULL),
     "a name with a new line": Case(GOOD, FULL, f"{LESSON}\nscore: 4.ipynb"),

@@ -25,6 +25,11 @@ class ProbedKernel(IPythonKernel):  # type: ignore[misc]  # ipykernel is untyped
 
     msg_types = [*IPythonKernel.msg_types, "probe_request"]  # noqa: RUF012 - so declared by ipykernel
 
+    def __init__(self, **kwargs: Any) -> None:
+        """As ipykernel makes it. `exit` and `quit` in a cell do nothing: probes come after the last cell."""
+        super().__init__(**kwargs)
+        self.shell.ask_exit = lambda: None
+
     async def execute_request(self, stream: Any, ident: Any, parent: dict[str, Any]) -> None:
         """Run a cell. One that comes after `sys.stderr = None` would get no answer at all from IPython."""
         for name, own in self._streams.items():

@@ -1309,6 +1309,16 @@ from torch.autograd.graph import saved_tensors_hooks
 
 def with_half_saved(fn):
     def pack(t):
+        small = t.detach().half() if t.is_floating_point() else t.detach()
+        return lambda: small.to(t.dtype)
+    with saved_tensors_hooks(pack, lambda restore: restore()):
+        return fn()
+""",
+        """
+from torch.autograd.graph import saved_tensors_hooks
+
+def with_half_saved(fn):
+    def pack(t):
         return t.detach(), t.dtype
     def unpack(p):
         return p[0].half().to(p[1]) if p[0].is_floating_point() else p[0]

@@ -928,12 +928,21 @@ class TestWithHalfSaved:
         Mistake(
             "nothing-packed",
             lambda seen, kind, a, b, index: (
-                grads_close(seen, half_gradients(kind, a, b, index, lambda tensor: tensor))
+                a.dtype == torch.float32
+                and grads_close(seen, half_gradients(kind, a, b, index, lambda tensor: tensor))
                 and seen["same_object"].value is True
                 and close(seen["result"]["out"], run_kind(kind, a, b, index), rtol=1e-6, atol=1e-6)
             ),
             "The gradients are those of full precision: no saved tensor went through float16. `fn()` has to run "
             "inside `with saved_tensors_hooks(pack, unpack):`, and `unpack` works with what `pack` returned.",
+        ),
+        Mistake(
+            "float32-only",
+            lambda seen, kind, a, b, index: (
+                a.dtype == torch.float64 and grads_close(seen, half_gradients(kind, a, b, index, lambda tensor: tensor))
+            ),
+            "Tensors of float64 were saved in full precision. They are floating-point tensors, too: ask with "
+            "`tensor.is_floating_point()`, and restore each to the dtype that it had.",
         ),
         Mistake(
             "casted-integers",

@@ -872,7 +872,7 @@ assert x.grad.item() == 2
 #
 # | call | the hook gets | when it fires | what it may return |
 # |---|---|---|---|
-# | `register_multi_grad_hook(tensors, fn)` | list of gradients, `None` if unused | once for each pass | is ignored |
+# | `register_multi_grad_hook(tensors, fn)` | list of gradients, `None` if unused | once for each pass | anything: it is ignored |
 # | `node.register_prehook(fn)` | `grad_outputs` | before the node works | new `grad_outputs` |
 # | `node.register_hook(fn)` | `grad_inputs, grad_outputs` | after the node has worked | new `grad_inputs` |
 # | `saved_tensors_hooks(pack, unpack)` | `pack`: a tensor | a tensor is saved, in forward | what is kept |
@@ -907,14 +907,15 @@ assert x.grad.item() == 2
 # | `register_module_forward_hook(fn)`, ... | 8, 12 | as the four above, for every module | as above |
 # | `node.register_prehook(fn)` | 8, 12 | the gradient arrives at the node | replaces it |
 # | `node.register_hook(fn)` | 8, 12 | the node has worked | replaces what leaves it |
-# | `register_multi_grad_hook(ts, fn)` | 12 | all gradients of the pass have arrived | is ignored |
-# | `saved_tensors_hooks(pack, unpack)` | 12 | a tensor is saved; it is needed | what is kept; what is used |
+# | `register_multi_grad_hook(ts, fn)` | 12 | all gradients of the pass have arrived | nothing: it is ignored |
+# | `saved_tensors_hooks(pack, unpack)` | 12 | a tensor is saved; it is needed | is kept in its place; is used |
 #
 # \* If no input requires grad, right after the pre-hook (lesson 8).
 #
 # And what holds for all of them:
 #
-# - A hook changes something by *returning* it, not by editing its argument. `None` keeps the old value.
+# - A hook changes something by *returning* it, not by editing its argument. `None` keeps the old value. (Only `pack` and
+#   `unpack` have to return something.)
 # - Keep the handle, and remove the hook in `finally` or with `with`.
 # - Keep copies, detached: `.detach().clone()`.
 # - A hook that you have not seen fire proves nothing. Predict, run, and compare.

@@ -385,6 +385,7 @@ def count_macs(model, x):
         """
 from contextlib import ExitStack
 from math import prod
+import torch
 from torch import nn
 
 class Meter:
@@ -404,7 +405,8 @@ def count_macs(model, x):
                 stack.enter_context(module.register_forward_hook(meter.conv))
             elif isinstance(module, nn.Linear):
                 stack.enter_context(module.register_forward_hook(meter.linear))
-        model(x)
+        with torch.inference_mode():
+            model(x)
     return meter.total
 """,
     ],
@@ -790,6 +792,18 @@ def with_half_saved(fn):
     with saved_tensors_hooks(pack, unpack):
         return result
 """,
+        "float32-only": """
+import torch
+from torch.autograd.graph import saved_tensors_hooks
+
+def with_half_saved(fn):
+    def pack(tensor):
+        return (tensor.dtype, tensor.detach().half()) if tensor.dtype == torch.float32 else tensor
+    def unpack(packed):
+        return packed[1].to(packed[0]) if isinstance(packed, tuple) else packed
+    with saved_tensors_hooks(pack, unpack):
+        return fn()
+""",
         "casted-integers": """
 from torch.autograd.graph import saved_tensors_hooks
 
@@ -1033,6 +1047,33 @@ def joint_norm_log(tensors):
     def hook(grads):
         log.append(sum(t.grad.square().sum().item() for t in tensors if t.is_leaf and t.grad is not None) ** 0.5)
     return log, register_multi_grad_hook(tensors, hook)
+""",
+        """
+from torch.autograd.graph import register_multi_grad_hook
+
+def joint_norm_log(tensors):
+    log, arrived = [], []
+    def hook(grad):
+        arrived.append(grad.square().sum().item())
+        if len(arrived) == len(tensors):  # a pass may reach fewer
+            log.append(sum(arrived) ** 0.5)
+            arrived.clear()
+    handles = [tensor.register_hook(hook) for tensor in tensors]
+    class All:
+        def remove(self):
+            for handle in handles:
+                handle.remove()
+    return log, All()
+""",
+        """
+from torch.autograd.graph import register_multi_grad_hook
+
+def joint_norm_log(tensors):
+    log = []
+    def hook(grads):
+        log.append(sum(grad.square().sum().item() for grad in grads if grad is not None) ** 0.5)
+    handle = register_multi_grad_hook(tensors, hook)
+    return list(log), handle
 """,
         """
 from torch.autograd.graph import register_multi_grad_hook

@@ -12,6 +12,9 @@
 
 # %%
 # If `graders` is not found here: %pip install hookwork
+import gc
+import weakref
+
 import torch
 import torch.nn.functional as F
 from torch import fx, nn
@@ -399,7 +402,8 @@ show(
 # - Python numbers, like the 3 in `3 * x`, do not come to `pack`.
 # - When such blocks are nested, only the innermost pair is called.
 # - To keep a tensor as it is, return `tensor.detach()`, not `tensor`. `pack` can get the *output* of an operation, whose
-#   graph contains the node that saves it. Node and output would keep each other alive.
+#   graph contains the node that saves it. Node and output would keep each other alive until backward; if there is no
+#   backward, they are never freed.
 
 # %%
 x = torch.ones(100, requires_grad=True)
@@ -408,7 +412,12 @@ sizes = {"outer": [], "inner": []}
 
 def noting(name):
     """A block of hooks that notes the size of each saved tensor."""
-    return saved_tensors_hooks(lambda tensor: sizes[name].append(len(tensor)) or tensor.detach(), lambda packed: packed)
+
+    def pack(tensor):
+        sizes[name].append(len(tensor))
+        return tensor.detach()
+
+    return saved_tensors_hooks(pack, lambda packed: packed)
 
 
 with noting("outer"):
@@ -418,6 +427,22 @@ with noting("outer"):
         x * x
 print(sizes)
 assert sizes == {"outer": [100, 100], "inner": [100, 100]}
+
+
+def lives_on(pack):
+    """Whether the output of exp, which is saved, outlives the last variable that holds it."""
+    with saved_tensors_hooks(pack, lambda packed: packed):
+        y = x.exp()
+    watch = weakref.ref(y)
+    del y
+    gc.collect()
+    return watch() is not None
+
+
+print("detached:", lives_on(lambda tensor: tensor.detach()), "  not detached:", lives_on(lambda tensor: tensor))
+assert not lives_on(lambda tensor: tensor.detach())
+if VERSION >= (2, 13):
+    assert lives_on(lambda tensor: tensor)
 
 # %% [markdown]
 # To weigh a tensor, multiply its number of elements by the bytes of one element: 4 for float32, 8 for float64 and

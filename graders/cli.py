@@ -36,18 +36,23 @@ def build(
     if not chosen:
         typer.echo(f"No lesson starts with {' or '.join(lessons or [])}: {', '.join(course.lessons())}", err=True)
         raise typer.Exit(1)
+    problems = 0
+
+    def complain(problem: str) -> None:
+        nonlocal problems
+        problems += 1
+        typer.echo(f"✗ {problem}", err=True)
+
     if check:
-        problems = prove.prove(chosen, lambda text: typer.echo(f"proving {text}"))
+        for problem in prove.prove(chosen, lambda text: typer.echo(f"proved  {text}")):
+            complain(problem)
     else:
-        problems = []
         for lesson in chosen:
             try:
                 for file in building.build(lesson):
                     typer.echo(f"written: {file}")
             except SourceError as error:
-                problems.append(str(error))
-    for problem in problems:
-        typer.echo(f"✗ {problem}", err=True)
+                complain(str(error))
     if problems:
         raise typer.Exit(1)
     typer.echo("The course holds." if check else "Built.")

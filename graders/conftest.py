@@ -24,6 +24,7 @@ from graders.marking import Marking, default_jobs, kit_folder
 from graders.options import limits_from
 from graders.report import gradebook, results_json, summary
 from graders.report.files import write_atomically
+from graders.run.archives import private_folder
 from graders.run.selftest import Choice, NoIsolation, choose_tier
 from graders.run.submissions import NoSubmissions, Submission, find_submissions
 from graders.run.warm import WarmProcess
@@ -37,6 +38,7 @@ _NOT_WRITTEN = "The results could not be written"
 OURS = 3
 """The exit status when something was not graded, or could not be written down: our failure, not the learners'."""
 NOTABLY_SLOW = 1.5
+_scratch = pytest.StashKey[Path]()
 
 
 class CheckFailed(Exception):
@@ -55,15 +57,17 @@ def pytest_configure(config: pytest.Config) -> None:
         config.option.reportchars = config.option.reportchars.removeprefix("fE")
     given: Path | None = config.getoption("--submissions")
     where = given or course.lessons_folder()
-    try:
-        config.stash[_submissions] = find_submissions(where, course.lessons())
-    except NoSubmissions as error:
-        raise pytest.UsageError(str(error)) from None
     worker: dict[str, Any] = getattr(config, "workerinput", {})
+    resources = config.stash[_resources] = contextlib.ExitStack()
+    scratch = config.stash[_scratch] = _scratch_folder(worker, resources)
+    try:
+        config.stash[_submissions] = find_submissions(where, course.lessons(), scratch)
+    except NoSubmissions as error:
+        resources.close()
+        raise pytest.UsageError(clean(error, 1000)) from None
     seed = config.getoption("--seed")
     seed = worker.get("hookwork_seed", new_seed() if seed is None else seed)
-    resources = config.stash[_resources] = contextlib.ExitStack()
-    kit = resources.enter_context(kit_folder())
+    kit = Path(worker["hookwork_kit"]) if worker else resources.enter_context(kit_folder())
     jobs = 1 if worker else config.getoption("--jobs") or default_jobs()
     warm = resources.enter_context(WarmProcess(kit))
     if worker:
@@ -75,6 +79,15 @@ def pytest_configure(config: pytest.Config) -> None:
         warm=choice.warm, controlled=_is_class(config),
     )  # fmt: skip
     config.stash[_from_workers] = []
+
+
+def _scratch_folder(worker: dict[str, Any], resources: contextlib.ExitStack) -> Path:
+    """A private folder for what is unpacked. A worker's lies in that of the process which outlives it and cleans up."""
+    if not worker:
+        return resources.enter_context(private_folder())
+    folder = Path(worker["hookwork_scratch"]) / str(worker["workerid"])
+    folder.mkdir()
+    return folder
 
 
 def _choose_tier(config: pytest.Config, kit: Path, warm: WarmProcess) -> Choice:
@@ -102,6 +115,7 @@ def pytest_unconfigure(config: pytest.Config) -> None:
     """Remove what was made for the run."""
     if _marking in config.stash:
         config.stash[_marking].close()
+    if _resources in config.stash:
         config.stash[_resources].close()
 
 
@@ -288,10 +302,12 @@ def _batch(config: pytest.Config) -> Batch:
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_configure_node(node: Any) -> None:
-    """Every worker gets the same seed."""
+    """Every worker gets the same seed, and folders that are removed even when the worker is killed."""
     node.workerinput["hookwork_seed"] = node.config.stash[_marking].seed
     node.workerinput["hookwork_tier"] = node.config.stash[_marking].tier
     node.workerinput["hookwork_warm"] = node.config.stash[_marking].warm is not None
+    node.workerinput["hookwork_kit"] = str(node.config.stash[_marking].kit)
+    node.workerinput["hookwork_scratch"] = str(node.config.stash[_scratch])
 
 
 @pytest.hookimpl(optionalhook=True)

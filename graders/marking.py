@@ -20,7 +20,7 @@ from graders.control import control, scaled, slowness
 from graders.core import course
 from graders.core.exercise import Draw
 from graders.core.results import Batch, SubmissionResult, SubmissionStatus
-from graders.core.text import clean, valid
+from graders.core.text import clean
 from graders.judge.submission import judge
 from graders.report.files import write_atomically
 from graders.run.conversation import Probe, probes_for, run_notebook
@@ -125,7 +125,8 @@ class Marking:
     def _mark(self, submission: Submission) -> SubmissionResult:
         exercises = course.exercises(submission.lesson)
         most = sum(exercise.points for exercise in exercises)
-        student, file = valid(submission.student), valid(str(submission.file or ""))
+        student = clean(submission.student, 200)
+        file = clean(submission.origin or submission.file or "", 1000)
 
         def without_run(status: SubmissionStatus, message: str) -> SubmissionResult:
             return SubmissionResult(
@@ -134,6 +135,8 @@ class Marking:
 
         if self._trouble:
             return without_run(SubmissionStatus.NOT_GRADED, f"The control did not come out right: {self._trouble}")
+        if submission.problem:
+            return without_run(SubmissionStatus.UNREADABLE, submission.problem)
         if submission.file is None:
             return without_run(SubmissionStatus.MISSING, "No notebook was handed in for this lesson.")
         try:

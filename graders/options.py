@@ -61,7 +61,8 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         "--submissions",
         type=Path,
         metavar="PATH",
-        help="a class (a folder per student), one student's folder, or one notebook; default: lessons/",
+        help="a class (a folder per student, or an archive from Canvas or Moodle), one student's folder, or one "
+        "notebook; default: lessons/",
     )
     group.addoption("--out", type=Path, metavar="DIR", help="write results.json, gradebook.csv and runs/ here")
     group.addoption("--seed", type=natural, metavar="N", help="repeat a run: the seed of every input")

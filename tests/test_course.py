@@ -9,6 +9,7 @@ import nbformat
 import pytest
 
 from graders.author import build, prove
+from graders.author.prove import Answer
 from graders.core import course
 from graders.core.exercise import Exercise, Mistake
 
@@ -29,15 +30,10 @@ def test_the_notebooks_are_what_their_source_builds(lesson: str) -> None:
     assert build.stale(lesson) == []
 
 
-@pytest.mark.parametrize("lesson", LESSONS)
-def test_solutions_pass_and_wrong_answers_are_recognised(lesson: str) -> None:
-    # A few seeds here; `hookwork build --check` takes many.
-    assert list(prove.answers_come_out_right(lesson, seeds=range(1000, 1004))) == []
-
-
 @pytest.mark.parametrize("key", [one.key for one in EXERCISES])
-def test_every_exercise_is_well_formed(key: str) -> None:
-    assert list(prove.well_formed(exercise(key))) == []
+def test_the_exercise_is_well_formed_and_its_answers_come_out_right(key: str) -> None:
+    # A few seeds here; `hookwork build --check` takes many.
+    assert prove.prove_exercise(key, range(1000, 1003)) == []
 
 
 @pytest.mark.parametrize("lesson", LESSONS)
@@ -70,23 +66,37 @@ def test_nbgrader_metadata_is_complete(lesson: str) -> None:
 # The proof must be able to fail.
 
 
-def test_a_mistake_without_a_wrong_answer_is_reported() -> None:
+def test_missing_answers_are_reported() -> None:
     spare = Mistake("unheard-of", lambda seen: False, "Nobody does this.")
-    wrong = replace(exercise("01-branch-grads"), mistakes=(spare,))
-    assert list(prove._fails(wrong, "an answer", "def branch_grads(w, x): return {}", "unheard-of")) == [
-        "01-branch-grads: an answer is taken for None with seed 0: grads: the key 'w' is missing; there are []"
+    bare = replace(exercise("01-branch-grads"), mistakes=(spare,))
+    assert list(prove.unanswered(bare, [])) == [
+        "01-branch-grads: tests/answers has no right answer in another style",
+        "01-branch-grads: tests/answers has no wrong answer for the mistake unheard-of",
     ]
 
 
-def test_a_wrong_solution_is_reported() -> None:
-    (problem,) = prove._passes(exercise("01-branch-grads"), "the solution", "def branch_grads(w, x): return {}")
-    assert problem.startswith("01-branch-grads: the solution is wrong with seed 0")
+EMPTY = "def branch_grads(w, x): return {}"
+WATCHES = "def record_grad(t, store):\n    return t.register_hook(lambda g: store.append(g.detach().clone()))"
 
 
-def test_a_wrong_answer_that_passes_is_reported() -> None:
-    key = "02-record-grad"
-    source = "def record_grad(t, store):\n    return t.register_hook(lambda g: store.append(g.detach().clone()))"
-    assert list(prove._fails(exercise(key), "an answer", source, None)) == [f"{key}: an answer passes with seed 0"]
+@pytest.mark.parametrize(
+    ("key", "answer", "problem"),
+    [
+        (
+            "01-branch-grads",
+            Answer("an answer", EMPTY, mistake="unheard-of"),
+            "an answer is taken for None: grads: the key 'w' is missing; there are []",
+        ),
+        (
+            "01-branch-grads",
+            Answer("the solution", EMPTY, passes=True),
+            "the solution is wrong: grads: the key 'w' is missing; there are []",
+        ),
+        ("02-record-grad", Answer("a wrong answer", WATCHES), "a wrong answer passes"),
+    ],
+)
+def test_an_answer_that_does_not_come_out_right_is_reported_once(key: str, answer: Answer, problem: str) -> None:
+    assert list(prove.come_out_right(exercise(key), [answer], range(3))) == [f"{key}, seed 0: {problem}"]
 
 
 def test_an_exercise_that_lacks_something_is_reported() -> None:

@@ -7,6 +7,7 @@ import json
 import os
 import subprocess
 import sys
+import zipfile
 from pathlib import Path
 from xml.etree import ElementTree
 
@@ -177,3 +178,23 @@ def test_untouched_lessons_are_not_attempted() -> None:
     run = graders("-q", "-k", "branch")
     assert run.returncode == 1
     assert "01-branch-grads not-attempted" in run.stdout
+
+
+def test_the_archive_of_a_class_is_marked_and_nothing_is_left(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TMPDIR", str(tmp_path / "tmp"))
+    (tmp_path / "tmp").mkdir(mode=0o755)
+    tmp_path.chmod(0o755)
+    good = hand_in(tmp_path, RIGHT).read_bytes()
+    archive = tmp_path / "class.zip"
+    with zipfile.ZipFile(archive, "w") as packed:
+        packed.writestr(f"lovelaceada_12345_67890_{LESSON}-1.ipynb", good)
+        packed.writestr(f"Mal Lory_17_assignsubmission_file_/../../../{LESSON}.ipynb", good)
+    run = graders("--submissions", archive, "--out", tmp_path / "out", "-q", "-n", "2")
+    assert run.returncode == 1, run.stdout
+    data = json.loads((tmp_path / "out/results.json").read_text())
+    assert [(one["student"], one["file"], one["status"], one["score"]) for one in data["submissions"]] == [
+        ("Mal Lory", f"{archive}", "unreadable", 0),
+        ("lovelaceada", f"{archive}/lovelaceada_12345_67890_{LESSON}-1.ipynb", "graded", 4),
+    ]
+    assert "Mal Lory, 01: unreadable. The files were not unpacked" in run.stdout
+    assert not list((tmp_path / "tmp").glob("hookwork-*"))

@@ -7,16 +7,19 @@ import importlib.util
 import multiprocessing
 import sys
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
+from dataclasses import dataclass
 from pathlib import Path
 from types import ModuleType
+
+import torch
 
 from graders.author.build import execute, stale
 from graders.author.lesson import notebook
 from graders.box.limits import Limits
 from graders.core import course
-from graders.core.exercise import Exercise
+from graders.core.exercise import Draw, Exercise
 from graders.core.results import ExerciseResult, Status
 from graders.core.source import SourceError, exercise_cells
 from graders.judge.submission import judge
@@ -29,28 +32,66 @@ SEEDS = range(20)
 """Seeds on which solutions have to pass and wrong answers have to fail."""
 
 
-def prove(lessons: tuple[str, ...], report: Callable[[str], None]) -> list[str]:
-    """All that is wrong with these lessons; `report` is told what is being proved."""
-    problems = unique_names()
+@dataclass(frozen=True)
+class Answer:
+    """An answer to an exercise, as the text of its cell, and what has to become of it."""
+
+    what: str
+    source: str
+    passes: bool = False
+    mistake: str | None = None
+    """The mistake that a wrong answer has to be recognised as; None when any diagnosis will do."""
+
+    def problem(self, result: ExerciseResult) -> str:
+        """What is wrong with the result of this answer; empty when it came out as it should."""
+        if self.passes and result.status is not Status.PASSED:
+            first = next((check.message for check in result.checks if not check.passed), result.message)
+            return f"is {result.status.value}: {first}"
+        if not self.passes and result.status is Status.PASSED:
+            return "passes"
+        if self.mistake is not None and result.mistake != self.mistake:
+            return f"is taken for {result.mistake}: {result.message}"
+        return ""
+
+
+def prove(lessons: tuple[str, ...], report: Callable[[str], None]) -> Iterator[str]:
+    """All that is wrong with these lessons, as it is found; `report` is told what holds so far."""
+    yield from unique_names()
     context = multiprocessing.get_context("spawn")  # a process that has used torch is not forked
-    with ProcessPoolExecutor(default_jobs(), mp_context=context) as pool:
-        for lesson, found in zip(lessons, pool.map(prove_lesson, lessons)):
-            report(f"{lesson}: notebooks, exercises, answers")
-            problems += found
-    report("every lesson from top to bottom")
-    problems += lessons_run(lessons)
-    return problems
+    with ProcessPoolExecutor(default_jobs(), context, torch.set_num_threads, (1,)) as pool:
+        work = {
+            lesson: [
+                pool.submit(prove_notebooks, lesson),
+                *(pool.submit(prove_exercise, one.key) for one in course.exercises(lesson)),
+            ]
+            for lesson in lessons
+        }
+        for lesson, jobs in work.items():
+            for job in jobs:
+                yield from job.result()
+            report(f"{lesson}: notebooks as built, {len(jobs) - 1} exercises on {len(SEEDS)} seeds")
+    yield from lessons_run(lessons)
+    report("every lesson run from top to bottom and marked")
 
 
-def prove_lesson(lesson: str) -> list[str]:
-    """What is wrong with a lesson's notebooks, exercises and answers."""
+def prove_notebooks(lesson: str) -> list[str]:
+    """What is wrong with the notebooks of a lesson."""
     try:
-        problems = stale(lesson)
-        problems += [problem for exercise in course.exercises(lesson) for problem in well_formed(exercise)]
-        problems += answers_come_out_right(lesson)
+        return stale(lesson)
     except SourceError as error:
         return [str(error)]
-    return problems
+
+
+def prove_exercise(key: str, seeds: Sequence[int] = SEEDS) -> list[str]:
+    """What an exercise lacks, and which answers to it do not come out as they should on each of `seeds`."""
+    exercise = course.find_exercise(key)
+    problems = list(well_formed(exercise))
+    try:
+        answers = answers_to(exercise)
+    except SourceError as error:
+        return [*problems, str(error)]
+    problems += unanswered(exercise, answers)
+    return [*problems, *come_out_right(exercise, answers, seeds)]
 
 
 def unique_names() -> list[str]:
@@ -81,48 +122,39 @@ def well_formed(exercise: Exercise) -> Iterator[str]:
             yield f"{exercise.key}, {mistake.id}: the message has {len(mistake.message)} characters, more than 300"
 
 
-def answers_come_out_right(lesson: str, seeds: Iterable[int] = SEEDS) -> Iterator[str]:
-    """Solutions and other right answers pass, wrong answers fail and are recognised, on many seeds."""
-    source = (course.solutions_folder() / f"{lesson}.py").read_text(encoding="utf-8")
-    solved, imports = exercise_cells(source), imports_of(source)
-    answers = _answers(lesson)
-    for exercise in course.exercises(lesson):
-        key = exercise.key
-        right, wrong = answers.RIGHT.get(key, []), answers.WRONG.get(key, {})
-        yield from _passes(exercise, "the solution", f"{imports}\n{solved[key]}", seeds)
-        for number, source in enumerate(right, 1):
-            yield from _passes(exercise, f"right answer {number}", source, seeds)
-        if not right:
-            yield f"{key}: tests/answers has no right answer in another style"
-        for name in sorted({mistake.id for mistake in exercise.mistakes} - wrong.keys()):
-            yield f"{key}: tests/answers has no wrong answer for the mistake {name}"
-        for name, source in wrong.items():
-            yield from _fails(exercise, f"the wrong answer for {name}", source, name, seeds)
-        for number, source in enumerate(answers.ALSO_WRONG.get(key, []), 1):
-            yield from _fails(exercise, f"the other wrong answer {number}", source, None, seeds)
+def answers_to(exercise: Exercise) -> list[Answer]:
+    """The solution of an exercise and its answers in `tests/answers`. Raises `SourceError` when a file lacks."""
+    source = (course.solutions_folder() / f"{exercise.lesson}.py").read_text(encoding="utf-8")
+    there, key = _answers(exercise.lesson), exercise.key
+    solution = f"{imports_of(source)}\n{exercise_cells(source)[key]}"
+    right = there.RIGHT.get(key, [])
+    wrong = there.WRONG.get(key, {})
+    other = there.ALSO_WRONG.get(key, [])
+    return [
+        Answer("the solution", solution, passes=True),
+        *(Answer(f"right answer {number}", text, passes=True) for number, text in enumerate(right, 1)),
+        *(Answer(f"the wrong answer for {name}", text, mistake=name) for name, text in wrong.items()),
+        *(Answer(f"the other wrong answer {number}", text) for number, text in enumerate(other, 1)),
+    ]
 
 
-def _passes(exercise: Exercise, what: str, source: str, seeds: Iterable[int] = SEEDS) -> Iterator[str]:
+def unanswered(exercise: Exercise, answers: Sequence[Answer]) -> Iterator[str]:
+    """Which answers an exercise lacks."""
+    if sum(answer.passes for answer in answers) < 2:
+        yield f"{exercise.key}: tests/answers has no right answer in another style"
+    for name in sorted({mistake.id for mistake in exercise.mistakes} - {answer.mistake for answer in answers}):
+        yield f"{exercise.key}: tests/answers has no wrong answer for the mistake {name}"
+
+
+def come_out_right(exercise: Exercise, answers: Sequence[Answer], seeds: Iterable[int]) -> Iterator[str]:
+    """Right answers pass, wrong answers fail and are recognised; one problem for each that does not."""
+    left = list(answers)
     for seed in seeds:
-        result = mark_source(exercise, source, seed)
-        if result.status is not Status.PASSED:
-            first = next((check.message for check in result.checks if not check.passed), result.message)
-            yield f"{exercise.key}: {what} is {result.status.value} with seed {seed}: {first}"
-            return
-
-
-def _fails(
-    exercise: Exercise, what: str, source: str, mistake: str | None, seeds: Iterable[int] = SEEDS
-) -> Iterator[str]:
-    """An answer has to fail on every seed, and one for a mistake has to be recognised as that and no other."""
-    for seed in seeds:
-        result = mark_source(exercise, source, seed)
-        if result.status is Status.PASSED:
-            yield f"{exercise.key}: {what} passes with seed {seed}"
-            return
-        if mistake is not None and result.mistake != mistake:
-            yield f"{exercise.key}: {what} is taken for {result.mistake} with seed {seed}: {result.message}"
-            return
+        draws = exercise.draws(seed)
+        for answer in tuple(left):
+            if problem := answer.problem(mark_source(exercise, answer.source, seed, draws)):
+                left.remove(answer)
+                yield f"{exercise.key}, seed {seed}: {answer.what} {problem}"
 
 
 def imports_of(source: str) -> str:
@@ -131,11 +163,11 @@ def imports_of(source: str) -> str:
     return "\n".join(ast.unparse(statement) for statement in statements)
 
 
-def mark_source(exercise: Exercise, source: str, seed: int) -> ExerciseResult:
+def mark_source(exercise: Exercise, source: str, seed: int, draws: list[Draw] | None = None) -> ExerciseResult:
     """The result of an answer, given as the text of its cell, in this process."""
     namespace: dict[str, object] = {"__name__": "__main__"}
     exec(compile(source, f"<{exercise.key}>", "exec"), namespace)
-    return check_in(exercise, namespace, seed)
+    return check_in(exercise, namespace, seed, draws=draws)
 
 
 def _answers(lesson: str) -> ModuleType:

@@ -14,6 +14,7 @@ a `Refused` that names the type. Reading checks every size before it allocates.
 
 from __future__ import annotations
 
+import json
 import math
 from collections import Counter, OrderedDict, defaultdict
 from collections.abc import Callable
@@ -44,6 +45,8 @@ MAX_TEXT = 4000
 MAX_ITEMS = 4000
 MAX_DEPTH = 12
 MAX_BODY = 1 << 20
+MAX_TREE = 60 << 10
+"""Characters of a tree as JSON: it has to fit into the head of a frame, with a little more."""
 
 
 class DataError(ValueError):
@@ -75,6 +78,8 @@ def encode(value: object, max_body: int = MAX_BODY) -> tuple[Any, bytes]:
     body = bytearray()
     counter = [0]
     tree = _encode(value, body, counter, 0, max_body)
+    if len(json.dumps(tree)) > MAX_TREE:
+        raise DataError(f"numbers and texts outside of tensors of more than {MAX_TREE} characters")
     return tree, bytes(body)
 
 
@@ -161,13 +166,20 @@ def _why_refused(kind: type) -> str:
 
 def decode(tree: Any, body: bytes) -> Any:
     """The value of a tree and its body. Raises `DataError` on anything that `encode` does not write."""
-    counter = [0]
-    return _decode(tree, body, counter, 0)
+    return _decode(tree, body, _Read(), 0)
 
 
-def _decode(tree: Any, body: bytes, counter: list[int], depth: int) -> Any:
-    counter[0] += 1
-    if depth > MAX_DEPTH or counter[0] > MAX_ITEMS:
+@dataclass
+class _Read:
+    """How many values were read so far, and how many bytes of the body."""
+
+    values: int = 0
+    bytes: int = 0
+
+
+def _decode(tree: Any, body: bytes, done: _Read, depth: int) -> Any:
+    done.values += 1
+    if depth > MAX_DEPTH or done.values > MAX_ITEMS:
         raise DataError("too many values")
     if tree is None or type(tree) in (bool, str):
         return tree
@@ -185,30 +197,30 @@ def _decode(tree: Any, body: bytes, counter: list[int], depth: int) -> Any:
     if type(content) is not list:
         raise DataError("not a value")
     if tag in ("l", "u"):
-        items = [_decode(item, body, counter, depth + 1) for item in content]
+        items = [_decode(item, body, done, depth + 1) for item in content]
         return items if tag == "l" else tuple(items)
     if tag == "d":
-        return _decode_dict(content, body, counter, depth)
+        return _decode_dict(content, body, done, depth)
     if tag == "x" and len(content) == 2 and all(type(part) is str for part in content):
         return Refused(*content)
     if tag == "t":
-        return _decode_tensor(content, body)
+        return _decode_tensor(content, body, done)
     raise DataError("not a value")
 
 
-def _decode_dict(content: list[Any], body: bytes, counter: list[int], depth: int) -> dict[Any, Any]:
+def _decode_dict(content: list[Any], body: bytes, done: _Read, depth: int) -> dict[Any, Any]:
     found: dict[Any, Any] = {}
     for pair in content:
         if type(pair) is not list or len(pair) != 2:
             raise DataError("not a dict")
-        key, value = (_decode(part, body, counter, depth + 1) for part in pair)
+        key, value = (_decode(part, body, done, depth + 1) for part in pair)
         # A key that cannot be hashed here (a tensor, a list) is kept by its kind, so that a wrong answer
         # with such keys is still shown.
         found[key if isinstance(key, str | int | float | bool | None) else f"<{type(key).__name__}>"] = value
     return found
 
 
-def _decode_tensor(content: list[Any], body: bytes) -> Array:
+def _decode_tensor(content: list[Any], body: bytes, done: _Read) -> Array:
     if len(content) != 5:
         raise DataError("not a tensor")
     name, shape, offset, requires_grad, kind = content
@@ -219,7 +231,12 @@ def _decode_tensor(content: list[Any], body: bytes) -> Array:
     if type(offset) is not int or type(requires_grad) is not bool:
         raise DataError("not a tensor")
     nbytes = math.prod(shape) * _SIZES[name]
-    if offset < 0 or offset + nbytes > len(body):
+    # Each tensor has bytes of its own, in the order of the tree: thousands that share one large block would be copied
+    # into gigabytes here.
+    if offset != done.bytes:
+        raise DataError("a tensor whose bytes are not its own")
+    done.bytes += nbytes
+    if done.bytes > len(body):
         raise DataError("a tensor larger than its bytes")
     raw = torch.frombuffer(bytearray(body[offset : offset + nbytes]), dtype=torch.uint8) if nbytes else None
     if name == "bool" and raw is not None and bool((raw > 1).any()):

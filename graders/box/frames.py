@@ -14,8 +14,16 @@ from typing import Any
 
 MAX_HEAD = 64 << 10
 MAX_BODY = 1 << 20
-MAX_FRAMES = 2000
-MAX_TOTAL = 16 << 20
+MAX_DEPTH = 64
+"""Levels of objects and lists in a head. An observation has fewer; far more could not be written again."""
+
+MAX_FRAMES = 25_000
+"""A notebook of 500 cells runs up to five times while its cells keep crashing, and once more for each probe that
+takes the kernel with it (about 40 in a lesson): each run sends a frame for each cell."""
+
+MAX_TOTAL = 32 << 20
+"""More than the largest answers to all probes of a lesson."""
+
 MAX_REQUEST = 32 << 20
 """A request travels inwards and is ours; a whole notebook must fit into one."""
 
@@ -68,4 +76,17 @@ def read(read_exactly: Callable[[int], bytes], max_head: int = MAX_HEAD, max_bod
         raise FrameError("the head of a frame is not JSON") from error
     if type(head) is not dict or type(head.get("type")) is not str:
         raise FrameError("the head of a frame is not an object with a type")
+    if _deeper_than(head, MAX_DEPTH):
+        raise FrameError(f"the head of a frame is nested deeper than {MAX_DEPTH} levels")
     return Frame(head, body)
+
+
+def _deeper_than(value: Any, levels: int) -> bool:
+    """Whether objects and lists lie in each other in more than `levels` levels. Level by level: no recursion."""
+    level = [value]
+    for _ in range(levels):
+        level = [inner for outer in level for inner in (outer.values() if type(outer) is dict else outer)
+                 if type(inner) in (dict, list)]  # fmt: skip
+        if not level:
+            return False
+    return True

@@ -25,6 +25,11 @@ class ProbedKernel(IPythonKernel):  # type: ignore[misc]  # ipykernel is untyped
 
     msg_types = [*IPythonKernel.msg_types, "probe_request"]  # noqa: RUF012 - so declared by ipykernel
 
+    def __init__(self, **kwargs: Any) -> None:
+        """As ipykernel makes it. `exit` and `quit` in a cell do nothing: probes come after the last cell."""
+        super().__init__(**kwargs)
+        self.shell.ask_exit = lambda: None
+
     async def do_execute(self, code: str, *arguments: Any, **options: Any) -> Any:
         """Run a cell. Without streams to flush afterwards, IPython would send no answer at all."""
         self._mend_streams()

@@ -33,11 +33,6 @@ def clean(text: object, limit: int = MESSAGE_LIMIT, *, lines: bool = False) -> s
     return shown if len(shown) <= limit else shown[: limit - 1] + "…"
 
 
-def valid(text: str) -> str:
-    """The same text in valid Unicode, for names of files and folders whose bytes are not UTF-8."""
-    return text.encode("utf-8", "replace").decode()
-
-
 def plural(count: int, noun: str) -> str:
     """Count and noun, as in 1 point, 2 points."""
     return f"{count} {noun}" if count == 1 else f"{count} {noun}s"

@@ -45,19 +45,23 @@ class BasicBlock(nn.Module):
 class ResNet(nn.Module):
     """A stem, four stages of basic blocks, global average pooling, and a linear classifier."""
 
-    def __init__(self, blocks: tuple[int, int, int, int] = (3, 4, 6, 3), classes: int = 1000) -> None:
-        """`blocks` counts the blocks of the four stages; (3, 4, 6, 3) is ResNet-34."""
+    def __init__(self, blocks: tuple[int, int, int, int] = (3, 4, 6, 3), classes: int = 1000, width: int = 64) -> None:
+        """`blocks` counts the blocks of the four stages; (3, 4, 6, 3) is ResNet-34.
+
+        `width` is the number of channels of the first stage, and each later stage has twice as many as the one
+        before; 64 is that of the paper.
+        """
         super().__init__()
-        self.conv1 = nn.Conv2d(3, 64, 7, 2, 3, bias=False)
-        self.bn1 = nn.BatchNorm2d(64)
+        self.conv1 = nn.Conv2d(3, width, 7, 2, 3, bias=False)
+        self.bn1 = nn.BatchNorm2d(width)
         self.relu = nn.ReLU(inplace=True)
         self.maxpool = nn.MaxPool2d(3, 2, 1)
-        self.layer1 = _stage(64, 64, blocks[0], 1)
-        self.layer2 = _stage(64, 128, blocks[1], 2)
-        self.layer3 = _stage(128, 256, blocks[2], 2)
-        self.layer4 = _stage(256, 512, blocks[3], 2)
+        self.layer1 = _stage(width, width, blocks[0], 1)
+        self.layer2 = _stage(width, 2 * width, blocks[1], 2)
+        self.layer3 = _stage(2 * width, 4 * width, blocks[2], 2)
+        self.layer4 = _stage(4 * width, 8 * width, blocks[3], 2)
         self.avgpool = nn.AdaptiveAvgPool2d((1, 1))
-        self.fc = nn.Linear(512, classes)
+        self.fc = nn.Linear(8 * width, classes)
         for module in self.modules():
             if isinstance(module, nn.Conv2d):
                 nn.init.kaiming_normal_(module.weight, mode="fan_out", nonlinearity="relu")

@@ -10,7 +10,7 @@ from graders.box.data import DataError, decode, encode, tensors
 from graders.box.probing import answer
 from graders.core import course
 from graders.core.draws import new_seed
-from graders.core.exercise import Exercise
+from graders.core.exercise import Draw, Exercise
 from graders.core.expect import Seen
 from graders.core.results import ExerciseResult, Status
 from graders.judge.mark import mark
@@ -32,11 +32,19 @@ def check(key: str) -> None:
 
 
 def check_in(
-    exercise: Exercise, namespace: Mapping[str, Any], seed: int | None = None, *, quiet: bool = True
+    exercise: Exercise,
+    namespace: Mapping[str, Any],
+    seed: int | None = None,
+    *,
+    draws: list[Draw] | None = None,
+    quiet: bool = True,
 ) -> ExerciseResult:
-    """The result of an exercise for the definitions in `namespace`, in this process."""
+    """The result of an exercise for the definitions in `namespace`, in this process.
+
+    `draws` are those of `seed`, when the caller has them already.
+    """
     seed = new_seed() if seed is None else seed
-    draws = exercise.draws(seed)
+    draws = exercise.draws(seed) if draws is None else draws
     outcomes = []
     for draw in draws:
         tree, body = encode(draw)  # what a probe changes must not reach the judge's copy

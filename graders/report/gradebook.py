@@ -8,6 +8,9 @@ import io
 from graders.core.results import Batch, Status, SubmissionResult, SubmissionStatus
 from graders.core.text import clean, points
 
+_FORMULA = tuple("=+-@\uff1d\uff0b\uff0d\uff20")
+"""What a formula starts with; also in the full width of East Asian keyboards, which some spreadsheets take as well."""
+
 
 def render(batch: Batch) -> str:
     """The gradebook. A cell holds points; it is empty where nothing was handed in or nothing could be graded."""
@@ -30,7 +33,7 @@ def render(batch: Batch) -> str:
 def neutral(text: str) -> str:
     """Text that no spreadsheet takes for a formula."""
     shown = clean(text)
-    return "'" + shown if shown.lstrip().startswith(("=", "+", "-", "@")) else shown
+    return "'" + shown if shown.lstrip().startswith(_FORMULA) else shown
 
 
 def _keys(batch: Batch, lesson: str) -> list[str]:

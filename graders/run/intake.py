@@ -2,16 +2,24 @@
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import json
 import os
 import stat
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 MAX_BYTES = 20 << 20
 MAX_CELLS = 500
+MAX_SOURCE = 2 << 20
+"""Characters of all code cells. As JSON one character may take 12 bytes, and the request to the box 32 MiB."""
+MAX_PARTS = 1_000_000
+"""Lists and objects of the file: each three bytes of `{},` become a hundred in memory."""
+
+_KINDS = {b"PK\x03\x04": "a zip archive", b"PK\x05\x06": "an empty zip archive", b"\x1f\x8b": "a gzip archive",
+          b"%PDF": "a PDF", b"\x89PNG": "a picture", b"\xd0\xcf\x11\xe0": "an Office file"}  # fmt: skip
 
 
 class Unreadable(Exception):
@@ -32,7 +40,11 @@ def read_notebook(path: Path) -> Notebook:
 
     Outputs, ids and kernelspec are ignored. Raises `Unreadable` for everything else.
     """
-    raw = read_bytes(path)
+    return parse_notebook(read_bytes(path))
+
+
+def parse_notebook(raw: bytes) -> Notebook:
+    """The notebook in these bytes. Raises `Unreadable`."""
     content = _parse(raw)
     metadata = content.get("metadata")
     lesson = metadata.get("hookwork", {}) if type(metadata) is dict else {}
@@ -43,30 +55,48 @@ def read_notebook(path: Path) -> Notebook:
 
 
 def read_bytes(path: Path) -> bytes:
-    """The bytes of a regular file of at most 20 MB; links and pipes are not followed, nor waited for."""
-    flags = os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
-    try:
-        descriptor = os.open(path, flags)
-    except OSError as error:
-        link = path.is_symlink()
-        why = "it is a link to another file" if link else (error.strerror or "it cannot be opened").lower()
-        raise Unreadable(f"The file cannot be read: {why}. Hand in the notebook itself.") from error
-    facts = os.fstat(descriptor)
-    if not stat.S_ISREG(facts.st_mode):
-        os.close(descriptor)
-        raise Unreadable("This is not an ordinary file. Hand in the notebook file itself.")
-    with os.fdopen(descriptor, "rb") as file:
-        if facts.st_size > MAX_BYTES:
+    """The bytes of a regular file of at most 20 MB. Raises `Unreadable`."""
+    with open_regular(path) as file:
+        size = os.fstat(file.fileno()).st_size
+        if size > MAX_BYTES:
             raise Unreadable(
-                f"The file has {facts.st_size / 1e6:.0f} MB; at most {MAX_BYTES >> 20} MB are read. "
+                f"The file has {size / 1e6:.0f} MB; at most {MAX_BYTES >> 20} MB are read. "
                 "Clear the outputs (Edit > Clear Outputs of All Cells) and save again."
             )
-        return file.read(MAX_BYTES + 1)
+        try:
+            return file.read(MAX_BYTES + 1)
+        except OSError as error:
+            raise _not_opened(error) from error
+
+
+def open_regular(path: Path) -> BinaryIO:
+    """A regular file, open; links and pipes are not followed, nor waited for. Raises `Unreadable`."""
+    flags = os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
+    try:
+        descriptor = os.open(path, flags)
+    except (OSError, ValueError) as error:
+        raise _not_opened(error) from error
+    if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+        os.close(descriptor)
+        raise Unreadable("This is not an ordinary file. Hand in the notebook file itself.")
+    return os.fdopen(descriptor, "rb")
+
+
+def _not_opened(error: Exception) -> Unreadable:
+    why = getattr(error, "strerror", None) or "it cannot be opened"
+    if isinstance(error, OSError) and error.errno == errno.ELOOP:
+        why = "it is a link to another file"
+    return Unreadable(f"The file cannot be read: {why.lower()}. Hand in the notebook itself.")
 
 
 def _parse(raw: bytes) -> dict[str, Any]:
     if not raw.strip():
         raise Unreadable("The file is empty. Hand in the saved notebook (.ipynb).")
+    for start, kind in _KINDS.items():
+        if raw.startswith(start):
+            raise Unreadable(f"The file is {kind}, not a notebook. Hand in the saved notebook (.ipynb) itself.")
+    if raw.count(b"{") + raw.count(b"[") > MAX_PARTS:
+        raise Unreadable("The file has more than a million lists and objects. Clear the outputs and save again.")
     try:
         text = raw.decode("utf-8-sig")
     except UnicodeDecodeError as error:
@@ -84,7 +114,8 @@ def _parse(raw: bytes) -> dict[str, Any]:
         raise Unreadable("The file is JSON, but not a notebook: it has no nbformat. Hand in the .ipynb file.")
     if content["nbformat"] not in (3, 4):
         raise Unreadable(
-            f"The notebook has nbformat {content['nbformat']}; 3 and 4 can be read. Save it as notebook format 4."
+            f"The notebook has nbformat {str(content['nbformat'])[:9]}; 3 and 4 can be read. "
+            "Save it as notebook format 4."
         )
     return content
 
@@ -103,6 +134,10 @@ def _code_cells(content: dict[str, Any]) -> list[str]:
             found.append(_source(cell.get(field)))
     if len(found) > MAX_CELLS:
         raise Unreadable(f"The notebook has {len(found)} code cells; at most {MAX_CELLS} are run.")
+    if sum(map(len, found)) > MAX_SOURCE:
+        raise Unreadable(
+            f"The code cells have more than {MAX_SOURCE >> 20} million characters. Data belongs in a file of its own."
+        )
     if not found:
         raise Unreadable("The notebook has no code cell. Hand in the notebook in which you worked.")
     return found

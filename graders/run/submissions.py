@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 
+from graders.core.text import clean
+from graders.run.archives import is_wanted, unpack, unpack_class
 from graders.run.intake import Unreadable, read_notebook
+from graders.run.lms import Owner, owner_of_file, owner_of_folder
+from graders.run.members import BadArchive, is_archive
 
 OWN = "me"
 """The student's name when a single notebook, or one folder of notebooks, is marked."""
@@ -19,78 +24,234 @@ class NoSubmissions(Exception):
 
 @dataclass(frozen=True)
 class Submission:
-    """One student's notebook for one lesson. `file` is None when it is missing."""
+    """One student's notebook for one lesson. `file` is None when it is missing, or when `problem` says why not.
+
+    `origin` is how reports call the file, where that is not its path: a member of an archive.
+    """
 
     student: str
     lesson: str
     file: Path | None
+    origin: str = ""
+    problem: str = ""
 
 
-def find_submissions(where: Path, lessons: Sequence[str]) -> list[Submission]:
-    """The submissions in a class folder, a student's folder, or a single notebook.
+@dataclass(frozen=True)
+class _File:
+    """A file that was handed in: where it is, the name its owner gave it, how reports call it, and its lesson."""
 
-    `lessons` are the stems of the lessons that can be marked. A student in a class who has no notebook for
-    a lesson that somebody else handed in gets a submission without a file. Raises `NoSubmissions`.
+    path: Path
+    name: str
+    origin: str
+    lesson: str | None
+
+
+@dataclass(frozen=True)
+class _Problem:
+    """Why something that was handed in cannot be read: for one lesson, or for any (None)."""
+
+    why: str
+    origin: str
+    lesson: str | None = None
+
+
+@dataclass
+class _HandIn:
+    """All that one student handed in."""
+
+    files: list[_File] = field(default_factory=list)
+    problems: list[_Problem] = field(default_factory=list)
+
+
+def find_submissions(where: Path, lessons: Sequence[str], scratch: Path | None = None) -> list[Submission]:
+    """The submissions in a class folder, a student's folder, a single notebook, or an archive of one of these.
+
+    `lessons` are the stems of the lessons that can be marked. Archives are unpacked into new folders in `scratch`,
+    which should be private; without it they are not opened. A student in a class who has no notebook for a lesson
+    that somebody else handed in gets a submission without a file. Raises `NoSubmissions`.
     """
     if not where.exists():
         raise NoSubmissions(f"{where} does not exist. Give a notebook, or a folder with notebooks.")
-    if not where.is_dir():
-        lesson = lesson_of(where, lessons)
-        if lesson is None:
-            raise NoSubmissions(_unknown_lesson(where, lessons))
-        return [Submission(where.absolute().parent.name or OWN, lesson, where)]
-    if direct := _notebooks(where):
-        found = _of_student(where.absolute().name, direct, lessons)
+    finder = _Finder(lessons, scratch)
+    try:
+        if where.is_dir():
+            return finder.in_folder(where, where.absolute().name)
+        if is_archive(where) and scratch is not None:
+            return finder.in_archive(where)
+    except OSError as error:
+        raise NoSubmissions(f"{where} could not be read or unpacked: {error.strerror}.") from error
+    lesson = lesson_of(where, lessons)
+    if lesson is None:
+        raise NoSubmissions(_unknown_lesson(where, lessons))
+    return [Submission(_shown(where.absolute().parent.name), lesson, where)]
+
+
+class _Finder:
+    """Looks for submissions of these lessons; archives are unpacked below `scratch`."""
+
+    def __init__(self, lessons: Sequence[str], scratch: Path | None) -> None:
+        self.lessons, self.scratch = lessons, scratch
+        self.unpacked = 0
+
+    def in_archive(self, archive: Path) -> list[Submission]:
+        """The submissions in an archive; the parts of it that are bad become problems of their owners."""
+        folder = self._new_folder()
+        try:
+            bad = unpack_class(archive.resolve(), folder)
+        except BadArchive as error:
+            raise NoSubmissions(f"{archive}: {error}") from error
+        name = re.sub(r"\.(zip|tar\.gz|tgz)$", "", archive.name, flags=re.IGNORECASE)
+        return self.in_folder(folder, name, archive, bad)
+
+    def in_folder(
+        self, where: Path, name: str, archive: Path | None = None, bad: Mapping[Owner, str] | None = None
+    ) -> list[Submission]:
+        """The submissions in a folder, which may have come out of an archive."""
+        bad = bad or {}
+        shown = archive or where
+
+        def file_of(path: Path, given: str) -> _File:
+            return self._file(path, given, f"{archive}/{path.relative_to(where)}" if archive else "")
+
+        direct = _files(where)
+        if direct and not bad and not any(owner_of_file(path.name) for path in direct):
+            return self._of_one(name, _HandIn([file_of(path, path.name) for path in direct]), direct[0])
+        students: defaultdict[Owner, _HandIn] = defaultdict(_HandIn)
+        for path in direct:
+            if known := owner_of_file(path.name):
+                students[known[0]].files.append(file_of(path, known[1]))
+        for folder in sorted(path for path in where.iterdir() if path.is_dir()):
+            if folder.name.startswith((".", "_")):
+                continue
+            own = students[owner_of_folder(folder.name)]
+            try:
+                own.files += [file_of(path, path.name) for path in _files(folder)]
+            except OSError as error:
+                own.problems.append(_Problem(f"The folder cannot be read: {error.strerror}.", str(folder)))
+        for owner, why in bad.items():
+            students[owner].problems.append(_Problem(why, str(archive)))
+        for own in students.values():
+            self._open_up(own)
+        found = list(_of_class(students, self.lessons))
         if not found:
-            raise NoSubmissions(_unknown_lesson(direct[0], lessons))
+            reasons = [problem.why for own in students.values() for problem in own.problems]
+            reasons.append(f"Expected: {shown}/<student>/{self.lessons[0]}.ipynb")
+            raise NoSubmissions(f"{shown} holds no notebook of a known lesson. {reasons[0]}")
         return found
-    found = []
-    folders = sorted(path for path in where.iterdir() if path.is_dir() and not path.name.startswith((".", "_")))
-    for folder in folders:
-        found += _of_student(folder.name, _notebooks(folder), lessons)
-    if not found:
-        raise NoSubmissions(
-            f"{where} holds no notebook of a known lesson. Expected: {where}/<student>/{lessons[0]}.ipynb"
-        )
-    handed_in = sorted({submission.lesson for submission in found})
-    there = {(submission.student, submission.lesson) for submission in found}
-    found += [
-        Submission(folder.name, lesson, None)
-        for folder in folders
-        for lesson in handed_in
-        if (folder.name, lesson) not in there
-    ]
-    return sorted(found, key=lambda submission: (submission.student, submission.lesson))
+
+    def _of_one(self, student: str, own: _HandIn, example: Path) -> list[Submission]:
+        self._open_up(own)
+        found = list(_of_student(_shown(student), own, self.lessons, ()))
+        if not found:
+            raise NoSubmissions(own.problems[0].why if own.problems else _unknown_lesson(example, self.lessons))
+        return found
+
+    def _file(self, path: Path, name: str, origin: str) -> _File:
+        return _File(path, name, origin, lesson_of(path, self.lessons, name))
+
+    def _new_folder(self) -> Path:
+        assert self.scratch is not None
+        self.unpacked += 1
+        return self.scratch / str(self.unpacked)
+
+    def _open_up(self, own: _HandIn) -> None:
+        """Replace the archives in what a student handed in by the notebooks in them; bad ones become problems."""
+        for file in [file for file in own.files if is_archive(Path(file.name))]:
+            own.files.remove(file)
+            origin = file.origin or str(file.path)
+            try:
+                if self.scratch is None:
+                    raise BadArchive(f"{file.name} is an archive. Hand in the notebooks themselves.")
+                folder = self._new_folder()
+                unpack(file.path, folder)
+                # An archive in an archive stays closed.
+                inside = [path for path in sorted(folder.rglob("*")) if path.is_file() and not is_archive(path)]
+                if not inside:
+                    raise BadArchive(f"{file.name} holds no notebook. Hand in the notebooks themselves.")
+                own.files += [self._file(path, path.name, f"{origin}/{path.relative_to(folder)}") for path in inside]
+            except BadArchive as error:
+                own.problems.append(_Problem(clean(error), origin, file.lesson))
 
 
-def _notebooks(folder: Path) -> list[Path]:
-    return sorted(path for path in folder.iterdir() if path.suffix == ".ipynb" and not path.is_dir())
+def _files(folder: Path) -> list[Path]:
+    """The notebooks and archives that lie directly in a folder."""
+    return sorted(path for path in folder.iterdir() if is_wanted(path.name) and not path.is_dir())
 
 
-def _of_student(student: str, files: Sequence[Path], lessons: Sequence[str]) -> list[Submission]:
-    """One submission for each lesson; of several files for one lesson, the one with the plain name, else the last."""
-    by_lesson: dict[str, Path] = {}
-    for file in sorted(files, key=lambda file: (file.stem in lessons, file.name)):
-        lesson = lesson_of(file, lessons)
-        if lesson is not None:
-            by_lesson[lesson] = file
-    return [Submission(student, lesson, file) for lesson, file in sorted(by_lesson.items())]
+def _of_class(students: Mapping[Owner, _HandIn], lessons: Sequence[str]) -> Iterator[Submission]:
+    """The submissions of all students and those that are missing, by student and lesson."""
+    names = _names(students)
+    found_lessons = {file.lesson for own in students.values() for file in own.files}
+    found_lessons |= {problem.lesson for own in students.values() for problem in own.problems}
+    known = sorted(lesson for lesson in found_lessons if lesson)
+    for owner in sorted(students, key=names.__getitem__):
+        found = {one.lesson: one for one in _of_student(names[owner], students[owner], lessons, known)}
+        for lesson in known:
+            yield found.get(lesson) or Submission(names[owner], lesson, None)
 
 
-def lesson_of(file: Path, lessons: Sequence[str]) -> str | None:
-    """The lesson a file belongs to: by the stem or the `NN_` prefix in its name, else by its metadata."""
-    for lesson in lessons:
-        if lesson in file.stem:
-            return lesson
-    if match := re.match(r"(\d\d)[_\-. ]", file.name):
-        for lesson in lessons:
-            if lesson.startswith(match[1] + "_"):
-                return lesson
+def _names(owners: Iterable[Owner]) -> dict[Owner, str]:
+    """A name for each student that can be shown, and that no other student has."""
+    shown = {owner: _shown(owner.name) for owner in owners}
+    count = Counter(shown.values())
+    names: dict[Owner, str] = {}
+    for owner in sorted(shown):
+        name = f"{shown[owner]} ({owner.id})" if owner.id and count[shown[owner]] > 1 else shown[owner]
+        while name in names.values():
+            name += "*"
+        names[owner] = name
+    return names
+
+
+def _shown(name: str) -> str:
+    """A student's name as it can be shown, and as a folder may be called."""
+    shown = clean(name, 60).strip()
+    return shown if shown.strip(".") else OWN
+
+
+def _of_student(student: str, own: _HandIn, lessons: Sequence[str], expected: Sequence[str]) -> Iterator[Submission]:
+    """One submission for each lesson; of several files for one lesson, the one with the plain name, else the last.
+
+    What could not be opened counts where there is no notebook: for the lesson in its name, else for all `expected`.
+    """
+    found: dict[str, Submission] = {}
+    for file in sorted(own.files, key=lambda file: (Path(file.name).stem in lessons, _natural(file.name))):
+        if file.lesson:
+            found[file.lesson] = Submission(student, file.lesson, file.path, file.origin)
+    for problem in own.problems:
+        for lesson in [problem.lesson] if problem.lesson else expected:
+            found.setdefault(lesson, Submission(student, lesson, None, problem.origin, problem.why))
+    yield from (found[lesson] for lesson in sorted(found))
+
+
+def _natural(name: str) -> list[tuple[int, str]]:
+    """A key by which `x-10` comes after `x-2`."""
+    return [(int(part), "") if part.isdecimal() else (-1, part) for part in re.split(r"(\d{1,9})", name)]
+
+
+def lesson_of(file: Path, lessons: Sequence[str], name: str | None = None) -> str | None:
+    """The lesson a file belongs to: by the stem or the `NN_` prefix in its name, else by its metadata.
+
+    `name` is the name that its owner gave it, where that is not the file's own.
+    """
+    if lesson := _lesson_in_name(name or file.name, lessons):
+        return lesson
     try:
         named = read_notebook(file).lesson
     except Unreadable:
         return None
     return named if named in lessons else None
+
+
+def _lesson_in_name(name: str, lessons: Sequence[str]) -> str | None:
+    for lesson in lessons:
+        if lesson in name:
+            return lesson
+    if match := re.match(r"(\d\d)[_\-. ]", name):
+        for lesson in lessons:
+            if lesson.startswith(match[1] + "_"):
+                return lesson
+    return None
 
 
 def _unknown_lesson(file: Path, lessons: Sequence[str]) -> str:

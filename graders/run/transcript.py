@@ -88,7 +88,8 @@ def to_bytes(transcript: Sequence[Frame]) -> bytes:
 def from_bytes(raw: bytes) -> list[Frame]:
     """The transcript in a file that `to_bytes` wrote. Raises `FrameError` for any other bytes."""
     stream, found = io.BytesIO(raw), []
-    while (frame := frames.read(stream.read)) is not None:
+    # JSON as we write it can be longer than as it came: `1e9` becomes `1000000000.0`, a character becomes `\u007f`.
+    while (frame := frames.read(stream.read, max_head=8 * frames.MAX_HEAD)) is not None:
         found.append(frame)
     return found
 

@@ -57,8 +57,40 @@ def conv_maps(model, x):
         handle.remove()
     return store.maps
 """,
+        """
+from torch import nn
+
+def conv_maps(model, x):
+    maps, wrapped = {}, []
+
+    def wrap(name, module):
+        original = module.forward
+        def forward(*args, **kwargs):
+            output = original(*args, **kwargs)
+            maps[name] = output.detach().clone()
+            return output
+        module.forward = forward
+        wrapped.append(module)
+
+    try:
+        for name, module in model.named_modules():
+            if isinstance(module, nn.Conv2d):
+                wrap(name, module)
+        model(x)
+    finally:
+        for module in wrapped:
+            del module.forward
+    return maps
+""",
     ],
     "09-normalize-maps": [
+        """
+import numpy as np
+
+def normalize_maps(fm):
+    a = np.asarray(fm.detach().float())
+    return np.array([np.interp(c, [c.min(), c.max()], [0, 1]) if np.ptp(c) else c * 0 for c in a], np.float32)
+""",
         """
 import numpy as np
 
@@ -219,6 +251,12 @@ def plot_maps(fm, ncols=8, shared=False):
     ],
     "09-top-channels": [
         """
+import heapq
+
+def top_channels(fm, k):
+    return heapq.nlargest(k, range(len(fm)), key=lambda c: float(fm[c].mean()))
+""",
+        """
 def top_channels(fm, k):
     return fm.mean((1, 2)).topk(k).indices.tolist()
 """,
@@ -235,6 +273,33 @@ def top_channels(fm, k):
 """,
     ],
     "09-channel-stats": [
+        """
+import torch
+from torch.nn.modules.module import register_module_forward_hook
+
+def channel_stats(model, layer, batches):
+    rows = []
+
+    def hook(module, args, output):
+        if module is layer:
+            rows.append(output.double().movedim(1, 0).flatten(1).numpy())
+
+    before = torch.is_grad_enabled()
+    handle = register_module_forward_hook(hook)
+    torch.set_grad_enabled(False)
+    try:
+        list(map(model, batches))
+    finally:
+        torch.set_grad_enabled(before)
+        handle.remove()
+    values = torch.cat([torch.from_numpy(part) for part in rows], 1)
+    mean = values.mean(1, keepdim=True)
+    return {
+        "mean": mean[:, 0],
+        "var": (values - mean).square().mean(1),
+        "zero_frac": values.eq(0).sum(1).double() / values.shape[1],
+    }
+""",
         """
 import torch
 
@@ -604,6 +669,7 @@ def plot_maps(fm, ncols=8, shared=False):
     return figure
 """,
         "squeezed-axes": PLOT.replace(", squeeze=False", ""),
+        "rows-of-axes": PLOT.replace("for one in axes.flat:", "for one in axes:"),
         "ignored-shared": PLOT.replace("fm if shared else fm[k]", "fm[k]"),
         "always-shared": PLOT.replace("fm if shared else fm[k]", "fm"),
         "empty-axes-visible": PLOT.replace(
@@ -735,6 +801,23 @@ ALSO_WRONG = {
     "09-normalize-maps": [
         "def normalize_maps(fm):\n    return fm.detach().float().numpy()",
         """
+import numpy as np
+
+def normalize_maps(fm):
+    a = fm.detach().float().numpy()
+    low, high = a.min(axis=(1, 2), keepdims=True), a.max(axis=(1, 2), keepdims=True)
+    span = high - low
+    return np.where(np.isclose(low, high), 0, (a - low) / np.where(span == 0, 1, span)).astype(np.float32)
+""",
+        """
+import numpy as np
+
+def normalize_maps(fm):
+    a = fm.detach().float().numpy()
+    low, high = a.min(axis=(1, 2), keepdims=True), a.max(axis=(1, 2), keepdims=True)
+    return (a - low) / (high - low + 1e-12)
+""",
+        """
 import torch
 
 def normalize_maps(fm):
@@ -816,6 +899,9 @@ def plot_maps(fm, ncols=8, shared=False):
     ],
     "09-top-channels": [
         "def top_channels(fm, k):\n    return list(range(k))",
+        "def top_channels(fm, k):\n    return fm.flatten(1).median(1).values.topk(k).indices.tolist()",
+        "def top_channels(fm, k):\n    return fm.amin((1, 2)).topk(k).indices.tolist()",
+        "def top_channels(fm, k):\n    best = fm.mean((1, 2)).topk(k)[1].tolist()\n    fm.zero_()\n    return best",
         "def top_channels(fm, k):\n    return list(fm.mean((1, 2)).topk(k).indices)",
         "def top_channels(fm, k):\n    return fm.mean((1, 2)).abs().topk(k).indices.tolist()",
         "def top_channels(fm, k):\n    return fm.mean((1, 2)).argsort(descending=True).tolist() + [0]",
@@ -831,6 +917,9 @@ def plot_maps(fm, ncols=8, shared=False):
         stats(run="with layer.register_forward_hook(hook), torch.no_grad():\n        model(torch.cat(list(batches)))"),
         stats(run="torch.set_grad_enabled(False)\n    with layer.register_forward_hook(hook):\n"
               "        for b in batches:\n            model(b)"),
+        stats(run="before = model.training\n    model.eval()\n"
+              "    with layer.register_forward_hook(hook), torch.no_grad():\n"
+              "        for b in batches:\n            model(b)\n    model.train(before)"),
         stats(run="model.train(not model.training)\n    with layer.register_forward_hook(hook), torch.no_grad():\n"
               "        for b in batches:\n            model(b)"),
         stats().replace("z / n}", "z}"),

@@ -5,7 +5,11 @@ import struct
 
 import pytest
 
-from graders.box.frames import MAX_BODY, MAX_HEAD, Frame, FrameError, pack, read
+from graders.box.data import encode
+from graders.box.frames import MAX_BODY, MAX_DEPTH, MAX_FRAMES, MAX_HEAD, MAX_TOTAL, Frame, FrameError, pack, read
+from graders.box.session import MAX_KERNELS
+from graders.core import course
+from graders.run.intake import MAX_CELLS
 
 
 def frame_of(head: bytes, body: bytes = b"", head_size: int | None = None, body_size: int | None = None) -> io.BytesIO:
@@ -72,6 +76,35 @@ def test_a_head_that_is_not_json_is_an_error(head: bytes) -> None:
 def test_a_head_without_a_type_is_an_error(head: bytes) -> None:
     with pytest.raises(FrameError, match="not an object with a type"):
         read(frame_of(head).read)
+
+
+def test_a_head_may_be_nested_as_deep_as_an_observation_and_no_deeper() -> None:
+    for depth, fits in ((MAX_DEPTH, True), (MAX_DEPTH + 1, False), (900, False)):
+        inner = depth - 1  # the head itself is one level
+        stream = frame_of(b'{"type": "seen", "tree": ' + b"[" * inner + b"]" * inner + b"}")
+        if fits:
+            assert read(stream.read) is not None
+        else:
+            with pytest.raises(FrameError, match="nested deeper than 64 levels"):
+                read(stream.read)
+
+
+def test_the_deepest_observation_fits() -> None:
+    value: object = 1
+    for _ in range(12):
+        value = {"a": value}
+    tree, _ = encode(value)
+    assert read(io.BytesIO(pack(Frame({"type": "seen", "tree": tree}))).read) is not None
+
+
+def test_the_frames_of_the_longest_notebook_are_not_too_many() -> None:
+    runs = MAX_KERNELS + 1
+    probes = max(sum(len(one.cases) for one in course.exercises(lesson)) for lesson in course.lessons())
+    most = (runs + probes) * (MAX_CELLS + 1) + probes + 3  # a cell or a restart each; ready, cells-done, probe-end
+    assert most <= MAX_FRAMES
+    answers = probes * (MAX_BODY + MAX_HEAD)
+    first_runs = runs * MAX_CELLS * 6 * 320  # bytes of messages in JSON
+    assert answers + first_runs <= MAX_TOTAL
 
 
 def test_a_request_may_have_a_larger_body() -> None:

@@ -68,6 +68,8 @@ def test_a_suspect_or_ungraded_exercise_has_a_note() -> None:
         ("-rf --help", "'-rf --help"),
         ("@SUM(A1)", "'@SUM(A1)"),
         ("\t=1", "'    =1"),
+        ("\uff1d1+1", "'\uff1d1+1"),
+        ("\u3000\uff201", "'\u3000\uff201"),
         ("\n=1", "' =1"),
         ("\x1b=1", "\ufffd=1"),
         ("ann, bob", "ann, bob"),

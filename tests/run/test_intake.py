@@ -8,7 +8,8 @@ from typing import Any
 
 import pytest
 
-from graders.run.intake import MAX_BYTES, MAX_CELLS, Unreadable, read_notebook
+from graders.box import frames
+from graders.run.intake import MAX_BYTES, MAX_CELLS, MAX_SOURCE, Unreadable, read_notebook
 from tests import notebooks
 
 
@@ -86,6 +87,11 @@ def test_metadata_of_another_form_names_no_lesson(file: Path, metadata: Any) -> 
     [
         (b"", "The file is empty"),
         (b" \n\t\n", "The file is empty"),
+        (b"PK\x03\x04\x14\x00", "The file is a zip archive, not a notebook"),
+        (b"\x1f\x8b\x08\x00", "The file is a gzip archive, not a notebook"),
+        (b"%PDF-1.7", "The file is a PDF, not a notebook"),
+        ('{"nbformat": 4, "cells": [' + "{}," * 1_000_000 + "{}]}", "more than a million lists and objects"),
+        (notebooks.text("x" * (2 << 20), "x"), "code cells have more than 2 million characters"),
         (notebooks.text("x").encode("utf-16"), "not UTF-8 text (byte 0)"),
         (b'{"nbformat": 4, "a": "\xe9"}', "not UTF-8 text (byte 22)"),
         ("import torch\n", "it is not JSON (line 1)"),
@@ -112,6 +118,12 @@ def test_everything_else_is_unreadable_and_the_message_says_why(file: Path, cont
 
 def test_as_many_cells_as_allowed_are_read(file: Path) -> None:
     assert len(cells_of(file, notebooks.text(*["x"] * MAX_CELLS))) == MAX_CELLS
+
+
+def test_whatever_is_read_fits_into_a_request(file: Path) -> None:
+    longest = "\U0001f642" * MAX_SOURCE
+    content = json.dumps(notebooks.content(longest), ensure_ascii=False)
+    assert len(json.dumps(cells_of(file, content))) < frames.MAX_REQUEST
 
 
 def test_a_file_that_is_too_large_is_not_read(file: Path) -> None:

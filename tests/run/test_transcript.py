@@ -1,11 +1,14 @@
 from __future__ import annotations
 
 import dataclasses
+import io
+import struct
 from typing import Any
 
 import pytest
 import torch
 
+from graders.box import frames
 from graders.box.data import encode
 from graders.box.frames import Frame, FrameError
 from graders.core.results import Status
@@ -155,6 +158,14 @@ def test_a_transcript_is_kept_as_it_came() -> None:
     assert from_bytes(b"") == []
     with pytest.raises(FrameError):
         from_bytes(to_bytes(transcript)[:-1])
+
+
+def test_what_the_box_wrote_briefly_is_kept_too() -> None:
+    head = b'{"type": "cell", "more": "' + b"\x7f" * 60_000 + b'"}'
+    stream = io.BytesIO(struct.pack("<II", len(head), 0) + head)
+    frame = frames.read(stream.read)
+    assert frame is not None
+    assert from_bytes(to_bytes([frame])) == [frame]
 
 
 def test_results_of_reading_are_immutable() -> None:

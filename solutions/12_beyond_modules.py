@@ -1,0 +1,952 @@
+# %% [markdown]
+# # Lesson 12. Beyond modules
+#
+# **The question.** How do I reach what no module hook sees?
+#
+# **The goal.** You can hook several gradients together, a node of the graph, the tensors that autograd keeps for
+# backward, and every module of the process. And you can count how much memory and work a model needs.
+#
+# Forward hooks and backward hooks belong to modules. Tensor hooks belong to tensors that you hold in your hand. A lot
+# happens between them: a `relu` that is only a function, a module in a plain list, a tensor that only autograd keeps.
+# This last lesson is about the hooks that reach those places.
+
+# %%
+# If `graders` is not found here: %pip install hookwork
+import gc
+import weakref
+
+import torch
+import torch.nn.functional as F
+from torch import fx, nn
+from torch.autograd.graph import get_gradient_edge, register_multi_grad_hook, save_on_cpu, saved_tensors_hooks
+from torch.func import functional_call
+from torch.nn.modules.module import register_module_forward_hook, register_module_parameter_registration_hook
+from torch.utils.flop_counter import FlopCounterMode
+
+from graders import check, hint, progress, solution
+from graders.figures import BACKWARD, FORWARD, QUIET, arrow, caption, card, node, show, timeline
+from graders.nets import resnet34
+
+VERSION = tuple(int(part) for part in torch.__version__.split(".")[:2])
+print("PyTorch", torch.__version__)
+
+# %% [markdown]
+# ## What module hooks miss
+#
+# This network multiplies with weights three times, and applies relu once.
+#
+# **Predict.** We put a forward hook on each module of `net.named_modules()`, and run the network once. Which hooks
+# fire? (The network itself has the empty name there; we call it `net`.)
+
+
+# %%
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.first = nn.Linear(2, 2)
+        self.second = nn.Linear(2, 2)
+        self.more = [nn.Linear(2, 1)]  # a plain list, not an nn.ModuleList
+
+    def forward(self, x):
+        h = F.relu(self.first(x))
+        h = self.second.forward(h)  # not self.second(h)
+        return self.more[0](h)
+
+
+# %%
+my_guess = "first"
+
+# %%
+net = Net()
+fired = []
+for name, module in net.named_modules():
+    module.register_forward_hook(lambda module, args, output, name=name: fired.append(name or "net"))
+net(torch.ones(1, 2))
+print("my guess:", my_guess, "  fired:", fired)
+assert fired == ["first", "net"]
+
+# %% [markdown]
+# Three operations are missing. `F.relu` is a function, not a module. `self.second.forward(h)` runs the layer but does
+# not call the module, and hooks belong to the call. And the layer in the plain list is not among the modules of `net`,
+# so it got no hook.
+#
+# Each of them can be reached from another side. Here is the plan of this lesson:
+#
+# | what you want to see | where to put the hook |
+# |---|---|
+# | several gradients of one pass, together | on a group of tensors: a multi-grad hook |
+# | a function such as `F.relu`, in backward | on its node in the graph |
+# | what autograd keeps in memory | on the saving: hooks on saved tensors |
+# | modules that you cannot list | on all modules of the process: a global hook |
+#
+# ## One hook for several tensors
+#
+# A tensor hook gets one gradient. Some questions need several at once: the joint norm of all gradients, or the cosine
+# between the gradients of two layers. With one hook for each tensor you would have to find out which of them is the
+# last of the pass. `register_multi_grad_hook(tensors, fn)` does this for you: it calls `fn` once for each backward
+# pass, when all gradients of the pass have arrived, with a list of them in the order of `tensors`.
+#
+# **Predict.** The hook is on `a`, `b` and `c`. The loss uses `a` and `b` only. Is the hook called, and what does it get
+# for `c`?
+
+# %%
+my_guess = "?"
+
+# %%
+a, b, c = (torch.ones(2, requires_grad=True) for _ in range(3))
+calls = []
+handle = register_multi_grad_hook(
+    [a, b, c], lambda grads: calls.append([g if g is None else g.tolist() for g in grads])
+)
+(2 * a + 3 * b).sum().backward()
+print("my guess:", my_guess, "  calls:", calls)
+assert calls == [[[2, 2], [3, 3], None]]
+
+(4 * c).sum().backward()
+assert calls[1] == [None, None, [4, 4]]
+(5 * torch.ones(1, requires_grad=True)).backward()  # reaches none of the three
+assert len(calls) == 2
+handle.remove()
+(2 * a).sum().backward()
+assert len(calls) == 2
+
+# %% [markdown]
+# It is called once for each pass that reaches at least one of the tensors. A tensor that the pass did not reach has
+# `None` in the list. A pass that reaches none of them does not call the hook.
+#
+# PyTorch knows before the pass starts which of the tensors it will reach, and so it can tell which gradient is the
+# last one to wait for. With `mode="any"` it does not wait: `fn` is called with the first gradient that arrives, not with
+# a list.
+
+# %%
+first_ones = []
+handle = register_multi_grad_hook([a, b], lambda grad: first_ones.append(grad.tolist()), mode="any")
+(2 * a + 3 * b).sum().backward()
+handle.remove()
+print(first_ones)
+assert len(first_ones) == 1 and first_ones[0] in ([2, 2], [3, 3])
+
+
+# %% exercise="12-joint-norm-log"
+def joint_norm_log(tensors):
+    """A list of the joint gradient norm of each pass, which a hook keeps filling, and its handle."""
+    ### BEGIN SOLUTION
+    log = []
+
+    def hook(grads):
+        squares = [grad.square().sum().item() for grad in grads if grad is not None]
+        log.append(sum(squares) ** 0.5)
+
+    return log, register_multi_grad_hook(tensors, hook)
+    ### END SOLUTION
+
+
+# %% [markdown]
+# ## The nodes of the graph
+#
+# Each operation that forward runs leaves a **node** in the graph. The node is the backward side of the operation: it
+# takes the gradient of the operation's output and makes the gradients of its inputs.
+#
+# - `y.grad_fn` is the node that made `y`. Its `name()` is the name of the operation with `Backward0` at the end.
+# - `node.next_functions` has one pair for each input of the operation. The first part of the pair is the node where
+#   the gradient of this input goes next, or `None` if the input requires no grad.
+# - A leaf that requires grad has a node called `AccumulateGrad`, which adds to its `.grad`.
+#
+# So from `y.grad_fn` you can walk to every operation, whether a module made it or not.
+
+# %%
+w, x = torch.tensor(3.0, requires_grad=True), torch.tensor(2.0, requires_grad=True)
+h = w * x  # 6
+y = F.relu(h) + h.square()  # 6 + 36
+
+add = y.grad_fn
+relu, power = (after for after, _ in add.next_functions)
+multiply = relu.next_functions[0][0]
+for one in (add, relu, power, multiply):
+    print(f"{one.name():14} next: {[after.name() for after, _ in one.next_functions]}")
+assert power.next_functions[0][0] is multiply  # both branches come to the same node
+assert [one.name() for one in (add, relu, power, multiply)] == [
+    *("AddBackward0", "ReluBackward0", "PowBackward0", "MulBackward0"),
+]
+
+# %% [markdown]
+# Lesson 8 used two kinds of hooks on a node as watchers:
+#
+# - `node.register_prehook(fn)`: `fn(grad_outputs)` is called before the node works. `grad_outputs` is a tuple with the
+#   gradients that *arrive* at the node, one for each output of the operation.
+# - `node.register_hook(fn)`: `fn(grad_inputs, grad_outputs)` is called after it. `grad_inputs` is a tuple with the
+#   gradients that *leave* the node, one for each input of the operation.
+#
+# **Predict.** `h` is 6, and it is used by `relu` and by `square`. Which gradient arrives at the multiplication, the
+# node of `h`? Which two leave it?
+
+# %%
+my_guess = "arrives: ?   leave: ? and ?"
+
+# %%
+records = {}
+for one in (add, relu, power, multiply):
+    name = one.name()
+
+    def keep(grad_inputs, grad_outputs, name=name):
+        records[name] = [g.item() for g in grad_outputs], [g.item() for g in grad_inputs]
+
+    one.register_hook(keep)
+y.backward()
+print("my guess:", my_guess)
+for name, (arriving, leaving) in records.items():
+    print(f"{name:14} arrives: {arriving}   leaves: {leaving}")
+
+# %% tags=["figure"]
+assert records == {
+    "AddBackward0": ([1], [1, 1]),
+    "ReluBackward0": ([1], [1]),
+    "PowBackward0": ([1], [12]),
+    "MulBackward0": ([13], [26, 39]),
+}
+assert (w.grad.item(), x.grad.item()) == (26, 39)
+
+figure, axes = card(9.0, 4.0)
+node(axes, 1.1, 3.0, "w = 3", kind="leaf", below="w.grad = 26", width=1.1)
+node(axes, 1.1, 1.3, "x = 2", kind="leaf", below="x.grad = 39", width=1.1)
+node(axes, 3.4, 2.15, "MulBackward0", kind="non-leaf", below="arrives: 1 + 12 = 13", width=1.5)
+node(axes, 5.9, 3.0, "ReluBackward0", kind="non-leaf", note="no module made this one", below="arrives: 1", width=1.5)
+node(axes, 5.9, 1.3, "PowBackward0", kind="non-leaf", below="arrives: 1", width=1.5)
+node(axes, 8.0, 2.15, "AddBackward0", kind="loss", note="y.grad_fn", below="arrives: 1", width=1.5)
+for start, end, number in (
+    ((7.2, 2.35), (6.7, 2.95), "1"),
+    ((7.2, 1.95), (6.7, 1.4), "1"),
+    ((5.1, 2.95), (4.2, 2.35), "1"),
+    ((5.1, 1.4), (4.2, 1.95), "12"),
+    ((2.6, 2.35), (1.7, 2.95), "26"),
+    ((2.6, 1.95), (1.7, 1.4), "39"),
+):
+    arrow(axes, start, end, label=number, backward=True)
+caption(
+    axes, 0.3, 0.3, "Arrows follow next_functions, from y to the leaves; the numbers on them are gradients.", size=9.5
+)
+show(
+    figure,
+    "Graph of y = relu(h) + h squared with h = w times x, from right to left. At AddBackward0, which is y.grad_fn, 1 "
+    "arrives. It sends 1 to ReluBackward0 and 1 to PowBackward0. ReluBackward0, which no module made, sends 1 on, and "
+    "PowBackward0 sends 12. Both go to MulBackward0, where 1 + 12 = 13 arrives. MulBackward0 sends 26 to w = 3 and 39 "
+    "to x = 2, where they become w.grad and x.grad.",
+)
+
+# %% [markdown]
+# 13 arrives at the multiplication: 1 from `relu` and 12 from `square`. **What arrives at a node is complete.** The
+# node waits until the gradients of all uses have come, and gets their sum. What leaves it is one gradient for each
+# input: 26 for `w` and 39 for `x`.
+#
+# Both hooks may also change gradients. A pre-hook returns a new tuple of `grad_outputs`, a hook returns a new tuple of
+# `grad_inputs`, and `None` keeps the old one. As always, compute new tensors, and do not edit those that you get.
+
+# %%
+w.grad = x.grad = None
+product = w * x
+product.grad_fn.register_prehook(lambda grad_outputs: (10 * grad_outputs[0],))
+product.grad_fn.register_hook(lambda grad_inputs, grad_outputs: (grad_inputs[0], 0 * grad_inputs[1]))
+product.backward()
+print("w.grad:", w.grad.item(), "  x.grad:", x.grad.item())
+assert (w.grad.item(), x.grad.item()) == (20, 0)
+
+# %% [markdown]
+# The pre-hook makes 10 of the gradient 1, so that 20 leaves for `w` and 30 for `x`. Then the hook replaces the 30 by 0.
+#
+# A hook on a node lives as long as the node, and that is as long as the graph. A training loop builds a new graph for
+# each batch, so the hook has to be registered again for each batch.
+#
+# **Predict.** The node of a leaf, `AccumulateGrad`, seems to be the exception, because the leaf stays. We walk to it
+# through a graph that is thrown away at once, and register a hook there. Does it fire in the next backward pass?
+
+# %%
+my_guess = "?"
+
+# %%
+p = torch.ones(1, requires_grad=True)
+calls = []
+(p * 1).grad_fn.next_functions[0][0].register_hook(lambda *args: calls.append("through a graph"))
+(p * 2).backward()
+print("my guess:", my_guess, "  calls:", calls)
+assert calls == []
+
+node_of_p = get_gradient_edge(p).node  # as long as we keep it, it is the node of p
+node_of_p.register_hook(lambda *args: calls.append("through get_gradient_edge"))
+(p * 2).backward()
+print(calls)
+assert node_of_p.name().endswith("AccumulateGrad") and calls == ["through get_gradient_edge"]
+
+# %% [markdown]
+# The leaf does not own its node. When the last graph that uses the node is gone, the node is gone, too, and your hook
+# with it. The next graph makes a new one. Keep the node in a variable and it stays. (For a leaf, a hook on the tensor
+# or a post-accumulate-grad hook is simpler: those belong to the tensor.)
+#
+# `get_gradient_edge(t)` names the place in the graph where the gradient of `t` arrives: a node, and the number of the
+# output. `autograd.grad` accepts such an edge in place of a tensor. So you can ask for the gradient of a tensor that
+# you have not kept.
+
+# %%
+t = torch.tensor([1.0, 2.0], requires_grad=True)
+u = 3 * t
+edge = get_gradient_edge(u)
+loss = (5 * u).sum()
+del u  # the tensor may be gone; its place in the graph is not
+(gradient,) = torch.autograd.grad(loss, edge)
+print(edge.node.name(), edge.output_nr, gradient.tolist())
+assert edge.node.name() == "MulBackward0" and edge.output_nr == 0 and gradient.tolist() == [5, 5]
+
+
+# %% exercise="12-grad-into-nodes"
+def grad_into_nodes(y, node_names):
+    """Name -> the gradient that arrives at this node of y's graph, after one y.backward()."""
+    ### BEGIN SOLUTION
+    gradients, handles = {}, []
+    visited, to_visit = set(), [y.grad_fn]
+    while to_visit:
+        node = to_visit.pop()
+        if node is None or node in visited:
+            continue
+        visited.add(node)
+        to_visit += [after for after, _ in node.next_functions]
+        name = node.name()
+        if name in node_names:
+
+            def keep(grad_outputs, name=name):
+                gradients[name] = grad_outputs[0].detach().clone()
+
+            handles.append(node.register_prehook(keep))
+    try:
+        y.backward()
+    finally:
+        for handle in handles:
+            handle.remove()
+    return gradients
+    ### END SOLUTION
+
+
+# %% [markdown]
+# ## What autograd keeps for backward
+#
+# A node needs values from forward. The gradient of `w * x` for `w` is the gradient that arrives times `x`, so the node
+# has to keep `x`. It keeps `w`, too, for the gradient of `x`. `relu` keeps its result, because that shows where the
+# input was positive. `x + 1` keeps nothing: its gradient does not depend on values. These **saved tensors** are the
+# reason why a training step needs so much more memory than the same model in evaluation.
+#
+# You can watch the saving. `saved_tensors_hooks(pack, unpack)` is a context manager with a pair of hooks:
+#
+# - `pack(tensor)` is called in forward, at the moment when a tensor is saved. What it returns is kept in place of the
+#   tensor, and it may be anything.
+# - `unpack(packed)` is called in backward, when the node needs the tensor. It gets what `pack` returned, and must
+#   return a tensor.
+#
+# **Predict.** We run `y = w * x`, `z = relu(y)`, `s = z + 1`, then backward. How often is `pack` called, and when is
+# `unpack` called?
+
+# %%
+my_guess = "pack: ? times"
+
+# %%
+names = {2.0: "x", 3.0: "w", 6.0: "z"}
+events = []
+
+
+def pack(tensor):
+    events.append(f"pack({names[tensor.item()]})")
+    return tensor.detach()
+
+
+def unpack(packed):
+    events.append(f"unpack({names[packed.item()]})")
+    return packed
+
+
+w, x = torch.tensor(3.0, requires_grad=True), torch.tensor(2.0, requires_grad=True)
+with saved_tensors_hooks(pack, unpack):
+    y = w * x
+    events.append("y = w * x is done")
+    z = F.relu(y)
+    events.append("z = relu(y) is done")
+    s = z + 1
+    events.append("s = z + 1 is done")
+in_forward = list(events)
+events.clear()
+s.backward()
+print("my guess:", my_guess)
+print("forward: ", in_forward)
+print("backward:", events)
+
+# %% tags=["figure"]
+assert sorted(in_forward[:2]) == ["pack(w)", "pack(x)"]
+assert in_forward[2:] == ["y = w * x is done", "pack(z)", "z = relu(y) is done", "s = z + 1 is done"]
+assert events[0] == "unpack(z)" and sorted(events[1:]) == ["unpack(w)", "unpack(x)"]
+lanes = {"forward: pack": FORWARD, "backward: unpack": BACKWARD}
+rows = [(event, "forward: pack") for event in in_forward]
+rows += [("s.backward() starts", "backward: unpack")]
+rows += [(event, "backward: unpack") for event in events]
+show(
+    timeline(rows, title="A tensor is packed when it is saved, and unpacked when it is needed", lanes=lanes),
+    "Timeline in two columns. Forward: w and x are packed, then y = w * x is done; z is packed, z = relu(y) is done; "
+    "s = z + 1 is done, and nothing was packed for it. Backward: s.backward() starts, z is unpacked for relu, then w "
+    "and x are unpacked for the product.",
+)
+
+# %% [markdown]
+# `pack` is called three times: for both factors and for the result of relu. The sum saves nothing. `unpack` is not
+# called before backward, and there it runs in the reverse order of the operations. It also runs after the `with` block
+# is closed: a tensor that was packed by your hook is unpacked by your hook, whenever that happens.
+#
+# Four rules:
+#
+# - `pack` sees every tensor that is saved inside the block, also weights, masks and indices, and the same tensor again
+#   when it is saved again: `x * x` saves `x` twice.
+# - Python numbers, like the 3 in `3 * x`, do not come to `pack`.
+# - When such blocks are nested, only the innermost pair is called.
+# - To keep a tensor as it is, return `tensor.detach()`, not `tensor`. `pack` can get the *output* of an operation, whose
+#   graph contains the node that saves it. Node and output would keep each other alive until backward; if there is no
+#   backward, they are never freed.
+
+# %%
+x = torch.ones(100, requires_grad=True)
+sizes = {"outer": [], "inner": []}
+
+
+def noting(name):
+    """A block of hooks that notes the size of each saved tensor."""
+
+    def pack(tensor):
+        sizes[name].append(len(tensor))
+        return tensor.detach()
+
+    return saved_tensors_hooks(pack, lambda packed: packed)
+
+
+with noting("outer"):
+    x * x
+    3 * x
+    with noting("inner"):
+        x * x
+print(sizes)
+assert sizes == {"outer": [100, 100], "inner": [100, 100]}
+
+
+def lives_on(pack):
+    """Whether the output of exp, which is saved, outlives the last variable that holds it."""
+    with saved_tensors_hooks(pack, lambda packed: packed):
+        y = x.exp()
+    watch = weakref.ref(y)
+    del y
+    gc.collect()
+    return watch() is not None
+
+
+print("detached:", lives_on(lambda tensor: tensor.detach()), "  not detached:", lives_on(lambda tensor: tensor))
+assert not lives_on(lambda tensor: tensor.detach())
+if VERSION >= (2, 13):
+    assert lives_on(lambda tensor: tensor)
+
+# %% [markdown]
+# To weigh a tensor, multiply its number of elements by the bytes of one element: 4 for float32, 8 for float64 and
+# int64, 1 for bool.
+
+# %%
+for tensor in (x, x.double(), x > 0):
+    print(tensor.dtype, tensor.numel() * tensor.element_size(), "bytes")
+assert (x.element_size(), x.double().element_size(), (x > 0).element_size()) == (4, 8, 1)
+
+
+# %% exercise="12-saved-bytes"
+def saved_bytes(fn):
+    """How many bytes autograd saves for backward while fn() runs."""
+    ### BEGIN SOLUTION
+    total = 0
+
+    def pack(tensor):
+        nonlocal total
+        total += tensor.numel() * tensor.element_size()
+        return tensor.detach()
+
+    with saved_tensors_hooks(pack, lambda tensor: tensor):
+        fn()
+    return total
+    ### END SOLUTION
+
+
+# %% [markdown]
+# ## Keep it elsewhere, or keep less
+#
+# What `pack` returns is kept, and the tensor itself may go. So `pack` can put the tensor somewhere else, and `unpack`
+# can fetch it. PyTorch has this built in as `save_on_cpu()`: saved tensors wait in the memory of the CPU while forward
+# goes on. It is for models that do not fit into the memory of a GPU. It costs time, for the way there and back.
+
+# %%
+x = torch.ones(1000, requires_grad=True)
+with save_on_cpu(pin_memory=torch.cuda.is_available()):
+    (x * x).sum().backward()
+assert x.grad.unique().item() == 2  # the gradient is the same
+
+if torch.cuda.is_available():
+
+    def held_on_gpu():
+        """Bytes of GPU memory that the graph of fifty steps holds."""
+        before = torch.cuda.memory_allocated()
+        h = torch.ones(1_000_000, device="cuda", requires_grad=True)
+        for _ in range(50):
+            h = torch.sin(h)
+        return torch.cuda.memory_allocated() - before
+
+    plain = held_on_gpu()
+    with save_on_cpu(pin_memory=True):
+        offloaded = held_on_gpu()
+    print(f"on the GPU after forward: {plain / 1e6:.0f} MB, with save_on_cpu: {offloaded / 1e6:.0f} MB")
+
+# %% [markdown]
+# The other way is to keep less: round the saved tensors to float16, and turn them back in `unpack`. Forward computes in
+# full precision as before, and the memory is half. The price is in the gradients, which are computed from rounded
+# values.
+#
+# To see the effect, we round much more brutally: here `pack` returns ones, whatever it gets.
+#
+# **Predict.** `y = w * w` at `w = 3`. What are `y` and `w.grad`?
+
+# %%
+my_guess = "y = ?   w.grad = ?"
+
+# %%
+w = torch.tensor(3.0, requires_grad=True)
+with saved_tensors_hooks(lambda tensor: torch.ones_like(tensor), lambda packed: packed):
+    y = w * w
+y.backward()
+print("my guess:", my_guess, "  y:", y.item(), "  w.grad:", w.grad.item())
+assert y.item() == 9 and w.grad.item() == 2
+
+# %% [markdown]
+# Forward is exact: 3 · 3 is 9. Backward computes `1 · w + 1 · w` with what it finds in place of `w`, and that is 1. The
+# gradient is 2 instead of 6, and no error says so. So be careful with what you change:
+#
+# - float16 has 11 binary digits: 1.0004 becomes 1. Its largest number is 65504; what is larger becomes infinity.
+# - Indices and masks are saved, too. float16 has no odd numbers above 2048, so that an index would point to another
+#   place, and a float cannot be an index at all.
+# - A tensor has to come back with the dtype that it had. A float32 matrix does not multiply with a float64 gradient.
+
+# %%
+for number in (1.0004, 2051, 70000.0):
+    print(number, "->", torch.tensor(number).half().item())
+assert torch.tensor(1.0004).half().item() == 1 and torch.tensor(2051).half().item() == 2052
+assert torch.tensor(70000.0).half().isinf()
+assert torch.finfo(torch.float16).max == 65504
+
+
+# %% exercise="12-with-half-saved"
+def with_half_saved(fn):
+    """The result of fn(), while floating-point tensors are saved for backward as float16."""
+
+    ### BEGIN SOLUTION
+    def pack(tensor):
+        if not tensor.is_floating_point():
+            return tensor.dtype, tensor.detach()
+        return tensor.dtype, tensor.detach().half()
+
+    def unpack(packed):
+        dtype, tensor = packed
+        return tensor.to(dtype)
+
+    with saved_tensors_hooks(pack, unpack):
+        return fn()
+    ### END SOLUTION
+
+
+# %% [markdown]
+# ## Every module of the process
+#
+# The hidden layers of the first section do not stay hidden. **Global hooks** fire for every module that is called
+# anywhere in the process, also for modules in plain lists and for modules that exist for one moment only. Lesson 8
+# showed that they run before all hooks of the module itself. They are registered by functions of
+# `torch.nn.modules.module`:
+#
+# - `register_module_forward_pre_hook(fn)`, with `fn(module, args)`
+# - `register_module_forward_hook(fn)`, with `fn(module, args, output)`
+# - `register_module_full_backward_pre_hook(fn)`, with `fn(module, grad_output)`
+# - `register_module_full_backward_hook(fn)`, with `fn(module, grad_input, grad_output)`
+#
+# The network from the beginning again: it calls `first`, runs `second.forward`, and calls a layer in a plain list.
+#
+# **Predict.** How many calls does a global forward hook see in `net(x)`?
+
+# %%
+my_guess = "? calls"
+
+# %%
+seen = []
+with register_module_forward_hook(lambda module, args, output: seen.append(type(module).__name__)):
+    net(torch.ones(1, 2))
+print("my guess:", my_guess, "  seen:", seen)
+assert seen == ["Linear", "Linear", "Net"]
+
+nn.Tanh()(torch.ones(1))  # the handle was a context manager: the hook is off again
+assert len(seen) == 3
+
+# %% [markdown]
+# Three: `first`, the layer in the list, and `net`. Of the two things that are still missing, `second` was not *called*,
+# and `F.relu` is no module.
+#
+# A global hook is shared by everything that runs in the process: the other model, the library that you use, the next
+# cell of this notebook. Remove it for certain, with `with` or in `finally`.
+
+
+# %% exercise="12-count-calls-by-type"
+def count_calls_by_type(model, x):
+    """Class name -> number of calls of modules of this class in model(x)."""
+    ### BEGIN SOLUTION
+    counts = {}
+
+    def count(module, args, output):
+        name = type(module).__name__
+        counts[name] = counts.get(name, 0) + 1
+
+    with register_module_forward_hook(count):
+        model(x)
+    return counts
+    ### END SOLUTION
+
+
+# %% [markdown]
+# ## How much work is a model?
+#
+# Weights say how large a model is, not how much it has to compute. The usual unit of work is the **MAC**, the
+# multiply-add: one weight times one input, and the product is added up. A dot product of length n has n MACs. Linear
+# layers and convolutions are nothing but dot products, so
+#
+# > MACs of a call = numbers in the output · MACs for one of these numbers
+#
+# and the second factor is the number of weights that one number of the output sees.
+#
+# | layer | numbers in the output | MACs for each |
+# |---|---|---|
+# | `Linear(10, 4)`, input (3, 10) | 3 · 4 = 12 | 10 |
+# | `Linear(10, 4)`, input (3, 7, 10) | 3 · 7 · 4 = 84 | 10 |
+# | `Conv2d(2, 6, 3)`, input (1, 2, 5, 5) | 6 · 3 · 3 = 54 | 2 · 3 · 3 = 18 |
+# | `Conv2d(2, 6, 3, groups=2)`, same input | 54 | 1 · 3 · 3 = 9 |
+#
+# With groups, an output channel sees only its own group of the input channels. Padding, stride and dilation change
+# how many numbers there are in the output; what one of them costs stays the same. Adding the bias is not counted.
+#
+# PyTorch can count, too: `FlopCounterMode` watches every operation, not only modules. It counts FLOPs, and calls the
+# multiplication and the addition of a MAC two of them.
+#
+# **Predict.** Does `FlopCounterMode` agree with the last row of the table, 54 · 9 = 486 MACs?
+
+# %%
+my_guess = "? FLOPs"
+
+# %%
+conv, image = nn.Conv2d(2, 6, 3, groups=2), torch.zeros(1, 2, 5, 5)
+with FlopCounterMode(display=False) as counter:
+    conv(image)
+print("my guess:", my_guess, "  FLOPs:", counter.get_total_flops())
+assert counter.get_total_flops() == 2 * 54 * 9 == 972
+for layer, x, macs in (
+    (nn.Linear(10, 4), torch.zeros(3, 10), 12 * 10),
+    (nn.Linear(10, 4), torch.zeros(3, 7, 10), 84 * 10),
+    (nn.Conv2d(2, 6, 3), image, 54 * 18),
+):
+    with FlopCounterMode(display=False) as counter:
+        layer(x)
+    assert counter.get_total_flops() == 2 * macs
+
+# %% [markdown]
+# Now a real network. ResNet-34 has four stages of convolutions, `layer1` to `layer4`, and one linear layer, `fc`.
+#
+# **Predict.** In which of these is most of the work, and in which are most of the weights?
+
+# %%
+my_guess = "work: ?   weights: ?"
+
+# %%
+model, h = resnet34().eval(), torch.zeros(1, 3, 224, 224)
+macs, weights = {}, {}
+with torch.no_grad():
+    for name, stage in model.named_children():
+        h = h.flatten(1) if name == "fc" else h
+        with FlopCounterMode(display=False) as counter:
+            h = stage(h)
+        if counter.get_total_flops():
+            macs[name] = counter.get_total_flops() // 2
+            weights[name] = sum(parameter.numel() for parameter in stage.parameters())
+print("my guess:", my_guess)
+for name in macs:
+    print(f"{name:7} {macs[name] / 1e6:7.1f} million MACs {weights[name] / 1e6:7.2f} million parameters")
+
+# %% tags=["figure"]
+millions = {name: (round(macs[name] / 1e6, 1), round(weights[name] / 1e6, 2)) for name in macs}
+assert millions == {
+    "conv1": (118.0, 0.01),
+    "layer1": (693.6, 0.22),
+    "layer2": (873.5, 1.12),
+    "layer3": (1335.9, 6.82),
+    "layer4": (642.3, 13.11),
+    "fc": (0.5, 0.51),
+}
+assert round(sum(macs.values()) / 1e9, 2) == 3.66
+
+figure, axes = card(8.6, 3.5)
+caption(axes, 0.3, 3.2, "ResNet-34, one image of 224 by 224: where the work is, and where the weights are", size=11.5)
+caption(axes, 1.3, 2.8, "million MACs", colour=FORWARD)
+caption(axes, 5.2, 2.8, "million parameters", colour=BACKWARD)
+for row, (name, (work, size)) in enumerate(millions.items()):
+    height = 2.45 - 0.4 * row
+    caption(axes, 0.4, height, name)
+    for left, value, most, colour in ((1.3, work, 1335.9, FORWARD), (5.2, size, 13.11, BACKWARD)):
+        axes.barh(height, 2.5 * value / most, left=left, height=0.24, color=colour, alpha=0.75)
+        caption(axes, left + 2.5 * value / most + 0.08, height, f"{value}", size=9, colour=QUIET)
+axes.set(xlim=(0, 8.6), ylim=(0, 3.5))
+show(
+    figure,
+    "Two groups of bars for the parts of ResNet-34. Million MACs: conv1 118.0, layer1 693.6, layer2 873.5, "
+    "layer3 1335.9, layer4 642.3, fc 0.5. Million parameters: conv1 0.01, layer1 0.22, layer2 1.12, layer3 6.82, "
+    "layer4 13.11, fc 0.51.",
+)
+
+# %% [markdown]
+# Together these are 3.66 billion MACs. `layer1` has about 1 % of the parameters and does 19 % of the work, because each
+# of its weights is used at 56 · 56 places of a map. A weight of `fc` is used once. `layer4` has 60 % of the parameters,
+# and does less work than `layer1`.
+
+# %%
+all_macs, all_weights = sum(macs.values()), sum(weights.values())
+assert round(100 * weights["layer1"] / all_weights) == 1 and round(100 * macs["layer1"] / all_macs) == 19
+assert round(100 * weights["layer4"] / all_weights) == 60 and macs["layer4"] < macs["layer1"]
+
+
+# %% exercise="12-count-macs"
+def count_macs(model, x):
+    """The multiply-adds of all Conv2d and Linear calls in model(x)."""
+    ### BEGIN SOLUTION
+    total = 0
+
+    def add(module, args, output):
+        nonlocal total
+        total += output.numel() * module.weight[0].numel()
+
+    handles = []
+    try:
+        for module in model.modules():
+            if isinstance(module, nn.Conv2d | nn.Linear):
+                handles.append(module.register_forward_hook(add))
+        model(x)
+    finally:
+        for handle in handles:
+            handle.remove()
+    return total
+    ### END SOLUTION
+
+
+# %% [markdown]
+# ## At the border
+#
+# Four short visits to places where hooks end, or begin again under another name.
+#
+# **`torch.func.grad` ignores hooks on parameters.** It computes gradients of a *function* of the parameters. The values
+# that it puts in the place of the parameters are other tensors, without your hooks. Hooks on modules fire, because the
+# module is called.
+
+# %%
+layer = nn.Linear(2, 1)
+calls = []
+layer.register_forward_hook(lambda module, args, output: calls.append("forward hook"))
+layer.weight.register_hook(lambda grad: 100 * grad)
+
+
+def loss_of(parameters):
+    return functional_call(layer, parameters, (torch.ones(1, 2),)).sum()
+
+
+gradients = torch.func.grad(loss_of)(dict(layer.named_parameters()))
+print(gradients["weight"].tolist(), calls)
+assert gradients["weight"].tolist() == [[1, 1]] and calls == ["forward hook"]  # not [[100, 100]]
+
+# %% [markdown]
+# **`torch.fx` sees functions in forward.** Node hooks reach a functional `relu` in backward only. To get its *output*,
+# let `fx.symbolic_trace` write down the operations of `forward`, and run them one by one with an `fx.Interpreter`. This
+# works for models whose `forward` does not branch on values.
+
+
+# %%
+class Small(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.fc = nn.Linear(3, 4)
+
+    def forward(self, x):
+        return F.relu(self.fc(x)).sum()
+
+
+class Capture(fx.Interpreter):
+    """Runs a traced model and keeps the result of every step."""
+
+    def __init__(self, traced):
+        super().__init__(traced)
+        self.results = {}
+
+    def run_node(self, n):
+        result = super().run_node(n)
+        self.results[n.name] = result.detach().clone()
+        return result
+
+
+small, x = Small(), torch.randn(2, 3)
+capture = Capture(fx.symbolic_trace(small))
+out = capture.run(x)
+print(list(capture.results))
+assert list(capture.results) == ["x", "fc", "relu", "sum_1", "output"]
+assert torch.equal(out, small(x)) and torch.equal(capture.results["relu"], F.relu(small.fc(x)))
+
+# %% [markdown]
+# **Optimizers have hooks, too:** before and after `step()`. They get the optimizer and the arguments of `step`.
+
+# %%
+p = nn.Parameter(torch.ones(1))
+optimizer = torch.optim.SGD([p], lr=1.0)
+events = []
+optimizer.register_step_pre_hook(lambda optimizer, args, kwargs: events.append(("before", p.item())))
+optimizer.register_step_post_hook(lambda optimizer, args, kwargs: events.append(("after", p.item())))
+p.grad = torch.ones(1)
+optimizer.step()
+print(events)
+assert events == [("before", 1.0), ("after", 0.0)]
+
+# %% [markdown]
+# **Saving, loading and building a model** can be hooked as well: before `state_dict()` collects the values, after
+# `load_state_dict()` has put them in, and, for all modules of the process, when a parameter is registered. Use them to
+# read old checkpoints, or to find out who creates a parameter.
+
+# %%
+layer = nn.Linear(2, 1)
+events = []
+layer.register_state_dict_pre_hook(lambda module, prefix, keep_vars: events.append("saving"))
+layer.register_load_state_dict_post_hook(lambda module, keys: events.append(("loaded, missing", keys.missing_keys)))
+layer.load_state_dict({"bias": layer.state_dict()["bias"]}, strict=False)
+with register_module_parameter_registration_hook(lambda module, name, parameter: events.append(name)):
+    nn.Linear(2, 1)
+print(events)
+assert events == ["saving", ("loaded, missing", ["weight"]), "weight", "bias"]
+
+# %% [markdown]
+# ## Myths
+#
+# **"Hooks see everything."** They see what passes by the place where they are. You have seen functions without a
+# module. It also happens with modules: `nn.MultiheadAttention` has a linear layer `out_proj`, and uses its weight
+# without calling it. A forward hook on `out_proj` never fires.
+
+# %%
+attention = nn.MultiheadAttention(4, 2, batch_first=True)
+calls = []
+for name, module in attention.named_modules():
+    module.register_forward_hook(lambda module, args, output, name=name: calls.append(name or "attention"))
+query = torch.ones(1, 3, 4)
+attention(query, query, query)
+print("modules:", [name for name, _ in attention.named_modules() if name], "  fired:", calls)
+assert calls == ["attention"] and isinstance(attention.out_proj, nn.Linear)
+
+# %% [markdown]
+# And there are **fast paths**. In evaluation without grad, `nn.TransformerEncoderLayer` computes everything in one
+# fused operation and calls none of the modules inside it. On PyTorch 2.4 a hook on an inner module is silent then. On
+# 2.13 the layer looks for hooks on its modules first, and leaves the fast path when it finds one. It does not look for
+# global hooks: these see one call there, that of the layer itself.
+
+# %%
+encoder = nn.TransformerEncoderLayer(4, 2, 8, batch_first=True).eval()
+
+
+def with_and_without_grad(register):
+    """The classes of the calls that a forward hook sees, with grad and without."""
+    seen = {}
+    for grad in (True, False):
+        calls = seen["grad" if grad else "no grad"] = []
+        with register(lambda module, args, output, calls=calls: calls.append(type(module).__name__)):
+            with torch.set_grad_enabled(grad):
+                encoder(query)
+    return seen
+
+
+local = with_and_without_grad(encoder.linear1.register_forward_hook)
+everywhere = with_and_without_grad(register_module_forward_hook)
+print("a hook on linear1:", local)
+print("a global hook:    ", everywhere)
+assert local["grad"] == ["Linear"]
+if VERSION == (2, 4):
+    assert local["no grad"] == []
+elif VERSION >= (2, 13):
+    assert local["no grad"] == ["Linear"]
+assert len(everywhere["grad"]) > 1 and everywhere["no grad"] == ["TransformerEncoderLayer"]
+
+# %% [markdown]
+# So trust a hook only after you have seen it fire: count its calls once in the same mode in which you will use it.
+#
+# **"A multi-grad hook can replace gradients, like a tensor hook."** Its return value is ignored. It is a place to look.
+
+# %%
+x = torch.ones(1, requires_grad=True)
+handle = register_multi_grad_hook([x], lambda grads: [100 * grad for grad in grads])
+(2 * x).backward()
+handle.remove()
+print(x.grad.item())
+assert x.grad.item() == 2
+
+# %% [markdown]
+# ## Recap
+#
+# | call | the hook gets | when it fires | what it may return |
+# |---|---|---|---|
+# | `register_multi_grad_hook(tensors, fn)` | list of gradients, `None` if unused | once for each pass | anything: it is ignored |
+# | `node.register_prehook(fn)` | `grad_outputs` | before the node works | new `grad_outputs` |
+# | `node.register_hook(fn)` | `grad_inputs, grad_outputs` | after the node has worked | new `grad_inputs` |
+# | `saved_tensors_hooks(pack, unpack)` | `pack`: a tensor | a tensor is saved, in forward | what is kept |
+# | | `unpack`: what was kept | the tensor is needed, in backward | the tensor |
+# | `register_module_forward_hook(fn)` | `module, args, output` | after the call of *any* module | new output |
+# | `optimizer.register_step_pre_hook(fn)` | `optimizer, args, kwargs` | before `step()` | new `args, kwargs` |
+#
+# `FlopCounterMode()` and `get_gradient_edge(t)` are no hooks, but they belong here: the first counts work, the second
+# names the place of a gradient in the graph.
+#
+# ## Where you meet this in the wild
+#
+# - **Activation offloading and checkpointing.** `save_on_cpu` is a pair of `pack` and `unpack`. So is
+#   `torch.utils.checkpoint` with `use_reentrant=False`: its `pack` keeps almost nothing, and its `unpack` runs the
+#   forward again. That is why forward hooks fired in backward in lesson 8.
+# - **Sharded training (FSDP)**, in its first version, hooks the `AccumulateGrad` node of each parameter, to send a
+#   gradient away as soon as it is complete. It keeps these nodes, for the reason that you have seen.
+# - **Profilers.** `FlopCounterMode` can list its counts by module, also for backward. To know which module is at work, it
+#   uses global forward hooks and multi-grad hooks.
+#
+# ## The whole course on one page
+#
+# | call | lesson | when it fires | what its return does |
+# |---|---|---|---|
+# | `t.retain_grad()` (no hook) | 1 | `.grad` is written after the tensor hooks | |
+# | `t.register_hook(fn)` | 2, 3 | the complete gradient arrives at `t` | replaces it for all that is upstream |
+# | `p.register_post_accumulate_grad_hook(fn)` | 4 | `.grad` of the leaf has been written | nothing may be returned |
+# | `m.register_forward_pre_hook(fn)` | 6 | before `forward` of `m` | replaces the input |
+# | `m.register_forward_hook(fn)` | 5, 6 | after `forward` of `m` | replaces the output |
+# | `m.register_full_backward_pre_hook(fn)` | 7 | the gradient arrives at the output of `m` | replaces it |
+# | `m.register_full_backward_hook(fn)` | 7 | the gradients of the inputs of `m` are complete\* | replaces them |
+# | `register_module_forward_hook(fn)`, ... | 8, 12 | as the four above, for every module | as above |
+# | `node.register_prehook(fn)` | 8, 12 | the gradient arrives at the node | replaces it |
+# | `node.register_hook(fn)` | 8, 12 | the node has worked | replaces what leaves it |
+# | `register_multi_grad_hook(ts, fn)` | 12 | all gradients of the pass have arrived | nothing: it is ignored |
+# | `saved_tensors_hooks(pack, unpack)` | 12 | a tensor is saved; it is needed | is kept in its place; is used |
+#
+# \* If no input requires grad, right after the pre-hook (lesson 8).
+#
+# And what holds for all of them:
+#
+# - A hook changes something by *returning* it, not by editing its argument. `None` keeps the old value. (Only `pack` and
+#   `unpack` have to return something.)
+# - Keep the handle, and remove the hook in `finally` or with `with`.
+# - Keep copies, detached: `.detach().clone()`.
+# - A hook that you have not seen fire proves nothing. Predict, run, and compare.
+#
+# You started with a gradient that was `None`. You can now follow a value on its whole way, forward and back, stop it
+# anywhere, look at it, and change it, and you can prove in which order that happens.
+
+# %%
+progress()

@@ -1,0 +1,476 @@
+"""Archives of classes and of students: what is found in good ones, and that bad ones write nothing anywhere."""
+
+from __future__ import annotations
+
+import io
+import os
+import stat
+import struct
+import tarfile
+import unicodedata
+import zipfile
+from pathlib import Path
+
+import pytest
+
+from graders.run.archives import MAX_BYTES, MAX_MEMBERS, name_flaw, private_folder, unpack
+from graders.run.members import BadArchive
+from graders.run.submissions import NoSubmissions, Submission, find_submissions
+from tests import notebooks
+
+LESSONS = ("01_first_things", "02_second_things")
+FIRST, SECOND = "01_first_things.ipynb", "02_second_things.ipynb"
+GOOD = notebooks.text("x = 1").encode()
+MOODLE = "_assignsubmission_file_"
+
+
+def zipped(
+    file: Path, *members: str | tuple[str | zipfile.ZipInfo, bytes], packing: int = zipfile.ZIP_DEFLATED
+) -> Path:
+    """A zip file with these members: names of good notebooks or folders, or names with their content."""
+    with zipfile.ZipFile(file, "w", packing) as archive:
+        for member in members:
+            name, content = (member, b"" if member.endswith("/") else GOOD) if isinstance(member, str) else member
+            archive.writestr(name, content)
+    return file
+
+
+def of_kind(name: str, mode: int, content: bytes = b"") -> tuple[zipfile.ZipInfo, bytes]:
+    """A member of a zip file with this mode."""
+    info = zipfile.ZipInfo(name)
+    info.create_system, info.external_attr = 3, mode << 16
+    return info, content
+
+
+def tarred(file: Path, *members: str | tarfile.TarInfo) -> Path:
+    """A tar.gz file with good notebooks of these names, and other members as they are given."""
+    with tarfile.open(file, "w:gz") as archive:
+        for member in members:
+            if isinstance(member, str):
+                info = tarfile.TarInfo(member)
+                info.size = len(GOOD)
+                archive.addfile(info, io.BytesIO(GOOD))
+            else:
+                archive.addfile(member)
+    return file
+
+
+def of_type(name: str, kind: bytes, link: str = "") -> tarfile.TarInfo:
+    """A member of a tar file of this type."""
+    info = tarfile.TarInfo(name)
+    info.type, info.linkname = kind, link
+    return info
+
+
+def patched(file: Path, *changes: tuple[bytes, bytes]) -> Path:
+    """The same file with some bytes replaced by as many others, wherever they occur."""
+    raw = file.read_bytes()
+    for old, new in changes:
+        assert old in raw
+        assert len(old) == len(new)
+        raw = raw.replace(old, new)
+    file.write_bytes(raw)
+    return file
+
+
+@pytest.fixture
+def scratch(tmp_path: Path) -> Path:
+    """The private folder; nothing else may appear in `tmp_path` (see `unchanged`)."""
+    folder = tmp_path / "deep" / "scratch"
+    folder.mkdir(parents=True)
+    return folder
+
+
+def found(where: Path, scratch: Path) -> list[tuple[str, str, str]]:
+    """Student, lesson, and name of the file, or what is said instead of it."""
+    return [
+        (one.student, one.lesson, one.file.name if one.file else one.problem or "missing")
+        for one in find_submissions(where, LESSONS, scratch)
+    ]
+
+
+def why_none(where: Path, scratch: Path) -> str:
+    with pytest.raises(NoSubmissions) as caught:
+        find_submissions(where, LESSONS, scratch)
+    return str(caught.value)
+
+
+# Good archives.
+
+
+def test_a_folder_of_students_may_be_zipped_with_or_without_itself(tmp_path: Path, scratch: Path) -> None:
+    names = [f"ann/{FIRST}", f"ann/{SECOND}", f"bob/{FIRST}"]
+    expected = [("ann", LESSONS[0], FIRST), ("ann", LESSONS[1], SECOND), ("bob", LESSONS[0], FIRST),
+                ("bob", LESSONS[1], "missing")]  # fmt: skip
+    assert found(zipped(tmp_path / "a.zip", *names), scratch) == expected
+    whole = zipped(tmp_path / "b.ZIP", "class/", "class/ann/", *(f"class/{name}" for name in names), "class/notes.txt")
+    with private_folder() as other:
+        assert found(whole, other) == expected
+    with private_folder() as other:
+        assert found(tarred(tmp_path / "c.tar.gz", *(f"./class/{name}" for name in names)), other) == expected
+
+
+def test_reports_name_the_archive_and_not_where_it_was_unpacked(tmp_path: Path, scratch: Path) -> None:
+    archive = zipped(tmp_path / "a.zip", f"class/ann/{FIRST}", f"class/bob/{FIRST}")
+    first, _ = find_submissions(archive, LESSONS, scratch)
+    assert first.origin == f"{archive}/class/ann/{FIRST}" or first.origin == f"{archive}/ann/{FIRST}"
+    assert first.file is not None
+    assert first.file.is_relative_to(scratch)
+    assert first.file.read_bytes() == GOOD
+
+
+def test_an_archive_of_canvas_is_a_class(tmp_path: Path, scratch: Path) -> None:
+    archive = zipped(
+        tmp_path / "submissions.zip",
+        f"lovelaceada_12345_67890_{FIRST}",
+        f"lovelaceada_12345_67891_{SECOND}",
+        "turingalan_LATE_222_6789_01_first_things-2.ipynb",
+        "turingalan_LATE_222_6789_01_first_things-10.ipynb",
+        "loose.ipynb",
+    )
+    assert found(archive, scratch) == [
+        ("lovelaceada", LESSONS[0], f"lovelaceada_12345_67890_{FIRST}"),
+        ("lovelaceada", LESSONS[1], f"lovelaceada_12345_67891_{SECOND}"),
+        ("turingalan", LESSONS[0], "turingalan_LATE_222_6789_01_first_things-10.ipynb"),
+        ("turingalan", LESSONS[1], "missing"),
+    ]
+
+
+def test_an_archive_of_moodle_is_a_class(tmp_path: Path, scratch: Path) -> None:
+    archive = zipped(
+        tmp_path / "moodle.zip",
+        f"Ada Lovelace_123{MOODLE}/{FIRST}",
+        ("Ada Lovelace_123_assignsubmission_onlinetext_/onlinetext.html", b"<p>hello"),
+        f"Alan Turing_124{MOODLE}{FIRST}",
+        f"Emmy Noether_125{MOODLE}/",
+    )
+    assert found(archive, scratch) == [
+        ("Ada Lovelace", LESSONS[0], FIRST),
+        ("Alan Turing", LESSONS[0], f"Alan Turing_124{MOODLE}{FIRST}"),
+        ("Emmy Noether", LESSONS[0], "missing"),
+    ]
+
+
+def test_two_students_of_one_name_are_told_apart(tmp_path: Path, scratch: Path) -> None:
+    archive = zipped(tmp_path / "m.zip", f"Ada_1{MOODLE}/{FIRST}", f"Ada_2{MOODLE}/{FIRST}", f"Bob_3{MOODLE}/{FIRST}")
+    assert [student for student, *_ in found(archive, scratch)] == ["Ada (1)", "Ada (2)", "Bob"]
+
+
+def test_what_was_unpacked_by_hand_is_the_same_class(tmp_path: Path, scratch: Path) -> None:
+    folder = tmp_path / "class"
+    for name in (f"Ada Lovelace_123{MOODLE}/{FIRST}", f"turingalan_LATE_222_6789_{FIRST}"):
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_bytes(GOOD)
+    assert [student for student, *_ in found(folder, scratch)] == ["Ada Lovelace", "turingalan"]
+    assert [student for student, *_ in found(folder / f"Ada Lovelace_123{MOODLE}", scratch)] == [
+        f"Ada Lovelace_123{MOODLE}"
+    ]
+
+
+def test_one_students_archive_is_one_students_work(tmp_path: Path, scratch: Path) -> None:
+    archive = zipped(tmp_path / "ann.zip", FIRST, SECOND, "data.csv", ".ipynb_checkpoints/01_first_things.ipynb")
+    assert found(archive, scratch) == [("ann", LESSONS[0], FIRST), ("ann", LESSONS[1], SECOND)]
+    assert sorted(path.name for path in scratch.rglob("*") if path.is_file()) == [FIRST, SECOND]
+
+
+def test_a_student_may_hand_in_an_archive(tmp_path: Path, scratch: Path) -> None:
+    (tmp_path / "class/ann").mkdir(parents=True)
+    (tmp_path / "class/bob").mkdir()
+    zipped(tmp_path / "class/ann/work.zip", f"work/{FIRST}", f"work/more/{SECOND}", f"__MACOSX/work/._{FIRST}")
+    tarred(tmp_path / "class/bob/work.tgz", FIRST)
+    assert found(tmp_path / "class", scratch) == [
+        ("ann", LESSONS[0], FIRST),
+        ("ann", LESSONS[1], SECOND),
+        ("bob", LESSONS[0], FIRST),
+        ("bob", LESSONS[1], "missing"),
+    ]
+    first, *_ = find_submissions(tmp_path / "class", LESSONS, scratch / "..")
+    assert first.origin == f"{tmp_path}/class/ann/work.zip/work/{FIRST}"
+
+
+def test_an_archive_in_the_archive_of_a_class_is_opened_but_none_further_in(tmp_path: Path, scratch: Path) -> None:
+    inner = zipped(tmp_path / "inner.zip", FIRST).read_bytes()
+    middle = zipped(tmp_path / "middle.zip", ("inner.zip", inner)).read_bytes()
+    archive = zipped(tmp_path / "outer.zip", ("ann/a.zip", inner), ("bob/b.zip", middle))
+    assert found(archive, scratch) == [
+        ("ann", LESSONS[0], FIRST),
+        ("bob", LESSONS[0], "b.zip holds no notebook. Hand in the notebooks themselves."),
+    ]
+
+
+def test_names_of_other_alphabets_come_through(tmp_path: Path, scratch: Path) -> None:
+    assert found(zipped(tmp_path / "a.zip", f"Зоя Müller/{FIRST}", f"李/{FIRST}"), scratch) == [
+        ("Зоя Müller", LESSONS[0], FIRST),
+        ("李", LESSONS[0], FIRST),
+    ]
+    unflagged = patched(zipped(tmp_path / "b.zip", f"M__ller/{FIRST}", f"a/{FIRST}"), (b"M__ller", "Müller".encode()))
+    with private_folder() as other:  # as programs on macOS write it
+        assert [student for student, *_ in found(unflagged, other)] == ["Müller", "a"]
+
+
+# Bad archives: each as that of a student beside a neighbour, and as the one that is marked.
+
+NAMES = {
+    "a way out": "../evil.ipynb",
+    "a way out further in": "a/../../evil.ipynb",
+    "an absolute name": "/evil.ipynb",
+    "a drive": "C:evil.ipynb",
+    "a way out for Windows": "..\\evil.ipynb",
+    "a share": "\\\\host\\evil.ipynb",
+    "an empty folder name": "a//evil.ipynb",
+    "a dot": "a/./evil.ipynb",
+    "a new line": "evil\n.ipynb",
+    "an escape": "evil\x1b[2J.ipynb",
+    "a long name": "e" * 300 + ".ipynb",
+    "a long name of few letters": "é" * 130 + ".ipynb",
+    "a long path": "/".join(["folder" * 10] * 19) + "/e.ipynb",
+    "a deep path": "d/" * 25 + "e.ipynb",
+    "a device": "con.ipynb",
+    "a device as a folder": "x/LPT1/e.ipynb",
+    "a device with a space": "nul .txt.ipynb",
+}
+
+
+def bad_zip(case: str, file: Path) -> Path:
+    """A zip file with a good notebook and something bad."""
+    link, device, pipe = stat.S_IFLNK | 0o777, stat.S_IFCHR | 0o666, stat.S_IFIFO | 0o666
+    match case:
+        case _ if case in NAMES:
+            return zipped(file, FIRST, (NAMES[case], GOOD))
+        case "a null in a name":
+            return patched(zipped(file, FIRST, "evilX.ipynb"), (b"evilX", b"evil\0"))
+        case "a name that is not UTF-8":
+            return patched(zipped(file, FIRST, "evilX.ipynb"), (b"evilX", b"evil\xff"))
+        case "a link":
+            return zipped(file, FIRST, of_kind("link.ipynb", link, b"/etc/passwd"))
+        case "a link and a file through it":
+            return zipped(file, FIRST, of_kind("out", link, b".."), "out/evil.ipynb")
+        case "a device file":
+            return zipped(file, FIRST, of_kind("null.ipynb", device))
+        case "a pipe":
+            return zipped(file, FIRST, of_kind("pipe.ipynb", pipe))
+        case "a name twice":
+            with pytest.warns(UserWarning, match="Duplicate"):
+                return zipped(file, FIRST, FIRST)
+        case "a name in another case":
+            return zipped(file, FIRST, FIRST.upper())
+        case "a name with another accent":
+            return zipped(file, FIRST, *(unicodedata.normalize(form, "é.ipynb") for form in ("NFC", "NFD")))
+        case "a file that is a folder, too":
+            return zipped(file, FIRST, "a.ipynb", "a.ipynb/b.ipynb")
+        case "a bomb":
+            return zipped(file, FIRST, ("bomb.txt", bytes(1 << 20)))
+        case "too many bytes":
+            return zipped(file, FIRST, *((f"{n}.bin", os.urandom(1 << 20)) for n in range(51)), packing=0)
+        case "too many bytes, it says":
+            return patched(zipped(file, FIRST, ("b", b"x" * 1000)), (struct.pack("<I", 1000), struct.pack("<I", 2**31)))
+        case "too many members":
+            return zipped(file, FIRST, *((f"{n}.txt", b"") for n in range(MAX_MEMBERS)))
+        case "a password":
+            zipped(file, FIRST)
+            raw = bytearray(file.read_bytes())
+            raw[6] |= 1
+            raw[raw.index(b"PK\x01\x02") + 8] |= 1
+            file.write_bytes(raw)
+        case "an unusual compression":
+            return zipped(file, FIRST, packing=zipfile.ZIP_LZMA)
+        case "a changed byte":
+            zipped(file, SECOND, FIRST)
+            raw = bytearray(file.read_bytes())
+            raw[raw.index(FIRST.encode()) + len(FIRST) + 5] ^= 0xFF
+            file.write_bytes(raw)
+        case "a missing end":
+            file.write_bytes(zipped(file, FIRST).read_bytes()[:-30])
+        case "no archive at all":
+            file.write_bytes(b"Sign in to download")
+        case "nothing":
+            file.write_bytes(b"")
+        case "a tar file in it":
+            tarred(file, FIRST)
+    return file
+
+
+BAD_ZIPS = {
+    **dict.fromkeys(NAMES, "is refused, because its name"),
+    "a long path": "is refused, because it lies deeper than 20 folders or 1000 bytes",
+    "a deep path": "is refused, because it lies deeper than 20 folders or 1000 bytes",
+    "a null in a name": "its name has control characters",
+    "a name that is not UTF-8": "its name is not UTF-8",
+    "a link": "it is a link or a device",
+    "a link and a file through it": "it is a link or a device",
+    "a device file": "it is a link or a device",
+    "a pipe": "it is a link or a device",
+    "a name twice": "another member has the same name",
+    "a name in another case": "another member has the same name",
+    "a name with another accent": "another member has the same name",
+    "a file that is a folder, too": "another member has the same name",
+    "a bomb": "it unpacks to more than 100 times its size",
+    "too many bytes": "more than 50 MB",
+    "too many bytes, it says": "more than",
+    "too many members": "it has more than 200 members",
+    "a password": "it is encrypted",
+    "an unusual compression": "it is compressed in an unusual way",
+    "a changed byte": "it is damaged or of another format",
+    "a missing end": "it is damaged or of another format",
+    "no archive at all": "it is damaged or of another format",
+    "nothing": "it is damaged or of another format",
+    "a tar file in it": "it is damaged or of another format",
+}
+
+
+def listing(folder: Path) -> set[str]:
+    return {str(path.relative_to(folder)) for path in folder.rglob("*")}
+
+
+@pytest.mark.parametrize("case", BAD_ZIPS)
+def test_a_bad_archive_costs_its_student_alone_and_writes_nothing(case: str, tmp_path: Path, scratch: Path) -> None:
+    for student in ("ann", "mallory"):
+        (tmp_path / "class" / student).mkdir(parents=True)
+    (tmp_path / "class/ann" / FIRST).write_bytes(GOOD)
+    archive = bad_zip(case, tmp_path / "class/mallory/work.zip")
+    before = listing(tmp_path)
+    (ann, _, _), (mallory, lesson, why) = found(tmp_path / "class", scratch)
+    assert (ann, mallory, lesson) == ("ann", "mallory", LESSONS[0])
+    assert why.startswith("work.zip was not unpacked: ")
+    assert BAD_ZIPS[case] in why
+    assert why.endswith(("Hand in the notebooks themselves, or a plain zip of them.", "…"))
+    assert why.isprintable()
+    assert {name for name in listing(tmp_path) - before if name.endswith(".ipynb")} == set()
+    assert not Path("/evil.ipynb").exists()
+    # The same archive, given to be marked.
+    assert BAD_ZIPS[case] in why_none(archive, scratch / "..")
+    assert {name for name in listing(tmp_path) - before if name.endswith(".ipynb")} == set()
+
+
+@pytest.mark.parametrize(
+    ("members", "why"),
+    [
+        ((of_type("link.ipynb", tarfile.SYMTYPE, "/etc/passwd"),), "it is a link or a device"),
+        ((of_type("link.ipynb", tarfile.LNKTYPE, FIRST),), "it is a link or a device"),
+        ((of_type("null.ipynb", tarfile.CHRTYPE),), "it is a link or a device"),
+        ((of_type("pipe.ipynb", tarfile.FIFOTYPE),), "it is a link or a device"),
+        ((of_type("sparse.ipynb", tarfile.GNUTYPE_SPARSE),), "it is"),
+        (("../evil.ipynb",), "its name leads to another folder"),
+        (("/evil.ipynb",), "its name is not relative"),
+        (("evil\udcff.ipynb",), "its name is not UTF-8"),
+        ((FIRST,), "another member has the same name"),
+        (tuple(f"{n}.txt" for n in range(MAX_MEMBERS)), "it has more than 200 members"),
+    ],
+)
+def test_a_bad_tar_file_is_refused(
+    members: tuple[str | tarfile.TarInfo, ...], why: str, tmp_path: Path, scratch: Path
+) -> None:
+    archive = tarred(tmp_path / "work.tar.gz", FIRST, *members)
+    with pytest.raises(BadArchive, match=why):
+        unpack(archive, scratch / "new")
+    assert listing(scratch) == set()
+
+
+def test_a_bomb_of_gzip_is_not_unpacked(tmp_path: Path, scratch: Path) -> None:
+    info = tarfile.TarInfo("zeros")
+    info.size = MAX_BYTES
+    with tarfile.open(tmp_path / "bomb.tgz", "w:gz") as archive:
+        archive.addfile(info, io.BytesIO(bytes(info.size)))
+    with pytest.raises(BadArchive, match="it unpacks to more than 100 times its size"):
+        unpack(tmp_path / "bomb.tgz", scratch / "new")
+
+
+def test_a_link_a_pipe_or_a_folder_is_no_archive(tmp_path: Path, scratch: Path) -> None:
+    folder = tmp_path / "class/ann"
+    folder.mkdir(parents=True)
+    (folder / FIRST).write_bytes(GOOD)
+    zipped(tmp_path / "other.zip", SECOND)
+    (folder / "link.zip").symlink_to(tmp_path / "other.zip")
+    os.mkfifo(folder / "pipe.zip")
+    (folder / "folder.zip").mkdir()
+    assert found(tmp_path / "class", scratch) == [("ann", LESSONS[0], FIRST)]
+    assert "it is a link to another file" in why_none_of(folder / "link.zip", scratch)
+    assert "not an ordinary file" in why_none_of(folder / "pipe.zip", scratch)
+
+
+def why_none_of(archive: Path, scratch: Path) -> str:
+    with pytest.raises(BadArchive) as caught:
+        unpack(archive, scratch / "new")
+    return str(caught.value)
+
+
+def test_in_the_archive_of_a_class_a_bad_part_costs_its_owner_alone(tmp_path: Path, scratch: Path) -> None:
+    archive = zipped(
+        tmp_path / "class.zip",
+        f"ann/{FIRST}",
+        f"bob/{FIRST}",
+        ("bob/zeros.bin", bytes(1 << 20)),
+        f"cy_12_345_{FIRST}",
+        ("dan/../../evil.ipynb", GOOD),
+        *((f"eve/{n}.txt", b"") for n in range(MAX_MEMBERS + 1)),
+        of_kind("finn/link.ipynb", stat.S_IFLNK | 0o777, b"/etc/passwd"),
+    )
+    before = listing(tmp_path)
+    results = find_submissions(archive, LESSONS, scratch)
+    assert [(one.student, one.file is not None) for one in results] == [
+        ("ann", True), ("bob", False), ("cy", True), ("dan", False), ("eve", False), ("finn", False),
+    ]  # fmt: skip
+    assert {one.student: one.problem for one in results if one.problem} == {
+        "bob": "The files were not unpacked: 'bob/zeros.bin' is refused, because it unpacks to more than 100 times its "
+        "size. Hand in the notebooks themselves.",
+        "dan": "The files were not unpacked: 'dan/../../evil.ipynb' is refused, because its name leads to another "
+        "folder. Hand in the notebooks themselves.",
+        "eve": "The files were not unpacked: it has more than 200 members. Hand in the notebooks themselves.",
+        "finn": "The files were not unpacked: 'finn/link.ipynb' is refused, because it is a link or a device. "
+        "Hand in the notebooks themselves.",
+    }
+    assert {name for name in listing(tmp_path) - before if name.endswith(".ipynb")} == {
+        f"deep/scratch/1/ann/{FIRST}", f"deep/scratch/1/cy_12_345_{FIRST}",
+    }  # fmt: skip
+
+
+def test_a_class_may_have_more_members_than_a_student(tmp_path: Path, scratch: Path) -> None:
+    names = [f"s{number:03}/{FIRST}" for number in range(MAX_MEMBERS + 50)]
+    assert len(found(zipped(tmp_path / "class.zip", *names), scratch)) == MAX_MEMBERS + 50
+
+
+@pytest.mark.parametrize(
+    "name", ["a.ipynb", "Ann's work (2)/01 first.ipynb", "console.ipynb", "comet/x", "数/é.ipynb", "nulls"]
+)
+def test_an_ordinary_name_has_no_flaw(name: str) -> None:
+    assert name_flaw(name) == ""
+
+
+def test_without_a_private_folder_archives_stay_closed(tmp_path: Path) -> None:
+    (tmp_path / "ann").mkdir()
+    (tmp_path / "ann" / FIRST).write_bytes(GOOD)
+    zipped(tmp_path / "ann/02_second_things.zip", SECOND)
+    first, second = find_submissions(tmp_path, LESSONS)
+    assert first == Submission("ann", LESSONS[0], tmp_path / "ann" / FIRST)
+    assert second.problem == "02_second_things.zip is an archive. Hand in the notebooks themselves."
+
+
+def test_a_folder_that_cannot_be_read_costs_its_owner_alone(
+    tmp_path: Path, scratch: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for student in ("ann", "bob"):
+        (tmp_path / "class" / student).mkdir(parents=True)
+        (tmp_path / "class" / student / FIRST).write_bytes(GOOD)
+    whole = Path.iterdir
+
+    def iterdir(self: Path) -> object:
+        if self.name == "bob":
+            raise PermissionError(13, "Permission denied", str(self))
+        return whole(self)
+
+    monkeypatch.setattr(Path, "iterdir", iterdir)  # root, who runs tests in containers, can read everything
+    assert found(tmp_path / "class", scratch) == [
+        ("ann", LESSONS[0], FIRST),
+        ("bob", LESSONS[0], "The folder cannot be read: Permission denied."),
+    ]
+
+
+def test_a_full_disk_is_said_and_is_nobodys_fault(
+    tmp_path: Path, scratch: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def no_room(self: Path, mode: str) -> object:
+        raise OSError(28, "No space left on device")
+
+    archive = zipped(tmp_path / "a.zip", f"ann/{FIRST}", f"bob/{FIRST}")
+    monkeypatch.setattr(Path, "open", no_room)
+    assert why_none(archive, scratch) == f"{archive} could not be read or unpacked: No space left on device."

@@ -1,0 +1,347 @@
+"""Random and mutated bytes for everything that reads what a stranger wrote: frames, observations, notebooks, archives.
+
+Whatever comes in, the answer is valid data or the refusal that belongs to it: no other exception, no memory or time
+without bound. A few hundred inputs each here; the slow tests take more than 20,000.
+"""
+
+from __future__ import annotations
+
+import gzip
+import io
+import json
+import shutil
+import struct
+import sys
+import tarfile
+import time
+import zipfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from graders.box import frames
+from graders.box.data import Array, Refused, encode
+from graders.box.frames import Frame, FrameError
+from graders.core.results import Status
+from graders.core.text import clean
+from graders.run.archives import unpack, unpack_class
+from graders.run.intake import MAX_CELLS, Notebook, Unreadable, parse_notebook
+from graders.run.members import BadArchive
+from graders.run.transcript import Outcome, from_bytes, read_transcript, to_bytes
+from tests import notebooks
+
+resource = pytest.importorskip("resource", reason="memory is measured with getrusage")
+
+pytestmark = pytest.mark.filterwarnings("ignore:Generating overly large repr")
+
+MANY = pytest.mark.parametrize("count", [300, pytest.param(20_500, marks=pytest.mark.slow)])
+MEGABYTES = 250
+"""By which the memory of this process may grow while thousands of inputs are read."""
+SECONDS = 5.0
+"""For one input, on a busy machine."""
+
+
+def fuzz(count: int, inputs: st.SearchStrategy[Any], check: Callable[[Any], None]) -> None:
+    """Call `check` with `count` inputs or more; none may take long, nor all of them memory."""
+    done, slowest = 0, 0.0
+
+    def run(value: Any) -> None:
+        nonlocal done, slowest
+        started = time.perf_counter()
+        check(value)
+        slowest = max(slowest, time.perf_counter() - started)
+        done += 1
+
+    before = peak()
+    while done < count:  # in batches: Hypothesis remembers all inputs of a run
+        batch = settings(
+            max_examples=min(500, count), deadline=None, database=None, suppress_health_check=list(HealthCheck)
+        )
+        batch(given(inputs)(run))()
+    assert slowest < SECONDS
+    assert peak() - before < MEGABYTES
+
+
+def peak() -> float:
+    """The most memory that this process ever had, in megabytes."""
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / (1 << 20 if sys.platform == "darwin" else 1 << 10)
+
+
+# Values of JSON, with all that the standard does not say: NaN, huge integers, lone surrogates, depth.
+
+ODD_TEXT = st.text(st.characters(), max_size=20) | st.sampled_from(["\ud800", "\x00", "\x1b[2J", "\u202e", "=1+1"])
+ODD_NUMBERS = st.sampled_from([-1, 0, 1, 2**31, 2**63, 2**64, -(2**63), 10**400, 1e308, float("nan"), float("-inf")])
+SCALARS = st.none() | st.booleans() | st.integers(-3, 9) | ODD_NUMBERS | ODD_TEXT
+DEEP = st.integers(0, 1200).map(lambda depth: Raw("[" * depth + "]" * depth))
+
+
+class Raw(str):
+    """Text that goes into JSON as it is."""
+
+
+def dumps(value: Any) -> str:
+    """JSON of a value in which `Raw` parts stand for themselves."""
+    if isinstance(value, Raw):
+        return str(value)
+    if isinstance(value, dict):
+        return "{" + ", ".join(f"{json.dumps(str(key))}: {dumps(item)}" for key, item in value.items()) + "}"
+    if isinstance(value, list):
+        return "[" + ", ".join(map(dumps, value)) + "]"
+    return json.dumps(value)
+
+
+def nested(leaves: st.SearchStrategy[Any], keys: list[str]) -> st.SearchStrategy[Any]:
+    """Lists and objects of `leaves`, the objects mostly with these keys."""
+    names = st.sampled_from(keys) | ODD_TEXT
+    return st.recursive(
+        leaves, lambda inner: st.lists(inner, max_size=4) | st.dictionaries(names, inner, max_size=3), max_leaves=8
+    )
+
+
+def spoilt(good: st.SearchStrategy[bytes]) -> st.SearchStrategy[bytes]:
+    """Good bytes in which a few were changed, left out, cut off or repeated."""
+
+    @st.composite
+    def spoil(draw: Any) -> bytes:
+        raw = bytearray(draw(good))
+        for _ in range(draw(st.integers(1, 4))):
+            at = draw(st.integers(0, max(0, len(raw) - 1)))
+            match draw(st.integers(0, 4)):
+                case 0:
+                    raw[at : at + 1] = draw(st.binary(min_size=1, max_size=4))
+                case 1:
+                    del raw[at : at + draw(st.integers(1, 30))]
+                case 2:
+                    del raw[at:]
+                case 3:
+                    raw[at:at] = raw[at : at + draw(st.integers(1, 60))]
+                case 4:
+                    raw[at : at + 4] = struct.pack("<I", draw(st.sampled_from([0, 1, 2**16, 2**20, 2**31, 2**32 - 1])))
+        return bytes(raw)
+
+    return spoil()
+
+
+# Frames.
+
+SHAPES = st.lists(st.sampled_from([0, 1, 2, 3, -1, 2**31, 2**62, 2**63, 10**30, 1.5, True, None]), max_size=9)
+TENSORS = st.tuples(
+    st.sampled_from(["float32", "bool", "bfloat16", "uint8", "complex64", 3]),
+    SHAPES | SCALARS,
+    st.sampled_from([0, 1, 4, -4, 2**70, "0"]),
+    st.booleans() | SCALARS,
+    st.sampled_from(["tensor", "array", "x", None]),
+).map(lambda parts: {"t": list(parts)})
+TREES = nested(SCALARS | TENSORS, ["l", "u", "d", "t", "x", "f"]) | DEEP
+HEADS = st.fixed_dictionaries(
+    {"type": st.sampled_from(["ready", "cell", "restart", "cells-done", "seen", "raised", "probe-end"]) | SCALARS},
+    optional={
+        "nonce": st.sampled_from(["n", "m", 3, None]),
+        "tree": TREES,
+        "cell": SCALARS,
+        "status": st.sampled_from(["ok", "raised", "timed-out", "passed", "not-graded"]) | TREES,
+        "message": TREES,
+        "error": TREES,
+        "line": SCALARS,
+        "call": SCALARS,
+    },
+)
+BODIES = st.binary(max_size=64) | st.integers(0, 1 << 20).map(bytes)
+
+
+def packed(head: Any, body: bytes) -> bytes:
+    raw = dumps(head).encode("utf-8", "replace")
+    return struct.pack("<II", len(raw), len(body)) + raw + body
+
+
+SEEN = {"a": torch.ones(2, 3), "b": [1, -0.5, "text", None, (True, float("inf"))], "c": {"d": torch.zeros(0, 4)}}
+HONEST = b"".join(
+    frames.pack(frame)
+    for frame in (
+        Frame({"type": "ready"}),
+        Frame({"type": "cell", "cell": 0, "status": "raised", "message": "ValueError: no", "seconds": 0.1}),
+        Frame({"type": "seen", "tree": encode(SEEN)[0], "nonce": "n"}, encode(SEEN)[1]),
+        Frame({"type": "probe-end"}),
+    )
+)
+STREAMS = (
+    st.binary(max_size=200)
+    | st.lists(st.tuples(HEADS | TREES, BODIES).map(lambda parts: packed(*parts)), max_size=4).map(b"".join)
+    | spoilt(st.just(HONEST))
+    | spoilt(st.tuples(HEADS, BODIES).map(lambda parts: packed(*parts)))
+    | st.tuples(st.integers(0, 2**32 - 1), st.integers(0, 2**32 - 1), st.binary(max_size=60)).map(
+        lambda parts: struct.pack("<II", *parts[:2]) + parts[2]
+    )
+)
+
+
+def is_data(value: Any) -> bool:
+    """Whether a value is one of those that an observation may hold."""
+    if type(value) in (list, tuple):
+        return all(map(is_data, value))
+    if type(value) is dict:
+        return all(map(is_data, value.values()))
+    return value is None or type(value) in (bool, int, float, str, Array, Refused)
+
+
+def check_outcome(outcome: Outcome) -> None:
+    """It has numbers or a status that a box may bring about, and its texts can be shown."""
+    if outcome.seen is not None:
+        assert is_data(outcome.seen.value)
+    else:
+        assert outcome.status not in (None, Status.PASSED, Status.WRONG, Status.NOT_GRADED)
+    for text in (outcome.error, outcome.message, outcome.line, outcome.call):
+        assert len(text) <= 300
+        assert clean(text) == text
+
+
+def check_stream(raw: bytes) -> None:
+    """Read a stream as the judge does: frames, then what they say."""
+    stream, found = io.BytesIO(raw), []
+
+    def read_exactly(count: int) -> bytes:
+        assert count <= frames.MAX_HEAD or count <= frames.MAX_BODY
+        return stream.read(count)
+
+    try:
+        while (frame := frames.read(read_exactly)) is not None:
+            assert type(frame.type) is str
+            found.append(frame)
+    except FrameError as error:
+        assert len(str(error)) < 200
+    inside = [frame for frame in found if frame.type not in ("asked", "ended")]
+    asked = Frame({"type": "asked", "key": "90-a", "case": 0, "nonce": "n"})
+    ended = Frame({"type": "ended", "how": "finished", "message": "", "seconds": 0.1})
+    transcript = [asked, *inside, ended]
+    run = read_transcript(transcript)
+    for case in (0, 1):
+        check_outcome(run.outcome("90-a", case))
+    assert all(clean(cell.message) == cell.message and cell.index >= 0 for cell in run.cells)
+    # What is kept can be judged again and says the same.
+    assert to_bytes(from_bytes(to_bytes(transcript))) == to_bytes(transcript)
+
+
+@MANY
+def test_a_stream_of_frames_is_data_or_refused(count: int) -> None:
+    fuzz(count, STREAMS, check_stream)
+
+
+# Notebooks.
+
+SOURCES = TREES | st.lists(SCALARS, max_size=3)
+CELLS = st.fixed_dictionaries(
+    {}, optional={"cell_type": st.sampled_from(["code", "markdown", "raw", 3, None]), "source": SOURCES,
+                  "input": SOURCES, "outputs": TREES, "metadata": TREES, "id": SCALARS}
+)  # fmt: skip
+CONTENTS = st.fixed_dictionaries(
+    {"nbformat": st.sampled_from([4, 4, 4, 3, 2, 5, "4", 4.0, True, None, 10**400])},
+    optional={
+        "cells": st.lists(CELLS | TREES, max_size=4) | TREES,
+        "worksheets": st.lists(st.fixed_dictionaries({"cells": st.lists(CELLS, max_size=3) | TREES}), max_size=2),
+        "metadata": nested(SCALARS, ["hookwork", "lesson", "kernelspec"]) | DEEP,
+        "nbformat_minor": SCALARS,
+    },
+)
+ENCODINGS = st.sampled_from(["utf-8", "utf-8", "utf-8", "utf-8-sig", "utf-16", "utf-32-be", "utf-7", "latin-1"])
+WRITTEN = st.tuples(CONTENTS | TREES, ENCODINGS).map(lambda parts: dumps(parts[0]).encode(parts[1], "replace"))
+GOOD = [
+    notebooks.text("x = 1", "y = '\x1b'", metadata={"hookwork": {"lesson": "01_where_gradients_live"}}).encode(),
+    Path(__file__).parents[1].joinpath("lessons/01_where_gradients_live.ipynb").read_bytes()[-3000:],
+]
+FILES = st.binary(max_size=300) | WRITTEN | spoilt(WRITTEN) | spoilt(st.sampled_from(GOOD))
+
+
+def check_notebook(raw: bytes) -> None:
+    """Parse the bytes of a file: code cells as valid text, or a sentence."""
+    try:
+        found = parse_notebook(raw)
+    except Unreadable as error:
+        assert str(error).endswith(".")
+        assert clean(str(error)) == str(error)
+        return
+    assert type(found) is Notebook
+    assert 1 <= len(found.cells) <= MAX_CELLS
+    assert all(type(cell) is str and cell.encode() is not None for cell in found.cells)
+    assert found.lesson is None or type(found.lesson) is str
+    assert len(found.sha256) == 64
+
+
+@MANY
+def test_a_file_is_a_notebook_or_unreadable(count: int) -> None:
+    fuzz(count, FILES, check_notebook)
+
+
+# Archives.
+
+
+def archive(name: str, *members: str) -> bytes:
+    """A small zip or tar.gz file of good notebooks."""
+    raw, content = io.BytesIO(), GOOD[0]
+    if name.endswith(".zip"):
+        with zipfile.ZipFile(raw, "w", zipfile.ZIP_DEFLATED) as packed:
+            for member in members:
+                packed.writestr(member, content)
+    else:
+        with tarfile.open(fileobj=raw, mode="w:gz") as tarred:
+            for member in members:
+                info = tarfile.TarInfo(member)
+                info.size = len(content)
+                tarred.addfile(info, io.BytesIO(content))
+    return raw.getvalue()
+
+
+PLACES = ["ann/01_a.ipynb", "ann/02_b.ipynb", "bob_12_345_01_a.ipynb", "é/x/c.ipynb"]
+ZIPS = spoilt(st.just(archive("a.zip", *PLACES)))
+TARS = st.one_of(
+    spoilt(st.just(archive("a.tgz", *PLACES))),
+    spoilt(st.just(gzip.decompress(archive("a.tgz", *PLACES)))).map(gzip.compress),
+)
+
+
+@pytest.mark.parametrize("count", [100, pytest.param(2_000, marks=pytest.mark.slow)])
+@pytest.mark.parametrize(("name", "inputs"), [("a.zip", ZIPS), ("a.tgz", TARS)])
+def test_an_archive_is_unpacked_or_refused(
+    name: str, inputs: st.SearchStrategy[bytes], count: int, tmp_path: Path
+) -> None:
+    file, inner = tmp_path / name, tmp_path / "x" / "y"
+
+    def check(raw: bytes) -> None:
+        file.write_bytes(raw)
+        inner.parent.mkdir()
+        for write in (unpack, unpack_class):
+            try:
+                write(file, inner)
+            except BadArchive as error:
+                assert clean(str(error), 1000) == str(error)
+            assert all(path.suffix == ".ipynb" and path.stat().st_size < 1000
+                       for path in inner.rglob("*") if not path.is_dir())  # fmt: skip
+            shutil.rmtree(inner, ignore_errors=True)
+        assert {path.name for path in tmp_path.rglob("*")} == {name, "x"}
+        inner.parent.rmdir()
+
+    fuzz(count, inputs, check)
+
+
+# What random inputs do not find by themselves: little that claims to be much.
+
+
+def test_tensors_that_share_their_bytes_take_no_memory() -> None:
+    tree = {"l": [{"t": ["uint8", [1 << 20], 0, False, "tensor"]}] * 1200}
+    stream = packed({"type": "seen", "nonce": "n", "tree": tree}, bytes(1 << 20))
+    before = peak()
+    check_stream(stream)
+    assert peak() - before < 100
+
+
+def test_a_file_of_twenty_megabytes_takes_bounded_memory() -> None:
+    before = peak()
+    for filling in (b"{},", b'"ab",', b"1.5,", b"[[]],"):
+        raw = b'{"nbformat": 4, "a": [' + filling * ((19 << 20) // len(filling)) + b"0]}"
+        with pytest.raises(Unreadable):
+            parse_notebook(raw)
+    assert peak() - before < 600

@@ -1,0 +1,155 @@
+"""Whatever a name, a file, a cell or an exception says: what reaches people has no trap in it.
+
+No control or bidirectional characters, no formula in a spreadsheet, no row or line that a text made up.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import unicodedata
+from pathlib import Path
+from xml.etree import ElementTree
+
+import pytest
+from rich.console import Console
+
+from graders.box.data import encode
+from graders.box.frames import Frame
+from graders.box.limits import Limits
+from graders.core.results import Batch, SubmissionResult, SubmissionStatus
+from graders.judge.submission import judge
+from graders.marking import Marking
+from graders.report import gradebook, results_json, summary
+from graders.run.submissions import Submission, find_submissions
+from graders.run.transcript import read_transcript
+from tests import notebooks
+from tests.batches import batch
+from tests.notebooks import LESSON
+from tests.sample import TestScaleSum as SCALE_SUM
+from tests.sample import TestWrap as WRAP
+from tests.test_pytest_graders import graders
+
+TRAPS = {
+    "a title": "\x1b]0;owned\x07",
+    "colours": "\x1b[31mred\x1b[0m",
+    "a clipboard": "\x1b]52;c;cm0gLXJm\x07",
+    "a link": "\x1b]8;;http://x\x1b\\here\x1b]8;;\x1b\\",
+    "a cursor": "\x1b[1A\x1b[2K\rpassed",
+    "8-bit controls": "\x9b31m\x90q\x9c",
+    "bidi": "\u202e\u2066dessap\u2069\u200f",
+    "invisible": "a\u200b\u00ad\ufeff\u2060b",
+    "separators": "a\u2028b\u2029c\x85d\x0b\x0c",
+    "null": "a\x00b",
+    "surrogates": "a\udc80\ud800b",
+    "tags": "\U000e0041\U000e0042",
+    "a formula": "=HYPERLINK(0)",
+    "a sum": "+1+1",
+    "a difference": "-1+1",
+    "a function": "@SUM(1)",
+    "a late formula": "\t =1+1",
+    "a wide formula": "\uff1d1+1",
+    "a new row": 'x"\n=1+1,"4","4"\r\n',
+    "markup": "[bold red]4 of 4[/] [link=http://x]x[/link]",
+    "HTML": "<script>alert(1)</script>",
+    "length": "x" * 5000,
+}
+
+
+def traps(text: str) -> set[str]:
+    """The characters of a text that steer or hide something. New lines are looked at by the tests themselves."""
+    hidden = {"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"}
+    return {character for character in text if unicodedata.category(character) in hidden} - {"\n"}
+
+
+def reports(found: Batch) -> tuple[str, str, str]:
+    """results.json, gradebook.csv and what is printed."""
+    printed = io.StringIO()
+    Console(file=printed, width=200, force_terminal=False).print(summary.render(found))
+    return results_json.render(found), gradebook.render(found), printed.getvalue()
+
+
+def judged(text: str) -> SubmissionResult:
+    """The result of a submission in which everything that comes out of the box says this."""
+    tree, body = encode({"total": text, "x.grad": [text, {text: text}], "hooks": text})
+    frames = [
+        Frame({"type": "cell", "cell": 0, "status": text, "message": text}),
+        Frame({"type": "cell", "cell": 1, "status": "raised", "message": text}),
+        *(frame for case in (0, 1) for frame in (
+            Frame({"type": "asked", "key": "90-scale-sum", "case": case, "nonce": "n"}),
+            Frame({"type": "seen", "nonce": "n", "tree": tree}, body))),
+        Frame({"type": "asked", "key": "90-wrap", "case": 0, "nonce": "n"}),
+        Frame({"type": "raised", "nonce": "n", "status": "raised", "error": text, "message": text, "line": text,
+               "call": text}),
+        Frame({"type": "ended", "how": "finished", "message": text, "seconds": 1.0}),
+    ]  # fmt: skip
+    draws = {one.key: one.draws(1) for one in (SCALE_SUM, WRAP)}
+    run = read_transcript(frames)
+    found = tuple(judge([SCALE_SUM, WRAP], draws, [text, text], run))
+    return SubmissionResult("ann", LESSON, "x", "a" * 64, SubmissionStatus.GRADED, "D", 0, 4, 1.0, found, run.message)
+
+
+@pytest.mark.parametrize("trap", TRAPS)
+def test_what_comes_out_of_a_box_is_shown_without_traps(trap: str) -> None:
+    result = judged(TRAPS[trap])
+    assert [exercise.status.value for exercise in result.exercises] == ["wrong", "raised"]
+    data, table, printed = reports(batch(result))
+    assert traps(data) == traps(table) == traps(printed) == set()
+    shown = json.loads(data)["submissions"][0]["exercises"]
+    assert all(traps(one["message"]) == set() and "\n" not in one["message"] for one in shown)
+    assert all(traps(check["message"]) == set() for one in shown for check in one["checks"])
+    assert len(list(csv.reader(io.StringIO(table)))) == 2
+
+
+@pytest.mark.parametrize("trap", TRAPS)
+def test_names_are_shown_without_traps(trap: str, kit: Path, tmp_path: Path) -> None:
+    name = TRAPS[trap]
+    marking = Marking(1, Limits(), 1, kit)
+    for student, file in ((name, tmp_path / "none"), ("bob", Path(f"{name}.ipynb")), ("cy", None)):
+        marking.result(Submission(student, LESSON, file))
+    marking.result(Submission("dan", LESSON, None, origin=name, problem=name))
+    found = marking.batch()
+    marking.close()
+    assert len(found.submissions) == 4
+    data, table, printed = reports(found)
+    assert traps(data) == traps(table) == traps(printed) == set()
+    rows = list(csv.reader(io.StringIO(table)))
+    assert len(rows) == 5
+    assert not any(cell.lstrip().startswith(tuple("=+-@\uff1d")) for row in rows for cell in row)
+
+
+def test_students_whose_names_look_alike_stay_apart(tmp_path: Path) -> None:
+    names = ["ann\x1b", "ann\x1c", "ann\u202e", "...", "\x07" * 90, "\x07" * 91]
+    for name in names:
+        (tmp_path / name).mkdir()
+        (tmp_path / name / f"{LESSON}.ipynb").write_text("{}")
+    students = [one.student for one in find_submissions(tmp_path, [LESSON])]
+    assert len(set(students)) == len(names) - 1  # "..." starts with a dot: a hidden folder
+    assert all(traps(student) == set() and len(student) < 80 for student in students)
+
+
+def test_a_whole_run_shows_no_trap_anywhere(tmp_path: Path) -> None:
+    text = "\x1b]0;owned\x07\u202e=1+1\x1b[2J"
+    student = tmp_path / "class" / "=\x1b[2Jann\u202e"
+    student.mkdir(parents=True)
+    raising = f"def branch_grads(w, x):\n    raise ValueError({text!r})"
+    named = f"{text}\nclass Named:\n    pass\nNamed.__name__ = {text!r}\ndef chain_grads(fns, x):\n    return Named()"
+    shown = f"print({text!r})\nimport sys\nsys.stderr.write({text!r})\nsys.__stdout__.write({text!r})"
+    (student / f"{LESSON}\x1b[2J\n.ipynb").write_text(notebooks.text(shown, raising, named.partition("\n")[2]))
+    (tmp_path / "class" / "bob\r").mkdir()
+    (tmp_path / "class" / "bob\r" / f"{LESSON}\x1b.ipynb").write_text(text)
+    out = tmp_path / "out"
+    run = graders("--submissions", tmp_path / "class", "--out", out, "-v", "-rA", "--tb", "short",
+                  "--junitxml", tmp_path / "junit.xml")  # fmt: skip
+    assert run.returncode == 1, run.stdout
+    for part in (run.stdout, run.stderr, (out / "results.json").read_text(), (out / "gradebook.csv").read_text(),
+                 (tmp_path / "junit.xml").read_text()):  # fmt: skip
+        assert traps(part) == set(), part
+    assert "`branch_grads` raised ValueError: \ufffd]0;owned\ufffd" in run.stdout
+    properties = {one.get("value", "") for one in ElementTree.parse(tmp_path / "junit.xml").iter("property")}
+    assert "=\ufffd[2Jann\ufffd" in properties
+    # Sentences that end a run at its start are shown in the same way.
+    run = graders("--submissions", student / "\x1b[2J")
+    assert run.returncode == 4
+    assert traps(run.stdout + run.stderr) == set()

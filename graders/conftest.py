@@ -24,9 +24,11 @@ from graders.marking import Marking, default_jobs, kit_folder
 from graders.options import limits_from
 from graders.report import gradebook, results_json, summary
 from graders.report.files import write_atomically
-from graders.run.archives import private_folder
+from graders.run.kept import KeptRuns
+from graders.run.leftovers import temporary_folder
 from graders.run.selftest import Choice, NoIsolation, choose_tier
 from graders.run.submissions import NoSubmissions, Submission, find_submissions
+from graders.run.tiers import TIERS
 from graders.run.warm import WarmProcess
 
 _marking = pytest.StashKey[Marking]()
@@ -65,35 +67,55 @@ def pytest_configure(config: pytest.Config) -> None:
     except NoSubmissions as error:
         resources.close()
         raise pytest.UsageError(clean(error, 1000)) from None
-    seed = config.getoption("--seed")
-    seed = worker.get("hookwork_seed", new_seed() if seed is None else seed)
     kit = Path(worker["hookwork_kit"]) if worker else resources.enter_context(kit_folder())
-    jobs = 1 if worker else config.getoption("--jobs") or default_jobs()
     warm = resources.enter_context(WarmProcess(kit))
+    out: Path | None = config.getoption("--out")
+    marking = config.stash[_marking] = Marking(
+        worker["hookwork_seed"] if worker else _seed(config),
+        limits_from(config),
+        1 if worker else config.getoption("--jobs") or default_jobs(),
+        kit,
+        KeptRuns(out / "runs", fresh=config.getoption("--fresh")) if out else None,
+        tier=None,
+        accepted=_accepted_tiers(config),
+        controlled=_is_class(config),
+    )
+    submissions: list[Submission] = config.stash[_submissions]
     if worker:
-        choice = Choice(worker["hookwork_tier"], warm if worker["hookwork_warm"] else None)
-    else:
-        choice = _choose_tier(config, kit, warm)
-    config.stash[_marking] = Marking(
-        seed, limits_from(config), jobs, kit, config.getoption("--out"), choice.tier,
-        warm=choice.warm, controlled=_is_class(config),
-    )  # fmt: skip
+        marking.run_in(Choice(worker["hookwork_tier"], warm if worker["hookwork_warm"] else None))
+    elif not config.option.collectonly and marking.has_to_run(submissions):
+        marking.run_in(_choose_tier(config, kit, warm))
     config.stash[_from_workers] = []
 
 
 def _scratch_folder(worker: dict[str, Any], resources: contextlib.ExitStack) -> Path:
     """A private folder for what is unpacked. A worker's lies in that of the process which outlives it and cleans up."""
     if not worker:
-        return resources.enter_context(private_folder())
+        return resources.enter_context(temporary_folder("unpacked"))
     folder = Path(worker["hookwork_scratch"]) / str(worker["workerid"])
     folder.mkdir()
     return folder
 
 
+def _seed(config: pytest.Config) -> int:
+    """The seed that was asked for, that of the batch which `--out` goes on with, or a new one."""
+    given: int | None = config.getoption("--seed")
+    out: Path | None = config.getoption("--out")
+    if given is not None or out is None:
+        return new_seed() if given is None else given
+    return KeptRuns(out / "runs", fresh=config.getoption("--fresh")).seed(new_seed())
+
+
+def _accepted_tiers(config: pytest.Config) -> tuple[str, ...]:
+    """The tiers whose kept runs count."""
+    wanted: str = config.getoption("--isolation")
+    if wanted != "auto":
+        return (wanted,)
+    return TIERS if config.getoption("--allow-unisolated") or not _is_class(config) else ("A", "B", "C")
+
+
 def _choose_tier(config: pytest.Config, kit: Path, warm: WarmProcess) -> Choice:
-    """The tier of isolation; nothing is tested when nothing will run."""
-    if config.option.collectonly:
-        return Choice("D")
+    """The tier of isolation, tested from inside."""
     try:
         return choose_tier(
             config.getoption("--isolation"),
@@ -123,7 +145,8 @@ def pytest_report_header(config: pytest.Config) -> str:
     """The seed, and what is marked."""
     count = len(config.stash[_submissions])
     marking = config.stash[_marking]
-    return f"hookwork: {plural(count, 'submission')}, seed {marking.seed}, isolation {marking.tier}"
+    where = f"isolation {marking.tier}" if marking.tier else "nothing has to run"
+    return f"hookwork: {plural(count, 'submission')}, seed {marking.seed}, {where}"
 
 
 class ExerciseCollector(pytest.Collector):

@@ -95,7 +95,7 @@ def _who(submission: SubmissionResult) -> str:
 
 
 def _footer(batch: Batch) -> Text:
-    tiers = sorted({one.isolation for one in batch.submissions})
+    tiers = sorted({one.isolation for one in batch.submissions if one.isolation})
     left_out = sum(not one.graded for one in batch.submissions)
     ungraded = f"; {plural(left_out, 'submission')} not graded, which is not the learners' doing" if left_out else ""
     return Text(

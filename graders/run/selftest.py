@@ -29,9 +29,9 @@ class NoIsolation(Exception):
 
 @dataclass(frozen=True)
 class Choice:
-    """A tier that holds, and the warm process when its boxes can be forked from it."""
+    """A tier that holds, or None when nothing has to run; and the warm process when boxes can be forked from it."""
 
-    tier: str
+    tier: str | None
     warm: WarmProcess | None = None
 
 

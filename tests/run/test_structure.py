@@ -25,7 +25,7 @@ from graders.box.limits import Limits
 from graders.core.results import SubmissionResult
 from graders.marking import Marking, kit_folder
 from graders.report import gradebook, results_json
-from graders.run.archives import private_folder
+from graders.run.leftovers import temporary_folder
 from graders.run.submissions import find_submissions
 from graders.run.tiers import missing
 from tests import notebooks
@@ -308,7 +308,7 @@ def hand_in(folder: Path, cases: dict[str, Case]) -> None:
 
 def mark(folder: Path, tier: str) -> dict[str, SubmissionResult]:
     """All submissions of a class, as `pytest graders --submissions` marks them; their reports carry no trap."""
-    with private_folder() as scratch, kit_folder() as kit:
+    with temporary_folder("unpacked") as scratch, kit_folder() as kit:
         submissions = find_submissions(folder, [LESSON], scratch)
         marking = Marking(5, Limits(), 2, kit, tier=tier)
         marking.start(submissions, lambda result: None)

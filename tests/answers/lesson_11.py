@@ -547,6 +547,7 @@ def clean_copy(model):
             "    return found[0] if found else None",
             "    return next((name for name, guilty in verdict.items() if guilty), None)",
         ),
+        "children-only": changed(FIRST, "model.named_modules()", "model.named_children()"),
         "named-a-container": changed(FIRST, "            if list(module.children()):\n                continue\n", ""),
         "hook-left-behind": changed(FIRST, "handle.remove()", "pass"),
         "hook-left-after-exception": FIRST.replace("    try:\n", "    if True:\n").replace(
@@ -749,7 +750,6 @@ def clean_copy(model):
         changed(FIRST, "torch.isfinite(value).all()", "not torch.isinf(value).any()"),
         changed(FIRST, "found[0] if found else None", "found"),
         changed(FIRST, "found[0] if found else None", "found[0] if found else ''"),
-        changed(FIRST, "model.named_modules()", "model.named_children()"),
         changed(FIRST, "found.append(name)", "found.append(type(module).__name__)"),
         changed(FIRST, "found.append(name)", "found.append(name.split('.')[-1])"),
         changed(FIRST, "        model(x)\n", "        model(x)\n        model(x)\n"),

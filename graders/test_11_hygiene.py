@@ -1089,14 +1089,13 @@ class TestFirstNonfinite:
     what it passes on, and a NaN that the code between the leaves makes has no leaf to blame. `x` may have non-finite
     entries itself.
 
-    You may stop the forward pass as soon as the leaf is found. Otherwise, when the model raises an exception, it comes
-    through.
+    You may stop the forward pass as soon as the leaf is found. When the model itself raises an exception before that,
+    the exception comes through.
 
     The model stays as it was: the mode (training or eval) of each module, the parameters and their `.grad`. Hooks that
     were there before stay. No hook of yours is left, whatever happens.
 
-    **Example.** `nn.LogSoftmax` is safe, but `log` of 0 is minus infinity. Let `Log` be a module whose `forward`
-    returns `x.log()`. For `model = nn.Sequential(nn.ReLU(), Log(), nn.Linear(2, 1))` and
+    **Example.** Let `Log` be a module whose `forward` returns `x.log()`. The log of 0 is minus infinity. For `model = nn.Sequential(nn.ReLU(), Log(), nn.Linear(2, 1))` and
     `x = torch.tensor([[-1., 2.]])`, `first_nonfinite(model, x)` returns `"1"`.
     """
 

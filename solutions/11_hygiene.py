@@ -15,6 +15,7 @@ import copy
 import gc
 import pickle
 import timeit
+import warnings
 import weakref
 
 import torch
@@ -87,16 +88,26 @@ ways = {
     "o.detach()": lambda o: o.detach(),
     "o.mean().item()": lambda o: o.mean().item(),
 }
+
+
+def watch(keep, batches):
+    """Saved tensors alive after each batch, when a hook on the last layer logs keep(output)."""
+    log, saved, counts = [], SavedTensors(), []
+
+    def hook(module, args, output):
+        log.append(keep(output))
+
+    with model[2].register_forward_hook(hook), saved.watching():
+        for _ in range(batches):
+            model(batch)
+            counts.append(saved.alive())
+    return counts
+
+
 alive = {}
 for way, keep in ways.items():
-    log, saved = [], SavedTensors()
-    with (
-        model[2].register_forward_hook(lambda module, args, output, keep=keep, log=log: log.append(keep(output))),
-        saved.watching(),
-    ):
-        model(batch)
-    alive[way] = saved.alive()
-    print(f"store {way:16} {alive[way]} of {len(saved.refs)} saved tensors alive")
+    (alive[way],) = watch(keep, batches=1)
+    print(f"store {way:16} {alive[way]} of 4 saved tensors alive")
 assert list(alive.values()) == [4, 4, 4, 4, 0, 0]
 
 # %% [markdown]
@@ -105,26 +116,31 @@ assert list(alive.values()) == [4, 4, 4, 4, 0, 0]
 # the CPU returns the same tensor, and from a GPU it would be one more node, too.
 
 # %% tags=["figure"]
-figure, axes = card(8.2, 3.3)
-caption(axes, 0.35, 3.0, "log.append(o.mean()) keeps everything that this number was computed from", size=11)
-node(axes, 0.95, 1.75, "your log", kind="plain", width=1.1)
-node(axes, 2.75, 1.75, "o.mean()", kind="loss", note="one number", width=1.2)
+counts = []
+for end in (1, 2, 3):
+    saved = SavedTensors()
+    with saved.watching():
+        model[:end](batch)
+    counts.append(len(saved.refs))
+assert counts == [1, 2, 4]  # the first Linear saves 1, Tanh 1 more, the last Linear 2 more
+
+figure, axes = card(8.2, 2.9)
+caption(axes, 0.35, 2.6, "log.append(o.mean()) keeps everything that this number was computed from", size=11)
+node(axes, 0.95, 1.65, "your log", kind="plain", width=1.1)
+node(axes, 2.75, 1.65, "o.mean()", kind="loss", note="one number", width=1.2)
 for x, name, tensors in ((4.35, "Linear", "2 saved"), (5.85, "Tanh", "1 saved"), (7.35, "Linear", "1 saved")):
-    node(
-        axes, x, 1.75, name, kind="non-leaf", note="a node of the graph" if x == 5.85 else "", below=tensors, width=1.0
-    )
-arrow(axes, (1.55, 1.75), (2.1, 1.75))
-arrow(axes, (3.4, 1.75), (3.8, 1.75))
-arrow(axes, (4.9, 1.75), (5.3, 1.75))
-arrow(axes, (6.4, 1.75), (6.8, 1.75))
-node(axes, 2.75, 0.6, "o.detach().mean()", kind="leaf", width=1.8)
-arrow(axes, (1.2, 1.45), (1.8, 0.75), dashed=True)
-caption(axes, 3.85, 0.6, "has no graph: nothing hangs on it", colour=QUIET)
+    node(axes, x, 1.65, name, kind="non-leaf", below=tensors, width=1.0)
+caption(axes, 5.85, 2.12, "the graph", colour=FORWARD, size=9.5, align="center")
+for left, right in ((1.55, 2.1), (3.4, 3.8), (4.9, 5.3), (6.4, 6.8)):
+    arrow(axes, (left, 1.65), (right, 1.65))
+node(axes, 2.75, 0.5, "o.detach().mean()", kind="leaf", width=1.8)
+arrow(axes, (1.15, 1.35), (1.8, 0.65), dashed=True, label="or")
+caption(axes, 3.85, 0.5, "has no graph: nothing hangs on it", colour=QUIET)
 show(
     figure,
     "Your log refers to o.mean(), a single number. That refers to the node of the graph that made it, and so on: the "
-    "last Linear with 2 saved tensors, Tanh with 1, the first Linear with 1. All of them stay alive. "
-    "o.detach().mean(), in contrast, has no graph, and nothing hangs on it.",
+    "last Linear with 2 saved tensors, Tanh with 1, the first Linear with 1. All of them stay alive. If the log refers "
+    "to o.detach().mean() instead, that has no graph, and nothing hangs on it.",
 )
 
 # %% [markdown]
@@ -133,17 +149,11 @@ show(
 # **Predict.** How many saved tensors are alive after the tenth batch, in each case?
 
 # %%
-curves = {}
-for way, keep in {"o.mean()": lambda o: o.mean(), "o.detach().mean()": lambda o: o.detach().mean()}.items():
-    log, saved, curve = [], SavedTensors(), []
-    with (
-        model[2].register_forward_hook(lambda module, args, output, keep=keep, log=log: log.append(keep(output))),
-        saved.watching(),
-    ):
-        for _ in range(10):
-            model(batch)
-            curve.append(saved.alive())
-    curves[way] = curve
+curves = {
+    "o.mean()": watch(lambda o: o.mean(), batches=10),
+    "o.detach().mean()": watch(lambda o: o.detach().mean(), batches=10),
+}
+for way, curve in curves.items():
     print(f"{way:18}", curve)
 assert curves["o.mean()"] == list(range(4, 41, 4)) and curves["o.detach().mean()"] == [0] * 10
 
@@ -283,8 +293,8 @@ print(f"too large by a factor of {factor:g}")
 assert torch.equal(layer(batch), 4 * plain)
 
 # %% [markdown]
-# By 4. Both hooks are on the layer, and both handles are lost. A handle is like a key: losing it does not open the door.
-# Three habits prevent this:
+# By 4. Both hooks are on the layer, and both handles are lost. Losing a handle does not remove the hook; you only lose
+# the means to remove it. Three habits prevent this:
 #
 # 1. `with module.register_forward_hook(hook):` for everything that is needed in one place.
 # 2. `try`, `finally`, and a list of handles, when there are many.
@@ -369,17 +379,26 @@ show(
 
 # %% [markdown]
 # Emptying these dicts is a hammer. Some hooks are part of how a model works: `torch.nn.utils.prune`, for example,
-# recomputes the pruned weight in a forward pre-hook. Remove that hook, and the layer computes with a stale weight from
-# then on.
+# recomputes the pruned weight in a forward pre-hook, each time the layer is called. Remove that hook, and the layer
+# computes with a stale weight from then on.
 
-# %%
+# %% tags=["a-look-inside"]
+# A look inside: private attributes, for debugging only.
 pruned = prune.l1_unstructured(nn.Linear(2, 2), "weight", amount=0.5)
 with torch.no_grad():
     pruned.weight_orig.add_(1)
 before = pruned.weight.clone()
 pruned(torch.ones(1, 2))
-print("the pre-hook of prune updated the weight:", not torch.equal(pruned.weight, before))
+print("the pre-hook updated the weight:", not torch.equal(pruned.weight, before))
 assert not torch.equal(pruned.weight, before)
+
+pruned._forward_pre_hooks.clear()
+with torch.no_grad():
+    pruned.weight_orig.add_(1)
+before = pruned.weight.clone()
+pruned(torch.ones(1, 2))
+print("without the pre-hook, the weight is stale:", torch.equal(pruned.weight, before))
+assert torch.equal(pruned.weight, before)
 
 
 # %% exercise="11-remove-all-hooks"
@@ -413,27 +432,34 @@ def remove_all_hooks(model):
 
 # %%
 class Recorder:
-    """A hook that is an object: it writes into its own list."""
+    """A hook that is an object: it writes into its own list. The class counts the calls of all recorders."""
+
+    calls = 0
 
     def __init__(self):
         self.seen = []
 
     def __call__(self, module, args, output):
         self.seen.append("output")
+        Recorder.calls += 1
 
 
 log, on_weight, recorder = [], [], Recorder()
 original = nn.Linear(4, 1)
-original.register_forward_hook(lambda module, args, output: log.append("output"))
+handle = original.register_forward_hook(lambda module, args, output: log.append("output"))
 original.register_forward_hook(recorder)
 original.weight.register_hook(lambda grad: on_weight.append("grad"))
 
 copied = copy.deepcopy(original)
 copied(batch).sum().backward()
 print("the log of the function:", log)
-print("the list of the recorder:", recorder.seen)
+print("the list of the recorder:", recorder.seen, "  calls of recorders:", Recorder.calls)
 print("the log of the hook on the weight:", on_weight)
-assert (log, recorder.seen, on_weight) == (["output"], [], [])
+assert (log, recorder.seen, on_weight) == (["output"], [], []) and Recorder.calls == 1
+
+handle.remove()
+copied(batch)
+assert log == ["output", "output"]  # the hook is still on the copy
 
 # %% [markdown]
 # - **Module hooks are copied.** A function is copied by reference: the copy calls *the same* function, and that writes
@@ -441,10 +467,11 @@ assert (log, recorder.seen, on_weight) == (["output"], [], [])
 # - **A hook that is an object is copied, too, with all that it holds.** The copy's recorder wrote into the copy's list,
 #   which nobody looks at.
 # - **Hooks on parameters are dropped.** The weight of the copy has none.
+# - **The handles stay with the original.** After `handle.remove()`, the copy still has the hook.
 
 # %% tags=["figure"]
 figure, axes = card(8.2, 3.6)
-node(axes, 1.2, 2.9, "original", kind="leaf", width=1.4)
+node(axes, 1.2, 2.95, "original", kind="leaf", width=1.4)
 node(axes, 1.2, 0.95, "copy", kind="leaf", width=1.4)
 node(axes, 4.1, 1.95, "function", kind="non-leaf", width=1.4)
 node(axes, 6.9, 1.95, "log", kind="plain", width=1.0)
@@ -452,12 +479,12 @@ node(axes, 4.1, 2.95, "recorder", kind="non-leaf", width=1.4)
 node(axes, 6.9, 2.95, "its list", kind="plain", width=1.0)
 node(axes, 4.1, 0.95, "a copy of recorder", kind="non-leaf", width=1.7)
 node(axes, 6.9, 0.95, "another list", kind="plain", width=1.2)
-arrow(axes, (1.95, 2.9), (3.35, 2.95))
+arrow(axes, (1.95, 2.95), (3.35, 2.95))
 arrow(axes, (1.95, 2.8), (3.35, 2.05))
 arrow(axes, (1.95, 1.05), (3.35, 1.85))
 arrow(axes, (1.95, 0.95), (3.2, 0.95))
 for y in (2.95, 1.95, 0.95):
-    arrow(axes, (5.0, y), (6.25, y), label="writes")
+    arrow(axes, (4.98, y), (6.28, y), label="writes")
 caption(axes, 0.35, 0.3, "After deepcopy: one function serves both models, and objects are doubled.")
 show(
     figure,
@@ -467,8 +494,6 @@ show(
 )
 
 # %% [markdown]
-# The handles stay with the original: a handle cannot remove the hook from the copy.
-#
 # **Predict.** Each of the next three lines concerns a model with a hook. Which of them fails?
 #
 # 1. `pickle.dumps(model)`, where the hook is a lambda
@@ -557,9 +582,9 @@ for handle in handles:
     handle.remove()
 for name, before, after in rows:
     print(f"{name:9} {before}  ->  {after}")
-assert [torch.tensor(after).isfinite().all().item() for _, _, after in rows] == [True, True, False, False, False]
-assert [torch.tensor(after).isnan().any().item() for _, _, after in rows] == [False, False, False, True, True]
-assert rows[2][2][0] == float("-inf")
+after = [torch.tensor(values) for _, _, values in rows]
+assert [bool(values.isfinite().all()) for values in after] == [True, True, False, False, False]
+assert [bool(values.isnan().any()) for values in after] == [False, False, False, True, True]
 
 # %% tags=["figure"]
 figure, axes = card(8.2, 2.5)
@@ -614,8 +639,20 @@ assert seen == {"pre_hook": [0.0, 1.0], "forward_hook": [float("-inf"), 0.0]}
 # the input where it is still itself: in a **pre-hook**. It needs no copy of the input, since "all finite" is one
 # truth value.
 #
-# For NaN that arise in the *backward* pass there is `torch.autograd.set_detect_anomaly(True)`: it raises at the first
-# backward function that returns a NaN, and shows the forward line that made it. It is slow; switch it off afterwards.
+# For a NaN that arises in the *backward* pass there is `torch.autograd.detect_anomaly()`: in this context, `backward`
+# raises at the first function that returns a NaN, and a warning shows the forward line that belongs to it. It is slow:
+# use it to find the line, and take it out again.
+
+# %%
+zero = torch.zeros(1, requires_grad=True)
+with warnings.catch_warnings(), torch.autograd.detect_anomaly():
+    warnings.simplefilter("ignore")
+    try:
+        (0 * zero.sqrt()).backward()  # the slope of the root at 0 is infinite, and 0 times infinity is NaN
+        raise AssertionError("no anomaly was found")
+    except RuntimeError as error:
+        print("RuntimeError:", error)
+        assert "Function 'SqrtBackward0' returned nan values" in str(error)
 
 
 # %% exercise="11-first-nonfinite"

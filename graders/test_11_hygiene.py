@@ -1095,8 +1095,9 @@ class TestFirstNonfinite:
     The model stays as it was: the mode (training or eval) of each module, the parameters and their `.grad`. Hooks that
     were there before stay. No hook of yours is left, whatever happens.
 
-    **Example.** Let `Log` be a module whose `forward` returns `x.log()`. The log of 0 is minus infinity. For `model = nn.Sequential(nn.ReLU(), Log(), nn.Linear(2, 1))` and
-    `x = torch.tensor([[-1., 2.]])`, `first_nonfinite(model, x)` returns `"1"`.
+    **Example.** Let `Log` be a module whose `forward` returns `x.log()`. The log of 0 is minus infinity. For
+    `model = nn.Sequential(nn.ReLU(), Log(), nn.Linear(2, 1))` and `x = torch.tensor([[-1., 2.]])`,
+    `first_nonfinite(model, x)` returns `"1"`.
     """
 
     def draw(rng, plan):

@@ -1137,7 +1137,7 @@ class TestFirstNonfinite:
             "spec": chain({key: children[key] for key in defined}, order),
             "x": x,
             "plan": plan,
-            "healthy": healthy(rng, [start, one, two, end]),
+            "healthy": sound_model(rng, [start, one, two, end]),
         }
 
     def alive(spec, x, plan, healthy):
@@ -1242,7 +1242,7 @@ class TestFirstNonfinite:
         no_hook_left(seen, "hooks_left_after_exception")
 
 
-def healthy(rng: Rng, names: list[str]) -> list[Any]:
+def sound_model(rng: Rng, names: list[str]) -> list[Any]:
     """The spec of a model in which nothing goes wrong, not even in place."""
     first, mix, squash, last = names
     children = {first: linear(rng), mix: ["layer", "mix"], squash: ["layer", "relu_"], last: linear(rng)}

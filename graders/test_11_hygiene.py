@@ -165,21 +165,24 @@ REGISTER = {
 KINDS = ("_forward_pre_hooks", "_forward_hooks", "_backward_pre_hooks", "_backward_hooks")
 
 
-def listener(label: str, log: list[str]) -> Callable[..., None]:
-    """A hook of any kind that notes its label and changes nothing."""
+def listener(label: str, log: list[str], count: int) -> Callable[..., None]:
+    """A hook of any kind that notes its label when it gets `count` arguments, and changes nothing."""
 
     def hook(*args: Any) -> None:
-        log.append(label)
+        if len(args) == count:
+            log.append(label)
 
     return hook
 
 
 def register(model: nn.Module, hooks: list[Any], log: list[str]) -> list[Any]:
     """Register listeners; returns their handles."""
-    return [
-        getattr(model.get_submodule(name), REGISTER[kind])(listener(label, log), **options)
-        for name, kind, options, label in hooks
-    ]
+    handles = []
+    for name, kind, options, label in hooks:
+        count = (2 if "pre" in kind else 3) + options.get("with_kwargs", False)
+        hook = listener(label, log, count)
+        handles.append(getattr(model.get_submodule(name), REGISTER[kind])(hook, **options))
+    return handles
 
 
 def change_values(model: nn.Module, shift: float, factor: float) -> list[Any]:
@@ -193,6 +196,11 @@ def change_values(model: nn.Module, shift: float, factor: float) -> list[Any]:
 def hooks_by_kind(model: Any) -> dict[str, list[int]]:
     """For each kind of hook, how many each module has, in the order of `modules()`."""
     return {kind: [len(getattr(module, kind, None) or ()) for module in model.modules()] for kind in KINDS}
+
+
+def hook_numbers(model: nn.Module) -> list[list[int]]:
+    """The numbers by which torch knows the hooks of each module, kind by kind, in the order in which they fire."""
+    return [list(getattr(module, kind, None) or ()) for module in model.modules() for kind in KINDS]
 
 
 def forward_backward(model: nn.Module, x: Tensor) -> Tensor:
@@ -407,8 +415,8 @@ class TestMeanActivation:
     keeps the graph of the forward pass alive: neither the result, nor anything that you stored elsewhere, such as in a
     list or on the model.
 
-    The model stays as it was: the mode (training or eval) of each module, the parameters and their `.grad`. Hooks that
-    were there before stay and fire as usual. No hook of yours is left, even when the model raises an exception; the
+    `x` stays as it was, and so does the model: the mode (training or eval) of each module, the parameters and their
+    `.grad`. Hooks that were there before stay and fire as usual. No hook of yours is left, even when the model raises an exception; the
     exception comes through.
 
     **Example.** For `model = nn.Sequential(nn.Flatten(), nn.ReLU())` and `x = torch.tensor([[-1., 2.]])`,
@@ -445,7 +453,7 @@ class TestMeanActivation:
         with saved.watching():
             result = student.mean_activation(witness.model, name, x)
         seen = {"alive": saved.alive(), "graph": graph_of(result), "result": result, **witness.report()}
-        seen["x_kept"] = torch.equal(x, before)
+        seen["x_kept"] = same_values(x, before) and not x.requires_grad
         return seen | when_it_raises(make, lambda model: student.mean_activation(model, name, x))
 
     mistakes = (
@@ -514,7 +522,7 @@ class TestMeanActivation:
 
     def test_the_model_is_unchanged(seen):
         model_unchanged(seen)
-        expect(seen["x_kept"]).is_true("the values of x changed")
+        expect(seen["x_kept"]).is_true("the values of `x`, or its `requires_grad`, changed")
 
     def test_no_hook_is_left(seen):
         no_hook_left(seen)
@@ -833,8 +841,8 @@ class TestCleanCopy:
     model (a weight that two layers use, a module under two names, a buffer) is shared in the same way inside the copy.
     New hooks can be registered on the copy.
 
-    The original stays as it was. It keeps all its hooks, also those on its parameters, and none of its hooks fires
-    during the call. Running the copy later fires none of them either.
+    The original stays as it was. It keeps all its hooks, with their options and in their order, also those on its
+    parameters. None of its hooks fires during the call. Running the copy later fires none of them either.
 
     **Example.** Let `model = nn.Linear(2, 1)` have a forward hook that returns `2 * output`. For
     `copied = clean_copy(model)`, `model(x)` is then twice `copied(x)`.
@@ -881,11 +889,12 @@ class TestCleanCopy:
         inside.bias.requires_grad_(False)
         old = register(model, hooks, log) + change_values(model, shift, factor)
         child.weight.register_hook(lambda grad: None)
-        before, described = hooks_by_kind(model), description(model)
+        before, described, order = hooks_by_kind(model), description(model), hook_numbers(model)
 
         copied = student.clean_copy(model)
         seen = {"module": isinstance(copied, nn.Module), "hooks": {"before": before, "left": hooks_by_kind(model)}}
         seen |= {"fired_during_the_call": list(log), "original_kept": description(model) == described}
+        seen["order_kept"] = hook_numbers(model) == order
         seen["parameter_hooks"] = tensor_hooks(*model.parameters())
         if not isinstance(copied, nn.Module):
             return seen
@@ -991,6 +1000,7 @@ class TestCleanCopy:
         expect(seen["original_kept"]).is_true("the original has changed")
         if seen["hooks"]["left"].value != seen["hooks"]["before"].value:
             expect(seen["hooks"]["left"]).fail("the hooks on the original are not those that were there before")
+        expect(seen["order_kept"]).is_true("the hooks on the original are others, or in another order")
         expect(seen["parameter_hooks"]).equals(1)
         expect(seen["original_output"]).close_to(factor * plain_output(spec, x + shift, mode))
         fired = sorted(label for name, _, _, label in hooks if name != places["never"])
@@ -1092,8 +1102,8 @@ class TestFirstNonfinite:
     You may stop the forward pass as soon as the leaf is found. When the model itself raises an exception before that,
     the exception comes through.
 
-    The model stays as it was: the mode (training or eval) of each module, the parameters and their `.grad`. Hooks that
-    were there before stay. No hook of yours is left, whatever happens.
+    `x` stays as it was, and so does the model: the mode (training or eval) of each module, the parameters and their
+    `.grad`. Hooks that were there before stay. No hook of yours is left, whatever happens.
 
     **Example.** Let `Log` be a module whose `forward` returns `x.log()`. The log of 0 is minus infinity. For
     `model = nn.Sequential(nn.ReLU(), Log(), nn.Linear(2, 1))` and `x = torch.tensor([[-1., 2.]])`,
@@ -1154,7 +1164,7 @@ class TestFirstNonfinite:
     def probe(student, spec, x, plan, healthy):
         witness, before = Witness(build(spec), ""), x.clone()
         seen = {"result": student.first_nonfinite(witness.model, x), **witness.report()}
-        seen["x_kept"] = same_values(x, before)
+        seen["x_kept"] = same_values(x, before) and not x.requires_grad
         good = x.nan_to_num(1, 1, 1)
         seen["healthy"] = student.first_nonfinite(build(healthy), good)
         return seen | when_it_raises(lambda: build(healthy), lambda model: student.first_nonfinite(model, good))
@@ -1232,7 +1242,7 @@ class TestFirstNonfinite:
 
     def test_the_model_is_unchanged(seen):
         model_unchanged(seen)
-        expect(seen["x_kept"]).is_true("the values of x changed")
+        expect(seen["x_kept"]).is_true("the values of `x`, or its `requires_grad`, changed")
 
     def test_no_hook_is_left(seen):
         no_hook_left(seen)

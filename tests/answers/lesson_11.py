@@ -566,6 +566,8 @@ ALSO_WRONG = {
         changed(MEAN, "output.detach().mean()", "output.detach().mean().float()"),
         changed(MEAN, "        model(x)", "        model(x)\n        model(x)"),
         changed(MEAN, "        model(x)", "        model.forward(x)"),
+        changed(MEAN, "        model(x)", "        model(x.requires_grad_())"),
+        changed(MEAN, "        model(x)", "        model(x).sum().backward()"),
         changed(MEAN, "        model(x)", "        model.eval()(x)"),
         changed(MEAN, "    return means[0]", "    return means"),
         changed(MEAN, "        model(x)", "        model.last = model(x)"),
@@ -741,6 +743,26 @@ def clean_copy(model):
     copied = copy.deepcopy(model)
     for m, kind, hooks in saved:
         setattr(m, kind, hooks)
+    return copied
+""",
+        changed(
+            COPY,
+            "    return copied",
+            "    for module in model.modules():\n        module._forward_hooks_with_kwargs.clear()\n    return copied",
+        ),
+        """
+import copy
+
+def clean_copy(model):
+    saved = []
+    for module in model.modules():
+        for kind in ("_forward_pre_hooks", "_forward_hooks", "_backward_pre_hooks", "_backward_hooks"):
+            hooks = getattr(module, kind)
+            saved.append((hooks, list(hooks.items())))
+            hooks.clear()
+    copied = copy.deepcopy(model)
+    for hooks, entries in saved:
+        hooks.update(reversed(entries))
     return copied
 """,
     ],

@@ -416,8 +416,8 @@ class TestMeanActivation:
     list or on the model.
 
     `x` stays as it was, and so does the model: the mode (training or eval) of each module, the parameters and their
-    `.grad`. Hooks that were there before stay and fire as usual. No hook of yours is left, even when the model raises an
-    exception; the exception comes through.
+    `.grad`. Hooks that were there before stay and fire as usual. No hook of yours is left, even when the model raises
+    an exception; the exception comes through.
 
     **Example.** For `model = nn.Sequential(nn.Flatten(), nn.ReLU())` and `x = torch.tensor([[-1., 2.]])`,
     `mean_activation(model, "1", x)` returns `tensor(1.)`.

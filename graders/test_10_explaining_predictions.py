@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 import torch
@@ -222,9 +222,9 @@ def apart(right: Tensor, others: Iterable[Tensor]) -> bool:
     )
 
 
-def matches(seen: Seen, expected: Iterable[Tensor]) -> bool:
-    """Whether the list of results equals one by one these tensors."""
-    return close(seen["results"], [value.float() for value in expected], 1e-4, 1e-5)
+def matches(seen: Seen, expected: Iterator[Tensor]) -> bool:
+    """Whether the results, one for each class, equal these tensors; the first that does not ends the comparison."""
+    return all(close(seen["results"][index], value.float(), 1e-4, 1e-5) for index, value in enumerate(expected))
 
 
 GRADS_TOUCHED = (
@@ -279,7 +279,7 @@ def saliencies(net: dict[str, Any], x: Tensor, classes: Tensor) -> dict[str, Ten
 
 def saliency_is(*names: str) -> Callable[..., bool]:
     """A recogniser of these misreadings."""
-    return lambda seen, net, x, classes: any(matches(seen, [saliencies(net, x, classes)[name]]) for name in names)
+    return lambda seen, net, x, classes: any(matches(seen, iter([saliencies(net, x, classes)[name]])) for name in names)
 
 
 @exercise(
@@ -408,28 +408,33 @@ class TestSaliencyMap:
 # 10-guided-backprop
 
 
-def guided_gradients(net: dict[str, Any], x: Tensor, target: int) -> dict[str, Tensor]:
-    """What the contract asks for, and what its known misreadings give."""
-    relus, everywhere = indices(net, "relu"), range(len(net["steps"]))
-    plain = input_gradient(net, x, target)
+def guided_rules(net: dict[str, Any]) -> dict[str, dict[str, Any]]:
+    """What the contract asks for, and its known misreadings, as arguments of `input_gradient`."""
+    relus = indices(net, "relu")
     return {
-        "right": input_gradient(net, x, target, guided=relus),
-        "plain": plain,
-        "clamped-the-result": plain.clamp(min=0),
-        "deconvnet": input_gradient(net, x, target, relu=deconv_relu),
-        "convolutions": input_gradient(net, x, target, guided=indices(net, "conv")),
-        "everywhere": input_gradient(net, x, target, guided=everywhere),
-        "activations": input_gradient(net, x, target, guided=indices(net, "relu", "tanh")),
-        "children": input_gradient(net, x, target, guided=[index for index in relus if index < 2]),
-        "sequentials": input_gradient(net, x, target, guided=[index for index in relus if index not in (2, 3)]),
-        "last": input_gradient(net, x, target, guided=relus[-1:]),
+        "right": {"guided": relus},
+        "plain": {},
+        "deconvnet": {"relu": deconv_relu},
+        "convolutions": {"guided": indices(net, "conv")},
+        "everywhere": {"guided": range(len(net["steps"]))},
+        "activations": {"guided": indices(net, "relu", "tanh")},
+        "children": {"guided": [index for index in relus if index < 2]},
+        "sequentials": {"guided": [index for index in relus if index not in (2, 3)]},
+        "last": {"guided": relus[-1:]},
     }
+
+
+def guided_gradient(net: dict[str, Any], x: Tensor, target: int, name: str = "right") -> Tensor:
+    """The gradient by one of `guided_rules`, or the ordinary one clamped at its very end."""
+    if name == "clamped-the-result":
+        return input_gradient(net, x, target).clamp(min=0)
+    return input_gradient(net, x, target, **guided_rules(net)[name])
 
 
 def guided_is(*names: str) -> Callable[..., bool]:
     """A recogniser of these misreadings, the same one for every class."""
     return lambda seen, net, x, classes: any(
-        matches(seen, [guided_gradients(net, x, target)[name] for target in range(classes)]) for name in names
+        matches(seen, (guided_gradient(net, x, target, name) for target in range(classes))) for name in names
     )
 
 
@@ -486,7 +491,8 @@ class TestGuidedBackprop:
         return {"net": net, "x": rng.tensor(2, 2, *size), "classes": 3, "held": held, "train": train}
 
     def alive(net, x, classes):
-        return distinct([guided_gradients(net, x, target) for target in range(classes)])
+        names = [*guided_rules(net), "clamped-the-result"]
+        return distinct([{n: guided_gradient(net, x, target, n) for n in names} for target in range(classes)])
 
     def probe(student, net, x, classes, held, train):
         model, x = prepare(net, x, train, held)
@@ -571,7 +577,7 @@ class TestGuidedBackprop:
     def test_negative_gradients_are_0_behind_every_relu(seen, net, x, classes):
         for target in range(classes):
             expect(Seen(seen["results"][target].value, f"the gradient for class {target}")).close_to(
-                guided_gradients(net, x, target)["right"].float(), rtol=1e-4, atol=1e-5
+                guided_gradient(net, x, target).float(), rtol=1e-4, atol=1e-5
             )
 
     def test_nothing_of_the_caller_is_touched(seen):
@@ -635,7 +641,7 @@ def cam_is(*names: str) -> Callable[..., bool]:
     """A recogniser of these misreadings, the same one for every class."""
     return lambda seen, net, x, classes, layer, kind: (
         kind != "drawings"
-        and any(matches(seen, [cams(net, x, target, layer)[name] for target in range(classes)]) for name in names)
+        and any(matches(seen, (cams(net, x, target, layer)[name] for target in range(classes))) for name in names)
     )
 
 
@@ -712,8 +718,9 @@ class TestGradCam:
     negative values replaced by 0: a detached tensor of shape [B, h, w], not scaled in any way.
 
     The layer itself may work in place, as `nn.ReLU(inplace=True)` does. Nothing after it overwrites its output.
-    Nothing of the caller's is touched: `x`, the `.grad` of `x` and of the parameters, the mode of the model. Hooks that
-    were there before stay, and none of yours is left, even when the model raises; the exception comes through.
+    Nothing of the caller's is touched: the values, `requires_grad` and `.grad` of `x`, the `.grad` of the parameters,
+    the mode of the model. Hooks that were there before stay, and none of yours is left, even when the model raises; the
+    exception comes through.
 
     On drawings of circles, squares and triangles your maps have to point at the shape as often as those of a Grad-CAM
     by plain autograd do; a difference of one drawing is allowed.
@@ -928,7 +935,7 @@ def guided_cams(net: dict[str, Any], x: Tensor, target: int, layer: int) -> dict
 def guided_cam_is(*names: str, reshape: Callable[[Tensor], Tensor] = lambda tensor: tensor) -> Callable[..., bool]:
     """A recogniser of these misreadings, the same one for every class."""
     return lambda seen, net, x, classes, layer: any(
-        matches(seen, [reshape(guided_cams(net, x, target, layer)[name]) for target in range(classes)])
+        matches(seen, (reshape(guided_cams(net, x, target, layer)[name]) for target in range(classes)))
         for name in names
     )
 
@@ -960,9 +967,10 @@ class TestGuidedGradCam:
       backward pass without the guided rule. It is upsampled to H by W with bilinear interpolation
       (`align_corners=False`) and multiplied with every channel.
 
-    The ReLUs may come before and after `layer`. Nothing of the caller's is touched: `x`, the `.grad` of `x` and of the
-    parameters, the mode of the model. Afterwards the model computes ordinary gradients again. Hooks that were there
-    before stay, and none of yours is left, even when the model raises; the exception comes through.
+    The ReLUs may come before and after `layer`. Nothing of the caller's is touched: the values, `requires_grad` and
+    `.grad` of `x`, the `.grad` of the parameters, the mode of the model. Afterwards the model computes ordinary
+    gradients again. Hooks that were there before stay, and none of yours is left, even when the model raises; the
+    exception comes through.
 
     You may call functions that you wrote for earlier exercises.
 

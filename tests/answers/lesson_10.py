@@ -860,6 +860,7 @@ def guided_backprop(model, x, cls):
         pointing(result="round(found.float().mean().item(), 1)"),
         pointing(result="float(found.all())"),
         pointing(result="found.tolist()"),
+        pointing(result="100 * found.float().mean().item()"),
         pointing(place="place // H, place % H"),
         pointing(upsampled="F.interpolate(cam[:, None], size=(W, H), mode='bilinear', align_corners=False)[:, 0]"),
         pointing(upsampled="F.interpolate(cam[:, None], size=(H, W), mode='bicubic', align_corners=False)[:, 0]"),

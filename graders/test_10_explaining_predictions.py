@@ -512,14 +512,14 @@ class TestGuidedBackprop:
         Mistake(
             "no-guidance",
             lambda seen, net, x, classes: seen["hooked"].value is False and guided_is("plain")(seen, net, x, classes),
-            "This is the ordinary gradient: no clamp took effect. Register a full backward hook on every ReLU before "
-            "the forward pass, and keep it until the gradient is computed.",
+            "This is the ordinary gradient: no clamp took effect. Register a full backward hook on every ReLU, and do "
+            "so before the forward pass; a hook that comes later is not called.",
         ),
         Mistake(
             "forgot-return",
             lambda seen, net, x, classes: seen["hooked"].value is True and guided_is("plain")(seen, net, x, classes),
-            "There were hooks in the forward pass, yet this is the ordinary gradient. A hook changes a gradient only "
-            "by what it returns, and only while it is registered: return `(grad_input[0].clamp(min=0),)`.",
+            "There were hooks in the forward pass, yet this is the ordinary gradient. A hook changes a gradient only by "
+            "what it returns: `return (grad_input[0].clamp(min=0),)`.",
         ),
         Mistake(
             "deconvnet",

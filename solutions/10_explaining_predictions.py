@@ -617,8 +617,9 @@ assert smooth.flatten().tolist() == [0, 2, 6, 8] and torch.allclose(
 #
 # `F.interpolate` wants four dimensions, [B, channels, h, w].
 #
-# One trap is left. Guided backprop changes the gradients of the whole backward pass. A Grad-CAM that is computed in the
-# same pass is not a Grad-CAM. So remove the guided hooks first, or run two passes.
+# One trap is left. Guided backprop changes the gradients of the whole backward pass, also those that arrive at the layer.
+# A Grad-CAM that is computed in the same pass is not a Grad-CAM. And from lesson 7 you know that full backward hooks are
+# bound in the forward pass: to remove them afterwards is too late. So run two passes, one without them and one with them.
 
 
 # %% exercise="10-guided-grad-cam"
@@ -962,8 +963,8 @@ assert len(gradients) == 2 and torch.equal(first, second)
 #
 # ## Where you meet this in the wild
 #
-# - **Captum**, PyTorch's library for interpretability, has all of these methods. Its guided backprop puts hooks on the
-#   ReLUs of the model, as you did.
+# - **Captum**, a library for the interpretability of PyTorch models, has saliency, deconvnets, guided backprop, Grad-CAM
+#   and guided Grad-CAM. For guided backprop it puts hooks on the ReLUs of the model, as you did.
 # - **pytorch-grad-cam** changed from full backward hooks to tensor hooks that are registered inside a forward hook: with
 #   the former, models with in-place ReLUs failed.
 # - **Medical imaging.** Heat maps on X-rays have shown that a net looked at markings of the hospital instead of the

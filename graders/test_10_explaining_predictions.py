@@ -518,8 +518,8 @@ class TestGuidedBackprop:
         Mistake(
             "forgot-return",
             lambda seen, net, x, classes: seen["hooked"].value is True and guided_is("plain")(seen, net, x, classes),
-            "There were hooks in the forward pass, yet this is the ordinary gradient. A hook changes a gradient only by "
-            "what it returns: `return (grad_input[0].clamp(min=0),)`.",
+            "There were hooks in the forward pass, yet this is the ordinary gradient. A hook changes a gradient only "
+            "by what it returns: `return (grad_input[0].clamp(min=0),)`.",
         ),
         Mistake(
             "deconvnet",

@@ -943,7 +943,7 @@ def guided_cam_is(*names: str, reshape: Callable[[Tensor], Tensor] = lambda tens
 @exercise(
     "10-guided-grad-cam",
     points=3,
-    title="Guided Grad-CAM: sharp and in the right place",
+    title="Guided backprop times Grad-CAM",
     hints=(
         "Two forward and backward passes: one without any guided hook for the Grad-CAM, and one with them for guided "
         "backprop. Both are the functions that you have already written.",
@@ -1154,7 +1154,7 @@ def hits_are(*names: str) -> Callable[..., bool]:
 @exercise(
     "10-pointing-game",
     points=2,
-    title="The pointing game: a score for a heat map",
+    title="A score for heat maps",
     hints=(
         "`F.interpolate(cam[:, None], size=size, mode='bilinear', align_corners=False)[:, 0]` has the shape [B, H, W]. "
         "`flatten(1).argmax(1)` gives one place for each map: its row y is `place // W`, its column x is `place % W`.",

@@ -72,27 +72,21 @@ def _private_places(plan: dict[str, Any]) -> None:
     own = os.getuid(), os.getgid()
     _own_mounts(_CLONE_NEWUSER if own[0] else 0)
     if own[0]:
-        for name, text in (
-            ("setgroups", "deny"),
-            ("uid_map", f"{own[0]} {own[0]} 1"),
-            ("gid_map", f"{own[1]} {own[1]} 1"),
-        ):
+        maps = {"setgroups": "deny", "uid_map": f"{own[0]} {own[0]} 1", "gid_map": f"{own[1]} {own[1]} 1"}
+        for name, text in maps.items():
             with open(f"/proc/self/{name}", "w", encoding="ascii") as file:
                 file.write(text)
     _mount("none", "/", None, _MS_REC | _MS_PRIVATE)
     kept = [(path, os.open(path, os.O_PATH)) for path in plan["kept"] if path.startswith("/tmp/")]
     _read_only()
-    for path, options in plan["places"].items():
-        kind = "devpts" if path == "/dev/pts" else "tmpfs"
-        if path == plan["folder"]:
-            continue
-        _mount("none", path, kind, _MS_NOSUID | (0 if kind == "devpts" else _MS_NODEV), options)
+    for path, (kind, options) in plan["places"].items():
+        _mount("none", path, kind, _MS_NOSUID | (_MS_NODEV if kind == "tmpfs" else 0), options)
     for path, descriptor in kept:
         os.makedirs(path)
         _mount(f"/proc/self/fd/{descriptor}", path, None, _MS_BIND | _MS_REC)
         os.close(descriptor)
     os.makedirs(plan["folder"], exist_ok=True)
-    _mount("none", plan["folder"], "tmpfs", _MS_NOSUID | _MS_NODEV, plan["places"][plan["folder"]])
+    _mount("none", plan["folder"], "tmpfs", _MS_NOSUID | _MS_NODEV, plan["size"])
 
 
 def _read_only() -> None:

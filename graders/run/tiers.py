@@ -140,13 +140,12 @@ def _landlocked(folder: Path, kit: Path, descriptor: int, limits: Limits) -> Lau
     uid = _uid()
     if uid:
         os.chown(folder, uid, uid)
-    owner = uid or os.getuid()
-    small = f"size={16 << 20},mode=1777"
-    size = limits.files + FILES_SLACK + (1 << 20)  # so that the watch inside, which can say what happened, comes first
-    places = {
-        "/tmp": small, "/dev/shm": small, "/dev/pts": "newinstance,ptmxmode=0666,mode=0620",
-        str(folder): f"size={size},nr_inodes={2 * limits.inodes + 1000},uid={owner},gid={uid or os.getgid()},mode=0700",
-    }  # fmt: skip
+    small = ("tmpfs", f"size={16 << 20},mode=1777")
+    places = {"/tmp": small, "/dev/shm": small, "/dev/pts": ("devpts", "newinstance,ptmxmode=0666,mode=0620")}
+    most = limits.files + FILES_SLACK + (1 << 20)  # so that the watch inside, which can say what happened, comes first
+    size = (
+        f"size={most},nr_inodes={2 * limits.inodes + 1000},uid={uid or os.getuid()},gid={uid or os.getgid()},mode=0700"
+    )
     plan = {
         "folder": str(folder),
         "readable": [*_SYSTEM, *_FILES, *_PROC, *python_folders(), str(kit)],
@@ -159,6 +158,7 @@ def _landlocked(folder: Path, kit: Path, descriptor: int, limits: Limits) -> Lau
     kept = [os.path.realpath(one) for one in (*python_folders(), str(kit))]
     closed = uid is not None and not all(_open_to_all(one) for one in (*python_folders(), str(kit), str(folder)))
     first = {"tier": "B", "uid": uid, "keep_reading": closed, "folder": str(folder), "kept": kept, "places": places,
+             "size": size,
              "command": _main(descriptor, plan), "private_command": _main(descriptor, private),
              "descriptors": [descriptor]}  # fmt: skip
     return Launch(_start(first), str(folder), supervised=True)

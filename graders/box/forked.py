@@ -19,7 +19,7 @@ import torch
 
 from graders.box import frames
 from graders.box.confine import die_with_parent
-from graders.box.limits import use_probe_memory
+from graders.box.limits import room_for_a_process, use_probe_memory
 from graders.box.probing import Answer
 
 # Bound before any learner's code runs in this process.
@@ -41,7 +41,7 @@ def in_fork(work: Callable[[], Answer], seconds: float) -> Answer:
     except OSError as error:
         return Answer({"type": "raised", "status": "over-limit", "message": f"descriptors: none is left ({error})"})
     try:
-        with warnings.catch_warnings():
+        with warnings.catch_warnings(), room_for_a_process():
             # Python 3.12 warns of forks in a process with threads; a notebook may have made warnings errors.
             warnings.simplefilter("ignore")
             child = _fork()

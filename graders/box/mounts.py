@@ -64,25 +64,24 @@ def stage(binds: Sequence[Sequence[str]]) -> None:
         _mount(source, target, None, _BIND | _RECURSIVE)
 
 
-def private_places(folder: str, places: Mapping[str, str], kept: Sequence[str]) -> None:
+def private_places(folder: str, size: str, places: Mapping[str, Sequence[str]], kept: Sequence[str]) -> None:
     """Make all files read-only, and put small file systems of the box's own over the places that it may write to.
 
-    `places` maps paths to the options of their tmpfs. The folders in `kept` stay where they are, although they may lie
+    `places` maps paths to the kind and the options of their file systems; `size` has the options of the tmpfs that
+    `folder` becomes. The folders in `kept` stay where they are, although they may lie
     in /tmp. Raises `OSError` where the kernel forbids it.
     """
     _own_namespaces(_NEW_MOUNTS)
     held = [(path, os.open(path, os.O_PATH)) for path in kept if path.startswith("/tmp/")]
     _restrict("/", _ATTR_READ_ONLY)
-    for path, options in places.items():
-        if path != folder:
-            kind = "devpts" if path == "/dev/pts" else "tmpfs"
-            _mount("none", path, kind, _NOSUID | (0 if kind == "devpts" else _NODEV), options)
+    for path, (kind, options) in places.items():
+        _mount("none", path, kind, _NOSUID | (_NODEV if kind == "tmpfs" else 0), options)
     for path, descriptor in held:
         os.makedirs(path)
         _mount(f"/proc/self/fd/{descriptor}", path, None, _BIND | _RECURSIVE)
         os.close(descriptor)
     os.makedirs(folder, exist_ok=True)
-    _mount("none", folder, "tmpfs", _NOSUID | _NODEV, places[folder])
+    _mount("none", folder, "tmpfs", _NOSUID | _NODEV, size)
 
 
 def leave_for_own_namespaces() -> None:

@@ -182,6 +182,7 @@ def _landlocked(folder: Path, kit: Path, limits: Limits) -> Launch:
     kept = [os.path.realpath(one) for one in (*python_folders(), str(kit))]
     closed = uid is not None and not all(_open_to_all(one) for one in (*python_folders(), str(kit), str(folder)))
     plan = {"tier": "B", "uid": uid, "keep_reading": closed, "folder": str(folder), "kept": kept, "places": places,
+            "size": size,
             "command": _main(), "box": box, "private_box": private}  # fmt: skip
     return Launch(str(folder), plan)
 

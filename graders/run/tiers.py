@@ -163,13 +163,12 @@ def _landlocked(folder: Path, kit: Path, limits: Limits) -> Launch:
     uid = _uid()
     if uid:
         os.chown(folder, uid, uid)
-    owner = uid or os.getuid()
-    small = f"size={16 << 20},mode=1777"
-    size = limits.files + FILES_SLACK + (1 << 20)  # so that the watch inside, which can say what happened, comes first
-    places = {
-        "/tmp": small, "/dev/shm": small, "/dev/pts": "newinstance,ptmxmode=0666,mode=0620",
-        str(folder): f"size={size},nr_inodes={2 * limits.inodes + 1000},uid={owner},gid={uid or os.getgid()},mode=0700",
-    }  # fmt: skip
+    small = ("tmpfs", f"size={16 << 20},mode=1777")
+    places = {"/tmp": small, "/dev/shm": small, "/dev/pts": ("devpts", "newinstance,ptmxmode=0666,mode=0620")}
+    most = limits.files + FILES_SLACK + (1 << 20)  # so that the watch inside, which can say what happened, comes first
+    size = (
+        f"size={most},nr_inodes={2 * limits.inodes + 1000},uid={uid or os.getuid()},gid={uid or os.getgid()},mode=0700"
+    )
     box = {
         "folder": str(folder),
         "readable": [*_SYSTEM, *_FILES, *_PROC, *python_folders(), str(kit)],

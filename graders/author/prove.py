@@ -27,6 +27,7 @@ from graders.marking import default_jobs, kit_folder
 from graders.notebook.commands import check_in
 from graders.run.conversation import probes_for, run_notebook
 from graders.run.transcript import read_transcript
+from graders.run.warm import WarmProcess
 
 SEEDS = range(20)
 """Seeds on which solutions have to pass and wrong answers have to fail."""
@@ -190,12 +191,12 @@ def load(file: Path) -> ModuleType:
 
 def lessons_run(lessons: tuple[str, ...]) -> list[str]:
     """Every solution runs through and gets full marks in a box; every learner's notebook is not attempted."""
-    with ThreadPoolExecutor(2) as pool, kit_folder() as kit:
-        jobs = [pool.submit(_runs, lesson, kit) for lesson in lessons]
+    with kit_folder() as kit, WarmProcess(kit) as warm, ThreadPoolExecutor(default_jobs()) as pool:
+        jobs = [pool.submit(_runs, lesson, kit, warm if warm.works() else None) for lesson in lessons]
         return [problem for job in jobs for problem in job.result()]
 
 
-def _runs(lesson: str, kit: Path) -> list[str]:
+def _runs(lesson: str, kit: Path, warm: WarmProcess | None) -> list[str]:
     try:
         solved = [cell.source for cell in execute(lesson).cells if cell.cell_type == "code"]
     except SourceError as error:
@@ -205,7 +206,7 @@ def _runs(lesson: str, kit: Path) -> list[str]:
     stubs = [cell.source for cell in notebook(lesson, solved=False).cells if cell.cell_type == "code"]
     problems = []
     for cells, wanted in ((solved, Status.PASSED), (stubs, Status.NOT_ATTEMPTED)):
-        transcript = run_notebook(cells, probes_for(exercises, draws, 0), Limits(), kit)
+        transcript = run_notebook(cells, probes_for(exercises, draws, 0), Limits(), kit, warm=warm)
         for result in judge(exercises, draws, cells, read_transcript(transcript)):
             if result.status is not wanted:
                 problems.append(f"{result.key} is {result.status.value} in a box, not {wanted.value}: {result.message}")

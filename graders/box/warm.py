@@ -22,6 +22,8 @@ import tempfile
 from io import BytesIO
 from typing import Any
 
+import numpy
+
 from graders.box import confine, forker, main, start
 from graders.box.limits import Limits, limit_processes
 from graders.box.preloaded import Preloaded
@@ -125,6 +127,7 @@ def _become_kernel(request: dict[str, Any], answer: int, limits: Limits, preload
     os.environ.clear()
     os.environ.update(request["env"])
     os.chdir(request["cwd"])
+    numpy.random.seed()  # `random` does so by itself, and torch starts from the same seed in every process
     preloaded.hide()
 
     from graders.box import kernel

@@ -60,10 +60,10 @@ class KeptRuns:
     def find(self, name: str, tiers: Iterable[str]) -> tuple[str, list[Frame]] | None:
         """The tier and the transcript of a kept run that ran in one of `tiers`; None when there is none."""
         for tier in () if self._fresh else tiers:
-            try:
-                return tier, from_bytes(self._file(name, tier).read_bytes())
-            except (OSError, FrameError):  # not there, or not as we wrote it: then it is run again
-                continue
+            with contextlib.suppress(OSError, FrameError):  # not there, or not as we wrote it: then it is run again
+                transcript = from_bytes(self._file(name, tier).read_bytes())
+                if transcript and transcript[-1].type == "ended":
+                    return tier, transcript
         return None
 
     def has(self, name: str, tiers: Iterable[str]) -> bool:

@@ -56,4 +56,5 @@ def scaled(limits: Limits, factor: float) -> Limits:
         cell_seconds=limits.cell_seconds * factor,
         notebook_seconds=limits.notebook_seconds * factor,
         probe_seconds=limits.probe_seconds * factor,
+        pace=limits.pace * factor,
     )

@@ -24,7 +24,7 @@ def test_a_slow_machine_gets_longer_limits_within_bounds() -> None:
 
 def test_only_seconds_are_scaled() -> None:
     assert scaled(Limits(cell_seconds=10, notebook_seconds=20, probe_seconds=1, memory=5), 1.5) == Limits(
-        cell_seconds=15, notebook_seconds=30, probe_seconds=1.5, memory=5
+        cell_seconds=15, notebook_seconds=30, probe_seconds=1.5, memory=5, pace=1.5
     )
 
 

@@ -34,8 +34,11 @@ _NO_MEMORY = frames.pack(
 available = hasattr(os, "fork") and os.uname().sysname == "Linux" if hasattr(os, "uname") else False
 
 
-def in_fork(work: Callable[[], Answer], seconds: float) -> Answer:
-    """The answer of `work()` run in a forked child, or how the child ended instead."""
+def in_fork(work: Callable[[], Answer], seconds: float, pace: float = 1.0) -> Answer:
+    """The answer of `work()` run in a forked child, or how the child ended instead.
+
+    `pace` is what the seconds were stretched by; the message leaves it out.
+    """
     try:
         reader, writer = _pipe()
     except OSError as error:
@@ -63,7 +66,9 @@ def in_fork(work: Callable[[], Answer], seconds: float) -> Answer:
             _kill(child, signal.SIGKILL)
         _, status = _waitpid(child, 0)
     if not in_time:
-        return Answer({"type": "raised", "status": "timed-out", "message": f"no result after {seconds:g} seconds"})
+        return Answer(
+            {"type": "raised", "status": "timed-out", "message": f"no result after {seconds / pace:g} seconds"}
+        )
     try:
         frame = frames.read(_reader(raw))
     except frames.FrameError:

@@ -79,7 +79,7 @@ def probe_notebook(namespace: dict[str, Any], request: dict[str, Any], body: byt
         return answer(scope["probe"], namespace, draw, request["seed"])
 
     if request["fork"] and forked.available:
-        return forked.in_fork(work, request["seconds"])
+        return forked.in_fork(work, request["seconds"], request["pace"])
     return work()
 
 

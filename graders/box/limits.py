@@ -34,6 +34,8 @@ class Limits:
     processes: int = 64
     descriptors: int = 128
     output: int = 8 * MIB
+    pace: float = 1.0
+    """By how much the seconds were stretched for a slow machine. Messages leave it out, and so repeat exactly."""
 
     @property
     def memory_together(self) -> int:

@@ -124,7 +124,11 @@ class Session:
         assert self.client is not None
         left = min(self.limits.cell_seconds, self.deadline - time.monotonic())
         if left <= 0:
-            return "timed-out", f"the notebook took more than {self.limits.notebook_seconds:g} seconds", True
+            return (
+                "timed-out",
+                f"the notebook took more than {self.limits.notebook_seconds / self.limits.pace:g} seconds",
+                True,
+            )
         # The trait `timeout` admits whole numbers alone; nbclient itself counts in floats.
         self.client.timeout_func = lambda _: left  # type: ignore[assignment]
         cell = self.client.nb.cells[index]
@@ -134,7 +138,7 @@ class Session:
         except CellTimeoutError:
             if processes_exhausted():
                 return "over-limit", f"processes: the notebook started {self.limits.processes} or more", False
-            message = f"the cell was still running after {round(left, 1):g} seconds"
+            message = f"the cell was still running after {round(left / self.limits.pace, 1):g} seconds"
             return "timed-out", message, await self._interrupt()
         except TooMuchOutput:
             message = f"the notebook wrote more than {self.limits.output >> 20} MiB of output"
@@ -202,7 +206,7 @@ class Session:
                 buffers = b"".join(bytes(part) for part in reply["buffers"])
                 return Frame(dict(reply["content"].get("head", {})), buffers)
         else:
-            status, text = "timed-out", f"no result after {self.limits.probe_seconds:g} seconds"
+            status, text = "timed-out", f"no result after {self.limits.probe_seconds / self.limits.pace:g} seconds"
         await self.stop()
         return Frame({"type": "raised", "status": status, "message": text})
 

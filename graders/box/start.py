@@ -51,18 +51,27 @@ def enter(plan: dict[str, Any], box: Enter) -> None:
 
 
 def _enter_namespaces(plan: dict[str, Any], box: Enter) -> None:
-    """Start the box as the first process of its own namespaces, and end with it."""
+    """Start the box in namespaces of its own, and end with it.
+
+    The first process in them is a child that does nothing but reap: signals from inside do not reach it, and nothing
+    in the box is to be beyond the reach of what else is there.
+    """
     mounts.leave_for_own_namespaces()
     child = os.fork()
     if child == 0:
         confine.die_with_parent()
         mounts.own_system(plan["system"])
         confine.drop_capabilities()
-        box(plan["box"])
+        child = os.fork()
+        if child == 0:
+            box(plan["box"])
     os.close(plan["descriptor"])
     os.close(0)
-    code = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
-    os._exit(code if code >= 0 else 128 - code)
+    while True:
+        ended, status = os.wait()
+        if ended == child:
+            code = os.waitstatus_to_exitcode(status)
+            os._exit(code if code >= 0 else 128 - code)
 
 
 def _works(attempt: Callable[[], None]) -> bool:

@@ -146,8 +146,10 @@ def hint(exercise: Exercise, given: int) -> Panel:
 
 def solution(exercise: Exercise, source: str) -> Group:
     """The worked answer, without a frame: it can be copied."""
-    title = Text(f"Worked answer: {exercise.title}", "bold")
-    return Group(title, "", Syntax("", "python", background_color="default").highlight(source))
+    coloured = Syntax("", "python", background_color="default").highlight(source)
+    coloured.rstrip()
+    coloured.no_wrap, coloured.overflow = False, "fold"
+    return Group(Text(f"Worked answer: {exercise.title}", "bold"), "", coloured)
 
 
 def not_yet(exercise: Exercise) -> Panel:

@@ -52,7 +52,7 @@ def card(look: Look, word: str, title: str, aside: str, body: str) -> str:
     name = escape(f"{word}: {title}" if word and title else word or title)
     return (
         f"<div role='group' aria-label='{name}' style='border:1px solid {_GREY};border-left:6px solid {rgb(look)};"
-        f"border-radius:4px;background:{rgb(look, 0.09)};padding:.6em .9em;margin:.4em 0;max-width:60em;"
+        f"border-radius:4px;background:{rgb(look, 0.12)};padding:.6em .9em;margin:.4em 0;max-width:60em;"
         "line-height:1.5'>"
         f"<div role='status' style='display:flex;flex-wrap:wrap;gap:.2em .6em;align-items:center'>{badge(look)}"
         f"{heading}<span style='flex:1 1 14em'>{code(title)}</span>"
@@ -69,7 +69,7 @@ def pre(text: str) -> str:
     """Lines of code, or anything else that keeps its columns."""
     return (
         f"<pre style='margin:.3em 0 0;padding:.5em .7em;background:rgba(127,127,127,.12);border-radius:3px;"
-        f"overflow-x:auto;white-space:pre-wrap;{_MONO}'>{escape(text)}</pre>"
+        f"overflow-x:auto;white-space:pre-wrap;word-break:normal;overflow-wrap:anywhere;{_MONO}'>{escape(text)}</pre>"
     )
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import os
 import signal
 import subprocess
 import sys
@@ -57,7 +58,9 @@ def start(given: Path | None, *, opened: bool) -> int:
                  "Or open the folder in VS Code or another front end, with this Python as the kernel.")
         )  # fmt: skip
         return FINE
-    command = [sys.executable, "-m", "jupyterlab", file.name]
+    # As root, which is usual in containers, JupyterLab starts only when told to.
+    as_root = ["--allow-root"] if hasattr(os, "geteuid") and os.geteuid() == 0 else []
+    command = [sys.executable, "-m", "jupyterlab", file.name, *as_root]
     if not opened:
         out.print(Text(f"Open it with: cd {folder} && jupyter lab {file.name}"))
         return FINE

@@ -142,7 +142,7 @@ class Marking:
     def _future(self, submission: Submission) -> Future[SubmissionResult]:
         with self._lock:
             if submission not in self._futures:
-                self._futures[submission] = self._pool.submit(self._mark, submission)
+                self._futures[submission] = self._pool.submit(self.mark, submission)
             return self._futures[submission]
 
     def draws(self, lesson: str) -> dict[str, list[Draw]]:
@@ -158,7 +158,8 @@ class Marking:
                 self._lessons[lesson] = _Lesson(tuple(exercises), draws, probes, digest_of(probes))
             return self._lessons[lesson]
 
-    def _mark(self, submission: Submission) -> SubmissionResult:
+    def mark(self, submission: Submission) -> SubmissionResult:
+        """Mark one submission here and now, in this thread."""
         most = sum(exercise.points for exercise in course.exercises(submission.lesson))
         student = clean(submission.student, 200)
         file = clean(submission.origin or submission.file or "", 1000)

@@ -19,6 +19,8 @@ import torch
 from torch.nn.modules import module as _module
 from torch.overrides import _get_current_function_mode_stack, _pop_mode, _push_mode
 
+_autograd = torch._C._autograd
+
 _GLOBAL_HOOKS = [
     name
     for name in ("_global_forward_hooks", "_global_forward_pre_hooks", "_global_backward_hooks",
@@ -88,14 +90,21 @@ def _own_warnings() -> Iterator[None]:
 @contextlib.contextmanager
 def _no_function_modes() -> Iterator[None]:
     """Take modes such as a default device off the stack; torch has no public way to do so."""
-    modes = list(_get_current_function_mode_stack())  # type: ignore[no-untyped-call]  # torch declares no types
-    for _ in modes:
-        _pop_mode()  # type: ignore[no-untyped-call]
+    before = _function_modes_taken_off()
     try:
         yield
     finally:
-        for mode in modes:
-            _push_mode(mode)  # type: ignore[no-untyped-call]
+        _function_modes_taken_off()
+        for mode in before:
+            _push_mode(mode)  # type: ignore[no-untyped-call]  # torch declares no types
+
+
+def _function_modes_taken_off() -> list[Any]:
+    """Empty the stack of modes; return what was on it, from the bottom."""
+    modes = list(_get_current_function_mode_stack())  # type: ignore[no-untyped-call]
+    for _ in modes:
+        _pop_mode()  # type: ignore[no-untyped-call]
+    return modes
 
 
 @contextlib.contextmanager
@@ -111,18 +120,32 @@ def _one_thread() -> Iterator[None]:
 
 @contextlib.contextmanager
 def _no_saved_tensor_hooks() -> Iterator[None]:
-    """Take hooks on saved tensors off their stack. Torch has no public way, and some versions have none."""
-    stack = torch._C._autograd
-    top: Any = getattr(stack, "_top_saved_tensors_default_hooks", lambda ignore_tracing: None)
-    left = []
-    while (pair := top(True)) is not None:
-        left.append(pair)
-        stack._pop_saved_tensors_default_hooks()
+    """Allow hooks on saved tensors, and take those that are active off their stack."""
+    ban = _autograd._saved_tensors_hooks_get_disabled_error_message()
+    _autograd._saved_tensors_hooks_enable()
+    before = _saved_tensor_hooks_taken_off()
     try:
         yield
     finally:
-        for pack, unpack in reversed(left):
-            stack._push_saved_tensors_default_hooks(pack, unpack)
+        _autograd._saved_tensors_hooks_enable()
+        _saved_tensor_hooks_taken_off()
+        for pack, unpack in before:
+            _autograd._push_saved_tensors_default_hooks(pack, unpack)
+        if ban is not None:
+            _autograd._saved_tensors_hooks_disable(ban)
+
+
+def _saved_tensor_hooks_taken_off() -> list[Any]:
+    """Empty the stack of hooks on saved tensors; return the pairs on it, from the bottom.
+
+    Torch has no public way to read it, and some versions have none.
+    """
+    top: Any = getattr(_autograd, "_top_saved_tensors_default_hooks", lambda ignore_tracing: None)
+    pairs: list[Any] = []
+    while (pair := top(True)) is not None:
+        pairs.insert(0, pair)
+        _autograd._pop_saved_tensors_default_hooks()
+    return pairs
 
 
 @contextlib.contextmanager

@@ -16,10 +16,12 @@ from typing import Any
 
 import numpy as np
 import torch
+from torch.autograd.graph import disable_saved_tensors_hooks
 from torch.nn.modules import module as _module
 from torch.overrides import _get_current_function_mode_stack, _pop_mode, _push_mode
 
 _autograd = torch._C._autograd
+_top_saved_tensor_hooks: Any = getattr(_autograd, "_top_saved_tensors_default_hooks", None)
 
 _GLOBAL_HOOKS = [
     name
@@ -120,15 +122,20 @@ def _one_thread() -> Iterator[None]:
 
 @contextlib.contextmanager
 def _no_saved_tensor_hooks() -> Iterator[None]:
-    """Allow hooks on saved tensors, and take those that are active off their stack."""
+    """Allow hooks on saved tensors, and take those that are active off their stack.
+
+    Before torch 2.8 the stack cannot be read. There, hooks that are active before stay active.
+    """
     ban = _autograd._saved_tensors_hooks_get_disabled_error_message()
     _autograd._saved_tensors_hooks_enable()
-    before = _saved_tensor_hooks_taken_off()
+    unreadable = _top_saved_tensor_hooks is None and _saved_tensor_hooks_active()
+    before = [] if unreadable else _saved_tensor_hooks_taken_off()
     try:
         yield
     finally:
         _autograd._saved_tensors_hooks_enable()
-        _saved_tensor_hooks_taken_off()
+        if not unreadable:
+            _saved_tensor_hooks_taken_off()
         for pack, unpack in before:
             _autograd._push_saved_tensors_default_hooks(pack, unpack)
         if ban is not None:
@@ -136,16 +143,21 @@ def _no_saved_tensor_hooks() -> Iterator[None]:
 
 
 def _saved_tensor_hooks_taken_off() -> list[Any]:
-    """Empty the stack of hooks on saved tensors; return the pairs on it, from the bottom.
-
-    Torch has no public way to read it, and some versions have none.
-    """
-    top: Any = getattr(_autograd, "_top_saved_tensors_default_hooks", lambda ignore_tracing: None)
+    """Empty the stack of hooks on saved tensors; return the pairs on it, from the bottom, or None for each."""
     pairs: list[Any] = []
-    while (pair := top(True)) is not None:
-        pairs.insert(0, pair)
+    while _saved_tensor_hooks_active():
+        pairs.insert(0, _top_saved_tensor_hooks(True) if _top_saved_tensor_hooks else None)
         _autograd._pop_saved_tensors_default_hooks()
     return pairs
+
+
+def _saved_tensor_hooks_active() -> bool:
+    """Whether there are hooks on saved tensors: torch refuses to forbid them then."""
+    try:
+        with disable_saved_tensors_hooks("hooks on saved tensors are active"):
+            return False
+    except RuntimeError:
+        return True
 
 
 @contextlib.contextmanager

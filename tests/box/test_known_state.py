@@ -14,6 +14,7 @@ from torch import nn
 from torch.nn.modules import module
 from torch.overrides import TorchFunctionMode
 
+from graders.box import known_state as known_state_module
 from graders.box.known_state import global_hooks, known_state
 
 
@@ -114,6 +115,19 @@ def test_hooks_on_saved_tensors_that_are_left_inside_are_off_outside() -> None:
             if raises:
                 raise ZeroDivisionError
         assert product_and_gradient() == (torch.float32, 6.0)
+
+
+def test_hooks_on_saved_tensors_that_are_left_inside_are_off_outside_where_torch_cannot_read_them(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(known_state_module, "_top_saved_tensor_hooks", None)
+    with known_state(1):
+        enter_hooks_on_saved_tensors(lambda t: t * 0)
+    assert product_and_gradient() == (torch.float32, 6.0)
+    with torch.autograd.graph.saved_tensors_hooks(lambda t: t + 1, lambda t: t):
+        with known_state(1):
+            pass
+        assert product_and_gradient() == (torch.float32, 8.0)
 
 
 def test_hooks_on_saved_tensors_that_are_left_inside_do_not_cover_the_old_ones() -> None:

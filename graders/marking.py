@@ -106,7 +106,7 @@ class Marking:
         with self._control_lock:
             if not self._begun and self._controlled:
                 self._trouble, seconds = self._control(self.limits)
-                self.slowness = slowness(seconds)
+                self.slowness = slowness(seconds, warm=self.warm is not None)
             self._begun = True
 
     def confirm(self) -> None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import functools
 import sys
+from types import ModuleType
 from typing import Any
 
 from ipykernel import kernelapp
@@ -72,11 +73,11 @@ def probe_notebook(namespace: dict[str, Any], request: dict[str, Any], body: byt
     def work() -> Answer:
         try:
             draw = tensors(decode(request["draw"], body))
-            scope: dict[str, Any] = {"__name__": "probe"}
-            exec(compile(request["source"], "<probe>", "exec"), scope)
+            module = sys.modules["probe"] = ModuleType("probe")  # so that its classes can be pickled
+            exec(compile(request["source"], "<probe>", "exec"), vars(module))
         except (DataError, KeyError) as error:
             return Answer({"type": "raised", "status": "crashed", "message": f"the probe could not start: {error}"})
-        return answer(scope["probe"], namespace, draw, request["seed"])
+        return answer(module.probe, namespace, draw, request["seed"])
 
     if request["fork"] and forked.available:
         return forked.in_fork(work, request["seconds"], request["pace"])

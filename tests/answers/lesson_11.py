@@ -219,6 +219,20 @@ def remove_all_hooks(model):
     model.apply(strip)
     return total
 """,
+        """
+from torch.utils.hooks import RemovableHandle
+
+def remove_all_hooks(model):
+    count = 0
+    for m in model.modules():
+        for hooks in (m._forward_hooks, m._forward_pre_hooks, m._backward_hooks, m._backward_pre_hooks):
+            for number in list(hooks):
+                handle = RemovableHandle(hooks)
+                handle.id = number
+                handle.remove()
+                count += 1
+    return count
+""",
     ],
     "11-clean-copy": [
         COPY,
@@ -404,6 +418,31 @@ def first_nonfinite(model, x):
     finally:
         [h.remove() for h in handles]
     return (result + [None])[0]
+""",
+        """
+import torch
+from contextlib import ExitStack
+
+class Found(RuntimeError):
+    pass
+
+def first_nonfinite(model, x):
+    bad_inputs = {}
+    def pre(module, args, kwargs):
+        tensors = [t for t in (*args, *kwargs.values()) if torch.is_tensor(t)]
+        bad_inputs[module] = sum(int((~torch.isfinite(t)).sum()) for t in tensors)
+    def post(module, args, output):
+        if bad_inputs.pop(module) == 0 and not torch.isfinite(output).all():
+            raise Found(next(name for name, other in model.named_modules() if other is module))
+    with ExitStack() as stack, torch.inference_mode():
+        for module in model.modules():
+            if next(module.children(), None) is None:
+                stack.enter_context(module.register_forward_pre_hook(pre, with_kwargs=True, prepend=True))
+                stack.enter_context(module.register_forward_hook(post))
+        try:
+            model(x)
+        except Found as found:
+            return str(found)
 """,
     ],
 }

@@ -71,12 +71,16 @@ class Chain(nn.Module):
         return x if self.factor == 1 else x * self.factor
 
 
+class ModelError(Boom, RuntimeError):
+    """A `RuntimeError`, as most errors in a model are: an answer that stops the pass with one must not swallow it."""
+
+
 class Fails(nn.Module):
     """Raises in the middle of a forward pass."""
 
     def forward(self, x: Tensor) -> Tensor:
         """Raise."""
-        raise Boom
+        raise ModelError
 
 
 def build(spec: list[Any]) -> nn.Module:
@@ -110,7 +114,7 @@ def failing(model: nn.Module, where: str) -> nn.Module:
 class Witness:
     """Looks at a model before and after a call: hooks, modes, parameters, and how often it ran.
 
-    It also plays the caller, who has a forward hook on every module named.
+    It also plays the caller, who has a forward hook on every module named, and gradients from an earlier pass.
     """
 
     def __init__(self, model: nn.Module, *names: str) -> None:
@@ -118,9 +122,12 @@ class Witness:
         self.model, self.fired = model, []
         for name in names:
             model.get_submodule(name).register_forward_hook(lambda module, args, output: self.fired.append(1))
+        for parameter in list(model.parameters())[::2]:
+            parameter.grad = parameter.detach().clone()
         self.hooks = module_hooks(model)
         self.modes = [module.training for module in model.modules()]
         self.parameters = [p.detach().clone() for p in model.parameters()]
+        self.grads = copies_of_grads(model)
 
     def report(self) -> dict[str, Any]:
         """What changed."""
@@ -130,8 +137,20 @@ class Witness:
             "hooks_left": module_hooks(self.model) - self.hooks,
             "modes_kept": [module.training for module in self.model.modules()] == self.modes,
             "parameters_kept": all(map(same_values, self.model.parameters(), self.parameters)),
-            "grads_kept": all(p.grad is None for p in self.model.parameters()),
+            "grads_kept": same_grads(copies_of_grads(self.model), self.grads),
         }
+
+
+def copies_of_grads(model: nn.Module) -> list[Tensor | None]:
+    """The gradients of the parameters, as they are now."""
+    return [None if p.grad is None else p.grad.clone() for p in model.parameters()]
+
+
+def same_grads(ones: Sequence[Tensor | None], others: Sequence[Tensor | None]) -> bool:
+    """Whether two lists of gradients have the same values, and None in the same places."""
+    return len(ones) == len(others) and all(
+        one is other if one is None or other is None else same_values(one, other) for one, other in zip(ones, others)
+    )
 
 
 def same_values(one: Tensor, other: Tensor) -> bool:
@@ -327,7 +346,7 @@ def model_unchanged(seen: Seen) -> None:
     """Modes, parameters and their `.grad` are as before."""
     expect(seen["modes_kept"]).is_true("a module is not in the mode (training or eval) in which it was before")
     expect(seen["parameters_kept"]).is_true("a parameter of the model has changed")
-    expect(seen["grads_kept"]).is_true("a parameter of the model has a `.grad` that it did not have before")
+    expect(seen["grads_kept"]).is_true("the `.grad` of a parameter of the model has changed")
 
 
 HOOK_MISTAKES = (
@@ -634,7 +653,7 @@ class TestRemoveAllHooks:
     as usual. Calling `remove()` on an old handle stays harmless: no exception, and no new hook disappears.
 
     Everything else stays: hooks on parameters, hooks of `load_state_dict`, global hooks, the values of the parameters
-    and the mode of each module.
+    and their `.grad`, and the mode of each module.
 
     **Example.** For `layer = nn.ReLU()` with two forward hooks, and `model = nn.Sequential(layer, layer)` with one
     forward pre-hook, `remove_all_hooks(model)` returns 3. A second call returns 0.
@@ -841,8 +860,9 @@ class TestCleanCopy:
     model (a weight that two layers use, a module under two names, a buffer) is shared in the same way inside the copy.
     New hooks can be registered on the copy.
 
-    The original stays as it was. It keeps all its hooks, with their options and in their order, also those on its
-    parameters. None of its hooks fires during the call. Running the copy later fires none of them either.
+    The original stays as it was, with its modes, its parameters and their `.grad`. It keeps all its hooks, with their
+    options and in their order, also those on its parameters. None of its hooks fires during the call. Running the copy
+    later fires none of them either.
 
     **Example.** Let `model = nn.Linear(2, 1)` have a forward hook that returns `2 * output`. For
     `copied = clean_copy(model)`, `model(x)` is then twice `copied(x)`.
@@ -889,12 +909,16 @@ class TestCleanCopy:
         inside.bias.requires_grad_(False)
         old = register(model, hooks, log) + change_values(model, shift, factor)
         child.weight.register_hook(lambda grad: None)
+        child.weight.grad = torch.ones_like(child.weight)
+        grads = copies_of_grads(model)
         before, described, order = hooks_by_kind(model), description(model), hook_numbers(model)
 
         copied = student.clean_copy(model)
         seen = {"module": isinstance(copied, nn.Module), "hooks": {"before": before, "left": hooks_by_kind(model)}}
         seen |= {"fired_during_the_call": list(log), "original_kept": description(model) == described}
         seen["order_kept"] = hook_numbers(model) == order
+        seen["original_grads_kept"] = same_grads(copies_of_grads(model), grads)
+        grads = copies_of_grads(model)
         seen["parameter_hooks"] = tensor_hooks(*model.parameters())
         if not isinstance(copied, nn.Module):
             return seen
@@ -903,7 +927,7 @@ class TestCleanCopy:
         seen["shares"] = shares_anything(model, copied)
         log.clear()
         seen["output"], seen["fired_by_the_copy"] = forward_backward(copied, x), list(log)
-        seen["grads_kept"] = all(p.grad is None for p in model.parameters())
+        seen["grads_kept"] = same_grads(copies_of_grads(model), grads)
         seen["new"] = new_hooks(copied, [], places["entry"], x)["new"]
         log.clear()
         seen["original_output"], seen["fired_by_the_original"] = forward_backward(model, x), sorted(set(log))
@@ -998,6 +1022,7 @@ class TestCleanCopy:
 
     def test_the_original_keeps_its_hooks(seen, spec, hooks, places, x, mode, shift, factor):
         expect(seen["original_kept"]).is_true("the original has changed")
+        expect(seen["original_grads_kept"]).is_true("the `.grad` of a parameter of the original has changed")
         if seen["hooks"]["left"].value != seen["hooks"]["before"].value:
             expect(seen["hooks"]["left"]).fail("the hooks on the original are not those that were there before")
         expect(seen["order_kept"]).is_true("the hooks on the original are others, or in another order")
@@ -1056,14 +1081,16 @@ NAN, INF = float("nan"), float("inf")
 def offender(rng: Rng, kind: str) -> list[Any]:
     """The spec of a layer that makes some entries NaN or Inf from finite numbers.
 
-    A linear layer with a NaN in its weight, a division by a NaN, or a division by zero.
+    A linear layer with a NaN in its weight, a division by a NaN, or a division by zero. Divisions that do not
+    work in place spoil a single entry, and never one in the first row.
     """
     if kind == "linear":
         layer = linear(rng)
         layer[1][rng.integer(0, 2), rng.integer(0, 2)] = NAN
         return layer
-    by = rng.tensor(3, low=0.5)
-    by[rng.integer(0, 2)] = 0.0 if kind == "infinite" else NAN
+    by = rng.tensor(4, 3, low=0.5)
+    row = slice(None) if kind == "in place" else rng.integer(1, 3)
+    by[row, rng.integer(0, 2)] = 0.0 if kind == "infinite" else NAN
     return ["layer", "divide_" if kind == "in place" else "divide", by]
 
 
@@ -1099,11 +1126,12 @@ class TestFirstNonfinite:
     what it passes on, and a NaN that the code between the leaves makes has no leaf to blame. `x` may have non-finite
     entries itself.
 
-    You may stop the forward pass as soon as the leaf is found. When the model itself raises an exception before that,
-    the exception comes through.
+    You may stop the forward pass as soon as the leaf is found. When the model itself raises an exception of any
+    type before that, the exception comes through.
 
     `x` stays as it was, and so does the model: the mode (training or eval) of each module, the parameters and their
-    `.grad`. Hooks that were there before stay. No hook of yours is left, whatever happens.
+    `.grad`. Hooks that were there before stay, and fire as far as the pass goes. No hook of yours is left, whatever
+    happens.
 
     **Example.** Let `Log` be a module whose `forward` returns `x.log()`. The log of 0 is minus infinity. For
     `model = nn.Sequential(nn.ReLU(), Log(), nn.Linear(2, 1))` and `x = torch.tensor([[-1., 2.]])`,
@@ -1124,7 +1152,7 @@ class TestFirstNonfinite:
             inside = [start, one, tidy, *([two] if plan == "infinite" else [])]
             order = [block, *([] if plan == "infinite" else [two]), clean, three, rinse, end]
         elif plan == "bad input":  # `start` would be to blame, were `x` not bad already
-            x[rng.integer(0, 3), rng.integer(0, 2)] = rng.choice((NAN, INF))
+            x[rng.integer(1, 3), rng.integer(0, 2)] = rng.choice((NAN, INF))
             children |= {start: offender(rng, "linear"), one: ["layer", "mix"], two: ["layer", "tanh"]}
             children |= {three: offender(rng, "nan"), four: offender(rng, "infinite")}
             inside = [start, tidy, one, clean, three]
@@ -1154,6 +1182,8 @@ class TestFirstNonfinite:
         guilty, defined = culprits(spec, x), first_defined(spec, x)
         if len(guilty) != {"bad input": 2, "container": 0}.get(plan, 3) or culprits(healthy, x.nan_to_num(1, 1, 1)):
             return False
+        if module_names(spec)[-1] in guilty:  # where a name that is bound too late would look like another mistake
+            return False
         if plan in ("nan", "infinite"):
             return defined == guilty[1]
         if plan == "bad input":
@@ -1162,8 +1192,11 @@ class TestFirstNonfinite:
         return plan == "container" or defined == guilty[0]
 
     def probe(student, spec, x, plan, healthy):
-        witness, before = Witness(build(spec), ""), x.clone()
-        seen = {"result": student.first_nonfinite(witness.model, x), **witness.report()}
+        witness, before, started = Witness(build(spec), ""), x.clone(), []
+        with witness.model.register_forward_pre_hook(lambda module, args: started.append(1)):
+            witness.hooks += 1
+            seen = {"result": student.first_nonfinite(witness.model, x)}
+            seen |= {**witness.report(), "callers_pre_hook_fired": len(started)}
         seen["x_kept"] = same_values(x, before) and not x.requires_grad
         good = x.nan_to_num(1, 1, 1)
         seen["healthy"] = student.first_nonfinite(build(healthy), good)
@@ -1178,7 +1211,7 @@ class TestFirstNonfinite:
         ),
         Mistake(
             "nan-only",
-            lambda seen, spec, x: blames(seen, spec, x, first_by_nan(spec, x)),
+            lambda seen, spec, x: blames(seen, spec, x, first_by(torch.isnan, spec, x)),
             "You looked for NaN only. Inf counts, too: the log of 0 and a division by 0 give Inf, and NaN comes later. "
             "`torch.isfinite` is false for both.",
         ),
@@ -1207,6 +1240,12 @@ class TestFirstNonfinite:
             lambda seen, spec, x, plan: plan in ("nan", "infinite") and blames(seen, spec, x, first_defined(spec, x)),
             "You returned the first layer in the order of definition. The order asked for is that of execution: decide "
             "when a hook fires, not in a loop over `named_modules()` afterwards.",
+        ),
+        Mistake(
+            "late-binding",
+            lambda seen, spec, x, plan: plan != "bad input" and blames(seen, spec, x, module_names(spec)[-1]),
+            "You returned the name of the last module that is defined. Your hooks read the loop variable when they "
+            "run, at its last value: bind it with a default argument (`name=name`).",
         ),
         Mistake(
             "only-last-call",
@@ -1239,6 +1278,8 @@ class TestFirstNonfinite:
 
     def test_the_model_runs_once(seen):
         expect(seen["runs"]).equals(1)
+        if seen["callers_pre_hook_fired"].value != 1:
+            expect(seen["callers_pre_hook_fired"]).fail("a hook that was on the model before did not fire once")
 
     def test_the_model_is_unchanged(seen):
         model_unchanged(seen)
@@ -1295,15 +1336,16 @@ def first_by_one_input(spec: list[Any], x: Tensor) -> str | None:
     return next((call.name for call in good if call.bad_out), None)
 
 
-def first_by_nan(spec: list[Any], x: Tensor) -> str | None:
-    """The answer of one who looks for NaN only."""
-    good = (call for call in leaves(spec, x) if not any(bool(value.isnan().any()) for value in call.inputs))
-    return next((call.name for call in good if bool(call.output.isnan().any())), None)
+def first_by(bad: Callable[[Tensor], Tensor], spec: list[Any], x: Tensor) -> str | None:
+    """The answer of one who looks for `bad` entries only, such as NaN."""
+    good = (call for call in leaves(spec, x) if not any(bool(bad(value).any()) for value in call.inputs))
+    return next((call.name for call in good if bool(bad(call.output).any())), None)
 
 
 def blames(seen: Seen, spec: list[Any], x: Tensor, name: str | None) -> bool:
-    """Whether the answer is this name, and wrong."""
-    return name is not None and seen["result"].value == name and name not in culprits(spec, x)[:1]
+    """Whether the answer is this name, and wrong, and not the name that one would find who looks for Inf only."""
+    others = [*culprits(spec, x)[:1], first_by(torch.isinf, spec, x)]
+    return name is not None and seen["result"].value == name and name not in others
 
 
 def containers(spec: list[Any], name: str = "") -> list[str]:

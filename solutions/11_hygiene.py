@@ -645,10 +645,11 @@ assert seen == {"pre_hook": [0.0, 1.0], "forward_hook": [float("-inf"), 0.0]}
 
 # %%
 zero = torch.zeros(1, requires_grad=True)
-with warnings.catch_warnings(), torch.autograd.detect_anomaly():
-    warnings.simplefilter("ignore")
+with warnings.catch_warnings():
+    warnings.simplefilter("ignore")  # leave this line out to see the warning
     try:
-        (0 * zero.sqrt()).backward()  # the slope of the root at 0 is infinite, and 0 times infinity is NaN
+        with torch.autograd.detect_anomaly():
+            (0 * zero.sqrt()).backward()  # the slope of the root at 0 is infinite, and 0 times infinity is NaN
         raise AssertionError("no anomaly was found")
     except RuntimeError as error:
         print("RuntimeError:", error)

@@ -219,6 +219,20 @@ def remove_all_hooks(model):
     model.apply(strip)
     return total
 """,
+        """
+from torch.utils.hooks import RemovableHandle
+
+def remove_all_hooks(model):
+    count = 0
+    for m in model.modules():
+        for hooks in (m._forward_hooks, m._forward_pre_hooks, m._backward_hooks, m._backward_pre_hooks):
+            for number in list(hooks):
+                handle = RemovableHandle(hooks)
+                handle.id = number
+                handle.remove()
+                count += 1
+    return count
+""",
     ],
     "11-clean-copy": [
         COPY,
@@ -405,6 +419,31 @@ def first_nonfinite(model, x):
         [h.remove() for h in handles]
     return (result + [None])[0]
 """,
+        """
+import torch
+from contextlib import ExitStack
+
+class Found(RuntimeError):
+    pass
+
+def first_nonfinite(model, x):
+    bad_inputs = {}
+    def pre(module, args, kwargs):
+        tensors = [t for t in (*args, *kwargs.values()) if torch.is_tensor(t)]
+        bad_inputs[module] = sum(int((~torch.isfinite(t)).sum()) for t in tensors)
+    def post(module, args, output):
+        if bad_inputs.pop(module) == 0 and not torch.isfinite(output).all():
+            raise Found(next(name for name, other in model.named_modules() if other is module))
+    with ExitStack() as stack, torch.inference_mode():
+        for module in model.modules():
+            if next(module.children(), None) is None:
+                stack.enter_context(module.register_forward_pre_hook(pre, with_kwargs=True, prepend=True))
+                stack.enter_context(module.register_forward_hook(post))
+        try:
+            model(x)
+        except Found as found:
+            return str(found)
+""",
     ],
 }
 
@@ -527,6 +566,11 @@ def clean_copy(model):
     "11-first-nonfinite": {
         "reported-last": changed(FIRST, "found[0]", "found[-1]"),
         "nan-only": changed(FIRST, "torch.isfinite(value).all()", "not torch.isnan(value).any()"),
+        "late-binding": changed(
+            FIRST,
+            "            def after(module, args, output, name=name):",
+            "            def after(module, args, output):",
+        ),
         "blamed-the-victim": changed(FIRST, "if good[module] and not", "if not"),
         "first-input-only": changed(FIRST, "finite(args)", "finite(args[:1])"),
         "input-overwritten": changed(FIRST, "if good[module] and not", "if finite(args) and not"),
@@ -568,6 +612,7 @@ ALSO_WRONG = {
         changed(MEAN, "        model(x)", "        model.forward(x)"),
         changed(MEAN, "        model(x)", "        model(x.requires_grad_())"),
         changed(MEAN, "        model(x)", "        model(x).sum().backward()"),
+        changed(MEAN, "        model(x)", "        model(x)\n        model.zero_grad()"),
         changed(MEAN, "        model(x)", "        model.eval()(x)"),
         changed(MEAN, "    return means[0]", "    return means"),
         changed(MEAN, "        model(x)", "        model.last = model(x)"),
@@ -691,6 +736,7 @@ def remove_all_hooks(model):
         "def clean_copy(model):\n    return model",
         COPY.replace("    return copied", "    return model"),
         changed(COPY, "    return copied", "    model(next(model.parameters()).detach())\n    return copied"),
+        changed(COPY, "    copied = copy.deepcopy", "    model.zero_grad()\n    copied = copy.deepcopy"),
         changed(COPY, "    return copied", "    return copied.requires_grad_(True)"),
         changed(COPY, "    return copied", "    return copied.double()"),
         changed(
@@ -769,7 +815,6 @@ def clean_copy(model):
     "11-first-nonfinite": [
         "def first_nonfinite(model, x):\n    return None",
         "def first_nonfinite(model, x):\n    return [n for n, m in model.named_modules() if not list(m.children())][0]",
-        changed(FIRST, "torch.isfinite(value).all()", "not torch.isinf(value).any()"),
         changed(FIRST, "found[0] if found else None", "found"),
         changed(FIRST, "found[0] if found else None", "found[0] if found else ''"),
         changed(FIRST, "found.append(name)", "found.append(type(module).__name__)"),
@@ -779,10 +824,14 @@ def clean_copy(model):
         changed(FIRST, "        model(x)\n", "        model(torch.nan_to_num(x))\n"),
         changed(FIRST, "        model(x)\n", "        x.nan_to_num_()\n        model(x)\n"),
         FIRST.replace("    finally:\n", "    except Exception:\n        pass\n    finally:\n"),
-        changed(
-            FIRST,
-            "            def after(module, args, output, name=name):",
-            "            def after(module, args, output):",
+        changed(FIRST, "        model(x)\n", "        model(x)\n        model.zero_grad()\n"),
+        changed(FIRST, "        model(x)\n", "        model.forward(x)\n"),
+        changed(FIRST, "torch.isfinite(value).all()", "not torch.isinf(value).any()"),
+        changed(FIRST, "finite([output])", "finite([output[0]])"),
+        changed(FIRST, "torch.isfinite(value).all()", "torch.isfinite(value[0]).all()"),
+        # stops the pass with a RuntimeError, and takes those of the model for its own
+        changed(FIRST, "found.append(name)", "raise RuntimeError(name)").replace(
+            "    finally:\n", "    except RuntimeError as error:\n        return str(error)\n    finally:\n"
         ),
     ],
 }

@@ -763,9 +763,9 @@ class TestGradCam:
                     "held": False, "train": False}  # fmt: skip
         steps = "conv relu conv relu" + ("" if kind == "gap" else " conv tanh")
         net = draw_net(rng, steps, classes=3, width=4, stride=2 if kind == "gap" else 1, inplace=kind == "in-place")
-        size = (8, 10) if kind == "gap" else (4, 5)
+        size = {"gap": (3, 2, 8, 10), "inner": (3, 2, 6, 4), "in-place": (2, 2, 4, 5)}[kind]
         return {
-            "kind": kind, "net": net, "x": rng.tensor(3, 2, *size), "classes": 3, "layer": 2 if kind == "inner" else 3,
+            "kind": kind, "net": net, "x": rng.tensor(*size), "classes": 3, "layer": 2 if kind == "inner" else 3,
             "held": kind == "inner", "train": kind == "in-place", "seed": None,
         }  # fmt: skip
 

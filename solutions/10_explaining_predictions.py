@@ -308,8 +308,8 @@ show(
 
 # %% [markdown]
 # This is a job for a full backward hook (lesson 7). `grad_output` is the gradient that arrives, `grad_input` the one
-# that leaves. The mask of the ReLU itself is already in `grad_input`. So clamping `grad_input` gives guided backprop, and
-# clamping `grad_output` gives the deconvnet rule. And the hook returns a **tuple**.
+# that leaves. The mask of the ReLU itself is already in `grad_input`. So a hook that returns the clamped `grad_input` gives
+# guided backprop, and one that returns the clamped `grad_output` gives the deconvnet rule. It returns a **tuple**.
 
 
 # %% exercise="10-guided-backprop"
@@ -693,7 +693,7 @@ show(
 # %% [markdown]
 # ## The pointing game
 #
-# Such pictures are convincing, and three of them prove nothing. We know the boxes, so we can count. In the **pointing
+# Such pictures are convincing, but three drawings prove nothing. We know the boxes, so we can count. In the **pointing
 # game** each heat map points with its largest pixel. If that pixel is in the box of the object, it is a **hit**. The
 # score is the share of hits.
 #
@@ -881,8 +881,8 @@ else:
 # ## Myths
 #
 # **"For Grad-CAM, put a full backward hook on the last convolution."** Many recipes say so. If the ReLU behind that
-# convolution works in place, as in ResNets, the forward pass raises. A tensor hook inside a forward hook, or
-# `autograd.grad`, has no such trouble.
+# convolution works in place, as in torchvision's VGG and AlexNet, the forward pass raises. A tensor hook inside a forward
+# hook, or `autograd.grad`, has no such trouble.
 
 # %%
 torch.manual_seed(0)

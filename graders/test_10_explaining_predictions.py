@@ -498,7 +498,7 @@ class TestGuidedBackprop:
     [B, number of classes], and `cls` is an int. Return the gradient of the sum over b of the logits [b, cls] with
     respect to `x`, as a detached tensor of the shape of `x`, with one change in the backward pass: at every module of
     class `nn.ReLU`, wherever it is in the model, negative values in the gradient that leaves the module towards its
-    input are replaced by 0. The ReLU's own rule, 0 where its input was negative, stays in force. All other modules
+    input are replaced by 0. The ReLU's own rule, 0 where its input was not positive, stays in force. All other modules
     pass gradients as they always do, `nn.Tanh` for example.
 
     No ReLU works in place, and each is called once. Nothing of the caller's is touched: the values, `requires_grad`

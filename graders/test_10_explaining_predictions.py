@@ -118,11 +118,13 @@ def observe(model: TinyNet, x: Tensor, train: bool, call: Callable[[], Any]) -> 
     """The result of `call()`, and what it did to the model and to x."""
     hooks, plain, x_before, x_grad = module_hooks(model), plain_gradient(model, x), snapshot(x), snapshot(x.grad)
     wanted, grads = x.requires_grad, [snapshot(p.grad) for p in model.parameters()]
+    parameters = [snapshot(p) for p in model.parameters()]
     result = call()
     return {
         "result": result,
         "hooks": module_hooks(model) - hooks,
         "grads_kept": all(same(p.grad, old) for p, old in zip(model.parameters(), grads)),
+        "parameters_kept": all(p.requires_grad and same(p, old) for p, old in zip(model.parameters(), parameters)),
         "x_kept": torch.equal(x.detach(), x_before) and x.requires_grad is wanted and same(x.grad, x_grad),
         "mode_kept": all(module.training is train for module in model.modules()),
         "works_as_before": torch.equal(plain_gradient(model, x), plain),
@@ -137,11 +139,16 @@ def plain_gradient(model: nn.Module, x: Tensor) -> Tensor:
 
 def observe_failure(model: TinyNet, x: Tensor, call: Callable[[], Any]) -> dict[str, Any]:
     """What is left when the model raises at the end of forward."""
-    hooks, seen = module_hooks(model), {}
+    hooks, plain, seen = module_hooks(model), plain_gradient(model, x), {}
     model.fails = True
     with expecting_boom(seen):
         call()
-    return {**seen, "hooks_after_exception": module_hooks(model) - hooks}
+    model.fails = False
+    return {
+        **seen,
+        "hooks_after_exception": module_hooks(model) - hooks,
+        "works_after_exception": torch.equal(plain_gradient(model, x), plain),
+    }
 
 
 # Expected values: the same net as functions, in float64, with autograd.grad.
@@ -206,11 +213,17 @@ def score(logits: Tensor, target: int | str | Tensor) -> Tensor:
     return logits.amax(1).sum() if target == "winner" else logits[:, target].sum()
 
 
-def input_gradient(net: dict[str, Any], x: Tensor, target: Any, softmax: bool = False, **rules: Any) -> Tensor:
-    """The gradient of the score with respect to x, float64."""
+def input_gradient(
+    net: dict[str, Any],
+    x: Tensor,
+    target: Any,
+    of: Callable[[Tensor], Tensor] = lambda logits: logits,
+    **rules: Any,
+) -> Tensor:
+    """The gradient of the score with respect to x, float64; `of` may make probabilities of the logits."""
     x = x.detach().double().requires_grad_()
     _, logits = run(net, x, **rules)
-    return torch.autograd.grad(score(logits.softmax(1) if softmax else logits, target), x)[0]
+    return torch.autograd.grad(score(of(logits), target), x)[0]
 
 
 def apart(right: Tensor, others: Iterable[Tensor]) -> bool:
@@ -244,8 +257,18 @@ LEFT_AFTER_EXCEPTION = (
 def nothing_touched(seen: Seen) -> None:
     """The caller's gradients, input and modes are as they were."""
     expect(seen["grads_kept"]).is_true("the `.grad` of a parameter is not what it was before the call")
+    expect(seen["parameters_kept"]).is_true("a parameter is not as it was: its values or its requires_grad")
     expect(seen["x_kept"]).is_true("the caller's x is not as it was: its values, its requires_grad or its .grad")
     expect(seen["mode_kept"]).is_true("a module is not in the mode (training or eval) in which it was before")
+
+
+def nothing_left_after_exception(seen: Seen) -> None:
+    """The exception came through, no hook is left, and the model computes what it did before."""
+    expect(seen["exception"]).equals("propagated")
+    no_hook_left(seen["hooks_after_exception"])
+    expect(seen["works_after_exception"]).is_true(
+        "after an exception in the model, its gradients are not what they were before"
+    )
 
 
 def no_hook_left(seen: Seen) -> None:
@@ -273,7 +296,8 @@ def saliencies(net: dict[str, Any], x: Tensor, classes: Tensor) -> dict[str, Ten
         "same-class-for-all": input_gradient(net, x, int(classes[0])).abs().amax(1),
         "last-class-for-all": input_gradient(net, x, int(classes[-1])).abs().amax(1),
         "wrong-target": input_gradient(net, x, "winner").abs().amax(1),
-        "softmax-target": input_gradient(net, x, classes, softmax=True).abs().amax(1),
+        "softmax-target": input_gradient(net, x, classes, lambda logits: logits.softmax(1)).abs().amax(1),
+        "log-softmax-target": input_gradient(net, x, classes, lambda logits: logits.log_softmax(1)).abs().amax(1),
     }
 
 
@@ -305,8 +329,8 @@ class TestSaliencyMap:
     each sample. Return a detached tensor of shape [B, H, W]. Its entry at [b, i, j] is the largest absolute value, over
     the channels c, of the derivative of the logit [b, classes[b]] with respect to x[b, c, i, j].
 
-    Nothing of the caller's is touched: the values, `requires_grad` and `.grad` of `x`, the `.grad` of the parameters,
-    the mode of the model, and its hooks. `x` may or may not require grad.
+    Nothing of the caller's is touched: the values, `requires_grad` and `.grad` of `x` and of the parameters, the mode
+    of the model, and its hooks. `x` may or may not require grad.
 
     **Example.** Let `model` flatten its input and apply a linear layer without bias, with the weight
     `tensor([[1., -3., 2.], [0., 5., 0.]])`. For one image with three channels of one pixel and `classes = tensor([0])`
@@ -373,8 +397,9 @@ class TestSaliencyMap:
         ),
         Mistake(
             "softmax-target",
-            saliency_is("softmax-target"),
-            "You took the gradient of the probability. The softmax mixes all logits; the task asks for the logit.",
+            saliency_is("softmax-target", "log-softmax-target"),
+            "You took the gradient of the probability, or of its logarithm. The softmax mixes all logits; the task "
+            "asks for the logit.",
         ),
         Mistake(
             "polluted-grads",
@@ -473,12 +498,12 @@ class TestGuidedBackprop:
     [B, number of classes], and `cls` is an int. Return the gradient of the sum over b of the logits [b, cls] with
     respect to `x`, as a detached tensor of the shape of `x`, with one change in the backward pass: at every module of
     class `nn.ReLU`, wherever it is in the model, negative values in the gradient that leaves the module towards its
-    input are replaced by 0. The ReLU's own rule, 0 where its input was negative, stays in force. All other modules
+    input are replaced by 0. The ReLU's own rule, 0 where its input was not positive, stays in force. All other modules
     pass gradients as they always do, `nn.Tanh` for example.
 
     No ReLU works in place, and each is called once. Nothing of the caller's is touched: the values, `requires_grad`
-    and `.grad` of `x`, the `.grad` of the parameters, the mode of the model. Afterwards the model computes ordinary
-    gradients again. Hooks that were there before stay, and none of yours is left, even when the model raises; the
+    and `.grad` of `x` and of the parameters, the mode of the model. Afterwards the model computes ordinary gradients
+    again, hooks that were there before stay, and none of yours is left. This holds even when the model raises; the
     exception comes through. `x` may or may not require grad.
 
     **Example.** Let `model` be a ReLU followed by `nn.Flatten()` and a linear layer without bias, with the weight
@@ -587,9 +612,8 @@ class TestGuidedBackprop:
         no_hook_left(seen["hooks"])
         expect(seen["works_as_before"]).is_true("after the call, the model's gradients are not what they were before")
 
-    def test_no_hook_is_left_when_the_model_raises(seen):
-        expect(seen["exception"]).equals("propagated")
-        no_hook_left(seen["hooks_after_exception"])
+    def test_nothing_is_left_when_the_model_raises(seen):
+        nothing_left_after_exception(seen)
 
 
 # 10-grad-cam
@@ -621,6 +645,9 @@ def cams(net: dict[str, Any], x: Tensor, target: int, layer: int, **rules: Any) 
         "sum-instead-of-mean": right * spatial,
         "softmax-target": weighted(
             gradient(score(logits.softmax(1), target), outputs[layer]).mean((2, 3), keepdim=True)
+        ).relu(),
+        "log-softmax-target": weighted(
+            gradient(score(logits.log_softmax(1), target), outputs[layer]).mean((2, 3), keepdim=True)
         ).relu(),
         "batch-mean": right / count,
         "mixed-batch": weighted(alpha.mean(0, keepdim=True)).relu(),
@@ -718,9 +745,9 @@ class TestGradCam:
     negative values replaced by 0: a detached tensor of shape [B, h, w], not scaled in any way.
 
     The layer itself may work in place, as `nn.ReLU(inplace=True)` does. Nothing after it overwrites its output.
-    Nothing of the caller's is touched: the values, `requires_grad` and `.grad` of `x`, the `.grad` of the parameters,
-    the mode of the model. Hooks that were there before stay, and none of yours is left, even when the model raises; the
-    exception comes through.
+    Nothing of the caller's is touched: the values, `requires_grad` and `.grad` of `x` and of the parameters, the mode
+    of the model. Afterwards the model computes what it did before, hooks that were there before stay, and none of yours
+    is left. This holds even when the model raises; the exception comes through.
 
     On drawings of circles, squares and triangles your maps have to point at the shape as often as those of a Grad-CAM
     by plain autograd do; a difference of one drawing is allowed.
@@ -736,9 +763,9 @@ class TestGradCam:
                     "held": False, "train": False}  # fmt: skip
         steps = "conv relu conv relu" + ("" if kind == "gap" else " conv tanh")
         net = draw_net(rng, steps, classes=3, width=4, stride=2 if kind == "gap" else 1, inplace=kind == "in-place")
-        size = (8, 10) if kind == "gap" else (4, 5)
+        size = {"gap": (3, 2, 8, 10), "inner": (3, 2, 6, 4), "in-place": (2, 2, 4, 5)}[kind]
         return {
-            "kind": kind, "net": net, "x": rng.tensor(3, 2, *size), "classes": 3, "layer": 2 if kind == "inner" else 3,
+            "kind": kind, "net": net, "x": rng.tensor(*size), "classes": 3, "layer": 2 if kind == "inner" else 3,
             "held": kind == "inner", "train": kind == "in-place", "seed": None,
         }  # fmt: skip
 
@@ -789,9 +816,9 @@ class TestGradCam:
         ),
         Mistake(
             "softmax-target",
-            cam_is("softmax-target"),
-            "You took the gradient of the probability. The softmax mixes all logits, and other classes enter the map: "
-            "use the logit.",
+            cam_is("softmax-target", "log-softmax-target"),
+            "You took the gradient of the probability, or of its logarithm. The softmax mixes all logits, and other "
+            "classes enter the map: use the logit.",
         ),
         Mistake(
             "batch-mean",
@@ -899,10 +926,9 @@ class TestGradCam:
         if kind != "drawings":
             no_hook_left(seen["hooks"])
 
-    def test_no_hook_is_left_when_the_model_raises(seen, kind):
+    def test_nothing_is_left_when_the_model_raises(seen, kind):
         if kind != "drawings":
-            expect(seen["exception"]).equals("propagated")
-            no_hook_left(seen["hooks_after_exception"])
+            nothing_left_after_exception(seen)
 
 
 # 10-guided-grad-cam
@@ -953,7 +979,7 @@ def guided_cam_is(*names: str, reshape: Callable[[Tensor], Tensor] = lambda tens
     ),
     cases=(
         {"size": (8, 10), "layer": 2, "held": False, "train": False},
-        {"size": (6, 8), "layer": 3, "held": True, "train": True},
+        {"size": (7, 9), "layer": 3, "held": True, "train": True},
     ),
 )
 class TestGuidedGradCam:
@@ -968,9 +994,9 @@ class TestGuidedGradCam:
       (`align_corners=False`) and multiplied with every channel.
 
     The ReLUs may come before and after `layer`. Nothing of the caller's is touched: the values, `requires_grad` and
-    `.grad` of `x`, the `.grad` of the parameters, the mode of the model. Afterwards the model computes ordinary
-    gradients again. Hooks that were there before stay, and none of yours is left, even when the model raises; the
-    exception comes through.
+    `.grad` of `x` and of the parameters, the mode of the model. Afterwards the model computes ordinary gradients again,
+    hooks that were there before stay, and none of yours is left. This holds even when the model raises; the exception
+    comes through.
 
     You may call functions that you wrote for earlier exercises.
 
@@ -998,7 +1024,9 @@ class TestGuidedGradCam:
     mistakes = (
         Mistake(
             "shared-pass",
-            guided_cam_is("shared-pass"),
+            lambda seen, net, x, classes, layer: (
+                seen["hooks"].value == 0 and guided_cam_is("shared-pass")(seen, net, x, classes, layer)
+            ),
             "Your Grad-CAM comes from a backward pass in which the guided hooks were active. Compute it in a pass of "
             "its own, without them.",
         ),
@@ -1078,76 +1106,92 @@ class TestGuidedGradCam:
         no_hook_left(seen["hooks"])
         expect(seen["works_as_before"]).is_true("after the call, the model's gradients are not what they were before")
 
-    def test_no_hook_is_left_when_the_model_raises(seen):
-        expect(seen["exception"]).equals("propagated")
-        no_hook_left(seen["hooks_after_exception"])
+    def test_nothing_is_left_when_the_model_raises(seen):
+        nothing_left_after_exception(seen)
 
 
 # 10-pointing-game
 
-PLACES = ("only", "first", "last", "right-of", "below", "swapped", "zero", "cell", "corner", "far")
-"""Where the box of a map is, seen from its peak."""
+PLACES = ("only", "first", "last", "right-of", "below", "zero", "far")
+"""Where the box of a map is, seen from its peak. Other boxes are where a misreading finds the peak."""
+
+MISREADINGS = (
+    "swapped-axes",
+    "swapped-axes, size",
+    "swapped-axes, height",
+    "swapped-axes, size and width",
+    "no-upsampling",
+    "nearest-upsampling",
+    "align-corners",
+)
 
 EQUALS = ("tie", "other-tie", "plateau")
 """Maps with equal peaks. They are equal in any precision only where the size is a power of 2 times that of the map."""
 
 
-def placed_box(place: str, cell: tuple[int, int], peak: tuple[int, int], size: tuple[int, int]) -> list[int]:
+def misread_peaks(cam: Tensor, size: tuple[int, int]) -> dict[str, tuple[Tensor, Tensor]]:
+    """Row and column of each map's peak by each of `MISREADINGS`."""
+    (y, x, _), (rows, columns, _) = peaks(cam, size), peaks(cam, cam.shape[1:])
+    turned_y, turned_x, _ = peaks(cam, size[::-1])
+    place, turned = y * size[1] + x, turned_y * size[0] + turned_x
+    down, across = size[0] / cam.shape[1], size[1] / cam.shape[2]
+    found = (
+        (x, y),
+        (turned_y, turned_x),
+        (place // size[0], place % size[0]),
+        (turned // size[1], turned % size[1]),
+        (rows, columns),
+        ((rows * down).long(), (columns * across).long()),
+        peaks(cam, size, mode="bilinear", align_corners=True)[:2],
+    )
+    return dict(zip(MISREADINGS, found))
+
+
+def placed_box(place: str, peak: tuple[int, int], size: tuple[int, int]) -> list[int]:
     """A box (x0, y0, x1, y1) around or beside the pixel `peak` = (y, x) of an image of `size` = (H, W)."""
     (y, x), (height, width) = peak, size
     left, top, right, bottom = max(x - 3, 0), max(y - 2, 0), min(x + 4, width), min(y + 3, height)
     boxes = {
-        "only": (x, y, x + 1, y + 1),
         "first": (x, y, right, bottom),
         "last": (left, top, x + 1, y + 1),
         "right-of": (left, top, x, bottom),  # the peak is in the column x1, which is outside
         "below": (left, top, right, y),  # the peak is in the row y1, which is outside
-        "swapped": (y, x, y + 1, x + 1),
         "zero": (0, 0, right, bottom),
-        "cell": (cell[1], cell[0], cell[1] + 1, cell[0] + 1),
-        "corner": (x - 1, y - 1, x, y),
-        "tie": (x, y, x + 1, y + 1),
-        "other-tie": (x, y, x + 1, y + 1),
-        "plateau": (x, y, x + 1, y + 1),
         "far": (0, 0, 1, 1),
     }
-    return list(boxes[place])
+    return list(boxes.get(place, (x, y, x + 1, y + 1)))
 
 
 def variants_of_hits(cam: Tensor, boxes: Tensor, size: tuple[int, int]) -> dict[str, list[bool]]:
-    """Which maps hit by the contract, and by its known misreadings."""
+    """Which maps hit by the contract, and by its known misreadings. Behind a comma stands a variant of a misreading."""
     y, x, top = peaks(cam, size)
     x0, y0, x1, y1 = boxes.T
+    lit = top > 0
 
     def inside(y: Tensor, x: Tensor) -> Tensor:
         return (x0 <= x) & (x < x1) & (y0 <= y) & (y < y1)
 
-    rows, columns, _ = peaks(cam, cam.shape[1:])
-    down, across = size[0] / cam.shape[1], size[1] / cam.shape[2]
-    lit = top > 0
-    aligned = peaks(cam, size, mode="bilinear", align_corners=True)
-    found = {
-        "right": inside(y, x) & lit,
-        "swapped-axes": inside(x, y) & lit,
-        "zero-map-hit": inside(y, x),
-        "no-upsampling": inside(rows, columns) & lit,
-        "nearest-upsampling": inside((rows * down).long(), (columns * across).long()) & lit,
-        "align-corners": inside(aligned[0], aligned[1]) & lit,
-        "closed-box": (x0 <= x) & (x <= x1) & (y0 <= y) & (y <= y1) & lit,
-        "open-box": (x0 < x) & (x < x1) & (y0 < y) & (y < y1) & lit,
-        # The other rules, by somebody who does not look for zero maps either.
-        "swapped-axes, zeros": inside(x, y),
-        "no-upsampling, zeros": inside(rows, columns),
-        "nearest-upsampling, zeros": inside((rows * down).long(), (columns * across).long()),
-        "closed-box, zeros": (x0 <= x) & (x <= x1) & (y0 <= y) & (y <= y1),
+    found = {name: inside(*place) for name, place in misread_peaks(cam, size).items()} | {
+        "closed-box": (x0 <= x) & (x <= x1) & (y0 <= y) & (y <= y1),
+        "closed-box, x": (x0 <= x) & (x <= x1) & (y0 <= y) & (y < y1),
+        "closed-box, y": (x0 <= x) & (x < x1) & (y0 <= y) & (y <= y1),
+        "open-box": (x0 < x) & (x < x1) & (y0 < y) & (y < y1),
+        "open-box, x": (x0 < x) & (x < x1) & (y0 <= y) & (y < y1),
+        "open-box, y": (x0 <= x) & (x < x1) & (y0 < y) & (y < y1),
     }
+    # Each also by somebody who does not look for zero maps. The pixel (0, 0) is outside of an open box anyway.
+    unlit = {f"{name}, zeros": hit for name, hit in found.items() if (hit & ~lit).any()}
+    found = {name: hit & lit for name, hit in found.items()}
+    found |= unlit | {"right": inside(y, x) & lit, "zero-map-hit": inside(y, x)}
     return {name: value.tolist() for name, value in found.items()}
 
 
-def hits_are(*names: str) -> Callable[..., bool]:
-    """A recogniser of these misreadings."""
+def hits_are(family: str) -> Callable[..., bool]:
+    """A recogniser of a misreading in all its variants."""
     return lambda seen, cam, boxes, size: any(
-        close(seen["alone"], [float(hit) for hit in variants_of_hits(cam, boxes, size)[name]]) for name in names
+        close(seen["alone"], [float(hit) for hit in hits])
+        for name, hits in variants_of_hits(cam, boxes, size).items()
+        if name.split(",")[0] == family
     )
 
 
@@ -1187,7 +1231,7 @@ class TestPointingGame:
     def draw(rng, cells, size):
         exact = size[0] % (2 * cells[0]) == 0
         maps, boxes = [], []
-        for place in rng.shuffled(PLACES + (EQUALS if exact else ())):
+        for place in rng.shuffled(PLACES + MISREADINGS + (EQUALS if exact else ())):
             cell = (rng.integer(1, cells[0] - 2), rng.integer(1, cells[1] - 2))
             one = torch.zeros(*cells) if place in ("zero", *EQUALS) else rng.tensor(*cells, low=0, high=2, away=0)
             # Two equal peaks: the upper one is first in reading order, and further to the right.
@@ -1198,8 +1242,8 @@ class TestPointingGame:
                 one[cell] = 5
             if place == "plateau":
                 one[cell[0], cell[1] + 1] = 5
-            y, x, _ = peaks(one[None], size)
-            boxes.append(placed_box(place, cell, (int(y), int(x)), size))
+            y, x = misread_peaks(one[None], size).get(place, peaks(one[None], size)[:2])
+            boxes.append(placed_box(place, (int(y), int(x)), size))
             if place in ("tie", "other-tie"):
                 one[upper] = one[lower] = 5
             maps.append(one)
@@ -1207,13 +1251,14 @@ class TestPointingGame:
 
     def alive(cam, boxes, size):
         found = variants_of_hits(cam, boxes, size)
-        right = found.pop("right")
-        wrong = list(found.values())
-        main = [value for name, value in found.items() if "," not in name]
+        right = found["right"]
+        families: dict[tuple[bool, ...], set[str]] = {}
+        for name, value in found.items():
+            families.setdefault(tuple(value), set()).add(name.split(",")[0])
         large = F.interpolate(cam[:, None], size=size, mode="bilinear", align_corners=False).flatten(1)
         first, second = large.topk(2).values.T
         sharp = (first - second > 1e-3) | (first == second)  # no peak is decided by rounding
-        told_apart = right not in wrong and len({tuple(one) for one in main}) == len(main)
+        told_apart = all(len(names) == 1 for names in families.values())
         return 0 < sum(right) < len(right) and told_apart and bool(sharp.all())
 
     def probe(student, cam, boxes, size):
@@ -1227,9 +1272,9 @@ class TestPointingGame:
     mistakes = (
         Mistake(
             "swapped-axes",
-            hits_are("swapped-axes", "swapped-axes, zeros"),
-            "You exchanged x and y. `place // W` is the row, which is y, and `place % W` is the column, which is x. A "
-            "box is (x0, y0, x1, y1).",
+            hits_are("swapped-axes"),
+            "You exchanged x and y, or H and W. `place // W` is the row, which is y, and `place % W` is the column, "
+            "which is x. A box is (x0, y0, x1, y1); `size` is (H, W).",
         ),
         Mistake(
             "zero-map-hit",
@@ -1239,13 +1284,13 @@ class TestPointingGame:
         ),
         Mistake(
             "no-upsampling",
-            hits_are("no-upsampling", "no-upsampling, zeros"),
+            hits_are("no-upsampling"),
             "You looked for the peak in the small map. Boxes are in pixels of the image: upsample the map to `size` "
             "first.",
         ),
         Mistake(
             "nearest-upsampling",
-            hits_are("nearest-upsampling", "nearest-upsampling, zeros"),
+            hits_are("nearest-upsampling"),
             "You upsampled to blocks, or multiplied the place in the small map by a factor. That gives the upper left "
             "corner of a block; the peak of the bilinear map is somewhere else. Say `mode='bilinear'`.",
         ),
@@ -1257,7 +1302,7 @@ class TestPointingGame:
         ),
         Mistake(
             "closed-box",
-            hits_are("closed-box", "closed-box, zeros"),
+            hits_are("closed-box"),
             "You counted x1 and y1 as part of the box. It is half open: `x0 <= x < x1` and `y0 <= y < y1`.",
         ),
         Mistake(

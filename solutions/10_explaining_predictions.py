@@ -147,7 +147,8 @@ show(
 # %% [markdown]
 # ### A whole batch at once
 #
-# `torch.autograd.grad` differentiates a single number. For a batch we can take the **sum** of the chosen logits.
+# By default, `torch.autograd.grad` differentiates a single number. For a batch we can take the **sum** of the chosen
+# logits.
 #
 # **Predict.** We sum the logits of two drawings, and take the gradient. Does the gradient of the first drawing contain
 # anything of the second?
@@ -308,8 +309,8 @@ show(
 
 # %% [markdown]
 # This is a job for a full backward hook (lesson 7). `grad_output` is the gradient that arrives, `grad_input` the one
-# that leaves. The mask of the ReLU itself is already in `grad_input`. So clamping `grad_input` gives guided backprop, and
-# clamping `grad_output` gives the deconvnet rule. And the hook returns a **tuple**.
+# that leaves. The mask of the ReLU itself is already in `grad_input`. So a hook that returns the clamped `grad_input` gives
+# guided backprop, and one that returns the clamped `grad_output` gives the deconvnet rule. Both return a **tuple**.
 
 
 # %% exercise="10-guided-backprop"
@@ -613,7 +614,7 @@ assert smooth.flatten().tolist() == [0, 2, 6, 8] and torch.allclose(
 # %% [markdown]
 # The default mode, `"nearest"`, makes blocks. Bilinear interpolation is smooth. With `align_corners=False`, each pixel
 # is a little square, and each square of the small image covers two of the large one: this is what we want here. With
-# `True` the centres of the corner pixels stay where they are, and everything between is stretched.
+# `True` the centres of the corner pixels of both images coincide, and everything between is stretched.
 #
 # `F.interpolate` wants four dimensions, [B, channels, h, w].
 #
@@ -693,7 +694,7 @@ show(
 # %% [markdown]
 # ## The pointing game
 #
-# Such pictures are convincing, and three of them prove nothing. We know the boxes, so we can count. In the **pointing
+# Such pictures are convincing, but three drawings prove nothing. We know the boxes, so we can count. In the **pointing
 # game** each heat map points with its largest pixel. If that pixel is in the box of the object, it is a **hit**. The
 # score is the share of hits.
 #
@@ -881,8 +882,8 @@ else:
 # ## Myths
 #
 # **"For Grad-CAM, put a full backward hook on the last convolution."** Many recipes say so. If the ReLU behind that
-# convolution works in place, as in ResNets, the forward pass raises. A tensor hook inside a forward hook, or
-# `autograd.grad`, has no such trouble.
+# convolution works in place, as in torchvision's VGG and AlexNet, the forward pass raises. A tensor hook inside a forward
+# hook, or `autograd.grad`, has no such trouble.
 
 # %%
 torch.manual_seed(0)

@@ -206,6 +206,31 @@ def saliency_map(model, x, classes):
     "10-guided-backprop": [
         guided(),
         """
+import torch
+from torch import nn
+
+class Guided(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x):
+        ctx.save_for_backward(x)
+        return x.clamp(min=0)
+    @staticmethod
+    def backward(ctx, grad):
+        (x,) = ctx.saved_tensors
+        return grad * (grad > 0) * (x > 0)
+
+def guided_backprop(model, x, cls):
+    # a forward hook replaces what each ReLU returns
+    relus = [m for m in model.modules() if isinstance(m, nn.ReLU)]
+    handles = [m.register_forward_hook(lambda m, args, output: Guided.apply(args[0])) for m in relus]
+    try:
+        x = x.detach().clone().requires_grad_()
+        return torch.autograd.grad(model(x)[:, cls].sum(), x)[0]
+    finally:
+        for handle in handles:
+            handle.remove()
+""",
+        """
 from contextlib import ExitStack
 from functools import partial
 import torch
@@ -318,6 +343,33 @@ def guided_backprop(model, x, cls):
     ],
     "10-grad-cam": [
         cam(),
+        """
+import contextlib
+import torch
+import torch.nn.functional as F
+
+@contextlib.contextmanager
+def frozen(model):
+    parameters = [p for p in model.parameters() if p.requires_grad]
+    try:
+        for p in parameters:
+            p.requires_grad_(False)
+        yield
+    finally:
+        for p in parameters:
+            p.requires_grad_(True)
+
+def grad_cam(model, layer, x, cls):
+    kept = {}
+    def keep(module, args, output):
+        hook = lambda grads: kept.update(grad=grads[0].clone())
+        kept.update(A=output, handle=torch.autograd.graph.register_multi_grad_hook((output,), hook))
+    x = x.detach().clone().requires_grad_()
+    with frozen(model), layer.register_forward_hook(keep):
+        torch.autograd.grad(model(x)[:, cls].sum(), x)
+    kept["handle"].remove()
+    return F.relu((kept["grad"].mean((2, 3), True) * kept["A"].detach()).sum(1))
+""",
         """
 import torch
 
@@ -781,6 +833,7 @@ ALSO_WRONG = {
         saliency("logits.gather(1, classes[:, None]).mean()"),
         saliency().replace("    return", "    model.eval()\n    model.train()\n    return"),
         saliency().replace("    return", "    model.zero_grad()\n    return"),
+        saliency().replace("    x = x.d", "    [p.requires_grad_(False) for p in model.parameters()]\n    x = x.d"),
         "def saliency_map(model, x, classes):\n    return x.detach().abs().amax(1)",
         "def saliency_map(model, x, classes):\n    pass",
     ],
@@ -797,6 +850,28 @@ ALSO_WRONG = {
         guided(chosen="isinstance(m, (nn.ReLU, nn.Tanh))"),
         guided().replace("for handle in handles:\n            handle.remove()",
                          "for m in model.modules():\n            m._backward_hooks.clear()"),
+        guided().replace("    handles = ", "    [p.requires_grad_(False) for p in model.parameters()]\n    handles = "),
+        # the model keeps another ReLU when it raises
+        """
+import torch
+from torch import nn
+
+class Guided(nn.ReLU):
+    def forward(self, x):
+        y = torch.relu(x)
+        y.register_hook(lambda g: g.clamp(min=0))
+        return y
+
+def guided_backprop(model, x, cls):
+    relus = [m for m in model.modules() if isinstance(m, nn.ReLU)]
+    for m in relus:
+        m.__class__ = Guided
+    x = x.detach().clone().requires_grad_()
+    gradient, = torch.autograd.grad(model(x)[:, cls].sum(), x)
+    for m in relus:
+        m.__class__ = nn.ReLU
+    return gradient
+""",
         # ReLUs are replaced for good
         """
 import torch
@@ -828,6 +903,10 @@ def guided_backprop(model, x, cls):
         cam(weights="gradient.amax((2, 3), keepdim=True)"),
         cam(weights="gradient.abs().mean((2, 3), keepdim=True)"),
         cam(weights="gradient[:1].mean((2, 3), keepdim=True)"),
+        cam(weights="gradient.mean(3, keepdim=True)"),
+        cam(weights="gradient.mean(1, keepdim=True)"),
+        cam(weights="gradient.sum((2, 3), keepdim=True) / 20"),
+        cam("logits.log_softmax(1)[:, cls].sum()"),
         cam("logits.sum()"),
         cam("logits[0, cls]"),
         cam("-torch.nn.functional.cross_entropy(logits, torch.full((len(x),), cls), reduction='sum')"),
@@ -846,6 +925,8 @@ def guided_backprop(model, x, cls):
         both(upsampling="mode='bicubic', align_corners=False"),
         both(clamped="(grad_output[0].clamp(min=0),)"),
         both(heat=".abs()"),
+        both().replace("size=x.shape[2:]", "scale_factor=2"),
+        both().replace("size=x.shape[2:]", "size=x.shape[2:][::-1]"),
         both().replace("logits[:, cls].sum(), kept", "logits.amax(1).sum(), kept"),
         both().replace("def guided_grad_cam(model, layer, x, cls):",
                        "def guided_grad_cam(model, layer, x, cls):\n    model.train(not model.training)"),
@@ -864,6 +945,8 @@ def guided_backprop(model, x, cls):
         pointing(place="place // H, place % H"),
         pointing(upsampled="F.interpolate(cam[:, None], size=(W, H), mode='bilinear', align_corners=False)[:, 0]"),
         pointing(upsampled="F.interpolate(cam[:, None], size=(H, W), mode='bicubic', align_corners=False)[:, 0]"),
+        pointing().replace("H, W = size", "W, H = size"),
+        pointing(inside="(x0 < x) & (x <= x1) & (y0 < y) & (y <= y1)"),
         # the last of equal pixels
         pointing(place="(H * W - 1 - large.flatten(1).flip(1).argmax(1)) // W, "
                        "(H * W - 1 - large.flatten(1).flip(1).argmax(1)) % W"),
@@ -873,6 +956,7 @@ def guided_backprop(model, x, cls):
         pointing().replace("H, W = size", "H, W = size\n    cam /= cam.max()"),
         pointing(result="(found.sum() / (large.flatten(1).amax(1) > 0).sum()).item()"),
         "def pointing_game(cam, boxes, size):\n    return 0.5",
+        "def pointing_game(cam, boxes, size):\n    return 0.0",
         "def pointing_game(cam, boxes, size):\n    return 1.0",
     ],
 }  # fmt: skip

@@ -16,6 +16,7 @@ from graders.marking import Marking
 from graders.run.kept import KeptRuns, run_name
 from graders.run.selftest import Choice
 from graders.run.submissions import Submission
+from graders.run.warm import WarmProcess
 from tests.answers import lesson_01
 from tests.make_class import SETUP, hand_in
 
@@ -30,6 +31,7 @@ class Out:
 
     folder: Path
     kit: Path
+    warm: WarmProcess
     runs: list[object]
 
     def mark(
@@ -39,7 +41,7 @@ class Out:
         """The results of these notebooks, and how many of them were run."""
         self.runs.clear()
         kept = KeptRuns(self.folder / "out/runs", fresh=fresh)
-        batch = Marking(seed, limits, 1, self.kit, kept, tier="D", accepted=accepted)
+        batch = Marking(seed, limits, 1, self.kit, kept, tier="D", warm=self.warm, accepted=accepted)
         submissions = [
             Submission(name, LESSON, hand_in(self.folder / name, LESSON, cells)) for name, cells in students.items()
         ]
@@ -52,8 +54,8 @@ class Out:
 
 
 @pytest.fixture
-def out(tmp_path: Path, kit: Path, monkeypatch: pytest.MonkeyPatch) -> Out:
-    made = Out(tmp_path, kit, [])
+def out(tmp_path: Path, kit: Path, warm: WarmProcess, monkeypatch: pytest.MonkeyPatch) -> Out:
+    made = Out(tmp_path, kit, warm, [])
     run = marking_module.run_notebook
 
     def counted(cells: object, *rest: object, **options: object) -> list[Frame]:
@@ -122,6 +124,6 @@ def test_without_a_tier_nothing_runs_and_nothing_counts(out: Out) -> None:
     assert batch.result(submission).status is SubmissionStatus.NOT_GRADED
     batch.close()
     batch = Marking(1, AMPLE, 1, out.kit, None, tier=None)
-    batch.run_in(Choice("D"))
+    batch.run_in(Choice("D", out.warm))
     assert batch.result(submission).score == 4.0
     batch.close()

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import signal
 import time
-from collections.abc import Iterator
 from pathlib import Path
 
 import nbformat
@@ -25,12 +24,6 @@ from graders.run.warm import WarmProcess
 TIERS = [tier for tier in WARM_TIERS if not missing(tier, warm=True)]
 
 
-@pytest.fixture(scope="module")
-def warm(kit: Path) -> Iterator[WarmProcess]:
-    with WarmProcess(kit) as process:
-        yield process
-
-
 def statuses(cells: list[str], kit: Path, warm: WarmProcess | None, tier: str = "D") -> list[tuple[str, str]]:
     run = read_transcript(run_notebook(cells, [], Limits(), kit, tier=tier, warm=warm))
     assert run.ended == "finished", run.message
@@ -42,6 +35,7 @@ def test_the_walls_hold_around_a_forked_box(tier: str, kit: Path, warm: WarmProc
     assert self_test(tier, kit, Limits(), warm) == ""
 
 
+@pytest.mark.slow  # every lesson also runs warm in the ordinary tests
 @pytest.mark.parametrize("lesson", course.lessons())
 def test_every_lesson_is_marked_alike_warm_and_cold(lesson: str, kit: Path, warm: WarmProcess) -> None:
     content = nbformat.read(course.solutions_folder() / f"{lesson}.ipynb", as_version=4)
@@ -118,8 +112,10 @@ def test_boxes_end_with_the_warm_process(kit: Path) -> None:
 
 
 def test_what_cannot_be_started_says_why(kit: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    with WarmProcess(tmp_path) as process:  # no kit: there is nothing to import
-        with pytest.raises(ForkerDied, match="No module named"):
+    (tmp_path / "graders").mkdir()
+    (tmp_path / "graders/__init__.py").write_text("raise ImportError('a broken kit')")
+    with WarmProcess(tmp_path) as process:
+        with pytest.raises(ForkerDied, match="ImportError: a broken kit"):
             process.fork({}, [])
         assert not process.works()
     monkeypatch.setattr(warm_module, "available", False)

@@ -33,6 +33,11 @@ _submissions = pytest.StashKey[list[Submission]]()
 _from_workers = pytest.StashKey[list[SubmissionResult]]()
 _resources = pytest.StashKey[contextlib.ExitStack]()
 _scratch = pytest.StashKey[Path]()
+_written = pytest.StashKey[str]()
+_NOT_WRITTEN = "The results could not be written"
+OURS = 3
+"""The exit status when something was not graded, or could not be written down: our failure, not the learners'."""
+NOTABLY_SLOW = 1.5
 
 
 class CheckFailed(Exception):
@@ -64,7 +69,9 @@ def pytest_configure(config: pytest.Config) -> None:
     kit = Path(worker["hookwork_kit"]) if worker else resources.enter_context(kit_folder())
     jobs = 1 if worker else config.getoption("--jobs") or default_jobs()
     tier = worker.get("hookwork_tier") or _choose_tier(config, kit)
-    config.stash[_marking] = Marking(seed, limits_from(config), jobs, kit, config.getoption("--out"), tier)
+    config.stash[_marking] = Marking(
+        seed, limits_from(config), jobs, kit, config.getoption("--out"), tier, controlled=_is_class(config)
+    )
     config.stash[_from_workers] = []
 
 
@@ -81,17 +88,20 @@ def _choose_tier(config: pytest.Config, kit: Path) -> str:
     """The tier of isolation; nothing is tested when nothing will run."""
     if config.option.collectonly:
         return "D"
-    students = {submission.student for submission in config.stash[_submissions]}
     try:
         return choose_tier(
             config.getoption("--isolation"),
             kit,
             limits_from(config),
-            own_work=len(students) == 1,
+            own_work=not _is_class(config),
             allow_unisolated=config.getoption("--allow-unisolated"),
         )
     except NoIsolation as error:
         raise pytest.UsageError(str(error)) from None
+
+
+def _is_class(config: pytest.Config) -> bool:
+    return len({submission.student for submission in config.stash[_submissions]}) > 1
 
 
 def pytest_unconfigure(config: pytest.Config) -> None:
@@ -228,8 +238,38 @@ def pytest_runtestloop(session: pytest.Session) -> None:
         config.stash[_marking].start(needed, lambda _: bar.advance(task))
 
 
+@pytest.hookimpl(trylast=True)
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    """Confirm the results and write them down. A worker of pytest-xdist hands them to the process that reports."""
+    config = session.config
+    if _marking not in config.stash:
+        return
+    config.stash[_marking].confirm()
+    output = getattr(config, "workeroutput", None)
+    if output is not None:
+        output["hookwork_results"] = results_json.to_data(config.stash[_marking].batch())["submissions"]
+        return
+    batch = _batch(config)
+    out: Path | None = config.getoption("--out")
+    if out is not None and batch.submissions:
+        config.stash[_written] = _write(batch, out)
+    failed = config.stash.get(_written, "").startswith(_NOT_WRITTEN)
+    if session.exitstatus in (0, 1) and (failed or not all(one.graded for one in batch.submissions)):
+        session.exitstatus = OURS
+
+
+def _write(batch: Batch, out: Path) -> str:
+    """Write the files of `--out`; what became of that, in one line."""
+    try:
+        write_atomically(out / "results.json", results_json.render(batch))
+        write_atomically(out / "gradebook.csv", gradebook.render(batch))
+    except OSError as error:
+        return f"{_NOT_WRITTEN} to {out}: {error.strerror}. What was there before is unchanged. Choose another --out."
+    return f"written: {out / 'results.json'}, {out / 'gradebook.csv'}"
+
+
 def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> None:
-    """Print the summary, and write the files of `--out`."""
+    """Print the summary, and where the files of `--out` are."""
     batch = _batch(config)
     if not batch.submissions or hasattr(config, "workerinput"):
         return
@@ -237,15 +277,11 @@ def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> Non
     terminalreporter.ensure_newline()
     terminalreporter.section("hookwork")
     console.print(summary.render(batch))
-    out: Path | None = config.getoption("--out")
-    if out is None:
-        return
-    try:
-        write_atomically(out / "results.json", results_json.render(batch))
-        write_atomically(out / "gradebook.csv", gradebook.render(batch))
-        console.print(f"written: {out / 'results.json'}, {out / 'gradebook.csv'}")
-    except OSError as error:
-        console.print(f"The results could not be written to {out}: {error.strerror}. Choose another --out.")
+    factor = config.stash[_marking].slowness
+    if factor > NOTABLY_SLOW:
+        console.print(f"This machine is slow or busy: notebooks had {factor:.1f} times the usual seconds.")
+    if _written in config.stash:
+        console.print(config.stash[_written])
 
 
 def _batch(config: pytest.Config) -> Batch:
@@ -284,11 +320,3 @@ def pytest_testnodedown(node: Any) -> None:
     """Take over the results of a worker that has finished."""
     for data in getattr(node, "workeroutput", {}).get("hookwork_results", []):
         node.config.stash[_from_workers].append(results_json.submission_from_data(data))
-
-
-@pytest.hookimpl(trylast=True)
-def pytest_sessionfinish(session: pytest.Session) -> None:
-    """A worker of pytest-xdist hands its results to the process that reports."""
-    output = getattr(session.config, "workeroutput", None)
-    if output is not None:
-        output["hookwork_results"] = results_json.to_data(session.config.stash[_marking].batch())["submissions"]

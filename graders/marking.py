@@ -4,18 +4,18 @@ from __future__ import annotations
 
 import hashlib
 import os
-import shutil
-import tempfile
 import threading
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor, as_completed
 from contextlib import contextmanager
+from dataclasses import replace
 from datetime import datetime, timezone
 from pathlib import Path
 
 import torch
 
 from graders.box.limits import Limits
+from graders.control import control, scaled, slowness
 from graders.core import course
 from graders.core.exercise import Draw
 from graders.core.results import Batch, SubmissionResult, SubmissionStatus
@@ -25,38 +25,79 @@ from graders.report.files import write_atomically
 from graders.run.conversation import probes_for, run_notebook
 from graders.run.intake import Unreadable, read_notebook
 from graders.run.kit import make_kit
+from graders.run.leftovers import sweep, temporary_folder
 from graders.run.submissions import Submission
 from graders.run.transcript import read_transcript, to_bytes
+
+CONTROL_EVERY = 64
+"""Submissions of a class between two controls."""
 
 
 class Marking:
     """One batch. `result` marks a submission when it is first asked for; `start` begins with many at once."""
 
     def __init__(
-        self, seed: int, limits: Limits, jobs: int, kit: Path, out: Path | None = None, tier: str = "D"
-    ) -> None:
-        """Transcripts go to `out/runs` when `out` is given."""
+        self, seed: int, limits: Limits, jobs: int, kit: Path, out: Path | None = None, tier: str = "D",
+        *, controlled: bool = False,
+    ) -> None:  # fmt: skip
+        """Transcripts go to `out/runs` when `out` is given. A `controlled` batch marks the control along with it."""
         self.seed, self.limits, self.kit, self.out, self.tier = seed, limits, kit, out, tier
+        self.slowness = 1.0
         self.created = datetime.now(timezone.utc).isoformat(timespec="seconds")
         self._pool = ThreadPoolExecutor(jobs, thread_name_prefix="marking")
         self._futures: dict[Submission, Future[SubmissionResult]] = {}
         self._draws: dict[str, dict[str, list[Draw]]] = {}
         self._lock = threading.Lock()
+        self._controlled, self._control_lock = controlled, threading.Lock()
+        self._begun = False
+        self._confirmed: set[Submission] = set()
+        self._trouble = ""
 
     def start(self, submissions: Iterable[Submission], done: Callable[[SubmissionResult], None]) -> None:
         """Mark these in parallel; returns when all are marked. `done` is called after each."""
-        for future in as_completed([self._future(submission) for submission in submissions]):
+        self._begin()
+        for count, future in enumerate(as_completed([self._future(submission) for submission in submissions]), 1):
             done(future.result())
+            if count % CONTROL_EVERY == 0:
+                self.confirm()
+        self.confirm()
 
     def result(self, submission: Submission) -> SubmissionResult:
         """The result of one submission; it is run at most once."""
-        return self._future(submission).result()
+        self._begin()
+        return self._counted(submission, self._future(submission).result())
 
     def batch(self) -> Batch:
         """All results that there are, by student and lesson."""
-        results = [future.result() for future in self._futures.values() if future.done()]
+        results = [self._counted(who, future.result()) for who, future in self._futures.items() if future.done()]
         results.sort(key=lambda result: (result.student, result.lesson))
         return Batch(self.seed, torch.__version__, self.created, tuple(results))
+
+    def _begin(self) -> None:
+        """The first control, before anything of a stranger runs. It sets the clocks by the pace of this machine."""
+        with self._control_lock:
+            if not self._begun and self._controlled:
+                self._trouble, seconds = control(self.seed, self.limits, self.kit, self.tier)
+                self.slowness = slowness(seconds)
+            self._begun = True
+
+    def confirm(self) -> None:
+        """Mark the control once more. If it does not come out well, nothing since it last did counts."""
+        with self._control_lock:
+            with self._lock:
+                new = {who for who, future in self._futures.items() if future.done()} - self._confirmed
+            if not self._controlled or self._trouble or not new:
+                return
+            self._trouble, _ = control(self.seed, scaled(self.limits, self.slowness), self.kit, self.tier)
+            if not self._trouble:
+                self._confirmed |= new
+
+    def _counted(self, submission: Submission, result: SubmissionResult) -> SubmissionResult:
+        """A result, or that it does not count."""
+        if not self._trouble or submission in self._confirmed or result.status is not SubmissionStatus.GRADED:
+            return result
+        why = f"The control, a notebook whose results are known, did not come out right: {self._trouble}"
+        return replace(result, status=SubmissionStatus.NOT_GRADED, score=0.0, exercises=(), message=clean(why))
 
     def close(self) -> None:
         """Let running notebooks end; start no more."""
@@ -89,15 +130,18 @@ class Marking:
 
         if submission.problem:
             return without_run(SubmissionStatus.UNREADABLE, submission.problem)
+        if self._trouble:
+            return without_run(SubmissionStatus.NOT_GRADED, f"The control did not come out right: {self._trouble}")
         if submission.file is None:
             return without_run(SubmissionStatus.MISSING, "No notebook was handed in for this lesson.")
         try:
             notebook = read_notebook(submission.file)
             draws = self.draws(submission.lesson)
             probes = probes_for(exercises, draws, self.seed)
-            transcript = run_notebook(notebook.cells, probes, self.limits, self.kit, tier=self.tier)
+            limits = scaled(self.limits, self.slowness)
+            transcript = run_notebook(notebook.cells, probes, limits, self.kit, tier=self.tier)
             if read_transcript(transcript).ended in ("died", "not-started"):
-                transcript = run_notebook(notebook.cells, probes, self.limits, self.kit, tier=self.tier)
+                transcript = run_notebook(notebook.cells, probes, limits, self.kit, tier=self.tier)
             if self.out is not None:
                 write_atomically(self.out / "runs" / f"{self._name(notebook.sha256)}.frames", to_bytes(transcript))
             run = read_transcript(transcript)
@@ -124,11 +168,9 @@ class Marking:
 @contextmanager
 def kit_folder() -> Iterator[Path]:
     """A kit for the boxes of this process, removed afterwards."""
-    folder = Path(tempfile.mkdtemp(prefix="hookwork-kit-"))
-    try:
+    sweep()
+    with temporary_folder("kit") as folder:
         yield make_kit(folder)
-    finally:
-        shutil.rmtree(folder, ignore_errors=True)
 
 
 def default_jobs() -> int:

@@ -154,7 +154,7 @@ def _encode_array(value: np.ndarray[Any, Any], body: bytearray, max_body: int) -
 
 
 def _type_name(kind: type) -> str:
-    return str(type.__getattribute__(kind, "__name__"))[:100]
+    return str(type.__dict__["__name__"].__get__(kind))[:100]  # whatever its metaclass says
 
 
 def _why_refused(kind: type) -> str:

@@ -36,7 +36,10 @@ available = hasattr(os, "fork") and os.uname().sysname == "Linux" if hasattr(os,
 
 def in_fork(work: Callable[[], Answer], seconds: float) -> Answer:
     """The answer of `work()` run in a forked child, or how the child ended instead."""
-    reader, writer = _pipe()
+    try:
+        reader, writer = _pipe()
+    except OSError as error:
+        return Answer({"type": "raised", "status": "over-limit", "message": f"descriptors: none is left ({error})"})
     try:
         with warnings.catch_warnings():
             # Python 3.12 warns of forks in a process with threads; a notebook may have made warnings errors.

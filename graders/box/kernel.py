@@ -30,12 +30,24 @@ class ProbedKernel(IPythonKernel):  # type: ignore[misc]  # ipykernel is untyped
         super().__init__(**kwargs)
         self.shell.ask_exit = lambda: None
 
-    async def execute_request(self, stream: Any, ident: Any, parent: dict[str, Any]) -> None:
-        """Run a cell. One that comes after `sys.stderr = None` would get no answer at all from IPython."""
+    async def do_execute(self, code: str, *arguments: Any, **options: Any) -> Any:
+        """Run a cell. Without streams to flush afterwards, IPython would send no answer at all."""
+        self._mend_streams()
+        try:
+            return await super().do_execute(code, *arguments, **options)
+        except Exception as error:  # raised while IPython reported on the cell, for example `del sys.stdout`
+            return {"status": "error", "ename": type(error).__name__, "evalue": str(error), "traceback": [],
+                    "execution_count": self.execution_count, "user_expressions": {}, "payload": []}  # fmt: skip
+        finally:
+            self._mend_streams()
+
+    def _mend_streams(self) -> None:
+        """Put the kernel's own stdout and stderr back where a cell has left nothing that can be flushed."""
         for name, own in self._streams.items():
-            if getattr(sys, name, None) is None:
+            try:
+                getattr(sys, name).flush()
+            except Exception:
                 setattr(sys, name, own)
-        await super().execute_request(stream, ident, parent)
 
     @functools.cached_property
     def _streams(self) -> dict[str, Any]:
@@ -46,7 +58,11 @@ class ProbedKernel(IPythonKernel):  # type: ignore[misc]  # ipykernel is untyped
         """Answer with a `probe_reply`: the head and the body of an answer."""
         content = parent["content"]
         body = b"".join(bytes(part) for part in parent["buffers"])
-        reply = probe_notebook(self.shell.user_ns, content, body)
+        try:
+            reply = probe_notebook(self.shell.user_ns, content, body)
+        except Exception as error:  # without a reply, this would count as an endless loop
+            message = f"the probe could not run: {type(error).__name__}"
+            reply = Answer({"type": "raised", "status": "crashed", "message": message})
         self.session.send(stream, "probe_reply", {"head": reply.head}, parent, ident=ident, buffers=[reply.body])
 
 

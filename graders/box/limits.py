@@ -13,6 +13,8 @@ from graders.box import confine
 MIB = 1 << 20
 PROBE_MEMORY = 256 * MIB
 """What a probe may use beyond the memory that the cells left it: a cell that filled it costs no exercise."""
+FILES_SLACK = 16 * MIB
+"""What Jupyter and matplotlib may write beyond the files of the notebook."""
 
 
 @dataclass(frozen=True)
@@ -28,6 +30,11 @@ class Limits:
     processes: int = 64
     descriptors: int = 128
     output: int = 8 * MIB
+
+    @property
+    def memory_together(self) -> int:
+        """What all processes of a box may hold: the notebook's, that of a probe, and that of our own process."""
+        return self.memory + 2 * PROBE_MEMORY
 
     def to_json(self) -> str:
         """As text, to be handed to a child process."""
@@ -113,11 +120,13 @@ def processes_exhausted() -> bool:
 
 
 def limit_hit(error: str, message: str) -> str | None:
-    """Which limit an exception tells of, by its name and message: "memory", "files", "processes", or None."""
+    """Which limit an exception tells of, by its name and message: "memory", "files", "descriptors", "processes"."""
     if error == "MemoryError" or "can't allocate memory" in message:
         return "memory"
-    if any(f"[Errno {number}]" in message for number in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EMFILE)):
+    if any(f"[Errno {number}]" in message for number in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)):
         return "files"
+    if f"[Errno {errno.EMFILE}]" in message:
+        return "descriptors"
     if "can't start new thread" in message or (error == "BlockingIOError" and f"[Errno {errno.EAGAIN}]" in message):
         return "processes"
     return None
@@ -127,7 +136,7 @@ def files_over_limit(folder: str, limits: Limits) -> str | None:
     """What a folder holds too much of, in words, or None. Looks at no more entries than the limit."""
     count = size = 0
     folders = [folder]
-    while folders and count <= limits.inodes and size <= limits.files + 16 * MIB:
+    while folders and count <= limits.inodes and size <= limits.files + FILES_SLACK:
         try:
             with os.scandir(folders.pop()) as entries:
                 for entry in entries:
@@ -142,5 +151,4 @@ def files_over_limit(folder: str, limits: Limits) -> str | None:
             continue
     if count > limits.inodes:
         return f"more than {limits.inodes} files"
-    slack = 16 * MIB  # what Jupyter and matplotlib write
-    return f"more than {limits.files >> 20} MiB of files" if size > limits.files + slack else None
+    return f"more than {limits.files >> 20} MiB of files" if size > limits.files + FILES_SLACK else None

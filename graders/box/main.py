@@ -9,6 +9,7 @@ when the cells run again), `cells-done`, then one `seen` or `raised` for each pr
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import json
 import os
 import shutil
@@ -72,11 +73,15 @@ def prepare(plan: dict[str, Any]) -> None:
     os.chdir(folder)
     if "readable" in plan:
         confine.restrict_files(plan["readable"], plan["writable"], plan["hidden"])
-        confine.filter_system_calls()
+        confine.filter_system_calls(metadata=plan["metadata"])
+        confine.close_to_others()  # the pipe of frames, above all
 
 
 def main() -> None:
     """Entry point: `python -m graders.box.main DESCRIPTOR PLAN`."""
+    confine.die_with_parent()
+    with contextlib.suppress(OSError), open("/proc/self/oom_score_adj", "w") as file:
+        file.write("1000")  # should this machine run out of memory, boxes go first
     prepare(json.loads(sys.argv[2]))
     asyncio.run(converse(int(sys.argv[1])))
 

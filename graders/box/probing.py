@@ -21,6 +21,8 @@ from graders.box.known_state import global_hooks, known_state
 from graders.box.limits import limit_hit
 
 TEXT_LIMIT = 300
+_name_of_type = type.__dict__["__name__"].__get__
+"""The name of a class, although its metaclass may answer otherwise."""
 
 
 class NotAttempted(Exception):
@@ -82,7 +84,7 @@ def answer(probe: Callable[..., Any], namespace: Mapping[str, Any], draw: dict[s
 def _raised(error: BaseException, namespace: Mapping[str, Any], call: str) -> Answer:
     """The learner's exception as data: its type and message, their own line, the call that led to it."""
     own, innermost = _learners_lines(error.__traceback__, namespace)
-    name, message = type.__getattribute__(type(error), "__name__"), _text_of(error)
+    name, message = _name_of_type(type(error)), _text_of(error)
     status = "raised"
     if type(error) is NotImplementedError and innermost:
         status = "not-attempted"

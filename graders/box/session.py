@@ -139,8 +139,8 @@ class Session:
             return "ok", "", True
         name, text = str(content.get("ename"))[:100], str(content.get("evalue"))[: 4 * TEXT_LIMIT]
         if limit := limit_hit(name, text):
-            # What it started still runs and leaves no room for probes; only a new kernel does.
-            return "over-limit", f"{limit}: {name}: {text}", limit != "processes"
+            # What it started or opened is still there and leaves no room for probes; only a new kernel does.
+            return "over-limit", f"{limit}: {name}: {text}", limit not in ("processes", "descriptors")
         return "raised", f"{name}: {text}", True
 
     def _exit_text(self) -> str:

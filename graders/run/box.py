@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import os
 import select
-import shutil
 import signal
 import subprocess
 import tempfile
@@ -15,12 +14,10 @@ from types import TracebackType
 
 from graders.box import frames
 from graders.box.frames import Frame, FrameError
-from graders.box.limits import Limits
-from graders.run.tiers import launch
-
-_PASSED_ON = ("PATH", "SYSTEMROOT", "LD_LIBRARY_PATH")
-"""Variables that a Python process may need to start; no other variable of ours enters the box."""
-
+from graders.box.limits import MIB, Limits
+from graders.run.leftovers import temporary_folder
+from graders.run.memory import exceeds
+from graders.run.tiers import environment, launch
 
 SWEEP_SECONDS = 8.0
 """How long the first process of a supervised box may take to end everything in it."""
@@ -34,6 +31,18 @@ class BoxDied(Exception):
     """The box ended, or closed its end of the pipe."""
 
 
+class BoxOverLimit(Exception):
+    """The processes of the box together went over a limit; the message says which."""
+
+
+WATCH_SECONDS = 0.1
+
+
+def _passed_on() -> dict[str, str]:
+    """Variables that a Python process may need to start; no other variable of ours enters the box."""
+    return {name: os.environ[name] for name in ("PATH", "SYSTEMROOT", "LD_LIBRARY_PATH") if name in os.environ}
+
+
 class Box:
     """A process of its own with a throw-away folder and HOME; a context manager that leaves nothing behind."""
 
@@ -42,22 +51,20 @@ class Box:
         self._kit, self._tier, self._limits = kit, tier, limits or Limits()
         self._received = 0
         self._frames = 0
+        self._watched = 0.0
 
     def __enter__(self) -> Box:
         """Start the process."""
-        # Kept short: the kernel's sockets lie in it, and their paths have at most 107 bytes.
-        self.folder = Path(tempfile.mkdtemp(prefix="hw-"))
-        self._errors = tempfile.TemporaryFile()
-        try:
-            self._start()
-        except BaseException:
-            os.close(self._read_end)
-            remove_tree(self.folder)
-            raise
+        with contextlib.ExitStack() as stack:
+            self.folder = stack.enter_context(temporary_folder("box"))
+            self._errors = stack.enter_context(tempfile.TemporaryFile())
+            self._read_end, write_end = os.pipe()
+            stack.callback(os.close, self._read_end)
+            self._start(write_end)
+            self._resources = stack.pop_all()
         return self
 
-    def _start(self) -> None:
-        self._read_end, write_end = os.pipe()
+    def _start(self, write_end: int) -> None:
         try:
             self._launch = launch(self._tier, self.folder, self._kit, write_end, self._limits)
             self._process = subprocess.Popen(
@@ -67,7 +74,7 @@ class Box:
                 stdout=write_end if self._tier == "C" else subprocess.DEVNULL,
                 stderr=self._errors,
                 cwd=self.folder,
-                env=self._environment(self._launch.folder),
+                env=environment(self._launch.folder, self._kit) | _passed_on(),
                 pass_fds=(write_end,),
                 start_new_session=True,
             )
@@ -76,30 +83,6 @@ class Box:
         assert self._process.stdin is not None
         self._stdin = self._process.stdin.fileno()
         os.set_blocking(self._stdin, False)
-
-    def _environment(self, folder: str) -> dict[str, str]:
-        home = folder + "/home"
-        return {name: os.environ[name] for name in _PASSED_ON if name in os.environ} | {
-            "HOME": home,
-            "USER": "learner",
-            "LOGNAME": "learner",
-            "TMPDIR": folder + "/tmp",
-            "LANG": "C.UTF-8",
-            "PYTHONPATH": str(self._kit),
-            "PYTHONDONTWRITEBYTECODE": "1",
-            "IPYTHONDIR": home + "/ipython",
-            "JUPYTER_CONFIG_DIR": home + "/jupyter",
-            "JUPYTER_DATA_DIR": home + "/jupyter-data",
-            "JUPYTER_RUNTIME_DIR": home + "/jupyter-run",
-            "MPLCONFIGDIR": home + "/matplotlib",
-            # One thread: equal numbers on every machine, and a kernel that can be forked.
-            "OMP_NUM_THREADS": "1",
-            "MKL_NUM_THREADS": "1",
-            "OPENBLAS_NUM_THREADS": "1",
-            "CUDA_VISIBLE_DEVICES": "",
-            # glibc reserves 64 MiB of address space for each thread's heap, and the memory limit counts it.
-            "MALLOC_ARENA_MAX": "1",
-        }
 
     def send(self, frame: Frame, deadline: float) -> None:
         """Hand a request to the box. Raises `BoxTimeout` or `BoxDied`."""
@@ -114,7 +97,10 @@ class Box:
                 raise BoxDied from error
 
     def receive(self, deadline: float) -> Frame:
-        """The next frame. Raises `BoxTimeout`, `BoxDied`, or `FrameError` when the box breaks the protocol."""
+        """The next frame.
+
+        Raises `BoxTimeout`, `BoxDied`, `BoxOverLimit`, or `FrameError` when the box breaks the protocol.
+        """
 
         def read_exactly(count: int) -> bytes:
             self._received += count
@@ -122,9 +108,7 @@ class Box:
                 raise FrameError(f"the box sent more than {frames.MAX_TOTAL >> 20} MiB")
             found = bytearray()
             while len(found) < count:
-                left = deadline - time.monotonic()
-                if left <= 0 or not select.select([self._read_end], [], [], left)[0]:
-                    raise BoxTimeout
+                self._wait_for_bytes(deadline)
                 part = os.read(self._read_end, count - len(found))
                 if not part:
                     break
@@ -138,6 +122,20 @@ class Box:
         if frame is None:
             raise BoxDied
         return frame
+
+    def _wait_for_bytes(self, deadline: float) -> None:
+        """Wait until there is something to read, and look at the memory of the box now and then."""
+        while True:
+            now = time.monotonic()
+            if now >= self._watched + WATCH_SECONDS:
+                self._watched = now
+                most = self._limits.memory_together
+                if exceeds(self._process.pid, most):
+                    raise BoxOverLimit(f"memory: its processes together took more than {most // MIB} MiB")
+            if now >= deadline:
+                raise BoxTimeout
+            if select.select([self._read_end], [], [], min(WATCH_SECONDS, deadline - now))[0]:
+                return
 
     def errors(self) -> str:
         """The end of what the process of the box wrote to stderr: evidence when it did not start."""
@@ -159,17 +157,6 @@ class Box:
         with contextlib.suppress(ProcessLookupError, PermissionError):
             os.killpg(self._process.pid, signal.SIGKILL)
         self._process.wait()
-        os.close(self._read_end)
-        self._errors.close()
-        remove_tree(self.folder)
-
-
-def remove_tree(folder: Path) -> None:
-    """Remove a folder that a stranger's program wrote to: any permissions, any depth."""
-    with contextlib.suppress(OSError, RecursionError):
-        shutil.rmtree(folder)
-        return
-    # Locked, or deeper than Python's rmtree can go. Neither command follows a link that it meets on the way.
-    for command in (["chmod", "-R", "u+rwx"], ["rm", "-rf"]):
-        with contextlib.suppress(OSError):
-            subprocess.run([*command, "--", str(folder)], check=False, stderr=subprocess.DEVNULL)
+        if self._launch.cleanup:
+            subprocess.run(self._launch.cleanup, check=False, capture_output=True)
+        self._resources.close()

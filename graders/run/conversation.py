@@ -16,7 +16,7 @@ from graders.box.frames import Frame, FrameError
 from graders.box.limits import Limits
 from graders.core.draws import Rng
 from graders.core.exercise import Draw, Exercise
-from graders.run.box import Box, BoxDied, BoxTimeout
+from graders.run.box import Box, BoxDied, BoxOverLimit, BoxTimeout
 from graders.run.probe_source import probe_source
 from graders.run.transcript import FROM_INSIDE
 
@@ -65,6 +65,8 @@ def run_notebook(
             how, message = "timed-out", "the notebook did not come to its end in time"
         except FrameError as error:
             how, message = "suspect", str(error)
+        except BoxOverLimit as error:
+            how, message = "over-limit", str(error)
         except BoxDied:
             how, message = "died", "the process that ran the notebook ended before its time"
         if how != "finished" and not any(frame.type == "ready" for frame in transcript):

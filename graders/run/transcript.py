@@ -74,6 +74,7 @@ class Run:
 _FATE = {
     "not-started": Status.NOT_GRADED,
     "timed-out": Status.TIMED_OUT,
+    "over-limit": Status.OVER_LIMIT,
     "suspect": Status.SUSPECT,
     "died": Status.CRASHED,
 }

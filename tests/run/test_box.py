@@ -9,7 +9,8 @@ import pytest
 
 from graders.box import forked
 from graders.box.probing import Answer
-from graders.run.box import Box, remove_tree
+from graders.run.box import Box
+from graders.run.leftovers import remove_tree
 
 
 def test_a_tree_deeper_than_a_path_can_be_is_removed(tmp_path: Path) -> None:

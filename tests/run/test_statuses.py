@@ -662,7 +662,7 @@ def test_no_process_and_no_folder_survive_a_run(folders: dict[Path, list[Path]])
     with kit_folder() as kit:
         results = results_of(cells, kit, True, of_one_case(LESSON))
         assert [one.status.value for one in results] == ["timed-out", "passed", "passed"]
-        assert [folder.name[:3] for folder in folders[kit]] == ["hw-"]
+        assert [folder.name[:13] for folder in folders[kit]] == ["hookwork-box-"]
         assert [folder for folder in folders[kit] if folder.exists()] == []
         assert survivors(kit) == []
 

@@ -1,0 +1,88 @@
+"""Temporary folders that do not stay for ever, even when the process that made them was killed.
+
+Each is locked by its process for as long as that lives. The next start removes those of the same user that nobody
+locks any more.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+import stat
+import subprocess
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+try:
+    import fcntl
+except ImportError:  # Windows: nothing is locked, and nothing swept
+    fcntl = None  # type: ignore[assignment]
+
+PREFIX = "hookwork-"
+KINDS = ("box", "kit")
+FIRST_UID, LAST_UID = 400_000, 100_400_064
+"""Users that boxes are given when we are root."""
+_SETTLED_SECONDS = 60.0
+"""A folder younger than this may be about to be locked."""
+
+
+@contextmanager
+def temporary_folder(kind: str) -> Iterator[Path]:
+    """A folder of one of `KINDS` in the system's temporary folder, locked meanwhile and removed afterwards."""
+    # Kept short: sockets lie in it, and their paths have at most 107 bytes.
+    folder = Path(tempfile.mkdtemp(prefix=f"{PREFIX}{kind}-"))
+    lock = _lock(folder)
+    try:
+        yield folder
+    finally:
+        remove_tree(folder)
+        if lock is not None:
+            os.close(lock)
+
+
+def sweep() -> None:
+    """Remove what killed processes of this user left in the temporary folder."""
+    if fcntl is None:
+        return
+    with os.scandir(tempfile.gettempdir()) as entries:
+        found = [entry.path for entry in entries if entry.name.startswith(tuple(PREFIX + kind + "-" for kind in KINDS))]
+    for path in found:
+        with contextlib.suppress(OSError):  # somebody else was faster
+            facts = os.lstat(path)
+            if stat.S_ISDIR(facts.st_mode) and _ours(facts.st_uid) and time.time() - facts.st_mtime > _SETTLED_SECONDS:
+                lock = _lock(Path(path))
+                if lock is not None:
+                    remove_tree(Path(path))
+                    os.close(lock)
+
+
+def _ours(uid: int) -> bool:
+    return uid == os.getuid() or (os.getuid() == 0 and FIRST_UID <= uid < LAST_UID)
+
+
+def _lock(folder: Path) -> int | None:
+    """A descriptor that holds the folder's lock, or None when somebody else does."""
+    if fcntl is None:
+        return None
+    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        os.close(descriptor)
+        return None
+    return descriptor
+
+
+def remove_tree(folder: Path) -> None:
+    """Remove a folder that a stranger's program wrote to: any permissions, any depth."""
+    with contextlib.suppress(OSError, RecursionError):
+        shutil.rmtree(folder)
+        return
+    # Locked, or deeper than Python's rmtree can go. Neither command follows a link that it meets on the way.
+    for command in (["chmod", "-R", "u+rwx"], ["rm", "-rf"]):
+        with contextlib.suppress(OSError):
+            subprocess.run([*command, "--", str(folder)], check=False, stderr=subprocess.DEVNULL)

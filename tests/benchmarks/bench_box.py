@@ -1,0 +1,86 @@
+"""What isolation costs: `python -m tests.benchmarks.bench_box [--rounds N] [--notebooks N] [--json FILE]`.
+
+Marks the same notebook in tiers A and B and, as the other side of each pair, in D, which isolates nothing. In each
+round every tier has its turn, in an order of its own, so that a machine that grows busy is busy for all. Two figures
+say what a tier costs beyond D: the median over rounds of the difference within a round, and the difference between the
+fastest runs, which other people on the machine disturb least. Processor time is no figure: what a killed process used
+is credited to its parent in one tier and to nobody in another.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import platform
+import random
+import statistics
+import sys
+import time
+from collections.abc import Sequence
+from pathlib import Path
+
+import torch
+
+from graders.box.limits import Limits
+from graders.core import course
+from graders.marking import kit_folder
+from graders.run.conversation import Probe, probes_for, run_notebook
+from graders.run.tiers import missing
+from tests.answers import lesson_01
+
+LESSON = "01_where_gradients_live"
+CELLS = ["import torch", *(answers[0] for answers in lesson_01.RIGHT.values())]
+TARGET_MS = 30.0
+
+
+def measure(tier: str, notebooks: int, probes: Sequence[Probe], kit: Path) -> float:
+    """Milliseconds for one of `notebooks` submissions in a row."""
+    started = time.perf_counter()
+    for _ in range(notebooks):
+        transcript = run_notebook(CELLS, probes, Limits(), kit, tier=tier)
+        assert transcript[-1].head["how"] == "finished", transcript[-1]
+    return 1000 * (time.perf_counter() - started) / notebooks
+
+
+def main() -> None:
+    """Measure and print."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--rounds", type=int, default=10)
+    parser.add_argument("--notebooks", type=int, default=1, help="submissions of a tier in a row")
+    parser.add_argument("--json", type=Path, help="write the measurements here")
+    options = parser.parse_args()
+    tiers = [tier for tier in "ABD" if not missing(tier)]
+    exercises = course.exercises(LESSON)
+    probes = probes_for(exercises, {one.key: one.draws(1) for one in exercises}, 1)
+    measured: dict[str, list[float]] = {tier: [] for tier in tiers}
+    with kit_folder() as kit:
+        for tier in tiers:
+            measure(tier, 1, probes, kit)  # files come into memory
+        for _ in range(options.rounds):
+            for tier in random.sample(tiers, len(tiers)):
+                measured[tier].append(measure(tier, options.notebooks, probes, kit))
+    print(f"{options.rounds} rounds; milliseconds a submission")
+    print("tier  median  fastest | beyond D: median  fastest  ratio")
+    report: dict[str, dict[str, float]] = {}
+    for tier in tiers:
+        own, plain = measured[tier], measured["D"]
+        report[tier] = row = {
+            "median": statistics.median(own),
+            "fastest": min(own),
+            "median beyond D": statistics.median(a - b for a, b in zip(own, plain, strict=True)),
+            "fastest beyond D": min(own) - min(plain),
+            "ratio to D": statistics.median(a / b for a, b in zip(own, plain, strict=True)),
+        }
+        print("{:4}  {:6.0f}  {:7.0f} | {:+16.0f}  {:+7.0f}  {:5.3f}".format(tier, *row.values()))
+    over = [tier for tier in tiers if report[tier]["fastest beyond D"] > TARGET_MS]
+    print(f"target: at most {TARGET_MS:.0f} ms beyond D; " + (f"missed by {', '.join(over)}" if over else "met"))
+    if options.json:
+        machine = {"python": platform.python_version(), "torch": torch.__version__, "cores": os.cpu_count()}
+        options.json.write_text(
+            json.dumps({"machine": machine, "milliseconds": report, "measured": measured}, indent=1)
+        )
+
+
+if __name__ == "__main__":
+    sys.exit(main())

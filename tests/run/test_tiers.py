@@ -1,0 +1,121 @@
+"""How boxes are started in each tier, and which tier is chosen."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from pathlib import Path
+
+import pytest
+
+from graders.box.limits import MIB, Limits
+from graders.run import selftest, tiers
+from graders.run.conversation import run_notebook
+from graders.run.selftest import NoIsolation, choose_tier
+from graders.run.transcript import read_transcript
+
+
+def test_a_container_has_no_network_no_capabilities_and_nothing_to_write_to_but_its_own() -> None:
+    command = tiers.container_command("docker", "course", "hookwork-box-1", Path("/tmp/kit"), Limits())
+    options, (image, *inside) = command[:-6], command[-6:]
+    assert options[:5] == ["docker", "run", "--rm", "-i", "--init"]
+    assert [one for one in options[5:] if not one.startswith("--env=")] == [
+        "--name=hookwork-box-1",
+        "--network=none",
+        "--read-only",
+        "--cap-drop=ALL",
+        "--security-opt=no-new-privileges",
+        f"--memory={2560 * MIB}",
+        f"--memory-swap={2560 * MIB}",
+        "--pids-limit=64",
+        "--ulimit=core=0",
+        "--user=65534:65534",
+        f"--tmpfs=/box:size={64 * MIB},mode=1777",
+        "--tmpfs=/tmp:size=16m",
+        "--shm-size=16m",
+        "--volume=/tmp/kit:/kit:ro",
+        "--workdir=/box",
+    ]
+    assert {"--env=HOME=/box/home", "--env=TMPDIR=/box/tmp", "--env=PYTHONPATH=/kit"} < set(options)
+    assert (image, inside) == ("course", ["python", "-m", "graders.box.main", "1", json.dumps({"folder": "/box"})])
+
+
+FAKE = """\
+#!/bin/sh
+echo "$@" >> {log}
+[ "$1" = rm ] && exit
+for one in "$@"; do case "$one" in --env=PYTHONPATH=*) ;; --env=*) export "${{one#--env=}}" ;; esac; done
+mkdir -p {inside}
+export HOME={inside}/home PYTHONPATH={kit}
+cd {inside} && exec {python} -m graders.box.main 1 '{{"folder": "{inside}"}}'
+"""
+
+
+def test_a_notebook_runs_over_the_standard_streams_of_a_container(
+    kit: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    log, program = tmp_path / "log", tmp_path / "bin/podman"
+    program.parent.mkdir()
+    program.write_text(FAKE.format(log=log, inside=tmp_path / "inside", kit=kit, python=sys.executable))
+    program.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{program.parent}:{os.environ['PATH']}")
+    run = read_transcript(run_notebook(["x = 1", "!echo hello", "1 / 0"], [], Limits(), kit, tier="C"))
+    assert (run.ended, [cell.status for cell in run.cells]) == ("finished", ["ok", "ok", "raised"])
+    started, removed = log.read_text().splitlines()
+    name = next(word for word in started.split() if word.startswith("--name=")).removeprefix("--name=")
+    assert removed == f"rm --force {name}"
+
+
+def hold(monkeypatch: pytest.MonkeyPatch, **problems: str) -> None:
+    """Let the tiers that are not named hold, and the others have these problems."""
+    monkeypatch.setattr(selftest, "missing", lambda tier: "")
+    monkeypatch.setattr(selftest, "self_test", lambda tier, kit, limits: problems.get(tier, ""))
+
+
+def choose(wanted: str, *, own_work: bool = False, allow: bool = False) -> str:
+    return choose_tier(wanted, Path(), Limits(), own_work=own_work, allow_unisolated=allow)
+
+
+def test_the_best_tier_that_holds_is_chosen(monkeypatch: pytest.MonkeyPatch) -> None:
+    hold(monkeypatch)
+    assert [choose(one) for one in ("auto", "A", "B", "C")] == ["A", "A", "B", "C"]
+    hold(monkeypatch, A="not prevented: writing outside")
+    assert choose("auto") == "B"
+
+
+def test_a_class_is_not_marked_without_isolation_unless_that_is_allowed(monkeypatch: pytest.MonkeyPatch) -> None:
+    hold(monkeypatch, A="not prevented: writing outside", B="it does not start here")
+    for wanted in ("auto", "D"):
+        with pytest.raises(NoIsolation, match="--allow-unisolated"):
+            choose(wanted)
+        assert choose(wanted, own_work=True) == "D"
+        assert choose(wanted, allow=True) == "D"
+
+
+def test_a_tier_that_was_asked_for_and_does_not_hold_is_refused_in_any_case(monkeypatch: pytest.MonkeyPatch) -> None:
+    hold(monkeypatch, A="not prevented: writing outside")
+    with pytest.raises(NoIsolation, match=r"tier A: not prevented: writing outside\.$"):
+        choose("A", own_work=True, allow=True)
+
+
+@pytest.mark.parametrize("tier", ["A", "B"])
+def test_the_tiers_hold_here(tier: str, kit: Path) -> None:
+    if reason := tiers.missing(tier):
+        pytest.skip(reason)
+    assert selftest.self_test(tier, kit, Limits()) == ""
+
+
+def test_without_bubblewrap_tier_a_is_missing(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    assert "bubblewrap" in tiers.missing("A")
+    with pytest.raises(OSError, match="is gone"):
+        tiers.launch("A", tmp_path, tmp_path, 3, Limits())
+
+
+def test_what_an_editable_installation_leaves_among_the_packages_is_hidden(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    (tmp_path / "graders/course").mkdir(parents=True)
+    monkeypatch.setattr(tiers.site, "getsitepackages", lambda: [str(tmp_path)])
+    assert set(tiers.hidden_folders()) == {str(tiers.PACKAGE.resolve()), str(tmp_path / "graders")}

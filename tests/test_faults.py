@@ -1,0 +1,162 @@
+"""Faults of our own side: what `pytest graders` does when the ground under it gives way."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import jsonschema
+import pytest
+
+from graders.report import results_json
+from graders.run.tiers import missing
+from graders.run.transcript import from_bytes
+from tests import make_class
+from tests.answers import lesson_01
+
+ROOT = Path(__file__).parent.parent
+LESSON = "01_where_gradients_live"
+RIGHT = [make_class.SETUP, *(answers[0] for answers in lesson_01.RIGHT.values())]
+
+pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="faults as Linux knows them")
+
+
+def command(*arguments: str | Path) -> list[str]:
+    return [sys.executable, "-m", "pytest", "graders", "-p", "no:cacheprovider", "-q", *map(str, arguments)]
+
+
+def environment(**more: str) -> dict[str, str]:
+    return {name: value for name, value in os.environ.items() if not name.startswith("PYTEST_")} | more
+
+
+def graders(*arguments: str | Path, **more: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        command(*arguments), cwd=ROOT, env=environment(**more), capture_output=True, text=True, timeout=400, check=False
+    )
+
+
+def read(out: Path) -> dict[str, str]:
+    """The status of each student in a valid results.json."""
+    data = json.loads((out / "results.json").read_text())
+    jsonschema.validate(data, json.loads(results_json.SCHEMA_FILE.read_text()))
+    return {one["student"]: one["status"] for one in data["submissions"]}
+
+
+@pytest.fixture
+def place() -> Iterator[Path]:
+    """A folder that the users of boxes can enter."""
+    with tempfile.TemporaryDirectory(prefix="t") as folder:
+        os.chmod(folder, 0o755)
+        yield Path(folder)
+
+
+def hand_in(folder: Path, *students: str) -> Path:
+    for student in students:
+        make_class.hand_in(folder / student, LESSON, RIGHT)
+    return folder
+
+
+BUBBLEWRAP = """\
+#!/bin/sh
+echo x >> {log}
+[ "$(/usr/bin/wc -l < {log})" -ge {times} ] && /bin/rm -f "$0"
+exec {real} "$@"
+"""
+
+
+@pytest.mark.skipif(bool(missing("A")), reason="tier A cannot be tried here")
+def test_when_bubblewrap_goes_away_nobody_gets_a_zero(place: Path) -> None:
+    (place / "log").touch()
+    (place / "log").chmod(0o666)
+    (place / "bin").mkdir()
+    (place / "bin").chmod(0o777)
+    program = place / "bin/bwrap"
+    # The self-test, the first control, and one student.
+    program.write_text(BUBBLEWRAP.format(log=place / "log", times=3, real=shutil.which("bwrap")))
+    program.chmod(0o755)
+    run = graders("--submissions", hand_in(place / "class", "ada", "ben"), "--out", place / "out", "--isolation", "A",
+                  "--jobs", "1", PATH=str(program.parent))  # fmt: skip
+    assert run.returncode == 3, run.stdout
+    assert "Traceback" not in run.stdout + run.stderr
+    assert read(place / "out") == {"ada": "not-graded", "ben": "not-graded"}
+    assert "bubblewrap (the command bwrap) is gone" in " ".join(run.stdout.split())
+
+
+def processes_with(text: str) -> list[str]:
+    listed = subprocess.run(["ps", "-eo", "pid,args"], capture_output=True, text=True, check=True).stdout
+    return [line for line in listed.splitlines() if text in line and "ps -eo" not in line]
+
+
+def test_a_judge_that_is_killed_leaves_nothing_half_written_and_the_next_one_sweeps(place: Path) -> None:
+    temporary = place / "tmp"
+    temporary.mkdir()
+    temporary.chmod(0o755)
+    arguments = ("--submissions", hand_in(place / "class", "ada", "ben", "cy"), "--out", place / "out", "--jobs", "1")
+    judge = subprocess.Popen(command(*arguments), cwd=ROOT, env=environment(TMPDIR=str(temporary)),
+                             stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)  # fmt: skip
+    deadline = time.monotonic() + 300
+    while not list((place / "out").glob("runs/*.frames")) and time.monotonic() < deadline:
+        time.sleep(0.1)
+    time.sleep(0.5)  # the next notebook is running
+    judge.send_signal(signal.SIGKILL)
+    judge.wait()
+    while processes_with(str(temporary)) and time.monotonic() < deadline:
+        time.sleep(0.1)
+    assert processes_with(str(temporary)) == []
+    assert {file.suffix for file in (place / "out").rglob("*") if file.is_file()} == {".frames"}
+    for file in place.glob("out/runs/*.frames"):
+        assert from_bytes(file.read_bytes())[-1].type == "ended"
+    left = list(temporary.glob("hookwork-*"))
+    assert left
+    for folder in left:
+        os.utime(folder, (0, 0))
+    run = graders(*arguments, TMPDIR=str(temporary))
+    assert run.returncode == 0, run.stdout
+    assert read(place / "out") == dict.fromkeys(("ada", "ben", "cy"), "graded")
+    assert list(temporary.iterdir()) == []
+
+
+FULL_DISK = """\
+mount -t tmpfs -o size=64k none {out} && echo old > {out}/results.json || exit 99
+cat /dev/zero > {out}/filler 2> /dev/null
+{command}
+code=$?
+cat {out}/results.json
+ls -A {out}
+exit $code
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux" or os.getuid() != 0, reason="takes root to mount")
+def test_a_full_disk_ends_in_a_sentence_and_the_old_results_stay(place: Path) -> None:
+    out = place / "out"
+    out.mkdir()
+    line = " ".join(f"'{word}'" for word in command("--submissions", hand_in(place / "ada", "."), "--out", out))
+    script = ["unshare", "--mount", "sh", "-c", FULL_DISK.format(out=out, command=line)]
+    run = subprocess.run(script, cwd=ROOT, env=environment(), capture_output=True, text=True, timeout=300, check=False)
+    if run.returncode in (1, 99) and "hookwork" not in run.stdout:
+        pytest.skip("nothing can be mounted here")
+    assert run.returncode == 3, run.stdout
+    text = " ".join(run.stdout.split())
+    assert "The graders failed with OSError: [Errno 28] No space left on device" in text
+    assert "The results could not be written" in text
+    assert "Choose another --out." in text
+    assert "Traceback" not in run.stdout + run.stderr
+    assert run.stdout.splitlines()[-4:] == ["old", "filler", "results.json", "runs"]
+
+
+def test_a_class_is_refused_where_nothing_isolates_it(place: Path) -> None:
+    run = graders("--submissions", hand_in(place / "class", "ada", "ben"), "--isolation", "D", "--collect-only")
+    assert run.returncode == 0, run.stdout  # nothing will run
+    run = graders("--submissions", place / "class", "--isolation", "D")
+    assert run.returncode == 4
+    assert "--allow-unisolated" in run.stderr
+    assert "Traceback" not in run.stderr

@@ -1,20 +1,217 @@
-"""The command `hookwork`."""
+"""The command `hookwork`: options and help. What a command does is elsewhere, and is loaded when it runs."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+from importlib.metadata import version
+from pathlib import Path
 from typing import Annotated
 
 import typer
 
-app = typer.Typer(no_args_is_help=True, add_completion=True, pretty_exceptions_enable=False)
+from graders.learner import completion
+
+CODES = (
+    "Exit codes: 0 all is well, 1 something is not passed (or not built) yet, 2 a wrong name, file or option, "
+    "3 something could not be graded, which is not your doing."
+)
+
+app = typer.Typer(
+    no_args_is_help=True, pretty_exceptions_enable=False, rich_markup_mode="rich", epilog=CODES,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)  # fmt: skip
+
+Folder = Annotated[
+    Path | None,
+    typer.Option("--folder", "-C", help="Your folder with the lessons; default: this one, or [bold]hookwork[/] in it."),
+]
+Key = Annotated[
+    str, typer.Argument(help="The key of an exercise, for example 01-chain-grads.", autocompletion=completion.keys)
+]
+
+
+@contextmanager
+def sentences() -> Iterator[None]:
+    """What a person can mend ends in one sentence and exit code 2, and in no traceback."""
+    from graders.core.course import UnknownName
+    from graders.learner.folder import Trouble
+    from graders.run.submissions import NoSubmissions
+
+    try:
+        yield
+    except (Trouble, UnknownName, NoSubmissions) as error:
+        typer.secho(f"✗ {error}", err=True, fg="red")
+    except OSError as error:
+        where = f"{error.filename}: " if error.filename else ""
+        typer.secho(
+            f"✗ {where}{error.strerror or error}. Is the disk full, or the folder read-only?", err=True, fg="red"
+        )
+    else:
+        return
+    raise typer.Exit(2)
+
+
+def show_version(wanted: bool) -> None:
+    """Print the version and end."""
+    if wanted:
+        typer.echo(f"hookwork {version('hookwork')}")
+        raise typer.Exit
 
 
 @app.callback()
-def hookwork() -> None:
-    """A course on PyTorch hooks, marked by measuring."""
+def hookwork(
+    version: Annotated[
+        bool, typer.Option("--version", callback=show_version, is_eager=True, help="Show the version.")
+    ] = False,
+) -> None:
+    """A course on PyTorch hooks, marked by measuring. Begin with [bold]hookwork start[/]."""
 
 
-@app.command()
+@app.command(rich_help_panel="Learn", epilog=CODES)
+def start(
+    folder: Annotated[
+        Path | None, typer.Argument(metavar="DIR", help="Where your lessons are or shall be; default: hookwork/.")
+    ] = None,
+    no_open: Annotated[bool, typer.Option("--no-open", help="Copy the lessons, and do not open JupyterLab.")] = False,
+) -> None:
+    """Copy the lessons into a folder of yours, and open JupyterLab on the next one.
+
+    Files that are there already are never touched: a second start continues.
+
+    [bold]Examples[/]
+
+    hookwork start
+
+    hookwork start ~/courses/hooks --no-open
+    """
+    from graders.learner import commands
+
+    with sentences():
+        raise typer.Exit(commands.start(folder, opened=not no_open))
+
+
+@app.command(rich_help_panel="Learn", epilog=CODES)
+def check(
+    target: Annotated[
+        str | None,
+        typer.Argument(
+            metavar="LESSON|FILE",
+            help="A lesson (3, or its name), a key, a notebook or a folder; default: all that you have begun.",
+            autocompletion=completion.lessons,
+        ),
+    ] = None,
+    folder: Folder = None,
+    seed: Annotated[
+        int | None, typer.Option(min=0, max=2**53 - 1, help="Draw the inputs of an earlier check again.")
+    ] = None,
+    isolation: Annotated[
+        str, typer.Option(metavar="TIER", help="The tier in which it runs: auto, A, B, C or D (see the README).")
+    ] = "auto",
+) -> None:
+    """Run a notebook in a box of its own, and say for each exercise what was measured.
+
+    [bold]Examples[/]
+
+    hookwork check 3
+
+    hookwork check 03-scale-grad
+
+    hookwork check downloads/03_changing_gradients.ipynb
+    """
+    from graders.learner import commands
+    from graders.run.selftest import NoIsolation
+    from graders.run.tiers import TIERS
+
+    if isolation not in ("auto", *TIERS):
+        raise typer.BadParameter(f"{isolation!r} is no tier: auto, {', '.join(TIERS)}", param_hint="--isolation")
+    with sentences():
+        try:
+            raise typer.Exit(commands.check(target, folder, seed, isolation))
+        except NoIsolation as error:
+            typer.secho(f"✗ {error}", err=True, fg="red")
+            raise typer.Exit(3) from None
+
+
+@app.command(rich_help_panel="Learn", epilog=CODES)
+def watch(
+    folder: Annotated[
+        Path | None, typer.Argument(metavar="DIR", help="Your folder with the lessons; default: this one.")
+    ] = None,
+) -> None:
+    """Mark a notebook whenever it is saved. Ctrl-C ends.
+
+    [bold]Examples[/]
+
+    hookwork watch
+
+    hookwork watch ~/courses/hooks
+    """
+    from graders.learner import commands
+
+    with sentences():
+        raise typer.Exit(commands.watch(folder))
+
+
+@app.command(rich_help_panel="Learn", epilog=CODES)
+def progress(folder: Folder = None) -> None:
+    """Show lessons, exercises and points, and what is next.
+
+    It knows what was checked in a notebook, by `check` and by `watch`: all write hookwork-progress.json.
+
+    [bold]Example[/]
+
+    hookwork progress
+    """
+    from graders.learner import commands
+
+    with sentences():
+        raise typer.Exit(commands.progress(folder))
+
+
+@app.command(rich_help_panel="Learn", epilog=CODES)
+def hint(key: Key, folder: Folder = None) -> None:
+    """Show the next hint for an exercise; after the last one, the first again.
+
+    [bold]Example[/]
+
+    hookwork hint 01-chain-grads
+    """
+    from graders.learner import commands
+
+    with sentences():
+        raise typer.Exit(commands.hint(key, folder))
+
+
+@app.command(rich_help_panel="Learn", epilog=CODES)
+def solution(key: Key, folder: Folder = None) -> None:
+    """Show the worked answer: once your check has passed, or when you ask twice (exit code 1 the first time).
+
+    [bold]Example[/]
+
+    hookwork solution 01-chain-grads
+    """
+    from graders.learner import commands
+
+    with sentences():
+        raise typer.Exit(commands.solution(key, folder))
+
+
+@app.command(rich_help_panel="Learn", epilog=CODES)
+def reset(key: Key, folder: Folder = None) -> None:
+    """Put the stub of one exercise back into your notebook, after a backup; everything else stays.
+
+    [bold]Example[/]
+
+    hookwork reset 01-chain-grads
+    """
+    from graders.learner import commands
+
+    with sentences():
+        raise typer.Exit(commands.reset(key, folder))
+
+
+@app.command(rich_help_panel="Write lessons")
 def build(
     lessons: Annotated[list[str] | None, typer.Argument(help="Stems or numbers of lessons; default: all.")] = None,
     check: Annotated[bool, typer.Option("--check", help="Prove the course instead of writing it.")] = False,

@@ -106,7 +106,7 @@ class Marking:
     def _future(self, submission: Submission) -> Future[SubmissionResult]:
         with self._lock:
             if submission not in self._futures:
-                self._futures[submission] = self._pool.submit(self._mark, submission)
+                self._futures[submission] = self._pool.submit(self.mark, submission)
             return self._futures[submission]
 
     def draws(self, lesson: str) -> dict[str, list[Draw]]:
@@ -117,7 +117,8 @@ class Marking:
                 self._draws[lesson] = found
             return self._draws[lesson]
 
-    def _mark(self, submission: Submission) -> SubmissionResult:
+    def mark(self, submission: Submission) -> SubmissionResult:
+        """Mark one submission here and now, in this thread."""
         exercises = course.exercises(submission.lesson)
         most = sum(exercise.points for exercise in exercises)
         student = clean(submission.student, 200)

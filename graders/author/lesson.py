@@ -15,14 +15,22 @@ from graders.core.exercise import Exercise
 from graders.core.source import SourceError, stub, without_marks
 from graders.core.text import points
 
+INSTALL = """\
+# Installs the course where it is missing, as on Colab; where it is there, this does nothing.
+import importlib.util
+
+if importlib.util.find_spec("graders") is None:
+    %pip install --quiet hookwork"""
+"""The first code cell of every lesson: a notebook may be opened where nothing was set up."""
+
 KERNELSPEC = {"display_name": "Python 3 (ipykernel)", "language": "python", "name": "python3"}
 
 
 def notebook(lesson: str, *, solved: bool) -> NotebookNode:
     """The learner's notebook of a lesson, or with `solved` the one with the answers; not executed.
 
-    Each exercise cell of the source is preceded by its contract (from the grader) and followed by its check.
-    Raises `SourceError`.
+    Its first code cell installs the course where it is missing. Each exercise cell of the source is preceded by its
+    contract (from the grader) and followed by its check. Raises `SourceError`.
     """
     file = course.solutions_folder() / f"{lesson}.py"
     parsed = jupytext.reads(file.read_text(encoding="utf-8"), fmt="py:percent")
@@ -38,6 +46,8 @@ def notebook(lesson: str, *, solved: bool) -> NotebookNode:
             raise SourceError(f"{file}: a cell names the exercise {key!r}, which graders/test_{lesson}.py lacks")
     if exercises:
         raise SourceError(f'{file}: no cell for {", ".join(exercises)}; start one with # %% exercise="KEY"')
+    first = next((place for place, cell in enumerate(cells) if cell.cell_type == "code"), len(cells))
+    cells.insert(first, nbformat.v4.new_code_cell(INSTALL))
     _give_ids(cells)
     metadata = {
         "kernelspec": KERNELSPEC,

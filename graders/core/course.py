@@ -2,23 +2,37 @@
 
 from __future__ import annotations
 
+import difflib
 import functools
 import importlib
 import re
+from collections.abc import Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from graders.core.exercise import Exercise, exercises_of
+from graders.core.source import exercise_cells
+
+if TYPE_CHECKING:  # exercises bring torch along, and naming lessons and keys should be quick
+    from graders.core.exercise import Exercise
 
 PACKAGE = Path(__file__).parent.parent
 _STEM = re.compile(r"test_(\d\d_\w+)")
 
 
-class UnknownKey(KeyError):
-    """No exercise has this key; the message names the keys that are close to it."""
+class UnknownName(KeyError):
+    """No exercise or lesson has this name; the message names those that are close to it."""
 
     def __str__(self) -> str:
         """The message without the quotes of KeyError."""
         return str(self.args[0])
+
+
+class UnknownKey(UnknownName):
+    """No exercise has this key."""
+
+
+class UnknownLesson(UnknownName):
+    """No lesson has this number or stem."""
 
 
 @functools.cache
@@ -31,7 +45,35 @@ def lessons() -> tuple[str, ...]:
 @functools.cache
 def exercises(lesson: str) -> tuple[Exercise, ...]:
     """The exercises of a lesson, in order."""
+    from graders.core.exercise import exercises_of
+
     return tuple(exercises_of(importlib.import_module(f"graders.test_{lesson}")))
+
+
+@functools.cache
+def source(lesson: str) -> str:
+    """The text of a lesson's source."""
+    return (solutions_folder() / f"{lesson}.py").read_text(encoding="utf-8")
+
+
+def keys(lesson: str) -> tuple[str, ...]:
+    """The keys of a lesson's exercises, in order: from its source, without loading the graders."""
+    return tuple(exercise_cells(source(lesson)))
+
+
+def title(lesson: str) -> str:
+    """The title of a lesson, as in "1. Where gradients live": its source's first heading, up to the colon."""
+    heading = re.search(r"^# # Lesson (\d+\. [^:\n]+)", source(lesson), re.M)
+    return heading[1].strip() if heading else lesson
+
+
+def find_lesson(name: str) -> str:
+    """The stem of the lesson with this number ("3", "03"), stem or file name. Raises `UnknownLesson`."""
+    stem = name.removesuffix(".ipynb")
+    for lesson in lessons():
+        if stem == lesson or (stem.isdecimal() and int(stem) == int(lesson[:2])):
+            return lesson
+    raise UnknownLesson(f"There is no lesson {name!r}. {_instead(stem, lessons(), 'Lessons')}")
 
 
 def find_exercise(key: str) -> Exercise:
@@ -41,9 +83,20 @@ def find_exercise(key: str) -> Exercise:
             for exercise in exercises(lesson):
                 if exercise.key == key:
                     return exercise
-    known = [exercise.key for lesson in lessons() for exercise in exercises(lesson)]
-    near = [one for one in known if one[:2] == str(key)[:2]] or known
-    raise UnknownKey(f"There is no exercise {key!r}. Exercises: {', '.join(near)}.")
+    known = [one for lesson in lessons() for one in keys(lesson)]
+    near = [one for one in known if one[:2] == str(key)[:2]]
+    raise UnknownKey(f"There is no exercise {key!r}. {_instead(str(key), near or known, 'Exercises')}")
+
+
+def _instead(name: str, known: Sequence[str], what: str) -> str:
+    """What may have been meant; all that there is when nothing is close."""
+    wanted = name.lower().replace("_", "-")
+    plain = {one.replace("_", "-"): one for one in known}
+    for one in list(plain):  # the name alone counts, too: scale-grad is close to 03-scale-grad
+        plain.setdefault(one[3:], plain[one])
+    found = [wanted] if wanted in plain else difflib.get_close_matches(wanted, plain, 3, 0.75)
+    close = dict.fromkeys(plain[one] for one in found)
+    return f"Did you mean {' or '.join(close)}?" if close else f"{what}: {', '.join(known)}."
 
 
 def lessons_folder() -> Path:
@@ -62,12 +115,12 @@ def _folder(name: str) -> Path:
 
 
 def every_exercise() -> list[Exercise]:
-    """All exercises of the course, in order."""
-    return [exercise for lesson in lessons() for exercise in exercises(lesson)]
+    """All exercises of the course, in the order in which the notebooks have them."""
+    place = {key: number for number, key in enumerate(key for lesson in lessons() for key in keys(lesson))}
+    every = (exercise for lesson in lessons() for exercise in exercises(lesson))
+    return sorted(every, key=lambda exercise: place.get(exercise.key, len(place)))
 
 
 def worked_answer(exercise: Exercise) -> str:
     """The solved exercise cell, from the lesson's source."""
-    from graders.core.source import exercise_cells  # here, because only solutions need it
-
-    return exercise_cells((solutions_folder() / f"{exercise.lesson}.py").read_text(encoding="utf-8"))[exercise.key]
+    return exercise_cells(source(exercise.lesson))[exercise.key]

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from graders.core.exercise import Check, Draw, Exercise, call_by_name
 from graders.core.expect import Mismatch
 from graders.core.results import CheckResult, ExerciseResult, Status
-from graders.core.text import clean
+from graders.core.text import MESSAGE_LIMIT, clean
 from graders.judge.diagnose import diagnose
 from graders.run.transcript import Outcome
 
@@ -88,9 +88,11 @@ def describe(exercise: Exercise, outcome: Outcome) -> str:
             defined = "defines no" not in outcome.message
             return f"`{exercise.name}` is not attempted yet" + ("." if defined else f": {outcome.message}.")
         case Status.RAISED:
-            where = f" at {outcome.line}" if outcome.line else ""
-            call = f" The call was {outcome.call}." if outcome.call else ""
-            return f"`{exercise.name}` raised {outcome.error}: {outcome.message}{where}.{call}"
+            where = f" at {clean(outcome.line, 80)}" if outcome.line else ""
+            call = f" The call was {clean(outcome.call, 100)}." if outcome.call else ""
+            what, place = f"`{exercise.name}` raised {clean(outcome.error, 60)}: ", f"{where}.{call}"
+            # A long message of torch must not push out the learner's own line.
+            return what + clean(outcome.message, max(40, MESSAGE_LIMIT - len(what + place))) + place
         case Status.TIMED_OUT:
             return f"`{exercise.name}` did not come to an end: {outcome.message}."
         case Status.OVER_LIMIT:

@@ -15,6 +15,7 @@ from graders.core.expect import Seen
 from graders.core.results import ExerciseResult, Status
 from graders.judge.mark import mark
 from graders.notebook import record, render
+from graders.notebook.standing import standing
 from graders.run.transcript import Outcome, raised
 
 
@@ -26,9 +27,14 @@ def check(key: str) -> None:
     exercise = _find(key)
     if exercise is None:
         return
-    result = check_in(exercise, _learners_names())
-    record.note(key, result.status)
-    render.show(render.result(exercise, result))
+    draws = exercise.draws(seed := new_seed())
+    outcomes = _try(exercise, _learners_names(), seed, draws, quiet=True)
+    result = mark(exercise, draws, outcomes)
+    with record.editing() as kept:
+        kept.note(key, result.status)
+    after = render.afterwards(exercise, result, len(draws), standing(course.every_exercise(), kept))
+    render.show(render.result(exercise, result, outcomes[-1], after))
+    _tell(kept)
 
 
 def check_in(
@@ -45,15 +51,21 @@ def check_in(
     """
     seed = new_seed() if seed is None else seed
     draws = exercise.draws(seed) if draws is None else draws
-    outcomes = []
+    return mark(exercise, draws, _try(exercise, namespace, seed, draws, quiet=quiet))
+
+
+def _try(
+    exercise: Exercise, namespace: Mapping[str, Any], seed: int, draws: list[Draw], *, quiet: bool
+) -> list[Outcome]:
+    """What became of the probe on each draw."""
+    outcomes: list[Outcome] = []
     for draw in draws:
         tree, body = encode(draw)  # what a probe changes must not reach the judge's copy
         found = answer(exercise.probe, namespace, tensors(decode(tree, body)), seed, quiet=quiet)
         outcomes.append(_outcome(found.head, found.body))
         if outcomes[-1].seen is None:  # one message is enough, and an endless wait should not repeat
             break
-    outcomes += [outcomes[-1]] * (len(draws) - len(outcomes))
-    return mark(exercise, draws, outcomes)
+    return outcomes + [outcomes[-1]] * (len(draws) - len(outcomes))
 
 
 def _outcome(head: dict[str, Any], body: bytes) -> Outcome:
@@ -68,8 +80,12 @@ def _outcome(head: dict[str, Any], body: bytes) -> Outcome:
 def hint(key: str) -> None:
     """Show the next hint for an exercise; after the last one, the first again."""
     exercise = _find(key)
-    if exercise is not None:
-        render.show(render.hint(exercise, record.next_hint(key)))
+    if exercise is None:
+        return
+    with record.editing() as kept:
+        given = kept.next_hint(key)
+    render.show(render.hint(exercise, given))
+    _tell(kept)
 
 
 def solution(key: str) -> None:
@@ -77,15 +93,24 @@ def solution(key: str) -> None:
     exercise = _find(key)
     if exercise is None:
         return
-    if record.passed(key) or record.asked_before(key):
-        render.show(render.solution(exercise, course.worked_answer(exercise)))
-    else:
-        render.show(render.not_yet(exercise))
+    with record.editing() as kept:
+        opened = kept.ask(key)
+    render.show(render.solution(exercise, course.worked_answer(exercise)) if opened else render.not_yet(exercise))
+    _tell(kept)
 
 
 def progress() -> None:
     """Show which exercises are passed, and what is next."""
-    render.show(render.progress(course.every_exercise(), record.load()))
+    kept = record.load()
+    titles = {lesson: course.title(lesson) for lesson in course.lessons()}
+    render.show(render.progress(standing(course.every_exercise(), kept), titles))
+    _tell(kept)
+
+
+def _tell(kept: record.Record) -> None:
+    """Say what happened to the progress file, when something did."""
+    if kept.trouble:
+        render.show(render.note(kept.trouble))
 
 
 def _find(key: str) -> Exercise | None:

@@ -1,58 +1,177 @@
-"""What a learner has done, kept in one small readable file beside their notebooks."""
+"""What a learner has done, kept in one small readable file beside their notebooks.
+
+    {"exercises": {"01-branch-grads": "passed"}, "hints": {"01-chain-grads": 2}, "solutions": ["01-chain-grads"]}
+
+The notebook and the commands of the command line write the same file. It is replaced whole, so that no crash
+leaves half of it; two writers wait for each other; and a file that cannot be understood is set aside, never lost.
+"""
 
 from __future__ import annotations
 
+import contextlib
 import json
+import os
+from collections.abc import Iterator
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from graders.core.results import Status
 from graders.report.files import write_atomically
 
-FILE = Path("hookwork-progress.json")
+try:
+    import fcntl
+except ImportError:  # Windows: two writers at the same moment are left to luck
+    fcntl = None  # type: ignore[assignment]
 
-_hints: dict[str, int] = {}
-_asked: set[str] = set()
+NAME = "hookwork-progress.json"
+HERE = Path()
 
 
-def load() -> dict[str, str]:
-    """Exercise key to its best status so far; empty when nothing was done, or the file cannot be read."""
+@dataclass
+class Record:
+    """Exercise key to its best status; how many hints were given; whose worked answer was asked for.
+
+    `trouble` is one sentence for the learner when the file could not be read, or not written.
+    """
+
+    exercises: dict[str, str] = field(default_factory=dict)
+    hints: dict[str, int] = field(default_factory=dict)
+    solutions: list[str] = field(default_factory=list)
+    trouble: str = ""
+
+    def passed(self, key: str) -> bool:
+        """Whether a check of this exercise has passed."""
+        return self.exercises.get(key) == Status.PASSED.value
+
+    def note(self, key: str, status: Status) -> None:
+        """Keep the status of a check; what once passed stays passed, and an untouched stub says nothing."""
+        if not self.passed(key) and status not in (Status.NOT_ATTEMPTED, Status.NOT_GRADED):
+            self.exercises[key] = status.value
+
+    def next_hint(self, key: str) -> int:
+        """How many hints were given before this one."""
+        before = self.hints.get(key, 0)
+        self.hints[key] = before + 1
+        return before
+
+    def ask(self, key: str) -> bool:
+        """Ask for the worked answer: whether it was passed, or asked for before."""
+        open_now = self.passed(key) or key in self.solutions
+        if key not in self.solutions:
+            self.solutions.append(key)
+        return open_now
+
+
+_unwritten: dict[Path, Record] = {}
+"""Records of folders that cannot be written: they last as long as the session."""
+
+
+def load(folder: Path = HERE) -> Record:
+    """The record of a folder; an empty one when nothing was done yet. A broken file is set aside."""
+    with _locked(folder):
+        return _load(folder)
+
+
+@contextlib.contextmanager
+def editing(folder: Path = HERE) -> Iterator[Record]:
+    """The record of a folder, to be changed and then written. A folder that cannot be written is no error."""
+    with _locked(folder):
+        record = _load(folder)
+        before = _text(record)
+        yield record
+        if _text(record) == before:
+            return
+        try:
+            write_atomically(folder / NAME, _text(record))
+            _unwritten.pop(folder.absolute(), None)
+        except OSError as error:
+            why = (error.strerror or "it cannot be written").lower()
+            record.trouble = record.trouble or f"Your progress could not be kept in {folder / NAME}: {why}."
+            _unwritten[folder.absolute()] = record
+
+
+def _text(record: Record) -> str:
+    content = {
+        "exercises": dict(sorted(record.exercises.items())),
+        "hints": dict(sorted(record.hints.items())),
+        "solutions": sorted(record.solutions),
+    }
+    return json.dumps({name: part for name, part in content.items() if part}, indent=1) + "\n"
+
+
+def _load(folder: Path) -> Record:
+    file = folder / NAME
+    if folder.absolute() in _unwritten:
+        return _unwritten[folder.absolute()]
     try:
-        content: Any = json.loads(FILE.read_text(encoding="utf-8"))
-    except (OSError, ValueError):
-        return {}
-    known = {status.value for status in Status}
-    exercises = content.get("exercises") if isinstance(content, dict) else None
-    if not isinstance(exercises, dict):
-        return {}
-    return {key: status for key, status in exercises.items() if status in known}
+        content = json.loads(file.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        return Record()
+    except (OSError, ValueError, RecursionError) as error:
+        return Record(trouble=_set_aside(file, _why(error)))
+    record, strange = _read(content)
+    if strange:
+        record.trouble = _set_aside(file, strange, copy=_text(record))
+    return record
 
 
-def note(key: str, status: Status) -> None:
-    """Keep the status of a check; what once passed stays passed. A folder that cannot be written is no error."""
-    found = load()
-    if found.get(key) == Status.PASSED.value or status is Status.NOT_ATTEMPTED:
-        return
-    found[key] = status.value
+def _why(error: Exception) -> str:
+    if isinstance(error, json.JSONDecodeError):
+        return f"line {error.lineno} is not JSON"
+    return (error.strerror or "").lower() if isinstance(error, OSError) else "it is not text in UTF-8"
+
+
+def _read(content: Any) -> tuple[Record, str]:
+    """What can be understood of a file's content, and what is strange about it."""
+    record = Record()
+    if not isinstance(content, dict):
+        return record, "it is no JSON object"
+    statuses = {status.value for status in Status}
+    strange = [name for name in content if name not in ("exercises", "hints", "solutions")]
+    exercises, hints, solutions = (content.get(name, kind()) for name, kind in
+                                   (("exercises", dict), ("hints", dict), ("solutions", list)))  # fmt: skip
+    if isinstance(exercises, dict):
+        record.exercises = {key: one for key, one in exercises.items() if isinstance(one, str) and one in statuses}
+    if isinstance(hints, dict):
+        record.hints = {key: one for key, one in hints.items() if type(one) is int and one >= 0}
+    if isinstance(solutions, list):
+        record.solutions = [key for key in solutions if isinstance(key, str)]
+    understood = (record.exercises, record.hints, record.solutions)
+    strange += [name for name, part, kept in zip(("exercises", "hints", "solutions"), (exercises, hints, solutions),
+                                                 understood) if part != kept]  # fmt: skip
+    return record, f"its part {strange[0]!r} cannot be understood" if strange else ""
+
+
+def _set_aside(file: Path, why: str, copy: str = "") -> str:
+    """Rename a broken file and put `copy`, what was understood of it, in its place; says so in one sentence."""
+    number = 1
+    while (backup := file.with_name(f"{file.stem}.broken-{number}.json")).exists():
+        number += 1
     try:
-        write_atomically(FILE, json.dumps({"exercises": dict(sorted(found.items()))}, indent=1) + "\n")
+        os.replace(file, backup)
+        if copy:
+            write_atomically(file, copy)
     except OSError:
+        return f"{file} cannot be read ({why}), and could not be set aside. Move it away."
+    kept = "What could be understood of it was kept." if copy else "A new one begins."
+    return f"{file} could not be read ({why}). It is now {backup.name}; nothing in it was lost. {kept}"
+
+
+@contextlib.contextmanager
+def _locked(folder: Path) -> Iterator[None]:
+    """Wait until no other process reads or writes the record of this folder."""
+    if fcntl is None:
+        yield
         return
-
-
-def passed(key: str) -> bool:
-    """Whether a check of this exercise has passed."""
-    return load().get(key) == Status.PASSED.value
-
-
-def next_hint(key: str) -> int:
-    """How many hints were given before this one, in this session."""
-    _hints[key] = _hints.get(key, -1) + 1
-    return _hints[key]
-
-
-def asked_before(key: str) -> bool:
-    """Whether the solution was asked for before, in this session."""
-    before = key in _asked
-    _asked.add(key)
-    return before
+    try:
+        descriptor = os.open(folder, os.O_RDONLY)
+    except OSError:  # no such folder: there is nothing to lock
+        yield
+        return
+    try:
+        with contextlib.suppress(OSError):  # some network drives know no locks
+            fcntl.flock(descriptor, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(descriptor)

@@ -5,11 +5,15 @@ from __future__ import annotations
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from html import escape
 
+from graders.core import comparison
 from graders.core.exercise import Exercise
-from graders.core.results import ExerciseResult, Status
+from graders.core.looks import LOOKS
+from graders.core.results import CheckResult, ExerciseResult, Status
 from graders.core.text import plural, points
+from graders.notebook import html
+from graders.notebook.standing import Done, Standing
+from graders.run.transcript import Outcome
 
 
 @dataclass(frozen=True)
@@ -32,81 +36,79 @@ def show(panel: Panel) -> None:
         print(panel.text)
 
 
-# Word and sign say what the colour says. The colours have enough contrast on white and on near-black.
-_LOOKS = {
-    Status.PASSED: ("✓", "Passed", "#2e9e5b"),
-    Status.WRONG: ("✗", "Not yet right", "#d9534f"),
-    Status.NOT_ATTEMPTED: ("·", "Not attempted yet", "#8a8f98"),
-}
-_OTHER = ("!", "", "#d08a1d")
+def result(
+    exercise: Exercise, found: ExerciseResult, outcome: Outcome | None = None, after: Sequence[str] = ()
+) -> Panel:
+    """The verdict, the diagnosed mistake, and each check with its numbers.
 
-
-def result(exercise: Exercise, found: ExerciseResult) -> Panel:
-    """The verdict, the diagnosed mistake, and each check with its numbers."""
-    sign, word, colour = _LOOKS.get(found.status, _OTHER)
-    word = word or {Status.RAISED: "An exception was raised"}.get(found.status, found.status.value)
-    headline = f"{sign} {word}: {exercise.title}"
+    `outcome` is that of the last probe: it knows the line and the call of an exception. `after` says what to do next.
+    """
+    look = LOOKS[found.status]
     score = f"{points(found.score)} of {plural_points(found.max_score)}"
     judged = found.status in (Status.PASSED, Status.WRONG)
-    rows = [("✓" if one.passed else "✗", one.name, one.message) for one in found.checks] if judged else []
-    advice = _advice(exercise, found)
-    show_message = bool(found.message) and (found.mistake is not None or not judged)
-    lines = [f"{headline} ({score})"]
-    if show_message:
-        lines += ["", found.message]
-    lines += [f"  {mark} {name}" + (f"\n      {_indent(text)}" if text else "") for mark, name, text in rows]
-    if advice:
-        lines += ["", advice]
-    body = f"<p style='margin:.4em 0'>{code(found.message)}</p>" if show_message else ""
-    if rows:
-        body += "<ul style='list-style:none;margin:.4em 0;padding:0'>" + "".join(_row(*row) for row in rows) + "</ul>"
-    if advice:
-        body += f"<p style='margin:.4em 0 0'>{code(advice)}</p>"
-    return Panel("\n".join(lines), _card(colour, headline, score, body))
+    checks = found.checks if judged else ()
+    raised = found.status is Status.RAISED and outcome is not None
+    message = found.message if found.mistake is not None or not judged else ""
+    if raised and outcome is not None and found.mistake is None:
+        message = f"`{exercise.name}` raised {outcome.error}: {outcome.message}"
+    places = _places(outcome) if raised and outcome is not None else ()
+    lines = [f"{look.sign} {look.word}: {exercise.title} ({score})", *(["", message] if message else [])]
+    lines += [f"  {label}: {text}" for label, text in places]
+    lines += [_check_text(one) for one in checks]
+    lines += ["", *after] if after else []
+    body = html.paragraph(message)
+    body += "".join(html.paragraph(f"{label}:") + html.pre(text) for label, text in places)
+    body += html.listed(map(_check_html, checks)) if checks else ""
+    body += "".join(map(html.paragraph, after))
+    return Panel("\n".join(lines), html.card(look, look.word, exercise.title, score, body))
 
 
-def _advice(exercise: Exercise, found: ExerciseResult) -> str:
-    if found.status is Status.PASSED:
-        return f'The worked answer: `solution("{exercise.key}")`'
+def _places(outcome: Outcome) -> list[tuple[str, str]]:
+    """Where an exception arose, and in which call."""
+    where, _, line = outcome.line.partition(": ")
+    return [
+        (label, text) for label, text in ((f"Your code, {where}", line or where), ("The call", outcome.call)) if text
+    ]
+
+
+def _check_text(check: CheckResult) -> str:
+    look = LOOKS[Status.PASSED if check.passed else Status.WRONG]
+    detail = f"\n{check.message}".replace("\n", "\n      ") if check.message else ""
+    return f"  {look.sign} {check.name}{detail}"
+
+
+def _check_html(check: CheckResult) -> str:
+    look = LOOKS[Status.PASSED if check.passed else Status.WRONG]
+    line = f"{html.badge(look, 'holds' if check.passed else 'does not hold')} {html.code(check.name)}"
+    if not check.message:
+        return line
+    found = comparison.read(check.message)
+    first, _, rest = check.message.partition("\n")
+    detail = html.compared(found) if found else html.paragraph(first) + (html.pre(rest) if rest else "")
+    return f"{line}<div style='margin:0 0 0 1.9em'>{detail}</div>"
+
+
+def afterwards(exercise: Exercise, found: ExerciseResult, draws: int, course: Standing) -> list[str]:
+    """What is worth knowing after a check: one sentence each."""
+    hint = f'A hint: `hint("{exercise.key}")`'
     if found.status is Status.NOT_ATTEMPTED:
-        return f'Write your answer in place of the last line of the stub. A hint: `hint("{exercise.key}")`'
-    return f'A hint: `hint("{exercise.key}")`'
+        return [f"Write your answer in place of the last line of the stub. {hint}"]
+    if found.status is not Status.PASSED:
+        return [hint]
+    says = [f"It held on {plural(draws, 'set')} of inputs drawn just now; run the check again for new ones."]
+    says += [f'Compare with the worked answer: `solution("{exercise.key}")`']
+    lesson = course.lessons.get(exercise.lesson)
+    if lesson is not None and lesson.next is None:
+        says.append(f"This lesson is done: all {plural_points(lesson.max_score)}.")
+    if (following := course.after(exercise.key)) is not None:
+        where = "" if following.lesson == exercise.lesson else f" in {following.lesson}.ipynb"
+        return [*says, f"Next: `{following.key}`{where}, {following.title}"]
+    return [*says, "That was the last one: every exercise of the course is passed."]
 
 
 def plural_points(value: float) -> str:
     """Points with their noun, as in 1 point, 0.5 points."""
     return f"{points(value)} point{'' if value == 1 else 's'}"
-
-
-def _indent(text: str) -> str:
-    return text.replace("\n", "\n      ")
-
-
-def _row(mark: str, name: str, text: str) -> str:
-    word = "holds" if mark == "✓" else "does not hold"
-    colour = "#2e9e5b" if mark == "✓" else "#d9534f"
-    first, _, rest = text.partition("\n")
-    detail = f"<br><span style='margin-left:1.5em'>{code(first)}</span>" if text else ""
-    detail += f"<pre style='margin:.3em 0 .3em 1.5em'>{escape(rest)}</pre>" if rest else ""
-    return (
-        f"<li style='margin:.15em 0'><span style='color:{colour}' role='img' aria-label='{word}'>{mark}</span> "
-        f"{escape(name)}{detail}</li>"
-    )
-
-
-def _card(colour: str, headline: str, aside: str, body: str) -> str:
-    return (
-        f"<div role='status' style='border-left:4px solid {colour};padding:.5em .9em;margin:.3em 0'>"
-        f"<strong>{code(headline)}</strong> <span style='opacity:.75'>{escape(aside)}</span>{body}</div>"
-    )
-
-
-def code(text: str) -> str:
-    """Escaped text in which `backticked` parts are set as code."""
-    parts = escape(text).split("`")
-    if len(parts) % 2 == 0:  # an odd backtick: leave the text as it is
-        return escape(text)
-    return "".join(f"<code>{part}</code>" if index % 2 else part for index, part in enumerate(parts))
 
 
 def hint(exercise: Exercise, given: int) -> Panel:
@@ -120,51 +122,58 @@ def hint(exercise: Exercise, given: int) -> Panel:
         if more
         else f'That was the last one. The answer: `solution("{exercise.key}")`'
     )
-    body = f"<p style='margin:.4em 0'>{code(text)}</p><p style='margin:.4em 0 0;opacity:.75'>{code(after)}</p>"
-    return Panel(f"{title}: {text}\n{after}", _card("#4a7fd6", title, exercise.title, body))
+    body = html.paragraph(text) + html.paragraph(after)
+    return Panel(f"{title}: {text}\n{after}", html.card(html.INFO, title, exercise.title, "", body))
 
 
 def solution(exercise: Exercise, source: str) -> Panel:
     """The worked answer."""
-    title = f"Worked answer: {exercise.title}"
-    body = f"<pre style='margin:.4em 0'>{escape(source)}</pre>"
-    return Panel(f"{title}\n\n{source}", _card("#4a7fd6", title, exercise.key, body))
+    text = f"Worked answer: {exercise.title}\n\n{source}"
+    return Panel(text, html.card(html.INFO, "Worked answer", exercise.title, exercise.key, html.pre(source)))
 
 
 def not_yet(exercise: Exercise) -> Panel:
     """What `solution` says the first time, before the exercise is passed."""
     text = f'Try once more first, or take a hint: `hint("{exercise.key}")`. To see the answer anyway, ask again.'
     title = "The worked answer opens when your check has passed"
-    return Panel(f"{title}. {text}", _card("#4a7fd6", title, "", f"<p style='margin:.4em 0'>{code(text)}</p>"))
+    return Panel(f"{title}. {text}", html.card(html.INFO, title, "", "", html.paragraph(text)))
 
 
 def note(text: str) -> Panel:
     """A plain message."""
-    return Panel(text, _card(_OTHER[2], text, "", ""))
+    return Panel(text, html.card(html.INFO, "", text, "", ""))
 
 
-def progress(exercises: Sequence[Exercise], record: Mapping[str, str]) -> Panel:
-    """Every lesson with its exercises, the points, and what is next."""
-    done = [one for one in exercises if record.get(one.key) == Status.PASSED.value]
-    total = sum(one.points for one in exercises)
-    reached = sum(one.points for one in done)
-    left = [one for one in exercises if one not in done]
-    following = f"Next: {left[0].key}, {left[0].title}" if left else "All exercises are passed."
-    title = f"{plural(len(done), 'exercise')} of {len(exercises)} passed"
-    score = f"{points(reached)} of {plural_points(total)}"
-    lines, items = [f"{title} ({score})"], []
-    for lesson in dict.fromkeys(one.lesson for one in exercises):
-        lines.append(f"{lesson}")
-        rows = []
-        for one in (one for one in exercises if one.lesson == lesson):
-            status = Status(record.get(one.key, Status.NOT_ATTEMPTED.value))
-            sign, word, colour = _LOOKS.get(status, _OTHER)
-            lines.append(f"  {sign} {one.key}  {one.title} ({plural_points(one.points)})")
-            rows.append(
-                f"<li><span style='color:{colour}' role='img' aria-label='{word or status.value}'>{sign}</span> "
-                f"<code>{one.key}</code> {code(one.title)} ({plural_points(one.points)})</li>"
-            )
-        items.append(f"<p style='margin:.5em 0 .1em'>{lesson}</p><ul style='list-style:none;margin:0;padding:0'>"
-                     + "".join(rows) + "</ul>")  # fmt: skip
-    body = "".join(items) + f"<p style='margin:.5em 0 0'>{code(following)}</p>"
-    return Panel("\n".join([*lines, following]), _card("#4a7fd6", title, score, body))
+def progress(course: Standing, titles: Mapping[str, str]) -> Panel:
+    """Every lesson with its exercises, the points, and what is next. `titles` are those of the lessons."""
+    following = course.next
+    last = f"Next: {following.key}, {following.title}" if following else "All exercises are passed."
+    title = f"{plural(course.passed, 'exercise')} of {len(course.exercises)} passed"
+    score = f"{points(course.score)} of {plural_points(course.max_score)}"
+    lines = [f"{title} ({score})"]
+    body = html.bar(course.score, course.max_score, f"{title}, {score}")
+    for stem, lesson in course.lessons.items():
+        current = following is not None and following.lesson == stem
+        name = titles.get(stem, stem)
+        reached = f"{points(lesson.score)} of {plural_points(lesson.max_score)}"
+        signs = "".join(LOOKS[one.status].sign for one in lesson.exercises)
+        lines.append(f"{'→' if current else ' '} {name}  {signs}  {reached}")
+        lines += [_exercise_text(one) for one in lesson.exercises] if current else []
+        badges = " ".join(html.badge(LOOKS[one.status], f"{one.exercise.key}: {LOOKS[one.status].word}")
+                          for one in lesson.exercises)  # fmt: skip
+        summary = f"<span style='display:inline-block;min-width:17em'>{html.code(name)}</span>{badges}&ensp; {reached}"
+        body += html.folded(summary, html.listed(map(_exercise_html, lesson.exercises)), opened=current)
+    panel = html.card(html.INFO, title, "", score, body + html.paragraph(last))
+    return Panel("\n".join([*lines, last]), panel)
+
+
+def _exercise_text(one: Done) -> str:
+    return (
+        f"    {LOOKS[one.status].sign} {one.exercise.key}  {one.exercise.title} ({plural_points(one.exercise.points)})"
+    )
+
+
+def _exercise_html(one: Done) -> str:
+    look = LOOKS[one.status]
+    text = f"`{one.exercise.key}` {one.exercise.title} ({plural_points(one.exercise.points)})"
+    return f"{html.badge(look, look.word)} {html.code(text)}"

@@ -53,6 +53,8 @@ def python_folders() -> list[str]:
     """The folders of the Python installation and of the packages that a notebook may import."""
     found = {sys.prefix, sys.base_prefix, sys.exec_prefix, *site.getsitepackages()}
     found |= {str(Path(sys.executable).resolve().parent.parent)}
+    # Packages may lie elsewhere, too: in a user's own folder, or where a .pth file points to.
+    found |= {one for one in sys.path if Path(one).name in ("site-packages", "dist-packages") and Path(one).is_dir()}
     roots = sorted(os.path.realpath(one) for one in found)
     return [one for one in roots if not any(one.startswith(other + "/") for other in roots)
             and not any(one == top or one.startswith(top + "/") for top in _SYSTEM)]  # fmt: skip

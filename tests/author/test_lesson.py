@@ -1,12 +1,14 @@
 from __future__ import annotations
 
 from pathlib import Path
+from types import SimpleNamespace
 
 import nbformat
 import pytest
+from IPython.core.inputtransformer2 import TransformerManager
 from nbformat import NotebookNode
 
-from graders.author.lesson import notebook
+from graders.author.lesson import INSTALL, notebook
 from graders.core import course
 from graders.core.source import SourceError
 from tests.sample import TestScaleSum as SCALE_SUM
@@ -58,6 +60,7 @@ def codes(built: NotebookNode) -> list[str]:
 def test_the_learners_notebook_has_stubs_and_the_solved_one_answers() -> None:
     stubs, answers = codes(notebook("90_small", solved=False)), codes(notebook("90_small", solved=True))
     assert stubs == [
+        INSTALL,
         "import torch",
         "def scale_sum(x, k):\n    raise NotImplementedError",
         'check("90-scale-sum")',
@@ -66,8 +69,19 @@ def test_the_learners_notebook_has_stubs_and_the_solved_one_answers() -> None:
         'check("90-wrap")',
         "import torch",
     ]
-    assert answers[1] == "def scale_sum(x, k):\n    return (k * x).sum()"
-    assert answers[:1] + answers[2:4] + answers[5:] == stubs[:1] + stubs[2:4] + stubs[5:]
+    assert answers[2] == "def scale_sum(x, k):\n    return (k * x).sum()"
+    assert answers[:2] + answers[3:5] + answers[6:] == stubs[:2] + stubs[3:5] + stubs[6:]
+
+
+def test_the_first_code_cell_installs_what_is_missing_and_only_then(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[str] = []
+    names = {"get_ipython": lambda: SimpleNamespace(run_line_magic=lambda *words: asked.append(" ".join(words)))}
+    code = compile(TransformerManager().transform_cell(INSTALL), "<cell>", "exec")
+    exec(code, names)
+    assert asked == []
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
+    exec(code, names)
+    assert asked == ["pip install --quiet hookwork"]
 
 
 @pytest.mark.usefixtures("source")
@@ -102,7 +116,7 @@ def test_ids_are_unique_and_the_same_in_every_build() -> None:
         "90-wrap",
         "90-wrap-check",
     ]
-    assert ids[0][-1] == f"{ids[0][1]}-2"  # the same text twice
+    assert ids[0][-1] == f"{ids[0][2]}-2"  # the same text twice
 
 
 @pytest.mark.usefixtures("source")

@@ -4,9 +4,15 @@ import re
 
 import pytest
 
+from graders.core.looks import LOOKS, Look
 from graders.core.results import CheckResult, ExerciseResult, Status
+from graders.core.timeline import side_by_side
 from graders.notebook import render
-from graders.notebook.render import Panel, code
+from graders.notebook.html import INFO, code
+from graders.notebook.record import Record
+from graders.notebook.render import Panel
+from graders.notebook.standing import standing
+from graders.run.transcript import Outcome
 from tests.sample import TestScaleSum as SCALE_SUM
 from tests.sample import TestWrap as WRAP
 
@@ -29,20 +35,23 @@ def text_of(html: str) -> str:
         (Status.WRONG, "✗ Not yet right: Scale, then add up (1 of 3 points)"),
         (Status.NOT_ATTEMPTED, "· Not attempted yet: Scale, then add up (1 of 3 points)"),
         (Status.RAISED, "! An exception was raised: Scale, then add up (1 of 3 points)"),
-        (Status.TIMED_OUT, "! timed-out: Scale, then add up (1 of 3 points)"),
-        (Status.OVER_LIMIT, "! over-limit: Scale, then add up (1 of 3 points)"),
+        (Status.TIMED_OUT, "⧗ Did not come to an end: Scale, then add up (1 of 3 points)"),
+        (Status.OVER_LIMIT, "▲ Went over a limit: Scale, then add up (1 of 3 points)"),
     ],
 )
 def test_the_headline_says_in_words_what_the_colour_says(status: Status, headline: str) -> None:
     assert found(status).text.split("\n")[0] == headline
-    assert "role='status'" in found(status).html
+    word = headline[2:].split(":")[0]
+    assert f"aria-label='{word}: Scale, then add up'" in found(status).html
+    assert f">{word}</strong>" in found(status).html
 
 
 def test_both_forms_say_the_same() -> None:
     checks = (CheckResult("it holds", True, 1, 1), CheckResult("it does not", False, 0, 1, "a: expected 1, saw 2\n→ x"))
-    panel = found(Status.WRONG, "Return it.", *checks, mistake="forgot-return")
+    result = ExerciseResult("90-scale-sum", Status.WRONG, 1, 3, "forgot-return", "Return it.", checks)
+    panel = render.result(SCALE_SUM, result, None, ["What to do now."])
     shown = text_of(panel.html)
-    for part in ("Return it.", "it holds", "it does not", "a: expected 1, saw 2", "→ x", 'hint("90-scale-sum")'):
+    for part in ("Return it.", "it holds", "it does not", "a: expected 1, saw 2", "→ x", "What to do now."):
         assert part in shown
         assert part in panel.text
     assert panel._repr_mimebundle_() == {"text/plain": panel.text, "text/html": panel.html}
@@ -87,22 +96,104 @@ def test_backticks_become_code(text: str, html: str) -> None:
     assert code(text) == html
 
 
+def test_a_wrong_number_stands_beside_the_expected_one() -> None:
+    check = CheckResult(
+        "the sum is right", False, 0, 1, "grads['a']: expected 3, saw 1 at [0][2]; 2 of 4 entries differ"
+    )
+    html = found(Status.WRONG, "", check).html
+    assert re.findall(r"<th scope='col'[^>]*>([^<]*)<", html) == ["expected", "yours"]
+    assert re.findall(r"<th scope='row'[^>]*>([^<]*)<", html) == ["grads[&#x27;a&#x27;], entry [0][2]"]
+    assert re.findall(r"<td style='[^']*monospace[^']*'>([^<]*)<", html) == ["3", "1"]
+    assert "2 of 4 entries differ" in html
+
+
+def test_timelines_stand_side_by_side_and_the_first_difference_is_marked_in_words() -> None:
+    message = f"order: the timelines part at event 2\n{side_by_side(['a', 'b', 'c'], ['a', 'c'])}"
+    html = found(Status.WRONG, "", CheckResult("in order", False, 0, 1, message)).html
+    assert re.findall(r"<th scope='row'[^>]*>([^<]*)<", html) == ["", "→ first difference", ""]
+    assert re.findall(r"<td style='[^']*monospace[^']*'>([^<]*)<", html) == ["a", "a", "b", "c", "c", "(end)"]
+    assert "the timelines part at event 2" in text_of(html)
+
+
+def test_an_exception_shows_the_line_and_the_call() -> None:
+    outcome = Outcome(None, Status.RAISED, "ValueError", "no", "line 2 of its cell: return f(x)", "scale_sum(1, 2)")
+    result = ExerciseResult("90-scale-sum", Status.RAISED, 0, 3, None, "all in one", ())
+    panel = render.result(SCALE_SUM, result, outcome)
+    assert panel.text.split("\n")[1:] == [
+        "",
+        "`scale_sum` raised ValueError: no",
+        "  Your code, line 2 of its cell: return f(x)",
+        "  The call: scale_sum(1, 2)",
+    ]
+    assert re.findall(r"<pre[^>]*>([^<]*)<", panel.html) == ["return f(x)", "scale_sum(1, 2)"]
+
+
+def after(status: Status, passed: list[str]) -> list[str]:
+    course = standing([SCALE_SUM, WRAP], Record(dict.fromkeys(passed, "passed")))
+    return render.afterwards(SCALE_SUM, ExerciseResult("90-scale-sum", status, 0, 3), 2, course)
+
+
+def test_after_a_pass_comes_what_else_is_worth_knowing() -> None:
+    held = "It held on 2 sets of inputs drawn just now; run the check again for new ones."
+    compare = 'Compare with the worked answer: `solution("90-scale-sum")`'
+    assert after(Status.PASSED, ["90-scale-sum"]) == [held, compare, "Next: `90-wrap`, Wrap"]
+    assert after(Status.PASSED, ["90-scale-sum", "90-wrap"]) == [
+        held,
+        compare,
+        "This lesson is done: all 4 points.",
+        "That was the last one: every exercise of the course is passed.",
+    ]
+
+
+@pytest.mark.parametrize("status", [Status.WRONG, Status.RAISED, Status.NOT_ATTEMPTED])
+def test_else_there_is_a_hint(status: Status) -> None:
+    assert 'hint("90-scale-sum")' in after(status, [])[0]
+
+
+def luminance(colour: tuple[int, ...]) -> float:
+    """Relative luminance, as WCAG 2 defines it."""
+    parts = [part / 255 / 12.92 if part <= 10 else ((part / 255 + 0.055) / 1.055) ** 2.4 for part in colour]
+    return 0.2126 * parts[0] + 0.7152 * parts[1] + 0.0722 * parts[2]
+
+
+def contrast(one: tuple[int, ...], other: tuple[int, ...]) -> float:
+    low, high = sorted((luminance(one), luminance(other)))
+    return (high + 0.05) / (low + 0.05)
+
+
+@pytest.mark.parametrize("look", [*LOOKS.values(), INFO])
+def test_signs_and_edges_can_be_told_from_light_and_dark_pages(look: Look) -> None:
+    assert contrast(look.colour, (255, 255, 255)) >= 4.5  # the sign on its disc, and the edge on a light page
+    assert contrast(look.colour, (17, 17, 17)) >= 3  # the edge on a dark page
+
+
 def test_progress_of_a_course_that_is_done_says_so() -> None:
-    panel = render.progress([SCALE_SUM, WRAP], {"90-scale-sum": "passed", "90-wrap": "passed"})
+    panel = render.progress(
+        standing([SCALE_SUM, WRAP], Record({"90-scale-sum": "passed", "90-wrap": "passed"})), {"sample": "Samples"}
+    )
     assert panel.text.split("\n") == [
         "2 exercises of 2 passed (4 of 4 points)",
-        "sample",
-        "  ✓ 90-scale-sum  Scale, then add up (3 points)",
-        "  ✓ 90-wrap  Wrap (1 point)",
+        "  Samples  ✓✓  4 of 4 points",
         "All exercises are passed.",
     ]
     assert "All exercises are passed." in text_of(panel.html)
 
 
 def test_progress_shows_how_far_each_exercise_is() -> None:
-    panel = render.progress([SCALE_SUM, WRAP], {"90-scale-sum": "timed-out", "90-old": "passed"})
-    assert panel.text.split("\n")[2:] == [
-        "  ! 90-scale-sum  Scale, then add up (3 points)",
-        "  · 90-wrap  Wrap (1 point)",
+    record = Record({"90-scale-sum": "timed-out", "90-old": "passed"})
+    panel = render.progress(standing([SCALE_SUM, WRAP], record), {})
+    assert panel.text.split("\n") == [
+        "0 exercises of 2 passed (0 of 4 points)",
+        "→ sample  ⧗·  0 of 4 points",
+        "    ⧗ 90-scale-sum  Scale, then add up (3 points)",
+        "    · 90-wrap  Wrap (1 point)",
         "Next: 90-scale-sum, Scale, then add up",
     ]
+    signs = re.findall(r"role='img' aria-label='([^']*)'", panel.html)
+    assert signs == [
+        "90-scale-sum: Did not come to an end",
+        "90-wrap: Not attempted yet",
+        "Did not come to an end",
+        "Not attempted yet",
+    ]
+    assert "role='progressbar' aria-label='0 exercises of 2 passed, 0 of 4 points'" in panel.html

@@ -1,0 +1,1 @@
+"""The learner's commands behind `hookwork start`, `check`, `watch`, `reset` and the others."""

@@ -1,0 +1,247 @@
+"""What each of the learner's commands does: find the files, do the work, print, and answer with an exit code."""
+
+from __future__ import annotations
+
+import importlib.util
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import datetime
+from pathlib import Path
+
+from rich.console import Console
+from rich.text import Text
+
+from graders.core import course
+from graders.core.text import plural
+from graders.learner import folder as folders
+from graders.learner.folder import Trouble
+from graders.notebook import record
+from graders.notebook.record import Record
+
+FINE, NOT_PASSED, USAGE, NOT_GRADED = 0, 1, 2, 3
+"""Exit codes: all is well; something is not passed (yet); a wrong name or file; ours or the machine's failure."""
+
+LOOK_SECONDS = 0.5
+
+
+def console() -> Console:
+    """Where the commands print; of a width that can be read."""
+    found = Console(highlight=False)
+    found.width = min(found.width, 120)
+    return found
+
+
+def start(given: Path | None, *, opened: bool) -> int:
+    """Copy the lessons and open JupyterLab on the next one."""
+    out = console()
+    folder = given or folders.find_folder()
+    if given is None and not folders.notebooks(folder):
+        folder = Path(folders.NAME)
+    new = folders.copy_lessons(folder)
+    there = folders.notebooks(folder)
+    kept = "" if len(new) == len(there) else f", {len(new) or 'none'} of them new; yours are as they were"
+    out.print(Text(f"{plural(len(there), 'lesson')} in {folder}{kept}."))
+    done = record.load(folder)
+    _tell(out, done)
+    lesson = folders.next_lesson(done)
+    file = there[lesson or course.lessons()[0]]
+    out.print(Text(f"Next: lesson {course.title(lesson)}, {file}" if lesson else "Every exercise is passed."))
+    out.print(Text("\nIn a second terminal, `hookwork watch` marks each notebook that you save.", "dim"))
+    if importlib.util.find_spec("jupyterlab") is None:
+        out.print(
+            Text("JupyterLab is not installed. Install it with: pip install 'hookwork[lab]'\n"
+                 "Or open the folder in VS Code or another front end, with this Python as the kernel.")
+        )  # fmt: skip
+        return FINE
+    command = [sys.executable, "-m", "jupyterlab", file.name]
+    if not opened:
+        out.print(Text(f"Open it with: cd {folder} && jupyter lab {file.name}"))
+        return FINE
+    out.print(Text("Opening JupyterLab; Ctrl-C here ends it.", "dim"))
+    with subprocess.Popen(command, cwd=folder) as server:
+        signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is JupyterLab's, which asks before it ends
+        return server.wait()
+
+
+def check(target: str | None, given: Path | None, seed: int | None, isolation: str) -> int:
+    """Mark the notebooks that are meant, and show the verdicts."""
+    from graders.core.results import Status
+    from graders.learner import screens
+    from graders.learner.marker import marker
+    from graders.notebook.standing import standing
+
+    out = console()
+    chosen, only = _meant(target, given)
+    code, used, kept = FINE, [], Record()
+    with marker(isolation) as mine:
+        for lesson, file in chosen.items():
+            with out.status(f"Running {file}"):
+                result, seed_used, kept = mine.mark(lesson, file, seed)
+            used.append(seed_used)
+            out.print(screens.result(result, only), "")
+            statuses = [one.status for one in result.exercises if only in (None, one.key)]
+            if not result.graded:
+                code = NOT_GRADED
+            elif not statuses or any(one is not Status.PASSED for one in statuses):
+                code = max(code, NOT_PASSED)
+        out.print(screens.following(standing(course.every_exercise(), kept)))
+        seeds = ", ".join(map(str, used))
+        out.print(Text(f"Isolation {mine.tier}. The inputs were drawn from --seed {seeds}", "dim"))
+    _tell(out, kept)
+    return code
+
+
+def _meant(target: str | None, given: Path | None) -> tuple[dict[str, Path], str | None]:
+    """Lesson and file of the notebooks to be marked, and the key of the exercise when only one was named."""
+    if target is None:
+        folder = folders.find_folder(given)
+        found = folders.begun(folder)
+        if not found:
+            where = "this folder" if folder == Path() else str(folder)
+            raise Trouble(
+                f"No lesson in {where} has been worked on yet. Get the lessons with hookwork start, name one with "
+                "hookwork check 1, or name a file."
+            )
+        return found, None
+    file = Path(target)
+    if file.suffix == ".ipynb" or file.is_file():
+        return {_lesson_of(file): file}, None
+    if file.is_dir():
+        found = folders.notebooks(file)
+        if not found:
+            raise Trouble(f"{file} holds no notebook of a lesson. Name a lesson, a notebook, or the folder with both.")
+        return found, None
+    folder = folders.find_folder(given)
+    if target in {key for lesson in course.lessons() for key in course.keys(lesson)}:
+        lesson = next(one for one in course.lessons() if target in course.keys(one))
+        return {lesson: folders.notebook_of(folder, lesson)}, target
+    if "-" in target:
+        course.find_exercise(target)  # raises: it says which key may have been meant
+    lesson = course.find_lesson(target)
+    return {lesson: folders.notebook_of(folder, lesson)}, None
+
+
+def _lesson_of(file: Path) -> str:
+    from graders.run.submissions import find_submissions
+
+    return find_submissions(file, course.lessons())[0].lesson
+
+
+def watch(given: Path | None) -> int:
+    """Mark each notebook that is saved, until Ctrl-C."""
+    from graders.learner import screens
+    from graders.learner.marker import marker
+    from graders.learner.saved import Saved
+    from graders.notebook.standing import standing
+
+    out = console()
+    folder = folders.find_folder(given)
+    if not folders.notebooks(folder):
+        raise Trouble(
+            f"{folder.absolute()} holds no notebook of a lesson. Get the lessons with: hookwork start, or name the "
+            "folder: hookwork watch FOLDER"
+        )
+    saved = Saved(folder)
+    exercises = course.every_exercise()
+    with _ending_calmly(), marker() as mine:
+        out.print(screens.following(standing(exercises, record.load(folder))))
+        _waiting(out, folder)
+        while True:
+            for lesson, file in saved.look():
+                with out.status(f"Running {file}"):
+                    result, _, kept = mine.mark(lesson, file)
+                out.clear()  # does nothing where there is no screen to clear
+                out.print(Text(f"{datetime.now():%H:%M:%S}", "dim"), screens.result(result), "")
+                out.print(screens.following(standing(exercises, kept)))
+                _tell(out, kept)
+                _waiting(out, folder)
+            time.sleep(LOOK_SECONDS)
+    out.print("\nNo longer watching.")
+    return FINE
+
+
+def _waiting(out: Console, folder: Path) -> None:
+    out.print(Text(f"Watching {folder.absolute()}: save a notebook to have it marked. Ctrl-C ends.", "dim"))
+
+
+@contextmanager
+def _ending_calmly() -> Iterator[None]:
+    """Ctrl-C, a closed window and a request to end are all the same: clean up, and go."""
+
+    def end(number: int, frame: object) -> None:
+        raise KeyboardInterrupt
+
+    for name in ("SIGTERM", "SIGHUP"):
+        if hasattr(signal, name):
+            signal.signal(getattr(signal, name), end)
+    try:
+        yield
+    except KeyboardInterrupt:
+        return
+
+
+def progress(given: Path | None) -> int:
+    """Show how far the learner is."""
+    from graders.learner import screens
+    from graders.notebook.standing import standing
+
+    out = console()
+    folder = folders.find_folder(given)
+    kept = record.load(folder)
+    out.print(screens.progress(standing(course.every_exercise(), kept), folder.absolute()))
+    _tell(out, kept)
+    return FINE
+
+
+def hint(key: str, given: Path | None) -> int:
+    """Show the next hint."""
+    from graders.learner import screens
+
+    out = console()
+    exercise = course.find_exercise(key)
+    with record.editing(folders.find_folder(given)) as kept:
+        number = kept.next_hint(key)
+    out.print(screens.hint(exercise, number))
+    _tell(out, kept)
+    return FINE
+
+
+def solution(key: str, given: Path | None) -> int:
+    """Show the worked answer, once it may be seen."""
+    from graders.learner import screens
+
+    out = console()
+    exercise = course.find_exercise(key)
+    with record.editing(folders.find_folder(given)) as kept:
+        opened = kept.ask(key)
+    out.print(screens.solution(exercise, course.worked_answer(exercise)) if opened else screens.not_yet(exercise))
+    _tell(out, kept)
+    return FINE if opened else NOT_PASSED
+
+
+def reset(key: str, given: Path | None) -> int:
+    """Put one stub back."""
+    from graders.learner.reset import reset as put_back
+
+    out = console()
+    exercise = course.find_exercise(key)
+    file = folders.notebook_of(folders.find_folder(given), exercise.lesson)
+    done = put_back(file, key)
+    what = "The cell was missing: a new one holds the stub of" if done.inserted else "The stub is back for"
+    out.print(Text(f"{what} {key} in {file}. Everything else is as it was."))
+    out.print(Text(f"What was there before: {done.backup}"))
+    if done.others:
+        cells = ", ".join(map(str, done.others))
+        out.print(Text(f"Code cell {cells} defines {exercise.name} as well, and was left alone.", "yellow"))
+    out.print(Text("Is the notebook open? In JupyterLab: File > Reload Notebook from Disk.", "dim"))
+    return FINE
+
+
+def _tell(out: Console, kept: Record) -> None:
+    """Say what happened to the progress file, when something did."""
+    if kept.trouble:
+        out.print(Text(kept.trouble, "yellow"))

@@ -1,0 +1,98 @@
+"""The learner's folder: which one it is, what lies in it, and how the lessons come there."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from graders.core import course
+from graders.notebook.record import Record
+from graders.report.files import write_atomically
+from graders.run.intake import Unreadable, read_notebook
+from graders.run.submissions import NoSubmissions, find_submissions
+
+NAME = "hookwork"
+"""The folder that `hookwork start` makes where none is named."""
+
+
+class Trouble(Exception):
+    """Something that a learner can mend; the message says what it is, where, and how."""
+
+
+def find_folder(given: Path | None = None) -> Path:
+    """The folder that was named; else this one when lessons lie in it, or `hookwork` below it; else this one."""
+    if given is not None:
+        return given
+    here, below = Path(), Path(NAME)
+    return below if not notebooks(here) and notebooks(below) else here
+
+
+def notebooks(folder: Path) -> dict[str, Path]:
+    """Lesson to the learner's notebook, for those that lie directly in the folder."""
+    if not folder.is_dir() or not any(folder.glob("*.ipynb")):
+        return {}
+    known = course.lessons()
+    try:
+        return {one.lesson: one.file for one in find_submissions(folder, known) if one.file is not None}
+    except OSError as error:
+        raise Trouble(f"{folder} cannot be read: {_reason(error)}. Choose another folder.") from None
+    except NoSubmissions:
+        return {}
+
+
+def notebook_of(folder: Path, lesson: str) -> Path:
+    """The learner's notebook for a lesson. Raises `Trouble` when there is none."""
+    found = notebooks(folder).get(lesson)
+    if found is None:
+        raise Trouble(
+            f"{_shown(folder)} holds no notebook of lesson {int(lesson[:2])} ({lesson}.ipynb). Go to the folder with "
+            "your lessons, name it with --folder, or get the lessons with: hookwork start"
+        )
+    return found
+
+
+def copy_lessons(folder: Path) -> list[Path]:
+    """Copy the lessons that are not in the folder yet; what is there is never touched. Returns the new files."""
+    if folder.exists() and not folder.is_dir():
+        raise Trouble(f"{folder} is a file. Name a folder for the lessons: hookwork start FOLDER")
+    there = notebooks(folder)
+    new = []
+    for lesson in course.lessons():
+        target = folder / f"{lesson}.ipynb"
+        if lesson in there or target.exists() or target.is_symlink():
+            continue
+        try:
+            write_atomically(target, shipped(lesson).read_bytes())
+        except OSError as error:
+            raise Trouble(f"{target} cannot be written: {_reason(error)}. Choose another folder.") from None
+        new.append(target)
+    return new
+
+
+def shipped(lesson: str) -> Path:
+    """The lesson as it comes with the course."""
+    return course.lessons_folder() / f"{lesson}.ipynb"
+
+
+def next_lesson(record: Record) -> str | None:
+    """The first lesson with an exercise that is not passed."""
+    return next((one for one in course.lessons() if not all(map(record.passed, course.keys(one)))), None)
+
+
+def begun(folder: Path) -> dict[str, Path]:
+    """The notebooks in which something was changed: their code is not that of the lesson as it comes."""
+    return {lesson: file for lesson, file in notebooks(folder).items() if _changed(file, shipped(lesson))}
+
+
+def _changed(file: Path, original: Path) -> bool:
+    try:
+        return read_notebook(file).cells != read_notebook(original).cells
+    except Unreadable:  # whoever asked will hear why when it is marked
+        return True
+
+
+def _shown(folder: Path) -> str:
+    return "This folder" if folder == Path() else str(folder)
+
+
+def _reason(error: OSError) -> str:
+    return (error.strerror or str(error)).lower()

@@ -1,0 +1,46 @@
+"""Marking one's own notebooks: each in a box, as a course would, one at a time."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator
+from pathlib import Path
+
+from graders.box.limits import Limits
+from graders.core.draws import new_seed
+from graders.core.results import SubmissionResult, SubmissionStatus
+from graders.marking import Marking, kit_folder
+from graders.notebook import record
+from graders.notebook.record import Record
+from graders.run.selftest import choose_tier
+from graders.run.submissions import OWN, Submission
+
+
+class Marker:
+    """Marks notebooks and writes down what passed; `marker()` makes one."""
+
+    def __init__(self, kit: Path, tier: str, limits: Limits) -> None:
+        """A kit and a tier serve for many notebooks."""
+        self.kit, self.tier, self.limits = kit, tier, limits
+
+    def mark(self, lesson: str, file: Path, seed: int | None = None) -> tuple[SubmissionResult, int, Record]:
+        """The result of a notebook, the seed that was used, and the learner's record, which now knows of it.
+
+        It runs in this thread: Ctrl-C ends the box at once.
+        """
+        seed = new_seed() if seed is None else seed
+        marking = Marking(seed, self.limits, 1, self.kit, tier=self.tier)
+        result = marking.mark(Submission(OWN, lesson, file))
+        with record.editing(file.parent) as kept:
+            if result.status is SubmissionStatus.GRADED:
+                for one in result.exercises:
+                    kept.note(one.key, one.status)
+        return result, seed, kept
+
+
+@contextlib.contextmanager
+def marker(isolation: str = "auto", limits: Limits | None = None) -> Iterator[Marker]:
+    """A marker in the best tier that holds here; for one's own work, any will do. Raises `NoIsolation`."""
+    limits = limits or Limits()
+    with kit_folder() as kit:
+        yield Marker(kit, choose_tier(isolation, kit, limits, own_work=True, allow_unisolated=False), limits)

@@ -1,0 +1,122 @@
+"""`hookwork reset KEY`: the stub of one exercise again, and everything else as it is."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+from graders.core import course
+from graders.core.exercise import Exercise
+from graders.judge.submission import defines
+from graders.learner.folder import Trouble, shipped
+from graders.report.files import write_atomically
+from graders.run.intake import Unreadable, read_bytes, read_notebook
+
+BACKUPS = "hookwork-backups"
+"""A folder of its own: beside the lessons, a backup would look like one."""
+
+Cell = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Reset:
+    """What was done: where the backup lies, whether the cell had to be made anew, and which code cells (counted
+    from 1) define the function as well and were left alone.
+    """  # fmt: skip
+
+    backup: Path
+    inserted: bool
+    others: tuple[int, ...]
+
+
+def reset(file: Path, key: str) -> Reset:
+    """Put the stub of exercise `key` back into the notebook `file`, after a backup.
+
+    The cell is found by the key in its metadata, else by the function that it defines. When it was deleted, a new
+    one comes in below its contract. Raises `Trouble`.
+    """
+    exercise = course.find_exercise(key)
+    content = _read(file)
+    cells: list[Cell] = content["cells"]
+    original: list[Cell] = json.loads(shipped(exercise.lesson).read_text(encoding="utf-8"))["cells"]
+    stub = next(cell for cell in original if _is_of(cell, key))
+    cell = _find(cells, exercise)
+    inserted = cell is None
+    if cell is None:
+        cell = dict(stub)
+        cells.insert(_place(cells, key), cell)
+    cell.update(source=stub["source"], outputs=[], execution_count=None)
+    others = tuple(number for number, one in enumerate(_code(cells), 1)
+                   if one is not cell and defines(_source(one), exercise.name))  # fmt: skip
+    backup = _back_up(file)
+    try:
+        # As Jupyter writes it.
+        write_atomically(file, json.dumps(content, indent=1, ensure_ascii=False) + "\n")
+    except OSError as error:
+        raise Trouble(f"{file} cannot be written: {(error.strerror or str(error)).lower()}. Nothing changed.") from None
+    return Reset(backup, inserted, others)
+
+
+def _read(file: Path) -> dict[str, Any]:
+    try:
+        read_notebook(file)  # says in a sentence what is wrong with it
+        content: dict[str, Any] = json.loads(read_bytes(file).decode("utf-8-sig"))
+    except Unreadable as error:
+        raise Trouble(f"{file}: {error}") from None
+    if content["nbformat"] != 4:
+        raise Trouble(f"{file} has nbformat {content['nbformat']}. Save it as notebook format 4, and try again.")
+    return content
+
+
+def _code(cells: list[Cell]) -> Iterator[Cell]:
+    return (cell for cell in cells if isinstance(cell, dict) and cell.get("cell_type") == "code")
+
+
+def _source(cell: Cell) -> str:
+    source = cell.get("source", "")
+    return source if isinstance(source, str) else "".join(map(str, source))
+
+
+def _is_of(cell: Cell, key: str) -> bool:
+    """Whether a cell's metadata says that it holds the answer to an exercise."""
+    metadata = cell.get("metadata")
+    ours = metadata.get("hookwork") if isinstance(metadata, dict) else None
+    return isinstance(ours, dict) and ours.get("exercise") == key
+
+
+def _find(cells: list[Cell], exercise: Exercise) -> Cell | None:
+    """The cell with the exercise's key (split or copied: the one that defines the function), else the last that
+    defines it.
+    """  # fmt: skip
+    keyed = [cell for cell in _code(cells) if _is_of(cell, exercise.key)]
+    defining = [cell for cell in _code(cells) if defines(_source(cell), exercise.name)]
+    both = [cell for cell in keyed if cell in defining]
+    return next((candidates[-1] for candidates in (both, keyed, defining) if candidates), None)
+
+
+def _place(cells: list[Cell], key: str) -> int:
+    """Where a new cell belongs: below the contract, else above the check, else at the end."""
+    for number, cell in enumerate(cells):
+        if isinstance(cell, dict) and cell.get("cell_type") == "markdown" and f"Exercise `{key}`" in _source(cell):
+            return number + 1
+    for number, cell in enumerate(cells):
+        if isinstance(cell, dict) and cell.get("cell_type") == "code" and f'check("{key}")' in _source(cell):
+            return number
+    return len(cells)
+
+
+def _back_up(file: Path) -> Path:
+    """Copy the notebook into the folder of backups, under a name with the time."""
+    moment = datetime.now().strftime("%Y-%m-%d_%H%M%S")
+    folder, number = file.parent / BACKUPS, 1
+    while (backup := folder / f"{file.stem}.{moment}{f'-{number}' if number > 1 else ''}.ipynb").exists():
+        number += 1
+    try:
+        write_atomically(backup, read_bytes(file))
+    except (OSError, Unreadable) as error:
+        raise Trouble(f"The backup {backup} cannot be written ({error}), so nothing was changed.") from None
+    return backup

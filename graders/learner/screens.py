@@ -1,0 +1,162 @@
+"""What the learner's commands show in a terminal: functions from results to things that rich prints."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+from rich.console import Group, RenderableType
+from rich.padding import Padding
+from rich.panel import Panel
+from rich.progress_bar import ProgressBar
+from rich.syntax import Syntax
+from rich.table import Table
+from rich.text import Text
+
+from graders.core import comparison, course
+from graders.core.comparison import Comparison, Timelines
+from graders.core.exercise import Exercise
+from graders.core.looks import LOOKS
+from graders.core.results import CheckResult, ExerciseResult, Status, SubmissionResult
+from graders.core.text import plural, points
+from graders.notebook.render import plural_points
+from graders.notebook.standing import Standing
+
+_CODE = "bold"
+
+
+def prose(text: str, style: str = "") -> Text:
+    """Text in which `backticked` parts are set off."""
+    parts = text.split("`")
+    if len(parts) % 2 == 0:
+        return Text(text, style)
+    made = Text(style=style)
+    for index, part in enumerate(parts):
+        made.append(part, _CODE if index % 2 else None)
+    return made
+
+
+def result(found: SubmissionResult, only: str | None = None) -> Group:
+    """A notebook's verdicts in a table, and below it what is not right yet. `only` is the key of a single exercise."""
+    title = Text.assemble((course.title(found.lesson), "bold"), f"  {found.file}")
+    if not found.exercises:
+        return Group(title, prose(f"{found.status.value}: {found.message}", "yellow"))
+    shown = [one for one in found.exercises if only in (None, one.key)]
+    table = Table(box=None, padding=(0, 2, 0, 0), show_header=False)
+    for one in shown:
+        look = LOOKS[one.status]
+        reached = f"{points(one.score)} of {plural_points(one.max_score)}"
+        table.add_row(Text(look.sign, look.style), one.key, Text(look.word, look.style), Text(reached, "dim"))
+    parts: list[RenderableType] = [title, table]
+    for one in shown:
+        untouched = one.status is Status.NOT_ATTEMPTED and one.message.endswith("is not attempted yet.")
+        if one.status is not Status.PASSED and not untouched:
+            parts += ["", _explained(one)]
+    return Group(*parts)
+
+
+def _explained(found: ExerciseResult) -> Group:
+    """What is wrong with one exercise: the mistake, and the checks that do not hold."""
+    look = LOOKS[found.status]
+    parts: list[RenderableType] = [Text.assemble((f"{look.sign} {found.key}", f"bold {look.style}"))]
+    judged = found.status is Status.WRONG
+    if found.message and (found.mistake is not None or not judged):
+        parts.append(Padding(prose(found.message), (0, 0, 0, 2)))
+    for one in found.checks if judged else ():
+        parts.append(Padding(_check(one), (0, 0, 0, 2)))
+    if found.status is not Status.NOT_GRADED:
+        parts.append(Padding(prose(f"A hint: `hookwork hint {found.key}`", "dim"), (0, 0, 0, 2)))
+    return Group(*parts)
+
+
+def _check(check: CheckResult) -> RenderableType:
+    look = LOOKS[Status.PASSED if check.passed else Status.WRONG]
+    line = Text.assemble((look.sign, look.style), " ", check.name)
+    if not check.message:
+        return line
+    found = comparison.read(check.message)
+    return Group(line, Padding(_compared(found) if found else Text(check.message), (0, 0, 0, 4)))
+
+
+def _compared(found: Comparison | Timelines) -> RenderableType:
+    """Expected and seen in two columns."""
+    table = Table(box=None, padding=(0, 2, 0, 0), header_style="dim")
+    for name in ("", "expected", "yours"):
+        table.add_column(name, overflow="fold")
+    if isinstance(found, Comparison):
+        table.add_row(Text(found.what), Text(found.expected), Text(found.seen))
+        return Group(table, Text(found.rest)) if found.rest else table
+    for event in found.events:
+        row = (Text("→ first difference" if event.parts else ""), Text(event.expected), Text(event.seen))
+        table.add_row(*row, style="bold red" if event.parts else None)
+    return Group(Text(found.sentence), table)
+
+
+def following(standing: Standing) -> Text:
+    """One line: how far the learner is, and what is next."""
+    score = f"{points(standing.score)} of {plural_points(standing.max_score)} in all"
+    if standing.next is None:
+        return prose(f"Every exercise of the course is passed: {score}.", "green")
+    return prose(f"Next: `{standing.next.key}`, {standing.next.title} ({standing.next.lesson}.ipynb). {score}.")
+
+
+def progress(standing: Standing, folder: Path) -> Group:
+    """Lessons with their exercises and points; the exercises of the lesson that is next, by name."""
+    table = Table(box=None, padding=(0, 2, 0, 0), header_style="dim")
+    for name, justify in (("", "left"), ("lesson", "left"), ("exercises", "left"), ("points", "right")):
+        table.add_column(name, justify=justify)  # type: ignore[arg-type]  # rich has a Literal here
+    current = standing.next.lesson if standing.next else ""
+    for stem, lesson in standing.lessons.items():
+        signs = Text.assemble(*((LOOKS[one.status].sign, LOOKS[one.status].style) for one in lesson.exercises))
+        reached = f"{points(lesson.score)} of {points(lesson.max_score)}"
+        table.add_row("→" if stem == current else "", course.title(stem), signs, reached)
+    score = f", {points(standing.score)} of {plural_points(standing.max_score)}  "
+    passed = f"{plural(standing.passed, 'exercise')} of {len(standing.exercises)} passed"
+    head = Text.assemble((passed, "bold"), score, (str(folder), "dim"))
+    bar = ProgressBar(total=standing.max_score, completed=standing.score, width=60)
+    return Group(head, Padding(bar, 0), table, *_current(standing), following(standing))
+
+
+def _current(standing: Standing) -> Iterator[RenderableType]:
+    """The exercises of the lesson that is next."""
+    if standing.next is None:
+        return
+    table = Table(box=None, padding=(0, 2, 0, 0), show_header=False)
+    for one in standing.lessons[standing.next.lesson].exercises:
+        look, exercise = LOOKS[one.status], one.exercise
+        table.add_row(Text(look.sign, look.style), exercise.key, exercise.title, Text(look.word, look.style))
+    yield ""
+    yield Text(f"Lesson {course.title(standing.next.lesson)}", "bold")
+    yield table
+    yield ""
+
+
+def hint(exercise: Exercise, given: int) -> Panel:
+    """Hint number `given`, counted from 0 and starting over after the last."""
+    index = given % len(exercise.hints)
+    more = index + 1 < len(exercise.hints)
+    after = (
+        f"More: `hookwork hint {exercise.key}`"
+        if more
+        else f"That was the last one. The answer: `hookwork solution {exercise.key}`"
+    )
+    title = f"Hint {index + 1} of {len(exercise.hints)}: {exercise.title}"
+    return _panel(title, prose(exercise.hints[index]), prose(after, "dim"))
+
+
+def solution(exercise: Exercise, source: str) -> Group:
+    """The worked answer, without a frame: it can be copied."""
+    coloured = Syntax("", "python", background_color="default").highlight(source)
+    coloured.rstrip()
+    coloured.no_wrap, coloured.overflow = False, "fold"
+    return Group(Text(f"Worked answer: {exercise.title}", "bold"), "", coloured)
+
+
+def not_yet(exercise: Exercise) -> Panel:
+    """What is said the first time, before the exercise is passed."""
+    text = f"Try once more first, or take a hint: `hookwork hint {exercise.key}`. To see the answer anyway, ask again."
+    return _panel("The worked answer opens when your check has passed", prose(text))
+
+
+def _panel(title: str, *parts: RenderableType) -> Panel:
+    return Panel(Group(*parts), title=Text(title, "bold"), title_align="left", border_style="blue", width=None)

@@ -1,0 +1,122 @@
+"""The few pieces of HTML that panels are made of.
+
+Styles stand in the tags: a front end may strip style sheets, and one cell's must not touch another's. Text takes the
+page's own colour, and backgrounds are transparent tints, so that both are right in light and dark themes. Whatever a
+colour says, a word says, too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from html import escape
+
+from graders.core.comparison import Comparison, Timelines
+from graders.core.looks import Look
+
+INFO = Look("i", "", (50, 100, 190), "blue")
+"""How hints, answers and progress look: neither right nor wrong."""
+
+_CELL = "text-align:left;vertical-align:top;padding:.2em .9em .2em .5em;border:0;white-space:pre-wrap"
+_MONO = "font-family:var(--jp-code-font-family,ui-monospace,monospace);font-size:.95em"
+_GREY = "rgba(127,127,127,.4)"
+
+
+def rgb(look: Look, alpha: float = 1) -> str:
+    """A look's colour in CSS."""
+    return f"rgba({','.join(map(str, look.colour))},{alpha:g})"
+
+
+def code(text: str) -> str:
+    """Escaped text in which `backticked` parts are set as code."""
+    parts = escape(text).split("`")
+    if len(parts) % 2 == 0:  # an odd backtick: leave the text as it is
+        return escape(text)
+    return "".join(f"<code>{part}</code>" if index % 2 else part for index, part in enumerate(parts))
+
+
+def badge(look: Look, label: str = "") -> str:
+    """The sign on a disc, or an empty ring where nothing was tried. Hidden from screen readers without `label`."""
+    hollow = look.sign == "·"
+    paint = f"border:2px dashed {rgb(look)}" if hollow else f"background:{rgb(look)};border:2px solid {rgb(look)}"
+    spoken = f"role='img' aria-label='{escape(label)}' title='{escape(label)}'" if label else "aria-hidden='true'"
+    return (
+        f"<span {spoken} style='display:inline-block;box-sizing:border-box;width:1.5em;height:1.5em;line-height:1.3em;"
+        f"flex:none;border-radius:50%;text-align:center;font-weight:bold;font-size:.85em;color:#fff;{paint}'>"
+        f"{'&nbsp;' if hollow else escape(look.sign)}</span>"
+    )
+
+
+def card(look: Look, word: str, title: str, aside: str, body: str) -> str:
+    """A box with a headline: sign and word, what it is about, and an aside at the right."""
+    heading = f"<strong style='font-size:1.1em'>{code(word)}</strong>" if word else ""
+    name = escape(f"{word}: {title}" if word and title else word or title)
+    return (
+        f"<div role='group' aria-label='{name}' style='border:1px solid {_GREY};border-left:6px solid {rgb(look)};"
+        f"border-radius:4px;background:{rgb(look, 0.12)};padding:.6em .9em;margin:.4em 0;max-width:60em;"
+        "line-height:1.5'>"
+        f"<div role='status' style='display:flex;flex-wrap:wrap;gap:.2em .6em;align-items:center'>{badge(look)}"
+        f"{heading}<span style='flex:1 1 14em'>{code(title)}</span>"
+        f"<span style='margin-left:auto'>{escape(aside)}</span></div>{body}</div>"
+    )
+
+
+def paragraph(text: str) -> str:
+    """A paragraph with `code`."""
+    return f"<p style='margin:.5em 0 0'>{code(text)}</p>" if text else ""
+
+
+def pre(text: str) -> str:
+    """Lines of code, or anything else that keeps its columns."""
+    return (
+        f"<pre style='margin:.3em 0 0;padding:.5em .7em;background:rgba(127,127,127,.12);border-radius:3px;"
+        f"overflow-x:auto;white-space:pre-wrap;word-break:normal;overflow-wrap:anywhere;{_MONO}'>{escape(text)}</pre>"
+    )
+
+
+def listed(items: Iterable[str]) -> str:
+    """A list whose items bring their own signs. The role is repeated: some readers drop it with the bullets."""
+    rows = "".join(f"<li style='margin:.35em 0;list-style:none'>{item}</li>" for item in items)
+    return f"<ul role='list' style='list-style:none;margin:.5em 0 0;padding:0'>{rows}</ul>"
+
+
+def compared(found: Comparison | Timelines) -> str:
+    """Expected and seen in two columns."""
+    if isinstance(found, Comparison):
+        table = _table(("expected", "yours"), [((found.what, found.expected, found.seen), False)])
+        return table + paragraph(found.rest)
+    rows = [(("→ first difference" if one.parts else "", one.expected, one.seen), one.parts) for one in found.events]
+    return paragraph(found.sentence) + _table(("expected", "yours"), rows)
+
+
+def _table(header: Sequence[str], rows: Sequence[tuple[Sequence[str], bool]]) -> str:
+    """Rows with a header for each column and row; those that are marked stand out."""
+    line = f"{_CELL};border-bottom:1px solid {_GREY}"
+    head = f"<td style='{line}'></td>" + "".join(f"<th scope='col' style='{line}'>{escape(one)}</th>" for one in header)
+    body = ""
+    for (name, *cells), marked in rows:
+        tint = "rgba(200,48,44,.18);font-weight:bold" if marked else "transparent"
+        body += f"<tr style='background:{tint}'><th scope='row' style='{_CELL};font-weight:inherit'>{escape(name)}</th>"
+        body += "".join(f"<td style='{_CELL};{_MONO}'>{escape(one)}</td>" for one in cells) + "</tr>"
+    return (
+        "<table style='margin:.3em 0 0;border-collapse:collapse;width:auto;font-size:1em'>"
+        f"<thead><tr style='background:transparent'>{head}</tr></thead><tbody>{body}</tbody></table>"
+    )
+
+
+def bar(done: float, total: float, label: str) -> str:
+    """How far, as a bar."""
+    percent = 100 * done / total if total else 0
+    return (
+        f"<div role='progressbar' aria-label='{escape(label)}' aria-valuemin='0' aria-valuemax='{total:g}' "
+        f"aria-valuenow='{done:g}' style='height:.6em;margin:.6em 0 .3em;border-radius:.3em;background:{_GREY}'>"
+        f"<div style='height:100%;border-radius:.3em;width:{percent:.1f}%;background:rgb(26,127,67)'></div></div>"
+    )
+
+
+def folded(summary: str, body: str, *, opened: bool) -> str:
+    """A line that opens to more."""
+    return (
+        f"<details{' open' if opened else ''} style='margin:.35em 0'>"
+        f"<summary style='cursor:pointer'>{summary}</summary>"
+        f"<div style='margin-left:1.4em'>{body}</div></details>"
+    )

@@ -1,0 +1,69 @@
+"""Where a learner stands: the exercises, the record, what is next."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from graders.core.exercise import Exercise
+from graders.core.results import Status
+from graders.notebook.record import Record
+
+
+@dataclass(frozen=True)
+class Done:
+    """An exercise and its best status so far."""
+
+    exercise: Exercise
+    status: Status
+
+    @property
+    def passed(self) -> bool:
+        """Whether it was passed."""
+        return self.status is Status.PASSED
+
+
+@dataclass(frozen=True)
+class Standing:
+    """Exercises with their statuses, in order: those of the course, or of one lesson."""
+
+    exercises: tuple[Done, ...]
+
+    @property
+    def lessons(self) -> dict[str, Standing]:
+        """The same, lesson by lesson."""
+        stems = dict.fromkeys(one.exercise.lesson for one in self.exercises)
+        return {stem: Standing(tuple(one for one in self.exercises if one.exercise.lesson == stem)) for stem in stems}
+
+    @property
+    def passed(self) -> int:
+        """How many exercises are passed."""
+        return sum(one.passed for one in self.exercises)
+
+    @property
+    def score(self) -> float:
+        """The points of the exercises that are passed."""
+        return sum(one.exercise.points for one in self.exercises if one.passed)
+
+    @property
+    def max_score(self) -> float:
+        """The points that there are."""
+        return sum(one.exercise.points for one in self.exercises)
+
+    @property
+    def next(self) -> Exercise | None:
+        """The first exercise that is not passed."""
+        return next((one.exercise for one in self.exercises if not one.passed), None)
+
+    def after(self, key: str) -> Exercise | None:
+        """The next exercise that is not passed, seen from this one: a later one, else the first."""
+        keys = [one.exercise.key for one in self.exercises]
+        start = keys.index(key) + 1 if key in keys else 0
+        order = (*self.exercises[start:], *self.exercises[:start])
+        return next((one.exercise for one in order if not one.passed and one.exercise.key != key), None)
+
+
+def standing(exercises: Sequence[Exercise], record: Record) -> Standing:
+    """How far these exercises are."""
+    untouched = Status.NOT_ATTEMPTED.value
+    return Standing(tuple(Done(one, Status(record.exercises.get(one.key, untouched))) for one in exercises))

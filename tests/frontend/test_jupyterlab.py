@@ -1,0 +1,175 @@
+"""A learner's first exercise in JupyterLab, in a real browser: untouched, wrong, raised, right.
+
+Needs the extra `[browser]` and a Chromium (`apt install chromium`). The screenshots lie in pytest's temporary folder.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import os
+import shutil
+import socket
+import subprocess
+import sys
+import time
+import urllib.request
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from graders.learner.folder import copy_lessons
+from tests.answers import lesson_01
+from tests.learner.answers import FIRST
+from tests.notebooks import BRANCH
+
+CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
+ROOT = Path(__file__).parent.parent.parent
+TOKEN = "a-token-for-this-test"
+SECONDS = 120_000
+"""How long a browser waits for something, in milliseconds: the first check loads torch."""
+
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(CHROMIUM is None, reason="no Chromium is installed: apt install chromium"),
+    pytest.mark.skipif(
+        not (importlib.util.find_spec("playwright") and importlib.util.find_spec("jupyterlab")),
+        reason="Playwright or JupyterLab is missing: pip install -e '.[dev,browser]'",
+    ),
+]
+
+SETTINGS = {
+    "notebook-extension/tracker": {"windowingMode": "none"},  # every cell is in the page, also those out of sight
+    "apputils-extension/notification": {"fetchNews": "false", "checkForUpdates": False},
+}
+WRONG = lesson_01.WRONG["01-branch-grads"]["retained-only-one"]
+RAISES = "def branch_grads(w, x):\n    a = w + x\n    return a.gradient"
+
+
+@pytest.fixture(params=["JupyterLab Light", "JupyterLab Dark"])
+def lab(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[tuple[str, Path]]:
+    """The address of a JupyterLab with a theme, and the learner's folder in which it was started."""
+    folder, settings = tmp_path / "course", tmp_path / "settings" / "@jupyterlab"
+    copy_lessons(folder)
+    for name, values in {**SETTINGS, "apputils-extension/themes": {"theme": request.param}}.items():
+        file = settings / f"{name}.jupyterlab-settings"
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(json.dumps(values))
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = free.getsockname()[1]
+    environment = {
+        **{name: value for name, value in os.environ.items() if not name.startswith("JUPYTER")},
+        "HOME": str(tmp_path),
+        "PYTHONPATH": str(ROOT),
+        "JUPYTERLAB_SETTINGS_DIR": str(settings.parent),
+        "JUPYTERLAB_WORKSPACES_DIR": str(tmp_path / "workspaces"),
+    }
+    command = [sys.executable, "-m", "jupyterlab", "--no-browser", "--allow-root", f"--port={port}", "--ip=127.0.0.1",
+               f"--IdentityProvider.token={TOKEN}", "--ServerApp.port_retries=0"]  # fmt: skip
+    with (tmp_path / "lab.log").open("w") as log:
+        server = subprocess.Popen(command, cwd=folder, env=environment, stdout=log, stderr=log)
+    try:
+        wait_for(f"http://127.0.0.1:{port}/api/status?token={TOKEN}", server, tmp_path / "lab.log")
+        yield f"http://127.0.0.1:{port}", folder
+    finally:
+        server.terminate()
+        try:
+            server.wait(20)
+        except subprocess.TimeoutExpired:
+            server.kill()
+
+
+def wait_for(address: str, server: subprocess.Popen[bytes], log: Path) -> None:
+    end = time.monotonic() + SECONDS / 1000
+    while True:
+        try:
+            urllib.request.urlopen(address, timeout=5).close()
+            return
+        except OSError:
+            assert server.poll() is None, log.read_text()
+            assert time.monotonic() < end, log.read_text()
+            time.sleep(0.5)
+
+
+class Notebook:
+    """A notebook that is open in the browser."""
+
+    def __init__(self, page: Any, shots: Path) -> None:
+        self.page, self.shots = page, shots
+        self.answer = page.locator(".jp-CodeCell").filter(has=page.locator(".cm-content", has_text="def branch_grads"))
+        self.check = page.locator(".jp-CodeCell").filter(
+            has=page.locator(".cm-content", has_text='check("01-branch-grads")')
+        )
+
+    def run_all(self) -> None:
+        """Choose Run > Run All Cells."""
+        self.page.get_by_role("menuitem", name="Run", exact=True).click()
+        self.page.get_by_role("menuitem", name="Run All Cells", exact=True).click()
+
+    def type_answer(self, source: str) -> None:
+        """Replace the answer, run it, and run the check below it."""
+        self.answer.locator(".cm-content").click()
+        self.page.keyboard.press("Control+A")
+        self.page.keyboard.insert_text(source.strip("\n"))
+        self.page.keyboard.press("Shift+Enter")
+        self.check.locator(".cm-content").click()
+        self.page.keyboard.press("Shift+Enter")
+
+    def verdict(self, word: str) -> Any:
+        """The card below the check, once it says `word`; its picture is kept."""
+        card = self.check.get_by_role("group", name=f"{word}: The gradient of every branch")
+        card.wait_for()
+        card.scroll_into_view_if_needed()
+        name = word.lower().replace(" ", "-")
+        card.screenshot(path=self.shots / f"{name}.png")
+        self.page.screenshot(path=self.shots / f"{name}-page.png")
+        return card
+
+
+@pytest.fixture
+def notebook(lab: tuple[str, Path], tmp_path: Path) -> Iterator[Notebook]:
+    """Lesson 1, open, with a kernel that is ready."""
+    from playwright.sync_api import sync_playwright
+
+    shots = tmp_path / "screenshots"
+    shots.mkdir()
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
+        page = browser.new_page(viewport={"width": 1280, "height": 1000})
+        page.set_default_timeout(SECONDS)
+        page.goto(f"{lab[0]}/lab/tree/{FIRST}?token={TOKEN}")
+        page.locator(".jp-CodeCell").first.wait_for()
+        page.get_by_text("Python 3 (ipykernel) | Idle").wait_for()  # before that, Run All asks for a kernel
+        try:
+            yield Notebook(page, shots)
+        finally:
+            page.screenshot(path=shots / "last.png")
+            browser.close()
+
+
+def test_the_first_exercise_from_untouched_to_passed(notebook: Notebook, lab: tuple[str, Path]) -> None:
+    notebook.run_all()
+    untouched = notebook.verdict("Not attempted yet")
+    assert "0 of 1 point" in untouched.inner_text()
+    assert notebook.page.locator("[data-mime-type='application/vnd.jupyter.error']").count() == 0
+
+    notebook.type_answer(WRONG)
+    wrong = notebook.verdict("Not yet right")
+    assert "One of a and b kept its gradient, and the other did not." in wrong.inner_text()
+    assert wrong.get_by_role("columnheader").all_inner_texts() == ["expected", "yours"]
+    assert wrong.get_by_role("img", name="does not hold").count() >= 1
+
+    notebook.type_answer(RAISES)
+    raised = notebook.verdict("An exception was raised")
+    assert "line 3 of its cell" in raised.inner_text()
+    assert "return a.gradient" in raised.inner_text()
+    assert "branch_grads(tensor([" in raised.inner_text()
+
+    notebook.type_answer(BRANCH)
+    passed = notebook.verdict("Passed")
+    assert "1 of 1 point" in passed.inner_text()
+    assert "Next: 01-per-pass-grads" in passed.inner_text()
+    record = json.loads((lab[1] / "hookwork-progress.json").read_text())
+    assert record["exercises"] == {"01-branch-grads": "passed"}

@@ -1,0 +1,139 @@
+from __future__ import annotations
+
+import json
+import multiprocessing
+from pathlib import Path
+
+import pytest
+
+from graders.core.results import Status
+from graders.notebook import record
+from graders.notebook.record import Record, editing, load
+
+FULL = {
+    "exercises": {"01-branch-grads": "passed", "01-chain-grads": "wrong"},
+    "hints": {"01-chain-grads": 2},
+    "solutions": ["01-chain-grads"],
+}
+
+
+def write(folder: Path, content: object) -> Path:
+    file = folder / record.NAME
+    file.write_text(content if isinstance(content, str) else json.dumps(content))
+    return file
+
+
+def test_a_folder_without_a_record_has_an_empty_one_and_reading_writes_nothing(tmp_path: Path) -> None:
+    assert load(tmp_path) == Record()
+    with editing(tmp_path):
+        pass
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_what_is_noted_is_found_again_in_a_file_that_people_can_read(tmp_path: Path) -> None:
+    with editing(tmp_path) as kept:
+        kept.note("01-chain-grads", Status.WRONG)
+        kept.note("01-branch-grads", Status.PASSED)
+        assert (kept.next_hint("01-chain-grads"), kept.next_hint("01-chain-grads")) == (0, 1)
+        assert not kept.ask("01-chain-grads")
+    file = tmp_path / record.NAME
+    assert json.loads(file.read_text()) == FULL
+    assert '\n  "01-branch-grads": "passed",\n' in file.read_text()
+    assert load(tmp_path) == Record(**FULL)
+
+
+def test_what_once_passed_stays_passed_and_an_untouched_stub_is_not_noted() -> None:
+    kept = Record()
+    for status in (Status.NOT_ATTEMPTED, Status.NOT_GRADED):
+        kept.note("a", status)
+    assert kept.exercises == {}
+    for status in (Status.RAISED, Status.PASSED, Status.WRONG):
+        kept.note("a", status)
+    assert kept.exercises == {"a": "passed"}
+
+
+def test_an_answer_opens_when_passed_or_asked_for_twice() -> None:
+    kept = Record(exercises={"a": "passed"})
+    assert [kept.ask(key) for key in "abb"] == [True, False, True]
+
+
+@pytest.mark.parametrize(
+    ("text", "why"),
+    [
+        ("", "line 1 is not JSON"),
+        ('{"exercises": {\n"01-branch', "line 2 is not JSON"),
+        ("\xff", "it is not text in UTF-8"),
+        ("[]", "it is no JSON object"),
+    ],
+)
+def test_a_file_that_cannot_be_read_is_set_aside(tmp_path: Path, text: str, why: str) -> None:
+    file = tmp_path / record.NAME
+    file.write_bytes(text.encode("latin-1"))
+    found = load(tmp_path)
+    assert found.exercises == {}
+    assert found.trouble.startswith(f"{file} could not be read ({why}). It is now hookwork-progress.broken-1.json")
+    assert (tmp_path / "hookwork-progress.broken-1.json").read_bytes() == text.encode("latin-1")
+    assert load(tmp_path).trouble == ""
+
+
+@pytest.mark.parametrize(
+    ("strange", "part"),
+    [
+        ({"exercises": {"01-branch-grads": "excellent", "01-chain-grads": "wrong"}}, "exercises"),
+        ({"exercises": []}, "exercises"),
+        ({"hints": {"01-chain-grads": -1}}, "hints"),
+        ({"solutions": [1]}, "solutions"),
+        ({"notes": "mine"}, "notes"),
+    ],
+)
+def test_what_can_be_understood_of_a_strange_file_is_kept(
+    tmp_path: Path, strange: dict[str, object], part: str
+) -> None:
+    write(tmp_path, {**FULL, **strange})
+    found = load(tmp_path)
+    assert f"its part {part!r} cannot be understood" in found.trouble
+    assert json.loads((tmp_path / "hookwork-progress.broken-1.json").read_text()) == {**FULL, **strange}
+    again = load(tmp_path)
+    assert again.trouble == ""
+    assert again.exercises.get("01-chain-grads") == (None if strange.get("exercises") == [] else "wrong")
+
+
+def test_a_second_broken_file_does_not_replace_the_first(tmp_path: Path) -> None:
+    for text in ("first", "second"):
+        write(tmp_path, text)
+        load(tmp_path)
+    kept = sorted(tmp_path.glob("*.broken-*"))
+    assert [one.read_text() for one in kept] == ["first", "second"]
+
+
+def test_a_crash_while_writing_leaves_the_old_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(descriptor: int) -> None:
+        raise OSError(28, "No space left on device")
+
+    write(tmp_path, FULL)
+    monkeypatch.setattr("os.fsync", full)
+    with editing(tmp_path) as kept:
+        kept.note("01-per-pass-grads", Status.PASSED)
+    assert kept.trouble.endswith("no space left on device.")
+    assert json.loads((tmp_path / record.NAME).read_text()) == FULL
+    assert load(tmp_path).passed("01-per-pass-grads"), "it lasts as long as the session"
+    monkeypatch.undo()
+    with editing(tmp_path) as kept:
+        kept.note("02-record-grad", Status.PASSED)
+    assert json.loads((tmp_path / record.NAME).read_text())["exercises"]["01-per-pass-grads"] == "passed"
+
+
+def add(folder: Path, writer: int) -> None:
+    for number in range(10):
+        with editing(folder) as kept:
+            kept.note(f"0{writer}-{number}", Status.PASSED)
+
+
+def test_writers_wait_for_each_other(tmp_path: Path) -> None:
+    context = multiprocessing.get_context("fork")
+    writers = [context.Process(target=add, args=(tmp_path, writer)) for writer in range(3)]
+    for one in writers:
+        one.start()
+    for one in writers:
+        one.join()
+    assert len(load(tmp_path).exercises) == 30

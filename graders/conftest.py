@@ -20,10 +20,10 @@ from graders.core.draws import new_seed
 from graders.core.exercise import Check, Exercise
 from graders.core.results import Batch, ExerciseResult, Status, SubmissionResult, SubmissionStatus
 from graders.core.text import clean, plural
+from graders.instructor.material import titles
 from graders.marking import Marking, default_jobs, kit_folder
 from graders.options import limits_from
-from graders.report import gradebook, results_json, summary
-from graders.report.files import write_atomically
+from graders.report import outputs, results_json, summary
 from graders.run.archives import private_folder
 from graders.run.selftest import NoIsolation, choose_tier
 from graders.run.submissions import NoSubmissions, Submission, find_submissions
@@ -261,11 +261,10 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
 def _write(batch: Batch, out: Path) -> str:
     """Write the files of `--out`; what became of that, in one line."""
     try:
-        write_atomically(out / "results.json", results_json.render(batch))
-        write_atomically(out / "gradebook.csv", gradebook.render(batch))
+        written = outputs.write(batch, out, titles(one.lesson for one in batch.submissions))
     except OSError as error:
         return f"{_NOT_WRITTEN} to {out}: {error.strerror}. What was there before is unchanged. Choose another --out."
-    return f"written: {out / 'results.json'}, {out / 'gradebook.csv'}"
+    return f"written: {', '.join(map(str, written))}"
 
 
 def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> None:

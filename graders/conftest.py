@@ -7,7 +7,7 @@ Under pytest-xdist each worker runs the submissions whose checks it was given, a
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +20,7 @@ from graders.core.draws import new_seed
 from graders.core.exercise import Check, Exercise
 from graders.core.results import Batch, ExerciseResult, Status, SubmissionResult, SubmissionStatus
 from graders.core.text import clean, plural
-from graders.instructor.material import titles
+from graders.instructor.material import similar_answers, titles
 from graders.marking import Marking, default_jobs, kit_folder
 from graders.options import limits_from
 from graders.report import outputs, results_json, summary
@@ -252,16 +252,17 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
     batch = _batch(config)
     out: Path | None = config.getoption("--out")
     if out is not None and batch.submissions:
-        config.stash[_written] = _write(batch, out)
+        config.stash[_written] = _write(batch, out, config.stash[_submissions])
     failed = config.stash.get(_written, "").startswith(_NOT_WRITTEN)
     if session.exitstatus in (0, 1) and (failed or not all(one.graded for one in batch.submissions)):
         session.exitstatus = OURS
 
 
-def _write(batch: Batch, out: Path) -> str:
+def _write(batch: Batch, out: Path, submissions: Sequence[Submission]) -> str:
     """Write the files of `--out`; what became of that, in one line."""
     try:
-        written = outputs.write(batch, out, titles(one.lesson for one in batch.submissions))
+        lessons = [one.lesson for one in batch.submissions]
+        written = outputs.write(batch, out, titles(lessons), similar_answers(submissions))
     except OSError as error:
         return f"{_NOT_WRITTEN} to {out}: {error.strerror}. What was there before is unchanged. Choose another --out."
     return f"written: {', '.join(map(str, written))}"

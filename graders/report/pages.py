@@ -22,6 +22,11 @@ def code(text: str) -> Markup:
     return Markup("".join(f"<code>{part}</code>" if index % 2 else part for index, part in enumerate(parts)))
 
 
+def sign(status: Status) -> str:
+    """The sign of a status. Few fonts of browsers have the hourglass that terminals show."""
+    return "∞" if status is Status.TIMED_OUT else LOOKS[status].sign
+
+
 def _environment() -> Environment:
     # Always escaping: the names of templates must not decide it.
     made = Environment(
@@ -31,7 +36,7 @@ def _environment() -> Environment:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    made.filters.update(code=code, points=points, clean=clean, plural=plural)
+    made.filters.update(code=code, points=points, clean=clean, plural=plural, sign=sign)
     made.globals.update(LOOKS=LOOKS, Status=Status)
     return made
 

@@ -18,6 +18,7 @@ def test_every_student_has_a_folder_and_every_lesson_a_page(tmp_path: Path) -> N
     outputs.write(found, tmp_path / "out", Titles())
     files = sorted(str(file.relative_to(tmp_path / "out")) for file in tmp_path.rglob("*") if file.is_file())
     assert files == [
+        "class.html",
         "feedback/Bob/01_first.html",
         "feedback/ann/01_first.html",
         "feedback/ann/02_second.html",

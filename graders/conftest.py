@@ -7,7 +7,7 @@ Under pytest-xdist each worker runs the submissions whose checks it was given, a
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -258,7 +258,7 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
         session.exitstatus = OURS
 
 
-def _write(batch: Batch, out: Path, submissions: Sequence[Submission]) -> str:
+def _write(batch: Batch, out: Path, submissions: list[Submission]) -> str:
     """Write the files of `--out`; what became of that, in one line."""
     try:
         lessons = [one.lesson for one in batch.submissions]

@@ -142,6 +142,7 @@ def ungraded(batch: Batch) -> list[Ungraded]:
     for one in batch.submissions:
         if one.status in (SubmissionStatus.UNREADABLE, SubmissionStatus.NOT_GRADED):
             found.append(Ungraded(one.student, one.lesson, "", one.status.value, one.message))
+            continue  # its exercises share that reason
         found += [
             Ungraded(one.student, one.lesson, exercise.key, exercise.status.value, exercise.message)
             for exercise in one.exercises

@@ -85,7 +85,8 @@ def _attention(batch: Batch, brief: bool) -> Iterator[Text]:
         if one.status is not SubmissionStatus.GRADED and not (brief and one.status is SubmissionStatus.MISSING)
     ]
     for one in batch.submissions:
-        for exercise in one.exercises:
+        # One reason is enough for a notebook that could not be run.
+        for exercise in one.exercises if one.status is SubmissionStatus.GRADED else ():
             if exercise.status in ours or (exercise.status is not Status.PASSED and not brief):
                 verdict = exercise.mistake or exercise.status.value
                 lines.append(Text(f"  {_who(one)}: {exercise.key} {verdict}. {clean(exercise.message)}"))

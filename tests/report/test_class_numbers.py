@@ -14,6 +14,7 @@ CLASS = batch(
     ungraded("fay", SubmissionStatus.NOT_GRADED, "No kernel."),
     ungraded("gil", SubmissionStatus.UNREADABLE, "Empty."),
 )
+"""Seven students; one of them, fay, was not graded at all."""
 
 
 def test_exercises_are_counted_without_what_was_not_graded() -> None:
@@ -43,6 +44,13 @@ def test_our_failures_do_not_count_against_a_student() -> None:
     assert found["fay"].max_score == 0
     assert found["eve"] == numbers.StudentNumbers("eve", 0, 3, 0, 0, 0, 1)
     assert [one.student for one in numbers.need_help(list(found.values()))] == ["bob", "cy", "di", "eve", "gil"]
+
+
+def test_a_notebook_that_could_not_be_run_is_listed_once() -> None:
+    one = graded(
+        "ann", exercise("01-a", Status.NOT_GRADED, 0), status=SubmissionStatus.NOT_GRADED, message="No kernel."
+    )
+    assert [(entry.key, entry.why) for entry in numbers.ungraded(batch(one))] == [("", "No kernel.")]
 
 
 def test_what_has_no_verdict_is_listed_with_its_reason() -> None:

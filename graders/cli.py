@@ -10,6 +10,7 @@ from typing import Annotated
 
 import typer
 
+from graders.instructor import command as instructor
 from graders.learner import completion
 
 CODES = (
@@ -254,6 +255,8 @@ def build(
         raise typer.Exit(1)
     typer.echo("The course holds." if check else "Built.")
 
+
+instructor.register(app)
 
 if __name__ == "__main__":
     app()

@@ -20,27 +20,27 @@ from graders.core.draws import new_seed
 from graders.core.exercise import Check, Exercise
 from graders.core.results import Batch, ExerciseResult, Status, SubmissionResult, SubmissionStatus
 from graders.core.text import clean, plural
+from graders.instructor.material import similar_answers, titles
 from graders.marking import Marking, default_jobs, kit_folder
 from graders.options import limits_from
-from graders.report import gradebook, results_json, summary
-from graders.report.files import write_atomically
+from graders.report import outputs, results_json, summary
 from graders.run.kept import KeptRuns
 from graders.run.leftovers import temporary_folder
 from graders.run.selftest import Choice, NoIsolation, choose_tier
 from graders.run.submissions import NoSubmissions, Submission, find_submissions
-from graders.run.tiers import TIERS
+from graders.run.tiers import accepted_tiers
 from graders.run.warm import WarmProcess
 
 _marking = pytest.StashKey[Marking]()
 _submissions = pytest.StashKey[list[Submission]]()
 _from_workers = pytest.StashKey[list[SubmissionResult]]()
 _resources = pytest.StashKey[contextlib.ExitStack]()
+_scratch = pytest.StashKey[Path]()
 _written = pytest.StashKey[str]()
 _NOT_WRITTEN = "The results could not be written"
 OURS = 3
 """The exit status when something was not graded, or could not be written down: our failure, not the learners'."""
 NOTABLY_SLOW = 1.5
-_scratch = pytest.StashKey[Path]()
 
 
 class CheckFailed(Exception):
@@ -77,7 +77,10 @@ def pytest_configure(config: pytest.Config) -> None:
         kit,
         KeptRuns(out / "runs", fresh=config.getoption("--fresh")) if out else None,
         tier=None,
-        accepted=_accepted_tiers(config),
+        accepted=accepted_tiers(
+            config.getoption("--isolation"),
+            unisolated=config.getoption("--allow-unisolated") or not _is_class(config),
+        ),
         controlled=_is_class(config),
     )
     submissions: list[Submission] = config.stash[_submissions]
@@ -104,14 +107,6 @@ def _seed(config: pytest.Config) -> int:
     if given is not None or out is None:
         return new_seed() if given is None else given
     return KeptRuns(out / "runs", fresh=config.getoption("--fresh")).seed(new_seed())
-
-
-def _accepted_tiers(config: pytest.Config) -> tuple[str, ...]:
-    """The tiers whose kept runs count."""
-    wanted: str = config.getoption("--isolation")
-    if wanted != "auto":
-        return (wanted,)
-    return TIERS if config.getoption("--allow-unisolated") or not _is_class(config) else ("A", "B", "C")
 
 
 def _choose_tier(config: pytest.Config, kit: Path, warm: WarmProcess) -> Choice:
@@ -282,20 +277,20 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
     batch = _batch(config)
     out: Path | None = config.getoption("--out")
     if out is not None and batch.submissions:
-        config.stash[_written] = _write(batch, out)
+        config.stash[_written] = _write(batch, out, config.stash[_submissions])
     failed = config.stash.get(_written, "").startswith(_NOT_WRITTEN)
     if session.exitstatus in (0, 1) and (failed or not all(one.graded for one in batch.submissions)):
         session.exitstatus = OURS
 
 
-def _write(batch: Batch, out: Path) -> str:
+def _write(batch: Batch, out: Path, submissions: list[Submission]) -> str:
     """Write the files of `--out`; what became of that, in one line."""
     try:
-        write_atomically(out / "results.json", results_json.render(batch))
-        write_atomically(out / "gradebook.csv", gradebook.render(batch))
+        lessons = [one.lesson for one in batch.submissions]
+        written = outputs.write(batch, out, titles(lessons), similar_answers(submissions))
     except OSError as error:
         return f"{_NOT_WRITTEN} to {out}: {error.strerror}. What was there before is unchanged. Choose another --out."
-    return f"written: {out / 'results.json'}, {out / 'gradebook.csv'}"
+    return f"written: {', '.join(map(str, written))}"
 
 
 def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> None:

@@ -97,7 +97,8 @@ class Marking:
 
     def batch(self) -> Batch:
         """All results that there are, by student and lesson."""
-        results = [self._counted(who, future.result()) for who, future in self._futures.items() if future.done()]
+        results = [self._counted(who, future.result()) for who, future in self._futures.items()
+                   if future.done() and not future.cancelled()]  # fmt: skip
         results.sort(key=lambda result: (result.student, result.lesson))
         return Batch(self.seed, torch.__version__, self.created, tuple(results))
 

@@ -143,8 +143,10 @@ def test_a_whole_run_shows_no_trap_anywhere(tmp_path: Path) -> None:
     run = graders("--submissions", tmp_path / "class", "--out", out, "-v", "-rA", "--tb", "short",
                   "--junitxml", tmp_path / "junit.xml")  # fmt: skip
     assert run.returncode == 1, run.stdout
-    for part in (run.stdout, run.stderr, (out / "results.json").read_text(), (out / "gradebook.csv").read_text(),
-                 (tmp_path / "junit.xml").read_text()):  # fmt: skip
+    pages = list(out.rglob("*.html"))
+    assert len(pages) == 3
+    written = (out / "results.json", out / "gradebook.csv", tmp_path / "junit.xml", *pages)
+    for part in (run.stdout, run.stderr, *(file.read_text() for file in written), *map(str, pages)):
         assert traps(part) == set(), part
     assert "`branch_grads` raised ValueError: \ufffd]0;owned\ufffd" in run.stdout
     properties = {one.get("value", "") for one in ElementTree.parse(tmp_path / "junit.xml").iter("property")}

@@ -42,7 +42,10 @@ class CheckResult:
 
 @dataclass(frozen=True)
 class ExerciseResult:
-    """One exercise of one submission. `message` is one short text for the learner."""
+    """One exercise of one submission. `message` is one short text for the learner.
+
+    `cell` is the code cell that defines the answer, counted from 1; None where no cell does.
+    """
 
     key: str
     status: Status
@@ -51,11 +54,17 @@ class ExerciseResult:
     mistake: str | None = None
     message: str = ""
     checks: tuple[CheckResult, ...] = ()
+    cell: int | None = None
 
 
 @dataclass(frozen=True)
 class SubmissionResult:
-    """One student's notebook for one lesson. `message` says why when it was not graded."""
+    """One student's notebook for one lesson. `message` says why when it was not graded.
+
+    `student_id` is the number that a learning platform gave, `handed_in` a time in ISO 8601. `score` is what counts:
+    the points of the exercises less `penalty`, the points lost by being late. `superseded` names the files that were
+    handed in for the same lesson and do not count.
+    """
 
     student: str
     lesson: str
@@ -68,6 +77,10 @@ class SubmissionResult:
     seconds: float
     exercises: tuple[ExerciseResult, ...] = ()
     message: str = ""
+    student_id: str = ""
+    handed_in: str = ""
+    penalty: float = 0.0
+    superseded: tuple[str, ...] = ()
 
     @property
     def graded(self) -> bool:

@@ -41,8 +41,15 @@ def judge(
             result = _defect(exercise, error)
         if result.status is Status.NOT_ATTEMPTED:
             result = _with_reason(result, exercise, cells, run)
-        results.append(result)
+        home = home_of(cells, exercise.name)
+        results.append(replace(result, cell=None if home is None else home + 1))
     return results
+
+
+def home_of(cells: Sequence[str], name: str) -> int | None:
+    """The index of the last cell that would bind `name`: the one whose answer counts."""
+    homes = (index for index in reversed(range(len(cells))) if name in cells[index] and defines(cells[index], name))
+    return next(homes, None)
 
 
 def _defect(exercise: Exercise, error: Exception) -> ExerciseResult:

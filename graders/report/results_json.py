@@ -45,4 +45,16 @@ def submission_from_data(data: dict[str, Any]) -> SubmissionResult:
         })
         for exercise in data["exercises"]
     )  # fmt: skip
-    return SubmissionResult(**{**data, "status": SubmissionStatus(data["status"]), "exercises": exercises})
+    return SubmissionResult(**{
+        **data,
+        "status": SubmissionStatus(data["status"]),
+        "exercises": exercises,
+        "superseded": tuple(data.get("superseded", ())),
+    })  # fmt: skip
+
+
+def batch_from_data(data: dict[str, Any]) -> Batch:
+    """The batch that `to_data` wrote. Raises `jsonschema.ValidationError` for anything else."""
+    jsonschema.validate(data, json.loads(SCHEMA_FILE.read_text(encoding="utf-8")))
+    submissions = tuple(map(submission_from_data, data["submissions"]))
+    return Batch(data["seed"], data["torch"], data["created"], submissions)

@@ -14,8 +14,11 @@ from graders.core.results import Batch, Status, SubmissionResult, SubmissionStat
 from graders.core.text import clean, plural, points
 
 
-def render(batch: Batch) -> Group:
-    """Students by lessons with points, the meaning of the marks, and whatever could not be graded."""
+def render(batch: Batch, *, brief: bool = False) -> Group:
+    """Students by lessons with points, the meaning of the marks, and whatever could not be graded.
+
+    With `brief` what went wrong is left to the pages, except for what somebody has to look at.
+    """
     table = Table(title="Points by student and lesson", title_justify="left", expand=False)
     lessons = sorted({one.lesson for one in batch.submissions})
     table.add_column("student", overflow="fold")
@@ -31,7 +34,7 @@ def render(batch: Batch) -> Group:
         table.add_row(Text(clean(student, 40)), *cells, f"{points(total)} of {points(most)}")
     used = {exercise.status for one in batch.submissions for exercise in one.exercises}
     legend = "   ".join(f"{LOOKS[status].sign} {status.value}" for status in Status if status in used)
-    return Group(table, Text(legend), *_mistakes(batch), *_attention(batch), _footer(batch))
+    return Group(table, Text(legend), *_mistakes(batch), *_attention(batch, brief), _footer(batch))
 
 
 def _cell(submission: SubmissionResult | None) -> Text:
@@ -57,20 +60,22 @@ def _mistakes(batch: Batch) -> Iterator[Text]:
         yield Text(f"  {key}: {mistake} ({plural(count, 'student')})")
 
 
-def _attention(batch: Batch) -> Iterator[Text]:
+def _attention(batch: Batch, brief: bool) -> Iterator[Text]:
     """What is not full marks, one short message for each exercise; whole notebooks first."""
+    ours = (Status.NOT_GRADED, Status.SUSPECT)
     lines = [
         Text(f"  {_who(one)}: {one.status.value}. {clean(one.message)}")
         for one in batch.submissions
-        if one.status is not SubmissionStatus.GRADED
+        if one.status is not SubmissionStatus.GRADED and not (brief and one.status is SubmissionStatus.MISSING)
     ]
     for one in batch.submissions:
-        for exercise in one.exercises:
-            if exercise.status is not Status.PASSED:
+        # One reason is enough for a notebook that could not be run.
+        for exercise in one.exercises if one.status is SubmissionStatus.GRADED else ():
+            if exercise.status in ours or (exercise.status is not Status.PASSED and not brief):
                 verdict = exercise.mistake or exercise.status.value
                 lines.append(Text(f"  {_who(one)}: {exercise.key} {verdict}. {clean(exercise.message)}"))
     if lines:
-        yield Text("\nWhat went wrong")
+        yield Text("\nWhat somebody should look at" if brief else "\nWhat went wrong")
         yield from lines
 
 

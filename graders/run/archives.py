@@ -8,6 +8,7 @@ into a folder that is ours alone.
 
 from __future__ import annotations
 
+import os
 import re
 import unicodedata
 from collections import defaultdict
@@ -179,8 +180,10 @@ def _copy(member: Member, target: Path) -> None:
             with damage():
                 part = next(parts, b"")
             if not part:
-                return
+                break
             file.write(part)
+    if 0 < member.modified < 1 << 33:  # until the year 2242; a stranger may claim any number
+        os.utime(target, (member.modified, member.modified))
 
 
 def _parts(member: Member) -> Iterator[bytes]:

@@ -30,6 +30,11 @@ def owner_of_file(name: str) -> tuple[Owner, str] | None:
     return (Owner(match["name"], match["id"]), match["file"]) if match else None
 
 
+def is_marked_late(name: str) -> bool:
+    """Whether Canvas says in the name of a file that it was handed in late."""
+    return re.fullmatch(r"[^_/]+_LATE_[1-9]\d+_[1-9]\d{2,}_[^/]+", name) is not None
+
+
 def owner_of_folder(name: str) -> Owner:
     """The owner of a student's folder, which may be named by a platform or by hand."""
     match = _MOODLE_FOLDER.fullmatch(name)

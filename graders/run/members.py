@@ -11,6 +11,7 @@ import zipfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from datetime import datetime
 from pathlib import Path
 from typing import IO
 
@@ -32,13 +33,17 @@ class BadArchive(Exception):
 
 @dataclass(frozen=True)
 class Member:
-    """One file or folder of an archive, and what is wrong with it as far as the list of members tells."""
+    """One file or folder of an archive, and what is wrong with it as far as the list of members tells.
+
+    `modified` is when it was last changed, in seconds since 1970; 0 where that is not known.
+    """
 
     name: str
     size: int
     folder: bool
     read: Callable[[], IO[bytes] | None]
     flaw: str = ""
+    modified: float = 0.0
 
 
 def is_archive(path: Path) -> bool:
@@ -100,7 +105,15 @@ def _of_zip(packed: zipfile.ZipFile, one: zipfile.ZipInfo) -> Member:
         flaw = "it is compressed in an unusual way"
     elif one.file_size > MAX_RATIO * max(1, one.compress_size):
         flaw = f"it unpacks to more than {MAX_RATIO} times its size"
-    return Member(name.rstrip("/"), one.file_size, name.endswith("/"), lambda: packed.open(one), flaw)
+    return Member(name.rstrip("/"), one.file_size, name.endswith("/"), lambda: packed.open(one), flaw, _moment(one))
+
+
+def _moment(one: zipfile.ZipInfo) -> float:
+    """When a member was changed. Zip files know no time zone: they hold the local time of whoever packed them."""
+    try:
+        return datetime(*one.date_time).timestamp()
+    except (ValueError, OverflowError, OSError):
+        return 0.0
 
 
 def _count(file: IO[bytes], mark: bytes, most: int) -> int:
@@ -138,4 +151,4 @@ def _in_tar(plain: IO[bytes], max_members: int) -> list[Member]:
 
 def _of_tar(packed: tarfile.TarFile, one: tarfile.TarInfo) -> Member:
     flaw = "" if (one.isreg() or one.isdir()) and not one.issparse() else "it is a link or a device"
-    return Member(one.name.removeprefix("./"), one.size, one.isdir(), lambda: packed.extractfile(one), flaw)
+    return Member(one.name.removeprefix("./"), one.size, one.isdir(), lambda: packed.extractfile(one), flaw, one.mtime)

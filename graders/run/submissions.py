@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from graders.core.text import clean
 from graders.run.archives import is_wanted, unpack, unpack_class
 from graders.run.intake import Unreadable, read_notebook
-from graders.run.lms import Owner, owner_of_file, owner_of_folder
+from graders.run.lms import Owner, is_marked_late, owner_of_file, owner_of_folder
 from graders.run.members import BadArchive, is_archive
 
 OWN = "me"
@@ -26,7 +27,10 @@ class NoSubmissions(Exception):
 class Submission:
     """One student's notebook for one lesson. `file` is None when it is missing, or when `problem` says why not.
 
-    `origin` is how reports call the file, where that is not its path: a member of an archive.
+    `origin` is how reports call the file, where that is not its path: a member of an archive. `student_id` is the
+    number that a platform gave. `handed_in` is when the file was last changed, in seconds since 1970, and
+    `late` by how many seconds it came after its deadline. `superseded` names the files for the same lesson that do
+    not count.
     """
 
     student: str
@@ -34,16 +38,40 @@ class Submission:
     file: Path | None
     origin: str = ""
     problem: str = ""
+    student_id: str = ""
+    handed_in: float = field(default=0.0, compare=False)
+    late: float = 0.0
+    superseded: tuple[str, ...] = ()
+
+
+Deadline = Callable[[Owner], float]
+"""Somebody's deadline in seconds since 1970: not everybody has the same."""
+
+
+def no_deadline(owner: Owner) -> float:
+    """Nothing is late."""
+    return math.inf
 
 
 @dataclass(frozen=True)
 class _File:
-    """A file that was handed in: where it is, the name its owner gave it, how reports call it, and its lesson."""
+    """A file that was handed in: where it is, the name its owner gave it, how reports call it, its lesson, and when.
+
+    `marked_late`: the platform says that it is late, without saying when it came.
+    """
 
     path: Path
     name: str
     origin: str
     lesson: str | None
+    handed_in: float
+    marked_late: bool
+
+    def late(self, deadline: float) -> float:
+        """By how many seconds it came after the deadline; 0 when it was in time."""
+        if self.marked_late and deadline < math.inf:
+            return max(1.0, self.handed_in - deadline)
+        return max(0.0, self.handed_in - deadline)
 
 
 @dataclass(frozen=True)
@@ -63,16 +91,19 @@ class _HandIn:
     problems: list[_Problem] = field(default_factory=list)
 
 
-def find_submissions(where: Path, lessons: Sequence[str], scratch: Path | None = None) -> list[Submission]:
+def find_submissions(
+    where: Path, lessons: Sequence[str], scratch: Path | None = None, deadline: Deadline = no_deadline
+) -> list[Submission]:
     """The submissions in a class folder, a student's folder, a single notebook, or an archive of one of these.
 
     `lessons` are the stems of the lessons that can be marked. Archives are unpacked into new folders in `scratch`,
     which should be private; without it they are not opened. A student in a class who has no notebook for a lesson
-    that somebody else handed in gets a submission without a file. Raises `NoSubmissions`.
+    that somebody else handed in gets a submission without a file. Of several files for one lesson the last before the
+    `deadline` counts. Raises `NoSubmissions`.
     """
     if not where.exists():
         raise NoSubmissions(f"{where} does not exist. Give a notebook, or a folder with notebooks.")
-    finder = _Finder(lessons, scratch)
+    finder = _Finder(lessons, scratch, deadline)
     try:
         if where.is_dir():
             return finder.in_folder(where, where.absolute().name)
@@ -83,14 +114,15 @@ def find_submissions(where: Path, lessons: Sequence[str], scratch: Path | None =
     lesson = lesson_of(where, lessons)
     if lesson is None:
         raise NoSubmissions(_unknown_lesson(where, lessons))
-    return [Submission(_shown(where.absolute().parent.name), lesson, where)]
+    own = _HandIn([_File(where, where.name, "", lesson, where.stat().st_mtime, False)])
+    return list(_of_student(Owner(_shown(where.absolute().parent.name)), own, lessons, (), deadline))
 
 
 class _Finder:
     """Looks for submissions of these lessons; archives are unpacked below `scratch`."""
 
-    def __init__(self, lessons: Sequence[str], scratch: Path | None) -> None:
-        self.lessons, self.scratch = lessons, scratch
+    def __init__(self, lessons: Sequence[str], scratch: Path | None, deadline: Deadline) -> None:
+        self.lessons, self.scratch, self.deadline = lessons, scratch, deadline
         self.unpacked = 0
 
     def in_archive(self, archive: Path) -> list[Submission]:
@@ -132,7 +164,7 @@ class _Finder:
             students[owner].problems.append(_Problem(why, str(archive)))
         for own in students.values():
             self._open_up(own)
-        found = list(_of_class(students, self.lessons))
+        found = list(_of_class(students, self.lessons, self.deadline))
         if not found:
             reasons = [problem.why for own in students.values() for problem in own.problems]
             reasons.append(f"Expected: {shown}/<student>/{self.lessons[0]}.ipynb")
@@ -141,13 +173,14 @@ class _Finder:
 
     def _of_one(self, student: str, own: _HandIn, example: Path) -> list[Submission]:
         self._open_up(own)
-        found = list(_of_student(_shown(student), own, self.lessons, ()))
+        found = list(_of_student(Owner(_shown(student)), own, self.lessons, (), self.deadline))
         if not found:
             raise NoSubmissions(own.problems[0].why if own.problems else _unknown_lesson(example, self.lessons))
         return found
 
     def _file(self, path: Path, name: str, origin: str) -> _File:
-        return _File(path, name, origin, lesson_of(path, self.lessons, name))
+        late = is_marked_late(path.name)
+        return _File(path, name, origin, lesson_of(path, self.lessons, name), path.lstat().st_mtime, late)
 
     def _new_folder(self) -> Path:
         assert self.scratch is not None
@@ -168,7 +201,12 @@ class _Finder:
                 inside = [path for path in sorted(folder.rglob("*")) if path.is_file() and not is_archive(path)]
                 if not inside:
                     raise BadArchive(f"{file.name} holds no notebook. Hand in the notebooks themselves.")
-                own.files += [self._file(path, path.name, f"{origin}/{path.relative_to(folder)}") for path in inside]
+                # What a student's archive says about times is the student's word; when it came itself is not.
+                own.files += [
+                    replace(self._file(path, path.name, f"{origin}/{path.relative_to(folder)}"),
+                            handed_in=file.handed_in, marked_late=file.marked_late)
+                    for path in inside
+                ]  # fmt: skip
             except BadArchive as error:
                 own.problems.append(_Problem(clean(error), origin, file.lesson))
 
@@ -178,16 +216,17 @@ def _files(folder: Path) -> list[Path]:
     return sorted(path for path in folder.iterdir() if is_wanted(path.name) and not path.is_dir())
 
 
-def _of_class(students: Mapping[Owner, _HandIn], lessons: Sequence[str]) -> Iterator[Submission]:
+def _of_class(students: Mapping[Owner, _HandIn], lessons: Sequence[str], deadline: Deadline) -> Iterator[Submission]:
     """The submissions of all students and those that are missing, by student and lesson."""
     names = _names(students)
     found_lessons = {file.lesson for own in students.values() for file in own.files}
     found_lessons |= {problem.lesson for own in students.values() for problem in own.problems}
     known = sorted(lesson for lesson in found_lessons if lesson)
     for owner in sorted(students, key=names.__getitem__):
-        found = {one.lesson: one for one in _of_student(names[owner], students[owner], lessons, known)}
+        one = replace(owner, name=names[owner])
+        found = {sub.lesson: sub for sub in _of_student(one, students[owner], lessons, known, deadline)}
         for lesson in known:
-            yield found.get(lesson) or Submission(names[owner], lesson, None)
+            yield found.get(lesson) or Submission(one.name, lesson, None, student_id=one.id)
 
 
 def _names(owners: Iterable[Owner]) -> dict[Owner, str]:
@@ -209,18 +248,32 @@ def _shown(name: str) -> str:
     return shown if shown.strip(".") else OWN
 
 
-def _of_student(student: str, own: _HandIn, lessons: Sequence[str], expected: Sequence[str]) -> Iterator[Submission]:
-    """One submission for each lesson; of several files for one lesson, the one with the plain name, else the last.
+def _of_student(
+    owner: Owner, own: _HandIn, lessons: Sequence[str], expected: Sequence[str], deadline: Deadline
+) -> Iterator[Submission]:
+    """One submission for each lesson. `owner` has the name that is shown.
 
-    What could not be opened counts where there is no notebook: for the lesson in its name, else for all `expected`.
+    Of several files for one lesson the one with the plain name counts, else the last by name; with a deadline the last
+    by time among those before it, or of all when each is late. What could not be opened counts where there is no
+    notebook: for the lesson in its name, else for all `expected`.
     """
-    found: dict[str, Submission] = {}
+    due = deadline(owner)
+    by_lesson: defaultdict[str, list[_File]] = defaultdict(list)
     for file in sorted(own.files, key=lambda file: (Path(file.name).stem in lessons, _natural(file.name))):
         if file.lesson:
-            found[file.lesson] = Submission(student, file.lesson, file.path, file.origin)
+            by_lesson[file.lesson].append(file)
+    found: dict[str, Submission] = {}
+    for lesson, files in by_lesson.items():
+        if due < math.inf:
+            files.sort(key=lambda file: (not file.late(due), file.handed_in))  # stable: equal times stay by name
+        *others, last = files
+        found[lesson] = Submission(
+            owner.name, lesson, last.path, last.origin, "", owner.id, last.handed_in, last.late(due),
+            tuple(clean(file.origin or str(file.path), 1000) for file in others),
+        )  # fmt: skip
     for problem in own.problems:
         for lesson in [problem.lesson] if problem.lesson else expected:
-            found.setdefault(lesson, Submission(student, lesson, None, problem.origin, problem.why))
+            found.setdefault(lesson, Submission(owner.name, lesson, None, problem.origin, problem.why, owner.id))
     yield from (found[lesson] for lesson in sorted(found))
 
 

@@ -136,3 +136,8 @@ def test_a_warning_of_the_parser_is_not_shown() -> None:
         warnings.simplefilter("always")
         assert defines("f = '\\\x1b[2J'", "f")
     assert shown == []
+
+
+def test_the_cell_that_defines_the_answer_is_named_the_last_of_several() -> None:
+    assert judged([CELL, "1", CELL, "wrapped_layer(2)"], outcome=MISSING).cell == 3
+    assert judged(["1"], outcome=MISSING).cell is None

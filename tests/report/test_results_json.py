@@ -13,7 +13,14 @@ from tests.batches import batch, exercise, graded, ungraded
 
 EVERY = batch(
     graded("ann", *(exercise(f"01-{status.value}", status, 0, 2, message="why") for status in Status), message="note"),
-    graded("bob", exercise("01-a", Status.WRONG, 0.5, 2, mistake="forgot-return")),
+    graded(
+        "bob",
+        exercise("01-a", Status.WRONG, 0.5, 2, mistake="forgot-return", cell=3),
+        student_id="7",
+        handed_in="2026-01-02T03:04:05+00:00",
+        penalty=0.25,
+        superseded=("class/bob/old.ipynb",),
+    ),
     *(ungraded(f"c{number}", status, "why") for number, status in enumerate(SubmissionStatus)),
 )
 
@@ -29,10 +36,11 @@ def test_the_file_holds_the_batch() -> None:
             {
                 "student": "ann", "lesson": "01_first", "file": "class/ann/01_first.ipynb", "sha256": "a" * 64,
                 "status": "graded", "isolation": "D", "score": 0.5, "max_score": 2, "seconds": 1.25, "message": "",
+                "student_id": "", "handed_in": "", "penalty": 0.0, "superseded": [],
                 "exercises": [
                     {
                         "key": "01-a", "status": "wrong", "score": 0.5, "max_score": 2, "mistake": "oops",
-                        "message": "",
+                        "message": "", "cell": None,
                         "checks": [
                             {"name": "it holds", "passed": False, "score": 0.5, "max_score": 2.0, "message": ""}
                         ],
@@ -45,7 +53,7 @@ def test_the_file_holds_the_batch() -> None:
 
 def test_every_status_is_valid_and_comes_back_as_it_was() -> None:
     data = json.loads(results_json.render(EVERY))
-    assert tuple(results_json.submission_from_data(one) for one in data["submissions"]) == EVERY.submissions
+    assert results_json.batch_from_data(data) == EVERY
 
 
 def test_an_empty_batch_is_valid() -> None:

@@ -80,6 +80,23 @@ def test_what_could_not_be_graded_is_counted_apart() -> None:
     )
 
 
+def test_a_brief_summary_names_only_what_somebody_should_look_at() -> None:
+    found = batch(
+        graded("ann", exercise("01-a", Status.WRONG, 0, message="Wrong."), exercise("01-b", Status.SUSPECT, 0)),
+        graded("bob", exercise("01-a", Status.NOT_GRADED, 0), status=SubmissionStatus.NOT_GRADED, message="No kernel."),
+        ungraded("cy", SubmissionStatus.MISSING, "Nothing."),
+    )
+    console = Console(file=io.StringIO(), width=160)
+    console.print(summary.render(found, brief=True))
+    lines = console.file.getvalue().split("\n")  # type: ignore[attr-defined]
+    start = lines.index("What somebody should look at")
+    assert [line.strip() for line in lines[start + 1 : start + 4]] == [
+        "bob, 01: not-graded. No kernel.",
+        "ann, 01: 01-b suspect.",
+        "",
+    ]
+
+
 def test_names_and_messages_cannot_steer_the_terminal() -> None:
     lines = printed(
         batch(graded("\x1b[2Jann [bold]x[/bold]", exercise("01-a", Status.WRONG, 0, message="[red]\x1b]0;t\x07")))

@@ -9,6 +9,7 @@ import struct
 import tarfile
 import unicodedata
 import zipfile
+from datetime import datetime
 from pathlib import Path
 
 import pytest
@@ -172,6 +173,23 @@ def test_one_students_archive_is_one_students_work(tmp_path: Path, scratch: Path
     archive = zipped(tmp_path / "ann.zip", FIRST, SECOND, "data.csv", ".ipynb_checkpoints/01_first_things.ipynb")
     assert found(archive, scratch) == [("ann", LESSONS[0], FIRST), ("ann", LESSONS[1], SECOND)]
     assert sorted(path.name for path in scratch.rglob("*") if path.is_file()) == [FIRST, SECOND]
+
+
+def test_times_in_the_archive_of_a_class_count_and_those_in_a_students_own_do_not(
+    tmp_path: Path, scratch: Path
+) -> None:
+    early, late = (datetime(2026, 1, day, 12).timestamp() for day in (1, 5))
+    inner = zipped(tmp_path / "inner.zip", (zipfile.ZipInfo(FIRST, (2020, 1, 1, 0, 0, 0)), GOOD)).read_bytes()
+    archive = zipped(
+        tmp_path / "class.zip",
+        (zipfile.ZipInfo(f"ann/{FIRST}", (2026, 1, 1, 12, 0, 0)), GOOD),
+        (zipfile.ZipInfo("bob/work.zip", (2026, 1, 5, 12, 0, 0)), inner),
+        (zipfile.ZipInfo(f"cy/{FIRST}", (1980, 0, 0, 0, 0, 0)), GOOD),
+    )
+    found = {one.student: one for one in find_submissions(archive, LESSONS, scratch, lambda owner: early + 60)}
+    assert (found["ann"].handed_in, found["ann"].late) == (early, 0)
+    assert (found["bob"].handed_in, found["bob"].late) == (late, late - early - 60)
+    assert found["cy"].handed_in > late  # unknown: when it was unpacked
 
 
 def test_a_student_may_hand_in_an_archive(tmp_path: Path, scratch: Path) -> None:

@@ -1,0 +1,66 @@
+"""What marks on other services: an autograder for Gradescope, and a workflow for pull requests on GitHub."""
+
+from __future__ import annotations
+
+import io
+import re
+import zipfile
+from collections.abc import Callable, Iterator
+from importlib.metadata import PackageNotFoundError, requires
+from pathlib import Path
+
+from graders.core import course
+from graders.report.files import write_atomically
+
+TEMPLATES = Path(__file__).with_name("templates")
+_EXECUTABLE = ("setup.sh", "run_autograder")
+_LEFT_OUT = {"__pycache__", "course", ".mypy_cache"}
+
+
+def write_github(out: Path) -> None:
+    """The workflow that marks a pull request. Raises `OSError`."""
+    write_atomically(out, (TEMPLATES / "github.yml").read_bytes())
+
+
+def write_gradescope(out: Path) -> None:
+    """The zip file that Gradescope builds an autograder from. Raises `OSError`.
+
+    The course itself lies in it, so that nothing but its dependencies is fetched. The same course always gives the
+    same bytes.
+    """
+    packed = io.BytesIO()
+    with zipfile.ZipFile(packed, "w", zipfile.ZIP_DEFLATED) as archive:
+        for name, content in sorted(_parts()):
+            member = zipfile.ZipInfo(name, (1980, 1, 1, 0, 0, 0))
+            member.external_attr = (0o100755 if name in _EXECUTABLE else 0o100644) << 16
+            member.compress_type = zipfile.ZIP_DEFLATED
+            archive.writestr(member, content)
+    write_atomically(out, packed.getvalue())
+
+
+def _parts() -> Iterator[tuple[str, bytes]]:
+    for file in (TEMPLATES / "gradescope").iterdir():
+        yield file.name, file.read_bytes()
+    yield "requirements.txt", ("\n".join(requirements()) + "\n").encode()
+    constraints = course.PACKAGE.parent / "constraints.txt"
+    yield "constraints.txt", constraints.read_bytes() if constraints.is_file() else b""
+    for file in course.PACKAGE.rglob("*"):
+        inside = file.relative_to(course.PACKAGE)
+        if file.is_file() and not _LEFT_OUT & set(inside.parts):
+            yield f"course/graders/{inside.as_posix()}", file.read_bytes()
+    for name, folder in (("lessons", course.lessons_folder()), ("solutions", course.solutions_folder())):
+        for file in folder.iterdir():
+            if file.is_file():
+                yield f"course/graders/course/{name}/{file.name}", file.read_bytes()
+
+
+def requirements() -> list[str]:
+    """What has to be installed beside the course: its dependencies, without those of its extras."""
+    try:
+        found = requires("hookwork") or []
+    except PackageNotFoundError:
+        found = []
+    return sorted(one for one in found if not re.search(r";.*\bextra\b", one))
+
+
+KINDS: dict[str, Callable[[Path], None]] = {"gradescope": write_gradescope, "github": write_github}

@@ -1,0 +1,149 @@
+"""The options of `hookwork grade` and `hookwork autograder`; what they do is elsewhere, and loaded when they run."""
+
+from __future__ import annotations
+
+import argparse
+import math
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+PANEL = "Teach"
+CODES = (
+    "Exit codes: 0 everything was graded, whatever the marks; 2 a wrong name, file or option; 3 something could not be "
+    "graded, which is nobody's zero."
+)
+EXPORT_NAMES = ("canvas", "gradescope", "junit", "moodle")
+
+
+def register(app: typer.Typer) -> None:
+    """Add the instructor's commands."""
+    app.command(rich_help_panel=PANEL, epilog=CODES)(grade)
+    app.command(rich_help_panel=PANEL)(autograder)
+
+
+def _split(names: list[str] | None) -> tuple[str, ...]:
+    """Options that are given several times, or as a list with commas."""
+    return tuple(part.strip() for name in names or [] for part in name.split(",") if part.strip())
+
+
+def grade(
+    where: Annotated[
+        Path, typer.Argument(metavar="DIR", help="A class, a student's folder, a notebook, or an archive of these.")
+    ],
+    out: Annotated[Path, typer.Option("--out", "-o", metavar="DIR", help="Where results and pages are written.")],
+    export: Annotated[
+        list[str] | None, typer.Option(metavar="NAMES", help=f"Files for others: {', '.join(EXPORT_NAMES)}.")
+    ] = None,
+    roster: Annotated[
+        Path | None, typer.Option(metavar="CSV", help="Who is in the class, as Canvas or Moodle exports it.")
+    ] = None,
+    deadline: Annotated[
+        str | None, typer.Option(metavar="TIME", help="The last file before it counts, as in 2026-11-20T18:00.")
+    ] = None,
+    late: Annotated[
+        str, typer.Option(metavar="RULE", help="What late work loses: none, zero, 10%/day, 10%/day at most 50%.")
+    ] = "none",
+    points: Annotated[
+        Path | None, typer.Option(metavar="CSV", help="Other points: columns exercise, points and, if wanted, check.")
+    ] = None,
+    student: Annotated[
+        list[str] | None, typer.Option(metavar="NAME", help="Mark only this student again; the rest stays.")
+    ] = None,
+    exercise: Annotated[
+        list[str] | None, typer.Option(metavar="KEY", help="Mark only this exercise again; the rest stays.")
+    ] = None,
+    seed: Annotated[int | None, typer.Option(min=0, max=2**53 - 1, help="Repeat a run exactly.")] = None,
+    fresh: Annotated[bool, typer.Option("--fresh", help="Run every notebook, also those whose run is kept.")] = False,
+    jobs: Annotated[int | None, typer.Option(min=1, help="Notebooks at a time; default: one for each core.")] = None,
+    isolation: Annotated[str, typer.Option(metavar="TIER", help="auto, A, B, C or D (see the README).")] = "auto",
+    allow_unisolated: Annotated[bool, typer.Option(help="Mark a class even where nothing isolates it.")] = False,
+    cell_timeout: Annotated[float | None, typer.Option(metavar="S", help="Seconds for one cell.")] = None,
+    notebook_timeout: Annotated[float | None, typer.Option(metavar="S", help="Seconds for all cells.")] = None,
+    probe_timeout: Annotated[float | None, typer.Option(metavar="S", help="Seconds for one call.")] = None,
+    memory_limit: Annotated[str | None, typer.Option(metavar="SIZE", help="Memory of a notebook, as in 2G.")] = None,
+) -> None:
+    """Mark a class: results, gradebook, a page for each student, and class.html.
+
+    [bold]Examples[/]
+
+    hookwork grade submissions.zip --out results
+
+    hookwork grade class --out results --roster canvas.csv --deadline 2026-11-20T18:00 --late "10%/day" --export canvas
+
+    hookwork grade class --out results --student "Ada Lovelace"
+    """
+    from dataclasses import replace
+
+    from graders.box.limits import Limits
+    from graders.cli import sentences
+    from graders.core import course
+    from graders.instructor.request import BadRequest, Request, moment, read_points, read_roster, read_rule
+    from graders.learner.commands import console
+    from graders.options import seconds, size
+    from graders.report.policy import LateRule, Points
+    from graders.run.selftest import NoIsolation
+    from graders.run.tiers import TIERS
+
+    exports = _split(export)
+    if isolation not in ("auto", *TIERS):
+        raise typer.BadParameter(f"{isolation!r} is no tier: auto, {', '.join(TIERS)}", param_hint="--isolation")
+    if unknown := [name for name in exports if name not in EXPORT_NAMES]:
+        raise typer.BadParameter(f"{unknown[0]!r} is none of {', '.join(EXPORT_NAMES)}", param_hint="--export")
+    try:
+        given: dict[str, Any] = {
+            "cell_seconds": cell_timeout and seconds(str(cell_timeout)),
+            "notebook_seconds": notebook_timeout and seconds(str(notebook_timeout)),
+            "probe_seconds": probe_timeout and seconds(str(probe_timeout)),
+            "memory": memory_limit and size(memory_limit),
+        }
+    except argparse.ArgumentTypeError as error:
+        raise typer.BadParameter(str(error)) from None
+    with sentences():
+        try:
+            from graders.instructor.grading import grade as run
+
+            keys = _split(exercise)
+            for key in keys:
+                course.find_exercise(key)
+            request = Request(
+                where, out, seed, jobs, isolation, allow_unisolated,
+                replace(Limits(), **{name: value for name, value in given.items() if value}),
+                exports,
+                read_roster(roster) if roster else None,
+                moment(deadline) if deadline else math.inf,
+                read_rule(late) if late != "none" else LateRule(),
+                read_points(points) if points else Points(),
+                tuple(student or ()), keys,
+                fresh=fresh,
+            )  # fmt: skip
+            raise typer.Exit(run(request, console()))
+        except BadRequest as error:
+            typer.secho(f"✗ {error}", err=True, fg="red")
+            raise typer.Exit(2) from None
+        except NoIsolation as error:
+            typer.secho(f"✗ {error}", err=True, fg="red")
+            raise typer.Exit(3) from None
+
+
+def autograder(
+    kind: Annotated[str, typer.Argument(metavar="KIND", help="gradescope (a zip file) or github (a workflow).")],
+    out: Annotated[Path, typer.Option("--out", "-o", metavar="FILE", help="The file that is written.")],
+) -> None:
+    """Write what marks on another service: a Gradescope autograder, or a workflow for pull requests.
+
+    [bold]Examples[/]
+
+    hookwork autograder gradescope --out autograder.zip
+
+    hookwork autograder github --out .github/workflows/mark.yml
+    """
+    from graders.cli import sentences
+    from graders.instructor import autograders
+
+    if kind not in autograders.KINDS:
+        raise typer.BadParameter(f"{kind!r} is none of {', '.join(autograders.KINDS)}", param_hint="KIND")
+    with sentences():
+        autograders.KINDS[kind](out)
+        typer.echo(f"written: {out}")

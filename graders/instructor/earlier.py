@@ -1,0 +1,53 @@
+"""Results of an earlier run, and a part of them that was marked again."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import jsonschema
+
+from graders.core.results import Batch, ExerciseResult, SubmissionResult, SubmissionStatus
+from graders.instructor.request import BadRequest
+from graders.report import results_json
+
+
+def load(out: Path) -> Batch | None:
+    """The results in `out/results.json`; None where there are none. Raises `BadRequest` when they cannot be read."""
+    file = out / "results.json"
+    if not file.exists():
+        return None
+    try:
+        return results_json.batch_from_data(json.loads(file.read_text(encoding="utf-8")))
+    except (ValueError, jsonschema.ValidationError):
+        raise BadRequest(f"{file} holds no results of this version. Choose another --out, or move it away.") from None
+
+
+def merged(before: Batch, new: Batch, exercises: Sequence[str]) -> Batch:
+    """The earlier results with what is new in place of what it replaces.
+
+    With `exercises` only these are replaced, unless the notebook is another one by now: then all of it is new.
+    """
+    old = {(one.student, one.lesson): one for one in before.submissions}
+    for one in new.submissions:
+        known = old.get((one.student, one.lesson))
+        same = known is not None and known.sha256 == one.sha256 and known.exercises and one.exercises
+        old[one.student, one.lesson] = _partly(known, one, exercises) if known and same and exercises else one
+    return replace(new, submissions=tuple(old[who] for who in sorted(old)))
+
+
+def _partly(known: SubmissionResult, one: SubmissionResult, exercises: Sequence[str]) -> SubmissionResult:
+    fresh = {exercise.key: exercise for exercise in one.exercises if exercise.key in exercises}
+    results = tuple(fresh.get(exercise.key, exercise) for exercise in known.exercises)
+    lost = one.penalty / (one.score + one.penalty) if one.penalty else 0.0
+    reached = _sum(results)
+    penalty = round(reached * lost, 4)
+    status = SubmissionStatus.NOT_GRADED if one.status is SubmissionStatus.NOT_GRADED else SubmissionStatus.GRADED
+    return replace(one, exercises=results, status=status, penalty=penalty, score=round(reached - penalty, 4),
+                   max_score=round(sum(exercise.max_score for exercise in results), 4))  # fmt: skip
+
+
+def _sum(results: Sequence[ExerciseResult]) -> float:
+    return round(sum(one.score for one in results), 4)

@@ -1,0 +1,194 @@
+"""`hookwork grade`: a class marked from start to finish."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import replace
+
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+from rich.text import Text
+
+from graders.core import course
+from graders.core.draws import new_seed
+from graders.core.results import Batch, SubmissionResult, SubmissionStatus
+from graders.core.text import clean, plural
+from graders.instructor import earlier
+from graders.instructor.material import similar_answers, titles
+from graders.instructor.request import BadRequest, Request, iso, named_by_roster
+from graders.marking import Marking, default_jobs, kit_folder
+from graders.report import outputs, summary
+from graders.report.exports import EXPORTS
+from graders.report.files import write_atomically
+from graders.report.policy import penalised, weighted
+from graders.run.kept import KeptRuns
+from graders.run.leftovers import temporary_folder
+from graders.run.selftest import choose_tier
+from graders.run.submissions import Submission, find_submissions
+from graders.run.tiers import accepted_tiers
+from graders.run.warm import WarmProcess
+
+GRADED, NOT_GRADED = 0, 3
+"""Exit codes: everything has a verdict, whatever the marks; something has none."""
+
+TELL_EVERY = 30.0
+"""Seconds between two lines of progress where there is no terminal to draw a bar on."""
+
+Done = Callable[[SubmissionResult], None]
+
+
+def grade(request: Request, out: Console) -> int:
+    """Mark, write all files, and print the table. The exit code."""
+    before = earlier.load(request.out) if request.regrade else None
+    kept = KeptRuns(request.out / "runs", fresh=request.fresh)
+    seed = request.seed if request.seed is not None else before.seed if before else kept.seed(new_seed())
+    with ExitStack() as resources:
+        scratch = resources.enter_context(temporary_folder("unpacked"))
+        found = find_submissions(request.where, course.lessons(), scratch, request.due)
+        strangers: list[str] = []
+        if request.roster:
+            found, strangers = named_by_roster(found, request.roster)
+        chosen = _chosen(found, request)
+        is_class = len({one.student for one in found}) > 1
+        batch = _marked(chosen, request, seed, kept, resources, out, is_class=is_class)
+        batch = replace(batch, submissions=_settled(batch, chosen, request))
+        if before:
+            batch = earlier.merged(before, batch, request.exercises)
+        known = titles(one.lesson for one in batch.submissions)
+        written = outputs.write(batch, request.out, known, similar_answers(found))
+        for name in request.exports:
+            files = EXPORTS[name](batch, known, request.roster)
+            for path, text in files.items():
+                write_atomically(request.out / path, text)
+            written.append(request.out / next(iter(files)).partition("/")[0] if files else request.out)
+    out.print(summary.render(batch, brief=True))
+    _tell_strangers(strangers, request, out)
+    out.print(Text(f"\nwritten: {', '.join(map(str, written))}"))
+    return GRADED if all(one.graded for one in batch.submissions) else NOT_GRADED
+
+
+def _chosen(found: Sequence[Submission], request: Request) -> list[Submission]:
+    """The submissions that are to be marked. Raises `BadRequest` for a student who is not there."""
+    lessons = {course.find_exercise(key).lesson for key in request.exercises}
+    students = {one.student for one in found}
+    for name in request.students:
+        if name not in students:
+            near = [one for one in sorted(students) if name.casefold() in one.casefold()]
+            raise BadRequest(f"There is no student {name!r}. " + (
+                f"Did you mean {' or '.join(near[:3])}?" if near else f"Students: {', '.join(sorted(students)[:20])}"
+            ))  # fmt: skip
+    chosen = [
+        one
+        for one in found
+        if (not request.students or one.student in request.students) and (not lessons or one.lesson in lessons)
+    ]
+    if not chosen:
+        raise BadRequest("Nobody handed in a notebook with these exercises.")
+    return chosen
+
+
+def _marked(
+    chosen: Sequence[Submission],
+    request: Request,
+    seed: int,
+    kept: KeptRuns,
+    resources: ExitStack,
+    out: Console,
+    *,
+    is_class: bool,
+) -> Batch:
+    """Mark these. When interrupted, what has no result yet is `not-graded`, and nothing is lost."""
+    kit = resources.enter_context(kit_folder())
+    warm = resources.enter_context(WarmProcess(kit))
+    jobs = request.jobs or default_jobs()
+    free = not is_class or request.allow_unisolated
+    marking = Marking(
+        seed, request.limits, jobs, kit, kept, None,
+        accepted=accepted_tiers(request.isolation, unisolated=free), controlled=is_class,
+    )  # fmt: skip
+    resources.callback(marking.close)
+    if marking.has_to_run(chosen):
+        marking.run_in(choose_tier(request.isolation, kit, request.limits, own_work=not is_class,
+                                   allow_unisolated=request.allow_unisolated, warm=warm))  # fmt: skip
+    tier = marking.tier or ""
+    where = f"isolation {tier}" if tier else "every run is kept"
+    out.print(Text(f"{plural(len(chosen), 'notebook')}, {jobs} at a time; {where}; seed {seed}", "dim"))
+    with progress(len(chosen), out) as done:
+        try:
+            marking.start(chosen, done)
+        except KeyboardInterrupt:
+            out.print(
+                Text("Interrupted: notebooks that run now are finished, and what is marked is written.", "yellow")
+            )
+            marking.close()
+    batch = marking.batch()
+    there = {(one.student, one.lesson) for one in batch.submissions}
+    left = [_not_begun(one, tier) for one in chosen if (clean(one.student, 200), one.lesson) not in there]
+    return replace(batch, submissions=tuple(sorted((*batch.submissions, *left), key=_place)))
+
+
+def _place(one: SubmissionResult) -> tuple[str, str]:
+    return one.student, one.lesson
+
+
+def _not_begun(one: Submission, tier: str) -> SubmissionResult:
+    most = sum(exercise.points for exercise in course.exercises(one.lesson))
+    why = "The run was interrupted before this notebook."
+    return SubmissionResult(clean(one.student, 200), one.lesson, clean(one.origin or one.file or "", 1000), "",
+                            SubmissionStatus.NOT_GRADED, tier, 0.0, most, 0.0, (), why)  # fmt: skip
+
+
+def _settled(batch: Batch, chosen: Sequence[Submission], request: Request) -> tuple[SubmissionResult, ...]:
+    """The results with the points that count, and with what is known of how they were handed in."""
+    by_name = {(clean(one.student, 200), one.lesson): one for one in chosen}
+    settled = []
+    for result in batch.submissions:
+        one = by_name[result.student, result.lesson]
+        known = replace(
+            result, student_id=clean(one.student_id, 60), superseded=one.superseded,
+            handed_in=iso(one.handed_in) if one.handed_in and (request.deadline < float("inf") or one.late) else "",
+        )  # fmt: skip
+        settled.append(penalised(weighted(known, request.points), request.rule, one.late or -1.0))
+    return tuple(settled)
+
+
+def _tell_strangers(strangers: Sequence[str], request: Request, out: Console) -> None:
+    if strangers:
+        out.print(
+            Text(f"\nNot in the roster, or not clearly: {', '.join(clean(one, 40) for one in strangers)}", "yellow")
+        )
+
+
+@contextmanager
+def progress(total: int, out: Console) -> Iterator[Done]:
+    """Something to call after each notebook: a bar on a terminal, elsewhere a line now and then.
+
+    What it counts has a result. The time that is left is the mean of what was measured, and none is shown before that.
+    """
+    if not out.is_terminal:
+        count, told = 0, time.monotonic()
+
+        def tell(result: SubmissionResult) -> None:
+            nonlocal count, told
+            count += 1
+            if time.monotonic() - told > TELL_EVERY or count == total:
+                told = time.monotonic()
+                print(f"{count} of {total} notebooks marked", file=sys.stderr, flush=True)
+
+        yield tell
+        return
+    columns = (TextColumn("marked"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn(), TextColumn("left:"),
+               TimeRemainingColumn(), TextColumn("{task.fields[odd]}"))  # fmt: skip
+    with Progress(*columns, console=out, transient=True) as bar:
+        task = bar.add_task("notebooks", total=total, odd="")
+        odd = 0
+
+        def advance(result: SubmissionResult) -> None:
+            nonlocal odd
+            odd += not result.graded
+            bar.update(task, advance=1, odd=f"{odd} not graded" if odd else "")
+
+        yield advance

@@ -1,0 +1,51 @@
+"""What reports need to know of the course beside the results: titles, and the answers' own text."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+from graders.core import course
+from graders.core.text import clean
+from graders.judge.submission import home_of
+from graders.report.similar import Pair, similar
+from graders.report.titles import Titles
+from graders.run.intake import Unreadable, read_notebook
+from graders.run.submissions import Submission
+
+
+def titles(lessons: Iterable[str]) -> Titles:
+    """The titles of these lessons and their exercises."""
+    found = sorted(set(lessons) & set(course.lessons()))
+    exercises = [exercise for lesson in found for exercise in course.exercises(lesson)]
+    return Titles(
+        {lesson: course.title(lesson) for lesson in found},
+        {exercise.key: exercise.title for exercise in exercises},
+        {exercise.key: exercise.name for exercise in exercises},
+    )
+
+
+def similar_answers(submissions: Sequence[Submission]) -> list[Pair]:
+    """Pairs of students whose answers are alike, in all lessons together."""
+    answers: dict[str, dict[str, str]] = {}
+    for submission in submissions:
+        for key, text in _answers(submission.lesson, submission.file).items():
+            answers.setdefault(key, {})[clean(submission.student, 200)] = text
+    given: dict[str, list[str]] = {}
+    for lesson in {submission.lesson for submission in submissions}:
+        stubs = _answers(lesson, course.lessons_folder() / f"{lesson}.ipynb")
+        for exercise in course.exercises(lesson):
+            given[exercise.key] = [course.worked_answer(exercise), stubs.get(exercise.key, "")]
+    return similar(answers, given)
+
+
+def _answers(lesson: str, file: Path | None) -> dict[str, str]:
+    """The text of the cell with the answer, by exercise key; none where the notebook cannot be read."""
+    if file is None:
+        return {}
+    try:
+        cells = read_notebook(file).cells
+    except Unreadable:
+        return {}
+    homes = {exercise.key: home_of(cells, exercise.name) for exercise in course.exercises(lesson)}
+    return {key: cells[home] for key, home in homes.items() if home is not None}

@@ -1,0 +1,133 @@
+"""What an instructor asks for, read and checked before anything runs."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import datetime, timezone
+from pathlib import Path
+from typing import TypeVar
+
+from graders.box.limits import Limits
+from graders.core import course
+from graders.core.roster import BadRoster, Roster
+from graders.core.roster import parse as parse_roster
+from graders.core.text import clean
+from graders.report.policy import BadPolicy, LateRule, Points, late_rule, points_table
+from graders.run.lms import Owner
+from graders.run.submissions import Submission
+
+T = TypeVar("T")
+
+
+class BadRequest(Exception):
+    """Something that was asked for cannot be; the message says what can."""
+
+
+@dataclass(frozen=True)
+class Request:
+    """One call of `hookwork grade`. `students` and `exercises` limit a regrade; empty means all."""
+
+    where: Path
+    out: Path
+    seed: int | None = None
+    jobs: int | None = None
+    isolation: str = "auto"
+    allow_unisolated: bool = False
+    limits: Limits = field(default_factory=Limits)
+    exports: tuple[str, ...] = ()
+    roster: Roster | None = None
+    deadline: float = math.inf
+    rule: LateRule = field(default_factory=LateRule)
+    points: Points = field(default_factory=Points)
+    students: tuple[str, ...] = ()
+    exercises: tuple[str, ...] = ()
+    cluster: str = ""
+    fresh: bool = False
+
+    @property
+    def regrade(self) -> bool:
+        """Whether only a part is marked again."""
+        return bool(self.students or self.exercises)
+
+    def due(self, owner: Owner) -> float:
+        """Somebody's deadline: their own where the roster has one."""
+        person = self.roster.find(owner.name, owner.id) if self.roster else None
+        return moment(person.deadline) if person is not None and person.deadline else self.deadline
+
+
+def moment(text: str) -> float:
+    """A time in seconds since 1970; local time where no zone is named, a date alone means its end. `BadRequest`."""
+    try:
+        found = datetime.fromisoformat(text.strip().replace("Z", "+00:00"))
+    except ValueError:
+        raise BadRequest(f"{clean(text, 60)!r} is no time; write it like 2026-11-20T18:00 or 2026-11-20") from None
+    if len(text.strip()) == len("2026-11-20"):
+        found = found.replace(hour=23, minute=59, second=59)
+    return found.timestamp()
+
+
+def iso(seconds: float) -> str:
+    """A time as results have it: ISO 8601, UTC."""
+    return datetime.fromtimestamp(seconds, timezone.utc).isoformat(timespec="seconds")
+
+
+def read_roster(file: Path) -> Roster:
+    """The roster in a file; all deadlines in it can be read. Raises `BadRequest`."""
+    roster = _read(file, parse_roster)
+    for person in roster.people:
+        if person.deadline:
+            moment(person.deadline)
+    return roster
+
+
+def read_points(file: Path) -> Points:
+    """The points in a file, which names only exercises and checks of the course. Raises `BadRequest`."""
+    table = _read(file, points_table)
+    for key in {*table.exercises, *(key for key, _ in table.checks)}:
+        course.find_exercise(key)
+    for key, name in table.checks:
+        known = [check.sentence for check in course.find_exercise(key).checks]
+        if name not in known:
+            raise BadRequest(f"{file}: {key} has no check {name!r}. Its checks: {'; '.join(known)}")
+    return table
+
+
+def read_rule(text: str) -> LateRule:
+    """A rule for late work. Raises `BadRequest`."""
+    try:
+        return late_rule(text)
+    except BadPolicy as error:
+        raise BadRequest(str(error)) from error
+
+
+def _read(file: Path, parse: Callable[[str], T]) -> T:
+    try:
+        return parse(file.read_text(encoding="utf-8"))
+    except UnicodeDecodeError:
+        raise BadRequest(f"{file} is no UTF-8 text. Export it as CSV (UTF-8).") from None
+    except (BadRoster, BadPolicy) as error:
+        raise BadRequest(f"{file} cannot be used: {clean(error)}.") from error
+
+
+def named_by_roster(submissions: Sequence[Submission], roster: Roster) -> tuple[list[Submission], list[str]]:
+    """The submissions under the names of the roster, with those of people who handed in nothing; and the strangers.
+
+    When two folders seem to be one person's, both keep their names: nobody's work is put onto another's.
+    """
+    people = {one.student: roster.find(one.student, one.student_id) for one in submissions}
+    claims: dict[str, list[str]] = {}
+    for student, person in people.items():
+        claims.setdefault(person.name if person else "", []).append(student)
+    names = {claimed[0]: name for name, claimed in claims.items() if name and len(claimed) == 1}
+    # Nobody may get a name that somebody else's folder has.
+    names = {student: name for student, name in names.items() if name == student or name not in people}
+    found = [replace(one, student=names.get(one.student, one.student)) for one in submissions]
+    lessons = sorted({one.lesson for one in submissions})
+    there = {one.student for one in found} | set(names.values())
+    there |= {person.name for person in people.values() if person}
+    for person in roster.people:
+        if person.name not in there:
+            found += [Submission(person.name, lesson, None) for lesson in lessons]
+    return found, sorted(student for student in people if student not in names)

@@ -1,0 +1,164 @@
+"""`class.html`: what the class has understood and what it has not, for the person who teaches it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from urllib.parse import quote
+
+from graders.core.looks import LOOKS
+from graders.core.results import Batch, ExerciseResult, Status, SubmissionResult, SubmissionStatus
+from graders.core.text import clean, plural, points
+from graders.report import class_numbers as numbers
+from graders.report import pages, plots
+from graders.report.class_numbers import CommonMistake, ExerciseNumbers
+from graders.report.similar import Pair
+from graders.report.titles import Titles
+
+SHOWN_MISTAKES, SHOWN_PAIRS, SHOWN_NAMES, SHOWN_HELP = 12, 20, 8, 15
+
+_STATES = {
+    SubmissionStatus.MISSING: "missing",
+    SubmissionStatus.UNREADABLE: "unreadable",
+    SubmissionStatus.NOT_GRADED: "not graded",
+}
+
+
+def render(batch: Batch, titles: Titles, folders: Mapping[str, str], similar: Sequence[Pair] = ()) -> str:
+    """The page. `folders` has the name of each student's folder in `feedback/`."""
+    found = numbers.exercises(batch)
+    students = numbers.students(batch)
+    lessons = sorted({one.lesson for one in batch.submissions})
+    keys = {lesson: _keys(batch, lesson) for lesson in lessons}
+    needy = numbers.need_help(students)
+    shares = [one.share for one in students if one.max_score]
+    return pages.render(
+        "class.html",
+        headline=_headline(batch, len(students)),
+        lessons=[(lesson, titles.lesson(lesson), keys[lesson]) for lesson in lessons],
+        titles=titles,
+        found=found,
+        bars=plots.bars(
+            [(one.key, _segments(one)) for one in found],
+            "Verdicts by exercise. The numbers are in the table that follows.",
+        ),
+        segments={one.key: _segments(one) for one in found},
+        meanings=plots.PARTS,
+        histogram=plots.histogram(shares, _distribution(shares)),
+        distribution=_distribution(shares),
+        mistakes=[_mistake(one, titles) for one in numbers.mistakes(batch)[:SHOWN_MISTAKES]],
+        hardest=numbers.hardest(found),
+        help=needy[:SHOWN_HELP],
+        more_help=max(0, len(needy) - SHOWN_HELP),
+        ungraded=numbers.ungraded(batch),
+        rows=_rows(batch, lessons, keys, folders),
+        legend=[status for status in LOOKS if any(one.counts.get(status) for one in found)],
+        similar=list(similar)[:SHOWN_PAIRS],
+        more_similar=max(0, len(similar) - SHOWN_PAIRS),
+        batch=batch,
+        tiers=", ".join(sorted({one.isolation for one in batch.submissions})),
+    )
+
+
+def _headline(batch: Batch, students: int) -> str:
+    graded = sum(one.status is SubmissionStatus.GRADED for one in batch.submissions)
+    return f"{plural(students, 'student')}, {plural(graded, 'notebook')} of {len(batch.submissions)} marked"
+
+
+def _keys(batch: Batch, lesson: str) -> list[str]:
+    return max(([one.key for one in sub.exercises] for sub in batch.submissions if sub.lesson == lesson), key=len)
+
+
+def _segments(one: ExerciseNumbers) -> list[int]:
+    """The counts of `plots.PARTS`."""
+    ended = one.students - one.count(Status.PASSED, Status.WRONG, Status.NOT_ATTEMPTED)
+    return [one.count(Status.PASSED), one.count(Status.WRONG), ended, one.count(Status.NOT_ATTEMPTED)]
+
+
+def _distribution(shares: Sequence[float]) -> str:
+    if not shares:
+        return "Nobody has been marked yet."
+    ordered = sorted(shares)
+    middle = (ordered[(len(ordered) - 1) // 2] + ordered[len(ordered) // 2]) / 2
+    full = sum(share > 1 - 1e-9 for share in shares)
+    return (
+        f"Half of the class has {100 * middle:.0f} % of the points or more; the lowest is {100 * ordered[0]:.0f} %, "
+        f"the highest {100 * ordered[-1]:.0f} %. {full} of {len(shares)} reached all points."
+    )
+
+
+@dataclass(frozen=True)
+class MistakeView:
+    """A mistake as the page shows it."""
+
+    count: str
+    function: str
+    key: str
+    id: str
+    message: str
+    names: str
+    share: float
+
+
+def _mistake(one: CommonMistake, titles: Titles) -> MistakeView:
+    shown = ", ".join(clean(name, 40) for name in one.students[:SHOWN_NAMES])
+    more = len(one.students) - SHOWN_NAMES
+    return MistakeView(
+        f"{len(one.students)} of {one.tried}", titles.function(one.key), one.key, one.mistake, clean(one.message),
+        shown + (f" and {more} more" if more > 0 else ""), 100 * len(one.students) / max(1, one.tried),
+    )  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Cell:
+    """One exercise of one student in the matrix."""
+
+    sign: str
+    word: str
+    style: str
+    href: str
+
+
+@dataclass(frozen=True)
+class Row:
+    """One student in the matrix: for each lesson the cells, or the one word that stands for them all."""
+
+    student: str
+    lessons: list[tuple[list[Cell], str, str]]
+    score: str
+
+
+def _rows(
+    batch: Batch, lessons: Sequence[str], keys: Mapping[str, Sequence[str]], folders: Mapping[str, str]
+) -> list[Row]:
+    by_student: dict[str, dict[str, SubmissionResult]] = {}
+    for one in batch.submissions:
+        by_student.setdefault(one.student, {})[one.lesson] = one
+    rows = []
+    for student, found in sorted(by_student.items()):
+        parts = [_lesson(found.get(lesson), keys[lesson], folders) for lesson in lessons]
+        score, most = (sum(getattr(one, name) for one in found.values()) for name in ("score", "max_score"))
+        rows.append(Row(clean(student, 60), parts, f"{points(score)} of {points(most)}"))
+    return rows
+
+
+def _lesson(
+    one: SubmissionResult | None, keys: Sequence[str], folders: Mapping[str, str]
+) -> tuple[list[Cell], str, str]:
+    """The cells of a lesson; or no cell, a word, and a link to the page that says more."""
+    if one is None:
+        return [], "", ""
+    href = f"feedback/{quote(folders[one.student])}/{quote(one.lesson)}.html"
+    if not one.exercises:
+        return [], _STATES.get(one.status, ""), href
+    found = {exercise.key: exercise for exercise in one.exercises}
+    return [_cell(found.get(key), href) for key in keys], "", href
+
+
+def _cell(one: ExerciseResult | None, href: str) -> Cell:
+    if one is None:
+        return Cell("", "no result", "", "")
+    look = LOOKS[one.status]
+    word = f"{look.word}, {points(one.score)} of {points(one.max_score)}"
+    partly = one.status is Status.WRONG and one.score > 0
+    return Cell("◐" if partly else pages.sign(one.status), word, one.status.value, f"{href}#{one.key}")

@@ -1,0 +1,56 @@
+"""Canvas: a CSV file for *Grades > Import*, one column for each lesson.
+
+Canvas finds students by ID, SIS User ID or SIS Login ID, which come from the roster: its own exported gradebook. An
+empty cell changes nothing in Canvas, so what is missing or was not graded stays empty.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+
+from graders.core.results import Batch, SubmissionResult, SubmissionStatus
+from graders.core.roster import Person, Roster
+from graders.core.text import points
+from graders.report.gradebook import neutral
+from graders.report.titles import Titles
+
+_IDENTITY = ("Student", "ID", "SIS User ID", "SIS Login ID", "Section")
+
+
+def files(batch: Batch, titles: Titles, roster: Roster | None = None) -> dict[str, str]:
+    """`canvas.csv`."""
+    return {"canvas.csv": render(batch, titles, roster)}
+
+
+def render(batch: Batch, titles: Titles, roster: Roster | None = None) -> str:
+    """The file. A column is called by its lesson; Canvas asks which assignment is meant, or makes one."""
+    lessons = sorted({one.lesson for one in batch.submissions})
+    most = {one.lesson: one.max_score for one in batch.submissions}
+    people = {person.name: person for person in roster.people} if roster else {}
+    found: dict[str, dict[str, SubmissionResult]] = {}
+    for one in batch.submissions:
+        found.setdefault(one.student, {})[one.lesson] = one
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow([*_IDENTITY, *(titles.lesson(lesson) for lesson in lessons)])
+    writer.writerow(["    Points Possible", "", "", "", "", *(points(most[lesson]) for lesson in lessons)])
+    for student in sorted(found):
+        number = next((one.student_id for one in found[student].values() if one.student_id), "")
+        cells = [score(found[student].get(lesson)) for lesson in lessons]
+        writer.writerow([*map(neutral, _identity(student, people.get(student), number)), *cells])
+    return text.getvalue()
+
+
+def _identity(student: str, person: Person | None, number: str) -> list[str]:
+    if person is None:
+        return [student, number, "", "", ""]
+    row = [person.get(column.casefold()) for column in _IDENTITY[1:]]
+    return [person.get("student", "name") or student, row[0] or number, *row[1:]]
+
+
+def score(one: SubmissionResult | None) -> str:
+    """Points; empty where nothing was handed in or something could not be graded."""
+    if one is None or one.status is SubmissionStatus.MISSING or not one.graded:
+        return ""
+    return points(one.score)

@@ -1,0 +1,85 @@
+"""Gradescope: a `results.json` for each student, as its autograders write it.
+
+The format is documented at https://gradescope-autograders.readthedocs.io/en/latest/specs/#output-format.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from typing import Any
+
+from graders.core.looks import LOOKS
+from graders.core.results import Batch, CheckResult, ExerciseResult, Status, SubmissionResult, SubmissionStatus
+from graders.core.roster import Roster
+from graders.core.text import clean, points
+from graders.report.names import file_names
+from graders.report.titles import Titles
+
+_OURS = "This could not be graded, and that is not your doing. Your instructor sees it, too."
+
+
+def files(batch: Batch, titles: Titles, roster: Roster | None = None) -> dict[str, str]:
+    """`gradescope/<student>/results.json`."""
+    folders = file_names(one.student for one in batch.submissions)
+    found: dict[str, list[SubmissionResult]] = {}
+    for one in batch.submissions:
+        found.setdefault(one.student, []).append(one)
+    return {f"gradescope/{folders[student]}/results.json": render(found[student], batch, titles) for student in found}
+
+
+def render(submissions: Sequence[SubmissionResult], batch: Batch, titles: Titles) -> str:
+    """The file of one student, with all lessons that were handed in together."""
+    tests: list[dict[str, Any]] = []
+    for number, one in enumerate(submissions, 1):
+        tests += _tests(one, number, titles)
+    notes = [f"{titles.lesson(one.lesson)}: {_note(one)}" for one in submissions if _note(one)]
+    data = {
+        "score": round(sum(one.score for one in submissions), 4),
+        "execution_time": round(sum(one.seconds for one in submissions)),
+        "output": "\n".join([*notes, f"Inputs drawn from seed {batch.seed}; torch {clean(batch.torch)}."]),
+        "output_format": "text",
+        "test_output_format": "text",
+        "test_name_format": "text",
+        "visibility": "visible",
+        "stdout_visibility": "hidden",
+        "tests": tests,
+        "extra_data": {"graded": all(one.graded for one in submissions), "seed": str(batch.seed)},
+    }
+    return json.dumps(data, indent=1, ensure_ascii=False) + "\n"
+
+
+def _note(one: SubmissionResult) -> str:
+    if one.status is SubmissionStatus.NOT_GRADED:
+        return f"{_OURS} ({clean(one.message)})"
+    if one.status is not SubmissionStatus.GRADED:
+        return f"{one.status.value}. {clean(one.message)}"
+    return f"late, {points(one.penalty)} points are taken off." if one.penalty else ""
+
+
+def _tests(one: SubmissionResult, lesson: int, titles: Titles) -> list[dict[str, Any]]:
+    if not one.exercises:
+        return [{"name": titles.lesson(one.lesson), "number": str(lesson), "score": 0.0, "max_score": one.max_score,
+                 "output": _note(one)}]  # fmt: skip
+    return [
+        _test(exercise, check, f"{lesson}.{number}.{part}", first=part == 1, titles=titles)
+        for number, exercise in enumerate(one.exercises, 1)
+        for part, check in enumerate(exercise.checks, 1)
+    ]
+
+
+def _test(exercise: ExerciseResult, check: CheckResult, number: str, *, first: bool, titles: Titles) -> dict[str, Any]:
+    judged = exercise.status in (Status.PASSED, Status.WRONG)
+    why = [f"{LOOKS[exercise.status].word}. {clean(exercise.message)}"] if first and exercise.message else []
+    why += [clean(check.message, 1200, lines=True)] if judged and check.message else []
+    test: dict[str, Any] = {
+        "name": f"{titles.exercise(exercise.key)}: {clean(check.name)}",
+        "number": number,
+        "score": check.score,
+        "max_score": check.max_score,
+        "output": _OURS if exercise.status is Status.NOT_GRADED else "\n".join(why),
+        "tags": [exercise.key, *([exercise.mistake] if exercise.mistake else [])],
+    }
+    if exercise.status is not Status.NOT_GRADED:
+        test["status"] = "passed" if check.passed else "failed"
+    return test

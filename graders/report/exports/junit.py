@@ -1,0 +1,68 @@
+"""JUnit XML: a suite for each submission and a case for each check, as CI systems read it."""
+
+from __future__ import annotations
+
+from xml.etree import ElementTree
+from xml.etree.ElementTree import Element, SubElement
+
+from graders.core.results import Batch, CheckResult, ExerciseResult, Status, SubmissionResult, SubmissionStatus
+from graders.core.roster import Roster
+from graders.core.text import clean, points
+from graders.report.titles import Titles
+
+
+def files(batch: Batch, titles: Titles, roster: Roster | None = None) -> dict[str, str]:
+    """`junit.xml`."""
+    return {"junit.xml": render(batch, titles)}
+
+
+def render(batch: Batch, titles: Titles) -> str:
+    """The file. A check that does not hold is a failure, what was not graded an error, what is missing is skipped."""
+    root = Element("testsuites", name="hookwork")
+    for one in batch.submissions:
+        root.append(_suite(one, batch, titles))
+    for count in ("tests", "failures", "errors"):
+        root.set(count, str(sum(int(suite.get(count, "0")) for suite in root)))
+    ElementTree.indent(root)
+    return '<?xml version="1.0" encoding="utf-8"?>\n' + ElementTree.tostring(root, encoding="unicode") + "\n"
+
+
+def _suite(one: SubmissionResult, batch: Batch, titles: Titles) -> Element:
+    student = clean(one.student, 200)
+    suite = Element("testsuite", name=f"{titles.lesson(one.lesson)}: {student}", timestamp=clean(batch.created)[:19])
+    properties = SubElement(suite, "properties")
+    for name, value in (("student", student), ("lesson", one.lesson), ("points", points(one.score)),
+                        ("max_points", points(one.max_score)), ("status", one.status.value)):  # fmt: skip
+        SubElement(properties, "property", name=name, value=value)
+    if not one.exercises:
+        case = SubElement(suite, "testcase", classname=f"{one.lesson}.{student}", name=one.lesson, time="0")
+        kind = {SubmissionStatus.MISSING: "skipped", SubmissionStatus.UNREADABLE: "failure"}.get(one.status, "error")
+        _outcome(case, kind, one.status.value, clean(one.message))
+    for exercise in one.exercises:
+        for check in exercise.checks:
+            _case(suite, f"{one.lesson}.{student}", exercise, check)
+    cases = suite.findall("testcase")
+    for name, tag in (("tests", ""), ("failures", "/failure"), ("errors", "/error"), ("skipped", "/skipped")):
+        suite.set(name, str(len(cases if not tag else suite.findall(f"testcase{tag}"))))
+    suite.set("time", f"{one.seconds:.3f}")
+    return suite
+
+
+def _case(suite: Element, classname: str, exercise: ExerciseResult, check: CheckResult) -> None:
+    name = f"{exercise.key}: {clean(check.name)}"
+    case = SubElement(suite, "testcase", classname=classname, name=name, time="0")
+    if check.passed:
+        return
+    judged = exercise.status is Status.WRONG
+    kind = "error" if exercise.status is Status.NOT_GRADED else "failure"
+    text = check.message if judged else exercise.message
+    _outcome(case, kind, exercise.mistake or exercise.status.value, clean(text, 1200, lines=True))
+
+
+def _outcome(case: Element, tag: str, kind: str, text: str) -> None:
+    first = text.partition("\n")[0]
+    found = (
+        SubElement(case, tag, message=first) if tag == "skipped" else SubElement(case, tag, type=kind, message=first)
+    )
+    if text != first:
+        found.text = text

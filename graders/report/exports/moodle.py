@@ -1,0 +1,52 @@
+"""Moodle: a grading worksheet for each lesson, for *Assignment > Upload grading worksheet*.
+
+Moodle finds students by `Identifier`, the number in the names of the files it lets you download. The same file can be
+read by the gradebook's CSV import, which finds students by their email address.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Sequence
+
+from graders.core.results import Batch, Status, SubmissionResult
+from graders.core.roster import Person, Roster
+from graders.core.text import clean, points
+from graders.report.exports.canvas import score
+from graders.report.gradebook import neutral
+from graders.report.titles import Titles
+
+HEADER = ("Identifier", "Full name", "Email address", "Grade", "Maximum Grade", "Last modified (grade)",
+          "Feedback comments")  # fmt: skip
+
+
+def files(batch: Batch, titles: Titles, roster: Roster | None = None) -> dict[str, str]:
+    """`moodle/<lesson>.csv`."""
+    lessons = sorted({one.lesson for one in batch.submissions})
+    by_lesson = {lesson: [one for one in batch.submissions if one.lesson == lesson] for lesson in lessons}
+    return {f"moodle/{lesson}.csv": render(by_lesson[lesson], titles, roster) for lesson in lessons}
+
+
+def render(submissions: Sequence[SubmissionResult], titles: Titles, roster: Roster | None = None) -> str:
+    """The worksheet of one lesson. Students without a number of Moodle's have an empty identifier."""
+    people = {person.name: person for person in roster.people} if roster else {}
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(HEADER)
+    for one in sorted(submissions, key=lambda one: one.student):
+        person = people.get(one.student, Person(one.student))
+        number = one.student_id or person.get("identifier").removeprefix("Participant ").strip()
+        identity = [f"Participant {number}" if number else "", one.student, person.get("email address", "email")]
+        rest = [score(one), points(one.max_score), "-"]
+        writer.writerow([*map(neutral, identity), *rest, neutral(_comment(one, titles))])
+    return text.getvalue()
+
+
+def _comment(one: SubmissionResult, titles: Titles) -> str:
+    """One sentence for each exercise that is not passed. Long comments belong on the feedback page."""
+    said = [f"{titles.exercise(exercise.key)}: {exercise.message or exercise.status.value}"
+            for exercise in one.exercises if exercise.status is not Status.PASSED]  # fmt: skip
+    if one.penalty:
+        said.insert(0, f"Late: {points(one.penalty)} points are taken off.")
+    return clean(" | ".join([*([one.message] if one.message else []), *said]), 2000)

@@ -1,0 +1,122 @@
+"""`feedback/<student>/<NN_topic>.html`: what one student is told about one lesson."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from graders.core import comparison
+from graders.core.comparison import Comparison, Timelines
+from graders.core.results import Batch, CheckResult, ExerciseResult, Status, SubmissionResult, SubmissionStatus
+from graders.core.text import clean, points
+from graders.report import pages
+from graders.report.titles import Titles
+
+_JUDGED = (Status.PASSED, Status.WRONG)
+_STATES = {
+    SubmissionStatus.UNREADABLE: "This file could not be read as a notebook, so nothing in it was marked.",
+    SubmissionStatus.MISSING: "Nothing was handed in.",
+    SubmissionStatus.NOT_GRADED: "This could not be graded. That is not your doing, and it is no zero.",
+}
+
+
+def render(submission: SubmissionResult, batch: Batch, titles: Titles) -> str:
+    """The page of one submission. All text from outside is cleaned and escaped."""
+    graded = submission.status is SubmissionStatus.GRADED
+    score = f"{points(submission.score)} of {points(submission.max_score)} points"
+    return pages.render(
+        "feedback.html",
+        title=titles.lesson(submission.lesson),
+        student=clean(submission.student, 200),
+        score=score if graded else _STATES[submission.status],
+        penalty=_penalty(submission),
+        message=clean(submission.message),
+        exercises=[_exercise(one, titles) for one in submission.exercises],
+        created=_moment(batch.created),
+        file=clean(submission.file.replace("\\", "/").rpartition("/")[2], 200),
+        seed=batch.seed,
+        number=submission.lesson[:2].lstrip("0"),
+        torch=clean(batch.torch),
+        superseded=[clean(one.replace("\\", "/").rpartition("/")[2], 200) for one in submission.superseded],
+    )
+
+
+def _penalty(submission: SubmissionResult) -> str:
+    if not submission.penalty:
+        return ""
+    when = f" at {_moment(submission.handed_in)}" if submission.handed_in else ""
+    reached = points(submission.score + submission.penalty)
+    return f"Handed in late{when}: {points(submission.penalty)} of the {reached} points reached are taken off."
+
+
+def _moment(iso: str) -> str:
+    """A time as people write it: `2026-01-02 03:04 UTC`."""
+    text = clean(iso, 40).replace("T", " ")
+    return f"{text[:16]} UTC" if text.endswith("+00:00") else text
+
+
+@dataclass(frozen=True)
+class CheckView:
+    """A check as the page shows it."""
+
+    name: str
+    score: float
+    max_score: float
+    style: str
+    sign: str
+    verdict: str
+    comparison: Comparison | None
+    timelines: Timelines | None
+    sentence: str
+    rest: str
+
+
+@dataclass(frozen=True)
+class ExerciseView:
+    """An exercise as the page shows it."""
+
+    key: str
+    title: str
+    status: Status
+    score: float
+    max_score: float
+    cell: int | None
+    message: str
+    checks: list[CheckView]
+    withheld: bool
+    advice: str
+
+
+def _exercise(one: ExerciseResult, titles: Titles) -> ExerciseView:
+    # What was not judged has one reason, which is the message; its checks have none of their own.
+    judged = one.status in _JUDGED
+    repeated = one.mistake is None and any(check.message.startswith(one.message) for check in one.checks)
+    return ExerciseView(
+        clean(one.key, 80), titles.exercise(one.key), one.status, one.score, one.max_score, one.cell,
+        "" if judged and repeated else clean(one.message, 600),
+        [_check(check) for check in one.checks] if judged else [],
+        judged and any(check.passed and not check.score and check.max_score for check in one.checks),
+        _advice(one),
+    )  # fmt: skip
+
+
+def _check(check: CheckResult) -> CheckView:
+    message = clean(check.message, 1200, lines=True)
+    found = None if check.passed else comparison.read(message)
+    sentence, _, rest = message.partition("\n")
+    return CheckView(
+        clean(check.name), check.score, check.max_score,
+        "holds" if check.passed else "fails", "✓" if check.passed else "✗",
+        "holds:" if check.passed else "does not hold:",
+        found if isinstance(found, Comparison) else None,
+        found if isinstance(found, Timelines) else None,
+        sentence, rest,
+    )  # fmt: skip
+
+
+def _advice(one: ExerciseResult) -> str:
+    key = clean(one.key, 80)
+    if one.status is Status.PASSED:
+        return f'Compare with the worked answer: `solution("{key}")`'
+    if one.status in (Status.NOT_GRADED, Status.SUSPECT):
+        return ""
+    return f'In the notebook, `hint("{key}")` gives a hint, and `check("{key}")` tries your answer on new inputs.'

@@ -1,0 +1,39 @@
+"""File names for people: what a student is called, as a folder or file that is safe on every system, and unique."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Iterable
+
+_LONGEST = 60
+_DEVICE = re.compile(r"(con|prn|aux|nul|com\d|lpt\d)(\..*)?", re.IGNORECASE)
+
+
+def file_names(students: Iterable[str]) -> dict[str, str]:
+    """For each student a name of letters, digits and `-_.`, that no other has even where case is ignored.
+
+    The same students get the same names in every run.
+    """
+    names: dict[str, str] = {}
+    taken: set[str] = set()
+    for student in sorted(set(students)):
+        plain = _plain(student)
+        name, count = plain, 1
+        while _folded(name) in taken:
+            count += 1
+            name = f"{plain}-{count}"
+        taken.add(_folded(name))
+        names[student] = name
+    return names
+
+
+def _plain(student: str) -> str:
+    kept = "".join(one if one.isalnum() or one in "-_." else "_" for one in unicodedata.normalize("NFC", student))
+    # 60 characters of 4 bytes each fit a file name. A dot in front hides, one at the end is lost on Windows.
+    kept = re.sub(r"_{2,}", "_", kept)[:_LONGEST].strip("._-") or "student"
+    return f"_{kept}" if _DEVICE.fullmatch(kept) else kept
+
+
+def _folded(name: str) -> str:
+    return unicodedata.normalize("NFKC", name).casefold()

@@ -1,0 +1,26 @@
+"""All files of `--out`."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from graders.core.results import Batch
+from graders.report import class_page, feedback, gradebook, results_json
+from graders.report.files import write_atomically
+from graders.report.names import file_names
+from graders.report.similar import Pair
+from graders.report.titles import Titles
+
+
+def write(batch: Batch, out: Path, titles: Titles, similar: Sequence[Pair] = ()) -> list[Path]:
+    """Write the results, the gradebook and the pages; the paths that a person would open. Raises `OSError`."""
+    # The data first: whatever happens to the pages, they can be made again from it.
+    write_atomically(out / "results.json", results_json.render(batch))
+    write_atomically(out / "gradebook.csv", gradebook.render(batch))
+    folders = file_names(one.student for one in batch.submissions)
+    for one in batch.submissions:
+        page = out / "feedback" / folders[one.student] / f"{one.lesson}.html"
+        write_atomically(page, feedback.render(one, batch, titles))
+    write_atomically(out / "class.html", class_page.render(batch, titles, folders, similar))
+    return [out / "results.json", out / "gradebook.csv", out / "class.html", out / "feedback"]

@@ -1,0 +1,49 @@
+"""HTML pages: one file each, without scripts, and without anything that is loaded from elsewhere."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from markupsafe import Markup, escape
+
+from graders.core.looks import LOOKS
+from graders.core.results import Status
+from graders.core.text import clean, plural, points
+
+FOLDER = Path(__file__).with_name("templates")
+
+
+def code(text: str) -> Markup:
+    """Escaped text in which `backticked` parts are set as code; with an odd backtick, as it is."""
+    parts = str(escape(text)).split("`")
+    if len(parts) % 2 == 0:
+        return escape(text)
+    return Markup("".join(f"<code>{part}</code>" if index % 2 else part for index, part in enumerate(parts)))
+
+
+def sign(status: Status) -> str:
+    """The sign of a status. Few fonts of browsers have the hourglass that terminals show."""
+    return "∞" if status is Status.TIMED_OUT else LOOKS[status].sign
+
+
+def _environment() -> Environment:
+    # Always escaping: the names of templates must not decide it.
+    made = Environment(
+        loader=FileSystemLoader(FOLDER),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    made.filters.update(code=code, points=points, clean=clean, plural=plural, sign=sign)
+    made.globals.update(LOOKS=LOOKS, Status=Status)
+    return made
+
+
+_TEMPLATES = _environment()
+
+
+def render(template: str, **values: object) -> str:
+    """A page from a template in `templates/`."""
+    return _TEMPLATES.get_template(template).render(**values)

@@ -1,0 +1,78 @@
+"""Plots as SVG inside a page: no scripts, colours of the page in light and dark, and a text that says the same."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from markupsafe import Markup, escape
+
+PARTS = (("passed", "✓", "--passed"), ("not yet right", "✗", "--wrong"), ("ended early", "!", "--other"),
+         ("not attempted", "·", "--none"))  # fmt: skip
+"""Segments of a bar: what they mean, their sign, and the colour in the page's style sheet."""
+
+
+def bars(rows: Sequence[tuple[str, Sequence[int]]], label: str) -> Markup:
+    """A bar for each row, with one segment for each of `PARTS`: its count and sign stand in it where there is room.
+
+    The table next to it is the text for people who do not see it; `label` says what it is.
+    """
+    left, width, height = 190, 520, 24
+    most = max((sum(counts) for _, counts in rows), default=0) or 1
+    parts = []
+    for index, (name, counts) in enumerate(rows):
+        top = index * height
+        parts.append(f'<text x="{left - 8}" y="{top + 16}" text-anchor="end">{escape(_cut(name, 26))}</text>')
+        start = float(left)
+        for (meaning, sign, colour), count in zip(PARTS, counts):
+            size = width * count / most
+            if count:
+                box = f'x="{start:.1f}" y="{top + 3}" width="{max(0.0, size - 1.5):.1f}" height="{height - 6}"'
+                parts.append(f'<rect {box} rx="2" fill="var({colour})"><title>{count} {meaning}</title></rect>')
+            if size > 34:
+                parts.append(f'<text x="{start + size / 2:.1f}" y="{top + 16}" text-anchor="middle" '
+                             f'class="on">{sign} {count}</text>')  # fmt: skip
+            start += size
+    return _svg(left + width, height * len(rows), label, parts)
+
+
+def histogram(shares: Sequence[float], label: str, bins: int = 10) -> Markup:
+    """How many of these shares, from 0 to 1, lie in each of `bins` equal parts. All of 1 belongs to the last."""
+    counts = count_in_bins(shares, bins)
+    width, height, base = 560, 190, 150
+    step = width / bins
+    most = max(counts, default=0) or 1
+    parts = [f'<line x1="0" y1="{base}" x2="{width}" y2="{base}" stroke="var(--line)"/>']
+    for index, count in enumerate(counts):
+        tall = 120 * count / most
+        middle = (index + 0.5) * step
+        box = f'x="{index * step + 3:.1f}" y="{base - tall:.1f}" width="{step - 6:.1f}" height="{tall:.1f}"'
+        parts.append(f'<rect {box} rx="2" fill="var(--link)"/>')
+        if count:
+            parts.append(f'<text x="{middle:.1f}" y="{base - tall - 6:.1f}" text-anchor="middle">{count}</text>')
+        parts.append(f'<text x="{middle:.1f}" y="{base + 17}" text-anchor="middle">{_range(index, bins)}</text>')
+    parts.append(f'<text x="{width / 2}" y="{height - 4}" text-anchor="middle">percent of the points</text>')
+    return _svg(width, height, label, parts)
+
+
+def count_in_bins(shares: Sequence[float], bins: int = 10) -> list[int]:
+    """How many shares lie in each of `bins` equal parts of 0 to 1."""
+    counts = [0] * bins
+    for share in shares:
+        counts[min(bins - 1, max(0, int(share * bins + 1e-9)))] += 1
+    return counts
+
+
+def _range(index: int, bins: int) -> str:
+    step = 100 // bins
+    return f"{index * step}–{(index + 1) * step}"
+
+
+def _cut(text: str, most: int) -> str:
+    return text if len(text) <= most else text[: most - 1] + "…"
+
+
+def _svg(width: float, height: float, label: str, parts: Sequence[str]) -> Markup:
+    return Markup(
+        f'<svg role="img" aria-label="{escape(label)}" viewBox="0 0 {width:g} {max(height, 1):g}" width="{width:g}" '
+        f'xmlns="http://www.w3.org/2000/svg">{"".join(parts)}</svg>'
+    )

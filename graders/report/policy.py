@@ -1,0 +1,122 @@
+"""What points count: late work, and other points than the course gives. Pure functions of results."""
+
+from __future__ import annotations
+
+import csv
+import io
+import math
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+
+from graders.core.results import ExerciseResult, Status, SubmissionResult
+
+DAY = 86_400.0
+_RULE = re.compile(r"(\d+(?:\.\d+)?)\s*%\s*/\s*(day|hour)(?:\s*,?\s*(?:at most|max)\s*(\d+(?:\.\d+)?)\s*%)?")
+
+
+class BadPolicy(ValueError):
+    """A rule or a table of points that cannot be read; the message says how to write it."""
+
+
+@dataclass(frozen=True)
+class LateRule:
+    """What lateness costs: a share of the points for each period that has begun, up to a share that is the most.
+
+    Shares are from 0 to 1, `period` and `grace` are seconds; work that is late by no more than `grace` is in time.
+    """
+
+    share: float = 0.0
+    period: float = DAY
+    most: float = 1.0
+    grace: float = 0.0
+
+    def lost(self, seconds: float) -> float:
+        """The share of the points that work loses which is late by so many seconds."""
+        if seconds <= self.grace:
+            return 0.0
+        return min(self.most, self.share * math.ceil(seconds / self.period))
+
+
+def late_rule(text: str) -> LateRule:
+    """The rule in `none`, `zero`, `10%/day`, `5%/hour`, `10%/day at most 50%`. Raises `BadPolicy`."""
+    plain = text.strip().casefold()
+    if plain in ("none", "zero"):
+        return LateRule(0.0 if plain == "none" else 1.0)
+    match = _RULE.fullmatch(plain)
+    if match is None:
+        raise BadPolicy(f"{text!r} is no rule for late work: none, zero, 10%/day, 5%/hour, 10%/day at most 50%")
+    most = float(match[3]) / 100 if match[3] else 1.0
+    return LateRule(min(1.0, float(match[1]) / 100), DAY if match[2] == "day" else 3600.0, min(1.0, most))
+
+
+def penalised(result: SubmissionResult, rule: LateRule, seconds: float) -> SubmissionResult:
+    """A submission that was handed in so many seconds after its deadline (before it: negative)."""
+    reached = result.score + result.penalty
+    penalty = round(reached * rule.lost(seconds), 4)
+    return replace(result, score=round(reached - penalty, 4), penalty=penalty)
+
+
+@dataclass(frozen=True)
+class Points:
+    """Points by exercise key, and shares of them by key and check."""
+
+    exercises: Mapping[str, float] = field(default_factory=dict)
+    checks: Mapping[tuple[str, str], float] = field(default_factory=dict)
+
+
+def points_table(text: str) -> Points:
+    """Points from a CSV file with the columns exercise, points and, if wanted, check. Raises `BadPolicy`.
+
+    A row without a check gives an exercise its points; rows with checks divide these in proportion.
+    """
+    exercises: dict[str, float] = {}
+    checks: dict[tuple[str, str], float] = {}
+    reader = csv.DictReader(io.StringIO(text.removeprefix("\ufeff")))
+    if not {"exercise", "points"} <= set(reader.fieldnames or ()):
+        raise BadPolicy("it needs a header with the columns exercise, points, and if wanted check")
+    for row in reader:
+        try:
+            value = float(row["points"])
+        except (TypeError, ValueError):
+            value = -1.0
+        if not 0 <= value < math.inf:
+            raise BadPolicy(f"{row['points']!r} in line {reader.line_num} is no number of points")
+        key, check = (row["exercise"] or "").strip(), (row.get("check") or "").strip()
+        if check:
+            checks[key, check.replace("_", " ").removeprefix("test ")] = value
+        else:
+            exercises[key] = value
+    return Points(exercises, checks)
+
+
+def weighted(result: SubmissionResult, table: Points) -> SubmissionResult:
+    """A submission with the points of the table; what it does not name keeps the course's."""
+    exercises = tuple(_weighted(one, table) for one in result.exercises)
+    before = sum(one.max_score for one in result.exercises)
+    return replace(
+        result,
+        exercises=exercises,
+        score=round(sum(one.score for one in exercises), 4) if exercises else result.score,
+        max_score=round(result.max_score - before + sum(one.max_score for one in exercises), 4),
+        penalty=0.0,
+    )
+
+
+def _weighted(one: ExerciseResult, table: Points) -> ExerciseResult:
+    most = table.exercises.get(one.key, one.max_score)
+    shares = [table.checks.get((one.key, check.name), check.max_score) for check in one.checks]
+    if any((one.key, check.name) in table.checks for check in one.checks):
+        # A check that the table leaves out of an exercise whose checks it names counts nothing.
+        shares = [table.checks.get((one.key, check.name), 0.0) for check in one.checks]
+    total = sum(shares)
+    if not one.checks or not total:
+        return replace(one, max_score=most, score=most if one.status is Status.PASSED else 0.0)
+    judged = one.status in (Status.PASSED, Status.WRONG) and one.checks[0].passed
+    checks = tuple(
+        replace(check, max_score=round(most * share / total, 4),
+                score=round(most * share / total, 4) if judged and check.passed else 0.0)
+        for check, share in zip(one.checks, shares)
+    )  # fmt: skip
+    score = most if one.status is Status.PASSED else round(sum(check.score for check in checks), 4)
+    return replace(one, max_score=most, score=score, checks=checks)

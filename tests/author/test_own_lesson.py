@@ -1,0 +1,59 @@
+"""The page for people who write a lesson of their own, followed to the letter in a copy of the course."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+PAGE = ROOT / "docs/your-own-lesson.md"
+
+
+def parts() -> dict[str, str]:
+    """The files of the page: path to content."""
+    return dict(re.findall(r"^## \d\. [^\n`]*`([^\n`]+)`\n.*?^```python\n(.*?)^```$", PAGE.read_text(), re.M | re.S))
+
+
+def hookwork(course: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+    """Type a command in the copy."""
+    environment = {**os.environ, "PYTHONPATH": str(course), "OMP_NUM_THREADS": "1"}
+    return subprocess.run(
+        [sys.executable, "-m", "graders.cli", *arguments], cwd=course, env=environment, capture_output=True, text=True,
+        timeout=900, check=False,
+    )  # fmt: skip
+
+
+def test_the_page_names_the_three_files() -> None:
+    assert list(parts()) == [
+        "solutions/20_doubling.py", "graders/test_20_doubling.py", "tests/answers/lesson_20.py"
+    ]  # fmt: skip
+
+
+@pytest.mark.slow
+def test_following_the_page_makes_a_lesson_that_holds(tmp_path: Path) -> None:
+    course = tmp_path / "course"
+    course.mkdir()
+    left_out = shutil.ignore_patterns("__pycache__", "*.ipynb", "test_0[2-9]*", "test_1*", "0[2-9]*", "1*")
+    for name in ("graders", "solutions", "lessons", "tests/answers"):
+        shutil.copytree(ROOT / name, course / name, ignore=left_out)
+    shutil.copy(ROOT / "pyproject.toml", course)
+    files = parts()
+    *first, answers = files
+    for path in first:
+        (course / path).write_text(files[path])
+    built = hookwork(course, "build", "20")
+    assert built.returncode == 0, built.stdout + built.stderr
+    # What is missing is told.
+    incomplete = hookwork(course, "build", "--check", "20")
+    assert incomplete.returncode == 1
+    assert "lesson_20" in incomplete.stderr
+    (course / answers).write_text(files[answers])
+    proved = hookwork(course, "build", "--check", "20")
+    assert proved.returncode == 0, proved.stdout + proved.stderr
+    assert "The course holds." in proved.stdout

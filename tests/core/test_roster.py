@@ -1,0 +1,61 @@
+from __future__ import annotations
+
+import pytest
+
+from graders.core.roster import BadRoster, parse
+
+CANVAS = """\ufeffStudent,ID,SIS User ID,SIS Login ID,Section
+    Points Possible,,,,
+"Lovelace, Ada",101,S1,ada@x.org,A
+"Müller, Jürgen",102,S2,jmueller,A
+"Student, Test",103,,,A
+"""
+MOODLE = """Identifier;Full name;Email address;Deadline
+Participant 7;Ada Lovelace;ada@x.org;2026-01-05
+Participant 8;Ann Lee;ann@x.org;
+Participant 9;Ann Lee;lee@x.org;
+"""
+
+
+@pytest.mark.parametrize(
+    ("name", "number", "found"),
+    [
+        ("lovelaceada", "101", "Lovelace, Ada"),
+        ("lovelaceada", "", "Lovelace, Ada"),
+        ("Ada Lovelace", "", "Lovelace, Ada"),
+        ("ada@x.org", "", "Lovelace, Ada"),
+        ("ada", "", "Lovelace, Ada"),
+        ("S2", "", "Müller, Jürgen"),
+        ("jurgen muller", "", "Müller, Jürgen"),
+        ("mullerjurgen", "", "Müller, Jürgen"),
+        ("whoever", "102", "Müller, Jürgen"),
+        ("whoever", "", None),
+        ("", "", None),
+    ],
+)
+def test_people_are_found_by_what_platforms_call_them(name: str, number: str, found: str | None) -> None:
+    person = parse(CANVAS).find(name, number)
+    assert (person.name if person else None) == found
+
+
+def test_a_name_that_two_people_share_finds_nobody_and_a_number_does() -> None:
+    roster = parse(MOODLE)
+    assert [person.name for person in roster.people] == ["Ada Lovelace", "Ann Lee (8)", "Ann Lee (9)"]
+    assert roster.find("Ann Lee") is None
+    person = roster.find("Ann Lee", "9")
+    assert person is not None
+    assert person.get("email address") == "lee@x.org"
+
+
+def test_a_deadline_of_their_own() -> None:
+    assert [person.deadline for person in parse(MOODLE).people] == ["2026-01-05", "", ""]
+
+
+def test_first_name_and_surname_are_one_name() -> None:
+    assert [one.name for one in parse("First name,Surname\nAda,Lovelace\n").people] == ["Ada Lovelace"]
+
+
+@pytest.mark.parametrize("text", ["", "a,b\n1,2\n", "Student\n", "\x00", '"'])
+def test_what_is_no_roster_says_what_one_looks_like(text: str) -> None:
+    with pytest.raises(BadRoster, match=r"names nobody|no CSV"):
+        parse(text)

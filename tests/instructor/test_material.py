@@ -1,0 +1,49 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+from graders.core import course
+from graders.core.source import exercise_cells
+from graders.instructor.material import similar_answers, titles
+from graders.report.similar import Pair
+from graders.run.submissions import Submission
+from tests import notebooks
+from tests.notebooks import KEYS, LESSON
+from tests.report.test_similar import LONG
+
+
+def submission(folder: Path, student: str, *cells: str) -> Submission:
+    file = folder / f"{student}.ipynb"
+    file.write_text(notebooks.text(*cells))
+    return Submission(student, LESSON, file)
+
+
+def test_answers_are_found_by_their_name_in_the_last_cell_that_defines_them(tmp_path: Path) -> None:
+    mine = LONG.replace("def watch", "def chain_grads")
+    found = similar_answers([
+        submission(tmp_path, "ann", "1", mine),
+        submission(tmp_path, "bob", mine, "def chain_grads(fns, x):\n    return 1"),
+        submission(tmp_path, "cy", mine.replace("seen", "found")),
+        Submission("di", LESSON, None),
+        Submission("eve", LESSON, tmp_path / "nothing.ipynb"),
+    ])  # fmt: skip
+    assert found == [Pair("ann", "cy", ("01-chain-grads",), 1.0)]
+
+
+def test_the_stub_and_the_worked_answer_tell_nothing(tmp_path: Path) -> None:
+    stub = (course.lessons_folder() / f"{LESSON}.ipynb").read_text()
+    solved = list(exercise_cells(course.source(LESSON)).values())
+    (tmp_path / "a.ipynb").write_text(stub)
+    found = [Submission(name, LESSON, tmp_path / "a.ipynb") for name in ("ann", "bob")]
+    found += [submission(tmp_path, name, *solved) for name in ("cy", "di")]
+    assert similar_answers(found) == []
+
+
+def test_titles_are_those_of_the_course_and_other_lessons_have_none() -> None:
+    found = titles([LESSON, "99_nothing"])
+    assert found.lesson(LESSON) == "1. Where gradients live"
+    assert found.lesson("99_nothing") == "99_nothing"
+    assert (found.exercise(KEYS[1]), found.function(KEYS[1])) == (
+        "The gradient at every step of a chain",
+        "chain_grads",
+    )

@@ -1,0 +1,141 @@
+"""Each export of one small batch, word for word, and hostile text in all of them."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from pathlib import Path
+from xml.etree import ElementTree
+
+import jsonschema
+import pytest
+
+from graders.core import roster
+from graders.core.results import CheckResult, ExerciseResult, Status, SubmissionStatus
+from graders.report.exports import EXPORTS, canvas, gradescope, junit, moodle
+from graders.report.titles import Titles
+from tests.batches import batch, exercise, graded, ungraded
+from tests.test_hostile_text import TRAPS, traps
+
+SCHEMA = json.loads(Path(__file__).with_name("gradescope.schema.json").read_text(encoding="utf-8"))
+TITLES = Titles({"01_first": "1. The first"}, {"01-a": "Sum", "01-b": "Order"})
+WRONG = ExerciseResult("01-a", Status.WRONG, 1, 2, "forgot-return", "Return it.", (
+    CheckResult("it holds", True, 1, 1), CheckResult("it stays", False, 0, 1, "x: expected 1, saw 2")))  # fmt: skip
+CLASS = batch(
+    graded("Lovelace, Ada", WRONG, exercise("01-b"), student_id="101"),
+    graded("Bob", exercise("01-a", most=2, score=2), exercise("01-b", Status.NOT_GRADED, 0, message="Disk full.")),
+    ungraded("Cy", SubmissionStatus.MISSING, "No notebook."),
+    ungraded("Di", SubmissionStatus.UNREADABLE, "Empty."),
+)
+ROSTER = roster.parse(
+    "Student,ID,SIS User ID,SIS Login ID,Section,Email address\n"
+    '"Lovelace, Ada",101,S1,ada,A,ada@x.org\n"Bob",102,S2,bob,A,bob@x.org\n'
+)
+
+
+JUNIT = """<?xml version="1.0" encoding="utf-8"?>
+<testsuites name="hookwork" tests="3" failures="1" errors="0">
+  <testsuite name="1. The first: Lovelace, Ada" timestamp="2026-01-02T03:04:05" tests="3" failures="1" errors="0" skipped="0" time="1.250">
+    <properties>
+      <property name="student" value="Lovelace, Ada" />
+      <property name="lesson" value="01_first" />
+      <property name="points" value="2" />
+      <property name="max_points" value="3" />
+      <property name="status" value="graded" />
+    </properties>
+    <testcase classname="01_first.Lovelace, Ada" name="01-a: it holds" time="0" />
+    <testcase classname="01_first.Lovelace, Ada" name="01-a: it stays" time="0">
+      <failure type="forgot-return" message="x: expected 1, saw 2" />
+    </testcase>
+    <testcase classname="01_first.Lovelace, Ada" name="01-b: it holds" time="0" />
+  </testsuite>
+</testsuites>
+"""  # noqa: E501
+
+
+def test_canvas() -> None:
+    assert canvas.render(CLASS, TITLES, ROSTER) == (
+        "Student,ID,SIS User ID,SIS Login ID,Section,1. The first\n"
+        "    Points Possible,,,,,3\n"
+        "Bob,102,S2,bob,A,\n"
+        "Cy,,,,,\n"
+        "Di,,,,,0\n"
+        '"Lovelace, Ada",101,S1,ada,A,2\n'
+    )
+
+
+def test_moodle() -> None:
+    (text,) = moodle.files(CLASS, TITLES, ROSTER).values()
+    assert text == (
+        "Identifier,Full name,Email address,Grade,Maximum Grade,Last modified (grade),Feedback comments\n"
+        ",Bob,bob@x.org,,3,-,Order: Disk full.\n"
+        ",Cy,,,3,-,No notebook.\n"
+        ",Di,,0,3,-,Empty.\n"
+        'Participant 101,"Lovelace, Ada",ada@x.org,2,3,-,Sum: Return it.\n'
+    )
+    assert list(moodle.files(CLASS, TITLES)) == ["moodle/01_first.csv"]
+
+
+def test_junit() -> None:
+    one = batch(CLASS.submissions[0])
+    assert junit.render(one, TITLES) == JUNIT
+
+
+def test_junit_tells_failures_from_our_errors_and_from_what_is_missing() -> None:
+    root = ElementTree.fromstring(junit.render(CLASS, TITLES))
+    assert [{name: suite.get(name) for name in ("failures", "errors", "skipped")} for suite in root] == [
+        {"failures": "1", "errors": "0", "skipped": "0"},
+        {"failures": "0", "errors": "1", "skipped": "0"},
+        {"failures": "0", "errors": "0", "skipped": "1"},
+        {"failures": "1", "errors": "0", "skipped": "0"},
+    ]
+
+
+def test_gradescope() -> None:
+    files = gradescope.files(CLASS, TITLES)
+    assert list(files) == [f"gradescope/{name}/results.json" for name in ("Lovelace_Ada", "Bob", "Cy", "Di")]
+    assert json.loads(files["gradescope/Lovelace_Ada/results.json"]) == {
+        "score": 2, "execution_time": 1, "output": "Inputs drawn from seed 42; torch 2.13.0.",
+        "output_format": "text", "test_output_format": "text", "test_name_format": "text",
+        "visibility": "visible", "stdout_visibility": "hidden",
+        "tests": [
+            {"name": "Sum: it holds", "number": "1.1.1", "score": 1, "max_score": 1, "status": "passed",
+             "output": "Not yet right. Return it.", "tags": ["01-a", "forgot-return"]},
+            {"name": "Sum: it stays", "number": "1.1.2", "score": 0, "max_score": 1, "status": "failed",
+             "output": "x: expected 1, saw 2", "tags": ["01-a", "forgot-return"]},
+            {"name": "Order: it holds", "number": "1.2.1", "score": 1, "max_score": 1, "status": "passed",
+             "output": "", "tags": ["01-b"]},
+        ],
+        "extra_data": {"graded": True, "seed": "42"},
+    }  # fmt: skip
+
+
+def test_gradescope_takes_every_file_and_what_is_ours_is_said_to_be() -> None:
+    for text in gradescope.files(CLASS, TITLES).values():
+        jsonschema.validate(json.loads(text), SCHEMA)
+    bob = json.loads(gradescope.files(CLASS, TITLES)["gradescope/Bob/results.json"])
+    assert "not your doing" in bob["tests"][1]["output"]
+    assert "status" not in bob["tests"][1]
+    assert bob["extra_data"]["graded"] is False
+
+
+@pytest.mark.parametrize("trap", TRAPS, ids=lambda name: name.replace(" ", "-"))
+def test_no_text_of_a_student_steers_or_hides_anything(trap: str) -> None:
+    text = TRAPS[trap]
+    checks = (CheckResult(text, False, 0, 1, text),)
+    found = batch(
+        graded(text, ExerciseResult("01-a", Status.WRONG, 0, 1, "m", text, checks), message=text, student_id=text),
+        ungraded(text + "2", SubmissionStatus.UNREADABLE, text),
+        ungraded(text + "3", SubmissionStatus.NOT_GRADED, text),
+    )
+    for export in EXPORTS.values():
+        for path, content in export(found, TITLES, None).items():
+            assert traps(path + content) == set()
+            if path.endswith(".csv"):
+                for row in csv.reader(io.StringIO(content)):
+                    assert not any(cell.lstrip().startswith(tuple("=+@")) for cell in row)
+            elif path.endswith(".xml"):
+                assert len(ElementTree.fromstring(content)) == 3
+            else:
+                jsonschema.validate(json.loads(content), SCHEMA)

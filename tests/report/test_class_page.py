@@ -1,0 +1,90 @@
+from __future__ import annotations
+
+import pytest
+
+from graders.core.results import Batch, Status, SubmissionStatus
+from graders.report import class_page, plots
+from graders.report.names import file_names
+from graders.report.similar import Pair
+from graders.report.titles import Titles
+from tests.batches import batch, exercise, graded, ungraded
+from tests.report.test_class_numbers import CLASS
+from tests.report.test_feedback import Page
+from tests.test_hostile_text import TRAPS, traps
+
+
+def source(found: Batch, *similar: Pair) -> str:
+    folders = file_names(one.student for one in found.submissions)
+    return class_page.render(found, Titles({"01_first": "1. The first"}, {"01-a": "Sum"}), folders, similar)
+
+
+def test_it_says_what_is_not_understood_and_who_needs_help() -> None:
+    text = Page(source(CLASS)).text
+    for part in (
+        "7 students, 4 notebooks of 7 marked",
+        "2 of 3 who tried 01-a : Return it.",
+        "forgot-return: bob, cy",
+        "Sum 01-a 1 3 0 33 %",
+        "eve 0 of 3 0 0 0 1",
+        "di 01-a not-graded Disk full.",
+        "gil 01_first unreadable Empty.",
+        "No two answers are so alike",
+    ):
+        assert part in text, part
+
+
+def test_the_matrix_has_a_row_for_each_student_and_leads_to_the_pages() -> None:
+    page = Page(source(CLASS))
+    links = [link["href"] for link in page.named("a")][1:]
+    assert links[:3] == [
+        "feedback/ann/01_first.html#01-a", "feedback/ann/01_first.html#01-b", "feedback/bob/01_first.html#01-a",
+    ]  # fmt: skip
+    assert [link.get("aria-label") for link in page.named("a")][1:4:2] == ["Passed, 1 of 1", "Not yet right, 0 of 1"]
+    assert "eve missing 0 of 3" in page.text
+
+
+def test_similar_answers_are_a_hint() -> None:
+    text = Page(source(CLASS, Pair("ann", "bob", ("01-a", "01-b"), 0.957))).text
+    assert "A hint to look, never a verdict" in text
+    assert "ann and bob 01-a 01-b 96 %" in text
+
+
+def test_the_page_can_be_read_without_seeing_it() -> None:
+    page = Page(source(CLASS))
+    assert page.open == []
+    assert all(svg.get("aria-label") for svg in page.named("svg"))
+    assert len(page.named("caption")) == len(page.named("table"))
+    assert all(region.get("aria-label") for _, region in page.tags if region.get("tabindex"))
+
+
+@pytest.mark.parametrize("found", [batch(), batch(ungraded("ann", SubmissionStatus.MISSING)), batch(graded("ann"))])
+def test_a_class_with_nothing_in_it_has_a_page(found: Batch) -> None:
+    assert Page(source(found)).open == []
+
+
+@pytest.mark.parametrize("trap", TRAPS, ids=lambda name: name.replace(" ", "-"))
+def test_nothing_that_a_student_wrote_is_alive_on_the_page(trap: str) -> None:
+    text = TRAPS[trap] + "\"'><img src=x onerror=alert(1)></style><script>alert(1)</script>"
+    found = batch(
+        graded(text, exercise("01-a", Status.SUSPECT, 0, message=text), message=text),
+        graded("bob", exercise("01-a", Status.WRONG, 0, mistake="m", message=text)),
+        ungraded(text + "2", SubmissionStatus.UNREADABLE, text),
+    )
+    shown = source(found, Pair(text, "bob", ("01-a",), 1.0))
+    page = Page(shown)
+    assert page.open == []
+    assert not {tag for tag, _ in page.tags} & {"script", "img", "iframe", "object", "link", "form", "base"}
+    assert not [name for _, attributes in page.tags for name in attributes if name.startswith("on")]
+    assert all((link["href"] or "").startswith(("#", "feedback/")) for link in page.named("a"))
+    assert traps(shown) == set()
+
+
+def test_shares_are_counted_in_ten_bins_and_all_belongs_to_the_last() -> None:
+    assert plots.count_in_bins([0, 0.05, 0.1, 0.3, 0.999, 1.0]) == [2, 1, 0, 1, 0, 0, 0, 0, 0, 2]
+
+
+def test_a_bar_has_a_segment_for_each_count_that_is_not_zero() -> None:
+    svg = str(plots.bars([("<b>", (3, 0, 1, 0))], 'a "label"'))
+    assert svg.count("<rect") == 2
+    assert "<b>" not in svg
+    assert 'aria-label="a &#34;label&#34;"' in svg

@@ -1,0 +1,154 @@
+from __future__ import annotations
+
+import itertools
+from html.parser import HTMLParser
+
+import pytest
+
+from graders.core.results import CheckResult, ExerciseResult, Status, SubmissionStatus
+from graders.core.timeline import side_by_side
+from graders.report import feedback
+from graders.report.titles import Titles
+from tests.batches import batch, exercise, graded, ungraded
+from tests.test_hostile_text import TRAPS, traps
+
+TITLES = Titles({"01_first": "1. The first"}, {"01-a": "Sum `x`", "01-b": "Order"})
+
+
+class Page(HTMLParser):
+    """A page, read: its tags with their attributes, and its visible text."""
+
+    def __init__(self, source: str) -> None:
+        super().__init__()
+        self.tags: list[tuple[str, dict[str, str | None]]] = []
+        self.open: list[str] = []
+        self.words: list[str] = []
+        self.feed(source)
+        self.close()
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.append((tag, dict(attrs)))
+        if tag not in ("meta", "br"):
+            self.open.append(tag)
+
+    def handle_endtag(self, tag: str) -> None:
+        assert self.open.pop() == tag
+
+    def handle_data(self, data: str) -> None:
+        if self.open and self.open[-1] != "style":
+            self.words += data.split()
+
+    @property
+    def text(self) -> str:
+        return " ".join(self.words)
+
+    def named(self, tag: str) -> list[dict[str, str | None]]:
+        return [attributes for name, attributes in self.tags if name == tag]
+
+
+def page(*exercises: ExerciseResult, student: str = "ann", **parts: object) -> Page:
+    """The page of a submission with these exercises."""
+    one = graded(student, *exercises, **parts)  # type: ignore[arg-type]
+    return Page(feedback.render(one, batch(one), TITLES))
+
+
+def wrong(message: str, check: str, **parts: object) -> ExerciseResult:
+    """A wrong answer with one check that does not hold and one that does."""
+    checks = (CheckResult("the sum is right", False, 0, 1, check), CheckResult("no hook is left", True, 0, 1))
+    return ExerciseResult("01-a", Status.WRONG, 0, 2, message=message, checks=checks, **parts)  # type: ignore[arg-type]
+
+
+def test_verdict_points_mistake_numbers_and_place_are_there() -> None:
+    found = page(
+        wrong("Return the new value.", "x.grad: expected 6, saw 2 at [1]; rtol 1e-5", mistake="forgot-return", cell=4)
+    )
+    for part in (
+        "1. The first", "ann", "0 of 2 points", "✗ Not yet right", "01-a", "Your answer: code cell 4 of the notebook",
+        "Return the new value.", "✗ does not hold: the sum is right (0 of 1)",
+        "where expected yours x.grad, entry [1] 6 2", "rtol 1e-5",
+        "✓ holds: no hook is left (0 of 1) The first check is the task itself. The others earn their points",
+        'hint("01-a")', "Marked 2026-01-02 03:04 UTC, from the file 01_first.ipynb", "hookwork check 1 --seed 42",
+    ):  # fmt: skip
+        assert part in found.text, part
+
+
+def test_a_message_that_only_repeats_a_check_is_said_once() -> None:
+    found = page(wrong("the result: expected 6, saw 2", "the result: expected 6, saw 2"))
+    assert "the result: expected" not in found.text
+    assert "the result 6 2" in found.text
+
+
+def test_timelines_stand_side_by_side_with_the_first_difference() -> None:
+    message = "They part at event 2.\n" + side_by_side(["a", "b", "c"], ["a", "c"])
+    found = page(wrong("", message))
+    assert (
+        "They part at event 2. Both timelines, from top to bottom expected yours a a → first difference b c c (end)"
+        in (found.text)
+    )
+    assert [row.get("class") for row in found.named("tr")].count("parts") == 1
+
+
+def test_what_was_not_judged_shows_its_reason_and_no_checks() -> None:
+    found = page(exercise("01-a", Status.TIMED_OUT, 0, message="`f` did not come to an end: 5 s."))
+    assert "∞ Did not come to an end" in found.text
+    assert "f did not come to an end: 5 s." in found.text
+    assert "What was checked" not in found.text
+
+
+@pytest.mark.parametrize(
+    ("status", "says"),
+    [
+        (SubmissionStatus.UNREADABLE, "could not be read as a notebook"),
+        (SubmissionStatus.MISSING, "Nothing was handed in."),
+        (SubmissionStatus.NOT_GRADED, "not your doing, and it is no zero"),
+    ],
+)
+def test_a_submission_without_results_says_why(status: SubmissionStatus, says: str) -> None:
+    one = ungraded("ann", status, "Because.")
+    text = Page(feedback.render(one, batch(one), TITLES)).text
+    assert says in text
+    assert "Because." in text
+    assert "of 3 points" not in text
+
+
+def test_late_work_says_what_it_costs_and_which_files_did_not_count() -> None:
+    late = {"handed_in": "2026-01-03T00:00:00+00:00", "penalty": 0.2, "superseded": ("class/ann/old.ipynb",)}
+    found = page(exercise("01-a"), **late)
+    assert "Handed in late at 2026-01-03 00:00 UTC: 0.2 of the 1.2 points reached are taken off." in found.text
+    assert "kept without counting: old.ipynb" in found.text
+
+
+def test_the_page_can_be_read_without_seeing_it() -> None:
+    found = page(wrong("m", "x: expected 1, saw 2"), exercise("01-b", Status.NOT_ATTEMPTED, 0))
+    assert found.open == []
+    assert found.named("html") == [{"lang": "en"}]
+    headings = [int(tag[1]) for tag, _ in found.tags if tag in ("h1", "h2", "h3")]
+    assert headings[0] == 1
+    assert all(after - before <= 1 for before, after in itertools.pairwise(headings))
+    assert len(found.named("caption")) == len(found.named("table"))
+    assert all(cell.get("scope") in ("row", "col") for cell in found.named("th"))
+    ids = [attributes["id"] for _, attributes in found.tags if "id" in attributes]
+    assert len(ids) == len(set(ids))
+    assert {link["href"] for link in found.named("a")} <= {f"#{one}" for one in ids}
+
+
+@pytest.mark.parametrize("trap", TRAPS, ids=lambda name: name.replace(" ", "-"))
+def test_nothing_that_a_student_wrote_is_alive_on_the_page(trap: str) -> None:
+    text = TRAPS[trap] + "\"'><img src=x onerror=alert(1)></style></code><svg onload=alert(1)>{{ 7*7 }}{% raw %}`x`"
+    one = graded(
+        text,
+        wrong(text, f"{text}: expected {text}, saw {text}", mistake="m"),
+        ExerciseResult("01-b", Status.WRONG, 0, 1, message=text, checks=(
+            CheckResult(text, False, 0, 1, f"{text}\n" + side_by_side([text, "a"], ["a", text])),)),
+        exercise("01-c", Status.RAISED, 0, message=text),
+        message=text, superseded=(text,),
+    )  # fmt: skip
+    source = feedback.render(one, batch(one), TITLES)
+    found = Page(source)
+    assert found.open == []
+    assert not {tag for tag, _ in found.tags} & {"script", "img", "svg", "iframe", "object", "link", "form", "base"}
+    assert not [name for _, attributes in found.tags for name in attributes if name.startswith("on")]
+    assert not [attributes for _, attributes in found.tags if "style" in attributes]
+    assert all((link["href"] or "").startswith("#") for link in found.named("a"))
+    assert "{{ 7*7 }}" in source or len(TRAPS[trap]) > 100
+    assert traps(source) == set()

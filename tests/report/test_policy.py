@@ -1,0 +1,86 @@
+from __future__ import annotations
+
+import pytest
+
+from graders.core.results import CheckResult, ExerciseResult, Status, SubmissionResult
+from graders.report.policy import DAY, BadPolicy, LateRule, late_rule, penalised, points_table, weighted
+from tests.batches import exercise, graded
+
+
+@pytest.mark.parametrize(
+    ("text", "rule"),
+    [
+        ("none", LateRule(0)),
+        ("zero", LateRule(1)),
+        ("10%/day", LateRule(0.1)),
+        (" 2.5 % / Hour ", LateRule(0.025, 3600)),
+        ("10%/day at most 50%", LateRule(0.1, DAY, 0.5)),
+        ("10%/day, max 50%", LateRule(0.1, DAY, 0.5)),
+    ],
+)
+def test_rules_can_be_written(text: str, rule: LateRule) -> None:
+    assert late_rule(text) == rule
+
+
+@pytest.mark.parametrize("text", ["", "10", "10/day", "-5%/day", "10%/week"])
+def test_what_is_no_rule_is_refused(text: str) -> None:
+    with pytest.raises(BadPolicy, match="10%/day at most 50%"):
+        late_rule(text)
+
+
+@pytest.mark.parametrize(
+    ("days", "lost"),
+    [(-1, 0.0), (0, 0.0), (0.001, 0.1), (1, 0.1), (1.001, 0.2), (4.5, 0.5), (30, 0.5)],
+)
+def test_each_day_that_has_begun_costs_up_to_the_most(days: float, lost: float) -> None:
+    assert LateRule(0.1, DAY, 0.5).lost(days * DAY) == pytest.approx(lost)
+
+
+def test_a_time_of_grace_costs_nothing_and_then_counts_in_full() -> None:
+    rule = LateRule(0.1, DAY, 1, grace=600)
+    assert (rule.lost(600), rule.lost(601)) == (0, 0.1)
+
+
+def test_a_penalty_is_kept_beside_the_score_and_never_taken_twice() -> None:
+    once = penalised(graded("ann", exercise("01-a", score=2, most=2)), LateRule(0.1), 1.5 * DAY)
+    assert (once.score, once.penalty) == (1.6, 0.4)
+    assert penalised(once, LateRule(0.1), 1.5 * DAY) == once
+    assert penalised(once, LateRule(0.1), -1) == graded("ann", exercise("01-a", score=2, most=2))
+
+
+def partly(*passed: bool) -> SubmissionResult:
+    """A submission with one wrong answer of 3 points, whose checks held like this."""
+    checks = tuple(
+        CheckResult(f"part {n}", one, 1.0 if one and passed[0] else 0.0, 1.0) for n, one in enumerate(passed)
+    )
+    score = sum(check.score for check in checks)
+    return graded("ann", ExerciseResult("01-a", Status.WRONG, score, 3.0, checks=checks), exercise("01-b"))
+
+
+def test_other_points_for_an_exercise_scale_its_checks() -> None:
+    found = weighted(partly(True, True, False), points_table("exercise,points\n01-a,6\n"))
+    assert [(one.score, one.max_score) for one in found.exercises] == [(4, 6), (1, 1)]
+    assert [check.score for check in found.exercises[0].checks] == [2, 2, 0]
+    assert (found.score, found.max_score) == (5, 7)
+
+
+def test_checks_can_have_points_of_their_own_and_those_left_out_count_nothing() -> None:
+    table = points_table("exercise,check,points\n01-a,part 0,1\n01-a,test_part_1,3\n01-a,,8\n")
+    assert [check.score for check in weighted(partly(True, False, True), table).exercises[0].checks] == [2, 0, 0]
+    assert weighted(partly(True, True, False), table).exercises[0].score == 8
+
+
+def test_no_condition_earns_points_while_the_first_check_fails() -> None:
+    assert weighted(partly(False, True, True), points_table("exercise,points\n01-a,6\n")).exercises[0].score == 0
+
+
+def test_an_exercise_of_no_points_is_left_out() -> None:
+    found = weighted(partly(True, True, True), points_table("exercise,points\n01-a,0\n"))
+    assert (found.score, found.max_score) == (1, 1)
+
+
+@pytest.mark.parametrize("text", ["", "key,points\n", "exercise,points\n01-a,many\n", "exercise,points\n01-a,-1\n",
+                                  "exercise,points\n01-a,inf\n", "exercise,points\n01-a\n"])  # fmt: skip
+def test_a_table_that_cannot_be_read_is_refused(text: str) -> None:
+    with pytest.raises(BadPolicy):
+        points_table(text)

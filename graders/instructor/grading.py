@@ -44,7 +44,6 @@ def grade(request: Request, out: Console) -> int:
     """Mark, write all files, and print the table. The exit code."""
     before = earlier.load(request.out) if request.regrade else None
     kept = KeptRuns(request.out / "runs", fresh=request.fresh)
-    seed = request.seed if request.seed is not None else before.seed if before else kept.seed(new_seed())
     with ExitStack() as resources:
         scratch = resources.enter_context(temporary_folder("unpacked"))
         found = find_submissions(request.where, course.lessons(), scratch, request.due)
@@ -52,6 +51,7 @@ def grade(request: Request, out: Console) -> int:
         if request.roster:
             found, strangers = named_by_roster(found, request.roster)
         chosen = _chosen(found, request)
+        seed = request.seed if request.seed is not None else before.seed if before else kept.seed(new_seed())
         is_class = len({one.student for one in found}) > 1
         batch = _marked(chosen, request, seed, kept, resources, out, is_class=is_class)
         batch = replace(batch, submissions=_settled(batch, chosen, request))

@@ -18,6 +18,7 @@ from graders.cli import app
 from graders.core import course
 from graders.core.results import Batch, CheckResult, ExerciseResult, Status, SubmissionResult, SubmissionStatus
 from graders.instructor import grading
+from graders.run.selftest import Choice
 from graders.run.submissions import Submission
 from tests import notebooks
 from tests.notebooks import KEYS, LESSON
@@ -30,10 +31,17 @@ class Fake:
     marked: ClassVar[list[str]] = []
     interrupt_after = 99
     controlled = False
+    tier: str | None = None
 
     def __init__(self, seed: int, *arguments: Any, controlled: bool, **rest: Any) -> None:
         self.seed, self.results = seed, []
         Fake.controlled = controlled
+
+    def has_to_run(self, submissions: Iterable[Submission]) -> bool:
+        return True
+
+    def run_in(self, choice: Choice) -> None:
+        self.tier = choice.tier
 
     def start(self, submissions: Iterable[Submission], done: Callable[[SubmissionResult], None]) -> None:
         for one in submissions:
@@ -76,7 +84,7 @@ def quick(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
     monkeypatch.setattr(grading, "Marking", Fake)
     monkeypatch.setattr(grading, "kit_folder", no_kit)
-    monkeypatch.setattr(grading, "choose_tier", lambda *arguments, **options: "A")
+    monkeypatch.setattr(grading, "choose_tier", lambda *arguments, **options: Choice("A"))
     monkeypatch.setattr(Fake, "verdicts", {})
     monkeypatch.setattr(Fake, "marked", [])
     monkeypatch.setenv("COLUMNS", "120")
@@ -117,7 +125,7 @@ def test_a_class_gets_a_table_and_every_file() -> None:
     )
     files = {str(file.relative_to("out")) for file in Path("out").rglob("*") if file.is_file()}
     assert files == {
-        "results.json", "gradebook.csv", "class.html", "canvas.csv", "junit.xml", f"moodle/{LESSON}.csv",
+        "results.json", "runs/seed", "gradebook.csv", "class.html", "canvas.csv", "junit.xml", f"moodle/{LESSON}.csv",
         *(f"feedback/{name}/{LESSON}.html" for name in ("ann", "bob")),
         *(f"gradescope/{name}/results.json" for name in ("ann", "bob")),
     }  # fmt: skip

@@ -64,15 +64,19 @@ class Given:
     text: str
     limits: Limits
     lesson: str
+    started: bool
 
 
 def given(
-    *cells: str, limits: Limits = AMPLE, lesson: str = LESSON, text: str | None = None
+    *cells: str, limits: Limits = AMPLE, lesson: str = LESSON, text: str | None = None, started: bool = False
 ) -> Callable[[Callable[..., None]], Any]:
-    """Give the result of a notebook with these code cells to a test, as its argument `found`."""
+    """Give the result of a notebook with these code cells to a test, as its argument `found`.
+
+    Its box is forked from the warm process, unless it is to be `started`.
+    """
 
     def note(test: Any) -> Any:
-        test.given = Given(notebooks.text(*cells) if text is None else text, limits, lesson)
+        test.given = Given(notebooks.text(*cells) if text is None else text, limits, lesson, started)
         return test
 
     return note
@@ -91,7 +95,7 @@ def mark(
         file = folder / name / f"{notebook.lesson}.ipynb"
         file.parent.mkdir()
         file.write_text(notebook.text, encoding="utf-8")
-        marking = Marking(SEED, notebook.limits, 1, kit, warm=warm)
+        marking = Marking(SEED, notebook.limits, 1, kit, warm=None if notebook.started else warm)
         try:
             return marking.result(Submission(name, notebook.lesson, file))
         finally:
@@ -562,7 +566,7 @@ def test_an_empty_cell_does_not_get_the_error_of_the_cell_before(kit: Path) -> N
     assert [(cell.index, cell.status) for cell in run.cells] == [(0, "raised"), (1, "ok"), (2, "ok"), (3, "ok")]
 
 
-# A box that breaks the protocol.
+# A box that breaks the protocol. In a started one the kernel's parent has the pipe, and its number in its command line.
 
 FORGE = """\
 import os
@@ -573,7 +577,7 @@ with open(f"/proc/{box}/fd/{out}", "wb", buffering=0) as pipe:
 """
 
 
-@given(IMPORT, FORGE.replace("FORGED", repr(b"\xff" * 64)), BRANCH, CHAIN, PASSES)
+@given(IMPORT, FORGE.replace("FORGED", repr(b"\xff" * 64)), BRANCH, CHAIN, PASSES, started=True)
 def test_bytes_that_are_no_frame_are_suspect(found: SubmissionResult) -> None:
     assert verdicts(found) == dict.fromkeys(FULL, ("suspect", 0))
     assert message(found, "01-branch-grads").startswith(
@@ -584,7 +588,7 @@ def test_bytes_that_are_no_frame_are_suspect(found: SubmissionResult) -> None:
 @given(
     IMPORT,
     FORGE.replace("FORGED", repr(pack(Frame({"type": "seen", "tree": None, "nonce": "a"})))),
-    BRANCH, CHAIN, PASSES,
+    BRANCH, CHAIN, PASSES, started=True,
 )  # fmt: skip
 def test_an_answer_before_its_question_is_suspect(found: SubmissionResult) -> None:
     assert verdicts(found) == dict.fromkeys(FULL, ("suspect", 0))

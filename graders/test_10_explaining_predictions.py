@@ -348,7 +348,8 @@ class TestSaliencyMap:
         found = saliencies(net, x, classes)
         if len(classes) == 1:
             return apart(found["right"], [found["mean-over-channels"], found["softmax-target"]])
-        return apart(found.pop("right"), found.values())
+        others = [found["same-class-for-all"], found["last-class-for-all"]]
+        return apart(found.pop("right"), found.values()) and apart(found["wrong-target"], others)
 
     def probe(student, net, x, classes, held, train):
         model, x = prepare(net, x, train, held)

@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
+from pathlib import Path
 
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
@@ -16,7 +17,7 @@ from graders.core import course
 from graders.core.draws import new_seed
 from graders.core.results import Batch, SubmissionResult, SubmissionStatus
 from graders.core.text import clean, plural
-from graders.instructor import earlier
+from graders.instructor import cluster, earlier
 from graders.instructor.material import similar_answers, titles
 from graders.instructor.request import BadRequest, Request, iso, named_by_roster
 from graders.marking import Marking, default_jobs, kit_folder
@@ -89,7 +90,9 @@ def _chosen(found: Sequence[Submission], request: Request) -> list[Submission]:
 def _marked(
     chosen: Sequence[Submission], request: Request, seed: int, resources: ExitStack, out: Console, *, is_class: bool
 ) -> Batch:
-    """Mark these. When interrupted, what has no result yet is `not-graded`, and nothing is lost."""
+    """Mark these, here or on a cluster. When interrupted, what has no result yet is `not-graded`; nothing is lost."""
+    if request.cluster:
+        return _marked_elsewhere(chosen, request, seed, resources, out, is_class=is_class)
     kit = resources.enter_context(kit_folder())
     tier = choose_tier(request.isolation, kit, request.limits, own_work=not is_class,
                        allow_unisolated=request.allow_unisolated)  # fmt: skip
@@ -105,9 +108,36 @@ def _marked(
                 Text("Interrupted: notebooks that run now are finished, and what is marked is written.", "yellow")
             )
             marking.close()
-    batch = marking.batch()
+    return _completed(marking.batch(), chosen, tier)
+
+
+def _marked_elsewhere(
+    chosen: Sequence[Submission], request: Request, seed: int, resources: ExitStack, out: Console, *, is_class: bool
+) -> Batch:
+    """Mark these on a cluster; what needs no run is looked at here."""
+    executor = resources.enter_context(cluster.dask(request.cluster))
+    terms = cluster.Terms(seed, request.limits, request.isolation, not is_class, request.allow_unisolated)
+    out.print(Text(f"{plural(len(chosen), 'notebook')} on {request.cluster}; seed {seed}", "dim"))
+    tier = "D" if request.isolation == "auto" else request.isolation  # of what was never run
+    found: dict[Submission, SubmissionResult] = {}
+    here = Marking(seed, request.limits, 1, Path(), None, tier)
+    resources.callback(here.close)
+    with progress(len(chosen), out) as done:
+        try:
+            for one, result in cluster.mark(executor, chosen, terms, done, lambda one, why: _not_begun(one, tier, why)):
+                found[one] = result
+            here.start([one for one in chosen if one not in found], done)
+        except KeyboardInterrupt:
+            out.print(Text("Interrupted: what is marked is written.", "yellow"))
+    batch = here.batch()
+    return _completed(replace(batch, submissions=(*batch.submissions, *found.values())), chosen, tier)
+
+
+def _completed(batch: Batch, chosen: Sequence[Submission], tier: str) -> Batch:
+    """The batch in order, with a result for each submission."""
     there = {(one.student, one.lesson) for one in batch.submissions}
-    left = [_not_begun(one, tier) for one in chosen if (clean(one.student, 200), one.lesson) not in there]
+    why = "The run was interrupted before this notebook."
+    left = [_not_begun(one, tier, why) for one in chosen if (clean(one.student, 200), one.lesson) not in there]
     return replace(batch, submissions=tuple(sorted((*batch.submissions, *left), key=_place)))
 
 
@@ -115,9 +145,8 @@ def _place(one: SubmissionResult) -> tuple[str, str]:
     return one.student, one.lesson
 
 
-def _not_begun(one: Submission, tier: str) -> SubmissionResult:
+def _not_begun(one: Submission, tier: str, why: str) -> SubmissionResult:
     most = sum(exercise.points for exercise in course.exercises(one.lesson))
-    why = "The run was interrupted before this notebook."
     return SubmissionResult(clean(one.student, 200), one.lesson, clean(one.origin or one.file or "", 1000), "",
                             SubmissionStatus.NOT_GRADED, tier, 0.0, most, 0.0, (), why)  # fmt: skip
 

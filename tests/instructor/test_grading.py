@@ -17,9 +17,10 @@ from typer.testing import CliRunner
 from graders.cli import app
 from graders.core import course
 from graders.core.results import Batch, CheckResult, ExerciseResult, Status, SubmissionResult, SubmissionStatus
-from graders.instructor import grading
+from graders.instructor import cluster, grading
 from graders.run.submissions import Submission
 from tests import notebooks
+from tests.instructor.test_cluster import Here
 from tests.notebooks import KEYS, LESSON
 
 
@@ -31,7 +32,7 @@ class Fake:
     interrupt_after = 99
     controlled = False
 
-    def __init__(self, seed: int, *arguments: Any, controlled: bool, **rest: Any) -> None:
+    def __init__(self, seed: int, *arguments: Any, controlled: bool = False, **rest: Any) -> None:
         self.seed, self.results = seed, []
         Fake.controlled = controlled
 
@@ -270,3 +271,19 @@ def test_results_of_something_else_are_not_overwritten_by_a_part() -> None:
     Path("out/results.json").write_text('{"mine": 1}')
     assert "holds no results of this version" in " ".join(grade("--student", "ann", code=2).split())
     assert Path("out/results.json").read_text() == '{"mine": 1}'
+
+
+def test_on_a_cluster_only_what_needs_a_run_is_sent(monkeypatch: pytest.MonkeyPatch) -> None:
+    @contextmanager
+    def dask(address: str) -> Iterator[Here]:
+        assert address == "tcp://there:8786"
+        yield Here()
+
+    monkeypatch.setattr(cluster, "dask", dask)
+    hand_in("ann"), hand_in("bob")
+    Path("roster.csv").write_text("Name\nann\nbob\nzoe\n")
+    text = grade("--cluster", "tcp://there:8786", "--roster", "roster.csv", code=3)
+    assert "3 notebooks on tcp://there:8786" in text
+    assert {name: one["status"] for name, one in results().items()} == {
+        "ann": "graded", "bob": "not-graded", "zoe": "missing"}  # fmt: skip
+    assert Fake.marked == ["zoe"]

@@ -17,7 +17,8 @@ from typer.testing import CliRunner
 from graders.cli import app
 from graders.core import course
 from graders.core.results import Batch, CheckResult, ExerciseResult, Status, SubmissionResult, SubmissionStatus
-from graders.instructor import cluster, grading
+from graders.instructor import cluster, command, grading
+from graders.report.exports import EXPORTS
 from graders.run.submissions import Submission
 from tests import notebooks
 from tests.instructor.test_cluster import Here
@@ -287,3 +288,11 @@ def test_on_a_cluster_only_what_needs_a_run_is_sent(monkeypatch: pytest.MonkeyPa
     assert {name: one["status"] for name, one in results().items()} == {
         "ann": "graded", "bob": "not-graded", "zoe": "missing"}  # fmt: skip
     assert Fake.marked == ["zoe"]
+
+
+def test_the_names_of_exports_and_the_help_are_complete() -> None:
+    assert tuple(sorted(EXPORTS)) == command.EXPORT_NAMES
+    for name in ("grade", "autograder"):
+        text = CliRunner().invoke(app, [name, "--help"]).output
+        assert f"hookwork {name}" in text
+    assert "Exit codes: 0 everything was graded" in CliRunner().invoke(app, ["grade", "--help"]).output

@@ -14,9 +14,7 @@ __all__ = ["check", "hint", "progress", "solution"]
 
 
 def __getattr__(name: str) -> Any:
-    """The four functions of the notebook, when they are first asked for: a command line that completes a key
-    should not wait for torch.
-    """  # fmt: skip
+    """The functions of the notebook, loaded when first asked for: naming a key should not wait for torch."""
     if name in __all__:
         from graders import notebook
 

@@ -24,20 +24,23 @@ from graders.instructor.material import similar_answers, titles
 from graders.marking import Marking, default_jobs, kit_folder
 from graders.options import limits_from
 from graders.report import outputs, results_json, summary
-from graders.run.archives import private_folder
-from graders.run.selftest import NoIsolation, choose_tier
+from graders.run.kept import KeptRuns
+from graders.run.leftovers import temporary_folder
+from graders.run.selftest import Choice, NoIsolation, choose_tier
 from graders.run.submissions import NoSubmissions, Submission, find_submissions
+from graders.run.tiers import TIERS
+from graders.run.warm import WarmProcess
 
 _marking = pytest.StashKey[Marking]()
 _submissions = pytest.StashKey[list[Submission]]()
 _from_workers = pytest.StashKey[list[SubmissionResult]]()
 _resources = pytest.StashKey[contextlib.ExitStack]()
-_scratch = pytest.StashKey[Path]()
 _written = pytest.StashKey[str]()
 _NOT_WRITTEN = "The results could not be written"
 OURS = 3
 """The exit status when something was not graded, or could not be written down: our failure, not the learners'."""
 NOTABLY_SLOW = 1.5
+_scratch = pytest.StashKey[Path]()
 
 
 class CheckFailed(Exception):
@@ -64,30 +67,55 @@ def pytest_configure(config: pytest.Config) -> None:
     except NoSubmissions as error:
         resources.close()
         raise pytest.UsageError(clean(error, 1000)) from None
-    seed = config.getoption("--seed")
-    seed = worker.get("hookwork_seed", new_seed() if seed is None else seed)
     kit = Path(worker["hookwork_kit"]) if worker else resources.enter_context(kit_folder())
-    jobs = 1 if worker else config.getoption("--jobs") or default_jobs()
-    tier = worker.get("hookwork_tier") or _choose_tier(config, kit)
-    config.stash[_marking] = Marking(
-        seed, limits_from(config), jobs, kit, config.getoption("--out"), tier, controlled=_is_class(config)
+    warm = resources.enter_context(WarmProcess(kit))
+    out: Path | None = config.getoption("--out")
+    marking = config.stash[_marking] = Marking(
+        worker["hookwork_seed"] if worker else _seed(config),
+        limits_from(config),
+        1 if worker else config.getoption("--jobs") or default_jobs(),
+        kit,
+        KeptRuns(out / "runs", fresh=config.getoption("--fresh")) if out else None,
+        tier=None,
+        accepted=_accepted_tiers(config),
+        controlled=_is_class(config),
     )
+    submissions: list[Submission] = config.stash[_submissions]
+    if worker:
+        marking.run_in(Choice(worker["hookwork_tier"], warm if worker["hookwork_warm"] else None))
+    elif not config.option.collectonly and marking.has_to_run(submissions):
+        marking.run_in(_choose_tier(config, kit, warm))
     config.stash[_from_workers] = []
 
 
 def _scratch_folder(worker: dict[str, Any], resources: contextlib.ExitStack) -> Path:
     """A private folder for what is unpacked. A worker's lies in that of the process which outlives it and cleans up."""
     if not worker:
-        return resources.enter_context(private_folder())
+        return resources.enter_context(temporary_folder("unpacked"))
     folder = Path(worker["hookwork_scratch"]) / str(worker["workerid"])
     folder.mkdir()
     return folder
 
 
-def _choose_tier(config: pytest.Config, kit: Path) -> str:
-    """The tier of isolation; nothing is tested when nothing will run."""
-    if config.option.collectonly:
-        return "D"
+def _seed(config: pytest.Config) -> int:
+    """The seed that was asked for, that of the batch which `--out` goes on with, or a new one."""
+    given: int | None = config.getoption("--seed")
+    out: Path | None = config.getoption("--out")
+    if given is not None or out is None:
+        return new_seed() if given is None else given
+    return KeptRuns(out / "runs", fresh=config.getoption("--fresh")).seed(new_seed())
+
+
+def _accepted_tiers(config: pytest.Config) -> tuple[str, ...]:
+    """The tiers whose kept runs count."""
+    wanted: str = config.getoption("--isolation")
+    if wanted != "auto":
+        return (wanted,)
+    return TIERS if config.getoption("--allow-unisolated") or not _is_class(config) else ("A", "B", "C")
+
+
+def _choose_tier(config: pytest.Config, kit: Path, warm: WarmProcess) -> Choice:
+    """The tier of isolation, tested from inside."""
     try:
         return choose_tier(
             config.getoption("--isolation"),
@@ -95,6 +123,7 @@ def _choose_tier(config: pytest.Config, kit: Path) -> str:
             limits_from(config),
             own_work=not _is_class(config),
             allow_unisolated=config.getoption("--allow-unisolated"),
+            warm=warm,
         )
     except NoIsolation as error:
         raise pytest.UsageError(str(error)) from None
@@ -116,7 +145,8 @@ def pytest_report_header(config: pytest.Config) -> str:
     """The seed, and what is marked."""
     count = len(config.stash[_submissions])
     marking = config.stash[_marking]
-    return f"hookwork: {plural(count, 'submission')}, seed {marking.seed}, isolation {marking.tier}"
+    where = f"isolation {marking.tier}" if marking.tier else "nothing has to run"
+    return f"hookwork: {plural(count, 'submission')}, seed {marking.seed}, {where}"
 
 
 class ExerciseCollector(pytest.Collector):
@@ -298,6 +328,7 @@ def pytest_configure_node(node: Any) -> None:
     """Every worker gets the same seed, and folders that are removed even when the worker is killed."""
     node.workerinput["hookwork_seed"] = node.config.stash[_marking].seed
     node.workerinput["hookwork_tier"] = node.config.stash[_marking].tier
+    node.workerinput["hookwork_warm"] = node.config.stash[_marking].warm is not None
     node.workerinput["hookwork_kit"] = str(node.config.stash[_marking].kit)
     node.workerinput["hookwork_scratch"] = str(node.config.stash[_scratch])
 

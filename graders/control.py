@@ -15,9 +15,11 @@ from graders.judge.submission import judge
 from graders.known import BAD, GOOD
 from graders.run.conversation import probes_for, run_notebook
 from graders.run.transcript import read_transcript
+from graders.run.warm import WarmProcess
 
-NOMINAL_SECONDS = 3.0
-"""What the control takes on the machine for which the limits were chosen: a core of 2024 with little else to do."""
+NOMINAL_SECONDS = {"forked": 0.6, "started": 3.0}
+"""What the control takes in a forked box and in a started one, on the machine for which the limits were chosen: a core
+of 2024 with little else to do."""
 SLOWEST = 4.0
 """No machine gets more than this many times the usual limits."""
 
@@ -28,13 +30,13 @@ CELLS = (
 )
 
 
-def control(seed: int, limits: Limits, kit: Path, tier: str) -> tuple[str, float]:
+def control(seed: int, limits: Limits, kit: Path, tier: str, warm: WarmProcess | None = None) -> tuple[str, float]:
     """What is wrong with the control, in a few words and empty when nothing is; and the seconds that it took."""
     exercises = (GOOD, BAD)
     draws = {one.key: one.draws(seed) for one in exercises}
     try:
         probes = probes_for(exercises, draws, seed)
-        run = read_transcript(run_notebook(CELLS, probes, limits, kit, tier=tier))
+        run = read_transcript(run_notebook(CELLS, probes, limits, kit, tier=tier, warm=warm))
         found = [one.status for one in judge(exercises, draws, CELLS, run)]
     except Exception as error:
         return f"{type(error).__name__}: {error}", 0.0
@@ -43,9 +45,9 @@ def control(seed: int, limits: Limits, kit: Path, tier: str) -> tuple[str, float
     return run.message or f"its right and wrong answers came out {found[0].value} and {found[1].value}", run.seconds
 
 
-def slowness(seconds: float) -> float:
+def slowness(seconds: float, *, warm: bool) -> float:
     """How many times the usual time limits this machine should have, from what the control took: 1 to `SLOWEST`."""
-    return min(SLOWEST, max(1.0, seconds / NOMINAL_SECONDS))
+    return min(SLOWEST, max(1.0, seconds / NOMINAL_SECONDS["forked" if warm else "started"]))
 
 
 def scaled(limits: Limits, factor: float) -> Limits:
@@ -55,4 +57,5 @@ def scaled(limits: Limits, factor: float) -> Limits:
         cell_seconds=limits.cell_seconds * factor,
         notebook_seconds=limits.notebook_seconds * factor,
         probe_seconds=limits.probe_seconds * factor,
+        pace=limits.pace * factor,
     )

@@ -2,60 +2,89 @@
 
 from __future__ import annotations
 
-import hashlib
 import os
 import threading
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, as_completed
 from contextlib import contextmanager
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from datetime import datetime, timezone
 from pathlib import Path
 
 import torch
 
+from graders.box.frames import Frame
 from graders.box.limits import Limits
 from graders.control import control, scaled, slowness
 from graders.core import course
-from graders.core.exercise import Draw
+from graders.core.exercise import Draw, Exercise
 from graders.core.results import Batch, SubmissionResult, SubmissionStatus
 from graders.core.text import clean
 from graders.judge.submission import judge
-from graders.report.files import write_atomically
-from graders.run.conversation import probes_for, run_notebook
-from graders.run.intake import Unreadable, read_notebook
+from graders.run.conversation import Probe, probes_for, run_notebook
+from graders.run.intake import Notebook, Unreadable, read_notebook
+from graders.run.kept import KeptRuns, digest_of, run_name
 from graders.run.kit import make_kit
 from graders.run.leftovers import sweep, temporary_folder
+from graders.run.selftest import Choice
 from graders.run.submissions import Submission
-from graders.run.transcript import read_transcript, to_bytes
+from graders.run.tiers import TIERS
+from graders.run.transcript import read_transcript
+from graders.run.warm import WarmProcess
 
 CONTROL_EVERY = 64
 """Submissions of a class between two controls."""
+
+
+class ControlFailed(Exception):
+    """The control did not come out right; the message says how."""
 
 
 class Marking:
     """One batch. `result` marks a submission when it is first asked for; `start` begins with many at once."""
 
     def __init__(
-        self, seed: int, limits: Limits, jobs: int, kit: Path, out: Path | None = None, tier: str = "D",
-        *, controlled: bool = False,
+        self, seed: int, limits: Limits, jobs: int, kit: Path, kept: KeptRuns | None = None, tier: str | None = "D",
+        *, warm: WarmProcess | None = None, accepted: Sequence[str] = TIERS, controlled: bool = False,
     ) -> None:  # fmt: skip
-        """Transcripts go to `out/runs` when `out` is given. A `controlled` batch marks the control along with it."""
-        self.seed, self.limits, self.kit, self.out, self.tier = seed, limits, kit, out, tier
+        """Boxes run in `tier`, forked from `warm` if given; without a tier, `run_in` has to follow.
+
+        Runs are taken from `kept` where they ran in a tier that is `accepted`, and added to it. A `controlled` batch
+        marks the control along with it.
+        """
+        self.seed, self.limits, self.kit, self.kept = seed, limits, kit, kept
+        self.tier, self.warm, self._accepted = tier, warm, tuple(accepted)
         self.slowness = 1.0
         self.created = datetime.now(timezone.utc).isoformat(timespec="seconds")
         self._pool = ThreadPoolExecutor(jobs, thread_name_prefix="marking")
         self._futures: dict[Submission, Future[SubmissionResult]] = {}
-        self._draws: dict[str, dict[str, list[Draw]]] = {}
+        self._lessons: dict[str, _Lesson] = {}
         self._lock = threading.Lock()
-        self._controlled, self._control_lock = controlled, threading.Lock()
+        self._controlled, self._control_lock = controlled, threading.RLock()
         self._begun = False
+        self._ran: dict[Submission, str] = {}
         self._confirmed: set[Submission] = set()
         self._trouble = ""
 
+    def run_in(self, choice: Choice) -> None:
+        """Settle where notebooks run."""
+        self.tier, self.warm = choice.tier, choice.warm
+
+    def has_to_run(self, submissions: Iterable[Submission]) -> bool:
+        """Whether any of these has to be run, because no run of it is kept."""
+        for submission in submissions:
+            if submission.file is None or submission.problem:
+                continue
+            try:
+                notebook = read_notebook(submission.file)
+            except Unreadable:
+                continue
+            if self.kept is None or not self.kept.has(self._name(submission, notebook), self._accepted):
+                return True
+        return False
+
     def start(self, submissions: Iterable[Submission], done: Callable[[SubmissionResult], None]) -> None:
         """Mark these in parallel; returns when all are marked. `done` is called after each."""
-        self._begin()
         for count, future in enumerate(as_completed([self._future(submission) for submission in submissions]), 1):
             done(future.result())
             if count % CONTROL_EVERY == 0:
@@ -64,7 +93,6 @@ class Marking:
 
     def result(self, submission: Submission) -> SubmissionResult:
         """The result of one submission; it is run at most once."""
-        self._begin()
         return self._counted(submission, self._future(submission).result())
 
     def batch(self) -> Batch:
@@ -78,24 +106,32 @@ class Marking:
         """The first control, before anything of a stranger runs. It sets the clocks by the pace of this machine."""
         with self._control_lock:
             if not self._begun and self._controlled:
-                self._trouble, seconds = control(self.seed, self.limits, self.kit, self.tier)
-                self.slowness = slowness(seconds)
+                self._trouble, seconds = self._control(self.limits)
+                self.slowness = slowness(seconds, warm=self.warm is not None)
             self._begun = True
 
     def confirm(self) -> None:
-        """Mark the control once more. If it does not come out well, nothing since it last did counts."""
+        """Mark the control once more. If it does not come out well, nothing that ran since it last did counts."""
         with self._control_lock:
             with self._lock:
-                new = {who for who, future in self._futures.items() if future.done()} - self._confirmed
+                new = {who for who in self._ran if self._futures[who].done()} - self._confirmed
             if not self._controlled or self._trouble or not new:
                 return
-            self._trouble, _ = control(self.seed, scaled(self.limits, self.slowness), self.kit, self.tier)
+            self._trouble, _ = self._control(scaled(self.limits, self.slowness))
             if not self._trouble:
                 self._confirmed |= new
+            elif self.kept is not None and self.tier is not None:
+                for who in new:
+                    self.kept.forget(self._ran[who], self.tier)
+
+    def _control(self, limits: Limits) -> tuple[str, float]:
+        assert self.tier is not None
+        return control(self.seed, limits, self.kit, self.tier, self.warm)
 
     def _counted(self, submission: Submission, result: SubmissionResult) -> SubmissionResult:
         """A result, or that it does not count."""
-        if not self._trouble or submission in self._confirmed or result.status is not SubmissionStatus.GRADED:
+        unsure = self._trouble and submission in self._ran and submission not in self._confirmed
+        if not unsure or result.status is not SubmissionStatus.GRADED:
             return result
         why = f"The control, a notebook whose results are known, did not come out right: {self._trouble}"
         return replace(result, status=SubmissionStatus.NOT_GRADED, score=0.0, exercises=(), message=clean(why))
@@ -112,44 +148,42 @@ class Marking:
 
     def draws(self, lesson: str) -> dict[str, list[Draw]]:
         """The draws of a lesson, equal for everyone in the batch."""
+        return self._lesson(lesson).draws
+
+    def _lesson(self, lesson: str) -> _Lesson:
         with self._lock:
-            if lesson not in self._draws:
-                found = {exercise.key: exercise.draws(self.seed) for exercise in course.exercises(lesson)}
-                self._draws[lesson] = found
-            return self._draws[lesson]
+            if lesson not in self._lessons:
+                exercises = course.exercises(lesson)
+                draws = {exercise.key: exercise.draws(self.seed) for exercise in exercises}
+                probes = probes_for(exercises, draws, self.seed)
+                self._lessons[lesson] = _Lesson(tuple(exercises), draws, probes, digest_of(probes))
+            return self._lessons[lesson]
 
     def mark(self, submission: Submission) -> SubmissionResult:
         """Mark one submission here and now, in this thread."""
-        exercises = course.exercises(submission.lesson)
-        most = sum(exercise.points for exercise in exercises)
+        most = sum(exercise.points for exercise in course.exercises(submission.lesson))
         student = clean(submission.student, 200)
         file = clean(submission.origin or submission.file or "", 1000)
 
         def without_run(status: SubmissionStatus, message: str) -> SubmissionResult:
             return SubmissionResult(
-                student, submission.lesson, file, "", status, self.tier, 0.0, most, 0.0, (), clean(message)
+                student, submission.lesson, file, "", status, self.tier or "", 0.0, most, 0.0, (), clean(message)
             )  # fmt: skip
 
         if submission.problem:
             return without_run(SubmissionStatus.UNREADABLE, submission.problem)
-        if self._trouble:
-            return without_run(SubmissionStatus.NOT_GRADED, f"The control did not come out right: {self._trouble}")
         if submission.file is None:
             return without_run(SubmissionStatus.MISSING, "No notebook was handed in for this lesson.")
         try:
             notebook = read_notebook(submission.file)
-            draws = self.draws(submission.lesson)
-            probes = probes_for(exercises, draws, self.seed)
-            limits = scaled(self.limits, self.slowness)
-            transcript = run_notebook(notebook.cells, probes, limits, self.kit, tier=self.tier)
-            if read_transcript(transcript).ended in ("died", "not-started"):
-                transcript = run_notebook(notebook.cells, probes, limits, self.kit, tier=self.tier)
-            if self.out is not None:
-                write_atomically(self.out / "runs" / f"{self._name(notebook.sha256)}.frames", to_bytes(transcript))
+            lesson = self._lesson(submission.lesson)
+            tier, transcript = self._transcript(submission, notebook)
             run = read_transcript(transcript)
-            results = tuple(judge(exercises, draws, notebook.cells, run))
+            results = tuple(judge(lesson.exercises, lesson.draws, notebook.cells, run))
         except Unreadable as error:
             return without_run(SubmissionStatus.UNREADABLE, str(error))
+        except ControlFailed as error:
+            return without_run(SubmissionStatus.NOT_GRADED, f"The control did not come out right: {error}")
         except Exception as error:
             # A defect of a grader or of this machine, for example a full disk: never the learner's zero.
             why = f"{type(error).__name__}: {error}"
@@ -157,14 +191,43 @@ class Marking:
         status = SubmissionStatus.NOT_GRADED if run.ended == "not-started" else SubmissionStatus.GRADED
         score = round(sum(result.score for result in results), 4)
         return SubmissionResult(
-            student, submission.lesson, file, notebook.sha256, status, self.tier, score, most, run.seconds,
+            student, submission.lesson, file, notebook.sha256, status, tier, score, most, run.seconds,
             results, run.message,
         )  # fmt: skip
 
-    def _name(self, sha256: str) -> str:
-        """A run by its content: the notebook, the seed, torch, the limits."""
-        content = f"{sha256} {self.seed} {torch.__version__} {self.limits.to_json()}"
-        return hashlib.sha256(content.encode()).hexdigest()[:32]
+    def _transcript(self, submission: Submission, notebook: Notebook) -> tuple[str, list[Frame]]:
+        """The tier and the transcript of a run: one that is kept, or a new one."""
+        name = self._name(submission, notebook)
+        if self.kept is not None and (found := self.kept.find(name, self._accepted)):
+            return found
+        if self.tier is None:
+            raise RuntimeError("no tier of isolation was chosen")
+        self._begin()
+        if self._trouble:
+            raise ControlFailed(self._trouble)
+        probes, limits = self._lesson(submission.lesson).probes, scaled(self.limits, self.slowness)
+        for _ in range(2):  # a box that died is given a second chance
+            transcript = run_notebook(notebook.cells, probes, limits, self.kit, tier=self.tier, warm=self.warm)
+            if (ended := read_transcript(transcript).ended) not in ("died", "not-started"):
+                break
+        with self._lock:
+            self._ran[submission] = name
+        if self.kept is not None and ended != "not-started":
+            self.kept.keep(name, self.tier, transcript)
+        return self.tier, transcript
+
+    def _name(self, submission: Submission, notebook: Notebook) -> str:
+        return run_name(notebook.cells, self._lesson(submission.lesson).questions, self.limits)
+
+
+@dataclass(frozen=True)
+class _Lesson:
+    """What is asked in a lesson: the same of everyone in a batch."""
+
+    exercises: tuple[Exercise, ...]
+    draws: dict[str, list[Draw]]
+    probes: Sequence[Probe]
+    questions: str
 
 
 @contextmanager

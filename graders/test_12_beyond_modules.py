@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import gc
 import math
+import sys
 from collections import Counter
 from collections.abc import Callable
+from types import FrameType
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 from torch.autograd.graph import disable_saved_tensors_hooks, saved_tensors_hooks
-from torch.nn.modules.module import register_module_forward_hook
+from torch.nn.modules.module import register_module_forward_hook, register_module_forward_pre_hook
 from torch.utils.flop_counter import FlopCounterMode
 
 from graders.box.probing import Boom, expecting_boom, module_hooks, removed, snapshot
@@ -271,6 +273,22 @@ def leaf_gradients(spec: dict[str, Any], x: Tensor, w: Tensor, c: Tensor) -> dic
     return {"x": x.grad, "w": w.grad}
 
 
+def functions_run_by(call: Callable[[], Any]) -> list[str]:
+    """The names of the Python functions that run while `call` runs, in order."""
+    names, before = [], sys.getprofile()
+
+    def note(frame: FrameType, event: str, arg: Any) -> None:
+        if event == "call":
+            names.append(frame.f_code.co_name)
+
+    sys.setprofile(note)
+    try:
+        call()
+    finally:
+        sys.setprofile(before)
+    return names
+
+
 def names_on_the_way(spec: dict[str, Any], wanted: list[str]) -> dict[str, set[str]]:
     """Which wanted names a walk finds that stops at the top, or that follows first inputs only."""
     top = "DotBackward0" if spec["dot"] else "SumBackward0"
@@ -360,9 +378,14 @@ class TestGradIntoNodes:
         def boom(grad):
             raise Boom
 
-        x.register_hook(boom)
+        fresh = x.detach().requires_grad_()
+        z, twin = (fresh.view(-1) - 1).sum(), (fresh.view(-1) - 1).sum()
+        handle = fresh.register_hook(boom)
         with expecting_boom(seen):
-            student.grad_into_nodes(make_graph(spec, x, w, c)[0], set(wanted))
+            student.grad_into_nodes(z, {"ViewBackward0", "SubBackward0"})
+        handle.remove()
+        plain, again = (functions_run_by(root.backward) for root in (twin, z))
+        seen["hooks_left_by_exception"] = len(again) - len(plain)
         return seen
 
     mistakes = (
@@ -391,11 +414,11 @@ class TestGradIntoNodes:
         ),
         Mistake(
             "late-binding",
-            lambda seen, spec, x, w, c, wanted: (
+            lambda seen, spec, wanted: (
                 len(seen["result"]) == 1
-                and not close(
-                    seen["result"][seen["result"].keys[0]],
-                    node_gradients(spec, x, w, c, wanted)["arriving"].get(seen["result"].keys[0], math.nan),
+                and not (
+                    set(seen["result"].keys) == names_on_the_way(spec, wanted)["top"]
+                    and close(seen["result"][seen["result"].keys[0]], 1.0)
                 )
             ),
             "All gradients went to one name. Your hooks read the loop variable when they run, and by then it has its "
@@ -454,6 +477,17 @@ class TestGradIntoNodes:
             "A second backward through the same graph changed your result: your hooks are still at the nodes. Keep "
             "the handle of each `register_prehook` and call `remove()`.",
         ),
+        Mistake(
+            "hook-left-after-exception",
+            lambda seen, spec, x, w, c, wanted: (
+                seen["hooks_left_by_exception"].value > 0
+                and right_gradients(seen, spec, x, w, c, wanted)
+                and close(seen["grads"]["x"], given(leaf_gradients(spec, x, w, c)["x"]))
+                and close(seen["second_pass"]["SubBackward0"], 1.0)
+            ),
+            "When backward raised, your `remove()` calls were skipped, and your hooks are still at the nodes. Put the "
+            "calls into `finally`.",
+        ),
     )  # fmt: skip
 
     def test_the_gradients_arrive_at_the_nodes(seen, spec, x, w, c, wanted):
@@ -482,8 +516,9 @@ class TestGradIntoNodes:
                 tensor = seen[when][name].tensor
                 expect(seen[when][name]).close_to(torch.ones_like(given(tensor)))
 
-    def test_an_exception_in_backward_comes_through(seen):
+    def test_no_hook_is_left_when_backward_raises(seen):
         expect(seen["exception"]).equals("propagated")
+        expect(seen["hooks_left_by_exception"]).equals(0)
 
 
 def given(tensor: Tensor | None) -> Tensor:
@@ -629,8 +664,8 @@ def plain_gradients(kinds: list[str], leaves: list[Tensor], mask: Tensor, index:
 class TestSavedBytes:
     """Write `saved_bytes(fn)`. Call `fn()` once, without arguments. Return how many bytes of tensors autograd saves for
     backward while `fn()` runs, as an `int`. Each tensor that is saved counts `numel() * element_size()`. A tensor that
-    is saved twice counts twice, and a view or an expanded tensor counts with its own `numel()`. Under `no_grad`,
-    nothing is saved.
+    is saved twice counts twice, and a view or an expanded tensor counts with its own `numel()`. `fn()` runs in the grad
+    mode of the caller; under `no_grad`, nothing is saved.
 
     The caller runs backward after your function has returned, and the gradients have to be right. Hooks on saved
     tensors that were active before the call are active after it, and no others, even when `fn` raises; the exception
@@ -659,11 +694,11 @@ class TestSavedBytes:
         made = []
 
         def fn():
-            with torch.set_grad_enabled(grad):
-                made.append(run_kinds(kinds, *leaves, mask, index))
+            made.append(run_kinds(kinds, *leaves, mask, index))
             return made[-1]
 
-        seen = {"bytes": student.saved_bytes(fn), "calls": len(made), "left": saved_hooks_on()}
+        with torch.set_grad_enabled(grad):
+            seen = {"bytes": student.saved_bytes(fn), "calls": len(made), "left": saved_hooks_on()}
         leave_saved_hooks()
         try:
             if grad and made:
@@ -735,10 +770,18 @@ class TestSavedBytes:
         Mistake(
             "packed-a-number",
             lambda seen, kinds, x, wide, index, grad: (
-                seen["bytes"].value == total_bytes(kinds, x, wide, index, grad) and bool(seen["error"].value)
+                seen["bytes"].value == total_bytes(kinds, x, wide, index, grad)
+                and bool(seen["error"].value)
+                and not ran_backward(seen)
             ),
             "Your number is right, but backward fails: what `unpack` returns has to be the saved tensor. `pack` has "
             "to return it, and `unpack` gives it back.",
+        ),
+        Mistake(
+            "ran-backward",
+            lambda seen: ran_backward(seen),
+            "You ran backward inside your function, and so the caller cannot run it any more. Nothing needs it: `pack` "
+            "is called in forward.",
         ),
         Mistake(
             "hook-left-behind",
@@ -778,6 +821,11 @@ class TestSavedBytes:
     def test_the_hooks_are_off_when_fn_raises(seen):
         expect(seen["exception"]).equals("propagated")
         expect(seen["left_by_exception"]).is_false("your hooks on saved tensors are still active after an exception")
+
+
+def ran_backward(seen: Seen) -> bool:
+    """Whether the backward of the caller was the second one through its graph."""
+    return "a second time" in str(seen["error"].value)
 
 
 def half(tensor: Tensor) -> Tensor:
@@ -939,7 +987,9 @@ class TestWithHalfSaved:
         Mistake(
             "float32-only",
             lambda seen, kind, a, b, index: (
-                a.dtype == torch.float64 and grads_close(seen, half_gradients(kind, a, b, index, lambda tensor: tensor))
+                a.dtype == torch.float64
+                and seen["same_object"].value is True
+                and grads_close(seen, half_gradients(kind, a, b, index, lambda tensor: tensor))
             ),
             "Tensors of float64 were saved in full precision. They are floating-point tensors, too: ask with "
             "`tensor.is_floating_point()`, and restore each to the dtype that it had.",
@@ -1107,7 +1157,8 @@ class TestCountCallsByType:
         modes = [module.training for module in model.modules()]
         calls, everywhere = [], []
         model.register_forward_hook(lambda *_: calls.append(1))
-        register_module_forward_hook(lambda module, *_: everywhere.append(type(module).__name__))
+        for register in (register_module_forward_pre_hook, register_module_forward_hook):
+            register(lambda module, *_: everywhere.append(type(module).__name__))
         hooks = module_hooks(model) + sum(module_hooks(hidden) for hidden in model.hidden)
         counts = student.count_calls_by_type(model, x)
         seen = {
@@ -1135,7 +1186,7 @@ class TestCountCallsByType:
     mistakes = (
         Mistake(
             "counted-modules",
-            lambda seen, spec: seen["counts"].value in modules_by_type(spec),
+            lambda seen, spec: seen["counts"].value in [*modules_by_type(spec), *modules_called_by_type(spec)],
             "You counted modules. The task counts calls: a module that is used twice counts twice, and one that is "
             "never called does not count. Count in a hook while the model runs.",
         ),
@@ -1181,7 +1232,7 @@ class TestCountCallsByType:
 
     def test_no_hook_is_left(seen):
         expect(seen["hooks_left"]).equals(0)
-        expect(seen["callers_calls_later"]).equals(["Tanh"])
+        expect(seen["callers_calls_later"]).equals(["Tanh", "Tanh"])
 
     def test_no_hook_is_left_when_the_model_raises(seen):
         expect(seen["exception"]).equals("propagated")
@@ -1195,14 +1246,25 @@ def modules_by_type(spec: dict[str, Any]) -> list[dict[str, int]]:
     return [dict(Counter(type(module).__name__ for module in group)) for group in (modules, leaves)]
 
 
+def modules_called_by_type(spec: dict[str, Any]) -> list[dict[str, int]]:
+    """The counts when each module counts once that is called, among all modules and among those of `modules()`."""
+    # The step "fresh" makes another module each time.
+    steps = [*dict.fromkeys(spec["steps"]), *(["fresh"] * (spec["steps"].count("fresh") - 1))]
+    return [known_calls(spec | {"steps": steps}, hidden=hidden) for hidden in (True, False)]
+
+
 class Workload(nn.Module):
-    """Convolutions and linear layers with drawn sizes and names; two of them are used twice."""
+    """Convolutions and linear layers with drawn sizes and names; two of them are used twice, and one is nested.
+
+    A batch norm has weights, too, but does no multiply-adds that count.
+    """
 
     def __init__(self, spec: dict[str, Any]) -> None:
         super().__init__()
         own_linear = type(spec["class"], (nn.Linear,), {})
         parts = {part: nn.Conv2d(**sizes) for part, sizes in spec["convs"].items()}
         parts |= {"tokens": nn.Linear(*spec["tokens"]), "head": own_linear(*spec["head"], bias=False)}
+        parts["second"] = nn.Sequential(nn.BatchNorm2d(spec["convs"]["second"]["in_channels"]), parts["second"])
         self.names = spec["names"]
         for part in spec["order"]:
             self.add_module(self.names[part], parts[part])

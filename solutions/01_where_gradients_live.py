@@ -11,7 +11,6 @@
 # here. The exercises come with a check, `check("...")`, that tries your function on new inputs each time.
 
 # %%
-# If `graders` is not found here: %pip install hookwork
 import warnings
 
 import torch

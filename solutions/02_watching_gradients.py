@@ -10,7 +10,6 @@
 # As before: predict, run, read on.
 
 # %%
-# If `graders` is not found here: %pip install hookwork
 import torch
 from torch import nn
 

@@ -8,7 +8,6 @@
 # writes into its argument, in which order several hooks run, and how to use hooks inside the `forward` of a model.
 
 # %%
-# If `graders` is not found here: %pip install hookwork
 import torch
 from torch import nn
 

@@ -8,7 +8,6 @@
 # gradients away, or clip them, while `backward()` is still running.
 
 # %%
-# If `graders` is not found here: %pip install hookwork
 import warnings
 
 import torch

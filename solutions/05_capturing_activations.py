@@ -10,7 +10,6 @@
 # As always: *predict* first, then run the cell, then read on.
 
 # %%
-# If `graders` is not found here: %pip install hookwork
 import functools
 import tempfile
 from pathlib import Path

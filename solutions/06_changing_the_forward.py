@@ -9,7 +9,6 @@
 # In lesson 5 forward hooks looked on. Now they act. As before: *predict*, run, read on.
 
 # %%
-# If `graders` is not found here: %pip install hookwork
 import torch
 from matplotlib.figure import Figure
 from torch import nn

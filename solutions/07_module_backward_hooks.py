@@ -10,7 +10,6 @@
 # As before: *predict* first, then run the cell, then read on.
 
 # %%
-# If `graders` is not found here: %pip install hookwork
 import warnings
 
 import torch

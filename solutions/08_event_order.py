@@ -12,7 +12,6 @@
 # hooks ran first. This lesson does both. Write your prediction down before you run a cell.
 
 # %%
-# If `graders` is not found here: %pip install hookwork
 import itertools
 import warnings
 

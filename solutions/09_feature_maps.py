@@ -9,7 +9,6 @@
 # As always: *predict* first, then run the cell, then read on.
 
 # %%
-# If `graders` is not found here: %pip install hookwork
 import contextlib
 import io
 import math

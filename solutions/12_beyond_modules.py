@@ -11,7 +11,6 @@
 # This last lesson is about the hooks that reach those places.
 
 # %%
-# If `graders` is not found here: %pip install hookwork
 import gc
 import weakref
 

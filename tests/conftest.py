@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from graders.marking import kit_folder
+from graders.run.warm import WarmProcess
 
 
 @pytest.fixture(scope="session")
@@ -15,3 +16,10 @@ def kit() -> Iterator[Path]:
     """The folder of modules that exist inside a box."""
     with kit_folder() as folder:
         yield folder
+
+
+@pytest.fixture(scope="session")
+def warm(kit: Path) -> Iterator[WarmProcess]:
+    """The process from which boxes are forked, as the commands do it."""
+    with WarmProcess(kit) as process:
+        yield process

@@ -19,12 +19,14 @@ from tests import notebooks
 
 
 def test_a_slow_machine_gets_longer_limits_within_bounds() -> None:
-    assert [slowness(seconds) for seconds in (0.0, 1.0, 3.0, 4.5, 6.0, 12.0, 1000.0)] == [1, 1, 1, 1.5, 2, 4, 4]
+    seconds = (0.0, 1.0, 3.0, 4.5, 6.0, 12.0, 1000.0)
+    assert [slowness(one, warm=False) for one in seconds] == [1, 1, 1, 1.5, 2, 4, 4]
+    assert [slowness(one / 5, warm=True) for one in seconds] == pytest.approx([1, 1, 1, 1.5, 2, 4, 4])
 
 
 def test_only_seconds_are_scaled() -> None:
     assert scaled(Limits(cell_seconds=10, notebook_seconds=20, probe_seconds=1, memory=5), 1.5) == Limits(
-        cell_seconds=15, notebook_seconds=30, probe_seconds=1.5, memory=5
+        cell_seconds=15, notebook_seconds=30, probe_seconds=1.5, memory=5, pace=1.5
     )
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import json
 import os
+import re
 import subprocess
 import sys
 import zipfile
@@ -119,7 +120,9 @@ def test_a_seed_repeats_a_run_with_xdist_exactly(
     assert run.returncode == 1, run.stdout
 
     def verdicts(file: Path) -> object:
-        data = json.loads(file.read_text())["submissions"]
+        # How long a call may take depends on the pace of the machine, and its message says it.
+        text = re.sub(r"no result after [\d.]+ seconds", "no result in time", file.read_text())
+        data = json.loads(text)["submissions"]
         return [{name: value for name, value in one.items() if name != "seconds"} for one in data]
 
     assert verdicts(tmp_path / "results.json") == verdicts(folder / "out/results.json")

@@ -27,6 +27,7 @@ from graders.marking import default_jobs, kit_folder
 from graders.notebook.commands import check_in
 from graders.run.conversation import probes_for, run_notebook
 from graders.run.transcript import read_transcript
+from graders.run.warm import WarmProcess
 
 SEEDS = range(20)
 """Seeds on which solutions have to pass and wrong answers have to fail."""
@@ -189,24 +190,35 @@ def load(file: Path) -> ModuleType:
 
 
 def lessons_run(lessons: tuple[str, ...]) -> list[str]:
-    """Every solution runs through and gets full marks in a box; every learner's notebook is not attempted."""
-    with ThreadPoolExecutor(2) as pool, kit_folder() as kit:
-        jobs = [pool.submit(_runs, lesson, kit) for lesson in lessons]
+    """Every lesson runs through, and is marked as it should be."""
+    with kit_folder() as kit, WarmProcess(kit) as warm, ThreadPoolExecutor(default_jobs()) as pool:
+        forked = warm if warm.works() else None
+        jobs = [pool.submit(runs_through, lesson) for lesson in lessons]
+        jobs += [pool.submit(marked_in_a_box, lesson, kit, forked) for lesson in lessons]
         return [problem for job in jobs for problem in job.result()]
 
 
-def _runs(lesson: str, kit: Path) -> list[str]:
+def runs_through(lesson: str) -> list[str]:
+    """What stops the solved notebook in an ordinary kernel, where its checks are shown."""
     try:
-        solved = [cell.source for cell in execute(lesson).cells if cell.cell_type == "code"]
+        execute(lesson)
     except SourceError as error:
         return [str(error)]
+    return []
+
+
+def marked_in_a_box(lesson: str, kit: Path, warm: WarmProcess | None) -> list[str]:
+    """In a box every cell of the solution runs and every answer passes; the learner's notebook is not attempted."""
     exercises = course.exercises(lesson)
     draws = {exercise.key: exercise.draws(0) for exercise in exercises}
-    stubs = [cell.source for cell in notebook(lesson, solved=False).cells if cell.cell_type == "code"]
     problems = []
-    for cells, wanted in ((solved, Status.PASSED), (stubs, Status.NOT_ATTEMPTED)):
-        transcript = run_notebook(cells, probes_for(exercises, draws, 0), Limits(), kit)
-        for result in judge(exercises, draws, cells, read_transcript(transcript)):
+    for solved, wanted in ((True, Status.PASSED), (False, Status.NOT_ATTEMPTED)):
+        cells = [cell.source for cell in notebook(lesson, solved=solved).cells if cell.cell_type == "code"]
+        transcript = run_notebook(cells, probes_for(exercises, draws, 0), Limits(), kit, warm=warm)
+        run = read_transcript(transcript)
+        if solved:
+            problems += [f"solutions/{lesson}.py: {one.message}" for one in run.cells if one.status != "ok"]
+        for result in judge(exercises, draws, cells, run):
             if result.status is not wanted:
                 problems.append(f"{result.key} is {result.status.value} in a box, not {wanted.value}: {result.message}")
     return problems

@@ -10,15 +10,12 @@ import ctypes
 import os
 import struct
 import sys
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:  # each import here is paid for by each box
-    from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator
 
 _libc = ctypes.CDLL(None, use_errno=True) if sys.platform == "linux" else None
 
 _PR_SET_PDEATHSIG, _PR_SET_DUMPABLE, _PR_SET_KEEPCAPS, _PR_SET_SECCOMP = 1, 4, 8, 22
-_PR_SET_CHILD_SUBREAPER, _PR_SET_NO_NEW_PRIVS, _PR_CAP_AMBIENT = 36, 38, 47
+_PR_CAPBSET_DROP, _PR_SET_CHILD_SUBREAPER, _PR_SET_NO_NEW_PRIVS, _PR_CAP_AMBIENT = 24, 36, 38, 47
 _CAP_DAC_READ_SEARCH = 2
 
 # Landlock: bits of access to files, in the order in which kernels learned them.
@@ -107,6 +104,11 @@ def die_with_parent(number: int = 9) -> None:
 def close_to_others() -> None:
     """No other process of this user can read this one's memory or open its descriptors through /proc."""
     _prctl("not dumpable", _PR_SET_DUMPABLE, 0)
+
+
+def open_to_itself() -> None:
+    """A process can look at itself through /proc again, as a program that was started can."""
+    _prctl("dumpable", _PR_SET_DUMPABLE, 1)
 
 
 def landlock_abi() -> int:
@@ -237,6 +239,17 @@ def _program(machine: str, denied: Iterable[tuple[int, int | None]]) -> bytes:
     any_bit = struct.pack("<HBBI", 0x45, 0, 1, _CLONE_NAMESPACES)
     parts += [unless_equal(_CLONE[column], 4), load(16), any_bit, fail(_EPERM), leave(allow)]
     return b"".join([*parts, leave(allow)])
+
+
+def drop_capabilities() -> None:
+    """Give up every capability of this process, and of whatever it may start."""
+    if _libc is None:
+        raise CannotConfine(_ENOSYS, "capabilities: this is not Linux")
+    for number in range(64):
+        if _libc.prctl(_PR_CAPBSET_DROP, ctypes.c_ulong(number), 0, 0, 0) < 0:  # the kernel has no more of them
+            break
+    header = struct.pack("<Ii", 0x20080522, 0)
+    _call("capabilities", _libc.capset(header, bytes(24)))
 
 
 def give_up_root(uid: int, *, keep_reading: bool = False) -> None:

@@ -19,7 +19,7 @@ import torch
 
 from graders.box import frames
 from graders.box.confine import die_with_parent
-from graders.box.limits import use_probe_memory
+from graders.box.limits import room_for_a_process, use_probe_memory
 from graders.box.probing import Answer
 
 # Bound before any learner's code runs in this process.
@@ -34,14 +34,17 @@ _NO_MEMORY = frames.pack(
 available = hasattr(os, "fork") and os.uname().sysname == "Linux" if hasattr(os, "uname") else False
 
 
-def in_fork(work: Callable[[], Answer], seconds: float) -> Answer:
-    """The answer of `work()` run in a forked child, or how the child ended instead."""
+def in_fork(work: Callable[[], Answer], seconds: float, pace: float = 1.0) -> Answer:
+    """The answer of `work()` run in a forked child, or how the child ended instead.
+
+    `pace` is what the seconds were stretched by; the message leaves it out.
+    """
     try:
         reader, writer = _pipe()
     except OSError as error:
         return Answer({"type": "raised", "status": "over-limit", "message": f"descriptors: none is left ({error})"})
     try:
-        with warnings.catch_warnings():
+        with warnings.catch_warnings(), room_for_a_process():
             # Python 3.12 warns of forks in a process with threads; a notebook may have made warnings errors.
             warnings.simplefilter("ignore")
             child = _fork()
@@ -63,7 +66,9 @@ def in_fork(work: Callable[[], Answer], seconds: float) -> Answer:
             _kill(child, signal.SIGKILL)
         _, status = _waitpid(child, 0)
     if not in_time:
-        return Answer({"type": "raised", "status": "timed-out", "message": f"no result after {seconds:g} seconds"})
+        return Answer(
+            {"type": "raised", "status": "timed-out", "message": f"no result after {seconds / pace:g} seconds"}
+        )
     try:
         frame = frames.read(_reader(raw))
     except frames.FrameError:

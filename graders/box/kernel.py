@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import functools
 import sys
+from types import ModuleType
 from typing import Any
 
 from ipykernel import kernelapp
@@ -72,14 +73,14 @@ def probe_notebook(namespace: dict[str, Any], request: dict[str, Any], body: byt
     def work() -> Answer:
         try:
             draw = tensors(decode(request["draw"], body))
-            scope: dict[str, Any] = {"__name__": "probe"}
-            exec(compile(request["source"], "<probe>", "exec"), scope)
+            module = sys.modules["probe"] = ModuleType("probe")  # so that its classes can be pickled
+            exec(compile(request["source"], "<probe>", "exec"), vars(module))
         except (DataError, KeyError) as error:
             return Answer({"type": "raised", "status": "crashed", "message": f"the probe could not start: {error}"})
-        return answer(scope["probe"], namespace, draw, request["seed"])
+        return answer(module.probe, namespace, draw, request["seed"])
 
     if request["fork"] and forked.available:
-        return forked.in_fork(work, request["seconds"])
+        return forked.in_fork(work, request["seconds"], request["pace"])
     return work()
 
 
@@ -90,11 +91,18 @@ class _LocalIOPubThread(IOPubThread):  # type: ignore[misc]  # ipykernel is unty
         super().__init__(socket, pipe=False, **kwargs)
 
 
-def main() -> None:
-    """Start the kernel with the limits given by the first argument (JSON)."""
-    apply_limits(sys.argv.pop(1))
+def initialize(limits: str) -> Any:
+    """The kernel's application with its sockets bound, limited as the JSON says; `start` runs it."""
+    apply_limits(limits)
     kernelapp.IOPubThread = _LocalIOPubThread
-    kernelapp.IPKernelApp.launch_instance(kernel_class=ProbedKernel)
+    app = kernelapp.IPKernelApp.instance(kernel_class=ProbedKernel)
+    app.initialize(sys.argv[1:])
+    return app
+
+
+def main() -> None:
+    """Entry point: `python -m graders.box.kernel LIMITS -f CONNECTION`, with the limits as JSON."""
+    initialize(sys.argv.pop(1)).start()
 
 
 if __name__ == "__main__":

@@ -16,8 +16,12 @@ from typing import Any
 
 import numpy as np
 import torch
+from torch.autograd.graph import disable_saved_tensors_hooks
 from torch.nn.modules import module as _module
 from torch.overrides import _get_current_function_mode_stack, _pop_mode, _push_mode
+
+_autograd = torch._C._autograd
+_top_saved_tensor_hooks: Any = getattr(_autograd, "_top_saved_tensors_default_hooks", None)
 
 _GLOBAL_HOOKS = [
     name
@@ -88,14 +92,21 @@ def _own_warnings() -> Iterator[None]:
 @contextlib.contextmanager
 def _no_function_modes() -> Iterator[None]:
     """Take modes such as a default device off the stack; torch has no public way to do so."""
-    modes = list(_get_current_function_mode_stack())  # type: ignore[no-untyped-call]  # torch declares no types
-    for _ in modes:
-        _pop_mode()  # type: ignore[no-untyped-call]
+    before = _function_modes_taken_off()
     try:
         yield
     finally:
-        for mode in modes:
-            _push_mode(mode)  # type: ignore[no-untyped-call]
+        _function_modes_taken_off()
+        for mode in before:
+            _push_mode(mode)  # type: ignore[no-untyped-call]  # torch declares no types
+
+
+def _function_modes_taken_off() -> list[Any]:
+    """Empty the stack of modes; return what was on it, from the bottom."""
+    modes = list(_get_current_function_mode_stack())  # type: ignore[no-untyped-call]
+    for _ in modes:
+        _pop_mode()  # type: ignore[no-untyped-call]
+    return modes
 
 
 @contextlib.contextmanager
@@ -111,18 +122,42 @@ def _one_thread() -> Iterator[None]:
 
 @contextlib.contextmanager
 def _no_saved_tensor_hooks() -> Iterator[None]:
-    """Take hooks on saved tensors off their stack. Torch has no public way, and some versions have none."""
-    stack = torch._C._autograd
-    top: Any = getattr(stack, "_top_saved_tensors_default_hooks", lambda ignore_tracing: None)
-    left = []
-    while (pair := top(True)) is not None:
-        left.append(pair)
-        stack._pop_saved_tensors_default_hooks()
+    """Allow hooks on saved tensors, and take those that are active off their stack.
+
+    Before torch 2.8 the stack cannot be read. There, hooks that are active before stay active.
+    """
+    ban = _autograd._saved_tensors_hooks_get_disabled_error_message()
+    _autograd._saved_tensors_hooks_enable()
+    unreadable = _top_saved_tensor_hooks is None and _saved_tensor_hooks_active()
+    before = [] if unreadable else _saved_tensor_hooks_taken_off()
     try:
         yield
     finally:
-        for pack, unpack in reversed(left):
-            stack._push_saved_tensors_default_hooks(pack, unpack)
+        _autograd._saved_tensors_hooks_enable()
+        if not unreadable:
+            _saved_tensor_hooks_taken_off()
+        for pack, unpack in before:
+            _autograd._push_saved_tensors_default_hooks(pack, unpack)
+        if ban is not None:
+            _autograd._saved_tensors_hooks_disable(ban)
+
+
+def _saved_tensor_hooks_taken_off() -> list[Any]:
+    """Empty the stack of hooks on saved tensors; return the pairs on it, from the bottom, or None for each."""
+    pairs: list[Any] = []
+    while _saved_tensor_hooks_active():
+        pairs.insert(0, _top_saved_tensor_hooks(True) if _top_saved_tensor_hooks else None)
+        _autograd._pop_saved_tensors_default_hooks()
+    return pairs
+
+
+def _saved_tensor_hooks_active() -> bool:
+    """Whether there are hooks on saved tensors: torch refuses to forbid them then."""
+    try:
+        with disable_saved_tensors_hooks("hooks on saved tensors are active"):
+            return False
+    except RuntimeError:
+        return True
 
 
 @contextlib.contextmanager

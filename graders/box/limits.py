@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import json
 import os
+from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -13,6 +15,8 @@ from graders.box import confine
 MIB = 1 << 20
 PROBE_MEMORY = 256 * MIB
 """What a probe may use beyond the memory that the cells left it: a cell that filled it costs no exercise."""
+PROBE_PROCESSES = 16
+"""Likewise, processes and threads that a probe may start beyond those of the notebook."""
 FILES_SLACK = 16 * MIB
 """What Jupyter and matplotlib may write beyond the files of the notebook."""
 
@@ -30,6 +34,8 @@ class Limits:
     processes: int = 64
     descriptors: int = 128
     output: int = 8 * MIB
+    pace: float = 1.0
+    """By how much the seconds were stretched for a slow machine. Messages leave it out, and so repeat exactly."""
 
     @property
     def memory_together(self) -> int:
@@ -101,10 +107,27 @@ def limit_processes(limits: Limits) -> None:
         import resource
     except ImportError:
         return
-    _, hard = resource.getrlimit(resource.RLIMIT_NPROC)
-    bound = _tasks_of_this_user() + limits.processes
-    bound = bound if hard == resource.RLIM_INFINITY else min(bound, hard)
-    resource.setrlimit(resource.RLIMIT_NPROC, (bound, bound))
+    _, most = resource.getrlimit(resource.RLIMIT_NPROC)
+    soft = _tasks_of_this_user() + limits.processes
+    hard = soft + PROBE_PROCESSES
+    bounds = (soft, hard) if most == resource.RLIM_INFINITY else (min(soft, most), min(hard, most))
+    resource.setrlimit(resource.RLIMIT_NPROC, bounds)
+
+
+@contextlib.contextmanager
+def room_for_a_process() -> Iterator[None]:
+    """Meanwhile this process may start one although the notebook used up its own number of them."""
+    try:
+        import resource
+    except ImportError:
+        yield
+        return
+    soft, hard = resource.getrlimit(resource.RLIMIT_NPROC)
+    resource.setrlimit(resource.RLIMIT_NPROC, (hard, hard))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_NPROC, (soft, hard))
 
 
 def processes_exhausted() -> bool:

@@ -13,6 +13,7 @@ import contextlib
 import json
 import os
 import shutil
+import socket
 import sys
 from pathlib import Path
 from typing import Any
@@ -22,8 +23,8 @@ from graders.box.frames import Frame
 from graders.box.limits import Limits, apply_limits, limit_processes
 
 
-async def converse(out: int) -> None:
-    """Serve one submission."""
+async def converse(out: int, forker: socket.socket | None = None) -> None:
+    """Serve one submission. Its kernels are forked by the process at the other end of `forker`, if there is one."""
 
     def send(frame: Frame) -> None:
         raw = frames.pack(frame)
@@ -48,7 +49,7 @@ async def converse(out: int) -> None:
     from graders.box.session import Session  # the Jupyter stack, which a self-test does not need
 
     limit_processes(limits)
-    session = Session(json.loads(request.body), limits, Path.cwd(), send)
+    session = Session(json.loads(request.body), limits, Path.cwd(), send, forker)
     watch = asyncio.ensure_future(session.watch_files())
     try:
         await session.start()
@@ -66,6 +67,9 @@ async def converse(out: int) -> None:
 
 def prepare(plan: dict[str, Any]) -> None:
     """Make the folders of the box, and confine this process as its tier asks."""
+    confine.die_with_parent()
+    with contextlib.suppress(OSError), open("/proc/self/oom_score_adj", "w") as file:
+        file.write("1000")  # should this machine run out of memory, boxes go first
     folder = Path(plan["folder"])
     for name in ("work", "home", "tmp"):
         (folder / name).mkdir()
@@ -77,13 +81,15 @@ def prepare(plan: dict[str, Any]) -> None:
         confine.close_to_others()  # the pipe of frames, above all
 
 
+def run(out: int, forker: socket.socket | None = None) -> None:
+    """Serve one submission, writing frames to the descriptor `out`."""
+    asyncio.run(converse(out, forker))
+
+
 def main() -> None:
     """Entry point: `python -m graders.box.main DESCRIPTOR PLAN`."""
-    confine.die_with_parent()
-    with contextlib.suppress(OSError), open("/proc/self/oom_score_adj", "w") as file:
-        file.write("1000")  # should this machine run out of memory, boxes go first
     prepare(json.loads(sys.argv[2]))
-    asyncio.run(converse(int(sys.argv[1])))
+    run(int(sys.argv[1]))
 
 
 if __name__ == "__main__":

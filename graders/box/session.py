@@ -12,6 +12,7 @@ import contextlib
 import os
 import shutil
 import signal
+import socket
 import subprocess
 import sys
 import time
@@ -27,6 +28,7 @@ from nbclient.exceptions import CellTimeoutError, DeadKernelError
 
 from graders.box.frames import Frame
 from graders.box.limits import Limits, files_over_limit, limit_hit, processes_exhausted
+from graders.box.provisioner import ForkingProvisioner, PromptClient
 
 MAX_KERNELS = 4
 """A notebook whose cells keep killing their kernel gets no more than this many."""
@@ -68,9 +70,19 @@ class _CountingClient(NotebookClient):
 class Session:
     """Runs the cells, keeps the kernel for the probes, and starts both again when the kernel is lost."""
 
-    def __init__(self, cells: list[str], limits: Limits, folder: Path, send: Callable[[Frame], None]) -> None:
-        """`folder` is the box's own; the kernel works in `folder/work`. `send` takes frames outwards."""
-        self.cells, self.limits, self.folder, self.send = cells, limits, folder, send
+    def __init__(
+        self,
+        cells: list[str],
+        limits: Limits,
+        folder: Path,
+        send: Callable[[Frame], None],
+        forker: socket.socket | None = None,
+    ) -> None:
+        """`folder` is the box's own; the kernel works in `folder/work`. `send` takes frames outwards.
+
+        Kernels are forked by the process at the other end of `forker`; without it they are started.
+        """
+        self.cells, self.limits, self.folder, self.send, self.forker = cells, limits, folder, send, forker
         self.deadline = 0.0
         self.lost: dict[int, tuple[str, str]] = {}
         self.client: _CountingClient | None = None
@@ -112,7 +124,11 @@ class Session:
         assert self.client is not None
         left = min(self.limits.cell_seconds, self.deadline - time.monotonic())
         if left <= 0:
-            return "timed-out", f"the notebook took more than {self.limits.notebook_seconds:g} seconds", True
+            return (
+                "timed-out",
+                f"the notebook took more than {self.limits.notebook_seconds / self.limits.pace:g} seconds",
+                True,
+            )
         # The trait `timeout` admits whole numbers alone; nbclient itself counts in floats.
         self.client.timeout_func = lambda _: left  # type: ignore[assignment]
         cell = self.client.nb.cells[index]
@@ -122,7 +138,7 @@ class Session:
         except CellTimeoutError:
             if processes_exhausted():
                 return "over-limit", f"processes: the notebook started {self.limits.processes} or more", False
-            message = f"the cell was still running after {round(left, 1):g} seconds"
+            message = f"the cell was still running after {round(left / self.limits.pace, 1):g} seconds"
             return "timed-out", message, await self._interrupt()
         except TooMuchOutput:
             message = f"the notebook wrote more than {self.limits.output >> 20} MiB of output"
@@ -190,7 +206,7 @@ class Session:
                 buffers = b"".join(bytes(part) for part in reply["buffers"])
                 return Frame(dict(reply["content"].get("head", {})), buffers)
         else:
-            status, text = "timed-out", f"no result after {self.limits.probe_seconds:g} seconds"
+            status, text = "timed-out", f"no result after {self.limits.probe_seconds / self.limits.pace:g} seconds"
         await self.stop()
         return Frame({"type": "raised", "status": status, "message": text})
 
@@ -204,6 +220,11 @@ class Session:
         manager = AsyncKernelManager(
             kernel_name="python3", kernel_spec_manager=specs, transport="ipc", connection_file=str(connection)
         )
+        if self.forker is not None:
+            manager.provisioner = ForkingProvisioner(
+                kernel_id=connection.stem, kernel_spec=manager.kernel_spec, parent=manager, control=self.forker
+            )
+        manager.client_factory = PromptClient
         notebook = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(source) for source in self.cells])
         self.client = _CountingClient(
             notebook,

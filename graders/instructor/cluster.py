@@ -121,10 +121,11 @@ def _marking(terms: Terms) -> Marking:
             resources = ExitStack()
             atexit.register(resources.close)
             kit = resources.enter_context(kit_folder())
-            tier = choose_tier(
+            # Not from a warm process: nothing would end it when a worker is killed.
+            choice = choose_tier(
                 terms.isolation, kit, terms.limits, own_work=terms.own_work, allow_unisolated=terms.allow_unisolated
             )
-            marking = Marking(terms.seed, terms.limits, 1, kit, None, tier, controlled=not terms.own_work)
+            marking = Marking(terms.seed, terms.limits, 1, kit, tier=choice.tier, controlled=not terms.own_work)
             resources.callback(marking.close)
             _markings[terms] = marking
         return _markings[terms]

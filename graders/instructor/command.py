@@ -55,6 +55,7 @@ def grade(
         list[str] | None, typer.Option(metavar="KEY", help="Mark only this exercise again; the rest stays.")
     ] = None,
     seed: Annotated[int | None, typer.Option(min=0, max=2**53 - 1, help="Repeat a run exactly.")] = None,
+    fresh: Annotated[bool, typer.Option("--fresh", help="Run every notebook, also those whose run is kept.")] = False,
     jobs: Annotated[int | None, typer.Option(min=1, help="Notebooks at a time; default: one for each core.")] = None,
     isolation: Annotated[str, typer.Option(metavar="TIER", help="auto, A, B, C or D (see the README).")] = "auto",
     allow_unisolated: Annotated[bool, typer.Option(help="Mark a class even where nothing isolates it.")] = False,
@@ -117,7 +118,7 @@ def grade(
                 moment(deadline) if deadline else math.inf,
                 read_rule(late) if late != "none" else LateRule(),
                 read_points(points) if points else Points(),
-                tuple(student or ()), keys, cluster,
+                tuple(student or ()), keys, cluster, fresh,
             )  # fmt: skip
             raise typer.Exit(run(request, console()))
         except BadRequest as error:

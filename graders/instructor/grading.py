@@ -25,9 +25,12 @@ from graders.report import outputs, summary
 from graders.report.exports import EXPORTS
 from graders.report.files import write_atomically
 from graders.report.policy import penalised, weighted
-from graders.run.archives import private_folder
+from graders.run.kept import KeptRuns
+from graders.run.leftovers import temporary_folder
 from graders.run.selftest import choose_tier
 from graders.run.submissions import Submission, find_submissions
+from graders.run.tiers import TIERS
+from graders.run.warm import WarmProcess
 
 GRADED, NOT_GRADED = 0, 3
 """Exit codes: everything has a verdict, whatever the marks; something has none."""
@@ -41,15 +44,16 @@ Done = Callable[[SubmissionResult], None]
 def grade(request: Request, out: Console) -> int:
     """Mark, write all files, and print the table. The exit code."""
     before = earlier.load(request.out) if request.regrade else None
-    seed = request.seed if request.seed is not None else before.seed if before else new_seed()
     with ExitStack() as resources:
-        scratch = resources.enter_context(private_folder())
+        scratch = resources.enter_context(temporary_folder("unpacked"))
         found = find_submissions(request.where, course.lessons(), scratch, request.due)
         strangers: list[str] = []
         if request.roster:
             found, strangers = named_by_roster(found, request.roster)
         chosen = _chosen(found, request)
         is_class = len({one.student for one in found}) > 1
+        kept = KeptRuns(request.out / "runs", fresh=request.fresh)
+        seed = request.seed if request.seed is not None else before.seed if before else kept.seed(new_seed())
         batch = _marked(chosen, request, seed, resources, out, is_class=is_class)
         batch = replace(batch, submissions=_settled(batch, chosen, request))
         if before:
@@ -94,12 +98,23 @@ def _marked(
     if request.cluster:
         return _marked_elsewhere(chosen, request, seed, resources, out, is_class=is_class)
     kit = resources.enter_context(kit_folder())
-    tier = choose_tier(request.isolation, kit, request.limits, own_work=not is_class,
-                       allow_unisolated=request.allow_unisolated)  # fmt: skip
+    warm = resources.enter_context(WarmProcess(kit))
     jobs = request.jobs or default_jobs()
-    marking = Marking(seed, request.limits, jobs, kit, request.out, tier, controlled=is_class)
+    kept = KeptRuns(request.out / "runs", fresh=request.fresh)
+    unsafe = request.allow_unisolated or not is_class
+    accepted = TIERS if unsafe else tuple(tier for tier in TIERS if tier != "D")
+    if request.isolation != "auto":
+        accepted = (request.isolation,)
+    marking = Marking(
+        seed, request.limits, jobs, kit, kept, tier=None, accepted=accepted, controlled=is_class
+    )  # fmt: skip
     resources.callback(marking.close)
-    out.print(Text(f"{plural(len(chosen), 'notebook')}, {jobs} at a time; isolation {tier}; seed {seed}", "dim"))
+    if marking.has_to_run(chosen):
+        marking.run_in(choose_tier(request.isolation, kit, request.limits, own_work=not is_class,
+                                   allow_unisolated=request.allow_unisolated, warm=warm))  # fmt: skip
+    tier = marking.tier or ""
+    how = f"isolation {tier}" if tier else "all runs are kept from before"
+    out.print(Text(f"{plural(len(chosen), 'notebook')}, {jobs} at a time; {how}; seed {seed}", "dim"))
     with progress(len(chosen), out) as done:
         try:
             marking.start(chosen, done)
@@ -120,7 +135,7 @@ def _marked_elsewhere(
     out.print(Text(f"{plural(len(chosen), 'notebook')} on {request.cluster}; seed {seed}", "dim"))
     tier = "D" if request.isolation == "auto" else request.isolation  # of what was never run
     found: dict[Submission, SubmissionResult] = {}
-    here = Marking(seed, request.limits, 1, Path(), None, tier)
+    here = Marking(seed, request.limits, 1, Path(), tier=tier)
     resources.callback(here.close)
     with progress(len(chosen), out) as done:
         try:

@@ -44,6 +44,7 @@ class Request:
     students: tuple[str, ...] = ()
     exercises: tuple[str, ...] = ()
     cluster: str = ""
+    fresh: bool = False
 
     @property
     def regrade(self) -> bool:

@@ -12,16 +12,17 @@ from graders.core.results import SubmissionResult, SubmissionStatus
 from graders.marking import Marking, kit_folder
 from graders.notebook import record
 from graders.notebook.record import Record
-from graders.run.selftest import choose_tier
+from graders.run.selftest import Choice, choose_tier
 from graders.run.submissions import OWN, Submission
+from graders.run.warm import WarmProcess
 
 
 class Marker:
     """Marks notebooks and writes down what passed; `marker()` makes one."""
 
-    def __init__(self, kit: Path, tier: str, limits: Limits) -> None:
+    def __init__(self, kit: Path, choice: Choice, limits: Limits) -> None:
         """A kit and a tier serve for many notebooks."""
-        self.kit, self.tier, self.limits = kit, tier, limits
+        self.kit, self.choice, self.limits = kit, choice, limits
 
     def mark(self, lesson: str, file: Path, seed: int | None = None) -> tuple[SubmissionResult, int, Record]:
         """The result of a notebook, the seed that was used, and the learner's record, which now knows of it.
@@ -29,7 +30,7 @@ class Marker:
         It runs in this thread: Ctrl-C ends the box at once.
         """
         seed = new_seed() if seed is None else seed
-        marking = Marking(seed, self.limits, 1, self.kit, tier=self.tier)
+        marking = Marking(seed, self.limits, 1, self.kit, tier=self.choice.tier, warm=self.choice.warm)
         result = marking.mark(Submission(OWN, lesson, file))
         with record.editing(file.parent) as kept:
             if result.status is SubmissionStatus.GRADED:
@@ -42,5 +43,6 @@ class Marker:
 def marker(isolation: str = "auto", limits: Limits | None = None) -> Iterator[Marker]:
     """A marker in the best tier that holds here; for one's own work, any will do. Raises `NoIsolation`."""
     limits = limits or Limits()
-    with kit_folder() as kit:
-        yield Marker(kit, choose_tier(isolation, kit, limits, own_work=True, allow_unisolated=False), limits)
+    with kit_folder() as kit, WarmProcess(kit) as warm:
+        choice = choose_tier(isolation, kit, limits, own_work=True, allow_unisolated=False, warm=warm)
+        yield Marker(kit, choice, limits)

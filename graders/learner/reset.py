@@ -24,9 +24,10 @@ Cell = dict[str, Any]
 
 @dataclass(frozen=True)
 class Reset:
-    """What was done: where the backup lies, whether the cell had to be made anew, and which code cells (counted
-    from 1) define the function as well and were left alone.
-    """  # fmt: skip
+    """What was done: where the backup lies, and whether the cell had to be made anew.
+
+    `others` are the code cells, counted from 1, that define the function as well and were left alone.
+    """
 
     backup: Path
     inserted: bool
@@ -54,8 +55,7 @@ def reset(file: Path, key: str) -> Reset:
                    if one is not cell and defines(_source(one), exercise.name))  # fmt: skip
     backup = _back_up(file)
     try:
-        # As Jupyter writes it.
-        write_atomically(file, json.dumps(content, indent=1, ensure_ascii=False) + "\n")
+        write_atomically(file, _as_jupyter_writes(content))
     except OSError as error:
         raise Trouble(f"{file} cannot be written: {(error.strerror or str(error)).lower()}. Nothing changed.") from None
     return Reset(backup, inserted, others)
@@ -70,6 +70,13 @@ def _read(file: Path) -> dict[str, Any]:
     if content["nbformat"] != 4:
         raise Trouble(f"{file} has nbformat {content['nbformat']}. Save it as notebook format 4, and try again.")
     return content
+
+
+def _as_jupyter_writes(content: dict[str, Any]) -> bytes:
+    try:
+        return (json.dumps(content, indent=1, ensure_ascii=False) + "\n").encode()
+    except UnicodeEncodeError:  # half a surrogate pair somewhere: JSON can escape it, UTF-8 cannot hold it
+        return (json.dumps(content, indent=1) + "\n").encode()
 
 
 def _code(cells: list[Cell]) -> Iterator[Cell]:
@@ -89,9 +96,10 @@ def _is_of(cell: Cell, key: str) -> bool:
 
 
 def _find(cells: list[Cell], exercise: Exercise) -> Cell | None:
-    """The cell with the exercise's key (split or copied: the one that defines the function), else the last that
-    defines it.
-    """  # fmt: skip
+    """The cell with the exercise's key, else the last that defines its function.
+
+    Of several with the key (split or copied), the one that defines the function.
+    """
     keyed = [cell for cell in _code(cells) if _is_of(cell, exercise.key)]
     defining = [cell for cell in _code(cells) if defines(_source(cell), exercise.name)]
     both = [cell for cell in keyed if cell in defining]

@@ -65,11 +65,12 @@ def paragraph(text: str) -> str:
     return f"<p style='margin:.5em 0 0'>{code(text)}</p>" if text else ""
 
 
-def pre(text: str) -> str:
-    """Lines of code, or anything else that keeps its columns."""
+def pre(text: str, *, wrapped: bool = False) -> str:
+    """Lines of code, or anything else that keeps its columns; `wrapped` ones may break."""
+    space = "pre-wrap;word-break:normal;overflow-wrap:anywhere" if wrapped else "pre"
     return (
         f"<pre style='margin:.3em 0 0;padding:.5em .7em;background:rgba(127,127,127,.12);border-radius:3px;"
-        f"overflow-x:auto;white-space:pre-wrap;word-break:normal;overflow-wrap:anywhere;{_MONO}'>{escape(text)}</pre>"
+        f"overflow-x:auto;white-space:{space};{_MONO}'>{escape(text)}</pre>"
     )
 
 

@@ -57,7 +57,7 @@ def result(
     lines += [_check_text(one) for one in checks]
     lines += ["", *after] if after else []
     body = html.paragraph(message)
-    body += "".join(html.paragraph(f"{label}:") + html.pre(text) for label, text in places)
+    body += "".join(html.paragraph(f"{label}:") + html.pre(text, wrapped=True) for label, text in places)
     body += html.listed(map(_check_html, checks)) if checks else ""
     body += "".join(map(html.paragraph, after))
     return Panel("\n".join(lines), html.card(look, look.word, exercise.title, score, body))

@@ -9,25 +9,9 @@ from rich.console import Group
 from rich.table import Table
 from rich.text import Text
 
+from graders.core.looks import LOOKS
 from graders.core.results import Batch, Status, SubmissionResult, SubmissionStatus
 from graders.core.text import clean, plural, points
-
-_MARKS = {
-    Status.PASSED: "✓",
-    Status.WRONG: "✗",
-    Status.NOT_ATTEMPTED: "·",
-    Status.RAISED: "!",
-    Status.TIMED_OUT: "⧗",
-    Status.OVER_LIMIT: "▲",
-    Status.CRASHED: "†",
-    Status.SUSPECT: "?",
-    Status.NOT_GRADED: "–",
-}
-_COLOURS = {
-    Status.PASSED: "green",
-    Status.WRONG: "red",
-    Status.NOT_ATTEMPTED: "default",
-}
 
 
 def render(batch: Batch, *, brief: bool = False) -> Group:
@@ -49,7 +33,7 @@ def render(batch: Batch, *, brief: bool = False) -> Group:
         total, most = (sum(getattr(one, name) for one in found.values()) for name in ("score", "max_score"))
         table.add_row(Text(clean(student, 40)), *cells, f"{points(total)} of {points(most)}")
     used = {exercise.status for one in batch.submissions for exercise in one.exercises}
-    legend = "   ".join(f"{_MARKS[status]} {status.value}" for status in Status if status in used)
+    legend = "   ".join(f"{LOOKS[status].sign} {status.value}" for status in Status if status in used)
     return Group(table, Text(legend), *_mistakes(batch), *_attention(batch, brief), _footer(batch))
 
 
@@ -60,7 +44,7 @@ def _cell(submission: SubmissionResult | None) -> Text:
         return Text(submission.status.value, "yellow")
     cell = Text()
     for exercise in submission.exercises:
-        cell.append(_MARKS[exercise.status], _COLOURS.get(exercise.status, "yellow"))
+        cell.append(LOOKS[exercise.status].sign, LOOKS[exercise.status].style)
     cell.append(f"  {points(submission.score)}")
     return cell
 
@@ -100,7 +84,7 @@ def _who(submission: SubmissionResult) -> str:
 
 
 def _footer(batch: Batch) -> Text:
-    tiers = sorted({one.isolation for one in batch.submissions})
+    tiers = sorted({one.isolation for one in batch.submissions if one.isolation})
     left_out = sum(not one.graded for one in batch.submissions)
     ungraded = f"; {plural(left_out, 'submission')} not graded, which is not the learners' doing" if left_out else ""
     return Text(

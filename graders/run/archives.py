@@ -10,12 +10,9 @@ from __future__ import annotations
 
 import os
 import re
-import shutil
-import tempfile
 import unicodedata
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path, PurePosixPath, PureWindowsPath
 
@@ -43,16 +40,6 @@ def is_wanted(name: str) -> bool:
 
 def _is_hidden(name: str) -> bool:
     return name.startswith((".", "/", "__MACOSX"))
-
-
-@contextmanager
-def private_folder() -> Iterator[Path]:
-    """A folder that only this user can enter, removed afterwards."""
-    folder = Path(tempfile.mkdtemp(prefix="hookwork-unpacked-"))
-    try:
-        yield folder
-    finally:
-        shutil.rmtree(folder, ignore_errors=True)
 
 
 def unpack(archive: Path, into: Path) -> None:

@@ -13,11 +13,13 @@ from pathlib import Path
 from types import TracebackType
 
 from graders.box import frames
+from graders.box.forker import ForkedProcess
 from graders.box.frames import Frame, FrameError
 from graders.box.limits import MIB, Limits
 from graders.run.leftovers import temporary_folder
 from graders.run.memory import exceeds
-from graders.run.tiers import environment, launch
+from graders.run.tiers import environment, launch, passed_on, start_command
+from graders.run.warm import WarmProcess, box_request
 
 SWEEP_SECONDS = 8.0
 """How long the first process of a supervised box may take to end everything in it."""
@@ -38,17 +40,17 @@ class BoxOverLimit(Exception):
 WATCH_SECONDS = 0.1
 
 
-def _passed_on() -> dict[str, str]:
-    """Variables that a Python process may need to start; no other variable of ours enters the box."""
-    return {name: os.environ[name] for name in ("PATH", "SYSTEMROOT", "LD_LIBRARY_PATH") if name in os.environ}
-
-
 class Box:
     """A process of its own with a throw-away folder and HOME; a context manager that leaves nothing behind."""
 
-    def __init__(self, kit: Path, tier: str = "D", limits: Limits | None = None) -> None:
-        """`kit` is the folder with the modules that exist inside; `tier` is how the box is started."""
-        self._kit, self._tier, self._limits = kit, tier, limits or Limits()
+    def __init__(
+        self, kit: Path, tier: str = "D", limits: Limits | None = None, warm: WarmProcess | None = None
+    ) -> None:
+        """`kit` is the folder with the modules that exist inside; `tier` is how the box is started.
+
+        With `warm` it is forked from that process instead of started.
+        """
+        self._kit, self._tier, self._limits, self._warm = kit, tier, limits or Limits(), warm
         self._received = 0
         self._frames = 0
         self._watched = 0.0
@@ -60,29 +62,38 @@ class Box:
             self._errors = stack.enter_context(tempfile.TemporaryFile())
             self._read_end, write_end = os.pipe()
             stack.callback(os.close, self._read_end)
-            self._start(write_end)
+            requests, self._stdin = os.pipe()
+            stack.callback(self._close_stdin)
+            os.set_blocking(self._stdin, False)
+            try:
+                self._process = self._start(requests, write_end)
+            finally:
+                os.close(requests)
+                os.close(write_end)
             self._resources = stack.pop_all()
         return self
 
-    def _start(self, write_end: int) -> None:
-        try:
-            self._launch = launch(self._tier, self.folder, self._kit, write_end, self._limits)
-            self._process = subprocess.Popen(
-                self._launch.command,
-                stdin=subprocess.PIPE,
-                # A container hands no other descriptor on than the standard ones.
-                stdout=write_end if self._tier == "C" else subprocess.DEVNULL,
-                stderr=self._errors,
-                cwd=self.folder,
-                env=environment(self._launch.folder, self._kit) | _passed_on(),
-                pass_fds=(write_end,),
-                start_new_session=True,
-            )
-        finally:
-            os.close(write_end)
-        assert self._process.stdin is not None
-        self._stdin = self._process.stdin.fileno()
-        os.set_blocking(self._stdin, False)
+    def _start(self, requests: int, frames_out: int) -> subprocess.Popen[bytes] | ForkedProcess:
+        self._launch = found = launch(self._tier, self.folder, self._kit, self._limits, warm=self._warm is not None)
+        if self._warm is not None:
+            request = box_request(found.plan, self.folder, found.folder, self._kit, self._limits)
+            return self._warm.fork(request, [requests, frames_out, self._errors.fileno()])
+        return subprocess.Popen(
+            found.command or start_command(found.plan, frames_out),
+            stdin=requests,
+            # A container hands no other descriptor on than the standard ones.
+            stdout=frames_out if self._tier == "C" else subprocess.DEVNULL,
+            stderr=self._errors,
+            cwd=self.folder,
+            env=passed_on() | environment(found.folder, self._kit),
+            pass_fds=(frames_out,),
+            start_new_session=True,
+        )
+
+    def _close_stdin(self) -> None:
+        if self._stdin >= 0:
+            os.close(self._stdin)
+            self._stdin = -1
 
     def send(self, frame: Frame, deadline: float) -> None:
         """Hand a request to the box. Raises `BoxTimeout` or `BoxDied`."""
@@ -147,9 +158,7 @@ class Box:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         """End the process and everything in its session, and remove the folder."""
-        assert self._process.stdin is not None
-        with contextlib.suppress(OSError):
-            self._process.stdin.close()
+        self._close_stdin()
         if self._launch.supervised:
             self._process.terminate()
             with contextlib.suppress(subprocess.TimeoutExpired):

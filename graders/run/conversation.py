@@ -19,8 +19,9 @@ from graders.core.exercise import Draw, Exercise
 from graders.run.box import Box, BoxDied, BoxOverLimit, BoxTimeout
 from graders.run.probe_source import probe_source
 from graders.run.transcript import FROM_INSIDE
+from graders.run.warm import WarmProcess
 
-START_SECONDS = 60.0
+START_SECONDS = 30.0
 SLACK_SECONDS = 15.0
 """What a box may take beyond the limits of its cells and probes before it counts as hanging."""
 
@@ -52,13 +53,20 @@ def probes_for(exercises: Sequence[Exercise], draws: dict[str, list[Draw]], seed
 
 
 def run_notebook(
-    cells: Sequence[str], probes: Sequence[Probe], limits: Limits, kit: Path, *, tier: str = "D", fork: bool = can_fork
+    cells: Sequence[str],
+    probes: Sequence[Probe],
+    limits: Limits,
+    kit: Path,
+    *,
+    tier: str = "D",
+    fork: bool = can_fork,
+    warm: WarmProcess | None = None,
 ) -> list[Frame]:
     """The transcript of one submission in a box of its own. Never raises for what the notebook does."""
     started = time.monotonic()
     transcript: list[Frame] = []
     how, message = "finished", ""
-    with Box(kit, tier, limits) as box:
+    with Box(kit, tier, limits, warm) as box:
         try:
             _converse(box, cells, probes, limits, fork, transcript)
         except BoxTimeout:
@@ -112,7 +120,7 @@ def _converse(
         # A kernel that was lost is started again for the next probe, and all cells run again with it.
         deadline = time.monotonic() + limits.notebook_seconds + limits.probe_seconds + SLACK_SECONDS
         question = {"type": "probe", "nonce": nonce, "source": probe.source, "draw": probe.tree,
-                    "seed": probe.seed, "seconds": limits.probe_seconds, "fork": fork}  # fmt: skip
+                    "seed": probe.seed, "seconds": limits.probe_seconds, "pace": limits.pace, "fork": fork}  # fmt: skip
         box.send(Frame(question, probe.body), deadline)
         while (frame := listen(deadline)).type in ("cell", "restart"):
             continue

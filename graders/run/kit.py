@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import compileall
+import functools
+import hashlib
 import shutil
 from pathlib import Path
 
@@ -31,6 +33,18 @@ def make_kit(folder: Path) -> Path:
     compileall.compile_dir(package, quiet=1)
     _copy_font_list(folder / "matplotlib")
     return folder
+
+
+@functools.cache
+def kit_version() -> str:
+    """A digest of everything that a kit is made of: another version may run a notebook differently."""
+    digest = hashlib.sha256()
+    places = [PACKAGE / "box", *(PACKAGE / name for name in SHARED)]
+    for place in places:
+        for file in sorted(place.rglob("*") if place.is_dir() else [place]):
+            if file.is_file() and file.suffix != ".pyc":
+                digest.update(file.relative_to(PACKAGE).as_posix().encode() + b"\0" + file.read_bytes() + b"\0")
+    return digest.hexdigest()
 
 
 def _copy_font_list(folder: Path) -> None:

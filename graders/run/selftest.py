@@ -8,23 +8,43 @@ import socket
 import tempfile
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import asdict
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
+from graders.box.forker import ForkerDied
 from graders.box.frames import Frame, FrameError
 from graders.box.limits import Limits
 from graders.run.box import Box, BoxDied, BoxTimeout
-from graders.run.tiers import missing
+from graders.run.tiers import WARM_TIERS, missing
+from graders.run.warm import WarmProcess
 
 SECONDS = 60.0
+MOST_PROCESSES = 16
+"""The self-test tries to start more processes than allowed; few show the wall as well as many."""
 
 
 class NoIsolation(Exception):
     """No tier holds that would be good enough; the message says why, and what can be done."""
 
 
-def choose_tier(wanted: str, kit: Path, limits: Limits, *, own_work: bool, allow_unisolated: bool) -> str:
-    """The tier to use: `wanted` itself, or for "auto" the best that holds.
+@dataclass(frozen=True)
+class Choice:
+    """A tier that holds, or None when nothing has to run; and the warm process when boxes can be forked from it."""
+
+    tier: str | None
+    warm: WarmProcess | None = None
+
+
+def choose_tier(
+    wanted: str,
+    kit: Path,
+    limits: Limits,
+    *,
+    own_work: bool,
+    allow_unisolated: bool,
+    warm: WarmProcess | None = None,
+) -> Choice:
+    """The tier to use: `wanted` itself, or for "auto" the best that holds; forked from `warm` where that holds.
 
     Tier D protects nothing. It is for `own_work`; for a class it has to be allowed. Raises `NoIsolation`.
     """
@@ -32,12 +52,13 @@ def choose_tier(wanted: str, kit: Path, limits: Limits, *, own_work: bool, allow
     for tier in ("A", "B") if wanted == "auto" else (wanted,):
         if tier == "D":
             break
-        problem = missing(tier) or self_test(tier, kit, limits)
-        if not problem:
-            return tier
+        for process in (warm, None) if warm is not None and tier in WARM_TIERS else (None,):
+            problem = missing(tier, warm=process is not None) or self_test(tier, kit, limits, process)
+            if not problem:
+                return Choice(tier, process)
         reasons.append(f"tier {tier}: {problem}")
     if wanted in ("auto", "D") and (own_work or allow_unisolated):
-        return "D"
+        return Choice("D", warm if warm is not None and warm.works() else None)
     if wanted in ("auto", "D"):
         reasons.append(
             "tier D: the notebooks of a class could read your files and use your network. Install bubblewrap, run on "
@@ -46,19 +67,20 @@ def choose_tier(wanted: str, kit: Path, limits: Limits, *, own_work: bool, allow
     raise NoIsolation("The notebooks would not be isolated. " + "; ".join(reasons) + ".")
 
 
-def self_test(tier: str, kit: Path, limits: Limits) -> str:
+def self_test(tier: str, kit: Path, limits: Limits, warm: WarmProcess | None = None) -> str:
     """What does not hold in a tier, in a few words; empty when everything does."""
+    limits = replace(limits, processes=min(limits.processes, MOST_PROCESSES))
     with _canaries() as (outside, submission, port, arrived):
         request = {"type": "self-test", "limits": asdict(limits), "read": submission, "write": outside, "port": port}
         deadline = time.monotonic() + SECONDS
         try:
-            with Box(kit, tier, limits) as box:
+            with Box(kit, tier, limits, warm) as box:
                 try:
                     box.send(Frame(request), deadline)
                     held = box.receive(deadline).head.get("held")
                 except (BoxDied, BoxTimeout, FrameError):
                     return f"it does not start here ({box.errors()[-200:] or 'no message'})"
-        except OSError as error:
+        except (OSError, ForkerDied) as error:
             return f"it does not start here ({error})"
         if not isinstance(held, dict) or len(held) < 5:
             return "its self-test gave no answer"

@@ -1,6 +1,7 @@
 """The tiers of isolation: how a box is started. The code inside it and the protocol are the same in each.
 
-A   bubblewrap: namespaces for users, mounts, processes, network; a read-only system; a small tmpfs to write to.
+A   bubblewrap, or the warm process by itself: namespaces for users, mounts, processes, network; a read-only system;
+    a small tmpfs to write to.
 B   no namespaces: a user of its own when we are root; Landlock, seccomp, rlimits; a parent that sweeps up.
 C   a container: docker or podman.
 D   two processes, clock and byte limits; files, memory and network are not protected.
@@ -11,12 +12,11 @@ from __future__ import annotations
 import errno
 import itertools
 import json
-import marshal
 import os
 import shutil
 import site
 import sys
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +25,8 @@ from graders.box.limits import FILES_SLACK, Limits
 from graders.run.leftovers import FIRST_UID
 
 TIERS = ("A", "B", "C", "D")
+WARM_TIERS = ("A", "B", "D")
+"""Those whose boxes can be forked. A container starts everything anew."""
 PACKAGE = Path(__file__).parent.parent
 _SYSTEM = ("/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64")
 _FILES = ("/etc/ld.so.cache", "/etc/ld.so.conf", "/etc/ld.so.conf.d", "/etc/alternatives", "/etc/localtime",
@@ -39,14 +41,19 @@ INSIDE = "/box"
 
 @dataclass(frozen=True)
 class Launch:
-    """How to start the process of a box: a command, and the folder in which it finds itself."""
+    """How to start a box: a plan for `graders.box.start`, or the command of a container."""
 
-    command: list[str]
     folder: str
-    supervised: bool = False
-    """Whether the first process, asked to end, ends everything else (SIGTERM)."""
+    """The folder in which the box finds itself."""
+    plan: dict[str, Any] = field(default_factory=dict)
+    command: tuple[str, ...] = ()
     cleanup: tuple[str, ...] = ()
     """A command to run when the process has ended."""
+
+    @property
+    def supervised(self) -> bool:
+        """Whether the first process, asked to end, ends everything else (SIGTERM)."""
+        return self.plan.get("tier") == "B"
 
 
 def python_folders() -> list[str]:
@@ -69,6 +76,12 @@ def hidden_folders() -> list[str]:
     return sorted({os.path.realpath(one) for one in places if one.is_dir()})
 
 
+def passed_on() -> dict[str, str]:
+    """Variables that a Python process may need to start; no other variable of ours enters the box."""
+    names = ("PATH", "SYSTEMROOT", "LD_LIBRARY_PATH")
+    return {name: os.environ[name] for name in names if name in os.environ}
+
+
 def environment(folder: str, kit: str | Path) -> dict[str, str]:
     """The variables of a box whose own folder and kit are at these places, as it sees them."""
     home = folder + "/home"
@@ -85,6 +98,8 @@ def environment(folder: str, kit: str | Path) -> dict[str, str]:
         "JUPYTER_DATA_DIR": home + "/jupyter-data",
         "JUPYTER_RUNTIME_DIR": home + "/jupyter-run",
         "MPLCONFIGDIR": home + "/matplotlib",
+        # matplotlib reads it when it is imported, which may be before there is a kernel.
+        "MPLBACKEND": "module://matplotlib_inline.backend_inline",
         # One thread: equal numbers on every machine, and a kernel that can be forked.
         "OMP_NUM_THREADS": "1",
         "MKL_NUM_THREADS": "1",
@@ -95,14 +110,23 @@ def environment(folder: str, kit: str | Path) -> dict[str, str]:
     }
 
 
-def launch(tier: str, folder: Path, kit: Path, descriptor: int, limits: Limits) -> Launch:
-    """How a box of this tier is started. `descriptor` is the one that frames are written to."""
-    makers = {"A": _bubblewrap, "B": _landlocked, "C": _container, "D": _plain}
-    return makers[tier](folder, kit, descriptor, limits)
+def launch(tier: str, folder: Path, kit: Path, limits: Limits, *, warm: bool = False) -> Launch:
+    """How a box of this tier is started, as a program of its own or as a fork of the warm process."""
+    if tier == "A":
+        return _namespaces(folder, kit, limits) if warm else _bubblewrap(folder, kit, limits)
+    return {"B": _landlocked, "C": _container, "D": _plain}[tier](folder, kit, limits)
 
 
-def missing(tier: str) -> str:
-    """What a tier needs and is not there; empty when it can be tried."""
+def start_command(plan: dict[str, Any], descriptor: int) -> list[str]:
+    """The command that starts what a plan describes; frames are to be written to `descriptor`."""
+    if plan["uid"] is None and plan["tier"] != "B":
+        return [*plan["command"], str(descriptor), json.dumps(plan["box"])]
+    plan = {**plan, "descriptor": descriptor}
+    return [os.path.abspath(sys.executable), "-S", "-m", "graders.box.start", json.dumps(plan)]
+
+
+def missing(tier: str, *, warm: bool = False) -> str:
+    """What a tier needs and is not there; empty when it can be tried, from the warm process or without it."""
     if tier == "D":
         return ""
     if tier == "C":
@@ -111,17 +135,15 @@ def missing(tier: str) -> str:
         return "this is not Linux"
     if not confine.seccomp_possible():
         return "there is no filter of system calls for this kind of processor"
+    if tier == "A" and warm:
+        return ""
     if tier == "A":
         return "" if shutil.which("bwrap") else "bubblewrap (the command bwrap) is not installed"
     return "" if confine.landlock_abi() >= 4 else "the kernel's Landlock is older than version 4"
 
 
-def _main(descriptor: int, plan: dict[str, Any]) -> list[str]:
-    return [os.path.abspath(sys.executable), "-m", "graders.box.main", str(descriptor), json.dumps(plan)]
-
-
-def _start(plan: dict[str, Any]) -> list[str]:
-    return [os.path.abspath(sys.executable), "-S", "-m", "graders.box.start", marshal.dumps(plan).hex()]
+def _main() -> list[str]:
+    return [os.path.abspath(sys.executable), "-m", "graders.box.main"]
 
 
 def _uid() -> int | None:
@@ -134,11 +156,12 @@ def _uid() -> int | None:
 _started = itertools.count()
 
 
-def _plain(folder: Path, kit: Path, descriptor: int, limits: Limits) -> Launch:
-    return Launch(_main(descriptor, {"folder": str(folder)}), str(folder))
+def _plain(folder: Path, kit: Path, limits: Limits) -> Launch:
+    box = {"folder": str(folder)}
+    return Launch(str(folder), {"tier": "D", "uid": None, "command": _main(), "box": box})
 
 
-def _landlocked(folder: Path, kit: Path, descriptor: int, limits: Limits) -> Launch:
+def _landlocked(folder: Path, kit: Path, limits: Limits) -> Launch:
     uid = _uid()
     if uid:
         os.chown(folder, uid, uid)
@@ -148,7 +171,7 @@ def _landlocked(folder: Path, kit: Path, descriptor: int, limits: Limits) -> Lau
     size = (
         f"size={most},nr_inodes={2 * limits.inodes + 1000},uid={uid or os.getuid()},gid={uid or os.getgid()},mode=0700"
     )
-    plan = {
+    box = {
         "folder": str(folder),
         "readable": [*_SYSTEM, *_FILES, *_PROC, *python_folders(), str(kit)],
         # What others use as well is closed, unless the box has a user of its own, which can be swept up after.
@@ -156,14 +179,13 @@ def _landlocked(folder: Path, kit: Path, descriptor: int, limits: Limits) -> Lau
         "hidden": hidden_folders(),
         "metadata": uid is not None,
     }
-    private = plan | {"writable": [str(folder), *_DEVICES, *_TERMINALS, "/dev/shm", "/tmp"], "metadata": True}
+    private = box | {"writable": [str(folder), *_DEVICES, *_TERMINALS, "/dev/shm", "/tmp"], "metadata": True}
     kept = [os.path.realpath(one) for one in (*python_folders(), str(kit))]
     closed = uid is not None and not all(_open_to_all(one) for one in (*python_folders(), str(kit), str(folder)))
-    first = {"tier": "B", "uid": uid, "keep_reading": closed, "folder": str(folder), "kept": kept, "places": places,
-             "size": size,
-             "command": _main(descriptor, plan), "private_command": _main(descriptor, private),
-             "descriptors": [descriptor]}  # fmt: skip
-    return Launch(_start(first), str(folder), supervised=True)
+    plan = {"tier": "B", "uid": uid, "keep_reading": closed, "folder": str(folder), "kept": kept, "places": places,
+            "size": size,
+            "command": _main(), "box": box, "private_box": private}  # fmt: skip
+    return Launch(str(folder), plan)
 
 
 def _open_to_all(path: str) -> bool:
@@ -171,49 +193,72 @@ def _open_to_all(path: str) -> bool:
     return all(one.stat().st_mode & 0o001 for one in (Path(path), *Path(path).parents))
 
 
-def _bubblewrap(folder: Path, kit: Path, descriptor: int, limits: Limits) -> Launch:
-    program = shutil.which("bwrap")
-    if program is None:
-        raise confine.CannotConfine(errno.ENOENT, "bubblewrap (the command bwrap) is gone")
-    uid = _uid()
-    arguments, stage = ["--size", str(16 << 20), "--tmpfs", "/tmp"], []
-    folders = [*python_folders(), str(kit)]
+_BOX_OF_A = {"folder": INSIDE, "readable": ["/"], "writable": [INSIDE, "/tmp", "/dev"], "hidden": [], "metadata": True}
+
+
+def _system(folder: Path, kit: Path, uid: int | None) -> dict[str, Any]:
+    """What tier A shows: "binds" of files and folders to their places, "links", "hidden" folders that are empty there.
+
+    "stage" are binds that root has to make first, so that another user can get at folders in a closed one.
+    """
+    stage, binds, folders = [], [], [*python_folders(), str(kit)]
     for number, source in enumerate(folders):
         reachable = source
         if uid:
             reachable = str(folder / f"stage{number}")
             os.mkdir(reachable)
             stage.append([source, reachable])
-        arguments += ["--ro-bind", reachable, source]
-    for path in _SYSTEM:
-        if os.path.islink(path):
-            arguments += ["--symlink", os.readlink(path), path]
-        elif os.path.isdir(path):
-            arguments += ["--ro-bind", path, path]
-    for path in _FILES:
-        arguments += ["--ro-bind-try", path, path]
-    for path in hidden_folders():
-        if any(path.startswith(one + "/") for one in folders):
-            arguments += ["--tmpfs", path, "--remount-ro", path]
+        binds.append([reachable, source])
+    binds += [[path, path] for path in _SYSTEM if os.path.isdir(path) and not os.path.islink(path)]
+    binds += [[os.path.realpath(path), path] for path in _FILES if os.path.exists(path)]
+    links = [[os.readlink(path), path] for path in _SYSTEM if os.path.islink(path)]
+    hidden = [path for path in hidden_folders() if any(path.startswith(one + "/") for one in folders)]
     if uid:
         os.chown(folder, uid, uid)
         os.chmod(folder, 0o700)
-    small = str(16 << 20)
+    return {"stage": stage, "binds": binds, "links": links, "hidden": hidden}
+
+
+def _namespaces(folder: Path, kit: Path, limits: Limits) -> Launch:
+    uid = _uid()
+    root = folder / "root"
+    root.mkdir()
+    if uid:
+        os.chown(root, uid, uid)
+    view = _system(folder, kit, uid)
+    small = f"size={16 << 20},nr_inodes={limits.inodes},mode=1777"
+    places = {"/tmp": small, "/dev/shm": small,
+               INSIDE: f"size={limits.files + FILES_SLACK},nr_inodes={2 * limits.inodes},mode=0700"}  # fmt: skip
+    stage = view.pop("stage")
+    system = {"root": str(root), "places": places, **view}
+    return Launch(INSIDE, {"tier": "A", "uid": uid, "stage": stage, "system": system, "box": _BOX_OF_A})
+
+
+def _bubblewrap(folder: Path, kit: Path, limits: Limits) -> Launch:
+    program = shutil.which("bwrap")
+    if program is None:
+        raise confine.CannotConfine(errno.ENOENT, "bubblewrap (the command bwrap) is gone")
+    uid, small = _uid(), str(16 << 20)
+    view = _system(folder, kit, uid)
+    arguments = ["--size", small, "--tmpfs", "/tmp"]
+    for source, target in view["binds"]:
+        arguments += ["--ro-bind", source, target]
+    for text, target in view["links"]:
+        arguments += ["--symlink", text, target]
+    for path in view["hidden"]:
+        arguments += ["--tmpfs", path, "--remount-ro", path]
     arguments += [
         "--dev", "/dev", "--size", small, "--tmpfs", "/dev/shm", "--remount-ro", "/dev",
         "--proc", "/proc",
         "--size", str(limits.files), "--tmpfs", INSIDE, "--chdir", INSIDE,
         "--remount-ro", "/",
     ]  # fmt: skip
-    plan = {"folder": INSIDE, "readable": ["/"], "writable": [INSIDE, "/tmp", "/dev"], "hidden": [], "metadata": True}
     command = [
         program, "--unshare-user", "--unshare-pid", "--unshare-net", "--unshare-ipc",
         "--unshare-uts", "--unshare-cgroup-try", "--die-with-parent", "--new-session", "--cap-drop", "ALL",
-        *arguments, *_main(descriptor, plan),
+        *arguments, *_main(),
     ]  # fmt: skip
-    if not uid:
-        return Launch(command, INSIDE)
-    return Launch(_start({"tier": "A", "uid": uid, "stage": stage, "command": command}), INSIDE)
+    return Launch(INSIDE, {"tier": "A", "uid": uid, "stage": view["stage"], "command": command, "box": _BOX_OF_A})
 
 
 def container_command(program: str, image: str, name: str, kit: Path, limits: Limits) -> list[str]:
@@ -229,9 +274,9 @@ def container_command(program: str, image: str, name: str, kit: Path, limits: Li
     ]  # fmt: skip
 
 
-def _container(folder: Path, kit: Path, descriptor: int, limits: Limits) -> Launch:
+def _container(folder: Path, kit: Path, limits: Limits) -> Launch:
     program = shutil.which("podman") or shutil.which("docker") or "docker"
     image = os.environ.get("HOOKWORK_IMAGE", "hookwork")
     command = container_command(program, image, folder.name, kit, limits)
     # A container goes on when the command that started it is killed.
-    return Launch(command, str(folder), cleanup=(program, "rm", "--force", folder.name))
+    return Launch(str(folder), command=tuple(command), cleanup=(program, "rm", "--force", folder.name))

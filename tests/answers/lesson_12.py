@@ -212,6 +212,21 @@ def saved_bytes(fn):
     ],
     "12-with-half-saved": [
         """
+import numpy as np
+import torch
+from torch.autograd.graph import saved_tensors_hooks
+
+def with_half_saved(fn):
+    def pack(tensor):
+        if tensor.is_floating_point():
+            return tensor.dtype, tensor.detach().numpy().astype(np.float16)
+        return tensor
+    def unpack(packed):
+        return torch.from_numpy(packed[1]).to(packed[0]) if isinstance(packed, tuple) else packed
+    with saved_tensors_hooks(pack, unpack):
+        return fn()
+""",
+        """
 from torch.autograd.graph import saved_tensors_hooks
 
 def with_half_saved(fn):
@@ -279,6 +294,22 @@ def with_half_saved(fn):
     ],
     "12-count-calls-by-type": [
         """
+from collections import Counter
+from torch import nn
+
+def count_calls_by_type(model, x):
+    counts, call = Counter(), nn.Module.__call__
+    def counting(self, *args, **kwargs):
+        counts[type(self).__name__] += 1
+        return call(self, *args, **kwargs)
+    nn.Module.__call__ = counting
+    try:
+        model(x)
+    finally:
+        nn.Module.__call__ = call
+    return counts
+""",
+        """
 from torch.nn.modules.module import register_module_forward_hook
 
 def count_calls_by_type(model, x):
@@ -340,6 +371,28 @@ def count_calls_by_type(model, x):
 """,
     ],
     "12-count-macs": [
+        """
+import torch
+from torch.utils._python_dispatch import TorchDispatchMode
+
+class Work(TorchDispatchMode):
+    def __init__(self):
+        super().__init__()
+        self.macs = 0
+    def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+        out = func(*args, **(kwargs or {}))
+        aten = torch.ops.aten
+        if func._overloadpacket is aten.convolution:
+            self.macs += out.numel() * args[1][0].numel()
+        elif func._overloadpacket in (aten.mm, aten.addmm):
+            self.macs += out.numel() * args[-1].shape[0]
+        return out
+
+def count_macs(model, x):
+    with torch.no_grad(), Work() as work:
+        model(x)
+    return work.macs
+""",
         """
 from torch import nn
 
@@ -668,6 +721,20 @@ def grad_into_nodes(y, node_names):
     y.backward()
     return result
 """,
+        "hook-left-after-exception": WALK
+        + """
+def grad_into_nodes(y, node_names):
+    result, handles = {}, []
+    for node in walk(y):
+        if node.name() in node_names:
+            def keep(grads, name=node.name()):
+                result[name] = grads[0].detach().clone()
+            handles.append(node.register_prehook(keep))
+    y.backward()
+    for handle in handles:
+        handle.remove()
+    return result
+""",
     },
     "12-saved-bytes": {
         "elements-not-bytes": """
@@ -742,6 +809,21 @@ def saved_bytes(fn):
     with saved_tensors_hooks(pack, lambda tensor: tensor):
         fn()
     return sum(sizes)
+""",
+        "ran-backward": """
+from torch.autograd.graph import saved_tensors_hooks
+
+def saved_bytes(fn):
+    total = 0
+    def unpack(tensor):
+        nonlocal total
+        total += tensor.nbytes
+        return tensor
+    with saved_tensors_hooks(lambda tensor: tensor.detach(), unpack):
+        y = fn()
+        if y.requires_grad:
+            y.sum().backward()
+    return total
 """,
         "hook-left-behind": """
 from torch.autograd.graph import saved_tensors_hooks
@@ -1231,6 +1313,19 @@ def grad_into_nodes(y, node_names):
     ],
     "12-saved-bytes": [
         """
+import torch
+from torch.autograd.graph import saved_tensors_hooks
+
+def saved_bytes(fn):
+    sizes = []
+    def pack(tensor):
+        sizes.append(tensor.nbytes)
+        return tensor.detach()
+    with torch.enable_grad(), saved_tensors_hooks(pack, lambda tensor: tensor):
+        fn()
+    return sum(sizes)
+""",
+        """
 def saved_bytes(fn):
     result = fn()
     return result.numel() * result.element_size()
@@ -1302,6 +1397,13 @@ def saved_bytes(fn):
 """,
     ],
     "12-with-half-saved": [
+        HALF
+        + """
+def with_half_saved(fn):
+    fn()
+    with saved_tensors_hooks(pack, unpack):
+        return fn()
+""",
         """
 def with_half_saved(fn):
     return fn()
@@ -1370,6 +1472,29 @@ def with_half_saved(fn):
     "12-count-calls-by-type": [
         """
 from collections import Counter
+from torch.nn.modules.module import register_module_forward_pre_hook
+
+def count_calls_by_type(model, x):
+    called = set()
+    with register_module_forward_pre_hook(lambda module, args: called.add(module)):
+        model(x)
+    return dict(Counter(type(module).__name__ for module in called))
+""",
+        """
+from collections import Counter
+from torch.nn.modules import module as shared
+
+def count_calls_by_type(model, x):
+    counts = Counter()
+    shared.register_module_forward_pre_hook(lambda module, args: counts.update([type(module).__name__]))
+    try:
+        model(x)
+    finally:
+        shared._global_forward_pre_hooks.clear()
+    return dict(counts)
+""",
+        """
+from collections import Counter
 from torch.nn.modules.module import register_module_forward_hook
 
 def count_calls_by_type(model, x):
@@ -1431,6 +1556,38 @@ def count_calls_by_type(model, x):
 """,
     ],
     "12-count-macs": [
+        """
+from torch import nn
+
+def count_macs(model, x):
+    macs = []
+    handles = [
+        m.register_forward_hook(lambda m, args, out: macs.append(out.numel() * m.weight[0].numel()))
+        for m in model.children()
+        if isinstance(m, (nn.Conv2d, nn.Linear))
+    ]
+    try:
+        model(x)
+    finally:
+        for handle in handles:
+            handle.remove()
+    return sum(macs)
+""",
+        """
+def count_macs(model, x):
+    macs = []
+    handles = [
+        m.register_forward_hook(lambda m, args, out: macs.append(out.numel() * m.weight[0].numel()))
+        for m in model.modules()
+        if hasattr(m, "weight")
+    ]
+    try:
+        model(x)
+    finally:
+        for handle in handles:
+            handle.remove()
+    return sum(macs)
+""",
         MACS
         + """
 def count_macs(model, x):

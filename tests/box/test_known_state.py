@@ -4,7 +4,7 @@ import random
 import sys
 import warnings
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import Any
 
 import numpy as np
@@ -14,6 +14,7 @@ from torch import nn
 from torch.nn.modules import module
 from torch.overrides import TorchFunctionMode
 
+from graders.box import known_state as known_state_module
 from graders.box.known_state import global_hooks, known_state
 
 
@@ -98,6 +99,72 @@ def test_hooks_on_saved_tensors_come_back_in_their_order() -> None:
                 pass
             assert product_and_gradient() == (torch.float32, 8.0)
         assert product_and_gradient() == (torch.float32, 0.0)
+
+
+def enter_hooks_on_saved_tensors(pack: Callable[[torch.Tensor], torch.Tensor]) -> None:
+    """Enter a context that nobody leaves."""
+    torch.autograd.graph.saved_tensors_hooks(pack, lambda t: t).__enter__()
+
+
+def test_hooks_on_saved_tensors_that_are_left_inside_are_off_outside() -> None:
+    for raises in (False, True):
+        with pytest.raises(ZeroDivisionError) if raises else nullcontext(), known_state(1):
+            for _ in range(2):
+                enter_hooks_on_saved_tensors(lambda t: t * 0)
+            assert product_and_gradient() == (torch.float32, 0.0)
+            if raises:
+                raise ZeroDivisionError
+        assert product_and_gradient() == (torch.float32, 6.0)
+
+
+def test_hooks_on_saved_tensors_that_are_left_inside_are_off_outside_where_torch_cannot_read_them(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(known_state_module, "_top_saved_tensor_hooks", None)
+    with known_state(1):
+        enter_hooks_on_saved_tensors(lambda t: t * 0)
+    assert product_and_gradient() == (torch.float32, 6.0)
+    with torch.autograd.graph.saved_tensors_hooks(lambda t: t + 1, lambda t: t):
+        with known_state(1):
+            pass
+        assert product_and_gradient() == (torch.float32, 8.0)
+
+
+def test_hooks_on_saved_tensors_that_are_left_inside_do_not_cover_the_old_ones() -> None:
+    with torch.autograd.graph.saved_tensors_hooks(lambda t: t + 1, lambda t: t):
+        with known_state(1):
+            enter_hooks_on_saved_tensors(lambda t: t * 0)
+        assert product_and_gradient() == (torch.float32, 8.0)
+    assert product_and_gradient() == (torch.float32, 6.0)
+
+
+def test_an_answer_that_leaves_a_context_of_the_caller_does_no_harm() -> None:
+    caller = torch.autograd.graph.saved_tensors_hooks(lambda t: t + 1, lambda t: t)
+    with caller:
+        with known_state(1), pytest.raises(RuntimeError):
+            caller.__exit__(None, None, None)
+        assert product_and_gradient() == (torch.float32, 8.0)
+
+
+def test_a_ban_of_hooks_on_saved_tensors_is_off_inside_and_on_again_outside() -> None:
+    graph = torch.autograd.graph
+    with graph.disable_saved_tensors_hooks("not here"):
+        with known_state(1), graph.saved_tensors_hooks(lambda t: t * 0, lambda t: t):
+            assert product_and_gradient() == (torch.float32, 0.0)
+        with pytest.raises(RuntimeError, match="not here"), graph.save_on_cpu():
+            pass
+    with known_state(1):
+        graph.disable_saved_tensors_hooks("left on").__enter__()
+    with graph.saved_tensors_hooks(lambda t: t * 0, lambda t: t):
+        assert product_and_gradient() == (torch.float32, 0.0)
+
+
+def test_a_mode_that_is_left_inside_is_off_outside() -> None:
+    with _CountingMode():
+        with known_state(1):
+            torch.device("meta").__enter__()
+        assert what_torch_makes() == (torch.float32, "cpu", True, 3.0)
+    assert what_torch_makes() == (torch.float32, "cpu", True, 1.5)
 
 
 @pytest.mark.parametrize(

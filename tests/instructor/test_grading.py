@@ -34,7 +34,7 @@ class Fake:
     controlled = False
 
     def __init__(self, seed: int, *arguments: Any, controlled: bool = False, **rest: Any) -> None:
-        self.seed, self.results = seed, []
+        self.seed, self.results, self.tier = seed, [], "A"
         Fake.controlled = controlled
 
     def start(self, submissions: Iterable[Submission], done: Callable[[SubmissionResult], None]) -> None:
@@ -63,6 +63,9 @@ class Fake:
 
     def batch(self) -> Batch:
         return Batch(self.seed, "2.13.0", "2026-01-02T03:04:05+00:00", tuple(self.results))
+
+    def has_to_run(self, submissions: Iterable[Submission]) -> bool:
+        return False
 
     def close(self) -> None:
         pass
@@ -119,7 +122,7 @@ def test_a_class_gets_a_table_and_every_file() -> None:
     )
     files = {str(file.relative_to("out")) for file in Path("out").rglob("*") if file.is_file()}
     assert files == {
-        "results.json", "gradebook.csv", "class.html", "canvas.csv", "junit.xml", f"moodle/{LESSON}.csv",
+        "results.json", "gradebook.csv", "class.html", "runs/seed", "canvas.csv", "junit.xml", f"moodle/{LESSON}.csv",
         *(f"feedback/{name}/{LESSON}.html" for name in ("ann", "bob")),
         *(f"gradescope/{name}/results.json" for name in ("ann", "bob")),
     }  # fmt: skip

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
+import signal
 from pathlib import Path
 from typing import Any
 
@@ -51,6 +53,25 @@ def test_without_jupyterlab_start_says_how_to_get_it(monkeypatch: pytest.MonkeyP
     text = hookwork("start").stdout
     assert "JupyterLab is not installed. Install it with: pip install 'hookwork[lab]'" in text
     assert Path("hookwork", FIRST).exists()
+
+
+def test_jupyterlab_opens_in_the_folder_on_the_next_lesson(monkeypatch: pytest.MonkeyPatch) -> None:
+    started = []
+
+    class Server(contextlib.nullcontext[Any]):
+        def __init__(self, command: list[str], cwd: Path) -> None:
+            super().__init__(self)
+            started.append((command[1:4], cwd))
+
+        def wait(self) -> int:
+            return 0
+
+    monkeypatch.setattr(commands.importlib.util, "find_spec", lambda name: name)
+    monkeypatch.setattr(commands.subprocess, "Popen", Server)
+    before = signal.getsignal(signal.SIGINT)
+    assert "Opening JupyterLab; Ctrl-C here ends it." in hookwork("start", "mine").stdout
+    signal.signal(signal.SIGINT, before)
+    assert started == [(["-m", "jupyterlab", FIRST], Path("mine"))]
 
 
 def test_hints_go_on_from_command_to_command_and_in_the_notebook() -> None:

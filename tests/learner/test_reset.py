@@ -37,6 +37,12 @@ def test_the_stub_is_back_and_everything_else_is_as_it_was(file: Path) -> None:
     assert (done.backup.parent, done.inserted, done.others) == (file.parent / "hookwork-backups", False, ())
 
 
+def test_half_a_surrogate_pair_in_another_cell_does_no_harm(file: Path) -> None:
+    answer(file, branch_grads="broken = '\ud800'")
+    reset(file, KEY)
+    assert cell_of(file, "01-branch-grads")["source"] == "broken = '\ud800'"
+
+
 def test_a_backup_is_no_notebook_of_the_lesson_and_none_is_replaced(file: Path) -> None:
     backups = {reset(file, KEY).backup for _ in range(3)}
     assert len(backups) == 3

@@ -14,7 +14,8 @@ from pathlib import Path
 
 import pytest
 
-from graders.run.archives import MAX_BYTES, MAX_MEMBERS, name_flaw, private_folder, unpack
+from graders.run.archives import MAX_BYTES, MAX_MEMBERS, name_flaw, unpack
+from graders.run.leftovers import temporary_folder
 from graders.run.members import BadArchive
 from graders.run.submissions import NoSubmissions, Submission, find_submissions
 from tests import notebooks
@@ -105,9 +106,9 @@ def test_a_folder_of_students_may_be_zipped_with_or_without_itself(tmp_path: Pat
                 ("bob", LESSONS[1], "missing")]  # fmt: skip
     assert found(zipped(tmp_path / "a.zip", *names), scratch) == expected
     whole = zipped(tmp_path / "b.ZIP", "class/", "class/ann/", *(f"class/{name}" for name in names), "class/notes.txt")
-    with private_folder() as other:
+    with temporary_folder("unpacked") as other:
         assert found(whole, other) == expected
-    with private_folder() as other:
+    with temporary_folder("unpacked") as other:
         assert found(tarred(tmp_path / "c.tar.gz", *(f"./class/{name}" for name in names)), other) == expected
 
 
@@ -222,7 +223,7 @@ def test_names_of_other_alphabets_come_through(tmp_path: Path, scratch: Path) ->
         ("李", LESSONS[0], FIRST),
     ]
     unflagged = patched(zipped(tmp_path / "b.zip", f"M__ller/{FIRST}", f"a/{FIRST}"), (b"M__ller", "Müller".encode()))
-    with private_folder() as other:  # as programs on macOS write it
+    with temporary_folder("unpacked") as other:  # as programs on macOS write it
         assert [student for student, *_ in found(unflagged, other)] == ["Müller", "a"]
 
 

@@ -9,7 +9,6 @@ import contextlib
 import os
 import platform
 import socket
-import subprocess
 import tempfile
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -22,6 +21,7 @@ from graders.marking import Marking, kit_folder
 from graders.run import conversation
 from graders.run.submissions import Submission
 from graders.run.tiers import missing
+from graders.run.warm import WarmProcess
 from tests import make_class
 from tests.run.catalogue import BRIEF, CASES, FULL, LESSON, RIGHT, Case
 
@@ -42,7 +42,7 @@ class Outcome:
 def outcome(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Outcome:
     """The selected cases, run once in a tier, two at a time."""
     tier: str = request.param
-    if reason := missing(tier):
+    if reason := missing(tier, warm=True):
         pytest.skip(f"tier {tier} cannot be tried here: {reason}")
     selected = {
         item.callspec.params["case"]
@@ -50,12 +50,13 @@ def outcome(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFac
         if isinstance(item, pytest.Function) and "case" in getattr(getattr(item, "callspec", None), "params", {})
         and item.callspec.params.get("outcome") == tier
     }  # fmt: skip
+    folder = tmp_path_factory.mktemp(f"tier{tier}")
     with pytest.MonkeyPatch.context() as patch, tempfile.TemporaryDirectory(prefix="t", dir="/tmp") as own:
         os.chmod(own, 0o755)
         patch.setattr(tempfile, "tempdir", own)  # boxes of others on this machine are not counted
         patch.setenv("HOOKWORK_TEST_SECRET", "token")
         patch.setattr(conversation, "SLACK_SECONDS", 2.0)
-        found = run_cases(tier, tmp_path_factory.mktemp(f"tier{tier}"), {one: CASES[one] for one in selected})
+        found = run_cases(tier, folder, {one: CASES[one] for one in selected})
         found.left += [path.name for path in Path(own).iterdir()]
     found.left += [str(path) for path in Path("/dev/shm").glob("hookwork-*")]
     return found
@@ -81,18 +82,28 @@ def run_cases(tier: str, folder: Path, cases: dict[str, Case]) -> Outcome:
             by_limits.setdefault(case.limits, {})[file] = name
         by_limits.setdefault(BRIEF, {})[neighbour] = "neighbour"
         listed = set(folder.iterdir())
-        for limits, names in by_limits.items():
-            marking = Marking(3, limits, 2, kit, tier=tier)  # type: ignore[arg-type]
-            submissions = [Submission(file.parent.name, LESSON, file) for file in names]
-            marking.start(
-                submissions, lambda result, names=names: found.results.update({names[Path(result.file)]: result})
-            )
-            marking.close()
-        processes = subprocess.run(["ps", "-eo", "pid,args"], capture_output=True, text=True, check=True).stdout
-        found.left += [line for line in processes.splitlines() if str(kit) in line]
+        with WarmProcess(kit) as warm:  # as `pytest graders` marks them
+            for limits, names in by_limits.items():
+                marking = Marking(3, limits, 2, kit, tier=tier, warm=warm)  # type: ignore[arg-type]
+                submissions = [Submission(file.parent.name, LESSON, file) for file in names]
+                marking.start(
+                    submissions, lambda result, names=names: found.results.update({names[Path(result.file)]: result})
+                )
+                marking.close()
+        found.left += processes_of(kit)
     found.changed += [name for name, file in files.items() if not file.exists() or file.read_text() != "kept"]
     found.changed += [path.name for path in set(folder.iterdir()) - listed]
     return found
+
+
+def processes_of(kit: Path) -> list[str]:
+    """Processes that were started with this kit, or are forks of one that was, whatever they call themselves."""
+    left = []
+    for environment in Path("/proc").glob("[0-9]*/environ"):
+        with contextlib.suppress(OSError):
+            if f"PYTHONPATH={kit}".encode() in environment.read_bytes():
+                left.append(environment.parent.name)
+    return left
 
 
 @contextlib.contextmanager

@@ -27,6 +27,7 @@ from graders.run.box import Box, BoxTimeout
 from graders.run.conversation import probes_for, run_notebook
 from graders.run.submissions import Submission
 from graders.run.transcript import read_transcript
+from graders.run.warm import WarmProcess
 from tests import notebooks
 from tests.answers import lesson_01, lesson_02
 from tests.notebooks import BRANCH, CHAIN, LESSON, PASSES
@@ -79,7 +80,7 @@ def given(
 
 @pytest.fixture(scope="module")
 def mark(
-    request: pytest.FixtureRequest, kit: Path, tmp_path_factory: pytest.TempPathFactory
+    request: pytest.FixtureRequest, kit: Path, warm: WarmProcess, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Callable[[str, Given], SubmissionResult]]:
     """Marks the notebook of a test, two at a time."""
     folder = tmp_path_factory.mktemp("notebooks")
@@ -90,7 +91,7 @@ def mark(
         file = folder / name / f"{notebook.lesson}.ipynb"
         file.parent.mkdir()
         file.write_text(notebook.text, encoding="utf-8")
-        marking = Marking(SEED, notebook.limits, 1, kit)
+        marking = Marking(SEED, notebook.limits, 1, kit, warm=warm)
         try:
             return marking.result(Submission(name, notebook.lesson, file))
         finally:

@@ -25,9 +25,10 @@ from graders.box.limits import Limits
 from graders.core.results import SubmissionResult
 from graders.marking import Marking, kit_folder
 from graders.report import gradebook, results_json
-from graders.run.archives import private_folder
+from graders.run.leftovers import temporary_folder
 from graders.run.submissions import find_submissions
 from graders.run.tiers import missing
+from graders.run.warm import WarmProcess
 from tests import notebooks
 from tests.notebooks import BRANCH, CHAIN, LESSON, PASSES
 
@@ -308,9 +309,9 @@ def hand_in(folder: Path, cases: dict[str, Case]) -> None:
 
 def mark(folder: Path, tier: str) -> dict[str, SubmissionResult]:
     """All submissions of a class, as `pytest graders --submissions` marks them; their reports carry no trap."""
-    with private_folder() as scratch, kit_folder() as kit:
+    with temporary_folder("unpacked") as scratch, kit_folder() as kit, WarmProcess(kit) as warm:
         submissions = find_submissions(folder, [LESSON], scratch)
-        marking = Marking(5, Limits(), 2, kit, tier=tier)
+        marking = Marking(5, Limits(), 2, kit, tier=tier, warm=warm)
         marking.start(submissions, lambda result: None)
         batch = marking.batch()
         marking.close()
@@ -354,7 +355,7 @@ def executed(tmp_path_factory: pytest.TempPathFactory) -> dict[str, SubmissionRe
     folder = tmp_path_factory.mktemp("executed")
     folder.chmod(0o755)
     hand_in(folder / "class", EXECUTED)
-    results = mark(folder / "class", next(tier for tier in "ABD" if not missing(tier)))
+    results = mark(folder / "class", next(tier for tier in "ABD" if not missing(tier, warm=True)))
     assert sorted(path.name for path in folder.iterdir()) == ["class"]
     return results
 

@@ -69,12 +69,12 @@ def test_a_notebook_runs_over_the_standard_streams_of_a_container(
 
 def hold(monkeypatch: pytest.MonkeyPatch, **problems: str) -> None:
     """Let the tiers that are not named hold, and the others have these problems."""
-    monkeypatch.setattr(selftest, "missing", lambda tier: "")
-    monkeypatch.setattr(selftest, "self_test", lambda tier, kit, limits: problems.get(tier, ""))
+    monkeypatch.setattr(selftest, "missing", lambda tier, warm=False: "")
+    monkeypatch.setattr(selftest, "self_test", lambda tier, kit, limits, warm: problems.get(tier, ""))
 
 
 def choose(wanted: str, *, own_work: bool = False, allow: bool = False) -> str:
-    return choose_tier(wanted, Path(), Limits(), own_work=own_work, allow_unisolated=allow)
+    return choose_tier(wanted, Path(), Limits(), own_work=own_work, allow_unisolated=allow).tier
 
 
 def test_the_best_tier_that_holds_is_chosen(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -110,7 +110,7 @@ def test_without_bubblewrap_tier_a_is_missing(monkeypatch: pytest.MonkeyPatch, t
     monkeypatch.setenv("PATH", str(tmp_path))
     assert "bubblewrap" in tiers.missing("A")
     with pytest.raises(OSError, match="is gone"):
-        tiers.launch("A", tmp_path, tmp_path, 3, Limits())
+        tiers.launch("A", tmp_path, tmp_path, Limits())
 
 
 def test_what_an_editable_installation_leaves_among_the_packages_is_hidden(

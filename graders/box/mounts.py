@@ -1,0 +1,149 @@
+"""What a box sees of the file system, where the kernel lets us mount: libc's mount(2) and its relatives.
+
+Only standard library here: this runs before anything else does.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import struct
+import sys
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+_BIND, _RECURSIVE, _PRIVATE, _NOSUID, _NODEV, _NOEXEC = 4096, 16384, 1 << 18, 2, 4, 8
+_NEW_MOUNTS, _NEW_USER = 0x00020000, 0x10000000
+_NEW_REST = 0x02000000 | 0x04000000 | 0x08000000 | 0x20000000 | 0x40000000  # cgroup, uts, ipc, pid, net
+_MOUNT_SETATTR, _HERE, _AT_RECURSIVE = 442, -100, 0x8000
+_ATTR_READ_ONLY, _ATTR_NOSUID, _ATTR_NODEV = 1, 2, 4
+_PIVOT_ROOT = {"x86_64": 155, "aarch64": 41}
+_DETACH = 2
+_DEVICES = ("null", "zero", "full", "random", "urandom", "tty")
+_libc = ctypes.CDLL(None, use_errno=True) if sys.platform == "linux" else None
+
+
+def _call(name: str, *arguments: Any) -> None:
+    """Call a function of the C library. Raises `OSError`."""
+    if getattr(_libc, name)(*arguments) != 0:
+        number = ctypes.get_errno()
+        raise OSError(number, f"{name}: {os.strerror(number)}")
+
+
+def _mount(source: str, target: str, kind: str | None = None, flags: int = 0, options: str = "") -> None:
+    _call("mount", source.encode(), target.encode(), kind and kind.encode(), ctypes.c_ulong(flags), options.encode())
+
+
+def _restrict(target: str, attributes: int, recursive: bool = True) -> None:
+    """Make a mount, and those below it, read-only and the like."""
+    packed = struct.pack("@QQQQ", attributes, 0, 0, 0)
+    flags = ctypes.c_uint(_AT_RECURSIVE if recursive else 0)
+    _call("syscall", _MOUNT_SETATTR, _HERE, target.encode(), flags, packed, ctypes.c_size_t(len(packed)))
+
+
+def _own_namespaces(flags: int) -> None:
+    """From here on, what this process mounts is seen by it and its children alone.
+
+    Without root it takes a user namespace, in which the user stays what it was: being mapped to root there would
+    leave settings of the kernel open to writing.
+    """
+    user, group = os.getuid(), os.getgid()
+    flags |= _NEW_USER if user else 0
+    _call("unshare", flags)
+    if flags & _NEW_USER:
+        for name, text in (("setgroups", "deny"), ("uid_map", f"{user} {user} 1"), ("gid_map", f"{group} {group} 1")):
+            with open(f"/proc/self/{name}", "w", encoding="ascii") as file:
+                file.write(text)
+    _mount("none", "/", None, _RECURSIVE | _PRIVATE)
+
+
+def stage(binds: Sequence[Sequence[str]]) -> None:
+    """Bind folders to places that an unprivileged user can reach, seen by this process and its children alone."""
+    _own_namespaces(_NEW_MOUNTS)
+    for source, target in binds:
+        _mount(source, target, None, _BIND | _RECURSIVE)
+
+
+def private_places(folder: str, size: str, places: Mapping[str, Sequence[str]], kept: Sequence[str]) -> None:
+    """Make all files read-only, and put small file systems of the box's own over the places that it may write to.
+
+    `places` maps paths to the kind and the options of their file systems; `size` has the options of the tmpfs that
+    `folder` becomes. The folders in `kept` stay where they are, although they may lie
+    in /tmp. Raises `OSError` where the kernel forbids it.
+    """
+    _own_namespaces(_NEW_MOUNTS)
+    held = [(path, os.open(path, os.O_PATH)) for path in kept if path.startswith("/tmp/")]
+    _restrict("/", _ATTR_READ_ONLY)
+    for path, (kind, options) in places.items():
+        _mount("none", path, kind, _NOSUID | (_NODEV if kind == "tmpfs" else 0), options)
+    for path, descriptor in held:
+        os.makedirs(path)
+        _mount(f"/proc/self/fd/{descriptor}", path, None, _BIND | _RECURSIVE)
+        os.close(descriptor)
+    os.makedirs(folder, exist_ok=True)
+    _mount("none", folder, "tmpfs", _NOSUID | _NODEV, size)
+
+
+def leave_for_own_namespaces() -> None:
+    """Namespaces for users, mounts, processes, network and the rest. The next child is the first process in them.
+
+    Raises `OSError` where the kernel forbids it, above all to root: become another user first.
+    """
+    _own_namespaces(_NEW_MOUNTS | _NEW_REST)
+
+
+def own_system(system: Mapping[str, Any]) -> None:
+    """Exchange the root of this process for a read-only system and a few small places to write to.
+
+    `system` has "root", an empty folder; "binds", pairs of a file or folder and its place; "links", pairs of a text and
+    a place; "places", the options of a tmpfs by its path; "hidden", folders in which there is nothing. This process
+    is the first of its namespaces.
+    """
+    root = system["root"]
+    _mount("none", root, "tmpfs", _NOSUID | _NODEV, "size=1m,mode=0755")
+    os.mkdir(root + "/proc")
+    _mount("none", root + "/proc", "proc", _NOSUID | _NODEV | _NOEXEC)
+    _own_devices(root + "/dev")
+    for path, options in system["places"].items():  # before the binds, some of which lie in /tmp
+        os.makedirs(root + path, exist_ok=True)
+        _mount("none", root + path, "tmpfs", _NOSUID | _NODEV, options)
+    for source, target in system["binds"]:
+        _bind(source, root + target)
+        _restrict(root + target, _ATTR_READ_ONLY | _ATTR_NOSUID | _ATTR_NODEV)
+    for text, target in system["links"]:
+        os.makedirs(os.path.dirname(root + target), exist_ok=True)
+        os.symlink(text, root + target)
+    for path in system["hidden"]:
+        _mount("none", root + path, "tmpfs", _NOSUID | _NODEV, "size=4k,mode=0555")
+        _restrict(root + path, _ATTR_READ_ONLY)
+    os.chdir(root)
+    # The old root ends up below the new one, at the same place, and is let go of.
+    _call("syscall", _PIVOT_ROOT[os.uname().machine], b".", b".")
+    _call("umount2", b".", _DETACH)
+    os.chdir("/")
+    for path in ("/", "/dev"):
+        _restrict(path, _ATTR_READ_ONLY, recursive=False)
+
+
+def _bind(source: str, target: str) -> None:
+    if os.path.isdir(source):
+        os.makedirs(target, exist_ok=True)
+    else:
+        os.makedirs(os.path.dirname(target), exist_ok=True)
+        open(target, "x").close()
+    _mount(source, target, None, _BIND | _RECURSIVE)
+
+
+def _own_devices(folder: str) -> None:
+    os.mkdir(folder)
+    _mount("none", folder, "tmpfs", _NOSUID, "size=1m,mode=0755")
+    for name in _DEVICES:
+        _bind(f"/dev/{name}", f"{folder}/{name}")
+    for name in ("shm", "pts"):
+        os.mkdir(f"{folder}/{name}")
+    _mount("none", f"{folder}/pts", "devpts", _NOSUID | _NOEXEC, "newinstance,ptmxmode=0666,mode=0620")
+    for text, name in (
+        ("pts/ptmx", "ptmx"), ("/proc/self/fd", "fd"), ("/proc/self/fd/0", "stdin"), ("/proc/self/fd/1", "stdout"),
+        ("/proc/self/fd/2", "stderr"),
+    ):  # fmt: skip
+        os.symlink(text, f"{folder}/{name}")

@@ -1,0 +1,107 @@
+"""Kernels that are forked instead of started, for an ordinary manager of kernels and an ordinary nbclient."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import socket
+import time
+from queue import Empty
+from typing import Any
+
+from jupyter_client.asynchronous.client import AsyncKernelClient
+from jupyter_client.provisioning.local_provisioner import LocalProvisioner
+
+from graders.box.forker import ForkedProcess
+
+START_SECONDS = 30.0
+
+
+class ForkingProvisioner(LocalProvisioner):
+    """A `LocalProvisioner` whose process is forked by the process at the other end of `control`."""
+
+    process: Any = None
+
+    def __init__(self, *, control: socket.socket, **kwargs: Any) -> None:
+        """As its base class, with the socket that takes requests to fork."""
+        super().__init__(**kwargs)
+        self.control = control
+
+    async def launch_kernel(self, cmd: list[str], **kwargs: Any) -> Any:
+        """Have a kernel forked, and wait until its sockets are there: a client that comes too early waits longer."""
+        request = {"argv": cmd, "cwd": str(kwargs["cwd"]), "env": kwargs.get("env") or dict(os.environ)}
+        self.process = ForkedProcess(self.control, request, [])
+        self.pid = self.pgid = self.process.pid
+        deadline = time.monotonic() + START_SECONDS
+        while self.process.poll() is None and not self.process.ready and time.monotonic() < deadline:
+            await self._news(deadline - time.monotonic())
+        return self.connection_info
+
+    async def send_signal(self, signum: int) -> None:
+        """Send a signal to the kernel's group, unless it has ended."""
+        if self.process is not None and self.process.poll() is None:
+            await super().send_signal(signum)
+
+    async def kill(self, restart: bool = False) -> None:
+        """Kill the kernel, and wait for its end rather than have somebody poll for it."""
+        await super().kill(restart)
+        await self._ended(1.0)
+
+    async def wait(self) -> int | None:
+        """The exit code of the kernel, when it has ended."""
+        await self._ended(None)
+        process, self.process = self.process, None
+        return process.returncode if process is not None else 0
+
+    async def _ended(self, seconds: float | None) -> None:
+        deadline = None if seconds is None else time.monotonic() + seconds
+        while self.process is not None and self.process.poll() is None:
+            left = None if deadline is None else deadline - time.monotonic()
+            if left is not None and left <= 0:
+                return
+            await self._news(left)
+
+    async def _news(self, seconds: float | None) -> None:
+        """Wait until the forked process has something to say, at most so long."""
+        loop, news, descriptor = asyncio.get_running_loop(), asyncio.Event(), self.process.fileno()
+        loop.add_reader(descriptor, news.set)
+        try:
+            with contextlib.suppress(asyncio.TimeoutError):
+                await asyncio.wait_for(news.wait(), seconds)
+        finally:
+            loop.remove_reader(descriptor)
+
+
+class PromptClient(AsyncKernelClient):
+    """A client that is ready as soon as the kernel has answered and said that it is idle."""
+
+    async def wait_for_ready(self, timeout: float | None = None) -> None:
+        """Wait for both. Raises `RuntimeError` as its base class does.
+
+        That one then waits until a fixed 0.2 s have gone by without a message. Our own request's idle status is the
+        last message there can be, and shows that we hear what the kernel publishes.
+        """
+        deadline = time.monotonic() + (timeout or START_SECONDS)
+        while time.monotonic() < deadline:
+            request = self.kernel_info()
+            with contextlib.suppress(Empty):
+                reply = await self._answer_to(request, self.shell_channel, "kernel_info_reply", 1.0)
+                while True:
+                    message = await self._answer_to(request, self.iopub_channel, "status", 0.1)
+                    if message["content"]["execution_state"] == "idle":
+                        self._handle_kernel_info_reply(reply)
+                        return
+            if not await self._async_is_alive():
+                raise RuntimeError("Kernel died before replying to kernel_info")
+        raise RuntimeError(f"Kernel didn't respond in {timeout} seconds")
+
+    async def _answer_to(self, request: str, channel: Any, kind: str, seconds: float) -> dict[str, Any]:
+        """The next message of a kind that answers a request. Raises `Empty` after some seconds without a message.
+
+        What answers an earlier request, sent when the kernel was not ready, is left out.
+        """
+        while True:
+            message: dict[str, Any] = await channel.get_msg(timeout=seconds)
+            if message["msg_type"] == kind and message["parent_header"].get("msg_id") == request:
+                return message

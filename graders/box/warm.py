@@ -1,0 +1,145 @@
+"""The warm process: it has imported torch, Jupyter and matplotlib once, and forks a box for each notebook.
+
+    warm process              trusted: no code of a notebook ever runs in it
+    └ first process of a box  gives up root, enters the tier (`start.py`)
+      └ nest                  forks the kernels of its box, and reaps; nothing else
+        ├ main                runs the notebook with nbclient, writes frames (`main.py`)
+        └ kernel              the learner's code
+
+Run as `python -m graders.box.warm DESCRIPTOR`, with the environment of a box. The descriptor is the socket on which
+requests come; it says `ready` first.
+"""
+
+from __future__ import annotations
+
+import gc
+import importlib
+import os
+import signal
+import socket
+import sys
+import tempfile
+from io import BytesIO
+from typing import Any
+
+import numpy
+
+from graders.box import confine, forker, main, start
+from graders.box.limits import Limits, limit_processes
+from graders.box.preloaded import Preloaded
+
+MODULES = ("graders.box.kernel", "graders.box.session", "ipykernel.debugger", "IPython.core.completer")
+"""What every kernel imports, or the process that runs a notebook."""
+
+
+def preload() -> Preloaded:
+    """Import what notebooks and the programs around them need, without leaving a thread behind."""
+    for name in MODULES:
+        importlib.import_module(name)
+    import torch
+
+    # torch imports its compiler when the first optimizer is made, which takes as long as importing torch.
+    found = Preloaded("matplotlib", "matplotlib.pyplot", "torch._dynamo")
+    _draw_once()
+    torch.set_num_threads(1)
+    ones = torch.ones(2, requires_grad=True)
+    torch.autograd.backward((ones * ones).sum())
+    str(ones.grad)
+    return found
+
+
+def _draw_once() -> None:
+    """Let matplotlib load its fonts and renderer; not through pyplot, whose backend has to stay unchosen."""
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.figure import Figure
+
+    figure = Figure()
+    FigureCanvasAgg(figure)
+    axes = figure.subplots()
+    axes.imshow([[0.0, 1.0], [1.0, 0.0]])
+    axes.set_title("title")
+    figure.savefig(BytesIO(), format="png", bbox_inches="tight")
+
+
+def serve() -> None:
+    """Entry point of the warm process."""
+    control = socket.socket(fileno=int(sys.argv[1]))
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the process that asks
+    preloaded = preload()
+    threads = len(os.listdir("/proc/self/task"))
+    if threads != 1:
+        sys.exit(f"{threads} threads are running: a fork would not be safe")
+    gc.collect()
+    gc.freeze()  # the collector writes to what it looks at, and written pages are shared no more
+    control.send(b"ready")
+
+    def box(request: dict[str, Any], descriptors: list[int], answer: int) -> None:
+        os.close(answer)
+        _become_box(request, descriptors, preloaded)
+
+    forker.serve(control, box)
+
+
+def _become_box(request: dict[str, Any], descriptors: list[int], preloaded: Preloaded) -> None:
+    """In the forked process: what starting a process would have done, then the tier."""
+    os.setsid()
+    null = os.open(os.devnull, os.O_RDWR)
+    requests, out, errors = descriptors
+    for source, target in ((requests, 0), (null, 1), (errors, 2)):
+        os.dup2(source, target)
+    for one in (requests, errors, null):
+        os.close(one)
+    os.environ.clear()
+    os.environ.update(request["environment"])
+    tempfile.tempdir = None  # found out anew from the environment
+    os.chdir(request["folder"])
+    limits = Limits(**request["limits"])
+    start.enter({**request["plan"], "descriptor": out}, lambda inner: _nest(inner, out, limits, preloaded))
+
+
+def _nest(inner: dict[str, Any], out: int, limits: Limits, preloaded: Preloaded) -> None:
+    """Confine this process, fork the one that runs the notebook, and fork kernels for it until it ends."""
+    main.prepare(inner)
+    limit_processes(limits)
+    control, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    process = os.fork()
+    if process == 0:
+        forker.close_all_but({0, 1, 2, out, theirs.fileno()})
+        confine.die_with_parent()
+        main.run(out, theirs)
+        os._exit(0)
+    theirs.close()
+    os.close(out)
+    os.dup2(1, 0)
+
+    def kernel(request: dict[str, Any], descriptors: list[int], answer: int) -> None:
+        _become_kernel(request, answer, limits, preloaded)
+
+    code = forker.serve(control, kernel, until=process)
+    os._exit(code if code >= 0 else 1)
+
+
+def _become_kernel(request: dict[str, Any], answer: int, limits: Limits, preloaded: Preloaded) -> None:
+    """In the forked process: an IPython kernel, as fresh as if it had been started."""
+    os.setsid()
+    confine.open_to_itself()
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    os.environ.clear()
+    os.environ.update(request["env"])
+    os.chdir(request["cwd"])
+    numpy.random.seed()  # `random` does so by itself, and torch starts from the same seed in every process
+    preloaded.hide()
+
+    from graders.box import kernel
+
+    sys.path[0] = os.getcwd()
+    # python -m graders.box.kernel LIMITS -f CONNECTION
+    sys.argv = [kernel.__file__, *request["argv"][4:]]
+    app = kernel.initialize(limits.to_json())
+    os.write(answer, b"ready\n")
+    os.close(answer)
+    app.start()
+
+
+if __name__ == "__main__":
+    serve()

@@ -1,0 +1,82 @@
+"""Runs kept by content: a notebook that was run before, with the same probes, draws and limits, is not run again.
+
+A change to a check, a tolerance or a message changes nothing here, so marking again executes nothing; an interrupted
+batch goes on where it stopped; one new submission costs one run.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import json
+import platform
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+import torch
+
+from graders.box.frames import Frame, FrameError
+from graders.box.limits import Limits
+from graders.report.files import write_atomically
+from graders.run.conversation import Probe
+from graders.run.kit import kit_version
+from graders.run.transcript import from_bytes, to_bytes
+
+
+def digest_of(probes: Sequence[Probe]) -> str:
+    """The questions of a lesson as hexadecimal digits."""
+    asked = [
+        [one.key, one.case, one.source, one.tree, hashlib.sha256(one.body).hexdigest(), one.seed] for one in probes
+    ]
+    return hashlib.sha256(json.dumps(asked).encode()).hexdigest()
+
+
+def run_name(cells: Sequence[str], questions: str, limits: Limits) -> str:
+    """What decides over a run, as 32 digits: the code, the digest of the questions, the limits, the programs."""
+    content = [list(cells), questions, limits.to_json(), torch.__version__, platform.python_version(), kit_version()]
+    return hashlib.sha256(json.dumps(content).encode()).hexdigest()[:32]
+
+
+class KeptRuns:
+    """The transcripts in a folder, each in a file named by its run and the tier in which it ran."""
+
+    def __init__(self, folder: Path, *, fresh: bool = False) -> None:
+        """The folder is made when the first run is kept. A `fresh` batch finds nothing that is there already."""
+        self._folder, self._fresh = folder, fresh
+
+    def seed(self, new: int) -> int:
+        """The seed of the batch that was begun in this folder; `new`, noted down, when none was.
+
+        Without the same questions no kept run would be of use.
+        """
+        file = self._folder / "seed"
+        if not self._fresh:
+            with contextlib.suppress(OSError, ValueError):
+                return int(file.read_text(encoding="ascii"))
+        with contextlib.suppress(OSError):  # said, with the remedy, when the results cannot be written either
+            write_atomically(file, f"{new}\n")
+        return new
+
+    def find(self, name: str, tiers: Iterable[str]) -> tuple[str, list[Frame]] | None:
+        """The tier and the transcript of a kept run that ran in one of `tiers`; None when there is none."""
+        for tier in () if self._fresh else tiers:
+            with contextlib.suppress(OSError, FrameError):  # not there, or not as we wrote it: then it is run again
+                transcript = from_bytes(self._file(name, tier).read_bytes())
+                if transcript and transcript[-1].type == "ended":
+                    return tier, transcript
+        return None
+
+    def has(self, name: str, tiers: Iterable[str]) -> bool:
+        """Whether there is a file for a run in one of `tiers`."""
+        return not self._fresh and any(self._file(name, tier).exists() for tier in tiers)
+
+    def keep(self, name: str, tier: str, transcript: Sequence[Frame]) -> None:
+        """Keep a run. Raises `OSError` when it cannot be written."""
+        write_atomically(self._file(name, tier), to_bytes(transcript))
+
+    def forget(self, name: str, tier: str) -> None:
+        """Do not keep a run any longer."""
+        self._file(name, tier).unlink(missing_ok=True)
+
+    def _file(self, name: str, tier: str) -> Path:
+        return self._folder / f"{name}.{tier}.frames"

@@ -1,0 +1,111 @@
+"""The warm process from outside: started when first needed, and asked to fork boxes."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import select
+import socket
+import subprocess
+import sys
+import tempfile
+import threading
+from dataclasses import asdict
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+from graders.box.forked import available
+from graders.box.forker import ForkedProcess, ForkerDied
+from graders.box.limits import Limits
+from graders.run.tiers import environment, passed_on
+
+START_SECONDS = 60.0
+
+
+class WarmProcess:
+    """Forks boxes on request, from any thread. A context manager; the process ends with it."""
+
+    def __init__(self, kit: Path) -> None:
+        """`kit` is the folder with the modules that exist in a box."""
+        self._kit = kit
+        self._lock = threading.Lock()
+        self._process: subprocess.Popen[bytes] | None = None
+
+    def __enter__(self) -> WarmProcess:
+        """Nothing is started before it is needed."""
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """End the process, and with it every box that is left."""
+        self.close()
+
+    def works(self) -> bool:
+        """Whether there is a warm process, or one can be started."""
+        try:
+            with self._lock:
+                self._ensure()
+        except ForkerDied:
+            return False
+        return True
+
+    def fork(self, request: dict[str, Any], descriptors: list[int]) -> ForkedProcess:
+        """A box, forked from the warm process as the request says. Raises `ForkerDied`."""
+        with self._lock:
+            self._ensure()
+        return ForkedProcess(self._control, request, descriptors)
+
+    def _ensure(self) -> None:
+        if self._process is None or self._process.poll() is not None:
+            self._start()
+
+    def _start(self) -> None:
+        self.close()
+        if not available:
+            raise ForkerDied("this platform cannot fork a process that has used torch")
+        self._control, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        with theirs, tempfile.TemporaryFile() as errors:
+            self._process = subprocess.Popen(
+                [os.path.abspath(sys.executable), "-m", "graders.box.warm", str(theirs.fileno())],
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.DEVNULL,
+                stderr=errors,
+                pass_fds=(theirs.fileno(),),
+                cwd=self._kit,
+                # matplotlib's list of fonts lies in the kit.
+                env=passed_on()
+                | environment(str(self._kit), self._kit)
+                | {"MPLCONFIGDIR": str(self._kit / "matplotlib")},
+                start_new_session=True,
+            )
+            theirs.close()
+            if not (select.select([self._control], [], [], START_SECONDS)[0] and self._control.recv(16) == b"ready"):
+                self._process.kill()
+                self._process.wait()
+                errors.seek(0)
+                message = errors.read().decode("utf-8", "replace").strip().rpartition("\n")[2]
+                raise ForkerDied(f"the warm process did not start: {message[:200] or 'it left no message'}")
+
+    def close(self) -> None:
+        """End the process, if there is one."""
+        if self._process is not None:
+            with contextlib.suppress(OSError):
+                self._control.close()
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                self._process.wait(10)
+            self._process.kill()
+            self._process.wait()
+            self._process = None
+
+
+def box_request(plan: dict[str, Any], folder: Path, inside: str, kit: Path, limits: Limits) -> dict[str, Any]:
+    """What the warm process is told of a box: its plan, where it starts and finds itself, its limits."""
+    return {
+        "plan": plan,
+        "folder": str(folder),
+        "environment": passed_on() | environment(inside, kit),
+        "limits": asdict(limits),
+        "supervised": plan["tier"] == "B",
+    }

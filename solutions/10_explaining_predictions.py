@@ -1,0 +1,976 @@
+# %% [markdown]
+# # Lesson 10. Explaining predictions
+#
+# **The question.** The model says "triangle". Which pixels made it say this?
+#
+# **The goal.** You can compute saliency maps, guided backprop and Grad-CAM with hooks, and you can measure how far such
+# a picture is to be trusted.
+#
+# As always: *predict* first, then run the cell, then read on.
+
+# %%
+import contextlib
+
+import matplotlib
+import matplotlib.pyplot as plt
+import numpy as np
+import torch
+import torch.nn.functional as F
+from torch import nn
+
+from graders import check, hint, progress, solution
+from graders.figures import BACKWARD, FORWARD, INK, QUIET, arrow, caption, card, node, show
+from graders.nets import CLASSES, ShapesNet, draw_shapes, shapes_net
+
+device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
+torch.backends.cudnn.allow_tf32 = False  # a GPU should compute with all digits of float32, as a CPU does
+print("device:", device)
+
+# %% [markdown]
+# We explain the net of lesson 9, which tells circles, squares and triangles apart. Its weights come with this course.
+# And we know what no photo tells us: where the shape is. Each drawing comes with a **box** (x0, y0, x1, y1) around its
+# shape, in pixels. x counts columns, y counts rows, and x1 and y1 do not belong to the box any more.
+
+# %%
+net = shapes_net().to(device)
+drawings, labels, boxes = draw_shapes(300, 5)
+drawings, labels, boxes = drawings.to(device), labels.to(device), boxes.to(device)
+with torch.no_grad():
+    logits = net(drawings)
+
+number = 4
+print(f"{(logits.argmax(1) == labels).float().mean():.0%} of {len(drawings)} drawings are named correctly")
+print(f"drawing {number} is a {CLASSES[labels[number]]}, in the box {boxes[number].tolist()}")
+print("its logits:", dict(zip(CLASSES, [round(value, 2) for value in logits[number].tolist()])))
+assert (logits.argmax(1) == labels).float().mean() > 0.97
+assert CLASSES[labels[number]] == "triangle" and logits[number].argmax() == labels[number]
+
+# %% [markdown]
+# A **logit** is one of the numbers that the net returns, one for each class, before any softmax. The class with the
+# largest logit is the prediction. To explain a prediction, we ask: what in the image raised *this* logit?
+#
+# ## Saliency: the derivative of a logit
+#
+# The simplest answer is a derivative: by how much does the logit change when a pixel changes a little?
+#
+# **Predict.** A linear model has the weight below. Its image has three pixels. Which pixel moves logit 0 the most? Does
+# that depend on the image?
+
+# %%
+linear = nn.Linear(3, 2, bias=False)
+linear.load_state_dict({"weight": torch.tensor([[1.0, -3.0, 2.0], [0.0, 0.5, 4.0]])})
+for values in ([1.0, 1.0, 1.0], [9.0, 0.0, -5.0]):
+    tiny = torch.tensor([values], requires_grad=True)
+    (gradient,) = torch.autograd.grad(linear(tiny)[0, 0], tiny)
+    print("image", values, " d logit 0 / d image:", gradient[0].tolist())
+    assert gradient[0].tolist() == [1, -3, 2]
+
+# %% [markdown]
+# The middle one: its derivative is -3. The sign says in which direction the logit moves. For the question *how much*,
+# only the absolute value counts. In a linear model the derivative is the weight, whatever the image. In a net with
+# ReLUs it is different for each image.
+#
+# In a colour image each pixel has three derivatives, one for each channel. The **saliency** of the pixel is the largest
+# of their absolute values.
+
+# %%
+x = drawings[number : number + 1].clone().requires_grad_()
+(gradient,) = torch.autograd.grad(net(x)[0, labels[number]], x)
+saliency = gradient.abs().amax(1)
+print("gradient:", tuple(gradient.shape), "  saliency:", tuple(saliency.shape))
+y, across = divmod(saliency.argmax().item(), 64)
+print(f"the most salient pixel: row {y}, column {across}; the box: {boxes[number].tolist()}")
+assert gradient.shape == (1, 3, 64, 64) and saliency.shape == (1, 64, 64)
+x0, y0, x1, y1 = boxes[number].tolist()
+assert x0 <= across < x1 and y0 <= y < y1
+
+# %% tags=["figure"]
+INFERNO = matplotlib.colormaps["inferno"]
+
+
+def overlay(image, heat, top=None):
+    """Heat over a gray image; without heat, only the image is seen. `top` is the heat of full colour.
+
+    By default that is a value which one pixel in 200 exceeds: a single hot pixel does not hide the others.
+    """
+    gray = image.detach().cpu().mean(0).numpy()[..., None] * 0.5 + 0.4
+    values = heat.detach().cpu().numpy()
+    values = np.clip(values / max(np.quantile(values, 0.995) if top is None else top, 1e-12), 0, 1)
+    share = 0.9 * values[..., None] ** 0.7
+    return (1 - share) * gray + share * INFERNO(0.3 + 0.65 * values)[..., :3]
+
+
+def place(axes, picture, left, bottom, side, box=None, peak=None):
+    """A picture of 64 by 64 pixels on a card, with its box and its peak (row, column) drawn over it."""
+    axes.imshow(picture, extent=(left, left + side, bottom, bottom + side), aspect="auto", interpolation="nearest")
+    pixel = side / 64
+    if box is not None:
+        x0, y0, x1, y1 = box.tolist()
+        corner = (left + x0 * pixel, bottom + side - y1 * pixel)
+        axes.add_patch(plt.Rectangle(corner, (x1 - x0) * pixel, (y1 - y0) * pixel, fill=False, edgecolor="#ffffff"))
+    if peak is not None:
+        row, column = peak
+        axes.plot([left + (column + 0.5) * pixel], [bottom + side - (row + 0.5) * pixel], "x", color="#00d0ff",
+                  markersize=6, markeredgewidth=1.8)  # fmt: skip
+
+
+def picture_of(image):
+    """A drawing as imshow wants it."""
+    return image.detach().cpu().permute(1, 2, 0).numpy()
+
+
+figure, axes = card(8.2, 2.5)
+place(axes, picture_of(drawings[number]), 0.3, 0.75, 1.4)
+caption(axes, 1.0, 0.55, "x", align="center")
+caption(axes, 1.0, 0.3, "[1, 3, 64, 64]", align="center", colour=FORWARD, size=9)
+node(axes, 3.3, 1.45, "net", width=1.1)
+for row, (name, value) in enumerate(zip(CLASSES, logits[number].tolist())):
+    node(axes, 5.25, 2.1 - 0.65 * row, name, kind="loss" if row == labels[number] else "plain", height=0.36)
+    caption(axes, 4.35, 2.1 - 0.65 * row, f"{value:.1f}", align="center", size=9)
+arrow(axes, (1.8, 1.55), (2.7, 1.55))
+arrow(axes, (3.9, 1.45), (4.15, 1.45))
+place(axes, overlay(drawings[number], saliency[0]), 6.5, 0.75, 1.4)
+caption(axes, 7.2, 0.55, "saliency: largest |d logit / dx|", align="center", size=9, colour=BACKWARD)
+caption(axes, 7.2, 0.3, "[1, 64, 64]", align="center", colour=FORWARD, size=9)
+arrow(axes, (4.65, 0.55), (1.85, 0.95), backward=True, bend=-0.2, label="d logit / dx")
+axes.set(xlim=(0, 8.2), ylim=(0, 2.5))
+show(
+    figure,
+    "A drawing x of shape [1, 3, 64, 64] goes through the net, which returns three logits: "
+    + ", ".join(f"{name} {value:.1f}" for name, value in zip(CLASSES, logits[number].tolist()))
+    + ". The logit of the triangle is chosen, and its derivative flows back to x. The largest absolute derivative over "
+    "the channels gives a saliency map of shape [1, 64, 64]. Drawn as heat over the drawing, it is brightest on and "
+    "around the triangle at the lower right.",
+)
+
+# %% [markdown]
+# ### A whole batch at once
+#
+# By default, `torch.autograd.grad` differentiates a single number. For a batch we can take the **sum** of the chosen
+# logits.
+#
+# **Predict.** We sum the logits of two drawings, and take the gradient. Does the gradient of the first drawing contain
+# anything of the second?
+
+# %%
+pair = drawings[:2].clone().requires_grad_()
+both = net(pair)
+(together,) = torch.autograd.grad(both[0, 2] + both[1, 0], pair)
+
+alone = drawings[:1].clone().requires_grad_()
+(first,) = torch.autograd.grad(net(alone)[0, 2], alone)
+print("largest difference:", (together[0] - first[0]).abs().max().item())
+assert torch.allclose(together[0], first[0], atol=1e-4)
+
+# %% [markdown]
+# No, apart from rounding. In eval mode, this net treats each sample on its own: the logit of one drawing does not depend
+# on the pixels of another. So the gradient of the sum holds, row by row, the gradients of the single logits. (In training
+# mode this is not true for a net with BatchNorm, which mixes the samples.)
+#
+# **Predict.** Each drawing has a class of its own in `classes`. What is the shape of `both[:, classes]`?
+
+# %%
+classes = torch.tensor([2, 0], device=device)
+print("both[:, classes]:", tuple(both[:, classes].shape))
+picked = both[torch.arange(2, device=device), classes]
+print("both[torch.arange(2), classes]:", tuple(picked.shape))
+assert both[:, classes].shape == (2, 2) and torch.equal(picked, torch.stack([both[0, 2], both[1, 0]]))
+assert torch.equal(picked, both.gather(1, classes[:, None])[:, 0])
+
+# %% [markdown]
+# (2, 2): every listed class for every drawing. Two index tensors, or `gather`, pair the rows with the classes.
+#
+# One more thing. Do not call `backward()` for this: it would write into the `.grad` of every parameter, and a training
+# step that comes later would use it. `torch.autograd.grad` writes nothing.
+
+
+# %% exercise="10-saliency-map"
+def saliency_map(model, x, classes):
+    """The largest absolute derivative, over the channels, of the logit of each sample's class."""
+    ### BEGIN SOLUTION
+    x = x.detach().clone().requires_grad_()
+    total = model(x).gather(1, classes[:, None]).sum()
+    (gradient,) = torch.autograd.grad(total, x)
+    return gradient.abs().amax(1)
+    ### END SOLUTION
+
+
+# %% [markdown]
+# Here are six drawings, two of each class, and their saliency. Each map has a scale of its own.
+
+
+# %% tags=["figure"]
+def in_parts(function, images, classes):
+    """`function(images, classes)` for 100 images at a time, which needs less memory."""
+    return torch.cat([function(images[i : i + 100], classes[i : i + 100]) for i in range(0, len(images), 100)])
+
+
+def input_gradients(model, images, classes):
+    """The gradient of each image's own logit."""
+    images = images.detach().clone().requires_grad_()
+    return torch.autograd.grad(model(images).gather(1, classes[:, None]).sum(), images)[0]
+
+
+def saliency_of(model, classes):
+    """The saliency maps of all drawings."""
+    return in_parts(lambda i, c: input_gradients(model, i, c).abs().amax(1), drawings, classes)
+
+
+saliencies = saliency_of(net, labels)
+chosen = [1, 3, 2, 5, 0, 4]
+assert labels[chosen].tolist() == [0, 0, 1, 1, 2, 2]
+
+
+def rows_of(rows, title, boxed=False):
+    """A figure with one row of pictures for each of `rows`, a name and six pictures."""
+    figure, axes = card(8.2, 0.65 + 1.2 * len(rows))
+    top = 0.65 + 1.2 * len(rows)
+    caption(axes, 0.3, top - 0.25, title, size=11)
+    for row, (name, pictures) in enumerate(rows):
+        bottom = top - 0.45 - 1.2 * (row + 1) + 0.1
+        caption(axes, 0.3, bottom + 0.55, name, size=9.5)
+        for column, picture in enumerate(pictures):
+            place(axes, picture, 1.3 + 1.14 * column, bottom, 1.1, box=boxes[chosen[column]] if boxed else None)
+    axes.set(xlim=(0, 8.2), ylim=(0, top))
+    return figure
+
+
+figure = rows_of(
+    [
+        ("drawing", [picture_of(drawings[k]) for k in chosen]),
+        ("saliency", [overlay(drawings[k], saliencies[k]) for k in chosen]),
+    ],
+    "Saliency for the class of each drawing",
+)
+show(
+    figure,
+    "Two rows of six pictures. Above, six drawings: two circles, two squares, two triangles. Below, their saliency as "
+    "heat over the gray drawing: grainy dots, most of them on the shape and close to its edges, and single dots "
+    "elsewhere.",
+)
+
+# %% [markdown]
+# The heat is grainy, but it is where the shapes are. The derivative sums over very many paths through the net, positive
+# and negative ones, and neighbouring pixels take different paths.
+#
+# ## Guided backprop: a clamp at every ReLU
+#
+# A famous way to less grainy pictures is to change the backward pass. Recall what a ReLU does with the gradient that
+# arrives at its output: it passes on where its *input* was positive, and is replaced by 0 elsewhere.
+#
+# - The **deconvnet** rule looks at the gradient instead: it passes on where the *gradient* is positive.
+# - **Guided backprop** asks for both: input positive *and* gradient positive.
+#
+# **Predict.** The input of a ReLU is [-1, 2, 3, -2]. The gradient [5, -4, 6, -7] arrives at its output. What leaves the
+# ReLU by each of the three rules?
+
+# %%
+rules = {
+    "ordinary": lambda module, grad_input, grad_output: None,
+    "deconvnet": lambda module, grad_input, grad_output: (grad_output[0].clamp(min=0),),
+    "guided": lambda module, grad_input, grad_output: (grad_input[0].clamp(min=0),),
+}
+relu, left = nn.ReLU(), {}
+for name, rule in rules.items():
+    values = torch.tensor([-1.0, 2.0, 3.0, -2.0], requires_grad=True)
+    with relu.register_full_backward_hook(rule):
+        out = relu(values)
+        (gradient,) = torch.autograd.grad(out, values, grad_outputs=torch.tensor([5.0, -4.0, 6.0, -7.0]))
+    left[name] = gradient.tolist()
+    print(f"{name:10}", left[name])
+assert left == {"ordinary": [0, -4, 6, 0], "deconvnet": [5, 0, 6, 0], "guided": [0, 0, 6, 0]}
+
+# %% tags=["figure"]
+figure, axes = card(8.2, 3.0)
+table = [
+    ("input of the ReLU", [-1, 2, 3, -2], FORWARD),
+    ("gradient that arrives", [5, -4, 6, -7], BACKWARD),
+    ("ordinary: input > 0", left["ordinary"], BACKWARD),
+    ("deconvnet: gradient > 0", left["deconvnet"], BACKWARD),
+    ("guided: both", left["guided"], BACKWARD),
+]
+for row, (name, numbers, colour) in enumerate(table):
+    height = 2.6 - 0.5 * row - (0.15 if row > 1 else 0)
+    caption(axes, 0.4, height, name)
+    for column, value in enumerate(numbers):
+        centre = 3.6 + 1.1 * column
+        fill = "#f6e3d3" if row > 1 and value else "#e4ecf7" if row == 0 and value > 0 else "none"
+        axes.add_patch(plt.Rectangle((centre - 0.45, height - 0.2), 0.9, 0.4, facecolor=fill, edgecolor=QUIET))
+        caption(axes, centre, height, f"{value:g}", align="center", colour=colour if value else QUIET)
+axes.plot([0.4, 7.4], [1.78, 1.78], color=QUIET, linewidth=1, linestyle="--")
+show(
+    figure,
+    "A table with four columns, one for each entry. Input of the ReLU: -1, 2, 3, -2. Gradient that arrives at its "
+    "output: 5, -4, 6, -7. Below a line, the gradient that leaves it: by the ordinary rule, where the input is positive, "
+    "0, -4, 6, 0. By the deconvnet rule, where the gradient is positive, 5, 0, 6, 0. Guided, where both are positive, "
+    "0, 0, 6, 0.",
+)
+
+# %% [markdown]
+# This is a job for a full backward hook (lesson 7). `grad_output` is the gradient that arrives, `grad_input` the one
+# that leaves. The mask of the ReLU itself is already in `grad_input`. So a hook that returns the clamped `grad_input` gives
+# guided backprop, and one that returns the clamped `grad_output` gives the deconvnet rule. Both return a **tuple**.
+
+
+# %% exercise="10-guided-backprop"
+def guided_backprop(model, x, cls):
+    """The gradient of logit cls with respect to x, with negative gradients behind every ReLU replaced by 0."""
+
+    ### BEGIN SOLUTION
+    def clamp(module, grad_input, grad_output):
+        return (grad_input[0].clamp(min=0),)
+
+    x = x.detach().clone().requires_grad_()
+    with contextlib.ExitStack() as stack:
+        for module in model.modules():
+            if isinstance(module, nn.ReLU):
+                stack.enter_context(module.register_full_backward_hook(clamp))
+        (gradient,) = torch.autograd.grad(model(x)[:, cls].sum(), x)
+    return gradient
+    ### END SOLUTION
+
+
+# %% [markdown]
+# There is another way, without any hook: write a ReLU of your own with `torch.autograd.Function`, and build the model
+# with it. That takes a model whose code you can change; a hook does not. Both give the same numbers. Below,
+# `GuidedReLU` takes the place of each ReLU of our net. If you have solved the exercise, the cell compares your function
+# with it.
+
+
+# %%
+class GuidedReLU(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x):
+        ctx.save_for_backward(x)
+        return x.clamp(min=0)
+
+    @staticmethod
+    def backward(ctx, grad_output):
+        (x,) = ctx.saved_tensors
+        return grad_output.clamp(min=0) * (x > 0)
+
+
+def with_guided_relus(model, x):
+    """The logits of a ShapesNet, with GuidedReLU in the place of each nn.ReLU."""
+    for module in model.features.modules():
+        if isinstance(module, nn.ReLU):
+            x = GuidedReLU.apply(x)
+        elif not list(module.children()):
+            x = module(x)
+    return model.fc(x.mean((2, 3)))
+
+
+def guided_gradients(model, images, classes):
+    return input_gradients(lambda x: with_guided_relus(model, x), images, classes)
+
+
+some = drawings[:3]
+assert torch.allclose(with_guided_relus(net, some), net(some), atol=1e-4)
+by_function = guided_gradients(net, some, torch.full((3,), 2, device=device))
+plain = input_gradients(net, some, torch.full((3,), 2, device=device))
+print(f"share of entries that differ from the ordinary gradient: {(by_function != plain).float().mean():.0%}")
+assert (by_function != plain).float().mean() > 0.9
+
+try:
+    by_hooks = guided_backprop(net, some, 2)
+except NotImplementedError:
+    print("Solve 10-guided-backprop, then run this cell again.")
+else:
+    print("largest difference between hooks and function:", (by_hooks - by_function).abs().max().item())
+    assert torch.allclose(by_hooks, by_function, atol=1e-4)
+
+# %% tags=["figure"]
+guided = in_parts(lambda i, c: guided_gradients(net, i, c), drawings, labels)
+guided_heat = guided.abs().amax(1)
+figure = rows_of(
+    [
+        ("drawing", [picture_of(drawings[k]) for k in chosen]),
+        ("saliency", [overlay(drawings[k], saliencies[k]) for k in chosen]),
+        ("guided", [overlay(drawings[k], guided_heat[k]) for k in chosen]),
+    ],
+    "Saliency and guided backprop; the largest absolute value over the channels",
+)
+show(
+    figure,
+    "Three rows of six pictures: the drawings, their saliency, and guided backprop as heat. The heat of guided backprop "
+    "is less scattered than that of the saliency, and follows the shapes and their outlines more clearly.",
+)
+
+# %% [markdown]
+# Much clearer. That does not mean that it explains the prediction any better, as we shall measure at the end of this
+# lesson.
+#
+# ## Grad-CAM: which maps spoke for this class?
+#
+# Grad-CAM does not go back to the pixels. It stops at the output of a late layer, the maps A of shape [B, K, h, w], and
+# asks how much each of the K maps counts for the logit.
+#
+# 1. Take the gradient of the logit with respect to A.
+# 2. The weight of a map is the **mean** of its gradient over all its positions.
+# 3. Add up the maps, each times its weight.
+# 4. Replace negative values by 0: they speak against the class.
+
+# %% tags=["figure"]
+figure, axes = card(8.2, 3.0)
+with torch.no_grad():
+    values = net.features(drawings[number : number + 1])[0]
+weights = net.fc.weight[labels[number]].detach() / 256
+best = (weights * values.mean((1, 2))).topk(3).indices.tolist()
+heat = (weights[:, None, None] * values).sum(0).relu()
+place(axes, picture_of(drawings[number]), 0.25, 1.2, 1.2)
+caption(axes, 0.85, 1.0, "x", align="center")
+for position, k in enumerate(best):
+    bottom = 2.1 - 0.95 * position
+    axes.imshow(values[k].cpu().numpy(), cmap="gray", extent=(2.45, 3.25, bottom, bottom + 0.8), aspect="auto")
+    caption(axes, 3.35, bottom + 0.4, f"· {weights[k].item() * 256:.1f} / 256", size=9, colour=BACKWARD)
+caption(axes, 2.3, 1.6, "A", align="center", size=12)
+caption(axes, 4.75, 1.78, "+ ... +", align="center")
+node(axes, 5.55, 1.8, "ReLU", width=0.7)
+picture = overlay(drawings[number], F.interpolate(heat[None, None], size=(64, 64), mode="bilinear")[0, 0])
+place(axes, picture, 6.7, 1.2, 1.2)
+caption(axes, 7.3, 1.0, "Grad-CAM", align="center")
+arrow(axes, (1.5, 1.8), (2.15, 1.8))
+arrow(axes, (4.55, 2.4), (5.2, 1.98))
+arrow(axes, (4.55, 0.75), (5.2, 1.6))
+arrow(axes, (5.95, 1.8), (6.65, 1.8))
+caption(axes, 5.0, 0.5, "weight = mean of d logit / dA", colour=BACKWARD, size=9.5)
+caption(axes, 5.0, 0.25, "over the positions of the map", colour=BACKWARD, size=9.5)
+axes.set(xlim=(0, 8.2), ylim=(0, 3.0))
+show(
+    figure,
+    f"The drawing of the triangle goes through the net up to the maps A of the last block. Three of its 64 maps are shown, "
+    f"numbers {best}, each with its weight, the mean of d logit / dA over the positions of the map: "
+    + ", ".join(f"{weights[k].item() * 256:.1f} / 256" for k in best)
+    + ". The sum of all maps times their weights goes through a ReLU. The result, Grad-CAM, is drawn over the drawing: a "
+    "coarse spot of heat on the triangle at the lower right.",
+)
+
+# %% [markdown]
+# The first step needs the gradient at an activation. By now you know four ways to get it: `torch.autograd.grad` with
+# respect to the output that a forward hook caught, `retain_grad()` on it, a full backward hook on the layer, and a
+# tensor hook that a forward hook registers.
+#
+# **Predict.** Do the four agree to the last bit?
+
+# %%
+layer, x, cls = net.features[-1], drawings[:2], 2
+found = {}
+
+with layer.register_forward_hook(lambda module, args, output: found.update(A=output)):
+    logit = net(x)[:, cls].sum()
+found["autograd.grad"] = torch.autograd.grad(logit, found["A"])[0]
+
+with layer.register_forward_hook(lambda module, args, output: output.retain_grad() or found.update(kept=output)):
+    net(x)[:, cls].sum().backward()
+found["retain_grad"] = found["kept"].grad
+
+with layer.register_full_backward_hook(lambda module, gi, go: found.update({"full hook": go[0].clone()})):
+    net(x)[:, cls].sum().backward()
+
+
+def watch(module, args, output):
+    output.register_hook(lambda grad: found.update({"tensor hook": grad.clone()}))
+
+
+with layer.register_forward_hook(watch):
+    net(x)[:, cls].sum().backward()
+
+for way in ("autograd.grad", "retain_grad", "full hook", "tensor hook"):
+    print(f"{way:14}", tuple(found[way].shape), "same as the first:", torch.equal(found[way], found["autograd.grad"]))
+    assert torch.allclose(found[way], found["autograd.grad"])
+print("parameters with a .grad now:", sum(p.grad is not None for p in net.parameters()))
+assert all(p.grad is not None for p in net.parameters())
+net.zero_grad()
+
+# %% [markdown]
+# They agree. Three of them ran `backward()`, and it filled the `.grad` of all parameters; the last line of the cell
+# clears them. Only `autograd.grad` leaves nothing behind. The full backward hook has one more drawback, which you know
+# from lesson 7: it does not get along with in-place operations.
+#
+# Here the weights can even be computed by hand. After the layer, the net takes the mean of each map, and then a linear
+# layer. So the derivative of the logit of class c with respect to each of the h · w entries of map k is
+# `fc.weight[c, k] / (h * w)`.
+#
+# **Predict.** Is this the same for all drawings, and for all positions?
+
+# %%
+by_hand = net.fc.weight[cls].detach() / (16 * 16)
+alpha = found["autograd.grad"].mean((2, 3))
+print("largest difference:", (alpha - by_hand).abs().max().item())
+assert torch.allclose(alpha, by_hand.expand(2, -1), atol=1e-7)
+assert torch.allclose(found["autograd.grad"], by_hand[:, None, None].expand(2, -1, 16, 16), atol=1e-7)
+
+# %% [markdown]
+# Yes. For the last maps of *this* net the gradient says nothing about the drawing: it is the classifier's weight, divided
+# by 256. For such nets there is the older name **CAM**, class activation mapping. For a layer further inside, with ReLUs
+# behind it, the gradient depends on the drawing and on the position. Then the mean matters, and each sample has weights
+# of its own. Grad-CAM is for any layer.
+
+
+# %% exercise="10-grad-cam"
+def grad_cam(model, layer, x, cls):
+    """Where the maps of a layer speak for class cls: [B, h, w]."""
+    ### BEGIN SOLUTION
+    kept = {}
+
+    def keep(module, args, output):
+        kept["maps"] = output  # with its graph, which we need for the gradient
+
+    with layer.register_forward_hook(keep):
+        logits = model(x)
+    (gradient,) = torch.autograd.grad(logits[:, cls].sum(), kept["maps"])
+    weights = gradient.mean((2, 3), keepdim=True)
+    return (weights * kept["maps"]).sum(1).relu().detach()
+    ### END SOLUTION
+
+
+# %% [markdown]
+# Here are three drawings, and the heat for each of the three classes. In each row all maps have the same scale, that of
+# the largest value in the row. The prediction is right in all three cases.
+
+
+# %% tags=["figure"]
+def cams_of(model, images, classes):
+    """Grad-CAM of the last block of a ShapesNet, which needs no hook: the net has two parts, and we call both."""
+    maps = model.features(images)
+    (gradient,) = torch.autograd.grad(model.fc(maps.mean((2, 3))).gather(1, classes[:, None]).sum(), maps)
+    return (gradient.mean((2, 3), keepdim=True) * maps).sum(1).relu().detach()
+
+
+def enlarge(maps):
+    """Heat maps [B, h, w] at the size of the drawings."""
+    return F.interpolate(maps[:, None], size=(64, 64), mode="bilinear", align_corners=False)[:, 0]
+
+
+by_class = [enlarge(in_parts(lambda i, c: cams_of(net, i, c), drawings, torch.full_like(labels, c))) for c in range(3)]
+shown = [8, 2, 4]
+assert labels[shown].tolist() == [0, 1, 2] == logits[shown].argmax(1).tolist()
+strongest = [int(torch.stack([by_class[c][k].max() for c in range(3)]).argmax()) for k in shown]
+assert strongest == [0, 1, 2]
+
+figure, axes = card(8.2, 5.3)
+for column, name in enumerate(("drawing", *(f"heat for {name}" for name in CLASSES))):
+    caption(axes, 1.3 + 1.85 * column, 5.08, name, align="center", size=10.5)
+for row, k in enumerate(shown):
+    bottom, top = 3.35 - 1.62 * row, max(by_class[c][k].max().item() for c in range(3))
+    place(axes, picture_of(drawings[k]), 0.55, bottom, 1.5)
+    for c in range(3):
+        place(axes, overlay(drawings[k], by_class[c][k], top), 2.4 + 1.85 * c, bottom, 1.5, box=boxes[k])
+axes.set(xlim=(0, 8.2), ylim=(0, 5.3))
+show(
+    figure,
+    "Three drawings, a circle, a square and a triangle, and Grad-CAM for each of the three classes as heat over the gray "
+    "drawing, with the box of the shape drawn in white. The heat for the drawing's own class is the strongest in its row "
+    "and lies on and around the shape. The heat for the other classes is weaker.",
+)
+
+# %% [markdown]
+# Grad-CAM answers the question *why this class?* in a different way for each class. Does saliency, too? Let us correlate
+# the map for the class of each drawing with the map for the next class in the list. 1 means that the two maps have the
+# same pattern, and 0 that they have nothing in common.
+
+
+# %%
+def correlation(first, second):
+    """The correlation of two heat maps over their pixels, averaged over all drawings."""
+    first, second = first.flatten(1), second.flatten(1)
+    first, second = first - first.mean(1, keepdim=True), second - second.mean(1, keepdim=True)
+    return F.cosine_similarity(first, second).mean().item()
+
+
+next_class = (labels + 1) % 3
+cam_heat = enlarge(in_parts(lambda i, c: cams_of(net, i, c), drawings, labels))
+cam_next = enlarge(in_parts(lambda i, c: cams_of(net, i, c), drawings, next_class))
+print(f"saliency {correlation(saliencies, saliency_of(net, next_class)):.2f}")
+print(f"Grad-CAM {correlation(cam_heat, cam_next):.2f}")
+assert correlation(saliencies, saliency_of(net, next_class)) > 0.6 and correlation(cam_heat, cam_next) < 0.3
+
+# %% [markdown]
+# Saliency shows nearly the same pixels whichever class we ask for. This is no surprise: the pixels that would change one
+# logit most are pixels of the shape, and they would change the others as well. Grad-CAM tells the classes apart.
+
+# %% [markdown]
+# ## Guided Grad-CAM: sharp and in the right place
+#
+# Guided backprop has the resolution of the image. Grad-CAM knows the class, but has only 16 by 16 pixels. Their product
+# has both. To multiply them, the small map must be enlarged to the size of the image.
+#
+# **Predict.** Two pixels, 0 and 8, are enlarged to four. Which four numbers come out by default, and which with
+# `mode="bilinear"`?
+
+# %%
+two = torch.tensor([[[[0.0, 8.0]]]])
+print("default:                  ", F.interpolate(two, size=(1, 4)).flatten().tolist())
+smooth = F.interpolate(two, size=(1, 4), mode="bilinear", align_corners=False)
+print("bilinear:                 ", smooth.flatten().tolist())
+aligned = F.interpolate(two, size=(1, 4), mode="bilinear", align_corners=True)
+print("bilinear, aligned corners:", [round(value, 2) for value in aligned.flatten().tolist()])
+assert F.interpolate(two, size=(1, 4)).flatten().tolist() == [0, 0, 8, 8]
+assert smooth.flatten().tolist() == [0, 2, 6, 8] and torch.allclose(
+    aligned.flatten(), torch.tensor([0, 8 / 3, 16 / 3, 8])
+)
+
+# %% [markdown]
+# The default mode, `"nearest"`, makes blocks. Bilinear interpolation is smooth. With `align_corners=False`, each pixel
+# is a little square, and each square of the small image covers two of the large one: this is what we want here. With
+# `True` the centres of the corner pixels of both images coincide, and everything between is stretched.
+#
+# `F.interpolate` wants four dimensions, [B, channels, h, w].
+#
+# One trap is left. Guided backprop changes the gradients of the whole backward pass, also those that arrive at the layer.
+# A Grad-CAM that is computed in the same pass is not a Grad-CAM. And from lesson 7 you know that full backward hooks are
+# bound in the forward pass: to remove them afterwards is too late. So run two passes, one without them and one with them.
+
+
+# %% exercise="10-guided-grad-cam"
+def guided_grad_cam(model, layer, x, cls):
+    """Guided backprop times Grad-CAM."""
+
+    ### BEGIN SOLUTION
+    def heat():
+        kept = {}
+        with layer.register_forward_hook(lambda module, args, output: kept.update(maps=output)):
+            logits = model(x)
+        (gradient,) = torch.autograd.grad(logits[:, cls].sum(), kept["maps"])
+        return (gradient.mean((2, 3), keepdim=True) * kept["maps"]).sum(1, keepdim=True).relu().detach()
+
+    def guided():
+        own = x.detach().clone().requires_grad_()
+        with contextlib.ExitStack() as stack:
+            for module in model.modules():
+                if isinstance(module, nn.ReLU):
+                    hook = module.register_full_backward_hook(lambda module, gi, go: (gi[0].clamp(min=0),))
+                    stack.enter_context(hook)
+            (gradient,) = torch.autograd.grad(model(own)[:, cls].sum(), own)
+        return gradient
+
+    return guided() * F.interpolate(heat(), size=x.shape[2:], mode="bilinear", align_corners=False)
+    ### END SOLUTION
+
+
+# %% [markdown]
+# Now all four, side by side, for one drawing of each class. The white box is where the shape is; the blue cross marks the
+# largest value. Each map has a scale of its own.
+
+# %% tags=["figure"]
+product_heat = (guided * cam_heat[:, None]).abs().amax(1)
+methods = {
+    "saliency": saliencies,
+    "guided backprop": guided_heat,
+    "Grad-CAM": cam_heat,
+    "guided Grad-CAM": product_heat,
+}
+
+
+def peak_of(heat):
+    """Row and column of the first largest pixel."""
+    return divmod(heat.argmax().item(), heat.shape[1])
+
+
+shown = [8, 2, 4]
+figure, axes = card(8.2, 5.15)
+for column, name in enumerate(("drawing", *methods)):
+    caption(axes, 0.95 + 1.57 * column, 4.92, name, align="center", size=10)
+inside = []
+for row, k in enumerate(shown):
+    bottom = 3.25 - 1.57 * row
+    place(axes, picture_of(drawings[k]), 0.2, bottom, 1.5, box=boxes[k])
+    for column, heat in enumerate(methods.values()):
+        peak = peak_of(heat[k])
+        place(axes, overlay(drawings[k], heat[k]), 1.77 + 1.57 * column, bottom, 1.5, box=boxes[k], peak=peak)
+        x0, y0, x1, y1 = boxes[k].tolist()
+        inside.append(x0 <= peak[1] < x1 and y0 <= peak[0] < y1)
+axes.set(xlim=(0, 8.2), ylim=(0, 5.15))
+assert all(inside)
+show(
+    figure,
+    "Three rows, for a circle, a square and a triangle. Each shows the drawing, saliency, guided backprop, Grad-CAM and "
+    "guided Grad-CAM as heat over the gray drawing, with the box of the shape in white and a blue cross at the largest "
+    "value. Saliency is grainy, guided backprop shows outlines, Grad-CAM is a coarse smooth spot, and guided Grad-CAM "
+    "shows outlines only where Grad-CAM is hot. All crosses are inside their boxes.",
+)
+
+# %% [markdown]
+# ## The pointing game
+#
+# Such pictures are convincing, but three drawings prove nothing. We know the boxes, so we can count. In the **pointing
+# game** each heat map points with its largest pixel. If that pixel is in the box of the object, it is a **hit**. The
+# score is the share of hits.
+#
+# Three details decide whether the count is right.
+#
+# **Predict.** The largest entry of a flattened map of H = 3 rows and W = 4 columns is at place 6. In which row and which
+# column is it?
+
+# %%
+small = torch.zeros(1, 3, 4)
+small[0, 1, 2] = 5
+where = small.flatten(1).argmax(1)
+print("place", where.item(), "-> row", (where // 4).item(), "column", (where % 4).item())
+assert (where.item(), (where // 4).item(), (where % 4).item()) == (6, 1, 2)
+
+# %% [markdown]
+# Row 1, column 2. One divides by the **width**. The row is y, the column is x, and a box lists x first.
+#
+# **Half open.** A box contains x0 but not x1, as slices do in Python: `image[:, y0:y1, x0:x1]` is what is inside.
+#
+# **Nothing to point with.** A Grad-CAM can be 0 everywhere, when all that is there speaks against the class. What does
+# `argmax` say then?
+
+# %%
+print("argmax of zeros:", torch.zeros(1, 12).argmax(1).item())
+assert torch.zeros(1, 12).argmax(1) == 0
+
+# %% [markdown]
+# It says 0: the first pixel. If the box happens to be in the upper left corner, this would count as a hit. But zero heat
+# points nowhere.
+
+
+# %% exercise="10-pointing-game"
+def pointing_game(cam, boxes, size):
+    """The share of heat maps [B, h, w] whose largest pixel, at the size of the image, is in the box."""
+    ### BEGIN SOLUTION
+    large = F.interpolate(cam[:, None], size=size, mode="bilinear", align_corners=False)[:, 0]
+    top, place = large.flatten(1).max(1).values, large.flatten(1).argmax(1)
+    y, x = place // size[1], place % size[1]
+    x0, y0, x1, y1 = boxes.T
+    hit = (top > 0) & (x0 <= x) & (x < x1) & (y0 <= y) & (y < y1)
+    return hit.float().mean().item()
+    ### END SOLUTION
+
+
+# %% [markdown]
+# ## What the score says
+#
+# Now we let all methods play, on 300 drawings. A method that knows nothing points anywhere. Its share of hits is the
+# share of the area that the boxes cover.
+#
+# **Predict.** Which of the four methods will win? Where is chance?
+
+
+# %%
+def share_of_hits(heat):
+    """The share of heat maps at the size of the drawings whose largest pixel is in the box."""
+    hits = 0
+    for one, (x0, y0, x1, y1) in zip(heat, boxes.tolist()):
+        y, x = peak_of(one)
+        hits += one[y, x].item() > 0 and x0 <= x < x1 and y0 <= y < y1
+    return hits / len(heat)
+
+
+width, height = boxes[:, 2] - boxes[:, 0], boxes[:, 3] - boxes[:, 1]
+chance = (width * height).float().mean().item() / 64**2
+scores = {name: share_of_hits(heat) for name, heat in methods.items()}
+print(f"chance {chance:.2f}")
+for name, value in scores.items():
+    print(f"{name:16} {value:.2f}")
+assert chance < 0.1 and 0.7 < scores["Grad-CAM"] < 0.85
+assert 0.88 < scores["saliency"] < scores["guided backprop"] and scores["guided backprop"] > 0.95
+assert scores["guided Grad-CAM"] > 0.95 and min(scores.values()) == scores["Grad-CAM"] > 5 * chance
+
+# %% [markdown]
+# All four are far better than chance. Guided backprop points into the box almost always. Grad-CAM comes last. So is
+# guided backprop the best explanation? Two more questions to the same methods:
+#
+# - **Another class.** We ask why the drawing should be a *different* class, the next one in the list. Whoever explains
+#   this class should not point at the shape as surely.
+# - **An untrained net.** Its weights are random, and it has learned nothing. There is nothing to explain.
+#
+# **Predict.** What happens to the score of guided backprop? And to that of Grad-CAM?
+
+# %%
+torch.manual_seed(0)
+untrained = ShapesNet().to(device).eval()
+
+
+def play(model, classes):
+    sharp = in_parts(lambda i, c: guided_gradients(model, i, c), drawings, classes)
+    spot = enlarge(in_parts(lambda i, c: cams_of(model, i, c), drawings, classes))
+    heats = (saliency_of(model, classes), sharp.abs().amax(1), spot, (sharp * spot[:, None]).abs().amax(1))
+    return dict(zip(methods, map(share_of_hits, heats)))
+
+
+other, blank = play(net, next_class), play(untrained, labels)
+print(f"{'':16} right class  other class  untrained")
+for name in methods:
+    print(f"{name:16} {scores[name]:11.2f} {other[name]:12.2f} {blank[name]:10.2f}")
+spots = in_parts(lambda i, c: cams_of(untrained, i, c), drawings, labels)
+print(
+    f"Grad-CAM of the untrained net is 0 everywhere for {(spots.amax((1, 2)) == 0).float().mean():.0%} of the drawings"
+)
+assert other["guided backprop"] > 0.9 and blank["guided backprop"] > 0.8
+assert other["saliency"] > 0.85 and blank["saliency"] < 0.5
+assert other["guided Grad-CAM"] > 0.65 and blank["guided Grad-CAM"] < 0.3
+assert (spots.amax((1, 2)) == 0).float().mean() > 0.5
+assert other["Grad-CAM"] < scores["Grad-CAM"] / 2 and blank["Grad-CAM"] < scores["Grad-CAM"] / 2
+
+# %% tags=["figure"]
+figure, axes = card(8.2, 3.3)
+caption(axes, 0.4, 3.05, "Pointing game on 300 drawings: share of hits", size=11)
+bars = (("right class", scores, FORWARD), ("another class", other, BACKWARD), ("untrained net", blank, QUIET))
+for level in (0, 0.5, 1):
+    axes.plot([0.95, 7.8], [0.75 + 1.7 * level] * 2, color=QUIET, linewidth=0.6, linestyle="-" if level == 0 else ":")
+    caption(axes, 0.85, 0.75 + 1.7 * level, f"{level:.0%}", align="right", size=8.5, colour=QUIET)
+for group, name in enumerate(methods):
+    for position, (_, values, colour) in enumerate(bars):
+        centre = 1.3 + 1.75 * group + 0.42 * position
+        axes.bar(centre, 1.7 * values[name], bottom=0.75, width=0.36, color=colour)
+        label = 0.75 + 1.7 * max(values[name], chance if values[name] < 0.12 else 0) + 0.1
+        caption(axes, centre, label, f"{values[name]:.2f}", align="center", size=8)
+    caption(axes, 1.72 + 1.75 * group, 0.57, name, align="center", size=9.5)
+axes.plot([0.95, 7.85], [0.75 + 1.7 * chance] * 2, color=INK, linewidth=1, linestyle="--")
+caption(axes, 0.85, 0.75 + 1.7 * chance + 0.02, "chance", size=8, align="right")
+for position, (name, _, colour) in enumerate(bars):
+    axes.add_patch(plt.Rectangle((1.2 + 2.2 * position, 0.16), 0.16, 0.16, facecolor=colour))
+    caption(axes, 1.45 + 2.2 * position, 0.24, name, size=9)
+axes.set(xlim=(0, 8.2), ylim=(0, 3.3))
+show(
+    figure,
+    "Bar chart of the share of hits. "
+    + " ".join(
+        f"{name}: {scores[name]:.2f} for the right class, {other[name]:.2f} for another class, {blank[name]:.2f} with an "
+        "untrained net."
+        for name in methods
+    )
+    + f" A dashed line marks chance, {chance:.2f}.",
+)
+
+# %% [markdown]
+# Guided backprop hits nearly as often when it is asked for another class, and when the net has learned nothing at all.
+# It finds the edges of whatever stands out, and in these drawings only the shape stands out. A picture that hardly
+# depends on the class, nor on what was learned, cannot explain a prediction.
+#
+# Saliency needs a trained net, but it does not care about the class. Guided Grad-CAM needs a trained net, too, and asked
+# for another class it still points at the shape in most drawings. Only Grad-CAM falls below half of its score in both
+# cases. For the untrained net most of its maps are even 0 everywhere: it points nowhere, and rightly so.
+#
+# **A good score is not enough. Ask the method something to which it should have no good answer.** Such questions are
+# called *sanity checks*.
+#
+# And why does Grad-CAM miss at all? Let us see how far outside the box the missing peaks are.
+
+# %%
+distances = []
+for one, (x0, y0, x1, y1) in zip(cam_heat, boxes.tolist()):
+    y, across = peak_of(one)
+    distances.append(max(x0 - across, across - (x1 - 1), y0 - y, y - (y1 - 1)))  # 0 or less: inside
+missed = [distance for distance in distances if distance > 0]
+print(len(missed), "misses;", sum(distance <= 4 for distance in missed), "of them by 4 pixels or less")
+assert len(missed) == 300 - round(300 * scores["Grad-CAM"]) and sum(d <= 4 for d in missed) > 0.85 * len(missed)
+
+# %% [markdown]
+# Nearly all by a few pixels. One position of the last maps stands for 4 by 4 pixels of the drawing, and it sees a much
+# larger area around them. A corner of a triangle can be recognised best by a position that sees a bit of both sides, and
+# that may be just outside.
+#
+# Last, your own Grad-CAM. On the same drawings it may differ by one hit from the plain one that we have used so far.
+
+# %%
+try:
+    mine = torch.zeros(len(drawings), 16, 16, device=device)
+    for c in range(3):
+        mine[labels == c] = grad_cam(net, net.features[-1], drawings[labels == c], c)
+    score = pointing_game(mine, boxes, (64, 64))
+except NotImplementedError:
+    print("Solve 10-grad-cam and 10-pointing-game, then run this cell again.")
+else:
+    print(f"your Grad-CAM, scored by your pointing game: {score:.3f}   plain: {scores['Grad-CAM']:.3f}")
+    assert abs(score - scores["Grad-CAM"]) * len(drawings) < 1.5
+
+# %% [markdown]
+# ## Myths
+#
+# **"For Grad-CAM, put a full backward hook on the last convolution."** Many recipes say so. If the ReLU behind that
+# convolution works in place, as in torchvision's VGG and AlexNet, the forward pass raises. A tensor hook inside a forward
+# hook, or `autograd.grad`, has no such trouble.
+
+# %%
+torch.manual_seed(0)
+conv, inplace = nn.Conv2d(1, 2, 3), nn.ReLU(inplace=True)
+image = torch.randn(1, 1, 5, 5)
+with conv.register_full_backward_hook(lambda module, grad_input, grad_output: None):
+    try:
+        inplace(conv(image))
+    except RuntimeError as error:
+        print("RuntimeError:", str(error)[:92], "...")
+        assert "is a view and is being modified inplace" in str(error)
+    else:
+        raise AssertionError("this torch allows it")
+
+caught = []
+with conv.register_forward_hook(lambda module, args, output: output.register_hook(caught.append) and None):
+    inplace(conv(image)).sum().backward()
+print("tensor hook:", tuple(caught[0].shape))
+assert caught[0].shape == (1, 2, 3, 3)
+
+# %% [markdown]
+# **"Logit or probability: the map is the same."** It is not. The probability of a class depends on all logits. Its
+# derivative is `p_c * (d logit_c - sum of p_j * d logit_j)`. All other classes enter, and where the model is sure, p is
+# close to 1 and everything becomes tiny.
+
+
+# %%
+def cam_for(score):
+    maps = net.features(drawings[number : number + 1])
+    (gradient,) = torch.autograd.grad(score(net.fc(maps.mean((2, 3))))[0, labels[number]], maps)
+    return (gradient.mean((2, 3), keepdim=True) * maps).sum(1).relu()[0].detach()
+
+
+logit_map, probability_map = cam_for(lambda logits: logits), cam_for(lambda logits: logits.softmax(1))
+print("largest heat:", logit_map.max().item(), probability_map.max().item())
+similar = F.cosine_similarity(logit_map.flatten(), probability_map.flatten(), dim=0).item()
+print(f"similarity of the two patterns (1 means: equal but for a factor): {similar:.3f}")
+assert probability_map.max() < logit_map.max() / 100 and similar < 0.999
+
+# %% [markdown]
+# **"Hooks need global lists for the gradients."** In many posts `gradients = []` stands at the top of the file, and every
+# call appends to it. After the second image, `gradients[0]` still belongs to the first. A dict *inside* the function is
+# enough: a hook is a closure, and each call has a dict of its own.
+
+# %%
+gradients = []  # as in the posts
+
+
+def weights_by_global_list(image):
+    def keep(module, args, output):
+        output.register_hook(gradients.append)
+
+    with net.features[2].register_forward_hook(keep):
+        torch.autograd.grad(net(image)[0, 0], list(net.parameters()))
+    return gradients[0].mean((2, 3))
+
+
+first, second = weights_by_global_list(drawings[:1]), weights_by_global_list(drawings[1:2])
+print("entries in the list:", len(gradients), "  same weights for two images:", torch.equal(first, second))
+assert len(gradients) == 2 and torch.equal(first, second)
+
+# %% [markdown]
+# ## Recap
+#
+# | call | signature of the hook | when it fires | what its return value does |
+# |---|---|---|---|
+# | `relu.register_full_backward_hook(hook)` | `hook(module, grad_input, grad_output)` | when the gradient leaves the module | a tuple replaces `grad_input`: the clamp of guided backprop |
+# | `layer.register_forward_hook(hook)` | `hook(module, args, output)` | at the end of `layer(x)` | `None`: keep `output`, with its graph, for Grad-CAM |
+# | `output.register_hook(hook)` | `hook(grad)` | when the gradient of `output` is ready | `None`: nothing; works with in-place ReLUs, too |
+#
+# | method | in one line | what it knows |
+# |---|---|---|
+# | saliency | `gradient.abs().amax(1)` at the input | the shape; hardly the class |
+# | guided backprop | the same gradient, clamped behind every ReLU | edges; hardly the class, hardly the training |
+# | Grad-CAM | `(gradient.mean((2, 3), keepdim=True) * A).sum(1).relu()` | the class; coarse |
+# | guided Grad-CAM | guided backprop times the enlarged Grad-CAM | both, with some of the weakness of guided backprop |
+# | pointing game | the share of peaks in the box | whether the peak is on the object; not why |
+#
+# ## Where you meet this in the wild
+#
+# - **Captum**, a library for the interpretability of PyTorch models, has saliency, deconvnets, guided backprop, Grad-CAM
+#   and guided Grad-CAM. For guided backprop it puts hooks on the ReLUs of the model, as you did.
+# - **pytorch-grad-cam** changed from full backward hooks to tensor hooks that are registered inside a forward hook: with
+#   the former, models with in-place ReLUs failed.
+# - **Medical imaging.** Heat maps on X-rays have shown that a net looked at markings of the hospital instead of the
+#   lungs. That only helps if the method itself passes the sanity checks.
+#
+# Next: lesson 11, on hygiene: where old hooks come from, and why memory grows.
+
+# %%
+progress()

@@ -1,0 +1,129 @@
+"""Runs kept by content: what is run again and what is not."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from graders import marking as marking_module
+from graders.box.frames import Frame
+from graders.box.limits import Limits
+from graders.core.results import SubmissionResult, SubmissionStatus
+from graders.marking import Marking
+from graders.run.kept import KeptRuns, run_name
+from graders.run.selftest import Choice
+from graders.run.submissions import Submission
+from graders.run.warm import WarmProcess
+from tests.answers import lesson_01
+from tests.make_class import SETUP, hand_in
+
+LESSON = "01_where_gradients_live"
+CELLS = [SETUP, *(answers[0] for answers in lesson_01.RIGHT.values())]
+AMPLE = Limits(probe_seconds=60.0)
+
+
+@dataclass
+class Out:
+    """One folder of results, into which batches are marked one after the other."""
+
+    folder: Path
+    kit: Path
+    warm: WarmProcess
+    runs: list[object]
+
+    def mark(
+        self, seed: int = 1, *, fresh: bool = False, limits: Limits = AMPLE, accepted: tuple[str, ...] = ("D",),
+        **students: list[str],
+    ) -> tuple[list[SubmissionResult], int]:  # fmt: skip
+        """The results of these notebooks, and how many of them were run."""
+        self.runs.clear()
+        kept = KeptRuns(self.folder / "out/runs", fresh=fresh)
+        batch = Marking(seed, limits, 1, self.kit, kept, tier="D", warm=self.warm, accepted=accepted)
+        submissions = [
+            Submission(name, LESSON, hand_in(self.folder / name, LESSON, cells)) for name, cells in students.items()
+        ]
+        has_to_run = batch.has_to_run(submissions)
+        batch.start(submissions, lambda _: None)
+        batch.close()
+        assert has_to_run == bool(self.runs)
+        # The files differ in the ids of their cells, which do not matter.
+        return [replace(one, sha256="") for one in batch.batch().submissions], len(self.runs)
+
+
+@pytest.fixture
+def out(tmp_path: Path, kit: Path, warm: WarmProcess, monkeypatch: pytest.MonkeyPatch) -> Out:
+    made = Out(tmp_path, kit, warm, [])
+    run = marking_module.run_notebook
+
+    def counted(cells: object, *rest: object, **options: object) -> list[Frame]:
+        made.runs.append(cells)
+        return run(cells, *rest, **options)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(marking_module, "run_notebook", counted)
+    return made
+
+
+def test_marking_again_runs_nothing_and_comes_out_equal(out: Out) -> None:
+    first, runs = out.mark(ada=CELLS, ben=CELLS[:2])
+    assert runs == 2
+    assert out.mark(ada=CELLS, ben=CELLS[:2]) == (first, 0)
+    assert [one.score for one in first] == [4.0, 1.0]
+
+
+def test_a_new_submission_costs_one_run_and_an_equal_one_none(out: Out) -> None:
+    out.mark(ada=CELLS)
+    results, runs = out.mark(ada=CELLS, ben=CELLS[:2], cleo=CELLS)
+    assert runs == 1
+    assert [one.score for one in results] == [4.0, 1.0, 4.0]
+
+
+@pytest.mark.parametrize(
+    "change",
+    [{"seed": 2}, {"fresh": True}, {"limits": replace(AMPLE, probe_seconds=59.0)}, {"accepted": ("A", "B")}],
+    ids=["seed", "fresh", "limits", "tier"],
+)
+def test_what_decides_over_a_run_makes_it_run_again(out: Out, change: dict[str, Any]) -> None:
+    out.mark(ada=CELLS[:2])
+    assert out.mark(ada=CELLS[:2], **change)[1] == 1
+
+
+@pytest.mark.parametrize("damage", [b"", b"garbage", None], ids=["empty", "garbage", "cut"])
+def test_a_damaged_file_is_run_again(out: Out, damage: bytes | None) -> None:
+    first, _ = out.mark(ada=CELLS[:2])
+    (file,) = (out.folder / "out/runs").glob("*.frames")
+    file.write_bytes(file.read_bytes()[:-3] if damage is None else damage)
+    kept = KeptRuns(out.folder / "out/runs")
+    assert kept.find(file.name.partition(".")[0], ("D",)) is None
+    assert first[0].score == 1.0
+
+
+def test_the_code_the_questions_and_the_limits_name_a_run() -> None:
+    names = {
+        run_name(["x"], "q", Limits()), run_name(["x", ""], "q", Limits()), run_name(["x"], "r", Limits()),
+        run_name(["x"], "q", Limits(memory=1)), run_name(["\ud800"], "q", Limits()),
+    }  # fmt: skip
+    assert len(names) == 5
+    assert run_name(["x"], "q", Limits()) in names
+
+
+def test_a_batch_keeps_its_seed_until_a_fresh_one(tmp_path: Path) -> None:
+    assert KeptRuns(tmp_path).seed(5) == 5
+    assert KeptRuns(tmp_path).seed(6) == 5
+    assert KeptRuns(tmp_path, fresh=True).seed(7) == 7
+    assert KeptRuns(tmp_path).seed(8) == 7
+    (tmp_path / "seed").write_text("nonsense")
+    assert KeptRuns(tmp_path).seed(9) == 9
+
+
+def test_without_a_tier_nothing_runs_and_nothing_counts(out: Out) -> None:
+    batch = Marking(1, AMPLE, 1, out.kit, None, tier=None)
+    submission = Submission("ada", LESSON, hand_in(out.folder / "ada", LESSON, CELLS))
+    assert batch.result(submission).status is SubmissionStatus.NOT_GRADED
+    batch.close()
+    batch = Marking(1, AMPLE, 1, out.kit, None, tier=None)
+    batch.run_in(Choice("D", out.warm))
+    assert batch.result(submission).score == 4.0
+    batch.close()

@@ -1,0 +1,131 @@
+"""Boxes forked from the warm process: the same results as from started ones, and nothing left behind."""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+from pathlib import Path
+
+import nbformat
+import pytest
+
+from graders.box.forker import ForkerDied
+from graders.box.limits import Limits
+from graders.core import course
+from graders.judge.submission import judge
+from graders.run import warm as warm_module
+from graders.run.conversation import probes_for, run_notebook
+from graders.run.selftest import self_test
+from graders.run.tiers import WARM_TIERS, missing
+from graders.run.transcript import read_transcript
+from graders.run.warm import WarmProcess
+
+TIERS = [tier for tier in WARM_TIERS if not missing(tier, warm=True)]
+
+
+def statuses(cells: list[str], kit: Path, warm: WarmProcess | None, tier: str = "D") -> list[tuple[str, str]]:
+    run = read_transcript(run_notebook(cells, [], Limits(), kit, tier=tier, warm=warm))
+    assert run.ended == "finished", run.message
+    return [(cell.status, cell.message) for cell in run.cells]
+
+
+@pytest.mark.parametrize("tier", [tier for tier in TIERS if tier != "D"])
+def test_the_walls_hold_around_a_forked_box(tier: str, kit: Path, warm: WarmProcess) -> None:
+    assert self_test(tier, kit, Limits(), warm) == ""
+
+
+@pytest.mark.slow  # every lesson also runs warm in the ordinary tests
+@pytest.mark.parametrize("lesson", course.lessons())
+def test_every_lesson_is_marked_alike_warm_and_cold(lesson: str, kit: Path, warm: WarmProcess) -> None:
+    content = nbformat.read(course.solutions_folder() / f"{lesson}.ipynb", as_version=4)
+    cells = [cell.source for cell in content.cells if cell.cell_type == "code"]
+    exercises = course.exercises(lesson)
+    draws = {one.key: one.draws(3) for one in exercises}
+    marks = []
+    for process in (warm, None):
+        transcript = run_notebook(cells, probes_for(exercises, draws, 3), Limits(), kit, tier=TIERS[0], warm=process)
+        run = read_transcript(transcript)
+        marks.append((run.ended, [cell.status for cell in run.cells], list(judge(exercises, draws, cells, run))))
+    assert marks[0] == marks[1]
+    assert {one.status.value for one in marks[0][2]} == {"passed"}
+
+
+@pytest.mark.parametrize("tier", TIERS)
+def test_notebooks_behave_as_in_a_started_box(tier: str, kit: Path, warm: WarmProcess) -> None:
+    cells = [
+        "import matplotlib\nmatplotlib.pyplot",  # forgotten imports fail as they do at home
+        "import torch\ntorch.utils.checkpoint.nonsense",
+        "%matplotlib inline\nimport matplotlib.pyplot as plt\nplt.plot([1, 2])\nplt.show()",
+        "torch.optim.SGD([torch.ones(1, requires_grad=True)], lr=1.0).step()",
+        "import torch.utils.data\nassert list(torch.utils.data.DataLoader(range(4), num_workers=2))",
+        "import os\nopen('x.txt', 'w').write('1')\nassert os.getcwd().endswith('work')",
+        "assert 'graders.box.session' not in __import__('sys').argv[0]\n!echo hello",
+        "import random\nfirst = random.random()",
+        "assert torch.initial_seed() == 67280421310721",
+        "import os\nos._exit(3)",
+        "later = 1",
+    ]
+    assert statuses(cells, kit, warm, tier) == statuses(cells, kit, None, tier)
+
+
+def test_forked_kernels_draw_numbers_of_their_own(kit: Path, warm: WarmProcess) -> None:
+    cells = ["import random, numpy\nraise ValueError(f'{random.random()} {numpy.random.rand()}')"]
+    (first,), (second,) = statuses(cells, kit, warm), statuses(cells, kit, warm)
+    assert first[0] == "raised"
+    assert all(one != other for one, other in zip(first[1].split()[1:], second[1].split()[1:]))
+
+
+@pytest.mark.parametrize("tier", TIERS)
+def test_nothing_is_left_when_a_box_ends(tier: str, kit: Path, warm: WarmProcess) -> None:
+    cells = ["import subprocess\nsubprocess.Popen(['sleep', '1000'])"]
+    run_notebook(cells, [], Limits(), kit, tier=tier, warm=warm)
+    assert warm._process is not None
+    deadline = time.monotonic() + 5
+    while (left := descendants(warm._process.pid)) and time.monotonic() < deadline:
+        time.sleep(0.05)
+    assert left == []
+
+
+def test_a_killed_warm_process_is_replaced(kit: Path) -> None:
+    with WarmProcess(kit) as process:
+        assert process.works()
+        assert process._process is not None
+        os.kill(process._process.pid, signal.SIGKILL)
+        process._process.wait()
+        assert statuses(["x = 1"], kit, process) == [("ok", "")]
+
+
+def test_boxes_end_with_the_warm_process(kit: Path) -> None:
+    with WarmProcess(kit) as process:
+        assert process.works()
+        assert process._process is not None
+        pid = process._process.pid
+        forked = process.fork(
+            {"plan": {"tier": "D", "uid": None, "box": {"folder": "/nonexistent"}}, "folder": "/", "environment": {},
+             "limits": vars(Limits()), "supervised": False},
+            [os.open(os.devnull, os.O_RDWR) for _ in range(3)],
+        )  # fmt: skip
+        assert forked.wait(10) == 1
+    with pytest.raises(ProcessLookupError):
+        os.kill(pid, 0)
+
+
+def test_what_cannot_be_started_says_why(kit: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "graders").mkdir()
+    (tmp_path / "graders/__init__.py").write_text("raise ImportError('a broken kit')")
+    with WarmProcess(tmp_path) as process:
+        with pytest.raises(ForkerDied, match="ImportError: a broken kit"):
+            process.fork({}, [])
+        assert not process.works()
+    monkeypatch.setattr(warm_module, "available", False)
+    with WarmProcess(kit) as process:
+        assert not process.works()
+
+
+def descendants(pid: int) -> list[int]:
+    found = []
+    for task in Path(f"/proc/{pid}/task").iterdir():
+        for child in map(int, (task / "children").read_text().split()):
+            found += [child, *descendants(child)]
+    return found

@@ -35,12 +35,12 @@ _marking = pytest.StashKey[Marking]()
 _submissions = pytest.StashKey[list[Submission]]()
 _from_workers = pytest.StashKey[list[SubmissionResult]]()
 _resources = pytest.StashKey[contextlib.ExitStack]()
-_scratch = pytest.StashKey[Path]()
 _written = pytest.StashKey[str]()
 _NOT_WRITTEN = "The results could not be written"
 OURS = 3
 """The exit status when something was not graded, or could not be written down: our failure, not the learners'."""
 NOTABLY_SLOW = 1.5
+_scratch = pytest.StashKey[Path]()
 
 
 class CheckFailed(Exception):

@@ -59,6 +59,9 @@ def grade(
     jobs: Annotated[int | None, typer.Option(min=1, help="Notebooks at a time; default: one for each core.")] = None,
     isolation: Annotated[str, typer.Option(metavar="TIER", help="auto, A, B, C or D (see the README).")] = "auto",
     allow_unisolated: Annotated[bool, typer.Option(help="Mark a class even where nothing isolates it.")] = False,
+    cluster: Annotated[
+        str, typer.Option(metavar="ADDRESS", help="Run the notebooks on a Dask cluster: its scheduler, or its file.")
+    ] = "",
     cell_timeout: Annotated[float | None, typer.Option(metavar="S", help="Seconds for one cell.")] = None,
     notebook_timeout: Annotated[float | None, typer.Option(metavar="S", help="Seconds for all cells.")] = None,
     probe_timeout: Annotated[float | None, typer.Option(metavar="S", help="Seconds for one call.")] = None,
@@ -115,8 +118,7 @@ def grade(
                 moment(deadline) if deadline else math.inf,
                 read_rule(late) if late != "none" else LateRule(),
                 read_points(points) if points else Points(),
-                tuple(student or ()), keys,
-                fresh=fresh,
+                tuple(student or ()), keys, cluster, fresh,
             )  # fmt: skip
             raise typer.Exit(run(request, console()))
         except BadRequest as error:

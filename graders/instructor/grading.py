@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
+from pathlib import Path
 
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
@@ -16,7 +17,7 @@ from graders.core import course
 from graders.core.draws import new_seed
 from graders.core.results import Batch, SubmissionResult, SubmissionStatus
 from graders.core.text import clean, plural
-from graders.instructor import earlier
+from graders.instructor import cluster, earlier
 from graders.instructor.material import similar_answers, titles
 from graders.instructor.request import BadRequest, Request, iso, named_by_roster
 from graders.marking import Marking, default_jobs, kit_folder
@@ -43,7 +44,6 @@ Done = Callable[[SubmissionResult], None]
 def grade(request: Request, out: Console) -> int:
     """Mark, write all files, and print the table. The exit code."""
     before = earlier.load(request.out) if request.regrade else None
-    kept = KeptRuns(request.out / "runs", fresh=request.fresh)
     with ExitStack() as resources:
         scratch = resources.enter_context(temporary_folder("unpacked"))
         found = find_submissions(request.where, course.lessons(), scratch, request.due)
@@ -51,8 +51,9 @@ def grade(request: Request, out: Console) -> int:
         if request.roster:
             found, strangers = named_by_roster(found, request.roster)
         chosen = _chosen(found, request)
-        seed = request.seed if request.seed is not None else before.seed if before else kept.seed(new_seed())
         is_class = len({one.student for one in found}) > 1
+        kept = KeptRuns(request.out / "runs", fresh=request.fresh)
+        seed = request.seed if request.seed is not None else before.seed if before else kept.seed(new_seed())
         batch = _marked(chosen, request, seed, kept, resources, out, is_class=is_class)
         batch = replace(batch, submissions=_settled(batch, chosen, request))
         if before:
@@ -100,22 +101,23 @@ def _marked(
     *,
     is_class: bool,
 ) -> Batch:
-    """Mark these. When interrupted, what has no result yet is `not-graded`, and nothing is lost."""
+    """Mark these, here or on a cluster. When interrupted, what has no result yet is `not-graded`; nothing is lost."""
+    if request.cluster:
+        return _marked_elsewhere(chosen, request, seed, resources, out, is_class=is_class)
     kit = resources.enter_context(kit_folder())
     warm = resources.enter_context(WarmProcess(kit))
     jobs = request.jobs or default_jobs()
-    free = not is_class or request.allow_unisolated
     marking = Marking(
-        seed, request.limits, jobs, kit, kept, None,
-        accepted=accepted_tiers(request.isolation, unisolated=free), controlled=is_class,
+        seed, request.limits, jobs, kit, kept, None, controlled=is_class,
+        accepted=accepted_tiers(request.isolation, unisolated=request.allow_unisolated or not is_class),
     )  # fmt: skip
     resources.callback(marking.close)
     if marking.has_to_run(chosen):
         marking.run_in(choose_tier(request.isolation, kit, request.limits, own_work=not is_class,
                                    allow_unisolated=request.allow_unisolated, warm=warm))  # fmt: skip
     tier = marking.tier or ""
-    where = f"isolation {tier}" if tier else "every run is kept"
-    out.print(Text(f"{plural(len(chosen), 'notebook')}, {jobs} at a time; {where}; seed {seed}", "dim"))
+    how = f"isolation {tier}" if tier else "all runs are kept from before"
+    out.print(Text(f"{plural(len(chosen), 'notebook')}, {jobs} at a time; {how}; seed {seed}", "dim"))
     with progress(len(chosen), out) as done:
         try:
             marking.start(chosen, done)
@@ -124,9 +126,36 @@ def _marked(
                 Text("Interrupted: notebooks that run now are finished, and what is marked is written.", "yellow")
             )
             marking.close()
-    batch = marking.batch()
+    return _completed(marking.batch(), chosen, tier)
+
+
+def _marked_elsewhere(
+    chosen: Sequence[Submission], request: Request, seed: int, resources: ExitStack, out: Console, *, is_class: bool
+) -> Batch:
+    """Mark these on a cluster; what needs no run is looked at here."""
+    executor = resources.enter_context(cluster.dask(request.cluster))
+    terms = cluster.Terms(seed, request.limits, request.isolation, not is_class, request.allow_unisolated)
+    out.print(Text(f"{plural(len(chosen), 'notebook')} on {request.cluster}; seed {seed}", "dim"))
+    tier = "D" if request.isolation == "auto" else request.isolation  # of what was never run
+    found: dict[Submission, SubmissionResult] = {}
+    here = Marking(seed, request.limits, 1, Path(), tier=tier)
+    resources.callback(here.close)
+    with progress(len(chosen), out) as done:
+        try:
+            for one, result in cluster.mark(executor, chosen, terms, done, lambda one, why: _not_begun(one, tier, why)):
+                found[one] = result
+            here.start([one for one in chosen if one not in found], done)
+        except KeyboardInterrupt:
+            out.print(Text("Interrupted: what is marked is written.", "yellow"))
+    batch = here.batch()
+    return _completed(replace(batch, submissions=(*batch.submissions, *found.values())), chosen, tier)
+
+
+def _completed(batch: Batch, chosen: Sequence[Submission], tier: str) -> Batch:
+    """The batch in order, with a result for each submission."""
     there = {(one.student, one.lesson) for one in batch.submissions}
-    left = [_not_begun(one, tier) for one in chosen if (clean(one.student, 200), one.lesson) not in there]
+    why = "The run was interrupted before this notebook."
+    left = [_not_begun(one, tier, why) for one in chosen if (clean(one.student, 200), one.lesson) not in there]
     return replace(batch, submissions=tuple(sorted((*batch.submissions, *left), key=_place)))
 
 
@@ -134,9 +163,8 @@ def _place(one: SubmissionResult) -> tuple[str, str]:
     return one.student, one.lesson
 
 
-def _not_begun(one: Submission, tier: str) -> SubmissionResult:
+def _not_begun(one: Submission, tier: str, why: str) -> SubmissionResult:
     most = sum(exercise.points for exercise in course.exercises(one.lesson))
-    why = "The run was interrupted before this notebook."
     return SubmissionResult(clean(one.student, 200), one.lesson, clean(one.origin or one.file or "", 1000), "",
                             SubmissionStatus.NOT_GRADED, tier, 0.0, most, 0.0, (), why)  # fmt: skip
 

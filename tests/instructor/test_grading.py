@@ -17,10 +17,11 @@ from typer.testing import CliRunner
 from graders.cli import app
 from graders.core import course
 from graders.core.results import Batch, CheckResult, ExerciseResult, Status, SubmissionResult, SubmissionStatus
-from graders.instructor import grading
-from graders.run.selftest import Choice
+from graders.instructor import cluster, command, grading
+from graders.report.exports import EXPORTS
 from graders.run.submissions import Submission
 from tests import notebooks
+from tests.instructor.test_cluster import Here
 from tests.notebooks import KEYS, LESSON
 
 
@@ -31,17 +32,10 @@ class Fake:
     marked: ClassVar[list[str]] = []
     interrupt_after = 99
     controlled = False
-    tier: str | None = None
 
-    def __init__(self, seed: int, *arguments: Any, controlled: bool, **rest: Any) -> None:
-        self.seed, self.results = seed, []
+    def __init__(self, seed: int, *arguments: Any, controlled: bool = False, **rest: Any) -> None:
+        self.seed, self.results, self.tier = seed, [], "A"
         Fake.controlled = controlled
-
-    def has_to_run(self, submissions: Iterable[Submission]) -> bool:
-        return True
-
-    def run_in(self, choice: Choice) -> None:
-        self.tier = choice.tier
 
     def start(self, submissions: Iterable[Submission], done: Callable[[SubmissionResult], None]) -> None:
         for one in submissions:
@@ -70,6 +64,9 @@ class Fake:
     def batch(self) -> Batch:
         return Batch(self.seed, "2.13.0", "2026-01-02T03:04:05+00:00", tuple(self.results))
 
+    def has_to_run(self, submissions: Iterable[Submission]) -> bool:
+        return False
+
     def close(self) -> None:
         pass
 
@@ -84,7 +81,7 @@ def quick(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
     monkeypatch.setattr(grading, "Marking", Fake)
     monkeypatch.setattr(grading, "kit_folder", no_kit)
-    monkeypatch.setattr(grading, "choose_tier", lambda *arguments, **options: Choice("A"))
+    monkeypatch.setattr(grading, "choose_tier", lambda *arguments, **options: "A")
     monkeypatch.setattr(Fake, "verdicts", {})
     monkeypatch.setattr(Fake, "marked", [])
     monkeypatch.setenv("COLUMNS", "120")
@@ -125,7 +122,7 @@ def test_a_class_gets_a_table_and_every_file() -> None:
     )
     files = {str(file.relative_to("out")) for file in Path("out").rglob("*") if file.is_file()}
     assert files == {
-        "results.json", "runs/seed", "gradebook.csv", "class.html", "canvas.csv", "junit.xml", f"moodle/{LESSON}.csv",
+        "results.json", "gradebook.csv", "class.html", "runs/seed", "canvas.csv", "junit.xml", f"moodle/{LESSON}.csv",
         *(f"feedback/{name}/{LESSON}.html" for name in ("ann", "bob")),
         *(f"gradescope/{name}/results.json" for name in ("ann", "bob")),
     }  # fmt: skip
@@ -278,3 +275,27 @@ def test_results_of_something_else_are_not_overwritten_by_a_part() -> None:
     Path("out/results.json").write_text('{"mine": 1}')
     assert "holds no results of this version" in " ".join(grade("--student", "ann", code=2).split())
     assert Path("out/results.json").read_text() == '{"mine": 1}'
+
+
+def test_on_a_cluster_only_what_needs_a_run_is_sent(monkeypatch: pytest.MonkeyPatch) -> None:
+    @contextmanager
+    def dask(address: str) -> Iterator[Here]:
+        assert address == "tcp://there:8786"
+        yield Here()
+
+    monkeypatch.setattr(cluster, "dask", dask)
+    hand_in("ann"), hand_in("bob")
+    Path("roster.csv").write_text("Name\nann\nbob\nzoe\n")
+    text = grade("--cluster", "tcp://there:8786", "--roster", "roster.csv", code=3)
+    assert "3 notebooks on tcp://there:8786" in text
+    assert {name: one["status"] for name, one in results().items()} == {
+        "ann": "graded", "bob": "not-graded", "zoe": "missing"}  # fmt: skip
+    assert Fake.marked == ["zoe"]
+
+
+def test_the_names_of_exports_and_the_help_are_complete() -> None:
+    assert tuple(sorted(EXPORTS)) == command.EXPORT_NAMES
+    for name in ("grade", "autograder"):
+        text = CliRunner().invoke(app, [name, "--help"]).output
+        assert f"hookwork {name}" in text
+    assert "Exit codes: 0 everything was graded" in CliRunner().invoke(app, ["grade", "--help"]).output

@@ -40,7 +40,7 @@ def test_the_matrix_has_a_row_for_each_student_and_leads_to_the_pages() -> None:
         "feedback/ann/01_first.html#01-a", "feedback/ann/01_first.html#01-b", "feedback/bob/01_first.html#01-a",
     ]  # fmt: skip
     assert [link.get("aria-label") for link in page.named("a")][1:4:2] == ["Passed, 1 of 1", "Not yet right, 0 of 1"]
-    assert "eve missing 0 of 3" in page.text
+    assert "eve 0 of 3 missing" in page.text
 
 
 def test_similar_answers_are_a_hint() -> None:

@@ -1,0 +1,131 @@
+"""Marking on other machines: an executor is all that changes.
+
+A job is a notebook's bytes and what is needed to mark it, its answer is the result as JSON values. Whoever runs a job
+chooses and tests the isolation of their own machine, and marks the control before the first notebook of a run. With
+Dask the jobs of a worker that dies go to another one, and each job has one result.
+"""
+
+from __future__ import annotations
+
+import atexit
+import tempfile
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Executor, as_completed
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from graders.box.limits import Limits
+from graders.core.results import SubmissionResult
+from graders.core.text import clean
+from graders.instructor.request import BadRequest
+from graders.marking import Marking, kit_folder
+from graders.report import results_json
+from graders.run.intake import Unreadable, read_bytes
+from graders.run.selftest import choose_tier
+from graders.run.submissions import Submission
+
+
+@dataclass(frozen=True)
+class Terms:
+    """How the notebooks of a run are marked, the same for all."""
+
+    seed: int
+    limits: Limits
+    isolation: str = "auto"
+    own_work: bool = False
+    allow_unisolated: bool = False
+
+
+@dataclass(frozen=True)
+class Job:
+    """One notebook to be marked."""
+
+    student: str
+    lesson: str
+    content: bytes
+    terms: Terms
+
+
+@contextmanager
+def dask(address: str) -> Iterator[Executor]:
+    """The executor of a Dask cluster: an address such as `tcp://10.0.0.1:8786`, or a scheduler file. `BadRequest`."""
+    try:
+        from distributed import Client
+    except ModuleNotFoundError:
+        raise BadRequest("--cluster needs Dask. Install it with: pip install 'hookwork[cluster]'") from None
+    try:
+        where = {"scheduler_file": address} if Path(address).is_file() else {"address": address}
+        client = Client(**where, timeout="30s", set_as_default=False)
+    except (OSError, ValueError) as error:
+        raise BadRequest(f"No Dask scheduler answers at {clean(address, 80)}: {clean(error, 200)}") from None
+    with client:
+        # Two notebooks of equal bytes are two jobs: `pure=False`.
+        yield client.get_executor(pure=False)
+
+
+def mark(
+    executor: Executor, chosen: Sequence[Submission], terms: Terms, done: Callable[[SubmissionResult], None],
+    otherwise: Callable[[Submission, str], SubmissionResult],
+) -> Iterator[tuple[Submission, SubmissionResult]]:  # fmt: skip
+    """The results of these submissions as they come, each once.
+
+    `otherwise(submission, why)` makes the result of one that no worker could mark. What has no file that can be read
+    is left out: it needs no worker.
+    """
+    jobs = {}
+    for one in chosen:
+        if one.file is not None and not one.problem:
+            try:
+                content = read_bytes(one.file)
+            except Unreadable:
+                continue
+            jobs[executor.submit(mark_there, Job(one.student, one.lesson, content, terms))] = one
+    try:
+        for future in as_completed(jobs):
+            one = jobs[future]
+            try:
+                result = results_json.submission_from_data(future.result())
+            except Exception as error:  # the worker's machine failed, again and again: never the learner's zero
+                result = otherwise(one, f"No worker could mark it: {type(error).__name__}: {clean(error, 150)}")
+            else:
+                result = replace(result, file=clean(one.origin or one.file or "", 1000))
+            done(result)
+            yield one, result
+    finally:
+        for future in jobs:
+            future.cancel()
+
+
+_lock = threading.Lock()
+_markings: dict[Terms, Marking] = {}
+
+
+def mark_there(job: Job) -> dict[str, Any]:
+    """Mark a notebook, in the process of a worker."""
+    marking = _marking(job.terms)
+    with tempfile.TemporaryDirectory(prefix="hookwork-job-") as folder:
+        file = Path(folder) / f"{job.lesson}.ipynb"
+        file.write_bytes(job.content)
+        result = marking.result(Submission(job.student, job.lesson, file))
+    (data,) = results_json.to_data(replace(marking.batch(), submissions=(result,)))["submissions"]
+    return dict(data)
+
+
+def _marking(terms: Terms) -> Marking:
+    """One for all jobs of a run in this process, so that its machine is tested once."""
+    with _lock:
+        if terms not in _markings:
+            resources = ExitStack()
+            atexit.register(resources.close)
+            kit = resources.enter_context(kit_folder())
+            # Not from a warm process: nothing would end it when a worker is killed.
+            choice = choose_tier(
+                terms.isolation, kit, terms.limits, own_work=terms.own_work, allow_unisolated=terms.allow_unisolated
+            )
+            marking = Marking(terms.seed, terms.limits, 1, kit, tier=choice.tier, controlled=not terms.own_work)
+            resources.callback(marking.close)
+            _markings[terms] = marking
+        return _markings[terms]

@@ -1,0 +1,103 @@
+"""Jobs for other processes, with executors of the standard library; and a real Dask cluster where Dask is installed."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+import threading
+import time
+from concurrent.futures import Executor, Future, ProcessPoolExecutor
+from multiprocessing import get_context
+from pathlib import Path
+
+import pytest
+
+from graders.box.limits import Limits
+from graders.core.results import SubmissionResult, SubmissionStatus
+from graders.instructor import cluster
+from graders.instructor.cluster import Job, Terms
+from graders.instructor.request import BadRequest
+from graders.report import results_json
+from graders.run.submissions import Submission
+from tests import notebooks
+from tests.batches import batch, graded, ungraded
+from tests.notebooks import LESSON
+
+TERMS = Terms(7, Limits(), own_work=True)
+
+
+class Here(Executor):
+    """Runs nothing: answers as a worker that gives full marks, or that has died."""
+
+    def submit(self, function: object, job: Job) -> Future[object]:  # type: ignore[override]
+        assert function is cluster.mark_there
+        future: Future[object] = Future()
+        if job.student == "bob":
+            future.set_exception(RuntimeError("KilledWorker"))
+        else:
+            (data,) = results_json.to_data(batch(graded(job.student, lesson=job.lesson)))["submissions"]
+            future.set_result(data)
+        return future
+
+
+def hand_in(folder: Path, *students: str) -> list[Submission]:
+    """Submissions with a right answer to one exercise."""
+    found = []
+    for student in students:
+        file = folder / f"{student}.ipynb"
+        file.write_text(notebooks.text("import torch", notebooks.CHAIN))
+        found.append(Submission(student, LESSON, file))
+    return found
+
+
+def otherwise(one: Submission, why: str) -> SubmissionResult:
+    return ungraded(one.student, SubmissionStatus.NOT_GRADED, why, one.lesson)
+
+
+def test_every_notebook_has_one_result_and_what_no_worker_can_mark_is_not_graded(tmp_path: Path) -> None:
+    chosen = [*hand_in(tmp_path, "ann", "bob"), Submission("cy", LESSON, None), Submission("di", LESSON, tmp_path)]
+    told: list[SubmissionResult] = []
+    found = dict(cluster.mark(Here(), chosen, TERMS, told.append, otherwise))
+    assert {one.student: result.status.value for one, result in found.items()} == {"ann": "graded", "bob": "not-graded"}
+    assert found[chosen[0]].file == str(tmp_path / "ann.ipynb")
+    assert "No worker could mark it: RuntimeError: KilledWorker" in found[chosen[1]].message
+    assert sorted(one.student for one in told) == ["ann", "bob"]
+
+
+def test_a_job_can_be_marked_in_another_process(tmp_path: Path) -> None:
+    with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as executor:
+        found = dict(cluster.mark(executor, hand_in(tmp_path, "ann"), TERMS, lambda result: None, otherwise))
+    (result,) = found.values()
+    assert result.status is SubmissionStatus.GRADED, result.message
+    assert [one.status.value for one in result.exercises] == ["not-attempted", "passed", "not-attempted"]
+
+
+def test_without_dask_it_says_how_to_get_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "distributed", None)
+    with pytest.raises(BadRequest, match=r"hookwork\[cluster\]"), cluster.dask("tcp://127.0.0.1:1"):
+        pass
+
+
+@pytest.mark.slow
+def test_a_worker_is_killed_and_nothing_is_lost_or_marked_twice(tmp_path: Path) -> None:
+    distributed = pytest.importorskip("distributed", reason="Dask is not installed")
+    students = [f"s{number}" for number in range(6)]
+    told: list[str] = []
+    with (
+        distributed.LocalCluster(n_workers=2, threads_per_worker=1, processes=True, dashboard_address=None) as local,
+        cluster.dask(local.scheduler_address) as executor,
+        distributed.Client(local.scheduler_address, set_as_default=False) as client,
+    ):
+        victim = next(iter(client.run(os.getpid).values()))
+
+        def kill() -> None:
+            time.sleep(5)
+            os.kill(victim, signal.SIGKILL)
+
+        threading.Thread(target=kill, daemon=True).start()
+        found = dict(
+            cluster.mark(executor, hand_in(tmp_path, *students), TERMS, lambda one: told.append(one.student), otherwise)
+        )
+    assert sorted(told) == students
+    assert {one.student: result.status.value for one, result in found.items()} == dict.fromkeys(students, "graded")

@@ -7,8 +7,6 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-import jsonschema
-
 from graders.core.results import (
     Batch,
     CheckResult,
@@ -24,6 +22,8 @@ SCHEMA_FILE = Path(__file__).with_name("results.schema.json")
 
 def to_data(batch: Batch) -> dict[str, Any]:
     """The batch as JSON values, valid under the schema."""
+    import jsonschema  # its checkers of formats take longer to import than torch, where they are installed
+
     # Through JSON and back: enums become their values, tuples become lists.
     data: dict[str, Any] = json.loads(json.dumps({"schema": SCHEMA_VERSION, **asdict(batch)}))
     jsonschema.validate(data, json.loads(SCHEMA_FILE.read_text(encoding="utf-8")))

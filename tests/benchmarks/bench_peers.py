@@ -24,6 +24,7 @@ import statistics
 import sys
 import tempfile
 import time
+import warnings
 from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
@@ -79,7 +80,8 @@ def check_seconds() -> float:
     found = []
     for lesson in course.lessons():
         namespace: dict[str, object] = {"__name__": "__main__"}
-        with contextlib.redirect_stdout(io.StringIO()):
+        with contextlib.redirect_stdout(io.StringIO()), warnings.catch_warnings():
+            warnings.simplefilter("ignore")
             for cell in class_notebook(lesson, "a student").cells:
                 if cell.cell_type == "code":
                     exec(compile(cell.source, "<cell>", "exec"), namespace)

@@ -9,7 +9,6 @@ import subprocess
 import sys
 import zipfile
 from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -205,19 +204,7 @@ def _executed_without_errors(file: Path) -> bool:
 
 def _otter(group: Class, python: Path, workers: int) -> list[str]:
     files = [f"class/{student}/{group.lesson}.ipynb" for student in group.students]
-    return [sys.executable, str(HERE / "peers.py"), str(python), str(workers), *files]
-
-
-def otter_run(python: str, workers: int, files: Sequence[str]) -> None:
-    """`otter run` on each file, so many at a time."""
-
-    def one(file: str) -> None:
-        out = Path("otter") / Path(file).parent.name
-        command = [python, "-m", "otter", "run", "-a", "autograder.zip", "-o", str(out), "--no-logo", file]
-        subprocess.run(command, check=True)
-
-    with ThreadPoolExecutor(workers) as pool:
-        list(pool.map(one, files))
+    return [sys.executable, str(HERE / "otter_runs.py"), str(python), str(workers), *files]
 
 
 def _otter_marks(group: Class) -> bool:
@@ -243,6 +230,3 @@ METHODS = {
     NBGRADER: Method(Class.nbgrader_course, _nbgrader_autograde, _nbgrader_marks, parallel=False),
     OTTER: Method(lambda group, _: (group.plain(), group.otter_zip()), _otter, _otter_marks),
 }  # fmt: skip
-
-if __name__ == "__main__":
-    otter_run(sys.argv[1], int(sys.argv[2]), sys.argv[3:])

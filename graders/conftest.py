@@ -21,10 +21,11 @@ from graders.core.exercise import Check, Exercise
 from graders.core.results import Batch, ExerciseResult, Status, SubmissionResult, SubmissionStatus
 from graders.core.text import clean, plural
 from graders.instructor.material import similar_answers, titles
-from graders.marking import Marking, default_jobs, kit_folder
+from graders.marking import Marking, default_jobs, empty_kit_folder
 from graders.options import limits_from
 from graders.report import outputs, results_json, summary
 from graders.run.kept import KeptRuns
+from graders.run.kit import make_kit
 from graders.run.leftovers import temporary_folder
 from graders.run.selftest import Choice, NoIsolation, choose_tier
 from graders.run.submissions import NoSubmissions, Submission, find_submissions
@@ -67,7 +68,7 @@ def pytest_configure(config: pytest.Config) -> None:
     except NoSubmissions as error:
         resources.close()
         raise pytest.UsageError(clean(error, 1000)) from None
-    kit = Path(worker["hookwork_kit"]) if worker else resources.enter_context(kit_folder())
+    kit = Path(worker["hookwork_kit"]) if worker else resources.enter_context(empty_kit_folder())
     warm = resources.enter_context(WarmProcess(kit))
     out: Path | None = config.getoption("--out")
     marking = config.stash[_marking] = Marking(
@@ -87,6 +88,7 @@ def pytest_configure(config: pytest.Config) -> None:
     if worker:
         marking.run_in(Choice(worker["hookwork_tier"], warm if worker["hookwork_warm"] else None))
     elif not config.option.collectonly and marking.has_to_run(submissions):
+        make_kit(kit)
         marking.run_in(_choose_tier(config, kit, warm))
     config.stash[_from_workers] = []
 

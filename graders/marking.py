@@ -231,10 +231,17 @@ class _Lesson:
 
 
 @contextmanager
-def kit_folder() -> Iterator[Path]:
-    """A kit for the boxes of this process, removed afterwards."""
+def empty_kit_folder() -> Iterator[Path]:
+    """Where a kit for the boxes of this process may be made; removed afterwards."""
     sweep()
     with temporary_folder("kit") as folder:
+        yield folder
+
+
+@contextmanager
+def kit_folder() -> Iterator[Path]:
+    """A kit for the boxes of this process, removed afterwards."""
+    with empty_kit_folder() as folder:
         yield make_kit(folder)
 
 

@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 import torch
 import torch.nn.functional as F
-from matplotlib.figure import Figure
 from torch import Tensor, nn
 
 from graders.box.data import Array
@@ -676,7 +675,7 @@ def is_gray(image: Any) -> bool:
     return rising and bool((shades.amax(1) - shades.amin(1) < 0.02).all())
 
 
-def place(axes: Any, figure: Figure) -> tuple[float, float]:
+def place(axes: Any, figure: Any) -> tuple[float, float]:
     """How far the centre of axes is from the top and from the left of the figure, as a share of it."""
     locator = axes.get_axes_locator()  # an ImageGrid places its axes with one
     box = locator(axes, None) if locator else axes.get_position(original=True)
@@ -692,6 +691,8 @@ def is_colour_bar(axes: Any) -> bool:
 
 def figure_data(figure: Any) -> Any:
     """What a figure shows, in reading order: rows of maps, and the axes without one. Colour bars do not count."""
+    from matplotlib.figure import Figure  # here, because the graders are collected without matplotlib
+
     if not isinstance(figure, Figure):
         return type(figure).__name__
     axes = [one for one in figure.axes if one.get_images() or (one.get_visible() and not is_colour_bar(one))]

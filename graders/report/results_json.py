@@ -7,8 +7,6 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-import jsonschema
-
 from graders.core.results import (
     Batch,
     CheckResult,
@@ -26,8 +24,15 @@ def to_data(batch: Batch) -> dict[str, Any]:
     """The batch as JSON values, valid under the schema."""
     # Through JSON and back: enums become their values, tuples become lists.
     data: dict[str, Any] = json.loads(json.dumps({"schema": SCHEMA_VERSION, **asdict(batch)}))
-    jsonschema.validate(data, json.loads(SCHEMA_FILE.read_text(encoding="utf-8")))
+    validate(data)
     return data
+
+
+def validate(data: dict[str, Any]) -> None:
+    """Raises `jsonschema.ValidationError` when `data` does not follow the schema."""
+    import jsonschema  # its checkers of formats take longer to import than torch, where they are installed
+
+    jsonschema.validate(data, json.loads(SCHEMA_FILE.read_text(encoding="utf-8")))
 
 
 def render(batch: Batch) -> str:
@@ -55,6 +60,6 @@ def submission_from_data(data: dict[str, Any]) -> SubmissionResult:
 
 def batch_from_data(data: dict[str, Any]) -> Batch:
     """The batch that `to_data` wrote. Raises `jsonschema.ValidationError` for anything else."""
-    jsonschema.validate(data, json.loads(SCHEMA_FILE.read_text(encoding="utf-8")))
+    validate(data)
     submissions = tuple(map(submission_from_data, data["submissions"]))
     return Batch(data["seed"], data["torch"], data["created"], submissions)

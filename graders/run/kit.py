@@ -8,16 +8,16 @@ import hashlib
 import shutil
 from pathlib import Path
 
-import matplotlib
-from matplotlib import font_manager  # noqa: F401 - importing it writes the font list
-
 PACKAGE = Path(__file__).parent.parent
 SHARED = ("figures.py", "nets")
 """Modules outside `graders.box` that lessons import and that do no harm there."""
 
 
 def make_kit(folder: Path) -> Path:
-    """Write the kit into `folder`, to be put on the box's import path; returns `folder`."""
+    """Write the kit into `folder`, to be put on the box's import path; returns `folder`.
+
+    matplotlib is imported for it, so a kit is made when something has to run, and not before.
+    """
     package = folder / "graders"
     package.mkdir(parents=True)
     folder.chmod(0o755)  # boxes may run as another user
@@ -49,6 +49,9 @@ def kit_version() -> str:
 
 def _copy_font_list(folder: Path) -> None:
     """Give each box matplotlib's list of fonts, which takes seconds to make anew in a fresh HOME."""
+    import matplotlib
+    from matplotlib import font_manager  # noqa: F401 - importing it writes the font list
+
     folder.mkdir()
     for file in Path(matplotlib.get_cachedir()).glob("fontlist-*.json"):
         shutil.copyfile(file, folder / file.name)

@@ -1,0 +1,55 @@
+"""The limit: `python -m tests.benchmarks.limit LESSON SEED WORKERS NOTEBOOK...` executes cells and probes, no more.
+
+A process with one thread imports all that is needed and forks a child for each notebook, `WORKERS` at a time. The child
+passes the cells to `exec` and calls each probe on each draw. Nothing is isolated, limited, sent, judged or written.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+
+from graders.box.data import decode, encode, tensors
+from graders.box.probing import answer
+from graders.box.warm import preload
+from graders.core import course
+from graders.run.intake import read_notebook
+
+
+def main() -> None:
+    """Execute all notebooks."""
+    lesson, seed, workers, *notebooks = sys.argv[1:]
+    os.environ["MPLBACKEND"] = "agg"
+    preload()
+    exercises = course.exercises(lesson)
+    asked = [(one.probe, *encode(draw)) for one in exercises for draw in one.draws(int(seed))]
+    running = 0
+    for notebook in notebooks:
+        if running == int(workers):
+            _wait_for_one()
+            running -= 1
+        running += 1
+        if os.fork() == 0:
+            code = 1
+            try:
+                namespace = {"__name__": "__main__"}
+                for cell in read_notebook(Path(notebook)).cells:
+                    exec(compile(cell, "<cell>", "exec"), namespace)
+                for probe, tree, body in asked:
+                    found = answer(probe, namespace, tensors(decode(tree, body)), int(seed))
+                    assert found.head["type"] == "seen", found.head
+                code = 0
+            finally:
+                os._exit(code)
+    for _ in range(running):
+        _wait_for_one()
+
+
+def _wait_for_one() -> None:
+    if os.wait()[1]:
+        sys.exit("a notebook did not run through")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,65 @@
+import math
+
+from tests.benchmarks.comparison import (
+    HOOKWORK,
+    KEPT,
+    LIMIT,
+    NBCLIENT,
+    NBGRADER,
+    OTTER,
+    Measured,
+    Table,
+    Target,
+)
+
+
+def made(method, submissions, workers, *seconds):
+    return [Measured(method, submissions, workers, one, 2 * one) for one in seconds]
+
+
+def test_a_row_has_the_medians_for_one_notebook_and_the_range():
+    row = Table(made(NBCLIENT, 10, 1, 30, 20, 70)).rows[NBCLIENT, 10, 1]
+    assert (row.seconds, row.fastest, row.slowest, row.cpu, row.total) == (3, 2, 7, 6, 30)
+
+
+def test_a_further_submission_costs_what_is_left_when_the_start_is_taken_off():
+    table = Table([*made(HOOKWORK, 5, 1, 8), *made(HOOKWORK, 25, 1, 28)])
+    assert table.further(HOOKWORK, 1, 5, 25) == 1
+    assert table.further(HOOKWORK, 2, 5, 25) is None
+
+
+def test_targets_compare_what_was_measured_with_what_was_asked_for():
+    table = Table(
+        [
+            *made(HOOKWORK, 20, 2, 10), *made(KEPT, 20, 2, 0.5), *made(LIMIT, 20, 2, 8),
+            *made(NBGRADER, 20, 1, 100), *made(OTTER, 20, 1, 90), *made(OTTER, 20, 2, 50),
+        ]
+    )  # fmt: skip
+    assert [(target.what.split(",")[0], target.value, target.met) for target in table.targets()] == [
+        ("times nbgrader's throughput", 10, True),
+        ("times otter's throughput", 9, False),
+        ("of the limit", 1.25, False),
+        ("times as fast from kept runs", 20, False),
+    ]
+
+
+def test_flat_means_that_the_last_submissions_cost_what_the_first_did():
+    table = Table([*made(HOOKWORK, 5, 1, 7), *made(HOOKWORK, 40, 1, 42), *made(HOOKWORK, 200, 1, 202)])
+    (flat,) = table.targets()
+    assert math.isclose(flat.value, 1)
+    assert flat.met
+
+
+def test_what_was_not_measured_has_no_target():
+    assert Table(made(NBCLIENT, 5, 1, 20)).targets() == []
+
+
+def test_lines_have_a_ratio_to_the_limit_where_there_is_one():
+    lines = Table([*made(HOOKWORK, 5, 1, 10), *made(LIMIT, 5, 1, 8)]).lines({(LIMIT, 1): 451.2})
+    assert lines[2].split() == ["the", "limit", "5", "1", "1.600", "1.60–1.60", "3.20", "1.00", "451"]
+    assert lines[3].split() == ["hookwork", "5", "1", "2.000", "2.00–2.00", "4.00", "1.25", "–"]
+
+
+def test_a_target_says_whether_it_was_met():
+    assert str(Target("of the limit", 1.25, 1.2)) == "MISSED  of the limit: 1.25 (at most 1.2)"
+    assert str(Target("times otter", 11.0, 10, at_least=True)) == "met     times otter: 11 (at least 10)"

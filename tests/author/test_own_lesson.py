@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[2]
-PAGE = ROOT / "docs/your-own-lesson.md"
+PAGE = ROOT / "graders/author/your-own-lesson.md"
 
 
 def parts() -> dict[str, str]:

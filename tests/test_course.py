@@ -33,8 +33,8 @@ def test_the_notebooks_are_what_their_source_builds(lesson: str) -> None:
 
 @pytest.mark.parametrize("key", [one.key for one in EXERCISES])
 def test_the_exercise_is_well_formed_and_its_answers_come_out_right(key: str) -> None:
-    # A few seeds here; `hookwork build --check` takes many.
-    assert prove.prove_exercise(key, range(1000, 1002)) == []
+    # One seed here, and not one of the twenty that `hookwork build --check` takes.
+    assert prove.prove_exercise(key, [1000]) == []
 
 
 @pytest.mark.parametrize("lesson", LESSONS)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -9,6 +10,9 @@ import pytest
 
 from graders.marking import kit_folder
 from graders.run.warm import WarmProcess
+
+# Programs that the tests start may keep their bytecode, whatever is usual here: compiling anew costs seconds each.
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 
 
 @pytest.fixture(scope="session")

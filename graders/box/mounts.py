@@ -64,12 +64,14 @@ def stage(binds: Sequence[Sequence[str]]) -> None:
         _mount(source, target, None, _BIND | _RECURSIVE)
 
 
-def private_places(folder: str, size: str, places: Mapping[str, Sequence[str]], kept: Sequence[str]) -> None:
+def private_places(
+    folder: str, size: str, places: Mapping[str, Sequence[str]], kept: Sequence[str], hidden: Sequence[str]
+) -> None:
     """Make all files read-only, and put small file systems of the box's own over the places that it may write to.
 
     `places` maps paths to the kind and the options of their file systems; `size` has the options of the tmpfs that
     `folder` becomes. The folders in `kept` stay where they are, although they may lie
-    in /tmp. Raises `OSError` where the kernel forbids it.
+    in /tmp; those in `hidden` are empty. Raises `OSError` where the kernel forbids it.
     """
     _own_namespaces(_NEW_MOUNTS)
     held = [(path, os.open(path, os.O_PATH)) for path in kept if path.startswith("/tmp/")]
@@ -80,6 +82,8 @@ def private_places(folder: str, size: str, places: Mapping[str, Sequence[str]], 
         os.makedirs(path)
         _mount(f"/proc/self/fd/{descriptor}", path, None, _BIND | _RECURSIVE)
         os.close(descriptor)
+    for path in filter(os.path.isdir, hidden):  # Landlock alone would open them where they lie in /tmp
+        _empty(path)
     os.makedirs(folder, exist_ok=True)
     _mount("none", folder, "tmpfs", _NOSUID | _NODEV, size)
 
@@ -114,8 +118,7 @@ def own_system(system: Mapping[str, Any]) -> None:
         os.makedirs(os.path.dirname(root + target), exist_ok=True)
         os.symlink(text, root + target)
     for path in system["hidden"]:
-        _mount("none", root + path, "tmpfs", _NOSUID | _NODEV, "size=4k,mode=0555")
-        _restrict(root + path, _ATTR_READ_ONLY)
+        _empty(root + path)
     os.chdir(root)
     # The old root ends up below the new one, at the same place, and is let go of.
     _call("syscall", _PIVOT_ROOT[os.uname().machine], b".", b".")
@@ -123,6 +126,12 @@ def own_system(system: Mapping[str, Any]) -> None:
     os.chdir("/")
     for path in ("/", "/dev"):
         _restrict(path, _ATTR_READ_ONLY, recursive=False)
+
+
+def _empty(path: str) -> None:
+    """Put an empty folder over one."""
+    _mount("none", path, "tmpfs", _NOSUID | _NODEV, "size=4k,mode=0555")
+    _restrict(path, _ATTR_READ_ONLY)
 
 
 def _bind(source: str, target: str) -> None:

@@ -93,7 +93,7 @@ def _supervise(plan: dict[str, Any], box: Enter) -> None:
     confine.die_with_parent(signal.SIGTERM)
 
     def private_places() -> None:
-        mounts.private_places(plan["folder"], plan["size"], plan["places"], plan["kept"])
+        mounts.private_places(plan["folder"], plan["size"], plan["places"], plan["kept"], plan["box"]["hidden"])
 
     private = _works(private_places)
     child = os.fork()

@@ -175,9 +175,7 @@ def _landlocked(folder: Path, kit: Path, limits: Limits) -> Launch:
     small = ("tmpfs", f"size={16 << 20},mode=1777")
     places = {"/tmp": small, "/dev/shm": small, "/dev/pts": ("devpts", "newinstance,ptmxmode=0666,mode=0620")}
     most = limits.files + FILES_SLACK + (1 << 20)  # so that the watch inside, which can say what happened, comes first
-    size = (
-        f"size={most},nr_inodes={2 * limits.inodes + 1000},uid={uid or os.getuid()},gid={uid or os.getgid()},mode=0700"
-    )
+    size = f"size={most},nr_inodes={20 * limits.inodes},uid={uid or os.getuid()},gid={uid or os.getgid()},mode=0700"
     box = {
         "folder": str(folder),
         "readable": [*_SYSTEM, *_FILES, *_PROC, *python_folders(), str(kit)],
@@ -235,7 +233,7 @@ def _namespaces(folder: Path, kit: Path, limits: Limits) -> Launch:
     view = _system(folder, kit, uid)
     small = f"size={16 << 20},nr_inodes={limits.inodes},mode=1777"
     places = {"/tmp": small, "/dev/shm": small,
-               INSIDE: f"size={limits.files + FILES_SLACK},nr_inodes={2 * limits.inodes},mode=0700"}  # fmt: skip
+               INSIDE: f"size={limits.files + FILES_SLACK},nr_inodes={20 * limits.inodes},mode=0700"}  # fmt: skip
     stage = view.pop("stage")
     system = {"root": str(root), "places": places, **view}
     return Launch(INSIDE, {"tier": "A", "uid": uid, "stage": stage, "system": system, "box": _BOX_OF_A})

@@ -17,7 +17,7 @@ shared = b"x" * (64 << 20)
 for _ in range(3):
     if os.fork() == 0:
         own = b"y" * (32 << 20)
-        print("ready", flush=True)
+        os.write(1, b"ready\\n")  # at once: print may write the end of the line apart
         sys.stdin.read()
         os._exit(0)
 sys.stdin.read()

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 
+from rich import box
 from rich.console import Group
 from rich.table import Table
 from rich.text import Text
@@ -13,40 +14,83 @@ from graders.core.looks import LOOKS
 from graders.core.results import Batch, Status, SubmissionResult, SubmissionStatus
 from graders.core.text import clean, plural, points
 
+FEW_LESSONS = 3
+"""So many lessons have room beside each other in a terminal, with a mark for each exercise."""
+
 
 def render(batch: Batch, *, brief: bool = False) -> Group:
-    """Students by lessons with points, the meaning of the marks, and whatever could not be graded.
+    """Points by students and lessons, the meaning of the marks, and whatever could not be graded.
 
     With `brief` what went wrong is left to the pages, except for what somebody has to look at.
     """
-    table = Table(title="Points by student and lesson", title_justify="left", expand=False)
     lessons = sorted({one.lesson for one in batch.submissions})
+    students = sorted({one.student for one in batch.submissions})
+    if len(lessons) <= FEW_LESSONS:
+        table, marked = _by_student(batch, students, lessons, _cell), True
+    elif len(students) == 1:
+        table, marked = _by_lesson(batch, students[0], lessons), True
+    else:
+        table, marked = _by_student(batch, students, lessons, _points), False
+    used = {exercise.status for one in batch.submissions for exercise in one.exercises} if marked else ()
+    legend = "   ".join(f"{LOOKS[status].sign} {status.value}" for status in Status if status in used)
+    return Group(table, *filter(None, [Text(legend)]), *_mistakes(batch), *_attention(batch, brief), _footer(batch))
+
+
+def _by_student(
+    batch: Batch, students: Sequence[str], lessons: Sequence[str], cell: Callable[[SubmissionResult | None], Text]
+) -> Table:
+    """A row for each student; beyond a few lessons their columns have numbers for names."""
+    table = Table(title="Points by student and lesson", title_justify="left")
+    if len(lessons) > FEW_LESSONS:  # frames take the room that names need
+        table.box, table.collapse_padding = box.SIMPLE, True
     table.add_column("student", overflow="fold")
     for lesson in lessons:
-        # The whole course fits a terminal only by its numbers.
-        table.add_column(lesson if len(lessons) <= 3 else lesson[:2], overflow="fold")
+        table.add_column(lesson if len(lessons) <= FEW_LESSONS else lesson[:2], overflow="fold")
     table.add_column("points", justify="right")
-    students = sorted({one.student for one in batch.submissions})
     for student in students:
         found = {one.lesson: one for one in batch.submissions if one.student == student}
-        cells = [_cell(found.get(lesson)) for lesson in lessons]
-        total, most = (sum(getattr(one, name) for one in found.values()) for name in ("score", "max_score"))
-        table.add_row(Text(clean(student, 40)), *cells, f"{points(total)} of {points(most)}")
-    used = {exercise.status for one in batch.submissions for exercise in one.exercises}
-    legend = "   ".join(f"{LOOKS[status].sign} {status.value}" for status in Status if status in used)
-    return Group(table, Text(legend), *_mistakes(batch), *_attention(batch, brief), _footer(batch))
+        table.add_row(Text(clean(student, 40)), *(cell(found.get(lesson)) for lesson in lessons), _sum(found.values()))
+    return table
+
+
+def _by_lesson(batch: Batch, student: str, lessons: Sequence[str]) -> Table:
+    """A row for each lesson of one student."""
+    found = {one.lesson: one for one in batch.submissions}
+    table = Table(title=f"Points of {clean(student, 40)}", title_justify="left", show_footer=True)
+    table.add_column("lesson", "all lessons", overflow="fold")
+    table.add_column("exercises")
+    table.add_column("points", _sum(found.values()), justify="right")
+    for lesson in lessons:
+        table.add_row(lesson, _verdicts(found[lesson]), _sum([found[lesson]]))
+    return table
+
+
+def _sum(submissions: Iterable[SubmissionResult]) -> str:
+    total, most = 0.0, 0.0
+    for one in submissions:
+        total, most = total + one.score, most + one.max_score
+    return f"{points(total)} of {points(most)}"
+
+
+def _verdicts(submission: SubmissionResult) -> Text:
+    """A mark for each exercise, or why there is none."""
+    if submission.status is not SubmissionStatus.GRADED:
+        return Text(submission.status.value, "yellow")
+    return Text.assemble(*((LOOKS[one.status].sign, LOOKS[one.status].style) for one in submission.exercises))
 
 
 def _cell(submission: SubmissionResult | None) -> Text:
-    if submission is None:
-        return Text("")
-    if submission.status is not SubmissionStatus.GRADED:
-        return Text(submission.status.value, "yellow")
-    cell = Text()
-    for exercise in submission.exercises:
-        cell.append(LOOKS[exercise.status].sign, LOOKS[exercise.status].style)
-    cell.append(f"  {points(submission.score)}")
-    return cell
+    """Marks and points."""
+    if submission is None or submission.status is not SubmissionStatus.GRADED:
+        return _points(submission)
+    return _verdicts(submission).append(f"  {points(submission.score)}")
+
+
+def _points(submission: SubmissionResult | None) -> Text:
+    """Points, or why there are none."""
+    if submission is None or submission.status is SubmissionStatus.GRADED:
+        return Text("" if submission is None else points(submission.score))
+    return _verdicts(submission)
 
 
 def _mistakes(batch: Batch) -> Iterator[Text]:

@@ -36,6 +36,25 @@ def test_every_status_has_a_mark_of_its_own() -> None:
     assert "ann ✓✗·!⧗▲†?– 0 0 of 9" in lines
 
 
+LESSONS = [f"{number:02}_lesson" for number in range(1, 13)]
+
+
+def test_a_course_of_one_student_has_a_row_for_each_lesson() -> None:
+    lines = printed(batch(*(graded("ann", exercise(f"{one[:2]}-a"), lesson=one) for one in LESSONS)), 80)
+    assert lines[0] == "Points of ann"
+    assert "12_lesson ✓ 1 of 1" in lines
+    assert "all lessons 12 of 12" in lines
+    assert "✓ passed" in lines
+
+
+def test_a_course_of_a_class_fits_a_terminal_by_its_points() -> None:
+    work = [graded(name, exercise(f"{one[:2]}-a"), lesson=one) for name in ("ann", "bob") for one in LESSONS]
+    lines = printed(batch(*work[:-1], ungraded("bob", SubmissionStatus.MISSING, "None.", lesson=LESSONS[-1])), 80)
+    assert "student 01 02 03 04 05 06 07 08 09 10 11 12 points" in lines
+    assert "ann 1 1 1 1 1 1 1 1 1 1 1 1 12 of 12" in lines
+    assert not any("✓" in line for line in lines)
+
+
 def test_what_is_not_passed_is_explained_whole_notebooks_first() -> None:
     lines = printed(
         batch(

@@ -147,7 +147,12 @@ class Session:
             if self.breach:
                 return "over-limit", f"files: the notebook wrote {self.breach}", False
             return "crashed", f"the cell ended its Python process ({self._exit_text()})", False
-        return self._status_of_reply(self.client.last_reply)
+        status, message, alive = self._status_of_reply(self.client.last_reply)
+        if alive and (found := files_over_limit(str(self.folder), self.limits)):
+            # Here and not at the next look of the watch, which would blame a later cell.
+            self.breach = found
+            return "over-limit", f"files: the notebook wrote {found}", False
+        return status, message, alive
 
     def _status_of_reply(self, content: dict[str, Any]) -> tuple[str, str, bool]:
         # The reply decides, not the outputs: under a memory limit an error may show up as plain text only.
@@ -203,6 +208,9 @@ class Session:
                     break
                 continue
             if reply["parent_header"].get("msg_id") == message["header"]["msg_id"]:
+                if found := files_over_limit(str(self.folder), self.limits):
+                    self.breach, status, text = found, "over-limit", f"files: it wrote {found}"
+                    break
                 buffers = b"".join(bytes(part) for part in reply["buffers"])
                 return Frame(dict(reply["content"].get("head", {})), buffers)
         else:
@@ -213,7 +221,11 @@ class Session:
     async def start(self) -> None:
         """Start a kernel and wait until it answers; none of the notebook's code runs before that."""
         self.kernels += 1
-        self.breach = None
+        if self.breach:  # the kernel that wrote too much has ended, so nothing is added while its files go
+            for name in ("work", "tmp", "home"):
+                await asyncio.to_thread(shutil.rmtree, self.folder / name, True)
+                (self.folder / name).mkdir(exist_ok=True)
+            self.breach = None
         specs = _OneKernel()
         specs.limits = self.limits
         connection = self.folder / f"k{self.kernels}.json"
@@ -246,12 +258,10 @@ class Session:
         """Kill the kernel when the notebook has written more files than it may. Runs until it is cancelled."""
         while True:
             await asyncio.sleep(WATCH_SECONDS)
+            kernel = self.kernels
             found = await asyncio.to_thread(files_over_limit, str(self.folder), self.limits)
-            if found and self.km is not None:
+            if found and self.km is not None and self.breach is None and self.kernels == kernel:
                 self.breach = found
-                for name in ("work", "tmp", "home"):
-                    await asyncio.to_thread(shutil.rmtree, self.folder / name, True)
-                    (self.folder / name).mkdir(exist_ok=True)
                 await self.km.shutdown_kernel(now=True)
 
     async def stop(self) -> None:

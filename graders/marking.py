@@ -60,7 +60,7 @@ class Marking:
         self._futures: dict[Submission, Future[SubmissionResult]] = {}
         self._lessons: dict[str, _Lesson] = {}
         self._lock = threading.Lock()
-        self._controlled, self._control_lock = controlled, threading.RLock()
+        self._controlled, self._control_lock = controlled, threading.Lock()
         self._begun = False
         self._ran: dict[Submission, str] = {}
         self._confirmed: set[Submission] = set()
@@ -77,9 +77,11 @@ class Marking:
                 continue
             try:
                 notebook = read_notebook(submission.file)
+                if self._kept_run(self._name(submission, notebook)) is None:
+                    return True
             except Unreadable:
                 continue
-            if self.kept is None or not self.kept.has(self._name(submission, notebook), self._accepted):
+            except Exception:  # a defect of a grader: `mark` tells of it, for this lesson alone
                 return True
         return False
 
@@ -198,7 +200,7 @@ class Marking:
     def _transcript(self, submission: Submission, notebook: Notebook) -> tuple[str, list[Frame]]:
         """The tier and the transcript of a run: one that is kept, or a new one."""
         name = self._name(submission, notebook)
-        if self.kept is not None and (found := self.kept.find(name, self._accepted)):
+        if found := self._kept_run(name):
             return found
         if self.tier is None:
             raise RuntimeError("no tier of isolation was chosen")
@@ -215,6 +217,9 @@ class Marking:
         if self.kept is not None and ended != "not-started":
             self.kept.keep(name, self.tier, transcript)
         return self.tier, transcript
+
+    def _kept_run(self, name: str) -> tuple[str, list[Frame]] | None:
+        return None if self.kept is None else self.kept.find(name, self._accepted)
 
     def _name(self, submission: Submission, notebook: Notebook) -> str:
         return run_name(notebook.cells, self._lesson(submission.lesson).questions, self.limits)

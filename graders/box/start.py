@@ -15,29 +15,29 @@ import signal
 import sys
 import time
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NoReturn
 
 from graders.box import confine, mounts
 
 SWEEP_SECONDS = 5.0
 
 
-Enter = Callable[[dict[str, Any]], None]
+Enter = Callable[[dict[str, Any]], NoReturn]
 """What a process does once it is where the plan wants it; it is given the plan of the box itself."""
 
 
-def main() -> None:
+def main() -> NoReturn:
     """Start the box that the plan describes, as a program of its own."""
     plan: dict[str, Any] = json.loads(sys.argv[1])
 
-    def execute(inner: dict[str, Any]) -> None:
+    def execute(inner: dict[str, Any]) -> NoReturn:
         command = [*plan["command"], str(plan["descriptor"]), json.dumps(inner)]
         os.execv(command[0], command)
 
     enter(plan, execute)
 
 
-def enter(plan: dict[str, Any], box: Enter) -> None:
+def enter(plan: dict[str, Any], box: Enter) -> NoReturn:
     """Take this process, or a child of it, to the tier of the plan, and go on there with `box`."""
     if plan["tier"] == "B":
         _supervise(plan, box)
@@ -50,7 +50,7 @@ def enter(plan: dict[str, Any], box: Enter) -> None:
     box(plan["box"])
 
 
-def _enter_namespaces(plan: dict[str, Any], box: Enter) -> None:
+def _enter_namespaces(plan: dict[str, Any], box: Enter) -> NoReturn:
     """Start the box in namespaces of its own, and end with it.
 
     The first process in them is a child that does nothing but reap: signals from inside do not reach it, and nothing
@@ -86,7 +86,7 @@ def _works(attempt: Callable[[], None]) -> bool:
     return os.waitpid(child, 0)[1] == 0
 
 
-def _supervise(plan: dict[str, Any], box: Enter) -> None:
+def _supervise(plan: dict[str, Any], box: Enter) -> NoReturn:
     """Start the box as a child, wait for its end or for ours, and leave no process behind."""
     confine.become_subreaper()
     signal.signal(signal.SIGTERM, lambda *_: _sweep_and_exit(plan["uid"]))
@@ -113,7 +113,7 @@ def _supervise(plan: dict[str, Any], box: Enter) -> None:
     _sweep_and_exit(plan["uid"])
 
 
-def _sweep_and_exit(uid: int | None) -> None:
+def _sweep_and_exit(uid: int | None) -> NoReturn:
     """Kill and reap until there is nothing left, for a few seconds at most."""
     deadline = time.monotonic() + SWEEP_SECONDS
     while time.monotonic() < deadline:

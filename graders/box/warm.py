@@ -20,7 +20,7 @@ import socket
 import sys
 import tempfile
 from io import BytesIO
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy
 
@@ -80,7 +80,7 @@ def serve() -> None:
     forker.serve(control, box)
 
 
-def _become_box(request: dict[str, Any], descriptors: list[int], preloaded: Preloaded) -> None:
+def _become_box(request: dict[str, Any], descriptors: list[int], preloaded: Preloaded) -> NoReturn:
     """In the forked process: what starting a process would have done, then the tier."""
     os.setsid()
     null = os.open(os.devnull, os.O_RDWR)
@@ -97,7 +97,7 @@ def _become_box(request: dict[str, Any], descriptors: list[int], preloaded: Prel
     start.enter({**request["plan"], "descriptor": out}, lambda inner: _nest(inner, out, limits, preloaded))
 
 
-def _nest(inner: dict[str, Any], out: int, limits: Limits, preloaded: Preloaded) -> None:
+def _nest(inner: dict[str, Any], out: int, limits: Limits, preloaded: Preloaded) -> NoReturn:
     """Confine this process, fork the one that runs the notebook, and fork kernels for it until it ends."""
     main.prepare(inner)
     limit_processes(limits)

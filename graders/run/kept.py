@@ -66,10 +66,6 @@ class KeptRuns:
                     return tier, transcript
         return None
 
-    def has(self, name: str, tiers: Iterable[str]) -> bool:
-        """Whether there is a file for a run in one of `tiers`."""
-        return not self._fresh and any(self._file(name, tier).exists() for tier in tiers)
-
     def keep(self, name: str, tier: str, transcript: Sequence[Frame]) -> None:
         """Keep a run. Raises `OSError` when it cannot be written."""
         write_atomically(self._file(name, tier), to_bytes(transcript))

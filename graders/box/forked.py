@@ -1,24 +1,28 @@
-"""One probe in a child process that starts from the executed notebook.
+"""Probes in child processes that start from the executed notebook.
 
-The child is a fork of the kernel: it has every name the notebook defined and nothing that an earlier
-probe did. It may loop, crash or exit; that costs this probe and no other. Background threads of the
-notebook do not exist in it.
+A child is a fork of the kernel: it has every name the notebook defined. It answers the probes of one exercise, one
+after the other, and nothing that it does reaches those of another. It may loop, crash or exit; that costs this probe
+and no other. Background threads of the notebook do not exist in it.
 """
 
 from __future__ import annotations
 
 import contextlib
+import errno
+import io
 import os
 import select
 import signal
 import time
 import warnings
 from collections.abc import Callable
+from typing import NoReturn
 
 import torch
 
 from graders.box import frames
 from graders.box.confine import die_with_parent
+from graders.box.frames import Frame
 from graders.box.limits import room_for_a_process, use_probe_memory
 from graders.box.probing import Answer
 
@@ -28,79 +32,155 @@ _pipe, _read, _write, _close, _setsid = os.pipe, os.read, os.write, os.close, os
 _monotonic, _set_num_threads, _select = time.monotonic, torch.set_num_threads, select.select
 
 _NO_MEMORY = frames.pack(
-    frames.Frame({"type": "raised", "status": "over-limit", "message": "memory: there was none left for the result"})
+    Frame({"type": "raised", "status": "over-limit", "message": "memory: there was none left for the result"})
 )
 
 available = hasattr(os, "fork") and os.uname().sysname == "Linux" if hasattr(os, "uname") else False
 
 
-def in_fork(work: Callable[[], Answer], seconds: float, pace: float = 1.0) -> Answer:
-    """The answer of `work()` run in a forked child, or how the child ended instead.
+class ForkedProbes:
+    """Asks children of this process. A fork takes longer than most probes, so a child is kept for its exercise."""
 
-    `pace` is what the seconds were stretched by; the message leaves it out.
-    """
-    try:
-        reader, writer = _pipe()
-    except OSError as error:
-        return Answer({"type": "raised", "status": "over-limit", "message": f"descriptors: none is left ({error})"})
-    try:
-        with warnings.catch_warnings(), room_for_a_process():
-            # Python 3.12 warns of forks in a process with threads; a notebook may have made warnings errors.
-            warnings.simplefilter("ignore")
-            child = _fork()
-    except OSError as error:
-        _close(reader)
-        _close(writer)
-        message = f"processes: the notebook left no room for another one ({error})"
-        return Answer({"type": "raised", "status": "over-limit", "message": message})
-    if child == 0:
-        _child(work, reader, writer)
-    _close(writer)
-    try:
-        raw, in_time = _collect(reader, _monotonic() + seconds)
-    finally:
-        _close(reader)
+    def __init__(self, work: Callable[[Frame], Answer]) -> None:
+        """`work` turns a request into an answer, in a child."""
+        self._work = work
+        self._exercise = ""
+        self._child: _Child | None = None
+
+    def answer(self, exercise: str, request: Frame, seconds: float, pace: float = 1.0) -> Answer:
+        """What `work` makes of a request in the child of an exercise, or how the child ended instead.
+
+        A child that does not come to a proper end is not asked again. If it had answered other requests before, a new
+        one is asked in its place: what they left behind must not decide over this one. `pace` is what the seconds were
+        stretched by; the message leaves it out.
+        """
+        used = self._child is not None and self._exercise == exercise
+        if not used:
+            self.end()
+            try:
+                self._exercise, self._child = exercise, _Child(self._work)
+            except OSError as error:
+                return _no_room(error)
+        assert self._child is not None
+        raw, in_time = self._child.ask(request, _monotonic() + seconds)
+        found = _read_answer(raw) if in_time else None
+        if found is not None and found.head.get("type") == "seen":
+            return found
+        status = self.end()
+        if not in_time:
+            message = f"no result after {seconds / pace:g} seconds"
+            return Answer({"type": "raised", "status": "timed-out", "message": message})
+        if used:
+            return self.answer(exercise, request, seconds, pace)
+        return found or Answer({"type": "raised", "status": "crashed", "message": _how_it_ended(status)})
+
+    def end(self) -> int:
+        """End the child that there is, with everything in its session; returns its status as `os.wait` tells it."""
+        child, self._child = self._child, None
+        return 0 if child is None else child.end()
+
+
+class _Child:
+    """One forked process, and a pipe in each direction."""
+
+    def __init__(self, work: Callable[[Frame], Answer]) -> None:
+        """Fork. Raises `OSError` when there is no room for a process or its pipes."""
+        pipes: list[int] = []
+        try:
+            pipes += _pipe()
+            pipes += _pipe()
+            with warnings.catch_warnings(), room_for_a_process():
+                # Python 3.12 warns of forks in a process with threads; a notebook may have made warnings errors.
+                warnings.simplefilter("ignore")
+                self._pid = _fork()
+        except OSError:
+            for one in pipes:
+                _close(one)
+            raise
+        requests, self._requests, self._answers, answers = pipes
+        if self._pid == 0:
+            _close(self._requests)
+            _close(self._answers)
+            _serve(work, requests, answers)
+        _close(requests)
+        _close(answers)
+        os.set_blocking(self._requests, False)
+
+    def ask(self, request: Frame, deadline: float) -> tuple[bytes, bool]:
+        """What the child writes in answer, and whether it came in time; too little when the child has ended."""
+        raw = frames.pack(request)
+        while raw:
+            left = deadline - _monotonic()
+            if left <= 0 or not _select([], [self._requests], [], left)[1]:
+                return b"", False
+            try:
+                raw = raw[_write(self._requests, raw) :]
+            except OSError:
+                return b"", True
+        return _collect(self._answers, deadline)
+
+    def end(self) -> int:
+        """Kill it and what it started; returns its status."""
+        _close(self._requests)
+        _close(self._answers)
         with contextlib.suppress(ProcessLookupError, PermissionError):
-            _killpg(child, signal.SIGKILL)
+            _killpg(self._pid, signal.SIGKILL)
         with contextlib.suppress(ProcessLookupError):
-            _kill(child, signal.SIGKILL)
-        _, status = _waitpid(child, 0)
-    if not in_time:
-        return Answer(
-            {"type": "raised", "status": "timed-out", "message": f"no result after {seconds / pace:g} seconds"}
-        )
+            _kill(self._pid, signal.SIGKILL)
+        return _waitpid(self._pid, 0)[1]
+
+
+def _no_room(error: OSError) -> Answer:
+    if error.errno in (errno.EMFILE, errno.ENFILE):
+        message = f"descriptors: none is left ({error})"
+    else:
+        message = f"processes: the notebook left no room for another one ({error})"
+    return Answer({"type": "raised", "status": "over-limit", "message": message})
+
+
+def _read_answer(raw: bytes) -> Answer | None:
     try:
-        frame = frames.read(_reader(raw))
+        frame = frames.read(io.BytesIO(raw).read)
     except frames.FrameError:
-        frame = None
-    if frame is None:
-        return Answer({"type": "raised", "status": "crashed", "message": _how_it_ended(status)})
-    return Answer(frame.head, frame.body)
+        return None
+    return None if frame is None else Answer(frame.head, frame.body)
 
 
-def _child(work: Callable[[], Answer], reader: int, writer: int) -> None:
-    """Never returns: learner's code must not go on in a copy of the kernel."""
+def _serve(work: Callable[[Frame], Answer], requests: int, answers: int) -> NoReturn:
+    """In the child. Never returns: learner's code must not go on in a copy of the kernel."""
     try:
         with contextlib.suppress(OSError):
             _setsid()
         die_with_parent()  # a fork does not inherit it, and a box may be ended while this probe hangs
-        _close(reader)
         # A parent that ever computed with several threads leaves a pool that is dead here.
         _set_num_threads(1)
         use_probe_memory()
         signal.signal(signal.SIGINT, signal.default_int_handler)
-        done = work()
-        raw = frames.pack(frames.Frame(done.head, done.body))
-        while raw:
-            raw = raw[_write(writer, raw) :]
+        while (request := frames.read(_exactly(requests), max_body=frames.MAX_REQUEST)) is not None:
+            done = work(request)
+            raw = frames.pack(Frame(done.head, done.body))
+            while raw:
+                raw = raw[_write(answers, raw) :]
     except MemoryError:
-        _write(writer, _NO_MEMORY)
+        _write(answers, _NO_MEMORY)
     finally:
         _exit(0)
 
 
+def _exactly(descriptor: int) -> Callable[[int], bytes]:
+    """A function that reads so many bytes from a pipe, fewer only at its end."""
+
+    def read_exactly(count: int) -> bytes:
+        found = bytearray()
+        while len(found) < count and (part := _read(descriptor, count - len(found))):
+            found += part
+        return bytes(found)
+
+    return read_exactly
+
+
 def _collect(reader: int, deadline: float) -> tuple[bytes, bool]:
-    """All bytes up to the end of the pipe, and whether the end came in time."""
+    """The bytes of one frame, or those up to the end of the pipe, and whether they came in time."""
     raw = bytearray()
     while len(raw) <= frames.MAX_HEAD + frames.MAX_BODY + 8:
         left = deadline - _monotonic()
@@ -120,18 +200,6 @@ def _complete(raw: bytearray) -> bool:
         return False
     head, body = int.from_bytes(raw[:4], "little"), int.from_bytes(raw[4:8], "little")
     return len(raw) >= 8 + head + body
-
-
-def _reader(raw: bytes) -> Callable[[int], bytes]:
-    position = 0
-
-    def read_exactly(count: int) -> bytes:
-        nonlocal position
-        part = raw[position : position + count]
-        position += count
-        return part
-
-    return read_exactly
 
 
 def _how_it_ended(status: int) -> str:

@@ -17,6 +17,7 @@ from ipykernel.ipkernel import IPythonKernel
 
 from graders.box import forked
 from graders.box.data import DataError, decode, tensors
+from graders.box.frames import Frame
 from graders.box.limits import apply_limits
 from graders.box.probing import Answer, answer
 
@@ -30,6 +31,7 @@ class ProbedKernel(IPythonKernel):  # type: ignore[misc]  # ipykernel is untyped
         """As ipykernel makes it. `exit` and `quit` in a cell do nothing: probes come after the last cell."""
         super().__init__(**kwargs)
         self.shell.ask_exit = lambda: None
+        self._probes = forked.ForkedProbes(lambda request: run_probe(self.shell.user_ns, request))
 
     async def do_execute(self, code: str, *arguments: Any, **options: Any) -> Any:
         """Run a cell. Without streams to flush afterwards, IPython would send no answer at all."""
@@ -45,6 +47,8 @@ class ProbedKernel(IPythonKernel):  # type: ignore[misc]  # ipykernel is untyped
     def _mend_streams(self) -> None:
         """Put the kernel's own stdout and stderr back where a cell has left nothing that can be flushed."""
         for name, own in self._streams.items():
+            if getattr(sys, name, None) is own and not getattr(own, "closed", True):
+                continue  # to flush it takes a millisecond, and IPython will
             try:
                 getattr(sys, name).flush()
             except Exception:
@@ -57,31 +61,28 @@ class ProbedKernel(IPythonKernel):  # type: ignore[misc]  # ipykernel is untyped
 
     async def probe_request(self, stream: Any, ident: Any, parent: dict[str, Any]) -> None:
         """Answer with a `probe_reply`: the head and the body of an answer."""
-        content = parent["content"]
-        body = b"".join(bytes(part) for part in parent["buffers"])
+        asked = parent["content"]
+        request = Frame(asked, b"".join(bytes(part) for part in parent["buffers"]))
         try:
-            reply = probe_notebook(self.shell.user_ns, content, body)
+            if asked["fork"] and forked.available:
+                reply = self._probes.answer(asked["exercise"], request, asked["seconds"], asked["pace"])
+            else:
+                reply = run_probe(self.shell.user_ns, request)
         except Exception as error:  # without a reply, this would count as an endless loop
             message = f"the probe could not run: {type(error).__name__}"
             reply = Answer({"type": "raised", "status": "crashed", "message": message})
         self.session.send(stream, "probe_reply", {"head": reply.head}, parent, ident=ident, buffers=[reply.body])
 
 
-def probe_notebook(namespace: dict[str, Any], request: dict[str, Any], body: bytes) -> Answer:
-    """Run one probe on the executed notebook, in a forked child where the platform can."""
-
-    def work() -> Answer:
-        try:
-            draw = tensors(decode(request["draw"], body))
-            module = sys.modules["probe"] = ModuleType("probe")  # so that its classes can be pickled
-            exec(compile(request["source"], "<probe>", "exec"), vars(module))
-        except (DataError, KeyError) as error:
-            return Answer({"type": "raised", "status": "crashed", "message": f"the probe could not start: {error}"})
-        return answer(module.probe, namespace, draw, request["seed"])
-
-    if request["fork"] and forked.available:
-        return forked.in_fork(work, request["seconds"], request["pace"])
-    return work()
+def run_probe(namespace: dict[str, Any], request: Frame) -> Answer:
+    """Run one probe on the executed notebook."""
+    try:
+        draw = tensors(decode(request.head["draw"], request.body))
+        module = sys.modules["probe"] = ModuleType("probe")  # so that its classes can be pickled
+        exec(compile(request.head["source"], "<probe>", "exec"), vars(module))
+    except (DataError, KeyError) as error:
+        return Answer({"type": "raised", "status": "crashed", "message": f"the probe could not start: {error}"})
+    return answer(module.probe, namespace, draw, request.head["seed"])
 
 
 class _LocalIOPubThread(IOPubThread):  # type: ignore[misc]  # ipykernel is untyped

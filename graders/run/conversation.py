@@ -119,7 +119,7 @@ def _converse(
         transcript.append(Frame({"type": "asked", "key": probe.key, "case": probe.case, "nonce": nonce}))
         # A kernel that was lost is started again for the next probe, and all cells run again with it.
         deadline = time.monotonic() + limits.notebook_seconds + limits.probe_seconds + SLACK_SECONDS
-        question = {"type": "probe", "nonce": nonce, "source": probe.source, "draw": probe.tree,
+        question = {"type": "probe", "nonce": nonce, "exercise": probe.key, "source": probe.source, "draw": probe.tree,
                     "seed": probe.seed, "seconds": limits.probe_seconds, "pace": limits.pace, "fork": fork}  # fmt: skip
         box.send(Frame(question, probe.body), deadline)
         while (frame := listen(deadline)).type in ("cell", "restart"):

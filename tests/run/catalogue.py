@@ -588,13 +588,26 @@ BEYOND = {
     "patches the marking beside it": cheat(
         "import graders.box.probing as p, graders.box.data as d, graders.box.forked as f\n"
         "yes = p.Answer({'type': 'seen', 'tree': True, 'passed': True, 'score': 4})\n"
-        "p.answer = f.in_fork = lambda *a, **k: yes\nd.encode = lambda *a, **k: (True, b'')\n"
-        "import graders.box.kernel as k\nk.answer = k.probe_notebook = lambda *a, **o: yes"
+        "p.answer = f.ForkedProbes.answer = lambda *a, **k: yes\nd.encode = lambda *a, **k: (True, b'')\n"
+        "import graders.box.kernel as k\nk.answer = k.run_probe = lambda *a, **o: yes"
+    ),
+    "patches the marking in its first case, for the later ones": Case(
+        (
+            f"wrong = {WRONG[0]!r}\nexec(wrong)\nwrong = branch_grads\n"
+            "def branch_grads(*given):\n"
+            "    import torch, graders.box.kernel as k, graders.box.probing as p, graders.box.data as d\n"
+            "    yes = p.Answer({'type': 'seen', 'tree': True, 'passed': True, 'score': 4})\n"
+            "    k.answer = k.run_probe = p.answer = lambda *a, **o: yes\n    d.encode = lambda *a, **o: (True, b'')\n"
+            "    torch.Tensor.__eq__ = torch.allclose = torch.equal = lambda *a, **o: True\n"
+            "    return wrong(*given)",
+            *RIGHT[1:],
+        ),
+        (NOTHING_RIGHT, "passed", "passed"),
     ),
     "answers with statuses of ours": cheat(
         "import sys\nk = sys.modules['__main__']\nimport graders.box.probing as p\n"
-        "for m in list(sys.modules.values()):\n    if hasattr(m, 'probe_notebook'):\n"
-        "        m.probe_notebook = lambda *a: p.Answer({'type': 'raised', 'status': 'not-graded', 'message': 'x'})"
+        "for m in list(sys.modules.values()):\n    if hasattr(m, 'run_probe'):\n"
+        "        m.run_probe = lambda *a: p.Answer({'type': 'raised', 'status': 'not-graded', 'message': 'x'})"
     ),
     "a subclass of str as a key": damage(
         "wrong",

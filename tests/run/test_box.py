@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from graders.box import forked
+from graders.box.frames import Frame
 from graders.box.probing import Answer
 from graders.run.box import Box
 from graders.run.leftovers import remove_tree
@@ -45,7 +46,7 @@ def locked_tree() -> tuple[Path, Path]:
 
 @pytest.mark.skipif(not forked.available, reason="needs a fork")
 def test_locked_folders_are_removed_and_no_link_is_followed() -> None:
-    def work() -> Answer:
+    def work(_: Frame) -> Answer:
         if os.getuid() == 0:
             os.setuid(65534)  # nothing is locked for root
         folder, outside = locked_tree()
@@ -55,7 +56,10 @@ def test_locked_folders_are_removed_and_no_link_is_followed() -> None:
         outside.parent.rmdir()
         return Answer({"type": "seen", **seen})
 
-    assert forked.in_fork(work, 30).head == {"type": "seen", "left": False, "mode": 0o604, "text": "kept"}
+    probes = forked.ForkedProbes(work)
+    found = probes.answer("90-a", Frame({"type": "probe"}), 30)
+    probes.end()
+    assert found.head == {"type": "seen", "left": False, "mode": 0o604, "text": "kept"}
 
 
 def test_removing_what_is_not_there_is_no_error(tmp_path: Path) -> None:

@@ -7,8 +7,6 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
-import jsonschema
-
 from graders.core.results import Batch, ExerciseResult, SubmissionResult, SubmissionStatus
 from graders.instructor.request import BadRequest
 from graders.report import results_json
@@ -21,7 +19,7 @@ def load(out: Path) -> Batch | None:
         return None
     try:
         return results_json.batch_from_data(json.loads(file.read_text(encoding="utf-8")))
-    except (ValueError, jsonschema.ValidationError):
+    except ValueError:
         raise BadRequest(f"{file} holds no results of this version. Choose another --out, or move it away.") from None
 
 

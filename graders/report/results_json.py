@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import functools
 import json
+from collections.abc import Callable
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
+
+import fastjsonschema
 
 from graders.core.results import (
     Batch,
@@ -29,10 +33,18 @@ def to_data(batch: Batch) -> dict[str, Any]:
 
 
 def validate(data: dict[str, Any]) -> None:
-    """Raises `jsonschema.ValidationError` when `data` does not follow the schema."""
-    import jsonschema  # its checkers of formats take longer to import than torch, where they are installed
+    """Raises `ValueError` when `data` does not follow the schema."""
+    try:
+        _validator()(data)
+    except fastjsonschema.JsonSchemaException as error:
+        raise ValueError(str(error)) from None
 
-    jsonschema.validate(data, json.loads(SCHEMA_FILE.read_text(encoding="utf-8")))
+
+@functools.cache
+def _validator() -> Callable[[Any], Any]:
+    # jsonschema takes longer to import than torch where the checkers of formats are installed, which JupyterLab needs.
+    found: Callable[[Any], Any] = fastjsonschema.compile(json.loads(SCHEMA_FILE.read_text(encoding="utf-8")))
+    return found
 
 
 def render(batch: Batch) -> str:
@@ -59,7 +71,7 @@ def submission_from_data(data: dict[str, Any]) -> SubmissionResult:
 
 
 def batch_from_data(data: dict[str, Any]) -> Batch:
-    """The batch that `to_data` wrote. Raises `jsonschema.ValidationError` for anything else."""
+    """The batch that `to_data` wrote. Raises `ValueError` for anything else."""
     validate(data)
     submissions = tuple(map(submission_from_data, data["submissions"]))
     return Batch(data["seed"], data["torch"], data["created"], submissions)

@@ -71,12 +71,17 @@ def pytest_configure(config: pytest.Config) -> None:
     kit = Path(worker["hookwork_kit"]) if worker else resources.enter_context(empty_kit_folder())
     warm = resources.enter_context(WarmProcess(kit))
     out: Path | None = config.getoption("--out")
+    kept = KeptRuns(out / "runs", fresh=config.getoption("--fresh")) if out else None
+    runs_at_once = not worker and not config.option.collectonly and (kept is None or kept.empty)
+    if runs_at_once:
+        make_kit(kit)
+        warm.begin()
     marking = config.stash[_marking] = Marking(
         worker["hookwork_seed"] if worker else _seed(config),
         limits_from(config),
         1 if worker else config.getoption("--jobs") or default_jobs(),
         kit,
-        KeptRuns(out / "runs", fresh=config.getoption("--fresh")) if out else None,
+        kept,
         tier=None,
         accepted=accepted_tiers(
             config.getoption("--isolation"),
@@ -88,7 +93,8 @@ def pytest_configure(config: pytest.Config) -> None:
     if worker:
         marking.run_in(Choice(worker["hookwork_tier"], warm if worker["hookwork_warm"] else None))
     elif not config.option.collectonly and marking.has_to_run(submissions):
-        make_kit(kit)
+        if not runs_at_once:
+            make_kit(kit)
         marking.run_in(_choose_tier(config, kit, warm))
     config.stash[_from_workers] = []
 

@@ -12,6 +12,7 @@ requests come; it says `ready` first.
 
 from __future__ import annotations
 
+import contextlib
 import gc
 import importlib
 import os
@@ -19,6 +20,7 @@ import signal
 import socket
 import sys
 import tempfile
+from collections.abc import Iterator
 from io import BytesIO
 from typing import Any, NoReturn
 
@@ -34,8 +36,9 @@ MODULES = ("graders.box.kernel", "graders.box.session", "ipykernel.debugger", "I
 
 def preload() -> Preloaded:
     """Import what notebooks and the programs around them need, without leaving a thread behind."""
-    for name in MODULES:
-        importlib.import_module(name)
+    with _absent("rfc3987_syntax"):
+        for name in MODULES:
+            importlib.import_module(name)
     import torch
 
     # torch imports its compiler when the first optimizer is made, which takes as long as importing torch.
@@ -46,6 +49,22 @@ def preload() -> Preloaded:
     torch.autograd.backward((ones * ones).sum())
     str(ones.grad)
     return found
+
+
+@contextlib.contextmanager
+def _absent(name: str) -> Iterator[None]:
+    """Let a module seem not to be installed.
+
+    jsonschema, which Jupyter imports, can do without this one: a grammar for URLs that takes a second to build.
+    """
+    if name in sys.modules:
+        yield
+        return
+    sys.modules[name] = None  # type: ignore[assignment]  # None is how Python marks what must not be imported
+    try:
+        yield
+    finally:
+        del sys.modules[name]
 
 
 def _draw_once() -> None:

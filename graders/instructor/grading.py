@@ -106,6 +106,8 @@ def _marked(
         return _marked_elsewhere(chosen, request, seed, resources, out, is_class=is_class)
     kit = resources.enter_context(kit_folder())
     warm = resources.enter_context(WarmProcess(kit))
+    if kept.empty:
+        warm.begin()
     jobs = request.jobs or default_jobs()
     marking = Marking(
         seed, request.limits, jobs, kit, kept, None, controlled=is_class,

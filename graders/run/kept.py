@@ -57,6 +57,11 @@ class KeptRuns:
             write_atomically(file, f"{new}\n")
         return new
 
+    @property
+    def empty(self) -> bool:
+        """Whether there is nothing to be found."""
+        return self._fresh or not any(self._folder.glob("*.frames"))
+
     def find(self, name: str, tiers: Iterable[str]) -> tuple[str, list[Frame]] | None:
         """The tier and the transcript of a kept run that ran in one of `tiers`; None when there is none."""
         for tier in () if self._fresh else tiers:

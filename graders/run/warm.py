@@ -31,6 +31,7 @@ class WarmProcess:
         self._kit = kit
         self._lock = threading.Lock()
         self._process: subprocess.Popen[bytes] | None = None
+        self._starting = False
 
     def __enter__(self) -> WarmProcess:
         """Nothing is started before it is needed."""
@@ -57,21 +58,29 @@ class WarmProcess:
             self._ensure()
         return ForkedProcess(self._control, request, descriptors)
 
+    def begin(self) -> None:
+        """Let the process start beside what else there is to do. Whatever goes wrong shows when it is needed."""
+        with contextlib.suppress(ForkerDied, OSError), self._lock:
+            self._launch()
+
     def _ensure(self) -> None:
         if self._process is None or self._process.poll() is not None:
-            self._start()
+            self._launch()
+        if self._starting:
+            self._wait_until_ready()
 
-    def _start(self) -> None:
+    def _launch(self) -> None:
         self.close()
         if not available:
             raise ForkerDied("this platform cannot fork a process that has used torch")
         self._control, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-        with theirs, tempfile.TemporaryFile() as errors:
+        self._errors = tempfile.TemporaryFile()  # noqa: SIM115 - closed with the process
+        with theirs:
             self._process = subprocess.Popen(
                 [os.path.abspath(sys.executable), "-m", "graders.box.warm", str(theirs.fileno())],
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.DEVNULL,
-                stderr=errors,
+                stderr=self._errors,
                 pass_fds=(theirs.fileno(),),
                 cwd=self._kit,
                 # matplotlib's list of fonts lies in the kit.
@@ -80,17 +89,23 @@ class WarmProcess:
                 | {"MPLCONFIGDIR": str(self._kit / "matplotlib")},
                 start_new_session=True,
             )
-            theirs.close()
-            if not (select.select([self._control], [], [], START_SECONDS)[0] and self._control.recv(16) == b"ready"):
-                self._process.kill()
-                self._process.wait()
-                errors.seek(0)
-                message = errors.read().decode("utf-8", "replace").strip().rpartition("\n")[2]
-                raise ForkerDied(f"the warm process did not start: {message[:200] or 'it left no message'}")
+        self._starting = True
+
+    def _wait_until_ready(self) -> None:
+        assert self._process is not None
+        self._starting = False
+        if select.select([self._control], [], [], START_SECONDS)[0] and self._control.recv(16) == b"ready":
+            return
+        self._process.kill()
+        self._process.wait()
+        self._errors.seek(0)
+        message = self._errors.read().decode("utf-8", "replace").strip().rpartition("\n")[2]
+        raise ForkerDied(f"the warm process did not start: {message[:200] or 'it left no message'}")
 
     def close(self) -> None:
         """End the process, if there is one."""
         if self._process is not None:
+            self._errors.close()
             with contextlib.suppress(OSError):
                 self._control.close()
             with contextlib.suppress(subprocess.TimeoutExpired):

@@ -28,6 +28,7 @@ import warnings
 from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
+from types import ModuleType
 
 import torch
 
@@ -79,7 +80,10 @@ def check_seconds() -> float:
     """What a learner's check takes with the worked answers, in seconds: the median over all exercises."""
     found = []
     for lesson in course.lessons():
-        namespace: dict[str, object] = {"__name__": "__main__"}
+        module = sys.modules[lesson] = ModuleType(
+            lesson
+        )  # torch.compile looks up the globals of a function by its module
+        namespace = vars(module)
         with contextlib.redirect_stdout(io.StringIO()), warnings.catch_warnings():
             warnings.simplefilter("ignore")
             for cell in class_notebook(lesson, "a student").cells:
@@ -123,27 +127,32 @@ def main() -> None:
     methods = [SHORT[name] for name in options.only.split(",")]
     python = environment(options.environment)
 
+    extra = []
+    if HOOKWORK in methods:
+        extra.append(Target("seconds for a check in a notebook, median over all exercises", check_seconds(), 0.3))
+        extra.append(Target("seconds for pytest graders --collect-only", collect_seconds(python, options.rounds), 2))
     peaks: dict[tuple[str, int], float] = {}
     for workers in options.workers:
         for method, usage in take_turn(methods, options.lesson, MEMORY_CLASS, workers, python, memory=True).items():
             peaks[method, workers] = usage.peak or 0.0
-    measured = []
-    for _ in range(options.rounds):
-        for size in [*options.submissions, *([options.flat] if options.flat else [])]:
-            some = methods if size != options.flat else [name for name in methods if name in (HOOKWORK, KEPT, LIMIT)]
-            for workers in options.workers:
-                for method, usage in take_turn(some, options.lesson, size, workers, python).items():
-                    measured.append(Measured(method, size, workers, usage.seconds, usage.cpu))
+    few, many = min(options.workers), max(options.workers)
+    if HOOKWORK in methods and many > few:
+        each = (peaks[HOOKWORK, many] - peaks[HOOKWORK, few]) / (many - few)
+        extra.append(Target("MB that another worker takes", each, 150))
+
+    measured: list[Measured] = []
+    try:
+        for _ in range(options.rounds):
+            for size in [*options.submissions, *([options.flat] if options.flat else [])]:
+                some = [name for name in methods if size != options.flat or name in (HOOKWORK, KEPT, LIMIT)]
+                for workers in options.workers:
+                    for method, usage in take_turn(some, options.lesson, size, workers, python).items():
+                        measured.append(Measured(method, size, workers, usage.seconds, usage.cpu))
+    except KeyboardInterrupt:
+        print("interrupted: what follows comes from the rounds that were done", flush=True)
     table = Table(measured)
-    targets = table.targets()
-    if HOOKWORK in methods:
-        few, many = min(options.workers), max(options.workers)
-        if many > few:
-            each = (peaks[HOOKWORK, many] - peaks[HOOKWORK, few]) / (many - few)
-            targets.append(Target("MB that another worker takes", each, 150))
-        targets.append(Target("seconds for a check in a notebook, median over all exercises", check_seconds(), 0.3))
-        targets.append(Target("seconds for pytest graders --collect-only", collect_seconds(python, options.rounds), 2))
-    print(f"\n{options.lesson}, {options.rounds} rounds; medians, start of the command included. MB: the most that "
+    targets = [*table.targets(), *extra]
+    print(f"\n{options.lesson}: medians of R rounds with W workers, start of the command included. MB: the most that "
           f"{MEMORY_CLASS} notebooks took at once\n")  # fmt: skip
     print("\n".join([*table.lines(peaks), "", *map(str, targets)]))
     if options.json:

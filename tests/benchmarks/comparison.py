@@ -34,6 +34,7 @@ class Row:
     slowest: float
     cpu: float
     total: float
+    rounds: int
 
 
 @dataclass(frozen=True)
@@ -122,14 +123,15 @@ class Table:
 
     def lines(self, peaks: dict[tuple[str, int], float]) -> list[str]:
         """The table as text; `peaks` are megabytes by method and workers."""
-        head = f"{'method':20} {'N':>4} {'W':>2} {'s a notebook':>13} {'range':>13} {'CPU s':>6} {'limit':>6} {'MB':>6}"
+        head = f"{'method':20} {'N':>4} {'W':>2} {'R':>2} {'s a notebook':>13} {'range':>13}"
+        head += f" {'CPU s':>6} {'limit':>6} {'MB':>6}"
         found = [head, "-" * len(head)]
         for row in sorted(self.rows.values(), key=lambda row: (row.submissions, row.workers, row.seconds)):
             limit = self.seconds(LIMIT, row.submissions, row.workers)
             ratio = f"{row.seconds / limit:.2f}" if limit else "–"
             peak = peaks.get((row.method, row.workers))
             found.append(
-                f"{row.method:20} {row.submissions:4} {row.workers:2} {row.seconds:13.3f} "
+                f"{row.method:20} {row.submissions:4} {row.workers:2} {row.rounds:2} {row.seconds:13.3f} "
                 f"{f'{row.fastest:.2f}–{row.slowest:.2f}':>13} {row.cpu:6.2f} {ratio:>6} "
                 f"{'–' if peak is None else f'{peak:.0f}':>6}"
             )
@@ -146,4 +148,5 @@ def _row(group: Sequence[Measured]) -> Row:
     return Row(
         group[0].method, size, group[0].workers, statistics.median(each), min(each), max(each),
         statistics.median(one.cpu / size for one in group), statistics.median(one.seconds for one in group),
+        len(group),
     )  # fmt: skip

@@ -1,13 +1,15 @@
 """The limit: `python -m tests.benchmarks.limit LESSON SEED WORKERS NOTEBOOK...` executes cells and probes, no more.
 
 A process with one thread imports all that is needed and forks a child for each notebook, `WORKERS` at a time. The child
-passes the cells to `exec` and calls each probe on each draw. Nothing is isolated, limited, sent, judged or written.
+passes the cells to `exec`, renders the figures that are open after each, and calls each probe on each draw. Nothing is
+isolated, limited, sent, judged or written.
 """
 
 from __future__ import annotations
 
 import os
 import sys
+from io import BytesIO
 from pathlib import Path
 
 from graders.box.data import decode, encode, tensors
@@ -36,6 +38,7 @@ def main() -> None:
                 namespace = {"__name__": "__main__"}
                 for cell in read_notebook(Path(notebook)).cells:
                     exec(compile(cell, "<cell>", "exec"), namespace)
+                    _render_figures()
                 for probe, tree, body in asked:
                     found = answer(probe, namespace, tensors(decode(tree, body)), int(seed))
                     assert found.head["type"] == "seen", found.head
@@ -44,6 +47,13 @@ def main() -> None:
                 os._exit(code)
     for _ in range(running):
         _wait_for_one()
+
+
+def _render_figures() -> None:
+    pyplot = sys.modules.get("matplotlib.pyplot")
+    for number in pyplot.get_fignums() if pyplot else ():
+        pyplot.figure(number).savefig(BytesIO(), format="png", bbox_inches="tight")
+        pyplot.close(number)
 
 
 def _wait_for_one() -> None:

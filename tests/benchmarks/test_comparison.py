@@ -56,8 +56,8 @@ def test_what_was_not_measured_has_no_target():
 
 def test_lines_have_a_ratio_to_the_limit_where_there_is_one():
     lines = Table([*made(HOOKWORK, 5, 1, 10), *made(LIMIT, 5, 1, 8)]).lines({(LIMIT, 1): 451.2})
-    assert lines[2].split() == ["the", "limit", "5", "1", "1.600", "1.60–1.60", "3.20", "1.00", "451"]
-    assert lines[3].split() == ["hookwork", "5", "1", "2.000", "2.00–2.00", "4.00", "1.25", "–"]
+    assert lines[2].split() == ["the", "limit", "5", "1", "1", "1.600", "1.60–1.60", "3.20", "1.00", "451"]
+    assert lines[3].split() == ["hookwork", "5", "1", "1", "2.000", "2.00–2.00", "4.00", "1.25", "–"]
 
 
 def test_a_target_says_whether_it_was_met():

@@ -7,6 +7,7 @@ Under pytest-xdist each worker runs the submissions whose checks it was given, a
 from __future__ import annotations
 
 import contextlib
+import gc
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -20,10 +21,9 @@ from graders.core.draws import new_seed
 from graders.core.exercise import Check, Exercise
 from graders.core.results import Batch, ExerciseResult, Status, SubmissionResult, SubmissionStatus
 from graders.core.text import clean, plural
-from graders.instructor.material import similar_answers, titles
 from graders.marking import Marking, default_jobs, empty_kit_folder
 from graders.options import limits_from
-from graders.report import outputs, results_json, summary
+from graders.report import results_json, summary
 from graders.run.kept import KeptRuns
 from graders.run.kit import make_kit
 from graders.run.leftovers import temporary_folder
@@ -54,6 +54,9 @@ class NotGraded(Exception):
 
 def pytest_configure(config: pytest.Config) -> None:
     """Find the submissions and fix the seed, before anything is collected."""
+    # What is imported by now stays to the end. Frozen, it is not searched for garbage then, which would take half a
+    # second with torch.
+    gc.freeze()
     if config.option.tbstyle == "auto":
         # The summary explains each exercise once. `--tb=short` brings back a section for each check.
         config.option.tbstyle = "no"
@@ -293,6 +296,10 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
 
 def _write(batch: Batch, out: Path, submissions: list[Submission]) -> str:
     """Write the files of `--out`; what became of that, in one line."""
+    # Loaded only here: templates and plots would be a tenth of what collecting the tests takes.
+    from graders.instructor.material import similar_answers, titles
+    from graders.report import outputs
+
     try:
         lessons = [one.lesson for one in batch.submissions]
         written = outputs.write(batch, out, titles(lessons), similar_answers(submissions))

@@ -7,6 +7,7 @@ isolated, limited, sent, judged or written.
 
 from __future__ import annotations
 
+import gc
 import os
 import sys
 from io import BytesIO
@@ -24,6 +25,7 @@ def main() -> None:
     lesson, seed, workers, *notebooks = sys.argv[1:]
     os.environ["MPLBACKEND"] = "agg"
     preload()
+    gc.freeze()
     exercises = course.exercises(lesson)
     asked = [(one.probe, *encode(draw)) for one in exercises for draw in one.draws(int(seed))]
     running = 0

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from graders.box.limits import Limits
 from graders.core.results import Status
-from graders.judge.submission import judge
+from graders.judge.submission import Marks, judge
 from graders.known import BAD, GOOD
 from graders.run.conversation import probes_for, run_notebook
 from graders.run.transcript import read_transcript
@@ -37,7 +37,7 @@ def control(seed: int, limits: Limits, kit: Path, tier: str, warm: WarmProcess |
     try:
         probes = probes_for(exercises, draws, seed)
         run = read_transcript(run_notebook(CELLS, probes, limits, kit, tier=tier, warm=warm))
-        found = [one.status for one in judge(exercises, draws, CELLS, run)]
+        found = [one.status for one in judge(exercises, Marks(draws), CELLS, run)]
     except Exception as error:
         return f"{type(error).__name__}: {error}", 0.0
     if found == [Status.PASSED, Status.WRONG]:

@@ -20,7 +20,7 @@ from graders.core import course
 from graders.core.exercise import Draw, Exercise
 from graders.core.results import Batch, SubmissionResult, SubmissionStatus
 from graders.core.text import clean
-from graders.judge.submission import judge
+from graders.judge.submission import Marks, judge
 from graders.run.conversation import Probe, probes_for, run_notebook
 from graders.run.intake import Notebook, Unreadable, read_notebook
 from graders.run.kept import KeptRuns, digest_of, run_name
@@ -150,7 +150,7 @@ class Marking:
 
     def draws(self, lesson: str) -> dict[str, list[Draw]]:
         """The draws of a lesson, equal for everyone in the batch."""
-        return self._lesson(lesson).draws
+        return self._lesson(lesson).marks.draws
 
     def _lesson(self, lesson: str) -> _Lesson:
         with self._lock:
@@ -158,7 +158,7 @@ class Marking:
                 exercises = course.exercises(lesson)
                 draws = {exercise.key: exercise.draws(self.seed) for exercise in exercises}
                 probes = probes_for(exercises, draws, self.seed)
-                self._lessons[lesson] = _Lesson(tuple(exercises), draws, probes, digest_of(probes))
+                self._lessons[lesson] = _Lesson(tuple(exercises), Marks(draws), probes, digest_of(probes))
             return self._lessons[lesson]
 
     def mark(self, submission: Submission) -> SubmissionResult:
@@ -181,7 +181,7 @@ class Marking:
             lesson = self._lesson(submission.lesson)
             tier, transcript = self._transcript(submission, notebook)
             run = read_transcript(transcript)
-            results = tuple(judge(lesson.exercises, lesson.draws, notebook.cells, run))
+            results = tuple(judge(lesson.exercises, lesson.marks, notebook.cells, run))
         except Unreadable as error:
             return without_run(SubmissionStatus.UNREADABLE, str(error))
         except ControlFailed as error:
@@ -230,7 +230,7 @@ class _Lesson:
     """What is asked in a lesson: the same of everyone in a batch."""
 
     exercises: tuple[Exercise, ...]
-    draws: dict[str, list[Draw]]
+    marks: Marks
     probes: Sequence[Probe]
     questions: str
 

@@ -19,7 +19,7 @@ from graders.box.data import encode
 from graders.box.frames import Frame
 from graders.box.limits import Limits
 from graders.core.results import Batch, SubmissionResult, SubmissionStatus
-from graders.judge.submission import judge
+from graders.judge.submission import Marks, judge
 from graders.marking import Marking
 from graders.report import gradebook, results_json, summary
 from graders.run.submissions import Submission, find_submissions
@@ -86,7 +86,7 @@ def judged(text: str) -> SubmissionResult:
     ]  # fmt: skip
     draws = {one.key: one.draws(1) for one in (SCALE_SUM, WRAP)}
     run = read_transcript(frames)
-    found = tuple(judge([SCALE_SUM, WRAP], draws, [text, text], run))
+    found = tuple(judge([SCALE_SUM, WRAP], Marks(draws), [text, text], run))
     return SubmissionResult("ann", LESSON, "x", "a" * 64, SubmissionStatus.GRADED, "D", 0, 4, 1.0, found, run.message)
 
 

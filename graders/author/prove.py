@@ -22,7 +22,7 @@ from graders.core import course
 from graders.core.exercise import Draw, Exercise
 from graders.core.results import ExerciseResult, Status
 from graders.core.source import SourceError, exercise_cells
-from graders.judge.submission import judge
+from graders.judge.submission import Marks, judge
 from graders.marking import default_jobs, kit_folder
 from graders.notebook.commands import check_in
 from graders.run.conversation import probes_for, run_notebook
@@ -220,7 +220,7 @@ def marked_in_a_box(lesson: str, kit: Path, warm: WarmProcess | None) -> list[st
         run = read_transcript(transcript)
         if solved:
             problems += [f"solutions/{lesson}.py: {one.message}" for one in run.cells if one.status != "ok"]
-        for result in judge(exercises, draws, cells, run):
+        for result in judge(exercises, Marks(draws), cells, run):
             if result.status is not wanted:
                 problems.append(f"{result.key} is {result.status.value} in a box, not {wanted.value}: {result.message}")
     return problems

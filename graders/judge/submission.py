@@ -13,7 +13,7 @@ from graders.core.exercise import Draw, Exercise
 from graders.core.results import CheckResult, ExerciseResult, Status
 from graders.core.text import clean
 from graders.judge.mark import mark
-from graders.run.transcript import Cell, Run
+from graders.run.transcript import Cell, Outcome, Run
 
 MAX_PARSED = 20_000
 """Characters of a cell that Python's parser gets to see outside of the box."""
@@ -28,17 +28,38 @@ _CELL_STATUS = {
 }
 
 
-def judge(
-    exercises: Sequence[Exercise], draws: dict[str, list[Draw]], cells: Sequence[str], run: Run
-) -> list[ExerciseResult]:
+class Marks:
+    """The draws of a lesson, and what each exercise got for them.
+
+    Right answers give the same numbers, and wrong ones often the same wrong ones: what was marked is not marked again.
+    """
+
+    def __init__(self, draws: dict[str, list[Draw]]) -> None:
+        """`draws` maps the keys of exercises to a draw for each case."""
+        self.draws = draws
+        self._known: dict[tuple[str, tuple[Outcome, ...]], ExerciseResult] = {}
+
+    def of(self, exercise: Exercise, outcomes: Sequence[Outcome]) -> ExerciseResult:
+        """The result of an exercise for the outcomes of all its cases."""
+        # What was seen is told by its digest; tensors cannot be compared at once.
+        what = exercise.key, tuple(replace(outcome, seen=None) for outcome in outcomes)
+        if what in self._known:
+            return self._known[what]
+        try:
+            result = mark(exercise, self.draws[exercise.key], outcomes)
+        except Exception as error:  # a defect of this grader: not the learner's zero, and no other exercise's
+            return _defect(exercise, error)
+        if all(outcome.digest or outcome.seen is None for outcome in outcomes):
+            self._known[what] = result
+        return result
+
+
+def judge(exercises: Sequence[Exercise], marks: Marks, cells: Sequence[str], run: Run) -> list[ExerciseResult]:
     """The results of a lesson's exercises for one run of the notebook with these code cells."""
     results = []
     for exercise in exercises:
         outcomes = [run.outcome(exercise.key, case) for case in range(len(exercise.cases))]
-        try:
-            result = mark(exercise, draws[exercise.key], outcomes)
-        except Exception as error:  # a defect of this grader: not the learner's zero, and no other exercise's
-            result = _defect(exercise, error)
+        result = marks.of(exercise, outcomes)
         if result.status is Status.NOT_ATTEMPTED:
             result = _with_reason(result, exercise, cells, run)
         home = home_of(cells, exercise.name)

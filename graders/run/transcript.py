@@ -6,7 +6,9 @@ are ours and never come from inside: `asked` (before each answer: exercise, case
 
 from __future__ import annotations
 
+import hashlib
 import io
+import json
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -27,7 +29,7 @@ class Outcome:
     """One probe of one draw. `seen` is there when the probe came to its end, otherwise `status` says how not.
 
     All texts are clean. `error` and `message` are the learner's exception, `line` their own line, `call` the
-    call with its arguments.
+    call with its arguments. `digest` stands for what was seen: where it is equal, the numbers are the same.
     """
 
     seen: Seen | None = None
@@ -36,6 +38,7 @@ class Outcome:
     message: str = ""
     line: str = ""
     call: str = ""
+    digest: str = ""
 
 
 @dataclass(frozen=True)
@@ -122,7 +125,9 @@ def _outcome(frame: Frame) -> Outcome:
     head = frame.head
     if frame.type == "seen":
         try:
-            return Outcome(seen=Seen(decode(head.get("tree"), frame.body)))
+            tree = head.get("tree")
+            digest = hashlib.sha256(json.dumps(tree).encode() + b"\0" + frame.body).hexdigest()
+            return Outcome(seen=Seen(decode(tree, frame.body)), digest=digest)
         except DataError as error:
             return Outcome(status=Status.SUSPECT, message=f"an answer that is not data: {error}")
     return raised(head)

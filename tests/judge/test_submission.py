@@ -2,13 +2,19 @@ from __future__ import annotations
 
 import time
 import warnings
+from dataclasses import replace
 from typing import Any
 
 import pytest
+import torch
+from torch import Tensor
 
+from graders.box.data import encode
+from graders.box.frames import Frame
 from graders.core.results import ExerciseResult, Status
-from graders.judge.submission import defines, explain, judge
-from graders.run.transcript import Cell, Outcome, Run
+from graders.judge import submission
+from graders.judge.submission import Marks, defines, explain, judge
+from graders.run.transcript import Cell, Outcome, Run, read_transcript
 from tests.sample import TestScaleSum as SCALE_SUM
 from tests.sample import TestWrap as WRAP
 
@@ -19,7 +25,7 @@ CELL = "def wrapped_layer(layer):\n    return layer"
 def judged(cells: list[str], *ends: Cell, outcome: Outcome = MISSING) -> ExerciseResult:
     """The result of the exercise `wrapped_layer` when its probe ended like this, in a run with these cells."""
     run = Run(tuple(ends), {("90-wrap", 0): outcome})
-    (result,) = judge([WRAP], {"90-wrap": WRAP.draws(1)}, cells, run)
+    (result,) = judge([WRAP], Marks({"90-wrap": WRAP.draws(1)}), cells, run)
     return result
 
 
@@ -64,7 +70,7 @@ def test_each_exercise_is_judged_by_its_own_outcomes() -> None:
     draws: dict[str, Any] = {one.key: one.draws(1) for one in (SCALE_SUM, WRAP)}
     late = Outcome(status=Status.TIMED_OUT, message="late")
     run = Run((), {("90-scale-sum", 1): late, ("90-wrap", 0): MISSING}, ended="died", message="gone")
-    results = judge([SCALE_SUM, WRAP], draws, [], run)
+    results = judge([SCALE_SUM, WRAP], Marks(draws), [], run)
     assert [(one.key, one.status) for one in results] == [
         ("90-scale-sum", Status.TIMED_OUT),
         ("90-wrap", Status.NOT_ATTEMPTED),
@@ -141,3 +147,33 @@ def test_a_warning_of_the_parser_is_not_shown() -> None:
 def test_the_cell_that_defines_the_answer_is_named_the_last_of_several() -> None:
     assert judged([CELL, "1", CELL, "wrapped_layer(2)"], outcome=MISSING).cell == 3
     assert judged(["1"], outcome=MISSING).cell is None
+
+
+def test_equal_numbers_are_marked_once_and_others_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    draws = SCALE_SUM.draws(1)
+    marked: list[object] = []
+    mark = submission.mark
+
+    def counted(*given: Any) -> ExerciseResult:
+        marked.append(given)
+        return mark(*given)
+
+    monkeypatch.setattr(submission, "mark", counted)
+    marks = Marks({"90-scale-sum": draws})
+    right, wrong = (
+        [observed(draw["x"], factor) for draw, factor in zip(draws, factors)] for factors in ((2, -1), (1, 1))
+    )
+    results = [marks.of(SCALE_SUM, outcomes) for outcomes in (right, wrong, list(right), wrong[:1] + right[1:])]
+    assert [one.status for one in results] == [Status.PASSED, Status.WRONG, Status.PASSED, Status.WRONG]
+    assert len(marked) == 3
+    unknown = [replace(outcome, digest="") for outcome in wrong]
+    assert marks.of(SCALE_SUM, unknown).status is Status.WRONG
+    assert marks.of(SCALE_SUM, [replace(outcome, digest="") for outcome in right]).status is Status.PASSED
+
+
+def observed(x: Tensor, factor: int) -> Outcome:
+    """What comes out of a box for an answer that scales by `factor`."""
+    tree, body = encode({"total": factor * x.sum(), "x.grad": torch.full_like(x, factor), "hooks": 0})
+    frames = [Frame({"type": "asked", "key": "k", "case": 0, "nonce": "n"}),
+              Frame({"type": "seen", "tree": tree, "nonce": "n"}, body)]  # fmt: skip
+    return read_transcript(frames).outcomes["k", 0]

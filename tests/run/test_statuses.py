@@ -19,7 +19,7 @@ from graders.box.limits import MIB, Limits
 from graders.core import course
 from graders.core.exercise import Exercise
 from graders.core.results import ExerciseResult, SubmissionResult
-from graders.judge.submission import judge
+from graders.judge.submission import Marks, judge
 from graders.marking import Marking, kit_folder
 from graders.report import results_json
 from graders.run import conversation
@@ -386,7 +386,7 @@ def test_a_hundred_megabytes_of_output_cost_its_cell_and_no_memory_here(kit: Pat
     before = peak_memory()
     transcript = run_notebook(cells, probes, AMPLE, kit)
     assert peak_memory() - before < 50e6
-    results = judge(course.exercises(LESSON), draws, cells, read_transcript(transcript))
+    results = judge(course.exercises(LESSON), Marks(draws), cells, read_transcript(transcript))
     assert {one.key: (one.status.value, one.score) for one in results} == FULL | {"01-chain-grads": ("over-limit", 0)}
     assert results[1].message == (
         "`chain_grads` was not defined, because code cell 3 went over a limit: "
@@ -537,7 +537,7 @@ def results_of(
     """The results of a notebook whose probes run in forked processes, or in the kernel itself."""
     draws = {one.key: one.draws(SEED) for one in exercises}
     transcript = run_notebook(cells, probes_for(exercises, draws, SEED), limits, kit, fork=fork)
-    return judge(exercises, draws, cells, read_transcript(transcript))
+    return judge(exercises, Marks(draws), cells, read_transcript(transcript))
 
 
 def test_results_without_fork_are_the_same(kit: Path) -> None:
@@ -608,7 +608,7 @@ def test_answers_that_break_the_protocol_are_suspect(answers: list[Frame]) -> No
     asked = Frame({"type": "asked", "key": "01-branch-grads", "case": 0, "nonce": "n0"})
     ended = Frame({"type": "ended", "how": "finished", "message": "", "seconds": 1.0})
     run = read_transcript([Frame({"type": "ready"}), Frame({"type": "cells-done"}), asked, *answers, ended])
-    (result,) = judge(exercises, {one.key: one.draws(SEED) for one in exercises}, [BRANCH], run)
+    (result,) = judge(exercises, Marks({one.key: one.draws(SEED) for one in exercises}), [BRANCH], run)
     assert (result.status.value, result.score) == ("suspect", 0)
     assert "An instructor should look at it." in result.message
 

@@ -13,7 +13,7 @@ import pytest
 from graders.box.forker import ForkerDied
 from graders.box.limits import Limits
 from graders.core import course
-from graders.judge.submission import judge
+from graders.judge.submission import Marks, judge
 from graders.run import warm as warm_module
 from graders.run.conversation import probes_for, run_notebook
 from graders.run.selftest import self_test
@@ -46,7 +46,7 @@ def test_every_lesson_is_marked_alike_warm_and_cold(lesson: str, kit: Path, warm
     for process in (warm, None):
         transcript = run_notebook(cells, probes_for(exercises, draws, 3), Limits(), kit, tier=TIERS[0], warm=process)
         run = read_transcript(transcript)
-        marks.append((run.ended, [cell.status for cell in run.cells], list(judge(exercises, draws, cells, run))))
+        marks.append((run.ended, [cell.status for cell in run.cells], list(judge(exercises, Marks(draws), cells, run))))
     assert marks[0] == marks[1]
     assert {one.status.value for one in marks[0][2]} == {"passed"}
 

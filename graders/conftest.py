@@ -82,7 +82,7 @@ def pytest_configure(config: pytest.Config) -> None:
     marking = config.stash[_marking] = Marking(
         worker["hookwork_seed"] if worker else _seed(config),
         limits_from(config),
-        1 if worker else config.getoption("--jobs") or default_jobs(),
+        1 if worker else config.getoption("--jobs") or default_jobs(limits_from(config)),
         kit,
         kept,
         tier=None,

@@ -67,7 +67,12 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     group.addoption("--out", type=Path, metavar="DIR", help="write results.json, gradebook.csv and runs/ here")
     group.addoption("--fresh", action="store_true", help="run every notebook, also those whose run is kept in DIR/runs")
     group.addoption("--seed", type=natural, metavar="N", help="repeat a run: the seed of every input")
-    group.addoption("--jobs", type=jobs, metavar="N", help="notebooks that run at once; default: one for each core")
+    group.addoption(
+        "--jobs",
+        type=jobs,
+        metavar="N",
+        help="notebooks that run at once; default: as many as there are cores and memory for",
+    )
     group.addoption(
         "--isolation",
         choices=("auto", *TIERS),

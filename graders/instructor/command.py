@@ -56,7 +56,9 @@ def grade(
     ] = None,
     seed: Annotated[int | None, typer.Option(min=0, max=2**53 - 1, help="Repeat a run exactly.")] = None,
     fresh: Annotated[bool, typer.Option("--fresh", help="Run every notebook, also those whose run is kept.")] = False,
-    jobs: Annotated[int | None, typer.Option(min=1, help="Notebooks at a time; default: one for each core.")] = None,
+    jobs: Annotated[
+        int | None, typer.Option(min=1, help="Notebooks at a time; default: as cores and memory allow.")
+    ] = None,
     isolation: Annotated[str, typer.Option(metavar="TIER", help="auto, A, B, C or D (see the README).")] = "auto",
     allow_unisolated: Annotated[bool, typer.Option(help="Mark a class even where nothing isolates it.")] = False,
     cluster: Annotated[

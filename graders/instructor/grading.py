@@ -110,7 +110,7 @@ def _marked(
     warm = resources.enter_context(WarmProcess(kit))
     if kept.empty:
         warm.begin()
-    jobs = request.jobs or default_jobs()
+    jobs = request.jobs or default_jobs(request.limits)
     marking = Marking(
         seed, request.limits, jobs, kit, kept, None, controlled=is_class,
         accepted=accepted_tiers(request.isolation, unisolated=request.allow_unisolated or not is_class),

@@ -12,6 +12,11 @@ from graders.core.expect import close, expect
 NONE_HAS_NO_GRADIENT = tuple(f"'NoneType' object has no attribute '{name}'" for name in ("clone", "detach", "data"))
 """What Python says when a hook reads `.grad` before it is written, and wants to copy it."""
 
+LEFT_AFTER_EXCEPTION = (
+    "The model raised an exception, and your `remove()` was skipped. Put it into `finally`, or use the handle as a "
+    "context manager: `with tensor.register_hook(...):`."
+)
+
 
 def zero_in_place(grad: Tensor) -> None:
     """A hook with bad manners: it overwrites the gradient that it was given."""
@@ -346,6 +351,7 @@ class TestNormLog:
         Mistake(
             "hook-left-after-exception",
             lambda seen: seen["hooks"].value == 1 and seen["hooks_after_exception"].value != 1,
+            LEFT_AFTER_EXCEPTION,
         ),
     )
 
@@ -470,6 +476,7 @@ class TestGradsByName:
         Mistake(
             "hook-left-after-exception",
             lambda seen: seen["hooks"].value == 0 and seen["hooks_after_exception"].value > 0,
+            LEFT_AFTER_EXCEPTION,
         ),
     )
 

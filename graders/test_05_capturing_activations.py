@@ -312,8 +312,6 @@ HOOK_MISTAKES = (
     Mistake(
         "hook-left-after-exception",
         lambda seen: seen["hooks_left"].value == 0 and seen["hooks_left_after_exception"].value > 0,
-        "The model raised an exception, and your `remove()` was skipped. Put it into `finally`, or use the handle as "
-        "a context manager: `with module.register_forward_hook(hook):`.",
     ),
 )
 

@@ -926,8 +926,6 @@ class TestAblateChannels:
         Mistake(
             "hook-left-after-exception",
             lambda seen: seen["hooks_left"].value == 0 and seen["hooks_after_exception"].value > 0,
-            "The model raised an exception, and your `remove()` was skipped. Put it into `finally`, or use the handle "
-            "as a context manager: `with layer.register_forward_hook(hook):`.",
         ),
     )
 
@@ -1144,8 +1142,6 @@ class TestPatchActivation:
                 seen["full"]["hooks_left"].value == 0
                 and any(seen[key]["hooks_after_exception"].value > 0 for key in ("raised_at_once", "raised_on_corrupt"))
             ),
-            "The model raised an exception, and your `remove()` was skipped. Put it into `finally`, or use the handle "
-            "as a context manager: `with layer.register_forward_hook(hook):`.",
         ),
     )  # fmt: skip
 

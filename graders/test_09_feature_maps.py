@@ -1278,8 +1278,6 @@ class TestChannelStats:
         Mistake(
             "hook-left-after-exception",
             lambda seen: seen["hooks"].value == 0 and seen["hooks_after_exception"].value > 0,
-            "The model raised an exception, and your `remove()` was skipped. Put it into `finally`, or use the handle "
-            "as a context manager: `with layer.register_forward_hook(hook):`.",
         ),
     )
 

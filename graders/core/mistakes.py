@@ -18,7 +18,7 @@ COMMON: dict[str, str] = {
     ),
     "hook-left-after-exception": (
         "The model raised an exception, and your `remove()` was skipped. Put it into `finally`, "
-        "or use the handle as a context manager: `with tensor.register_hook(...):`."
+        "or use the handle as a context manager: `with module.register_forward_hook(hook):`."
     ),
     "late-binding": (
         "All your lambdas read the loop variable when they run, and by then it has its last value. "

@@ -90,9 +90,9 @@ def describe(exercise: Exercise, outcome: Outcome) -> str:
         case Status.RAISED:
             where = f" at {clean(outcome.line, 80)}" if outcome.line else ""
             call = f" The call was {clean(outcome.call, 100)}." if outcome.call else ""
-            what, place = f"`{exercise.name}` raised {clean(outcome.error, 60)}: ", f"{where}.{call}"
+            place = f"{where}.{call}"
             # A long message of torch must not push out the learner's own line.
-            return what + clean(outcome.message, max(40, MESSAGE_LIMIT - len(what + place))) + place
+            return what_was_raised(exercise, outcome, MESSAGE_LIMIT - len(place)) + place
         case Status.TIMED_OUT:
             return f"`{exercise.name}` did not come to an end: {outcome.message}."
         case Status.OVER_LIMIT:
@@ -103,3 +103,11 @@ def describe(exercise: Exercise, outcome: Outcome) -> str:
             return f"The answer did not follow the protocol ({outcome.message}). An instructor should look at it."
         case _:
             return f"This could not be graded, and that is not the learner's doing: {outcome.message}."
+
+
+def what_was_raised(exercise: Exercise, outcome: Outcome, length: int = 2 * MESSAGE_LIMIT) -> str:
+    """The learner's exception. Its message is cut where all of this would be longer than `length` characters."""
+    if outcome.error == "KeyboardInterrupt":
+        return f"`{exercise.name}` was interrupted before it came to its end"
+    what = f"`{exercise.name}` raised {clean(outcome.error, 60)}: "
+    return what + clean(outcome.message, max(40, length - len(what)))

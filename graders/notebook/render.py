@@ -11,6 +11,7 @@ from graders.core.exercise import Exercise
 from graders.core.looks import LOOKS
 from graders.core.results import CheckResult, ExerciseResult, Status
 from graders.core.text import plural, points
+from graders.judge.mark import what_was_raised
 from graders.notebook import html
 from graders.notebook.standing import Done, Standing
 from graders.run.transcript import Outcome
@@ -50,7 +51,7 @@ def result(
     raised = found.status is Status.RAISED and outcome is not None
     message = found.message if found.mistake is not None or not judged else ""
     if raised and outcome is not None and found.mistake is None:
-        message = f"`{exercise.name}` raised {outcome.error}: {outcome.message}"
+        message = what_was_raised(exercise, outcome)
     places = _places(outcome) if raised and outcome is not None else ()
     lines = [f"{look.sign} {look.word}: {exercise.title} ({score})", *(["", message] if message else [])]
     lines += [f"  {label}: {text}" for label, text in places]

@@ -127,6 +127,10 @@ def test_a_long_message_fits_into_a_report() -> None:
             "`scale_sum` is not attempted yet: the notebook defines no `scale_sum`.",
         ),
         (Outcome(status=Status.RAISED, error="E", message="m"), "`scale_sum` raised E: m."),
+        (
+            Outcome(status=Status.RAISED, error="KeyboardInterrupt", line="line 4 of its cell: pass", call="f(1)"),
+            "`scale_sum` was interrupted before it came to its end at line 4 of its cell: pass. The call was f(1).",
+        ),
         (Outcome(status=Status.TIMED_OUT, message="late"), "`scale_sum` did not come to an end: late."),
         (Outcome(status=Status.OVER_LIMIT, message="memory"), "`scale_sum` went over a limit: memory."),
         (Outcome(status=Status.CRASHED, message="gone"), "`scale_sum` took the Python process with it: gone."),

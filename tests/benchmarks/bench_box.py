@@ -1,10 +1,11 @@
-"""What isolation costs: `python -m tests.benchmarks.bench_box [--rounds N] [--notebooks N] [--json FILE]`.
+"""What isolation costs: `python -m tests.benchmarks.bench_box [--rounds N] [--notebooks N] [--started] [--json FILE]`.
 
-Marks the same notebook in tiers A and B and, as the other side of each pair, in D, which isolates nothing. In each
-round every tier has its turn, in an order of its own, so that a machine that grows busy is busy for all. Two figures
-say what a tier costs beyond D: the median over rounds of the difference within a round, and the difference between the
-fastest runs, which other people on the machine disturb least. Processor time is no figure: what a killed process used
-is credited to its parent in one tier and to nobody in another.
+Boxes are forked from a warm process, as in every run of the graders where that is possible; with `--started` each is a
+program of its own. The same notebook is marked in tiers A and B and, as the other side of each pair, in D, which
+isolates nothing. In each round every tier has its turn, in an order of its own, so that a machine that grows busy is
+busy for all. Two figures say what a tier costs beyond D: the median over rounds of the difference within a round, and
+the difference between the fastest runs, which other people on the machine disturb least. Processor time is no figure:
+what a killed process used is credited to its parent in one tier and to nobody in another.
 """
 
 from __future__ import annotations
@@ -27,6 +28,7 @@ from graders.core import course
 from graders.marking import kit_folder
 from graders.run.conversation import Probe, probes_for, run_notebook
 from graders.run.tiers import missing
+from graders.run.warm import WarmProcess
 from tests.answers import lesson_01
 
 LESSON = "01_where_gradients_live"
@@ -34,11 +36,11 @@ CELLS = ["import torch", *(answers[0] for answers in lesson_01.RIGHT.values())]
 TARGET_MS = 30.0
 
 
-def measure(tier: str, notebooks: int, probes: Sequence[Probe], kit: Path) -> float:
+def measure(tier: str, notebooks: int, probes: Sequence[Probe], kit: Path, warm: WarmProcess | None) -> float:
     """Milliseconds for one of `notebooks` submissions in a row."""
     started = time.perf_counter()
     for _ in range(notebooks):
-        transcript = run_notebook(CELLS, probes, Limits(), kit, tier=tier)
+        transcript = run_notebook(CELLS, probes, Limits(), kit, tier=tier, warm=warm)
         assert transcript[-1].head["how"] == "finished", transcript[-1]
     return 1000 * (time.perf_counter() - started) / notebooks
 
@@ -48,19 +50,22 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--rounds", type=int, default=10)
     parser.add_argument("--notebooks", type=int, default=1, help="submissions of a tier in a row")
+    parser.add_argument("--started", action="store_true", help="start each box instead of forking it")
     parser.add_argument("--json", type=Path, help="write the measurements here")
     options = parser.parse_args()
-    tiers = [tier for tier in "ABD" if not missing(tier)]
+    tiers = [tier for tier in "ABD" if not missing(tier, warm=not options.started)]
     exercises = course.exercises(LESSON)
     probes = probes_for(exercises, {one.key: one.draws(1) for one in exercises}, 1)
     measured: dict[str, list[float]] = {tier: [] for tier in tiers}
-    with kit_folder() as kit:
+    with kit_folder() as kit, WarmProcess(kit) as process:
+        warm = None if options.started or not process.works() else process
         for tier in tiers:
-            measure(tier, 1, probes, kit)  # files come into memory
+            measure(tier, 1, probes, kit, warm)  # files come into memory
         for _ in range(options.rounds):
             for tier in random.sample(tiers, len(tiers)):
-                measured[tier].append(measure(tier, options.notebooks, probes, kit))
-    print(f"{options.rounds} rounds; milliseconds a submission")
+                measured[tier].append(measure(tier, options.notebooks, probes, kit, warm))
+    how = "started" if warm is None else "forked"
+    print(f"{options.rounds} rounds; milliseconds a submission, boxes {how}")
     print("tier  median  fastest | beyond D: median  fastest  ratio")
     report: dict[str, dict[str, float]] = {}
     for tier in tiers:

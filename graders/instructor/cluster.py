@@ -26,6 +26,7 @@ from graders.report import results_json
 from graders.run.intake import Unreadable, read_bytes
 from graders.run.selftest import choose_tier
 from graders.run.submissions import Submission
+from graders.run.warm import WarmProcess
 
 
 @dataclass(frozen=True)
@@ -121,11 +122,12 @@ def _marking(terms: Terms) -> Marking:
             resources = ExitStack()
             atexit.register(resources.close)
             kit = resources.enter_context(kit_folder())
-            # Not from a warm process: nothing would end it when a worker is killed.
-            choice = choose_tier(
-                terms.isolation, kit, terms.limits, own_work=terms.own_work, allow_unisolated=terms.allow_unisolated
-            )
-            marking = Marking(terms.seed, terms.limits, 1, kit, tier=choice.tier, controlled=not terms.own_work)
+            # It ends with this process, also when that is killed: then nobody is left at the other end of its socket.
+            warm = resources.enter_context(WarmProcess(kit))
+            choice = choose_tier(terms.isolation, kit, terms.limits, own_work=terms.own_work,
+                                 allow_unisolated=terms.allow_unisolated, warm=warm)  # fmt: skip
+            marking = Marking(terms.seed, terms.limits, 1, kit, tier=choice.tier, warm=choice.warm,
+                              controlled=not terms.own_work)  # fmt: skip
             resources.callback(marking.close)
             _markings[terms] = marking
         return _markings[terms]

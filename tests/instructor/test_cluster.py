@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import signal
 import sys
-import threading
 import time
 from concurrent.futures import Executor, Future, ProcessPoolExecutor
 from multiprocessing import get_context
@@ -19,6 +18,7 @@ from graders.instructor import cluster
 from graders.instructor.cluster import Job, Terms
 from graders.instructor.request import BadRequest
 from graders.report import results_json
+from graders.run import memory
 from graders.run.submissions import Submission
 from tests import notebooks
 from tests.batches import batch, graded, ungraded
@@ -84,6 +84,7 @@ def test_a_worker_is_killed_and_nothing_is_lost_or_marked_twice(tmp_path: Path) 
     distributed = pytest.importorskip("distributed", reason="Dask is not installed")
     students = [f"s{number}" for number in range(6)]
     told: list[str] = []
+    family: list[int] = []
     with (
         distributed.LocalCluster(n_workers=2, threads_per_worker=1, processes=True, dashboard_address=None) as local,
         cluster.dask(local.scheduler_address) as executor,
@@ -91,13 +92,24 @@ def test_a_worker_is_killed_and_nothing_is_lost_or_marked_twice(tmp_path: Path) 
     ):
         victim = next(iter(client.run(os.getpid).values()))
 
-        def kill() -> None:
-            time.sleep(5)
-            os.kill(victim, signal.SIGKILL)
+        def tell(result: SubmissionResult) -> None:
+            told.append(result.student)
+            if len(told) == 1:
+                family.extend(memory.family(victim))
+                os.kill(victim, signal.SIGKILL)
 
-        threading.Thread(target=kill, daemon=True).start()
-        found = dict(
-            cluster.mark(executor, hand_in(tmp_path, *students), TERMS, lambda one: told.append(one.student), otherwise)
-        )
+        found = dict(cluster.mark(executor, hand_in(tmp_path, *students), TERMS, tell, otherwise))
     assert sorted(told) == students
     assert {one.student: result.status.value for one, result in found.items()} == dict.fromkeys(students, "graded")
+    deadline = time.monotonic() + 20
+    while any(map(alive, family)) and time.monotonic() < deadline:
+        time.sleep(0.1)
+    assert not any(map(alive, family))
+
+
+def alive(pid: int) -> bool:
+    """Whether there is such a process, other than one that nobody has waited for yet."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text(errors="replace").rpartition(")")[2].split()[0] != "Z"
+    except OSError:
+        return False

@@ -117,6 +117,14 @@ def test_a_batch_keeps_its_seed_until_a_fresh_one(tmp_path: Path) -> None:
     assert KeptRuns(tmp_path).seed(9) == 9
 
 
+def test_a_folder_without_runs_is_empty(tmp_path: Path) -> None:
+    kept = KeptRuns(tmp_path / "runs")
+    assert kept.empty
+    kept.keep("a" * 32, "D", [])
+    assert not kept.empty
+    assert KeptRuns(tmp_path / "runs", fresh=True).empty
+
+
 def test_without_a_tier_nothing_runs_and_nothing_counts(out: Out) -> None:
     batch = Marking(1, AMPLE, 1, out.kit, None, tier=None)
     submission = Submission("ada", LESSON, hand_in(out.folder / "ada", LESSON, CELLS))

@@ -111,15 +111,35 @@ def test_boxes_end_with_the_warm_process(kit: Path) -> None:
         os.kill(pid, 0)
 
 
-def test_what_cannot_be_started_says_why(kit: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_it_can_begin_before_it_is_needed(kit: Path) -> None:
+    with WarmProcess(kit) as process:
+        process.begin()
+        assert process._process is not None
+        pid = process._process.pid
+        assert statuses(["x = 1"], kit, process) == [("ok", "")]
+        assert process._process.pid == pid
+    with WarmProcess(kit) as process:
+        process.begin()
+        begun = process._process
+    assert begun is not None
+    assert begun.returncode is not None  # never needed, and ended with the block
+
+
+@pytest.mark.parametrize("begun", [False, True])
+def test_what_cannot_be_started_says_why(
+    kit: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, begun: bool
+) -> None:
     (tmp_path / "graders").mkdir()
     (tmp_path / "graders/__init__.py").write_text("raise ImportError('a broken kit')")
     with WarmProcess(tmp_path) as process:
+        if begun:
+            process.begin()
         with pytest.raises(ForkerDied, match="ImportError: a broken kit"):
             process.fork({}, [])
         assert not process.works()
     monkeypatch.setattr(warm_module, "available", False)
     with WarmProcess(kit) as process:
+        process.begin()
         assert not process.works()
 
 

@@ -28,8 +28,8 @@ from graders.box.probing import Answer
 
 # Bound before any learner's code runs in this process.
 _fork, _exit, _kill, _killpg, _waitpid = os.fork, os._exit, os.kill, os.killpg, os.waitpid
-_pipe, _read, _write, _close, _setsid = os.pipe, os.read, os.write, os.close, os.setsid
-_monotonic, _set_num_threads, _select = time.monotonic, torch.set_num_threads, select.select
+_pipe, _read, _write, _close, _set_blocking = os.pipe, os.read, os.write, os.close, os.set_blocking
+_setsid, _monotonic, _set_num_threads, _select = os.setsid, time.monotonic, torch.set_num_threads, select.select
 
 _NO_MEMORY = frames.pack(
     Frame({"type": "raised", "status": "over-limit", "message": "memory: there was none left for the result"})
@@ -104,7 +104,7 @@ class _Child:
             _serve(work, requests, answers)
         _close(requests)
         _close(answers)
-        os.set_blocking(self._requests, False)
+        _set_blocking(self._requests, False)
 
     def ask(self, request: Frame, deadline: float) -> tuple[bytes, bool]:
         """What the child writes in answer, and whether it came in time; too little when the child has ended."""

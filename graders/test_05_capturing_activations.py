@@ -13,10 +13,12 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from graders.box.model_specs import module_names, resolve
 from graders.box.probing import Boom, expecting_boom, module_hooks
+from graders.core.conditions import HOOK_MISTAKES, model_unchanged, no_hook_left
 from graders.core.draws import Rng
 from graders.core.exercise import Mistake, exercise
-from graders.core.expect import MISSING, Seen, close, expect
+from graders.core.expect import MISSING, Seen, apart, close, expect
 
 # Models. A draw describes a model as data, a tree of [kind, details...]. The probe builds modules from it; the
 # judge computes every call by direct composition of functions, without a module and without a hook.
@@ -219,20 +221,6 @@ def trace(spec: list[Any], x: Tensor, *, batch_statistics: bool = False, name: s
     return [*calls, Call(name, kind, x, y)]
 
 
-def resolve(spec: list[Any], step: str) -> tuple[list[Any], str]:
-    """The child that a step such as "act" or "layers.0" names, and its first name."""
-    path: list[str] = []
-    for part in step.split("."):
-        children = spec[1]
-        if isinstance(children, dict):
-            part = children[part][1] if children[part][0] == "same" else part
-            spec = children[part]
-        else:
-            spec = children[int(part)]
-        path.append(part)
-    return spec, ".".join(path)
-
-
 FUNCTIONS = {
     "conv": lambda x, weight, bias: F.conv2d(x, weight, bias, padding=1),
     "linear": lambda x, weight, bias: x @ weight.T + bias,
@@ -253,26 +241,6 @@ def outputs(spec: list[Any], x: Tensor, name: str) -> list[Tensor]:
     return [call.y for call in trace(spec, x) if call.name == name]
 
 
-def names_in_order_of_definition(spec: list[Any], name: str = "") -> list[str]:
-    """The names that `named_modules()` yields, in its order."""
-    found = [name]
-    children = spec[1] if spec[0] in ("block", "sequential", "list") else {}
-    pairs = children.items() if isinstance(children, dict) else ((str(i), child) for i, child in enumerate(children))
-    for key, child in pairs:
-        if child[0] != "same":
-            found += names_in_order_of_definition(child, f"{name}.{key}" if name else key)
-    return found
-
-
-def apart(*tensors: Tensor) -> bool:
-    """Whether no two of these tensors are close to each other."""
-    return all(
-        a.shape != b.shape or bool((a - b).abs().max() > 0.05)
-        for index, a in enumerate(tensors)
-        for b in tensors[index + 1 :]
-    )
-
-
 # Conditions that all contracts of this lesson share.
 
 
@@ -286,34 +254,11 @@ def ran_once(seen: Seen, callers_hooks: int) -> None:
         )
 
 
-def no_hook_left(seen: Seen, key: str = "hooks_left") -> None:
-    """As many hooks as before."""
-    count = seen[key].value
-    if type(count) is int and count < 0:
-        expect(seen[key]).fail(f"{-count} of the hooks that were on the model before are gone")
-    expect(seen[key]).equals(0)
-
-
 def without_graph(seen: Seen) -> None:
     """A tensor that does not require grad; any other value is the business of another check."""
     if getattr(seen.value, "requires_grad", False):
         expect(seen).fail("it still requires grad; detach it")
 
-
-def model_unchanged(seen: Seen) -> None:
-    """Modes, parameters and their `.grad` are as before."""
-    expect(seen["modes_kept"]).is_true("a module is not in the mode (training or eval) in which it was before")
-    expect(seen["parameters_kept"]).is_true("a parameter of the model has changed")
-    expect(seen["grads_kept"]).is_true("a parameter of the model has a `.grad` that it did not have before")
-
-
-HOOK_MISTAKES = (
-    Mistake("hook-left-behind", lambda seen: seen["hooks_left"].value > 0),
-    Mistake(
-        "hook-left-after-exception",
-        lambda seen: seen["hooks_left"].value == 0 and seen["hooks_left_after_exception"].value > 0,
-    ),
-)
 
 LATE_BINDING = (
     "All your hooks write under one name: they read the loop variable when they run, and by then it has its last "
@@ -434,11 +379,11 @@ class TestCaptureActivation:
         expect(seen["x_kept"]).is_true("the values of x changed")
 
     def test_no_hook_is_left(seen):
-        no_hook_left(seen)
+        no_hook_left(seen["hooks_left"])
 
     def test_no_hook_is_left_when_the_model_raises(seen):
         expect(seen["exception"]).equals("propagated")
-        no_hook_left(seen, "hooks_left_after_exception")
+        no_hook_left(seen["hooks_left_after_exception"])
 
 
 def called(spec: list[Any], name: str, x: Tensor, mode: str) -> Call:
@@ -570,11 +515,11 @@ class TestCaptureMany:
         model_unchanged(seen)
 
     def test_no_hook_is_left(seen):
-        no_hook_left(seen)
+        no_hook_left(seen["hooks_left"])
 
     def test_no_hook_is_left_when_the_model_raises(seen):
         expect(seen["exception"]).equals("propagated")
-        no_hook_left(seen, "hooks_left_after_exception")
+        no_hook_left(seen["hooks_left_after_exception"])
 
 
 def captured(spec: list[Any], names: list[str], x: Tensor) -> dict[str, Tensor]:
@@ -591,7 +536,7 @@ def overwritten(spec: list[Any], names: list[str], x: Tensor) -> dict[str, Tenso
 
 def all_names(spec: list[Any]) -> list[str]:
     """The names of all modules, in the order of `named_modules()`."""
-    return names_in_order_of_definition(spec)
+    return module_names(spec)
 
 
 def defined_order(spec: list[Any], names: Sequence[str]) -> list[str]:
@@ -732,11 +677,11 @@ class TestCaptureCalls:
         model_unchanged(seen)
 
     def test_no_hook_is_left(seen):
-        no_hook_left(seen)
+        no_hook_left(seen["hooks_left"])
 
     def test_no_hook_is_left_when_the_model_raises(seen):
         expect(seen["exception"]).equals("propagated")
-        no_hook_left(seen, "hooks_left_after_exception")
+        no_hook_left(seen["hooks_left_after_exception"])
 
 
 def copied(value: Any) -> Any:
@@ -872,11 +817,11 @@ class TestLeafShapes:
         model_unchanged(seen)
 
     def test_no_hook_is_left(seen):
-        no_hook_left(seen)
+        no_hook_left(seen["hooks_left"])
 
     def test_no_hook_is_left_when_the_model_raises(seen):
         expect(seen["exception"]).equals("propagated")
-        no_hook_left(seen, "hooks_left_after_exception")
+        no_hook_left(seen["hooks_left_after_exception"])
 
 
 def shapes_of_leaves(spec: list[Any], x: Tensor) -> dict[str, tuple[int, ...]]:
@@ -1028,11 +973,11 @@ class TestSaveActivation:
         model_unchanged(seen)
 
     def test_no_hook_is_left(seen):
-        no_hook_left(seen)
+        no_hook_left(seen["hooks_left"])
 
     def test_no_hook_is_left_when_the_model_raises(seen):
         expect(seen["exception"]).equals("propagated")
-        no_hook_left(seen, "hooks_left_after_exception")
+        no_hook_left(seen["hooks_left_after_exception"])
 
 
 def content(path: Path) -> dict[str, Any]:
@@ -1267,15 +1212,15 @@ class TestActivationStore:
         expect(seen["callers_hooks_fired"]).equals(2 * len(calls_of(spec, layer)))
 
     def test_no_hook_is_left(seen):
-        no_hook_left(seen)
-        no_hook_left(seen, "hooks_at_the_end")
+        no_hook_left(seen["hooks_left"])
+        no_hook_left(seen["hooks_at_the_end"])
 
     def test_the_record_stays_when_the_block_raises(seen, spec, names, x):
         recorded(seen["data_after_exception"], spec, names, [x])
 
     def test_no_hook_is_left_when_the_block_raises(seen):
         expect(seen["exception"]).equals("propagated")
-        no_hook_left(seen, "hooks_left_after_exception")
+        no_hook_left(seen["hooks_left_after_exception"])
 
 
 def contents(store: Any) -> Any:

@@ -13,6 +13,7 @@ from torch import Tensor, nn
 
 from graders.box.data import Array
 from graders.box.probing import Boom, expecting_boom, module_hooks, snapshot
+from graders.core.conditions import no_hook_left
 from graders.core.exercise import Mistake, exercise
 from graders.core.expect import Seen, close, expect
 from graders.nets import ResNet
@@ -335,13 +336,6 @@ class TestConvMaps:
     def test_no_hook_is_left_when_the_model_raises(seen):
         expect(seen["exception"]).equals("propagated")
         no_hook_left(seen["hooks_after_exception"])
-
-
-def no_hook_left(seen: Seen) -> None:
-    """As many hooks as before the call."""
-    if type(seen.value) is int and seen.value < 0:
-        expect(seen).fail(f"{-seen.value} of the hooks that were there before the call are gone")
-    expect(seen).equals(0)
 
 
 def sums_right(seen: Seen) -> bool:

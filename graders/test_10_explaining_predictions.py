@@ -11,6 +11,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from graders.box.probing import Boom, expecting_boom, module_hooks, snapshot
+from graders.core.conditions import no_hook_left
 from graders.core.exercise import Mistake, exercise
 from graders.core.expect import Seen, close, expect
 from graders.nets import draw_shapes, shapes_net
@@ -269,13 +270,6 @@ def nothing_left_after_exception(seen: Seen) -> None:
     expect(seen["works_after_exception"]).is_true(
         "after an exception in the model, its gradients are not what they were before"
     )
-
-
-def no_hook_left(seen: Seen) -> None:
-    """As many hooks as before the call."""
-    if type(seen.value) is int and seen.value < 0:
-        expect(seen).fail(f"{-seen.value} of the hooks that were there before the call are gone")
-    expect(seen).equals(0)
 
 
 # 10-saliency-map

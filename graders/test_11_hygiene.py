@@ -14,10 +14,12 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 from torch.nn.modules.module import register_module_forward_hook
 
+from graders.box.model_specs import module_names, resolve
 from graders.box.probing import Boom, expecting_boom, module_hooks, shares_storage, tensor_hooks
+from graders.core.conditions import HOOK_MISTAKES, model_unchanged, no_hook_left
 from graders.core.draws import Rng
 from graders.core.exercise import Mistake, exercise
-from graders.core.expect import Seen, close, expect
+from graders.core.expect import Seen, apart, close, expect
 
 # Models. A draw describes a model as data, a tree of [kind, details...]. The probe builds modules from it; the
 # judge computes every call by direct composition of functions, without a module and without a hook.
@@ -301,63 +303,6 @@ def compute(kind: str, x: Tensor, rest: list[Any], batch_statistics: bool) -> Te
     return OPERATIONS[rest[0]](x.clone(), *rest[1:])
 
 
-def resolve(spec: list[Any], step: str) -> tuple[list[Any], str]:
-    """The child that a step such as "act" or "layers.0" names, and its first name."""
-    path: list[str] = []
-    for part in step.split("."):
-        children = spec[1]
-        if isinstance(children, dict):
-            part = children[part][1] if children[part][0] == "same" else part
-            spec = children[part]
-        else:
-            spec = children[int(part)]
-        path.append(part)
-    return spec, ".".join(path)
-
-
-def module_names(spec: list[Any], name: str = "") -> list[str]:
-    """The names that `named_modules()` yields, in its order, which is that of definition."""
-    found = [name]
-    children = spec[1] if spec[0] in ("chain", "list") else {}
-    pairs = children.items() if isinstance(children, dict) else ((str(i), child) for i, child in enumerate(children))
-    for key, child in pairs:
-        if child[0] != "same":
-            found += module_names(child, f"{name}.{key}" if name else key)
-    return found
-
-
-def apart(*values: Tensor) -> bool:
-    """Whether no two of these tensors are close to each other."""
-    return all(bool((a - b).abs().max() > 0.05) for index, a in enumerate(values) for b in values[index + 1 :])
-
-
-# Conditions that contracts of this lesson share.
-
-
-def no_hook_left(seen: Seen, key: str = "hooks_left") -> None:
-    """As many hooks as before."""
-    count = seen[key].value
-    if type(count) is int and count < 0:
-        expect(seen[key]).fail(f"{-count} of the hooks that were on the model before are gone")
-    expect(seen[key]).equals(0)
-
-
-def model_unchanged(seen: Seen) -> None:
-    """Modes, parameters and their `.grad` are as before."""
-    expect(seen["modes_kept"]).is_true("a module is not in the mode (training or eval) in which it was before")
-    expect(seen["parameters_kept"]).is_true("a parameter of the model has changed")
-    expect(seen["grads_kept"]).is_true("the `.grad` of a parameter of the model has changed")
-
-
-HOOK_MISTAKES = (
-    Mistake("hook-left-behind", lambda seen: seen["hooks_left"].value > 0),
-    Mistake(
-        "hook-left-after-exception",
-        lambda seen: seen["hooks_left"].value == 0 and seen["hooks_left_after_exception"].value > 0,
-    ),
-)
-
-
 # 11-mean-activation: tensors that the graph saved are watched from outside.
 
 
@@ -542,11 +487,11 @@ class TestMeanActivation:
         expect(seen["x_kept"]).is_true("the values of `x`, or its `requires_grad`, changed")
 
     def test_no_hook_is_left(seen):
-        no_hook_left(seen)
+        no_hook_left(seen["hooks_left"])
 
     def test_no_hook_is_left_when_the_model_raises(seen):
         expect(seen["exception"]).equals("propagated")
-        no_hook_left(seen, "hooks_left_after_exception")
+        no_hook_left(seen["hooks_left_after_exception"])
 
 
 def call_of(spec: list[Any], name: str, x: Tensor) -> Call:
@@ -1284,11 +1229,11 @@ class TestFirstNonfinite:
         expect(seen["x_kept"]).is_true("the values of `x`, or its `requires_grad`, changed")
 
     def test_no_hook_is_left(seen):
-        no_hook_left(seen)
+        no_hook_left(seen["hooks_left"])
 
     def test_no_hook_is_left_when_the_model_raises(seen):
         expect(seen["exception"]).equals("propagated")
-        no_hook_left(seen, "hooks_left_after_exception")
+        no_hook_left(seen["hooks_left_after_exception"])
 
 
 def sound_model(rng: Rng, names: list[str]) -> list[Any]:

@@ -105,6 +105,15 @@ def close(seen: Seen, expected: Any, rtol: float | None = None, atol: float | No
     return False
 
 
+def apart(*tensors: torch.Tensor) -> bool:
+    """Whether no two of these tensors of equal shape are close to each other: then an answer cannot be both."""
+    return all(
+        a.shape != b.shape or bool((a - b).abs().max() > 0.05)
+        for index, a in enumerate(tensors)
+        for b in tensors[index + 1 :]
+    )
+
+
 def _differences(value: torch.Tensor, expected: torch.Tensor, rtol: float | None, atol: float | None) -> torch.Tensor:
     """A bool tensor that marks the entries of `value` which are not close to `expected`."""
     default_rtol, default_atol = TOLERANCE.get(value.dtype, (1e-5, 1e-5))

@@ -26,7 +26,6 @@ import tempfile
 import time
 import warnings
 from collections.abc import Sequence
-from dataclasses import asdict
 from pathlib import Path
 from types import ModuleType
 
@@ -141,32 +140,34 @@ def main() -> None:
         extra.append(Target("MB that another worker takes", each, 150))
 
     measured: list[Measured] = []
-    try:
-        for _ in range(options.rounds):
-            for size in [*options.submissions, *([options.flat] if options.flat else [])]:
-                some = [name for name in methods if size != options.flat or name in (HOOKWORK, KEPT, LIMIT)]
-                for workers in options.workers:
-                    for method, usage in take_turn(some, options.lesson, size, workers, python).items():
-                        measured.append(Measured(method, size, workers, usage.seconds, usage.cpu))
-    except KeyboardInterrupt:
-        print("interrupted: what follows comes from the rounds that were done", flush=True)
-    table = Table(measured)
-    targets = [*table.targets(), *extra]
+    for _ in range(options.rounds):
+        for size in [*options.submissions, *([options.flat] if options.flat else [])]:
+            some = [name for name in methods if size != options.flat or name in (HOOKWORK, KEPT, LIMIT)]
+            for workers in options.workers:
+                for method, usage in take_turn(some, options.lesson, size, workers, python).items():
+                    measured.append(Measured(method, size, workers, usage.seconds, usage.cpu))
+                report(options.json, options.lesson, Table(measured), peaks, extra)
     print(f"\n{options.lesson}: medians of R rounds with W workers, start of the command included. MB: the most that "
           f"{MEMORY_CLASS} notebooks took at once\n")  # fmt: skip
-    print("\n".join([*table.lines(peaks), "", *map(str, targets)]))
-    if options.json:
-        machine = {"python": platform.python_version(), "torch": torch.__version__, "cores": os.cpu_count()}
-        data = {
-            "machine": machine,
-            "lesson": options.lesson,
-            "rounds": options.rounds,
-            "rows": table.to_data(),
-            "megabytes": [{"method": one, "workers": workers, "peak": peak} for (one, workers), peak in peaks.items()],
-            "targets": [{"what": one.what, "value": one.value, "bound": one.bound, "met": one.met} for one in targets],
-            "measured": [asdict(one) for one in measured],
-        }
-        options.json.write_text(json.dumps(data, indent=1) + "\n", encoding="utf-8")
+    table = Table(measured)
+    print("\n".join([*table.lines(peaks), "", *map(str, [*table.targets(), *extra])]))
+
+
+def report(
+    file: Path | None, lesson: str, table: Table, peaks: dict[tuple[str, int], float], extra: Sequence[Target]
+) -> None:
+    """Write what has been measured so far: of an interrupted run, too, something is left."""
+    if file is None:
+        return
+    targets = [*table.targets(), *extra]
+    data = {
+        "machine": {"python": platform.python_version(), "torch": torch.__version__, "cores": os.cpu_count()},
+        "lesson": lesson,
+        "rows": table.to_data(),
+        "megabytes": [{"method": one, "workers": workers, "peak": peak} for (one, workers), peak in peaks.items()],
+        "targets": [{"what": one.what, "value": one.value, "bound": one.bound, "met": one.met} for one in targets],
+    }
+    file.write_text(json.dumps(data, indent=1) + "\n", encoding="utf-8")
 
 
 if __name__ == "__main__":

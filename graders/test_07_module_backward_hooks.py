@@ -450,8 +450,9 @@ class TestGradientFlow:
     is called once, and its output is one tensor. Nothing in the model works in place.
 
     The key is the module's name, `""` for the model itself. Parameters count whether they require grad or not. The
-    value is a Python float: the mean of |d loss / d output| over all elements of the module's output. The keys are in the order of the backward pass: the module that is called last comes first. A
-    block that has parameters of its own may come before or after the modules inside it.
+    value is a Python float: the mean of |d loss / d output| over all elements of the module's output. The keys are in
+    the order of the backward pass: the module that is called last comes first. A block that has parameters of its own
+    may come before or after the modules inside it.
 
     Parameters (and `x`, if it requires grad) accumulate their `.grad` as usual. The modes of the modules and the
     `requires_grad` of `x` and the parameters stay. No hook of yours is left, even when the model or the loss raises;
@@ -755,8 +756,8 @@ class TestClampGradInput:
     passed by position. Other inputs (numbers, for example) may be there, too.
 
     The module's own parameters (and those of the modules inside it) get the gradients that they would get without your
-    function, and the forward pass computes what it did before. If an input tensor is also used outside the module, the gradient that comes from there
-    is not clamped. Passes in which no input needs a gradient work as before.
+    function, and the forward pass computes what it did before. If an input tensor is also used outside the module, the
+    gradient that comes from there is not clamped. Passes in which no input needs a gradient work as before.
 
     Return a handle; `handle.remove()` restores the old behaviour.
 
@@ -1624,7 +1625,7 @@ class TestActivationGrad:
         expect(seen["model_exception"]).equals("propagated")
         expect(seen["hooks_after_exception"]).equals(0)
         expect(seen["settings_after_exception"]).is_true(
-            "after an exception the mode, a flag (such as `inplace`) or the `requires_grad` of something is not as it was"
+            "after an exception a mode, a flag (such as `inplace`) or the `requires_grad` of something is not as it was"
         )
 
 

@@ -57,7 +57,7 @@ class TestScaleOutput:
 
     Autograd follows the multiplication: the gradients before the module are those of the multiplied output. Two calls
     of `scale_output` on the same module multiply by both numbers, and each has a handle of its own. The module's
-    parameters and its mode (train or eval) stay as they are.
+    parameters, its mode (train or eval) and the values of the caller's tensors stay as they are.
 
     **Example.** With `act = nn.Sigmoid()` and `handle = scale_output(act, 3.0)`, the call
     `act(torch.tensor([0.]))` gives `tensor([1.5000])`, and the gradient at this input is `3 * 0.5 * (1 - 0.5) = 0.75`.
@@ -96,6 +96,13 @@ class TestScaleOutput:
         seen["after_remove"] = snapshot(module(x))
         seen["hooks_left"] = module_hooks(module)
         seen["weight"] = next((snapshot(p) for p in module.parameters()), None)
+        container, mine = nn.Sequential(nn.Identity(), nn.Identity()), x.detach().clone()  # hands its input on
+        student.scale_output(container, s)
+        seen["in_float64"] = snapshot(container(mine.double()))
+        seen["of_another_shape"] = snapshot(container(mine[0]))
+        with torch.no_grad():
+            seen["without_gradients"] = snapshot(container(mine))
+        seen["callers"] = mine
         return seen
 
     mistakes = (
@@ -152,10 +159,16 @@ class TestScaleOutput:
         expect(seen["after_remove"]).close_to(plain(kind, weight, x))
         expect(seen["hooks_left"]).equals(0)
 
-    def test_parameters_and_mode_stay_as_they_are(seen, kind, weight):
+    def test_any_module_and_any_tensor_will_do(seen, x, s):
+        expect(seen["of_another_shape"]).close_to(s * x[0])
+        expect(seen["in_float64"]).close_to(s * x.double())
+        expect(seen["without_gradients"]).close_to(s * x)
+
+    def test_parameters_mode_and_tensors_of_the_caller_stay(seen, kind, weight, x):
         expect(seen["mode_kept"]).is_true("the module is no longer in train mode")
         if kind == "linear":
             expect(seen["weight"]).close_to(weight, detached=False)
+        expect(Seen(seen["callers"].value, "the tensor that nn.Identity got and returned")).close_to(x)
 
 
 def plain(kind: str, weight: Tensor, x: Tensor) -> Tensor:
@@ -181,7 +194,7 @@ def hidden_from_autograd(kind: str, weight: Tensor, x: Tensor, up: Tensor, s: fl
 
 
 class Mix(nn.Module):
-    """Adds up to three arguments, the first through a linear layer."""
+    """Adds up to four arguments, the first through a linear layer."""
 
     def __init__(self, weight: Tensor) -> None:
         """A mix whose linear layer has this weight."""
@@ -189,11 +202,15 @@ class Mix(nn.Module):
         self.inner = nn.Linear(3, 3, bias=False)
         self.inner.load_state_dict({"weight": weight})
 
-    def forward(self, a: Tensor, b: Tensor | None = None, *, c: Tensor | None = None) -> Tensor:
-        """Weight times a, plus 10 b, plus 100 c."""
+    def forward(
+        self, a: Tensor, b: Tensor | None = None, third: Tensor | None = None, *, c: Tensor | None = None
+    ) -> Tensor:
+        """Weight times a, plus 10 b, plus 100 c, plus 25 times the third."""
         out = self.inner(a)
         if b is not None:
             out = out + 10 * b
+        if third is not None:
+            out = out + 25 * third
         return out if c is None else out + 100 * c
 
 
@@ -254,6 +271,9 @@ class TestNormalizeInput:
         seen["again"] = snapshot(y)
         seen["a.grad"] = snapshot(pulled_back(y, up, leaf))
         seen["b.grad"], seen["c.grad"] = (None if one is None else snapshot(one.grad) for one in others)
+        with torch.no_grad():
+            seen["without_gradients"] = snapshot(call(a.clone()))
+        seen["with_a_third"] = snapshot(module(a.clone(), None, up))
         seen["has_remove"] = removed(handle)
         seen["after_remove"] = snapshot(call(a.clone()))
         seen["hooks_left"] = module_hooks(module) - hooks
@@ -262,10 +282,16 @@ class TestNormalizeInput:
     mistakes = (
         Mistake(
             "dropped-arguments",
-            lambda seen, weight, a, b, c, mean, std: any(
-                close(seen["y"], mixed(weight, (a - mean) / std, *kept))
-                for kept in ((None, c), (b, None), (None, None))
-                if kept != (b, c)
+            lambda seen, weight, a, b, c, mean, std: (
+                any(
+                    close(seen["y"], mixed(weight, (a - mean) / std, *kept))
+                    for kept in ((None, c), (b, None), (None, None))
+                    if kept != (b, c)
+                )
+                or (
+                    close(seen["y"], mixed(weight, (a - mean) / std, b, c))
+                    and close(seen["with_a_third"], mixed(weight, (a - mean) / std, None, None))
+                )
             ),
             "The first argument is normalised, but others are lost. What a pre-hook returns stands for all "
             "arguments, and a bare tensor becomes the only one. Return `(new, *args[1:])`.",
@@ -323,11 +349,13 @@ class TestNormalizeInput:
     def test_the_first_argument_is_normalised(seen, weight, a, b, c, mean, std):
         expect(seen["y"]).close_to(mixed(weight, (a - mean) / std, b, c))
         expect(seen["again"]).close_to(mixed(weight, (a - mean) / std, b, c))
+        expect(seen["without_gradients"]).close_to(mixed(weight, (a - mean) / std, b, c))
 
     def test_gradients_flow_through_the_normalisation(seen, weight, up, std):
         expect(seen["a.grad"]).close_to(up @ weight / std)
 
-    def test_the_other_arguments_arrive_as_they_were_passed(seen, b, c, up):
+    def test_the_other_arguments_arrive_as_they_were_passed(seen, weight, a, b, c, up, mean, std):
+        expect(seen["with_a_third"]).close_to(mixed(weight, (a - mean) / std, None, None) + 25 * up)
         for key, given, factor in (("b.grad", b, 10), ("c.grad", c, 100)):
             if given is not None:
                 expect(seen[key]).close_to(factor * up)
@@ -381,8 +409,9 @@ class TestForceKwargs:
     positional and keyword, reach the module as they were passed, and only in the call to which they belong. Return
     the handle; after `handle.remove()` the module gets the caller's arguments alone.
 
-    The caller may pass everything by keyword, the input too. When a caller writes `module(x, **options)`, the dict
-    `options` stays as it is.
+    The values in `kw` may be of any kind, and the module receives these very objects: gradients flow to the tensors
+    among them. The caller may pass everything by keyword, the input too. When a caller writes
+    `module(x, **options)`, the dict `options` stays as it is.
 
     **Example.** Let `module(x, *, scale=1.0, shift=0.0)` compute `x * scale + shift`. After
     `handle = force_kwargs(module, scale=10.0)`, the call `module(torch.tensor(2.), scale=3.0, shift=1.0)` gives
@@ -421,6 +450,12 @@ class TestForceKwargs:
         seen["has_remove"] = removed(handle)
         seen["after_remove"] = module(x, **options)
         seen["hooks_left"] = module_hooks(module)
+        factor, leaf = y.clone().requires_grad_(), x.clone().requires_grad_()
+        student.force_kwargs(module, **{scale: factor, shift: 0.0})
+        product = module(leaf, **options)
+        seen["product"] = snapshot(product)
+        seen["x.grad"] = snapshot(pulled_back(product, torch.ones(3), leaf))
+        seen["kw.grad"] = snapshot(factor.grad)
         return seen
 
     mistakes = (
@@ -520,6 +555,11 @@ class TestForceKwargs:
         expect(seen["later"]).close_to(affine(scale, shift, kw, x))
         expect(seen["options"]).equals(options)
 
+    def test_values_of_any_kind_arrive_with_their_gradients(seen, x, y):
+        expect(Seen(seen["product"].value, "with a tensor and 0.0 as the values")).close_to(x * y)
+        expect(seen["x.grad"]).close_to(y)
+        expect(Seen(seen["kw.grad"].value, "the .grad of the tensor in kw")).close_to(x)
+
     def test_the_handle_removes_the_hook(seen, scale, shift, options, x):
         expect(seen["has_remove"]).is_true("the function returned nothing that has a remove() method")
         expect(seen["after_remove"]).close_to(affine(scale, shift, options, x))
@@ -543,6 +583,11 @@ def operation(sign: str, number: float, calls: list | None = None) -> Callable[.
     return run
 
 
+def raising(*_: Any) -> None:
+    """A hook that fails."""
+    raise Boom
+
+
 @exercise(
     "06-run-first",
     points=1,
@@ -556,7 +601,8 @@ def operation(sign: str, number: float, calls: list | None = None) -> Callable[.
 class TestRunFirst:
     """Write `run_first(module, hook)`. `hook` is a forward hook, called as `hook(module, args, output)`. Register
     it on `module` so that it runs before all forward hooks that `module` has at this moment, in every call from now
-    on. What it returns counts as with any forward hook. Return its handle.
+    on. What it returns counts as with any forward hook: anything but `None` replaces the output, even `False`. Return
+    its handle.
 
     The other forward hooks stay registered, in their order, and their own handles still remove them. When `run_first`
     is used twice, the later hook runs before the earlier one. After `handle.remove()` the module behaves as before.
@@ -602,6 +648,14 @@ class TestRunFirst:
         removed(first)
         seen["all_removed"] = snapshot(module(x))
         seen["hooks_left"] = module_hooks(module)
+        container = nn.Sequential(nn.Identity(), nn.Identity())
+        student.run_first(container, operation("+", c))
+        seen["of_a_container"] = snapshot(container(x))
+        student.run_first(container[0], lambda *_: False)
+        seen["false"] = container[0](x)
+        with expecting_boom(seen):
+            student.run_first(container[1], raising)
+            container[1](x)
         return seen
 
     mistakes = (
@@ -648,6 +702,9 @@ class TestRunFirst:
         expect(seen["watched"]).has_length(1, "calls of a hook that returns None")
         expect(seen["watched"][0]).close_to(x @ weight.T)
         expect(seen["watched_over"]).close_to((x @ weight.T + c + a) * b)
+        expect(Seen(seen["of_a_container"].value, "the output of a Sequential")).close_to(x + c)
+        expect(Seen(seen["false"].value, "the output after a hook that returns False")).equals(False)
+        expect(Seen(seen["exception"].value, "an exception in the hook")).equals("propagated")
 
     def test_the_later_of_two_runs_first(seen, weight, x, a, b, c, d):
         expect(seen["two"]).close_to((x @ weight.T * d + c + a) * b)
@@ -725,6 +782,8 @@ def dotted(net: dict[str, Any], place: str) -> str:
 
 def observed(model: TwoPath, name: str, call: Callable[[], Any], x: Tensor) -> dict[str, Any]:
     """What `call()` returns, and what it did to the model: hooks, modes, state, and a plain run afterwards on `x`."""
+    for parameter in model.parameters():
+        parameter.grad = torch.ones_like(parameter)
     fired: list[int] = []
     model.get_submodule(name).register_forward_hook(lambda *_: fired.append(1))  # one of the caller's
     hooks, modes = module_hooks(model), [module.training for module in model.modules()]
@@ -737,7 +796,8 @@ def observed(model: TwoPath, name: str, call: Callable[[], Any], x: Tensor) -> d
         "hooks_left": module_hooks(model) - hooks,
         "modes_kept": [module.training for module in model.modules()] == modes,
         "weights_kept": all(torch.equal(value, state[key]) for key, value in model.state_dict().items()),
-        "trainable": all(p.requires_grad and p.grad is None for p in model.parameters()),
+        "trainable": all(p.requires_grad for p in model.parameters()),
+        "grads_kept": all(p.grad is not None and bool((p.grad == 1).all()) for p in model.parameters()),
         "later": snapshot(model(x)),
     }
 
@@ -745,12 +805,32 @@ def observed(model: TwoPath, name: str, call: Callable[[], Any], x: Tensor) -> d
 def after_boom(model: TwoPath, call: Callable[[], Any], fuse: bool | Tensor = True) -> dict[str, Any]:
     """Run `call()` with this fuse in the model, and tell what came of it."""
     seen: dict[str, Any] = {}
-    hooks = module_hooks(model)
+    hooks, modules = module_hooks(model), list(model.named_modules())
+    modes, state = [module.training for _, module in modules], {k: v.clone() for k, v in model.state_dict().items()}
     model.fuse = fuse
     with expecting_boom(seen):
         call()
+    records = torch.is_grad_enabled()
     torch.set_grad_enabled(True)
-    return {**seen, "hooks_after_exception": module_hooks(model) - hooks}
+    same = list(model.named_modules()) == modules and [module.training for _, module in modules] == modes
+    return {
+        **seen,
+        "hooks_after_exception": module_hooks(model) - hooks,
+        "records_after_exception": records,
+        "kept_after_exception": same and all(torch.equal(v, state[k]) for k, v in model.state_dict().items()),
+    }
+
+
+def back_to_normal(seen: Seen, when: str = "") -> None:
+    """After an exception: it came through, no hook is left, gradients are tracked, the model is as before."""
+    expect(Seen(seen["exception"].value, f"exception{when}")).equals("propagated")
+    expect(Seen(seen["hooks_after_exception"].value, f"hooks after an exception{when}")).equals(0)
+    expect(seen["records_after_exception"]).is_true(
+        f"gradient tracking is still switched off after an exception{when}: use `with torch.no_grad():`"
+    )
+    expect(seen["kept_after_exception"]).is_true(
+        f"after an exception{when} the model is not as before: another module, mode or weight"
+    )
 
 
 def drawn_net(rng, train: bool) -> dict[str, Any]:
@@ -843,9 +923,9 @@ class TestAblateChannels:
     Return what `model(x)` gives when the listed channels of the submodule's output are 0 and everything after it
     computes with that. The result is detached. With an empty list it is the ordinary output of the model.
 
-    `x`, the weights of the model and the mode of each of its modules stay as they are, and gradient tracking is on
-    afterwards as before. No hook of yours is left, even when the model raises; the exception comes through. Hooks that
-    were there before stay and fire.
+    `x`, the list `channels`, the modules of the model, their weights (and their `.grad`) and modes stay as they are,
+    and gradient tracking is on afterwards as before. No hook of yours is left. All this holds even when the model
+    raises; the exception comes through. Hooks that were there before stay and fire.
 
     **Example.** Let `model = nn.Sequential(nn.Linear(1, 2), nn.Linear(2, 1))` with `model[0]` giving `[[3., 4.]]` for
     `x`, and `model[1]` adding its two inputs. Then `ablate_channels(model, "0", [1], x)` is `tensor([[3.]])`.
@@ -866,12 +946,14 @@ class TestAblateChannels:
         return all_different(*results)
 
     def probe(student, net, x, place, channels):
-        name, mine = dotted(net, place), x.clone()
+        name, mine, given = dotted(net, place), x.clone(), list(channels)
         model = two_path(net)
-        seen = observed(model, name, lambda: student.ablate_channels(model, name, list(channels), mine), x.clone())
-        seen["x"] = snapshot(mine)
-        empty = two_path(net)
-        seen["empty"] = student.ablate_channels(empty, name, [], x.clone())
+        seen = observed(model, name, lambda: student.ablate_channels(model, name, given, mine), x.clone())
+        seen |= {"x": snapshot(mine), "channels": given}
+        tracked = place != "entry"  # there, an edit in place would end in another error
+        leaf = x.clone().requires_grad_(tracked)
+        seen["empty"] = student.ablate_channels(two_path(net), name, [], leaf)
+        seen["leaf_kept"] = leaf.requires_grad is tracked and leaf.grad is None
         raising = two_path(net)
         return seen | after_boom(raising, lambda: student.ablate_channels(raising, name, list(channels), x.clone()))
 
@@ -939,10 +1021,13 @@ class TestAblateChannels:
         expect(seen["result"]).close_to(ablated(net, x, place, channels))
         expect(seen["empty"]).close_to(composed(net, x)["head"])
 
-    def test_x_and_the_model_are_as_before(seen, net, x):
+    def test_x_and_the_model_are_as_before(seen, net, x, channels):
         expect(seen["x"]).close_to(x)
+        expect(seen["leaf_kept"]).is_true("an `x` that requires grad has a `.grad` now, or no longer requires grad")
+        expect(seen["channels"]).equals(channels)
         expect(seen["weights_kept"]).is_true("the weights of the model have changed")
-        expect(seen["trainable"]).is_true("a weight of the model has a `.grad` now, or no longer requires grad")
+        expect(seen["trainable"]).is_true("a weight of the model no longer requires grad")
+        expect(seen["grads_kept"]).is_true("the `.grad` of a weight of the model has changed")
         expect(seen["records"]).is_true("gradient tracking is still switched off after your function returned")
         expect(seen["modes_kept"]).is_true("a module of the model has changed its mode (train or eval)")
         expect(seen["later"]).close_to(composed(net, x)["head"])
@@ -951,9 +1036,8 @@ class TestAblateChannels:
         expect(seen["hooks_left"]).equals(0)
         expect(seen["caller_fired"]).is_true("a hook that the caller had registered did not fire")
 
-    def test_no_hook_is_left_when_the_model_raises(seen):
-        expect(seen["exception"]).equals("propagated")
-        expect(seen["hooks_after_exception"]).equals(0)
+    def test_nothing_is_left_when_the_model_raises(seen):
+        back_to_normal(seen)
 
 
 def ablated(net: dict[str, Any], x: Tensor, place: str, channels: list[int], dim: int = 1) -> Tensor:
@@ -995,9 +1079,9 @@ class TestPatchActivation:
     into dimension 1) are replaced, and the others stay those of the corrupt run; an empty list gives the ordinary
     output for `corrupt`. The result is detached. The modules that follow may work in place.
 
-    `clean`, `corrupt`, the weights of the model and the mode of each of its modules stay as they are, and gradient
-    tracking is on afterwards as before. No hook of yours is left, even when the model raises, in whichever run; the
-    exception comes through. Hooks that were there before stay and fire.
+    `clean`, `corrupt`, the list `channels`, the modules of the model, their weights (and their `.grad`) and modes stay
+    as they are, and gradient tracking is on afterwards as before. No hook of yours is left. All this holds even when
+    the model raises, in whichever run; the exception comes through. Hooks that were there before stay and fire.
 
     **Example.** In `model = nn.Sequential(nn.Linear(1, 2), nn.Linear(2, 1))`, let `model[0]` give `[[3., 4.]]` for
     `clean` and `[[5., 6.]]` for `corrupt`, and let `model[1]` add its two inputs. Then
@@ -1036,12 +1120,14 @@ class TestPatchActivation:
         seen = {}
         for key, extra in (("full", ()), ("part", (list(channels),)), ("empty", ([],))):
             model, pair = two_path(net), (clean.clone(), corrupt.clone())
+            extra = tuple(list(listed) for listed in extra)  # the caller's own
 
             def call(model=model, pair=pair, extra=extra):
                 return student.patch_activation(model, name, *pair, *extra)
 
             seen[key] = observed(model, name, call, corrupt.clone())
-            seen[key] |= {"clean": snapshot(pair[0]), "corrupt": snapshot(pair[1])}
+            seen[key] |= {"clean": snapshot(pair[0]), "corrupt": snapshot(pair[1]), "channels": [*extra]}
+        seen["exchanged"] = student.patch_activation(model, name, corrupt.clone(), clean.clone())
         for key, fuse in (("raised_at_once", True), ("raised_on_corrupt", corrupt[0])):
             model = two_path(net)
 
@@ -1154,32 +1240,36 @@ class TestPatchActivation:
     def test_an_empty_list_changes_nothing(seen, net, corrupt):
         expect(named(seen, "empty")).close_to(composed(net, corrupt)["head"], detached=False)
 
+    def test_a_later_call_starts_afresh(seen, net, clean, corrupt, place):
+        expect(Seen(seen["exchanged"].value, "on the same model, with the inputs exchanged")).close_to(
+            patched(net, corrupt, clean, place, None), detached=False
+        )
+
     def test_the_result_is_detached(seen):
         for key in ("full", "part", "empty"):
             result = seen[key]["result"].value
             expect(Seen(getattr(result, "requires_grad", True))).is_false("the result still requires grad; detach it")
 
-    def test_inputs_and_model_are_as_before(seen, net, clean, corrupt):
+    def test_inputs_and_model_are_as_before(seen, net, clean, corrupt, channels):
         for key in ("full", "part", "empty"):
             expect(Seen(seen[key]["clean"].value, "clean")).close_to(clean)
             expect(Seen(seen[key]["corrupt"].value, "corrupt")).close_to(corrupt)
             expect(seen[key]["weights_kept"]).is_true("the weights of the model have changed")
-            expect(seen[key]["trainable"]).is_true(
-                "a weight of the model has a `.grad` now, or no longer requires grad"
-            )
+            expect(seen[key]["trainable"]).is_true("a weight of the model no longer requires grad")
+            expect(seen[key]["grads_kept"]).is_true("the `.grad` of a weight of the model has changed")
             expect(seen[key]["records"]).is_true("gradient tracking is still switched off after your function returned")
             expect(seen[key]["modes_kept"]).is_true("a module of the model has changed its mode (train or eval)")
             expect(Seen(seen[key]["later"].value, "a later run")).close_to(composed(net, corrupt)["head"])
+        expect(Seen(seen["part"]["channels"][0].value, "channels")).equals(channels)
 
     def test_no_hook_is_left_and_others_stay(seen):
         for key in ("full", "part", "empty"):
             expect(Seen(seen[key]["hooks_left"].value, "hooks left")).equals(0)
             expect(seen[key]["caller_fired"]).is_true("a hook that the caller had registered did not fire")
 
-    def test_no_hook_is_left_when_the_model_raises(seen):
-        for key, when in (("raised_at_once", "the first run"), ("raised_on_corrupt", "the run on `corrupt`")):
-            expect(Seen(seen[key]["exception"].value, f"exception in {when}")).equals("propagated")
-            expect(Seen(seen[key]["hooks_after_exception"].value, f"hooks after an exception in {when}")).equals(0)
+    def test_nothing_is_left_when_the_model_raises(seen):
+        back_to_normal(seen["raised_at_once"], " in the first run")
+        back_to_normal(seen["raised_on_corrupt"], " in the run on `corrupt`")
 
 
 def named(seen: Seen, key: str) -> Seen:

@@ -124,6 +124,18 @@ def first_output(out: Any) -> Tensor:
     return out[0] if isinstance(out, tuple) else out
 
 
+def meanwhile(student: Any, record: Any, x: Tensor) -> dict[str, Any]:
+    """One pass through another module that is watched, too; float64, with one more dimension."""
+    before = dict(record) if isinstance(record, dict) else {}
+    other, z = nn.Tanh(), x.detach().double()[None].requires_grad_()
+    result = student.watch_module_grads(other)
+    other(z).sum().backward()
+    kept = isinstance(record, dict) and record.keys() == before.keys() and all(record[k] is before[k] for k in before)
+    parts = list(result) if type(result) in (tuple, list) else [None]
+    removed(parts[-1])
+    return {"of_another": copied(parts[0]), "kept_apart": kept}
+
+
 @exercise(
     "07-watch-module-grads",
     points=1,
@@ -149,7 +161,8 @@ class TestWatchModuleGrads:
 
     Both are tuples with the entries that PyTorch gives to a full backward hook, in the same order, `None` where it
     gives `None`. Each tensor in them is a copy without a graph (even when the pass was run with `create_graph=True`),
-    and nothing that happens later changes it. It is the same dict all the time.
+    and nothing that happens later changes it. It is the same dict all the time, and each call of
+    `watch_module_grads` makes one of its own.
 
     Nothing about the gradients that flow through the module changes. `handle.remove()` ends the watching.
 
@@ -194,6 +207,7 @@ class TestWatchModuleGrads:
         if shape != "tanh":
             first_output(module(x.detach())).backward(gradient=up)
             seen["no_input_grad"] = copied(record)
+        seen |= meanwhile(student, record, x)
         seen["has_remove"] = removed(handle)
         if isinstance(record, dict):
             record.clear()
@@ -283,6 +297,12 @@ class TestWatchModuleGrads:
             expect_gradients(seen["no_input_grad"]["gi"], (None,))
             expect_gradients(seen["no_input_grad"]["go"], module_gradients(shape, weight, bias, x, up)[1])
 
+    def test_another_module_has_a_dict_of_its_own(seen, x):
+        gradient = 1 - torch.tanh(x.double()[None]) ** 2
+        expect_gradients(seen["of_another"]["gi"], (gradient,))
+        expect_gradients(seen["of_another"]["go"], (torch.ones_like(gradient),))
+        expect(seen["kept_apart"]).is_true("a pass through another watched module changed the dict of the first one")
+
     def test_the_flow_is_unchanged(seen, shape, weight, bias, x, up):
         (gi,), _ = module_gradients(shape, weight, bias, x, up)
         expect(seen["x.grad"]).close_to(gi)
@@ -350,6 +370,32 @@ class Steps(nn.Module):
         return x
 
 
+class Gained(nn.Module):
+    """A model with a parameter of its own, and a frozen layer after it."""
+
+    def __init__(self, head: nn.Linear) -> None:
+        """`head` learns nothing any more."""
+        super().__init__()
+        self.gain = nn.Parameter(torch.ones(3))
+        self.head = head.requires_grad_(False)
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Twice what the layer makes of the input times the gain."""
+        return 2 * self.head(self.gain * x)
+
+
+def gained_flow(student: Any, weight: Tensor, x: Tensor, up: Tensor) -> dict[str, Any]:
+    """The means of a `Gained`, and what becomes of the hooks of the caller on it."""
+    model = Gained(linear(weight[:, :-1], weight[:, -1]))
+    for module in model.modules():
+        module.register_forward_hook(lambda *_: None)
+        module.register_full_backward_pre_hook(lambda *_: None)
+        module.register_full_backward_hook(lambda *_: None)
+    hooks = module_hooks(model)
+    means = student.gradient_flow(model, lambda out: (up * out).sum(), x.detach())
+    return {"means": dict(means) if isinstance(means, dict) else means, "hooks": module_hooks(model) - hooks}
+
+
 def steps(names: list[str], definition: list[str], weights: list[Tensor], gate: Tensor) -> Steps:
     """Linear, tanh, gated block with a linear layer inside, Sequential(linear, tanh), linear."""
     first, act, gated, inner, group, head = names
@@ -403,9 +449,10 @@ class TestGradientFlow:
     its own. Parameters of the modules inside it do not count, so a plain `Sequential` has none. Each of these modules
     is called once, and its output is one tensor. Nothing in the model works in place.
 
-    The key is the module's name. The value is a Python float: the mean of |d loss / d output| over all elements of the
-    module's output. The keys are in the order of the backward pass: the module that is called last comes first. A
-    block that has parameters of its own may come before or after the modules inside it.
+    The key is the module's name, `""` for the model itself. Parameters count whether they require grad or not. The
+    value is a Python float: the mean of |d loss / d output| over all elements of the module's output. The keys are in
+    the order of the backward pass: the module that is called last comes first. A block that has parameters of its own
+    may come before or after the modules inside it.
 
     Parameters (and `x`, if it requires grad) accumulate their `.grad` as usual. The modes of the modules and the
     `requires_grad` of `x` and the parameters stay. No hook of yours is left, even when the model or the loss raises;
@@ -461,6 +508,7 @@ class TestGradientFlow:
             "passes": [len(forwards), len(backwards)],
             "hooks": module_hooks(model) - hooks,
             "settings_kept": settings(model, x) == before,
+            "gained": noting_errors(gained_flow, student, weights[-1], x, up),
         }
         with expecting_boom(seen, "loss_exception"):
             student.gradient_flow(model, raise_boom, x)
@@ -533,6 +581,13 @@ class TestGradientFlow:
         for name, value in expected.items():
             expect(seen["means"][name]).close_to(value, rtol=1e-4)
 
+    def test_the_model_itself_and_frozen_modules_count(seen, up):
+        did_not_fail(seen["gained"], "With a model that has a parameter of its own and a frozen layer")
+        means = Seen(seen["gained"]["means"].value, "the result for a model with its own parameter and a frozen layer")
+        expect(means).has_keys("", "head")
+        expect(means[""]).close_to(up.abs().mean().item(), rtol=1e-4)
+        expect(means["head"]).close_to(2 * up.abs().mean().item(), rtol=1e-4)
+
     def test_the_keys_are_in_backward_order(seen, names, weights, gate, x, up, loss):
         keys = list(flow_means(names, weights, gate, x, up, loss))
         if block_first(seen["means"].keys, names) != keys:
@@ -550,6 +605,8 @@ class TestGradientFlow:
     def test_no_hook_is_left_and_modes_and_requires_grad_stay(seen):
         expect(seen["hooks"]).equals(0)
         settings_stay(seen)
+        if not isinstance(seen["gained"]["error"].value, str):
+            expect(Seen(seen["gained"]["hooks"].value, "hooks more than before, with some of the caller's")).equals(0)
 
     def test_no_hook_is_left_when_something_raises(seen):
         expect(seen["loss_exception"]).equals("propagated")
@@ -666,7 +723,17 @@ def blend_pass(blend: Blend, a: Tensor, b: Tensor, k: float, up: Tensor) -> dict
     a, b = a.clone().requires_grad_(), b.clone().requires_grad_()
     h = 2 * a
     (h + blend(h, b, k)).backward(gradient=up.clone())
-    return {"a": a.grad, "b": b.grad, "hooks": tensor_hooks(a, b)}
+    alone = b.detach().requires_grad_()
+    blend(h.detach(), alone, k).backward(gradient=up.clone())
+    return {"a": a.grad, "b": b.grad, "b_alone": alone.grad, "hooks": tensor_hooks(a, b)}
+
+
+def chain_pass(chain: nn.Sequential, x: Tensor, up: Tensor) -> dict[str, Any]:
+    """One pass through a container of two layers."""
+    x = x.clone().requires_grad_()
+    chain.zero_grad()
+    (up * chain(x)).sum().backward()
+    return {"x": x.grad, "weight": snapshot(chain[0].weight.grad)}
 
 
 @exercise(
@@ -688,9 +755,9 @@ class TestClampGradInput:
     that `module` sends to one of its inputs is clamped elementwise to [-c, c], for all inputs that are tensors and are
     passed by position. Other inputs (numbers, for example) may be there, too.
 
-    The module's own parameters get the gradients that they would get without your function, and the forward pass
-    computes what it did before. If an input tensor is also used outside the module, the gradient that comes from there
-    is not clamped. Passes in which no input needs a gradient work as before.
+    The module's own parameters (and those of the modules inside it) get the gradients that they would get without your
+    function, and the forward pass computes what it did before. If an input tensor is also used outside the module, the
+    gradient that comes from there is not clamped. Passes in which no input needs a gradient work as before.
 
     Return a handle; `handle.remove()` restores the old behaviour.
 
@@ -727,6 +794,8 @@ class TestClampGradInput:
             and (clamped(gi, c).sum(0) - clamped(clamped(up, c) @ weight, c).sum(0)).abs().max() > 0.1
             and (clamped(gi, c).sum(0) - gi.sum(0)).abs().max() > 0.1
             and (clamped(gi, c).sum(0) - clamped(gi.sum(0), c)).abs().max() > 0.1
+            and ((clamped(gi, c) - gi).T @ x).abs().max() > 0.1
+            and (clamped(gi @ lower_weight, c) - gi @ lower_weight).abs().max() > 0.1
         )
 
     def probe(student, lower_weight, lower_bias, weight, bias, x, up, c, a, b, k, side):
@@ -737,11 +806,14 @@ class TestClampGradInput:
         handles = [student.clamp_grad_input(module, c)]
         seen = {
             "first": two_layer_pass(lower, module, x, up),
-            "second": noting_errors(two_layer_pass, lower, module, x, -2 * up),
+            "second": noting_errors(two_layer_pass, lower, module.eval(), x, -2 * up),
             "bottom": noting_errors(first_layer_pass, module, lower(x).detach(), up),
         }
         handles.append(student.clamp_grad_input(blend, c))
         seen["blend"] = noting_errors(blend_pass, blend, a, b, k, side)
+        chain = nn.Sequential(linear(lower_weight, lower_bias).to(dtype), linear(weight, bias).to(dtype))
+        handles.append(student.clamp_grad_input(chain, c))
+        seen["chain"] = noting_errors(chain_pass, chain, x, up)
         outcomes = [removed(handle) for handle in handles]
         return {
             **seen,
@@ -837,6 +909,19 @@ class TestClampGradInput:
         did_not_fail(seen["blend"], "With two tensors and a number as inputs")
         expect(seen["blend"]["b"]).close_to(clamped(k * side, c))
         expect(seen["blend"]["a"]).close_to(2 * (side + clamped(side, c)))
+        expect(Seen(seen["blend"]["b_alone"].value, "b, when the input before it needs no gradient")).close_to(
+            clamped(k * side, c)
+        )
+
+    def test_nothing_is_clamped_inside_the_module(seen, lower_weight, weight, x, up, c):
+        did_not_fail(seen["chain"], "With a Sequential of two layers")
+        inner = up @ weight
+        expect(Seen(seen["chain"]["weight"].value, "the gradient of the first weight in a Sequential")).close_to(
+            inner.T @ x
+        )
+        expect(Seen(seen["chain"]["x"].value, "the gradient below a Sequential")).close_to(
+            clamped(inner @ lower_weight, c)
+        )
 
     def test_inputs_without_gradient_do_no_harm(seen, lower_weight, lower_bias, x, up, weight, bias):
         h = x @ lower_weight.T + lower_bias
@@ -880,9 +965,11 @@ def three_layer_pass(
 
 
 def bottom_pass(module: nn.Module, x: Tensor, up: Tensor) -> dict[str, Any]:
-    """One pass through a composite whose input needs no gradient."""
+    """One pass through a composite whose input needs no gradient, and one without grad mode."""
     (up * module(x)).sum().backward()
-    return {"weight": snapshot(module.fc.weight.grad), "bias": snapshot(module.fc.bias.grad)}
+    with torch.no_grad():
+        out = module(x)
+    return {"weight": snapshot(module.fc.weight.grad), "bias": snapshot(module.fc.bias.grad), "out": snapshot(out)}
 
 
 def fork_pass(fork: Fork, used: tuple[int, ...], x: Tensor, ups: list[Tensor]) -> dict[str, Any]:
@@ -891,7 +978,7 @@ def fork_pass(fork: Fork, used: tuple[int, ...], x: Tensor, ups: list[Tensor]) -
     fork.zero_grad()
     outs = fork(x)
     sum((ups[index] * outs[index]).sum() for index in used).backward()
-    return {"x": x.grad, "weight": snapshot(fork.fc.weight.grad)}
+    return {"x": x.grad, "weight": snapshot(fork.fc.weight.grad), "a_tuple": isinstance(outs, tuple)}
 
 
 def times(powers: dict[str, int]) -> Callable[..., bool]:
@@ -947,7 +1034,7 @@ class TestScaleBackward:
             "up": rng.tensor(4, 2, dtype=dtype),
             "small": rng.tensor(3, 2, dtype=dtype, low=-0.5, high=0.5),
             "ups": [rng.tensor(4, 3, dtype=dtype), rng.tensor(4, 2, dtype=dtype)],
-            "s": rng.choice((0.5, 2.0, 3.0, -2.0)),
+            "s": rng.choice((0.5, 2.5, -1.5, -2.5)),
         }
 
     def alive(lower, weight, bias, upper, x, side, up, small, ups, s):
@@ -971,7 +1058,7 @@ class TestScaleBackward:
         handles = [student.scale_backward(module, s)]
         seen = {
             "first": three_layer_pass(first, module, last, x, side, up),
-            "second": noting_errors(three_layer_pass, first, module, last, x, side, 2 * up),
+            "second": noting_errors(three_layer_pass, first, module.eval(), last, x, side, 2 * up),
         }
         handles += [student.scale_backward(bottom, s), student.scale_backward(fork, s)]
         seen["bottom"] = noting_errors(bottom_pass, bottom, x / 4, ups[0])
@@ -1057,12 +1144,18 @@ class TestScaleBackward:
         weight_gradient, bias_gradient = squashed_gradients(small, bias / 8, x / 4, ups[0])
         expect(seen["bottom"]["weight"]).close_to(s * weight_gradient, atol=1e-5)
         expect(seen["bottom"]["bias"]).close_to(s * bias_gradient, atol=1e-5)
+        expect(Seen(seen["bottom"]["out"].value, "the output under torch.no_grad()")).close_to(
+            torch.tanh(2 * (x / 4 @ small.T + bias / 8)), atol=1e-5
+        )
 
     def test_several_outputs_used_or_not(seen, lower, x, ups, s):
         did_not_fail(seen["both"], "With two outputs")
         did_not_fail(seen["only_first"], "With an unused second output")
         did_not_fail(seen["only_second"], "With an unused first output")
         first, second = ups[0] @ lower[:, :-1], 5 * ups[1]
+        expect(seen["both"]["a_tuple"]).is_true(
+            "the module returned a tuple of two outputs before, and now it does not"
+        )
         expect(seen["both"]["x"]).close_to(s * (first + second))
         expect(seen["both"]["weight"]).close_to(s * ups[0].T @ x)
         expect(seen["only_first"]["x"]).close_to(s * first)
@@ -1131,10 +1224,10 @@ class TestLinearGrads:
     Rebuild them from `x` and dL/dy. Do not read them from the parameters: these may carry hooks of the caller which
     change or erase the gradients that arrive there, and your result must not be affected by them.
 
-    `x` has one dimension or more; the last one has `lin.in_features` entries. It may require grad or not. What the
-    `.grad` of `x` and of the parameters holds afterwards is not graded. Their values and their `requires_grad` stay as
-    they are, the mode of `lin` and the hooks of the caller stay, and no hook of yours is left, even when the loss
-    raises; the exception comes through.
+    `x` has one dimension or more; the last one has `lin.in_features` entries. It may require grad or not, and it need
+    not be contiguous. What the `.grad` of `x` and of the parameters holds afterwards is not graded. Their values and
+    their `requires_grad` stay as they are, the mode of `lin` and the hooks of the caller stay, and no hook of yours is
+    left, even when the loss raises; the exception comes through.
 
     **Example.** For a `lin` with weight `[[1., 1.]]` and bias `[0.]`, `x = tensor([[1., 2.], [3., 4.]])` and
     `loss_fn = lambda y: 10 * y.sum()` the result is `(tensor([[40., 60.]]), tensor([20.]))`.
@@ -1155,10 +1248,11 @@ class TestLinearGrads:
         return bool(weight_gradient.abs().max() > 0.5 and bias_gradient.abs().min() > 0.1)
 
     def probe(student, weight, bias, x, up, loss, x_grad):
-        lin = linear(weight, bias)
+        lin = linear(weight, bias).train(not x_grad)
         x.requires_grad_(x_grad)
         for parameter in lin.parameters():
             parameter.register_hook(torch.zeros_like)
+        lin.register_forward_hook(lambda *_: None)
         hooks = module_hooks(lin) + tensor_hooks(x)
         before = [lin.weight.detach().clone(), lin.bias.detach().clone(), x.detach().clone()]
         old_settings = settings(lin, x)
@@ -1174,6 +1268,11 @@ class TestLinearGrads:
         with expecting_boom(seen):
             student.linear_grads(lin, x, raise_boom)
         seen["hooks_after_exception"] = module_hooks(lin) + tensor_hooks(x) - hooks
+        seen["settings_after_exception"] = settings(lin, x) == old_settings
+        turned = x.detach().mT.contiguous().mT if x.dim() > 1 else x.detach()
+        seen["turned"] = noting_errors(
+            lambda: {"grads": copied(student.linear_grads(lin, turned, lambda y: LINEAR_LOSSES[loss](y, up)))}
+        )
         lin.weight.grad = None
         lin.weight.requires_grad_()
         lin(x).sum().backward()
@@ -1247,12 +1346,21 @@ class TestLinearGrads:
         expect(seen["grads"][0]).close_to(weight_gradient)
         expect(seen["grads"][1]).close_to(bias_gradient)
 
+    def test_the_memory_of_x_may_be_laid_out_otherwise(seen, weight, bias, x, up, loss):
+        did_not_fail(seen["turned"], "With an `x` that is not contiguous")
+        for mine, right in zip(("weight", "bias"), twin_gradients(weight, bias, x, up, loss)):
+            gradient = seen["turned"]["grads"][0 if mine == "weight" else 1]
+            expect(Seen(gradient.value, f"dL/d{mine} for an x that is not contiguous")).close_to(right, detached=False)
+
     def test_they_have_no_graph(seen):
         expect(seen["requires_grad"]).equals([False, False])
 
     def test_values_settings_and_hooks_of_the_caller_stay(seen):
         expect(seen["values_kept"]).is_true("the values of x or of the parameters changed")
         settings_stay(seen)
+        expect(seen["settings_after_exception"]).is_true(
+            "after an exception the mode or the `requires_grad` of something is not as it was"
+        )
         expect(seen["erased"]).close_to(torch.zeros(2, 3))
 
     def test_no_hook_is_left(seen):
@@ -1367,8 +1475,8 @@ class TestActivationGrad:
 
     The result has no graph, and nothing that happens later changes it. You may run `backward()` once or not at all:
     the `.grad` of the parameters either stays or accumulates one plain pass. The modules keep their mode and their
-    flags (such as `inplace`), and `x` and the parameters keep their `requires_grad`. No hook of yours is left, even
-    when the loss raises; the exception comes through. Hooks that were there before stay.
+    flags (such as `inplace`), and `x` and the parameters keep their `requires_grad`. No hook of yours is left. All this
+    holds even when the model or the loss raises; the exception comes through. Hooks that were there before stay.
 
     **Example.** For `model = Sequential(Linear(1, 2), ReLU(inplace=True))`, where the linear layer gives `[[-1., 4.]]`
     for `x`, `activation_grad(model, "0", x, lambda out: 7 * out.sum())` returns `tensor([[0., 7.]])`.
@@ -1420,9 +1528,18 @@ class TestActivationGrad:
             "grads": {name: snapshot(p.grad) for name, p in model.named_parameters()},
             "hooks": module_hooks(model) + tensor_hooks(x) - hooks,
         }
+        seen["again"] = student.activation_grad(
+            model, f"block.{names[1]}", x.flip(0), lambda out: (up * out).sum(), *pick
+        )
         with expecting_boom(seen):
             student.activation_grad(model, f"block.{names[1]}", x, raise_boom, *pick)
-        return {**seen, "hooks_after_exception": module_hooks(model) + tensor_hooks(x) - hooks}
+        with expecting_boom(seen, "model_exception"), model.head.register_forward_pre_hook(raise_boom):
+            student.activation_grad(model, f"block.{names[1]}", x, torch.sum, *pick)
+        return {
+            **seen,
+            "hooks_after_exception": module_hooks(model) + tensor_hooks(x) - hooks,
+            "settings_after_exception": settings(model, x) == before,
+        }
 
     mistakes = (
         Mistake(
@@ -1463,8 +1580,8 @@ class TestActivationGrad:
         Mistake(
             "hook-left-after-exception",
             lambda seen: seen["hooks"].value == 0 and seen["hooks_after_exception"].value > 0,
-            "The loss raised an exception, and your hook is still there. Put `remove()` into `finally`, or use the "
-            "handle as a context manager: `with module.register_forward_hook(...):`.",
+            "The model or the loss raised an exception, and your hook is still there. Put `remove()` into `finally`, "
+            "or use the handle as a context manager: `with module.register_forward_hook(...):`.",
         ),
         Mistake(
             "ignored-pick",
@@ -1475,10 +1592,18 @@ class TestActivationGrad:
     )
 
     def test_it_is_the_gradient_at_the_value_that_left_the_module(seen, follow, lower, weight, bias, x, up, k):
-        expect(seen["gradient"]).close_to(activation(follow, lower, weight, bias, x, up, k)[1], detached=False)
+        gradient = Seen(seen["at_once"].value, "gradient")
+        expect(gradient).close_to(activation(follow, lower, weight, bias, x, up, k)[1])
 
-    def test_it_has_no_graph(seen, follow, lower, weight, bias, x, up, k):
-        expect(seen["gradient"]).close_to(activation(follow, lower, weight, bias, x, up, k)[1])
+    def test_it_is_a_copy_without_a_graph(seen, follow, lower, weight, bias, x, up, k):
+        expect(Seen(seen["gradient"].value, "gradient, after a later change")).close_to(
+            activation(follow, lower, weight, bias, x, up, k)[1]
+        )
+
+    def test_the_next_call_computes_afresh(seen, follow, lower, weight, bias, x, up, k):
+        expect(Seen(seen["again"].value, "gradient for another x")).close_to(
+            activation(follow, lower, weight, bias, x.flip(0), up, k)[1], detached=False
+        )
 
     def test_the_parameters_keep_their_gradient_or_add_one_pass(
         seen, follow, names, lower, weight, bias, x, up, k, old
@@ -1495,9 +1620,13 @@ class TestActivationGrad:
         expect(seen["hooks"]).equals(0)
         settings_stay(seen)
 
-    def test_no_hook_is_left_when_the_loss_raises(seen):
+    def test_nothing_is_left_when_something_raises(seen):
         expect(seen["exception"]).equals("propagated")
+        expect(seen["model_exception"]).equals("propagated")
         expect(seen["hooks_after_exception"]).equals(0)
+        expect(seen["settings_after_exception"]).is_true(
+            "after an exception a mode, a flag (such as `inplace`) or the `requires_grad` of something is not as it was"
+        )
 
 
 def activation(

@@ -49,6 +49,22 @@ class Mul(torch.autograd.Function):
     def backward(ctx, g): return g * ctx.s, None
 def scale_output(module, s): return module.register_forward_hook(lambda m, a, o: Mul.apply(o, s))
 """,
+        """
+import torch
+
+class Times(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, o, s):
+        ctx.s = s
+        return o * s
+
+    @staticmethod
+    def backward(ctx, g):
+        return g * ctx.s, None
+
+def scale_output(module, s):
+    return module.register_forward_hook(lambda m, a, o: Times.apply(o, s))
+""",
     ],
     "06-normalize-input": [
         """
@@ -76,6 +92,15 @@ class Normalise:
 
 def normalize_input(module, mean, std):
     return module.register_forward_pre_hook(Normalise(mean, std), prepend=True)
+""",
+        """
+def normalize_input(module, mean, std):
+    def pre(_m, args):
+        if len(args) == 1:
+            return (args[0] - mean) / std
+        return tuple((v - mean) / std if i == 0 else v for i, v in enumerate(args))
+
+    return module.register_forward_pre_hook(pre)
 """,
     ],
     "06-force-kwargs": [
@@ -125,6 +150,21 @@ class Call(NamedTuple):
 def force_kwargs(module, **kw):
     return module.register_forward_pre_hook(lambda m, a, k: Call(a, dict(k, **kw)), with_kwargs=True)
 """,
+        """
+def force_kwargs(module, **kw):
+    def pre(m, args, kwargs):
+        kwargs.update(kw)
+
+    return module.register_forward_pre_hook(pre, with_kwargs=True)
+""",
+        """
+import collections
+
+def force_kwargs(module, **kw):
+    return module.register_forward_pre_hook(
+        lambda m, a, k: (a, collections.ChainMap(kw, k)), with_kwargs=True
+    )
+""",
     ],
     "06-run-first": [
         """
@@ -140,6 +180,12 @@ def run_first(module, hook):
         """
 def run_first(module, hook):
     handle = module.register_forward_hook(lambda *given: hook(*given))
+    module._forward_hooks.move_to_end(handle.id, last=False)
+    return handle
+""",
+        """
+def run_first(module, hook):
+    handle = module.register_forward_hook(hook)
     module._forward_hooks.move_to_end(handle.id, last=False)
     return handle
 """,
@@ -253,6 +299,46 @@ def ablate_channels(model, name, channels, x):
         return model(x).data
     finally:
         del m.forward
+""",
+        """
+import copy
+
+def ablate_channels(model, name, channels, x):
+    model = copy.deepcopy(model)
+
+    def hook(m, a, o):
+        o = o.clone()
+        for c in channels:
+            o.select(1, c).zero_()
+        return o
+
+    model.get_submodule(name).register_forward_hook(hook)
+    return model(x).detach()
+""",
+        """
+import torch
+from torch import nn
+
+class Off(nn.Module):
+    def __init__(self, m, c):
+        super().__init__()
+        self.m, self.c = m, c
+
+    def forward(self, *a):
+        o = self.m(*a).clone()
+        o[:, self.c] = 0
+        return o
+
+def ablate_channels(model, name, channels, x):
+    parent, _, last = name.rpartition(".")
+    parent = model.get_submodule(parent)
+    old = getattr(parent, last)
+    setattr(parent, last, Off(old, channels))
+    try:
+        with torch.no_grad():
+            return model(x)
+    finally:
+        setattr(parent, last, old)
 """,
     ],
     "06-patch-activation": [
@@ -383,6 +469,66 @@ def patch_activation(model, name, clean, corrupt, channels=None):
         return o
     with model.get_submodule(name).register_forward_hook(hook):
         return model(torch.cat([clean, corrupt])).detach()[n:]
+""",
+        """
+import torch
+
+class Stop(Exception):
+    pass
+
+def patch_activation(model, name, clean, corrupt, channels=None):
+
+    module = model.get_submodule(name)
+    box = {}
+
+    def grab(m, a, o):
+        box["v"] = o.detach().clone()
+        raise Stop
+
+    with module.register_forward_hook(grab):
+        try:
+            model(clean)
+        except Stop:
+            pass
+
+    def put(m, a, o):
+        v = box["v"]
+        if channels is not None:
+            mask = torch.zeros(o.shape[1], dtype=torch.bool)
+            mask[channels] = True
+            v = torch.where(mask.reshape(1, -1, *[1] * (o.dim() - 2)), v, o)
+        return v
+
+    with module.register_forward_hook(put):
+        return model(corrupt).detach()
+""",
+        """
+import torch
+
+def patch_activation(model, name, clean, corrupt, channels=None):
+
+    module = model.get_submodule(name)
+    old = module.forward
+    kept = []
+
+    def first(*a, **k):
+        kept.append(old(*a, **k).clone())
+        return kept[0].clone()
+
+    def second(*a, **k):
+        out = old(*a, **k).clone()
+        c = slice(None) if channels is None else channels
+        out[:, c] = kept[0][:, c]
+        return out
+
+    try:
+        with torch.no_grad():
+            module.forward = first
+            model(clean)
+            module.forward = second
+            return model(corrupt)
+    finally:
+        module.__dict__.pop("forward", None)
 """,
     ],
 }
@@ -788,6 +934,44 @@ def scale_output(module, s):
     module.eval()
     return module.register_forward_hook(lambda m, a, o: o * s)
 """,
+        """
+import torch
+
+def scale_output(module, s):
+    return module.register_forward_hook(lambda m, a, o: o * s if torch.is_grad_enabled() else o)
+""",
+        """
+import torch
+
+def scale_output(module, s):
+    def hook(m, a, o):
+        if torch.is_grad_enabled():
+            return o * s
+        return o.mul_(s)
+
+    return module.register_forward_hook(hook)
+""",
+        """
+def scale_output(module, s):
+    hs = [m.register_forward_hook(lambda m, a, o: o * s) for m in module.modules()]
+    return hs[0]
+""",
+        """
+def scale_output(module, s):
+    return module.register_forward_hook(lambda m, a, o: (o * s).float())
+""",
+        """
+import torch
+
+def scale_output(module, s):
+    k = {}
+
+    def hook(m, a, o):
+        k.setdefault("s", torch.full_like(o, s))
+        return o * k["s"]
+
+    return module.register_forward_hook(hook)
+""",
     ],
     "06-normalize-input": [
         "def normalize_input(module, mean, std):\n    pass",
@@ -854,6 +1038,34 @@ def normalize_input(module, mean, std):
 def normalize_input(module, mean, std):
     return module.register_forward_pre_hook(lambda m, x: x.sub(mean).div(std))
 """,
+        """
+def normalize_input(module, mean, std):
+    def pre(_m, args):
+        if len(args) == 1:
+            return ((args[0] - mean) / std,)
+        return ((args[0] - mean) / std, args[1])
+
+    return module.register_forward_pre_hook(pre)
+""",
+        """
+import torch
+
+def normalize_input(module, mean, std):
+    def pre(m, args):
+        if torch.is_grad_enabled():
+            return ((args[0] - mean) / std, *args[1:])
+
+    return module.register_forward_pre_hook(pre)
+""",
+        """
+import torch
+
+def normalize_input(module, mean, std):
+    def pre(m, args):
+        return ((args[0] - mean) / std, *[a for a in args[1:] if torch.is_tensor(a)])
+
+    return module.register_forward_pre_hook(pre)
+""",
     ],
     "06-force-kwargs": [
         "def force_kwargs(module, **kw):\n    pass",
@@ -913,6 +1125,37 @@ def force_kwargs(module, **kw):
 def force_kwargs(module, **kw):
     return module.register_forward_pre_hook(lambda m, a, k: (*a, {**k, **kw}), with_kwargs=True)
 """,
+        """
+import torch
+
+def force_kwargs(module, **kw):
+    kw = {k: v.detach() if torch.is_tensor(v) else v for k, v in kw.items()}
+    return module.register_forward_pre_hook(lambda m, a, k: (a, {**k, **kw}), with_kwargs=True)
+""",
+        """
+def force_kwargs(module, **kw):
+    return module.register_forward_pre_hook(
+        lambda m, a, k: (tuple(v.detach() for v in a), {**k, **kw}), with_kwargs=True
+    )
+""",
+        """
+import copy
+
+def force_kwargs(module, **kw):
+    kw = copy.deepcopy(kw)
+    return module.register_forward_pre_hook(lambda m, a, k: (a, {**k, **kw}), with_kwargs=True)
+""",
+        """
+def force_kwargs(module, **kw):
+    kw = {k: float(v) for k, v in kw.items()}
+    return module.register_forward_pre_hook(lambda m, a, k: (a, {**k, **kw}), with_kwargs=True)
+""",
+        """
+def force_kwargs(module, **kw):
+    return module.register_forward_pre_hook(
+        lambda m, a, k: (a, {**k, **{n: v for n, v in kw.items() if v}}), with_kwargs=True
+    )
+""",
     ],
     "06-run-first": [
         "def run_first(module, hook):\n    pass",
@@ -958,6 +1201,35 @@ def run_first(module, hook):
         """
 def run_first(module, hook):
     return module.register_forward_hook(lambda m, a, o: hook(m, a, o).detach(), prepend=True)
+""",
+        """
+import torch
+
+def run_first(module, hook):
+    def wrapped(m, a, o):
+        r = hook(m, a, o)
+        return r if torch.is_tensor(r) else o
+
+    return module.register_forward_hook(wrapped, prepend=True)
+""",
+        """
+def run_first(module, hook):
+    return module.register_forward_hook(lambda m, a, o: hook(m, a, o) or None, prepend=True)
+""",
+        """
+def run_first(module, hook):
+    def w(m, a, o):
+        try:
+            return hook(m, a, o)
+        except Exception:
+            return None
+
+    return module.register_forward_hook(w, prepend=True)
+""",
+        """
+def run_first(module, hook):
+    hs = [m.register_forward_hook(hook, prepend=True) for m in module.modules()]
+    return hs[0]
 """,
     ],
     "06-ablate-channels": [
@@ -1122,6 +1394,86 @@ def ablate_channels(model, name, channels, x):
     torch.set_grad_enabled(False)
     with model.get_submodule(name).register_forward_hook(hook): return model(x)
 """,
+        """
+import torch
+
+def ablate_channels(model, name, channels, x):
+    def hook(m, a, o):
+        o = o.clone()
+        o[:, channels] = 0
+        return o
+
+    with model.get_submodule(name).register_forward_hook(hook):
+        torch.set_grad_enabled(False)
+        out = model(x)
+        torch.set_grad_enabled(True)
+        return out
+""",
+        """
+import torch
+
+def ablate_channels(model, name, channels, x):
+    model.zero_grad()
+
+    def hook(m, a, o):
+        o = o.clone()
+        o[:, channels] = 0
+        return o
+
+    with model.get_submodule(name).register_forward_hook(hook), torch.no_grad():
+        return model(x)
+""",
+        """
+import torch
+
+def ablate_channels(model, name, channels, x):
+    def hook(m, a, o):
+        o = o.clone()
+        while channels:
+            o[:, channels.pop()] = 0
+        return o
+
+    with model.get_submodule(name).register_forward_hook(hook), torch.no_grad():
+        return model(x)
+""",
+        """
+import torch
+
+def ablate_channels(model, name, channels, x):
+    x.requires_grad_(False)
+
+    def hook(m, a, o):
+        o = o.clone()
+        o[:, channels] = 0
+        return o
+
+    with model.get_submodule(name).register_forward_hook(hook), torch.no_grad():
+        return model(x)
+""",
+        """
+import torch
+from torch import nn
+
+class Off(nn.Module):
+    def __init__(self, m, c):
+        super().__init__()
+        self.m, self.c = m, c
+
+    def forward(self, *a):
+        o = self.m(*a).clone()
+        o[:, self.c] = 0
+        return o
+
+def ablate_channels(model, name, channels, x):
+    parent, _, last = name.rpartition(".")
+    parent = model.get_submodule(parent)
+    old = getattr(parent, last)
+    setattr(parent, last, Off(old, channels))
+    with torch.no_grad():
+        out = model(x)
+    setattr(parent, last, old)
+    return out
+""",
     ],
     "06-patch-activation": [
         "def patch_activation(model, name, clean, corrupt, channels=None):\n    return model(clean).detach()",
@@ -1193,6 +1545,52 @@ def patch_activation(model, name, clean, corrupt, channels=None):
     with mod.register_forward_hook(patch):
         model(clean)
         return model(corrupt)
+""",
+        """
+import torch
+
+_cache = {}
+
+def patch_activation(model, name, clean, corrupt, channels=None):
+
+    module = model.get_submodule(name)
+    with torch.no_grad():
+        if (id(model), name) not in _cache:
+            with module.register_forward_hook(
+                lambda m, a, o: _cache.__setitem__((id(model), name), o.clone())
+            ):
+                model(clean)
+
+        def put(m, a, o):
+            o = o.clone()
+            c = slice(None) if channels is None else channels
+            o[:, c] = _cache[id(model), name][:, c]
+            return o
+
+        with module.register_forward_hook(put):
+            return model(corrupt)
+""",
+        """
+import torch
+
+def patch_activation(model, name, clean, corrupt, channels=None):
+
+    module = model.get_submodule(name)
+    kept = []
+    torch.set_grad_enabled(False)
+    with module.register_forward_hook(lambda m, a, o: kept.append(o.clone())):
+        model(clean)
+
+    def put(m, a, o):
+        o = o.clone()
+        c = slice(None) if channels is None else channels
+        o[:, c] = kept[0][:, c]
+        return o
+
+    with module.register_forward_hook(put):
+        out = model(corrupt)
+    torch.set_grad_enabled(True)
+    return out
 """,
     ],
 }

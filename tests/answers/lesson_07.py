@@ -61,6 +61,20 @@ def watch_module_grads(module):
             early.remove()
     return d, Both()
 """,
+        """
+import torch
+from torch.nn.modules.module import register_module_full_backward_hook
+
+def watch_module_grads(module):
+    store = {}
+
+    def hook(m, gi, go):
+        if m is module:
+            store["gi"] = tuple(torch.empty_like(g).copy_(g.detach()) if g is not None else None for g in gi)
+            store["go"] = tuple(torch.empty_like(g).copy_(g.detach()) if g is not None else None for g in go)
+
+    return store, register_module_full_backward_hook(hook)
+""",
     ],
     "07-gradient-flow": [
         """
@@ -162,6 +176,40 @@ def gradient_flow(model, loss_fn, x):
         loss_fn(model(x)).backward()
     return flow
 """,
+        """
+from contextlib import ExitStack
+
+def gradient_flow(model, loss_fn, x):
+
+    outs = {}
+    with ExitStack() as s:
+        for n, m in model.named_modules():
+            if list(m.parameters(recurse=False)):
+
+                def hook(mod, a, o, n=n):
+                    o.retain_grad()
+                    outs[n] = o
+
+                s.enter_context(m.register_forward_hook(hook))
+        loss_fn(model(x)).backward()
+    return {n: float(outs[n].grad.abs().mean()) for n in reversed(outs)}
+""",
+        """
+from torch.nn.modules.module import register_module_full_backward_pre_hook
+
+def gradient_flow(model, loss_fn, x):
+
+    names = {m: n for n, m in model.named_modules() if any(True for _ in m.parameters(recurse=False))}
+    result = {}
+
+    def hook(m, go):
+        if m in names:
+            result[names[m]] = go[0].norm(p=1).item() / go[0].numel()
+
+    with register_module_full_backward_pre_hook(hook):
+        loss_fn(model(x)).backward()
+    return result
+""",
     ],
     "07-clamp-grad-input": [
         """
@@ -224,6 +272,25 @@ def clamp_grad_input(module, c):
     def pre(module, args, kwargs):
         return tuple(guard(a) for a in args), {k: guard(v) for k, v in kwargs.items()}
     return module.register_forward_pre_hook(pre, with_kwargs=True)
+""",
+        """
+import torch
+
+class Fn(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, a, c):
+        ctx.c = c
+        return a.view_as(a)
+
+    @staticmethod
+    def backward(ctx, g):
+        return g.clamp(-ctx.c, ctx.c), None
+
+def clamp_grad_input(module, c):
+    def pre(m, args):
+        return tuple(Fn.apply(a, c) if torch.is_tensor(a) and a.requires_grad else a for a in args)
+
+    return module.register_forward_pre_hook(pre)
 """,
     ],
     "07-scale-backward": [
@@ -302,6 +369,16 @@ def scale_backward(module, s):
         else: on(out)
     return module.register_forward_hook(hook)
 """,
+        """
+def scale_backward(module, s):
+    def one(o):
+        return o.detach() + s * (o - o.detach()) if o.is_floating_point() else o
+
+    def hook(m, a, o):
+        return type(o)(map(one, o)) if isinstance(o, (tuple, list)) else one(o)
+
+    return module.register_forward_hook(hook)
+""",
     ],
     "07-linear-grads": [
         """
@@ -369,6 +446,14 @@ def linear_grads(lin, x, loss_fn):
     finally: h.remove()
     g = keep[0].view(-1, lin.out_features)
     return g.mT @ x.detach().reshape(-1, lin.in_features), g.sum(0)
+""",
+        """
+import torch
+
+def linear_grads(lin, x, loss_fn):
+    params = {k: v.detach().clone().requires_grad_() for k, v in lin.named_parameters()}
+    loss = loss_fn(torch.func.functional_call(lin, params, (x.detach(),)))
+    return torch.autograd.grad(loss, (params["weight"], params["bias"]))
 """,
     ],
     "07-activation-grad": [
@@ -468,6 +553,39 @@ def activation_grad(model, name, x, loss_fn, pick=lambda out: out):
     try: loss = loss_fn(model(x))
     finally: h.remove()
     return torch.autograd.grad(loss, kept[0])[0].clone()
+""",
+        """
+import torch
+
+def activation_grad(model, name, x, loss_fn, pick=lambda out: out):
+
+    from torch.autograd.graph import get_gradient_edge
+
+    edges = []
+    with model.get_submodule(name).register_forward_hook(
+        lambda m, a, o: edges.append(get_gradient_edge(pick(o)))
+    ):
+        loss = loss_fn(model(x))
+    return torch.autograd.grad(loss, edges)[0].clone()
+""",
+        """
+def activation_grad(model, name, x, loss_fn, pick=lambda out: out):
+
+    got = []
+    handles = []
+
+    def fwd(m, a, k, o):
+        t = pick(o)
+        index = t.output_nr
+        handles.append(t.grad_fn.register_prehook(lambda gs: got.append(gs[index].clone())))
+
+    handles.append(model.get_submodule(name).register_forward_hook(fwd, with_kwargs=True))
+    try:
+        loss_fn(model(x)).backward()
+    finally:
+        for h in handles:
+            h.remove()
+    return got[0]
 """,
     ],
 }
@@ -1002,6 +1120,46 @@ def watch_module_grads(module):
         d["go"] = go[0] if go[0] is None else go[0].detach().clone()
     return d, module.register_full_backward_hook(hook)
 """,
+        """
+def watch_module_grads(module):
+    d = {}
+
+    def hook(m, gi, go):
+        d["gi"] = tuple(None if g is None else g.detach().clone().float() for g in gi)
+        d["go"] = tuple(None if g is None else g.detach().clone().float() for g in go)
+
+    return d, module.register_full_backward_hook(hook)
+""",
+        """
+_d = {}
+
+def watch_module_grads(module):
+    def hook(m, gi, go):
+        _d["gi"] = tuple(None if g is None else g.detach().clone() for g in gi)
+        _d["go"] = tuple(None if g is None else g.detach().clone() for g in go)
+
+    return _d, module.register_full_backward_hook(hook)
+""",
+        """
+def watch_module_grads(module, d={}):
+    d.clear()
+
+    def hook(m, gi, go):
+        d["gi"] = tuple(None if g is None else g.detach().clone() for g in gi)
+        d["go"] = tuple(None if g is None else g.detach().clone() for g in go)
+
+    return d, module.register_full_backward_hook(hook)
+""",
+        """
+def watch_module_grads(module):
+    d = {}
+
+    def hook(m, gi, go):
+        d["gi"] = tuple(None if g is None else g.detach().clone().flatten(1) for g in gi)
+        d["go"] = tuple(None if g is None else g.detach().clone().flatten(1) for g in go)
+
+    return d, module.register_full_backward_hook(hook)
+""",
     ],
     "07-gradient-flow": [
         "def gradient_flow(model, loss_fn, x):\n    return {}",
@@ -1139,6 +1297,73 @@ def gradient_flow(model, loss_fn, x):
 
     return dict(sorted(flow.items()))
 """,
+        """
+from contextlib import ExitStack
+
+def gradient_flow(model, loss_fn, x):
+
+    result = {}
+    with ExitStack() as s:
+        for n, m in model.named_modules():
+            if any(p.requires_grad for p in m.parameters(recurse=False)):
+                s.enter_context(
+                    m.register_full_backward_pre_hook(
+                        lambda m, go, n=n: result.__setitem__(n, go[0].abs().mean().item())
+                    )
+                )
+        loss_fn(model(x)).backward()
+    return result
+""",
+        """
+from contextlib import ExitStack
+
+def gradient_flow(model, loss_fn, x):
+
+    result = {}
+    with ExitStack() as s:
+        for n, m in model.named_modules():
+            if n and m._parameters:
+                s.enter_context(
+                    m.register_full_backward_pre_hook(
+                        lambda m, go, n=n: result.__setitem__(n, go[0].abs().mean().item())
+                    )
+                )
+        loss_fn(model(x)).backward()
+    return result
+""",
+        """
+from contextlib import ExitStack
+
+def gradient_flow(model, loss_fn, x):
+
+    result = {}
+    with ExitStack() as s:
+        for n, m in model.named_modules():
+            if hasattr(m, "weight"):
+                s.enter_context(
+                    m.register_full_backward_pre_hook(
+                        lambda m, go, n=n: result.__setitem__(n, go[0].abs().mean().item())
+                    )
+                )
+        loss_fn(model(x)).backward()
+    return result
+""",
+        """
+def gradient_flow(model, loss_fn, x):
+
+    result = {}
+    for n, m in model.named_modules():
+        if m._parameters:
+            m.register_full_backward_pre_hook(
+                lambda m, go, n=n: result.__setitem__(n, go[0].abs().mean().item())
+            )
+    try:
+        loss_fn(model(x)).backward()
+    finally:
+        for m in model.modules():
+            m._backward_pre_hooks.clear()
+    return result
+""",
     ],
     "07-clamp-grad-input": [
         "def clamp_grad_input(module, c):\n    return None",
@@ -1183,6 +1408,28 @@ def clamp_grad_input(module, c):
         return tuple(g.clamp(-c, c) for g in gi)
     return module.register_full_backward_hook(hook)
 """,
+        """
+def clamp_grad_input(module, c):
+    return module.register_full_backward_hook(
+        lambda m, gi, go: tuple(g.clamp(-c, c) if g is not None else g for g in gi) if m.training else None
+    )
+""",
+        """
+def clamp_grad_input(module, c):
+    hs = [
+        m.register_full_backward_hook(
+            lambda m, gi, go: tuple(g.clamp(-c, c) if g is not None else g for g in gi)
+        )
+        for m in module.modules()
+    ]
+
+    class H:
+        def remove(self):
+            for h in hs:
+                h.remove()
+
+    return H()
+""",
     ],
     "07-scale-backward": [
         "def scale_backward(module, s):\n    return None",
@@ -1226,6 +1473,27 @@ def scale_backward(module, s):
         """
 def scale_backward(module, s):
     return module.register_full_backward_pre_hook(lambda m, go: tuple(None if g is None else g / s for g in go))
+""",
+        """
+def scale_backward(module, s):
+    return module.register_full_backward_pre_hook(
+        lambda m, go: tuple(g if g is None else g * s for g in go) if m.training else None
+    )
+""",
+        """
+def scale_backward(module, s):
+    return module.register_full_backward_pre_hook(
+        lambda m, go: tuple(g if g is None else g * int(s) for g in go)
+    )
+""",
+        """
+def scale_backward(module, s):
+    def one(o):
+        return o.detach() + s * (o - o.detach())
+
+    return module.register_forward_hook(
+        lambda m, a, o: [one(v) for v in o] if isinstance(o, tuple) else one(o)
+    )
 """,
     ],
     "07-linear-grads": [
@@ -1319,6 +1587,37 @@ def linear_grads(lin, x, loss_fn):
     (g,) = torch.autograd.grad(loss_fn(out), out)
     if g.dim() == 1: return torch.outer(g, x.detach()), g
     return g.T @ x.detach(), g.sum(0)
+""",
+        """
+import torch
+
+def linear_grads(lin, x, loss_fn):
+    lin.requires_grad_(False)
+    y = lin(x.detach()).requires_grad_()
+    g = torch.autograd.grad(loss_fn(y), y)[0].reshape(-1, lin.out_features)
+    lin.requires_grad_(True)
+    return g.T @ x.detach().reshape(-1, lin.in_features), g.sum(0)
+""",
+        """
+import torch
+
+def linear_grads(lin, x, loss_fn):
+    y = lin(x)
+    g = torch.autograd.grad(loss_fn(y), y)[0].view(-1, lin.out_features)
+    return g.T @ x.detach().view(-1, lin.in_features), g.sum(0)
+""",
+        """
+import torch
+
+def linear_grads(lin, x, loss_fn):
+    box = {}
+    lin.register_forward_hook(lambda m, a, o: box.update(y=o))
+    try:
+        loss = loss_fn(lin(x))
+    finally:
+        lin._forward_hooks.clear()
+    g = torch.autograd.grad(loss, box["y"])[0].reshape(-1, lin.out_features)
+    return g.T @ x.detach().reshape(-1, lin.in_features), g.sum(0)
 """,
     ],
     "07-activation-grad": [
@@ -1456,6 +1755,32 @@ def activation_grad(model, name, x, loss_fn, pick=lambda out: out):
     finally:
         h.remove()
     return got[-1]
+""",
+        """
+def activation_grad(model, name, x, loss_fn, pick=lambda out: out):
+
+    got = []
+
+    def fwd(m, a, o):
+        pick(o).register_hook(lambda g: got.append(g.clone()))
+
+    h = model.get_submodule(name).register_forward_hook(fwd)
+    out = model(x)
+    h.remove()
+    loss_fn(out).backward()
+    return got[0]
+""",
+        """
+_got = {}
+
+def activation_grad(model, name, x, loss_fn, pick=lambda out: out):
+
+    def fwd(m, a, o):
+        pick(o).register_hook(lambda g: _got.setdefault(name, g.clone()) is None and None or None)
+
+    with model.get_submodule(name).register_forward_hook(fwd):
+        loss_fn(model(x)).backward()
+    return _got[name]
 """,
     ],
 }

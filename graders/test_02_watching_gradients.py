@@ -51,7 +51,7 @@ class TestRecordGrad:
     """
 
     def draw(rng, leaf, dtype):
-        return {"x": rng.tensor(3, dtype=dtype), "up": rng.tensor(3, dtype=dtype), "leaf": leaf}
+        return {"x": rng.tensor(2, 3, dtype=dtype), "up": rng.tensor(2, 3, dtype=dtype), "leaf": leaf}
 
     def probe(student, x, up, leaf):
         x.requires_grad_()
@@ -406,8 +406,9 @@ def accumulated(p: Tensor, losses: list[tuple[str, float]], start: Tensor | None
 )
 class TestGradsByName:
     """Write `grads_by_name(tensors, loss)`. `tensors` is a dict from names to tensors that require grad,
-    leaves or not. `loss` is a scalar. Run `loss.backward()` exactly once and return a dict from names to gradients,
-    for those tensors that the gradient reached. Names of the others are absent. The order of the keys is free.
+    leaves or not; a tensor may have two names. `loss` is a scalar. Run `loss.backward()` exactly once and return a
+    dict from names to gradients, for those tensors that the gradient reached. Names of the others are absent. The order
+    of the keys is free.
 
     Each gradient is a copy without a graph: nothing that happens to another tensor later changes it.
     Leaves accumulate their `.grad` as usual. Tensors that are not leaves get no `.grad`, and `retains_grad` stays
@@ -439,7 +440,7 @@ class TestGradsByName:
         }  # fmt: skip
         c = 3 * x
         d = c + 1  # the same buffer is the gradient of both
-        apart = plain(student.grads_by_name({"c": c, "d": d}, (d * d).sum()))
+        apart = plain(student.grads_by_name({"c": c, "d": d, "d once more": d}, (d * d).sum()))
         if isinstance(apart, dict) and isinstance(apart.get("c"), Tensor):
             apart["c"].detach().zero_()
         seen["overwritten"] = apart
@@ -489,7 +490,8 @@ class TestGradsByName:
             expect(seen["grads"][name]).close_to(gradient)
 
     def test_every_gradient_is_a_copy(seen, x):
-        expect(seen["overwritten"]["d"]).close_to(2 * (3 * x + 1))
+        for name in ("d", "d once more"):
+            expect(seen["overwritten"][name]).close_to(2 * (3 * x + 1))
 
     def test_backward_runs_once_and_leaves_accumulate(seen, x, old):
         b = torch.tanh(2 * x)

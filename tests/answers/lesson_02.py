@@ -413,6 +413,10 @@ ALSO_WRONG = {
     "02-record-grad": [
         """
 def record_grad(t, store):
+    return t.register_hook(lambda grad: store.append(grad.detach().flatten().clone()))
+""",
+        """
+def record_grad(t, store):
     def hook(grad):
         store.append(grad.detach().clone())
         return grad * 1.5
@@ -497,6 +501,21 @@ def norm_log(p, losses):
 """,
     ],
     "02-grads-by-name": [
+        """
+def grads_by_name(tensors, loss):
+    names = {id(tensor): name for name, tensor in tensors.items()}
+    found = {}
+    handles = [
+        tensor.register_hook(lambda grad, name=names[id(tensor)]: found.update({name: grad.detach().clone()}))
+        for tensor in tensors.values()
+    ]
+    try:
+        loss.backward()
+    finally:
+        for handle in handles:
+            handle.remove()
+    return found
+""",
         """
 import torch
 def grads_by_name(tensors, loss):

@@ -214,6 +214,22 @@ def trace_events(model, x):
         [handle.remove() for handle in handles]
     return events
 """,
+        # The hooks go before backward: a call that has hooked its backward keeps them.
+        """
+from contextlib import ExitStack
+
+def trace_events(model, x):
+    events = []
+    with ExitStack() as stack:
+        for name, module in reversed(list(model.named_modules())):
+            for what, kind in (("bwd", "full_backward"), ("bpre", "full_backward_pre"), ("fwd", "forward"),
+                               ("fpre", "forward_pre")):
+                log = lambda *a, event=f"{name or 'net'}.{what}": events.append(event)
+                stack.enter_context(getattr(module, f"register_{kind}_hook")(log))
+        loss = model(x).sum()
+    loss.backward()
+    return events
+""",
     ],
     "08-count-hook-calls": [
         """
@@ -268,6 +284,24 @@ def count_hook_calls(model, x, n, ckpt):
         for kind in total:
             total[kind] += counter[kind]
     return total
+""",
+        # A hook on the tensor that leaves the module is called as often as a full backward hook.
+        """
+from torch.utils.checkpoint import checkpoint
+
+def count_hook_calls(model, x, n, ckpt):
+    fwd, bwd = [], []
+    def watch(module, args, output):
+        fwd.append(module)
+        if output.requires_grad:
+            output.register_hook(lambda grad: bwd.append(module))
+    handle = model[0].register_forward_hook(watch)
+    try:
+        for _ in range(n):
+            (checkpoint(lambda t: model(t), x, use_reentrant=False) if ckpt else model(x)).sum().backward()
+    finally:
+        handle.remove()
+    return dict(fwd=len(fwd), bwd=len(bwd))
 """,
     ],
 }
@@ -560,6 +594,22 @@ def predict_module_order():
     everywhere._global_forward_pre_hooks.clear()
     return [f"{hook}.{kind}" for kind in ("pre", "fwd", "bpre", "bwd") for hook in "GPA"]
 """,
+        # Empties one other list.
+        """
+from torch.nn.modules import module as everywhere
+
+def predict_module_order():
+    everywhere._global_backward_pre_hooks.clear()
+    return [f"{hook}.{kind}" for kind in ("pre", "fwd", "bpre", "bwd") for hook in "GPA"]
+""",
+        # The list goes on growing from call to call.
+        """
+labels = []
+
+def predict_module_order():
+    labels.extend(f"{hook}.{kind}" for kind in ("pre", "fwd", "bpre", "bwd") for hook in "GPA")
+    return labels
+""",
     ],
     "08-predict-autograd-order": [
         "def predict_autograd_order(kind):\n    return []",
@@ -594,6 +644,27 @@ def predict_autograd_order(kind):
         raise ValueError(kind)
     return ["tensor", "node_pre", "retain_grad" if kind == "non-leaf" else "post_acc", "node_post"]
 """,
+        # Takes a kind that only looks like one of the two.
+        *(
+            f"""
+ORDERS = {{
+    "leaf": ["tensor", "node_pre", "post_acc", "node_post"],
+    "non-leaf": ["tensor", "retain_grad", "node_pre", "node_post"],
+}}
+
+def predict_autograd_order(kind):
+    kind = {normal}
+    if kind not in ORDERS:
+        raise ValueError(kind)
+    return ORDERS[kind]
+"""
+            for normal in (
+                "kind.lower()",
+                "kind.strip()",
+                "kind.replace('nonleaf', 'non-leaf')",
+                "'leaf' if kind.endswith('leaf') and not kind.startswith('non') else kind",
+            )
+        ),
     ],
     "08-trace-events": [
         # Leaves and the root, no other containers; and every hook stays, on a list that goes on growing.
@@ -796,6 +867,60 @@ def trace_events(model, x):
             handle.remove()
     return events
 """,
+        # The .grad of x is cleared.
+        REGISTER
+        + """
+def trace_events(model, x):
+    events = []
+    x.grad = None
+    handles = register_all(model, events)
+    try:
+        model(x).sum().backward()
+    finally:
+        remove_all(handles)
+    return events
+""",
+        # Removes the caller's backward hooks only.
+        REGISTER
+        + """
+def trace_events(model, x):
+    events = []
+    handles = register_all(model, events)
+    try:
+        model(x).sum().backward()
+    finally:
+        remove_all(handles)
+        for module in model.modules():
+            module._backward_hooks.clear()
+    return events
+""",
+        # A model that was seen before is not watched again.
+        REGISTER
+        + """
+known = set()
+
+def trace_events(model, x):
+    events = []
+    handles = [] if model in known else register_all(model, events)
+    known.add(model)
+    try:
+        model(x).sum().backward()
+    finally:
+        remove_all(handles)
+    return events
+""",
+        # The lambdas of the last of four kinds read the loop variable late.
+        REGISTER.replace('lambda *a, n=name: events.append(f"{n}.bwd")', 'lambda *a: events.append(f"{name}.bwd")')
+        + """
+def trace_events(model, x):
+    events = []
+    handles = register_all(model, events)
+    try:
+        model(x).sum().backward()
+    finally:
+        remove_all(handles)
+    return events
+""",
     ],
     "08-count-hook-calls": [
         "def count_hook_calls(model, x, n, ckpt):\n    return {'fwd': 0, 'bwd': 0}",
@@ -896,6 +1021,72 @@ def count_hook_calls(model, x, n, ckpt):
         for _ in range(n):
             model.zero_grad()
             passes(model, x, 1, ckpt)
+    return calls
+""",
+        # All forward passes, and then one backward pass for all of them.
+        COUNTING
+        + """
+def count_hook_calls(model, x, n, ckpt):
+    calls = {"fwd": 0, "bwd": 0}
+    one, two = counting(model, calls)
+    with one, two:
+        sum((checkpoint(model, x, use_reentrant=False) if ckpt else model(x)).sum() for _ in range(n)).backward()
+    return calls
+""",
+        # The .grad of x is cleared.
+        COUNTING
+        + """
+def count_hook_calls(model, x, n, ckpt):
+    calls = {"fwd": 0, "bwd": 0}
+    x.grad = None
+    one, two = counting(model, calls)
+    with one, two:
+        passes(model, x, n, ckpt)
+    return calls
+""",
+        # x is cut off.
+        COUNTING
+        + """
+def count_hook_calls(model, x, n, ckpt):
+    calls = {"fwd": 0, "bwd": 0}
+    one, two = counting(model, calls)
+    with one, two:
+        passes(model, x.detach(), n, ckpt)
+    return calls
+""",
+        # Removes the caller's backward hooks with its own.
+        COUNTING
+        + """
+def count_hook_calls(model, x, n, ckpt):
+    calls = {"fwd": 0, "bwd": 0}
+    one, two = counting(model, calls)
+    with one, two:
+        passes(model, x, n, ckpt)
+    model[0]._backward_hooks.clear()
+    return calls
+""",
+        # A frozen module is taken for one that no gradient passes.
+        COUNTING
+        + """
+def count_hook_calls(model, x, n, ckpt):
+    calls = {"fwd": 0, "bwd": 0}
+    one, two = counting(model, calls)
+    with one, two:
+        passes(model, x, n, ckpt)
+    learns = any(parameter.requires_grad for parameter in model[0].parameters())
+    return {"fwd": calls["fwd"], "bwd": calls["bwd"] if learns else 0}
+""",
+        # The hooks stand on the module once for each place that it has.
+        COUNTING
+        + """
+def count_hook_calls(model, x, n, ckpt):
+    calls = {"fwd": 0, "bwd": 0}
+    handles = [handle for part in model if part is model[0] for handle in counting(model, calls)]
+    try:
+        passes(model, x, n, ckpt)
+    finally:
+        for handle in handles:
+            handle.remove()
     return calls
 """,
     ],

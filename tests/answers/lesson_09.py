@@ -248,6 +248,25 @@ def plot_maps(fm, ncols=8, shared=False):
         axes.axis(False)
     return figure
 """,
+        # No ticks and no frame are nothing to see; second axes, off as well, lie on the first ones.
+        """
+import math
+from matplotlib.figure import Figure
+
+def plot_maps(fm, ncols=8, shared=False):
+    columns = min(ncols, len(fm))
+    figure = Figure()
+    grid = figure.subplots(math.ceil(len(fm) / columns), columns, squeeze=False)
+    for axes in grid.flat:
+        axes.set(xticks=[], yticks=[])
+        axes.spines[:].set_visible(False)
+    for k, axes in enumerate(grid.flat[:len(fm)]):
+        scale = fm if shared else fm[k]
+        axes.imshow(fm[k], cmap="gray", vmin=scale.min().item(), vmax=scale.max().item())
+        axes.set_title(k)
+        axes.twinx().set_axis_off()
+    return figure
+""",
     ],
     "09-top-channels": [
         """
@@ -398,6 +417,26 @@ def channel_stats(model, layer, batches):
         handle.remove()
     n, s, q, z = torch.stack(parts).sum(0)
     return {"zero_frac": z / n, "mean": s / n, "var": q / n - (s / n) ** 2}
+""",
+        # Means and squared distances are merged; zeros are counted in whole numbers.
+        """
+import torch
+
+def channel_stats(model, layer, batches):
+    n, mean, squares, zeros = 0, 0.0, 0.0, 0
+    def hook(module, args, output):
+        nonlocal n, mean, squares, zeros
+        v = output.double().transpose(0, 1).flatten(1)
+        m, own = v.shape[1], v.mean(1)
+        step, total = own - mean, n + m
+        squares = squares + (v - own[:, None]).square().sum(1) + step**2 * (n * m / total)
+        mean = mean + step * (m / total)
+        zeros = zeros + (v == 0).sum(1)
+        n = total
+    with layer.register_forward_hook(hook), torch.inference_mode():
+        for batch in batches:
+            model(batch)
+    return {"mean": mean, "var": squares / n, "zero_frac": (zeros / n).double()}
 """,
     ],
 }
@@ -797,6 +836,40 @@ ALSO_WRONG = {
         ),
         "def conv_maps(model, x):\n    model(x)\n    return {}",
         "def conv_maps(model, x):\n    model(x)",
+        # Each hook removes itself, when it comes to that. Freezes the model. Clears gradients. Computes what a plain
+        # convolution would give.
+        *(
+            f"""
+import torch.nn.functional as F
+from torch import nn
+
+def conv_maps(model, x):
+    maps, handles = {{}}, {{}}
+    {before}
+    for name, module in model.named_modules():
+        if isinstance(module, nn.Conv2d):
+            def hook(module, args, output, name=name):
+                maps[name] = {kept}.detach().clone()
+                {inside}
+            handles[name] = module.register_forward_hook(hook)
+    try:
+        model(x)
+    finally:
+        {after}
+    return maps
+"""
+            for before, kept, inside, after in (
+                ("pass", "output", "handles[name].remove()", "pass"),
+                ("model.requires_grad_(False)", "output", "pass", "[one.remove() for one in handles.values()]"),
+                ("model.zero_grad()", "output", "pass", "[one.remove() for one in handles.values()]"),
+                (
+                    "pass",
+                    "F.conv2d(args[0], module.weight, module.bias, module.stride, module.padding)",
+                    "pass",
+                    "[one.remove() for one in handles.values()]",
+                ),
+            )
+        ),
     ],
     "09-normalize-maps": [
         "def normalize_maps(fm):\n    return fm.detach().float().numpy()",
@@ -858,6 +931,17 @@ def normalize_maps(fm):
     span = high - low
     return np.where(span < 1e-4, 0, (a - low) / np.where(span == 0, 1, span)).astype(np.float32)
 """,
+        # One row of pixels is squeezed away.
+        """
+import numpy as np
+
+def normalize_maps(fm):
+    v = fm.detach().float().squeeze().numpy()
+    axes = tuple(range(1, v.ndim))
+    low = v.min(axes, keepdims=True)
+    span = v.max(axes, keepdims=True) - low
+    return (v - low) / np.where(span == 0, 1, span)
+""",
     ],
     "09-tile-maps": [
         TILE.replace("range(count)", "range(min(count, 64))"),
@@ -877,6 +961,25 @@ def tile_maps(fm, ncols, pad=1, fill=0.0):
     tiles = np.full((rows * columns, h, w), fill, dtype=np.float32)
     tiles[:c] = fm.numpy()
     return tiles.reshape(rows * h, columns * w)
+""",
+        # Sheets of one shape are all the same array.
+        """
+import math
+import numpy as np
+
+sheets = {}
+
+def tile_maps(fm, ncols, pad=1, fill=0.0):
+    count, high, wide = fm.shape
+    columns = min(ncols, count)
+    rows = math.ceil(count / columns)
+    shape = (rows * (high + pad) - pad, columns * (wide + pad) - pad)
+    sheet = sheets.setdefault(shape, np.empty(shape, dtype=np.float32))
+    sheet[:] = fill
+    for k in range(count):
+        top, left = k // columns * (high + pad), k % columns * (wide + pad)
+        sheet[top:top + high, left:left + wide] = fm[k]
+    return sheet
 """,
     ],
     "09-plot-maps": [
@@ -928,5 +1031,29 @@ def plot_maps(fm, ncols=8, shared=False):
               run="with layer.register_forward_hook(hook):" + LOOP + "            with torch.no_grad():\n"
               "                model(b)"),
         "def channel_stats(model, layer, batches):\n    return {}",
+        # Tiny values taken for zeros; a model made float64 for good; cleared gradients; a batch that is overwritten.
+        *(
+            f"""
+import torch
+
+def channel_stats(model, layer, batches):
+    values = []
+    def hook(module, args, output):
+        values.append(output.detach().double().transpose(0, 1).flatten(1).clone())
+    {before}
+    with layer.register_forward_hook(hook), torch.no_grad():
+        for batch in batches:
+            {run}
+    values = torch.cat(values, 1)
+    zeros = {zeros}
+    return {{"mean": values.mean(1), "var": values.var(1, correction=0), "zero_frac": zeros.double().mean(1)}}
+"""
+            for before, run, zeros in (
+                ("pass", "model(batch)", "torch.isclose(values, torch.zeros_like(values))"),
+                ("model.double()", "model(batch.double())", "values == 0"),
+                ("model.zero_grad()", "model(batch)", "values == 0"),
+                ("pass", "model(batch), batch.zero_()", "values == 0"),
+            )
+        ),
     ],
 }  # fmt: skip

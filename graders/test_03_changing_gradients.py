@@ -32,6 +32,12 @@ def across(rng: Rng, lo: float, hi: float, dtype: torch.dtype) -> Tensor:
     return torch.tensor(rng.shuffled(numbers), dtype=dtype)
 
 
+def bounds(rng: Rng, dtype: torch.dtype) -> tuple[float, float]:
+    """A lower and an upper bound. For float64 they are numbers that float32 does not hold, so that a detour shows."""
+    unit = 8 / 7 if dtype == torch.float64 else 1
+    return -unit * rng.uniform(0.5, 1.5), unit * rng.uniform(0.5, 1.5)
+
+
 @exercise(
     "03-scale-grad",
     points=1,
@@ -42,9 +48,9 @@ def across(rng: Rng, lo: float, hi: float, dtype: torch.dtype) -> Tensor:
         "Register a hook that returns `grad * s`, and return the handle that `register_hook` gave you.",
     ),
     cases=(
-        {"leaf": True, "dtype": torch.float32},
-        {"leaf": False, "dtype": torch.float64},
-        {"leaf": True, "dtype": torch.bfloat16},
+        {"leaf": True, "dtype": torch.float32, "sign": -1},
+        {"leaf": False, "dtype": torch.float64, "sign": 1},
+        {"leaf": True, "dtype": torch.bfloat16, "sign": 1},
     ),
 )
 class TestScaleGrad:
@@ -60,14 +66,14 @@ class TestScaleGrad:
     `(3 * (w + x)).sum().backward()` leaves `w.grad == tensor([30.])` and `x.grad == tensor([3.])`.
     """
 
-    def draw(rng, leaf, dtype):
+    def draw(rng, leaf, dtype, sign):
         return {
             "x": rng.tensor(3, dtype=dtype),
             "other": rng.tensor(3, dtype=dtype),
             "factors": [rng.tensor(3, dtype=dtype) for _ in range(2)],
             "up": rng.tensor(3, dtype=dtype),
             # In float64 a number that float32 does not hold, so that a detour through float32 shows.
-            "s": rng.choice((-3.0, -2.0, 0.5, 2.0, 3.0)) / (7 if dtype == torch.float64 else 1),
+            "s": sign * rng.choice((0.5, 2.0, 3.0)) / (7 if dtype == torch.float64 else 1),
             "leaf": leaf,
         }
 
@@ -78,6 +84,7 @@ class TestScaleGrad:
         values, hooks = snapshot(t), tensor_hooks(t)
         handle = student.scale_grad(t, s)
         seen = {"hooks_added": tensor_hooks(t) - hooks, "values_kept": torch.equal(t.detach(), values)}
+        seen |= {"grad_kept": x.grad is None and not t.retains_grad}
         ((t + neighbour) * factors[0]).sum().backward(retain_graph=True)
         seen |= {"x.grad": snapshot(x.grad), "neighbour.grad": snapshot(other.grad)}
         ((t + neighbour) * factors[1]).sum().backward(retain_graph=True)
@@ -88,6 +95,10 @@ class TestScaleGrad:
         x.grad, callers = None, up.clone()
         t.backward(gradient=callers, retain_graph=True)
         seen |= {"x.grad of gradient=": snapshot(x.grad), "gradient=": callers}
+        x.grad, second = None, torch.ones_like(x).requires_grad_()
+        _kept = student.scale_grad(second, 2 * s)  # a handle may keep its hook alive
+        ((t + second) * factors[0]).sum().backward(retain_graph=True)
+        seen |= {"x.grad beside a second tensor": snapshot(x.grad), "second.grad": second.grad}
         seen |= {"values_kept_later": torch.equal(t.detach(), values), "calls": len(calls)}
         x.grad = None
         seen |= {"has_remove": removed(handle), "hooks left": tensor_hooks(t) - hooks}
@@ -139,12 +150,17 @@ class TestScaleGrad:
         expect(seen["x.grad of a sum"]).close_to(torch.full_like(up, fan(leaf) * s))
         expect(seen["x.grad of gradient="]).close_to(fan(leaf) * s * up)
 
+    def test_a_second_tensor_has_its_own_number(seen, factors, s, leaf):
+        expect(seen["x.grad beside a second tensor"]).close_to(fan(leaf) * s * factors[0])
+        expect(seen["second.grad"]).close_to(2 * s * factors[0])
+
     def test_the_neighbour_and_the_caller_see_no_change(seen, factors, up):
         expect(seen["neighbour.grad"]).close_to(3 * factors[0])
         expect(seen["neighbour.grad of a sum"]).close_to(torch.full_like(up, 3))
         expect(seen["gradient="]).close_to(up)
 
-    def test_the_values_stay_as_they_are(seen):
+    def test_t_itself_stays_as_it_is(seen):
+        expect(seen["grad_kept"]).is_true("your function set `t.grad`, or told `t` to retain it")
         expect(seen["values_kept"]).is_true("the values of t changed; the task is about its gradient")
         expect(seen["values_kept_later"]).is_true("the values of t changed; the task is about its gradient")
 
@@ -152,8 +168,8 @@ class TestScaleGrad:
         expect(seen["has_remove"]).is_true("the function returned nothing that has a remove() method")
         expect(seen["x.grad after remove"]).close_to(fan(leaf) * factors[0])
         expect(seen["hooks left"]).equals(0)
-        expect(seen["calls"]).equals(4)
-        expect(seen["calls_in_the_end"]).equals(5)
+        expect(seen["calls"]).equals(5)
+        expect(seen["calls_in_the_end"]).equals(6)
 
 
 def fan(leaf: bool) -> int:
@@ -192,7 +208,7 @@ class TestClampGrad:
     """
 
     def draw(rng, leaf, dtype):
-        lo, hi = -rng.uniform(0.5, 1.5), rng.uniform(0.5, 1.5)
+        lo, hi = bounds(rng, dtype)
         return {
             "x": rng.tensor(4, dtype=dtype),
             "other": rng.tensor(4, dtype=dtype),
@@ -237,6 +253,10 @@ class TestClampGrad:
         x.grad, callers = None, up.clone()
         t.backward(gradient=callers, retain_graph=True)
         seen |= {"x.grad of gradient=": snapshot(x.grad), "gradient=": callers}
+        x.grad, second = None, torch.ones_like(x).requires_grad_()
+        _kept = student.clamp_grad(second, lo / 2, hi / 2)
+        ((t + second) * factors[0]).sum().backward(retain_graph=True)
+        seen |= {"x.grad beside a second tensor": snapshot(x.grad), "second.grad": second.grad}
         seen |= {"values_kept": torch.equal(t.detach(), values), "calls": len(calls)}
         x.grad = None
         seen |= {"has_remove": removed(handle), "hooks left": tensor_hooks(t) - hooks}
@@ -255,8 +275,11 @@ class TestClampGrad:
                 close(seen["x.grad after pass 1"], fan(leaf) * factors[0])
                 and close(seen["neighbour.grad"], 3 * sum(factors))
                 and seen["hooks_added"].value > 0
+                and seen["values_kept"].value is True
             ),
         ),
+        Mistake("changed-values", lambda seen: seen["values_kept"].value is False),
+        Mistake("changed-dtype", raises="has changed the type of value"),
         Mistake(
             "clamped-the-total",
             lambda seen, factors, lo, hi: any(
@@ -282,6 +305,7 @@ class TestClampGrad:
                 close(seen["x.grad after pass 1"], fan(leaf) * factors[0])
                 and seen["hooks_added"].value == 0
                 and seen["has_remove"].value is True
+                and seen["values_kept"].value is True
             ),
         ),
     )
@@ -300,6 +324,10 @@ class TestClampGrad:
     def test_the_sum_over_all_uses_is_clamped(seen, factors, lo, hi, leaf):
         expect(seen["x.grad of two uses"]).close_to(fan(leaf) * (factors[0] + factors[1]).clamp(lo, hi))
 
+    def test_a_second_tensor_has_its_own_bounds(seen, factors, lo, hi, leaf):
+        expect(seen["x.grad beside a second tensor"]).close_to(fan(leaf) * factors[0].clamp(lo, hi))
+        expect(seen["second.grad"]).close_to(factors[0].clamp(lo / 2, hi / 2))
+
     def test_nothing_else_changes(seen, factors, up, level):
         expect(seen["neighbour.grad"]).close_to(3 * sum(factors))
         expect(seen["neighbour.grad of a sum"]).close_to(torch.full_like(up, 3 * level))
@@ -310,8 +338,8 @@ class TestClampGrad:
         expect(seen["has_remove"]).is_true("the function returned nothing that has a remove() method")
         expect(seen["x.grad after remove"]).close_to(fan(leaf) * factors[0])
         expect(seen["hooks left"]).equals(0)
-        expect(seen["calls"]).equals(6)
-        expect(seen["calls_in_the_end"]).equals(7)
+        expect(seen["calls"]).equals(7)
+        expect(seen["calls_in_the_end"]).equals(8)
 
 
 def parallel(first: Tensor, second: Tensor) -> bool:
@@ -380,6 +408,10 @@ class TestFreezeRows:
         (2 * (p + neighbour).sum()).backward(retain_graph=True)  # every entry of this gradient is the same memory
         seen |= {"p.grad of a sum": snapshot(p.grad), "neighbour.grad of a sum": snapshot(other.grad)}
         seen |= {"values_kept": torch.equal(p.detach(), values), "requires_grad": p.requires_grad}
+        p.grad, second = None, nn.Parameter(torch.ones_like(p))
+        _kept = student.freeze_rows(second, [0])
+        ((p + second + neighbour) * factors[0]).sum().backward(retain_graph=True)
+        seen |= {"p.grad beside a second parameter": snapshot(p.grad), "second.grad": second.grad}
         p.grad = None
         seen |= {"has_remove": removed(handle), "hooks left": tensor_hooks(p) - hooks}
         ((p + neighbour) * factors[0]).sum().backward()
@@ -393,8 +425,9 @@ class TestFreezeRows:
         ),
         Mistake(
             "forgot-return",
-            lambda seen, factors: (
-                close(seen["p.grad"], factors[0])
+            lambda seen, factors, rows: (
+                rows
+                and close(seen["p.grad"], factors[0])
                 and close(seen["neighbour.grad"], 3 * factors[0])
                 and seen["hooks_added"].value > 0
                 and seen["values_kept"].value is True
@@ -433,8 +466,9 @@ class TestFreezeRows:
         Mistake("changed-values", lambda seen: seen["values_kept"].value is False),
         Mistake(
             "hooked-a-copy",
-            lambda seen, factors: (
-                close(seen["p.grad"], factors[0])
+            lambda seen, factors, rows: (
+                rows
+                and close(seen["p.grad"], factors[0])
                 and seen["hooks_added"].value == 0
                 and seen["has_remove"].value is True
                 and seen["values_kept"].value is True
@@ -461,6 +495,10 @@ class TestFreezeRows:
 
     def test_every_pass_is_masked(seen, factors, rows):
         expect(seen["p.grad after two passes"]).close_to(without(factors[0] + factors[1], rows))
+
+    def test_a_second_parameter_has_its_own_rows(seen, factors, rows):
+        expect(seen["p.grad beside a second parameter"]).close_to(without(factors[0], rows))
+        expect(seen["second.grad"]).close_to(without(factors[0], [0]))
 
     def test_other_gradients_stay(seen, factors):
         expect(seen["neighbour.grad"]).close_to(3 * factors[0])
@@ -516,7 +554,7 @@ class TestClipAndLog:
     """
 
     def draw(rng, leaf, dtype):
-        lo, hi = -rng.uniform(0.5, 1.5), rng.uniform(0.5, 1.5)
+        lo, hi = bounds(rng, dtype)
         return {
             "x": rng.tensor(4, dtype=dtype),
             "other": rng.tensor(4, dtype=dtype),
@@ -550,13 +588,19 @@ class TestClipAndLog:
         (t * t * factors[0]).sum().backward(create_graph=True)
         x.grad = None
         graph = dict(log) if isinstance(log, dict) else log
+        second = torch.ones_like(x).requires_grad_()
+        its_log = student.clip_and_log(second, lo / 2, hi / 2)
+        (t * factors[0] + second * factors[1]).sum().backward()
+        seen |= {"beside a second tensor": entries(log), "log of the second": entries(its_log)}
         return {**seen, "with create_graph": graph, "values_kept": torch.equal(t.detach(), values)}
 
     mistakes = (
         Mistake(
             "logged-after-clip",
             lambda seen, factors, lo, hi: (
-                close(seen["first"]["raw"], factors[0].clamp(lo, hi)) and close(seen["neighbour.grad"], 3 * factors[0])
+                close(seen["first"]["raw"], factors[0].clamp(lo, hi))
+                and close(seen["first"]["clipped"], factors[0].clamp(lo, hi))
+                and close(seen["neighbour.grad"], 3 * factors[0])
             ),
             "Your raw log runs after the clipping hook, so it records the clipped gradient twice. Log before you clip.",
         ),
@@ -618,6 +662,11 @@ class TestClipAndLog:
         ):
             expect(seen[when]["raw"]).close_to(gradient)
             expect(seen[when]["clipped"]).close_to(gradient.clamp(lo, hi))
+
+    def test_a_second_tensor_has_its_own_log(seen, factors, lo, hi):
+        for log, gradient, unit in (("beside a second tensor", factors[0], 1), ("log of the second", factors[1], 0.5)):
+            expect(seen[log]["raw"]).close_to(gradient)
+            expect(seen[log]["clipped"]).close_to(gradient.clamp(unit * lo, unit * hi))
 
     def test_nothing_else_changes(seen, factors, up):
         expect(seen["neighbour.grad"]).close_to(3 * factors[0])
@@ -717,6 +766,10 @@ class TestRegisterComposed:
             (t * factor).sum().backward(retain_graph=True)
             seen |= {f"x.grad of pass {number + 1}": snapshot(x.grad)}
         seen |= {"calls": calls[:50]}
+        x.grad, second = None, torch.ones_like(x).requires_grad_()
+        _kept = student.register_composed(second, [lambda grad: grad * 2])
+        ((t + second) * factors[0]).sum().backward(retain_graph=True)
+        seen |= {"x.grad beside a second tensor": snapshot(x.grad), "second.grad": second.grad}
         x.grad = None
         seen |= {"has_remove": removed(handles), "hooks left": tensor_hooks(t) - hooks}
         (t * factors[0]).sum().backward()
@@ -764,12 +817,16 @@ class TestRegisterComposed:
         expect(seen["calls_before"]).equals([])
         expect(seen["calls"]).equals(2 * list(range(len(maps)))[::-1])
 
+    def test_a_second_tensor_has_its_own_functions(seen, maps, factors, leaf):
+        expect(seen["x.grad beside a second tensor"]).close_to(fan(leaf) * composed(maps, factors[0]))
+        expect(seen["second.grad"]).close_to(2 * factors[0])
+
     def test_the_handles_remove_all_hooks(seen, maps, factors, leaf):
         expect(seen["is_list"]).is_true("the function did not return a list of handles")
         expect(seen["has_remove"]).is_true("the list holds something that has no remove() method")
         expect(seen["x.grad after remove"]).close_to(fan(leaf) * factors[0])
         expect(seen["hooks left"]).equals(0)
-        expect(seen["calls_in_the_end"]).equals(2 * len(maps))
+        expect(seen["calls_in_the_end"]).equals(3 * len(maps))
 
     def test_the_list_stays_as_it_is(seen):
         expect(seen["fs_kept"]).is_true("your function changed the caller's list fs")
@@ -828,7 +885,8 @@ class TestReverseGradient:
             "other": rng.tensor(3, dtype=dtype),
             "weight": rng.tensor(3, dtype=dtype),
             "factor": rng.tensor(3, dtype=dtype),
-            "lam": rng.choice((0.25, 0.5, 1.5, 2.0, 3.0)),
+            # In float64 a number that float32 does not hold, so that a detour through float32 shows.
+            "lam": rng.choice((0.25, 0.5, 1.5, 2.0, 3.0)) / (7 if dtype == torch.float64 else 1),
             "leaf": leaf,
         }
 
@@ -853,10 +911,17 @@ class TestReverseGradient:
         x.grad = None
         y.sum().backward(retain_graph=True)  # every entry of this gradient is the same memory
         seen |= {"x.grad of a sum": snapshot(x.grad)}
+        x.grad = None
+        student.reverse_gradient(t, 2 * lam)
+        y.sum().backward(retain_graph=True)
+        seen |= {"x.grad after a call with 2 * lam": snapshot(x.grad)}
         seen |= {"hooks_later": tensor_hooks(t) - hooks, "values_kept": torch.equal(t.detach(), values)}
         with torch.no_grad():
             seen |= {"y under no_grad": snapshot(student.reverse_gradient(t, lam))}
-        return {**seen, "y without grad": snapshot(student.reverse_gradient(t.detach(), lam))}
+            seen |= {"mode_kept": not torch.is_grad_enabled()}
+        plain = t.detach()
+        seen |= {"y without grad": snapshot(student.reverse_gradient(plain, lam))}
+        return {**seen, "requires_grad_kept": not plain.requires_grad}
 
     mistakes = (
         Mistake(
@@ -911,6 +976,7 @@ class TestReverseGradient:
     def test_every_call_gives_a_reversing_tensor(seen, factor, lam, leaf):
         expect(seen["x.grad through a sum"]).close_to(-lam * fan(leaf) * factor)
         expect(seen["x.grad of a sum"]).close_to(torch.full_like(factor, -lam * fan(leaf)))
+        expect(seen["x.grad after a call with 2 * lam"]).close_to(torch.full_like(factor, -lam * fan(leaf)))
 
     def test_other_tensors_have_their_usual_gradient(seen, x, factor, leaf):
         expect(seen["weight.grad"]).close_to(fan(leaf) * x)
@@ -920,10 +986,12 @@ class TestReverseGradient:
         expect(seen["values_kept"]).is_true("the values of x changed")
         expect(seen["hooks_on_x"]).equals(0)
         expect(seen["hooks_later"]).equals(0)
+        expect(seen["requires_grad_kept"]).is_true("x did not require grad, and now it does")
 
     def test_without_gradients_the_values_come_back(seen, x, leaf):
         expect(seen["y under no_grad"]).close_to(fan(leaf) * x)
         expect(seen["y without grad"]).close_to(fan(leaf) * x)
+        expect(seen["mode_kept"]).is_true("your function switched gradients on while the caller had them off")
 
 
 BODIES = {
@@ -1038,8 +1106,10 @@ class TestGuardedNet:
         (out * ups[0]).sum().backward()
         seen |= {"first": grads(), "x.grad": snapshot(first.grad)}
         hooks = module_hooks(net)
+        net.eval()
         outs = [net(second), net(first)]
         ((outs[0] * ups[1]).sum() + (outs[1] * ups[0]).sum()).backward()
+        net.train()
         seen |= {"later": grads(), "hooks_added": module_hooks(net) - hooks}
         with torch.no_grad():
             seen |= {"out under no_grad": snapshot(net(second))}

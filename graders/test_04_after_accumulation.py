@@ -198,6 +198,11 @@ def loss_of(net: nn.Module, batch: list[Tensor]) -> Tensor:
     return (net(inputs) - targets).square().sum()
 
 
+def part_loss(net: Any, batch: list[Tensor]) -> Tensor:
+    """The squared error of the layer that is called first, taken alone: backward reaches its parameters only."""
+    return loss_of(net.get_submodule(net.calls[0]), batch)
+
+
 def values_of(net: nn.Module) -> dict[str, Tensor]:
     """A copy of every parameter by name."""
     return {name: snapshot(p) for name, p in net.named_parameters()}
@@ -300,22 +305,24 @@ class TestSgdInBackward:
             steps.append(values_of(net))
             stored.append(grads_of(net))
         seen |= {"start": before, "steps": steps, "stored": stored, "error": error}
-        seen["has_remove"] = removed(handles)
-        last = values_of(net)
-        net.zero_grad()
-        loss_of(net, batches[0]).backward()
-        seen |= {
-            "removed": {"kept": all(torch.equal(last[name], p) for name, p in net.named_parameters()),
-                        "stored": all(p.grad is not None for p in net.parameters()),
-                        "hooks": tensor_hooks(*net.parameters())},
-        }  # fmt: skip
         tied = Net(layers, calls, scale, True)
-        student.sgd_in_backward(tied, lr)
+        _kept = student.sgd_in_backward(tied, lr / 2)
         steps, error = [], ""
         for batch in batches[:2]:
             error = error or none_error(loss_of(tied, batch).backward)
             steps.append(values_of(tied))
-        return {**seen, "tied": {"steps": steps, "error": error}}
+        seen["tied"] = {"steps": steps, "error": error}
+        error = none_error(part_loss(net, batches[0]).backward)
+        seen["part"] = {"error": error, "values": values_of(net), "stored": grads_of(net)}
+        seen["has_remove"] = removed(handles)
+        last = values_of(net)
+        net.zero_grad()
+        loss_of(net, batches[0]).backward()
+        return seen | {
+            "removed": {"kept": all(torch.equal(last[name], p) for name, p in net.named_parameters()),
+                        "stored": all(p.grad is not None for p in net.parameters()),
+                        "hooks": tensor_hooks(*net.parameters())},
+        }  # fmt: skip
 
     mistakes = (
         Mistake(
@@ -395,8 +402,13 @@ class TestSgdInBackward:
 
     def test_a_tied_parameter_steps_once_with_the_sum(seen, layers, calls, scale, batches, lr):
         no_error(seen["tied"]["error"])
-        for step, values in zip(seen["tied"]["steps"], sgd_steps(layers, calls, scale, batches[:2], lr, tied=True)):
+        for step, values in zip(seen["tied"]["steps"], sgd_steps(layers, calls, scale, batches[:2], lr / 2, tied=True)):
             same_tensors(step, values)
+
+    def test_a_pass_through_one_layer_moves_that_layer(seen, layers, calls, scale, batches, lr):
+        no_error(seen["part"]["error"])
+        same_tensors(seen["part"]["values"], part_step(layers, calls, scale, batches, lr))
+        nothing_stored(seen["part"]["stored"], "after a pass that reached one layer only")
 
     def test_autograd_grad_takes_no_step(seen, layers, calls, scale, batches):
         no_error(seen["asked"]["error"], "under torch.autograd.grad, ")
@@ -423,6 +435,17 @@ def sgd_steps(layers, calls, scale, batches, lr, *, clear=True, tied=False) -> l
             optimizer.zero_grad()
         steps.append(values_of(net))
     return steps
+
+
+def part_step(layers, calls, scale, batches, lr) -> dict[str, Tensor]:
+    """The parameters after all batches and one more pass, through one layer only, by `torch.optim.SGD`."""
+    net = Net(layers, calls, scale, False)
+    optimizer = torch.optim.SGD(net.parameters(), lr=lr)
+    for loss, batch in [*((loss_of, batch) for batch in batches), (part_loss, batches[0])]:
+        loss(net, batch).backward()
+        optimizer.step()
+        optimizer.zero_grad()
+    return values_of(net)
 
 
 def plain_grads(layers, calls, scale, batch) -> dict[str, Tensor]:
@@ -560,7 +583,13 @@ class TestOffloadGrads:
             error = error or none_error(loss_of(net, batch).backward)
             after_each.append(named(sums))
             stored.append({name: snapshot(p.grad) for name, p in params.items()})
+        exact = nn.Parameter(torch.ones(3))
+        its_sums, _kept = pair(student.offload_grads([exact]))
+        for factor in (torch.full((3,), BIG), small, torch.full((3,), -BIG)):
+            none_error((factor * exact).sum().backward)
+        params |= {"p": exact}
         seen = {
+            "exact": named(its_sums), "beside the second": named(sums),
             "asked": asked, "sums": after_each, "stored": stored, "error": error,
             "foreign": isinstance(sums, dict) and any(all(key is not p for p in params.values()) for key in sums),
             "others": {name: grad for name, grad in grads_of(net).items() if name not in chosen},
@@ -569,29 +598,28 @@ class TestOffloadGrads:
         }  # fmt: skip
         net.zero_grad()
         loss_of(net, batches[0]).backward()
-        seen["removed"] = {"sums": named(sums), "stored": all(p.grad is not None for p in params.values()),
+        seen["removed"] = {"sums": named(sums), "stored": all(by_name[name].grad is not None for name in chosen),
                            "hooks": tensor_hooks(*by_name.values())}  # fmt: skip
-        p = nn.Parameter(torch.ones(3))
-        params = {"p": p}
-        sums, _ = pair(student.offload_grads([p]))
-        for factor in (torch.full((3,), BIG), small, torch.full((3,), -BIG)):
-            none_error((factor * p).sum().backward)
-        return {**seen, "exact": named(sums)}
+        return seen
 
     mistakes = (
         Mistake(
             "wrong-hook-kind",
-            lambda seen, layers, calls, scale, chosen, batches: (
-                counted_when_asked(seen)
-                or (
-                    all_stored(seen["stored"][0])
-                    and not all_zero(seen["stored"][0])
-                    and close_steps(seen["sums"], sums_over(layers, calls, scale, chosen, batches))
-                )
-            ),
+            lambda seen: counted_when_asked(seen),
             "A tensor hook runs before `.grad` is written, so it cannot free it, and it also counts "
             "`torch.autograd.grad`. Use `register_post_accumulate_grad_hook`.",
             raises="_will_engine_execute_node",
+        ),
+        Mistake(
+            "grad-not-freed",
+            lambda seen, layers, calls, scale, chosen, batches: (
+                not counted_when_asked(seen)
+                and all_stored(seen["stored"][0])
+                and not all_zero(seen["stored"][0])
+                and close_steps(seen["sums"], sums_over(layers, calls, scale, chosen, batches))
+            ),
+            "Your sums are right, but the gradients still take their memory: `p.grad` has to be `None` when `backward` "
+            "returns. Add `p.grad` to the sum in a post-accumulate-grad hook, then set `p.grad = None`.",
         ),
         Mistake(
             "counted-twice",
@@ -662,6 +690,12 @@ class TestOffloadGrads:
     def test_the_sums_are_made_in_float64(seen, small):
         expect(seen["exact"]["p"]).close_to(small.double())
 
+    def test_a_second_call_has_a_dict_of_its_own(seen):
+        last = seen["sums"][2]
+        expect(seen["beside the second"]).has_keys(*last.keys)
+        same_tensors(seen["beside the second"], tensors_in(last))
+        expect(seen["exact"]).has_keys("p")
+
     def test_autograd_grad_is_not_counted(seen):
         no_error(seen["asked"]["error"], "under torch.autograd.grad, ")
         nothing_stored(seen["asked"]["stored"], "after torch.autograd.grad")
@@ -675,10 +709,14 @@ class TestOffloadGrads:
     def test_the_handles_remove_the_hooks(seen):
         expect(seen["has_remove"]).is_true("the function did not return a list of handles, each with a remove() method")
         expect(seen["removed"]["stored"]).is_true("after remove(), backward() left a parameter without `.grad`")
-        last = seen["sums"][2]
-        before = {name: last[name].tensor for name in last.keys}
-        same_tensors(seen["removed"]["sums"], {name: total for name, total in before.items() if total is not None})
+        same_tensors(seen["removed"]["sums"], tensors_in(seen["sums"][2]))
         expect(seen["removed"]["hooks"]).equals(0)
+
+
+def tensors_in(sums: Seen) -> dict[str, Tensor]:
+    """The entries that are tensors."""
+    found = {name: sums[name].tensor for name in sums.keys}
+    return {name: total for name, total in found.items() if total is not None}
 
 
 def sums_over(layers, calls, scale, chosen, batches) -> list[dict[str, Tensor]]:
@@ -789,7 +827,17 @@ class TestClipGlobalNormInBackward:
         for one in passes:
             run_pass(params, one, (outside * other).sum())
             after_each.append([snapshot(p.grad) for p in params])
+        second = [nn.Parameter(p) for p in outside]
+        _kept = student.clip_global_norm_in_backward(list(second), 2 * c)
+        mixed = {
+            "order": [len(params), *passes[0]["order"], len(params) + 1, len(params) + 2],
+            "factors": [*passes[0]["factors"], *torch.full((3,), 4 * c)],
+            "fresh": True,
+        }
+        run_pass([*params, *second], mixed, 0)
         seen = {
+            "beside a second list": [snapshot(p.grad) for p in params],
+            "second list": [snapshot(p.grad) for p in second],
             "grads": after_each,
             "outside": snapshot(other.grad),
             "values_kept": all(torch.equal(p.detach(), value) for p, value in zip(params, values)),
@@ -855,6 +903,10 @@ class TestClipGlobalNormInBackward:
 
     def test_a_small_gradient_stays_as_it_is(seen, passes):
         same_grads(seen["grads"][2], passes[2]["factors"])
+
+    def test_a_second_list_is_clipped_by_itself(seen, params, passes, c):
+        same_grads(seen["beside a second list"], clipped_runs(params, passes[:1], c)[0])
+        same_grads(seen["second list"], [torch.tensor(2 * c / 3**0.5)] * 3)
 
     def test_nothing_else_changes(seen, passes, outside):
         expect(seen["outside"]).close_to(len(passes) * outside)

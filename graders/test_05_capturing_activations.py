@@ -172,9 +172,10 @@ def conv(rng: Rng, channels: int = 2, dtype: torch.dtype = torch.float32) -> lis
     ]
 
 
-def linear(rng: Rng, inputs: int, outputs: int) -> list[Any]:
+def linear(rng: Rng, inputs: int, outputs: int, dtype: torch.dtype = torch.float32) -> list[Any]:
     """The spec of a linear layer."""
-    return ["linear", rng.tensor(outputs, inputs, low=-1.5, high=1.5), rng.tensor(outputs, low=-1, high=1)]
+    weight = rng.tensor(outputs, inputs, low=-1.5, high=1.5, dtype=dtype)
+    return ["linear", weight, rng.tensor(outputs, low=-1, high=1, dtype=dtype)]
 
 
 def block(rng: Rng, order: Sequence[str], children: dict[str, list[Any]]) -> list[Any]:
@@ -611,7 +612,10 @@ class TestCaptureCalls:
         witness.model(later)
         seen["first_afterwards"] = copied(first)
         seen["alike"] = copied(student.capture_calls(build(alike), name, x))
-        seen["unused"] = copied(student.capture_calls(build(spec), unused, x))
+        try:
+            seen["unused"] = copied(student.capture_calls(build(spec), unused, x))
+        except (KeyError, IndexError, AttributeError, TypeError, ValueError, NameError) as error:
+            seen["unused"] = f"{type(error).__name__}: {error}"[:200]
         return seen | when_it_raises(lambda: build(spec), lambda model: student.capture_calls(model, name, x))
 
     mistakes = (
@@ -636,6 +640,10 @@ class TestCaptureCalls:
             "list inside the function.",
         ),
         Mistake("stored-alias", lambda seen, spec, name, x: close(seen["first"], scaled(spec, name, x))),
+        Mistake(
+            "stored-the-input",
+            lambda seen, spec, name, x: close(seen["first"], [call.x for call in trace(spec, x) if call.name == name]),
+        ),
         Mistake(
             "registered-twice",
             lambda seen, spec, name, x: close(seen["first"], [y for y in outputs(spec, x, name) for _ in range(2)]),
@@ -668,6 +676,8 @@ class TestCaptureCalls:
                 expect(entry).close_to(value, detached=False)
 
     def test_a_module_that_is_never_called_gives_an_empty_list(seen):
+        if type(seen["unused"].value) is str:
+            expect(seen["unused"]).fail(f"your function raised {seen['unused'].value}")
         expect(seen["unused"]).has_length(0, "outputs")
 
     def test_the_model_runs_once(seen, spec, name, x):
@@ -881,10 +891,10 @@ class TestSaveActivation:
         return {
             "spec": block(rng, [body, head], {body: inside, head: linear(rng, 3, 2)}),
             "name": f"{body}.{layer}",
-            "wide": ["block", {window: ["window", view], layer: linear(rng, 4, 4)}, [layer, window]],
+            "wide": ["block", {window: ["window", view], layer: linear(rng, 4, 4, torch.float64)}, [layer, window]],
             "window": window,
             "x": rng.tensor(2, 3),
-            "image": rng.tensor(4, 4),
+            "image": rng.tensor(4, 4, dtype=torch.float64),
             "old": rng.tensor(2, 3),
         }
 
@@ -895,12 +905,12 @@ class TestSaveActivation:
     def probe(student, spec, name, wide, window, x, image, old):
         seen = {}
         with tempfile.TemporaryDirectory() as folder:
-            path = Path(folder) / "activation.pt"
+            path = Path(folder) / "activation"
             torch.save(old, path)
             witness = Witness(build(spec), name)
             seen["shape"] = plain_tuple(student.save_activation(witness.model, name, x, path))
             seen |= {"file": content(path), **witness.report()}
-            path = Path(folder) / "view.pt"
+            path = Path(folder) / "view.of.50000"
             seen["view_shape"] = plain_tuple(student.save_activation(build(wide), window, image, str(path)))
             seen |= {"view_file": content(path), "view_bytes": path.stat().st_size if path.exists() else None}
             failed = Path(folder) / "failed.pt"
@@ -1036,7 +1046,7 @@ class TestActivationStore:
       goes on after it.
     - The entries do not require grad. They are copies: a later layer that works in place does not change them.
     - The output of the model keeps its graph: the caller can run `backward()` on it as usual. Hooks of the caller stay
-      and fire as usual.
+      and fire as usual. Each module keeps its mode (training or eval).
 
     **Example.** For `model = nn.Sequential(nn.Flatten(), nn.ReLU())`, `store = ActivationStore(model, ["1"])` and
     `x = torch.tensor([[-1., 2.]])`, two calls of `model(x)` inside `with store:` leave
@@ -1064,7 +1074,7 @@ class TestActivationStore:
         model = build(spec)
         fired = []
         model.get_submodule(layer).register_forward_hook(lambda module, args, output: fired.append(1))
-        hooks = module_hooks(model)
+        hooks, modes = module_hooks(model), [module.training for module in model.modules()]
 
         def extra_hooks():
             return module_hooks(model) - hooks
@@ -1088,6 +1098,7 @@ class TestActivationStore:
         with store:
             model(x)
         seen["data_again"] = contents(store)
+        seen["modes_kept"] = [module.training for module in model.modules()] == modes
         store.clear()
         seen["data_cleared"] = contents(store)
         with store:
@@ -1210,6 +1221,9 @@ class TestActivationStore:
         expect(seen["graph"]).is_true("the output of the model does not require grad any more")
         expect(seen["x.grad"]).close_to(gradient_at(spec, x))
         expect(seen["callers_hooks_fired"]).equals(2 * len(calls_of(spec, layer)))
+
+    def test_the_modes_stay(seen):
+        expect(seen["modes_kept"]).is_true("a module is not in the mode (training or eval) in which it was before")
 
     def test_no_hook_is_left(seen):
         no_hook_left(seen["hooks_left"])

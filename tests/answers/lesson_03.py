@@ -42,6 +42,18 @@ def scale_grad(t, s):
     handle.node = node
     return handle
 """,
+        """
+import torch
+
+class Handle:
+    def __init__(self, handle):
+        self.handle = handle
+    def remove(self):
+        self.handle.remove()
+
+def scale_grad(t, s):
+    return Handle(t.register_hook(torch.tensor(s, dtype=t.dtype).mul))
+""",
     ],
     "03-clamp-grad": [
         """
@@ -84,6 +96,20 @@ class Both:
 
 def clamp_grad(t, lo, hi):
     return Both(t.register_hook(lambda g: g.clamp(min=lo)), t.register_hook(lambda g: g.clamp(max=hi)))
+""",
+        """
+class Both:
+    def __init__(self, *handles):
+        self.handles = handles
+    def remove(self):
+        for handle in self.handles:
+            handle.remove()
+
+def clamp_grad(t, lo, hi):
+    return Both(
+        t.register_hook(lambda grad: grad.clamp(min=lo)),
+        t.register_hook(lambda grad: grad.clamp(max=hi)),
+    )
 """,
     ],
     "03-freeze-rows": [
@@ -132,6 +158,22 @@ def freeze_rows(p, rows):
         frozen = frozen.view(-1, *[1] * (grad.dim() - 1))
         return grad.masked_fill(frozen, 0.0)
     return p.register_hook(hook)
+""",
+        """
+import functools
+
+class Handles(list):
+    def remove(self):
+        for handle in self:
+            handle.remove()
+
+def without_row(grad, row):
+    new = grad.clone()
+    new[row].zero_()
+    return new
+
+def freeze_rows(p, rows):
+    return Handles(p.register_hook(functools.partial(without_row, row=row)) for row in rows)
 """,
     ],
     "03-clip-and-log": [
@@ -189,6 +231,23 @@ def clip_and_log(t, lo, hi):
     t.register_hook(log)
     return log
 """,
+        """
+import torch
+
+class Log(dict):
+    def __init__(self, lo, hi):
+        super().__init__()
+        self.lo, self.hi = lo, hi
+    def hook(self, grad):
+        self["clipped"] = torch.clip(grad.detach(), self.lo, self.hi)
+        self["raw"] = torch.empty_like(grad).copy_(grad.detach())
+        return grad.clamp(self.lo, self.hi)
+
+def clip_and_log(t, lo, hi):
+    log = Log(lo, hi)
+    t.register_hook(log.hook)
+    return log
+""",
     ],
     "03-register-composed": [
         """
@@ -222,6 +281,13 @@ def register_composed(t, fs):
     def walk(grad, rest):
         return rest[0](walk(grad, rest[1:])) if rest else grad
     return (t.register_hook(lambda grad: walk(grad, list(fs))),)
+""",
+        """
+def register_composed(t, fs):
+    if not fs:
+        return []
+    inner = register_composed(t, fs[1:])
+    return inner + [t.register_hook(fs[0])]
 """,
     ],
     "03-reverse-gradient": [
@@ -290,6 +356,24 @@ def reverse_gradient(x, lam):
         y.register_hook(Turn(lam))
     except RuntimeError:
         pass
+    return y
+""",
+        """
+from torch import nn
+
+def reverse_gradient(x, lam):
+    identity = nn.Identity()
+    identity.register_full_backward_hook(lambda module, grad_input, grad_output: (-lam * grad_input[0],))
+    return identity(x)
+""",
+        """
+import torch
+
+def reverse_gradient(x, lam):
+    if not (torch.is_grad_enabled() and x.requires_grad):
+        return x
+    y = x + 0
+    y.grad_fn.register_hook(lambda grad_inputs, grad_outputs: tuple(g if g is None else -lam * g for g in grad_inputs))
     return y
 """,
     ],
@@ -391,6 +475,23 @@ class GuardedNet(torch.nn.Module):
         # No hook on the bias: its value is used, and its gradient is 0 times something.
         return F.linear(flat, self.fc.weight, self.fc.bias.detach() + 0 * self.fc.bias)
 """,
+        """
+import torch
+from torch import nn
+
+class GuardedNet(nn.Module):
+    def __init__(self, body, fc, lo, hi):
+        super().__init__()
+        self.body, self.fc = body, fc
+        body.register_full_backward_pre_hook(
+            lambda module, grad_output: tuple(g if g is None else g.clamp(lo, hi) for g in grad_output)
+        )
+        fc.bias.register_hook(torch.zeros_like)
+
+    def forward(self, x):
+        h = self.body(x)
+        return self.fc(h.view(h.size(0), -1))
+""",
     ],
 }
 
@@ -455,6 +556,15 @@ def clamp_grad(t, lo, hi):
         "hooked-a-copy": """
 def clamp_grad(t, lo, hi):
     return (t * 1).register_hook(lambda grad: grad.clamp(lo, hi))
+""",
+        "changed-values": """
+def clamp_grad(t, lo, hi):
+    t.data.clamp_(lo, hi)
+    return t.register_hook(lambda grad: grad)
+""",
+        "changed-dtype": """
+def clamp_grad(t, lo, hi):
+    return t.register_hook(lambda grad: grad.clamp(lo, hi).float())
 """,
     },
     "03-freeze-rows": {
@@ -738,6 +848,41 @@ def scale_grad(t, s):
     t.register_hook(lambda grad: grad * s)
     return t.register_hook(lambda grad: grad)
 """,
+        # One hook for the whole notebook: a second call takes it from the first tensor.
+        """
+current = {}
+
+def scale_grad(t, s):
+    if "handle" in current:
+        current["handle"].remove()
+    current["handle"] = t.register_hook(lambda grad: grad * s)
+    return current["handle"]
+""",
+        # The number is global: a second call changes it for the first tensor.
+        """
+factor = 1.0
+
+def scale_grad(t, s):
+    global factor
+    factor = s
+    return t.register_hook(lambda grad: grad * factor)
+""",
+        # Loses the sign.
+        """
+def scale_grad(t, s):
+    return t.register_hook(lambda grad: grad * abs(s))
+""",
+        # Leaves something on t besides the hook.
+        """
+import torch
+
+def scale_grad(t, s):
+    if t.is_leaf:
+        t.grad = torch.zeros_like(t)
+    else:
+        t.retain_grad()
+    return t.register_hook(lambda grad: grad * s)
+""",
     ],
     "03-clamp-grad": [
         "def clamp_grad(t, lo, hi):\n    return t.register_hook(lambda grad: grad.clamp(-hi, hi))",
@@ -756,6 +901,21 @@ def clamp_grad(t, lo, hi):
         """
 def clamp_grad(t, lo, hi):
     return t.register_hook(lambda grad: grad * ((grad >= lo) & (grad <= hi)))
+""",
+        # Right dtype, with the accuracy of another one.
+        """
+import torch
+
+def clamp_grad(t, lo, hi):
+    return t.register_hook(lambda grad: grad.to(torch.float32).clamp(lo, hi).to(grad.dtype))
+""",
+        # Global bounds: a second call changes those of the first.
+        """
+bounds = {}
+
+def clamp_grad(t, lo, hi):
+    bounds.update(min=lo, max=hi)
+    return t.register_hook(lambda grad: grad.clamp(**bounds))
 """,
     ],
     "03-freeze-rows": [
@@ -825,6 +985,34 @@ def freeze_rows(p, rows):
     mask[rows] = 0
     return p.register_hook(lambda grad: grad * mask)
 """,
+        # The rows are global: a second call changes those of the first.
+        """
+frozen = []
+
+def freeze_rows(p, rows):
+    frozen[:] = rows
+    def hook(grad):
+        grad = grad.clone()
+        grad[frozen] = 0
+        return grad
+    return p.register_hook(hook)
+""",
+        # All rows, when there are any.
+        """
+import torch
+
+def freeze_rows(p, rows):
+    return p.register_hook(lambda grad: torch.zeros_like(grad) if rows else grad)
+""",
+        # An empty list freezes everything.
+        """
+def freeze_rows(p, rows):
+    def hook(grad):
+        grad = grad.clone()
+        grad[rows or slice(None)] = 0
+        return grad
+    return p.register_hook(hook)
+""",
     ],
     "03-clip-and-log": [
         "def clip_and_log(t, lo, hi):\n    pass",
@@ -880,6 +1068,30 @@ def clip_and_log(t, lo, hi):
     t.register_hook(hook)
     return log
 """,
+        # One dict for the whole notebook, emptied by each call.
+        """
+log = {}
+
+def clip_and_log(t, lo, hi):
+    log.clear()
+    def hook(grad):
+        log["raw"] = grad.detach().clone()
+        log["clipped"] = log["raw"].clamp(lo, hi)
+        return grad.clamp(lo, hi)
+    t.register_hook(hook)
+    return log
+""",
+        # The two entries are exchanged.
+        """
+def clip_and_log(t, lo, hi):
+    log = {}
+    def hook(grad):
+        log["clipped"] = grad.detach().clone()
+        log["raw"] = log["clipped"].clamp(lo, hi)
+        return grad.clamp(lo, hi)
+    t.register_hook(hook)
+    return log
+""",
     ],
     "03-register-composed": [
         "def register_composed(t, fs):\n    return []",
@@ -929,6 +1141,24 @@ def register_composed(t, fs):
 def register_composed(t, fs):
     return [t.register_hook(fs[-1])]
 """,
+        # The functions are global: a second call changes those of the first.
+        """
+functions = []
+
+def register_composed(t, fs):
+    functions[:] = fs
+    def hook(grad):
+        for f in reversed(functions):
+            grad = f(grad)
+        return grad
+    return [t.register_hook(hook)]
+""",
+        # Only for three functions.
+        """
+def register_composed(t, fs):
+    f, g, h = fs
+    return [t.register_hook(lambda grad: f(g(h(grad))))]
+""",
     ],
     "03-reverse-gradient": [
         "def reverse_gradient(x, lam):\n    return x",
@@ -975,6 +1205,43 @@ def reverse_gradient(x, lam):
         y.register_hook(lambda grad: -lam * grad)
         z.register_hook(lambda grad: -lam * grad)
     return z
+""",
+        # lam is kept on the class: a second call changes it for the first.
+        """
+import torch
+
+class Reverse(torch.autograd.Function):
+    lam = 1.0
+    @staticmethod
+    def forward(ctx, x):
+        return x.view_as(x)
+    @staticmethod
+    def backward(ctx, grad):
+        return -Reverse.lam * grad
+
+def reverse_gradient(x, lam):
+    Reverse.lam = lam
+    return Reverse.apply(x)
+""",
+        # Switches gradients on for everyone.
+        """
+import torch
+
+def reverse_gradient(x, lam):
+    torch.set_grad_enabled(True)
+    y = x.clone()
+    if y.requires_grad:
+        y.register_hook(lambda grad: -lam * grad)
+    return y
+""",
+        # Makes x require grad.
+        """
+def reverse_gradient(x, lam):
+    x.requires_grad_(True)
+    y = x.clone()
+    if y.requires_grad:
+        y.register_hook(lambda grad: -lam * grad)
+    return y
 """,
     ],
     "03-guarded-net": [
@@ -1037,5 +1304,22 @@ class GuardedNet(nn.Module):
             "if h.requires_grad:",
             "if h.requires_grad and not self.__dict__.setdefault('done', []):\n            self.done.append(1)",
         ),
+        # Guards only in training mode.
+        """
+import torch
+from torch import nn
+
+class GuardedNet(nn.Module):
+    def __init__(self, body, fc, lo, hi):
+        super().__init__()
+        self.body, self.fc, self.lo, self.hi = body, fc, lo, hi
+        fc.bias.register_hook(torch.zeros_like)
+
+    def forward(self, x):
+        h = self.body(x)
+        if self.training and h.requires_grad:
+            h.register_hook(lambda grad: grad.clamp(self.lo, self.hi))
+        return self.fc(h.flatten(1))
+""",
     ],
 }

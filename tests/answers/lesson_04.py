@@ -152,6 +152,27 @@ def sgd_in_backward(model, lr):
         handles.append(p.register_post_accumulate_grad_hook(functools.partial(go, lr)))
     return handles
 """,
+        """
+def step(p, lr):
+    p.grad.mul_(-lr)
+    p.detach().add_(p.grad)
+    del p.grad
+
+class Step:
+    def __init__(self, lr):
+        self.lr = lr
+    def __call__(self, p):
+        step(p, self.lr)
+
+def sgd_in_backward(model, lr):
+    seen, handles = set(), []
+    for module in model.modules():
+        for p in module.parameters(recurse=False):
+            if p not in seen:
+                seen.add(p)
+                handles.append(p.register_post_accumulate_grad_hook(Step(lr)))
+    return handles
+""",
     ],
     "04-offload-grads": [
         """
@@ -224,6 +245,19 @@ class Off(dict):
 def offload_grads(params):
     off = Off()
     return off, list(map(lambda p: p.register_post_accumulate_grad_hook(off), params))
+""",
+        """
+import torch
+
+class Sums(dict):
+    def add(self, p):
+        zeros = torch.zeros_like(p, dtype=torch.double, device="cpu", requires_grad=False)
+        self.setdefault(p, zeros).add_(p.grad)
+        p.grad = None
+
+def offload_grads(params):
+    sums = Sums()
+    return sums, [p.register_post_accumulate_grad_hook(sums.add) for p in params]
 """,
     ],
     "04-clip-global-norm-in-backward": [
@@ -327,6 +361,21 @@ def clip_global_norm_in_backward(params, c):
         if not pend:
             pend.append(1)
             torch.autograd.Variable._execution_engine.queue_callback(done)
+    return [p.register_post_accumulate_grad_hook(hook) for p in params]
+""",
+        """
+import torch
+
+def clip_global_norm_in_backward(params, c):
+    # Whoever comes first asks the engine to clip when this pass is over.
+    queued = []
+    def at_the_end():
+        queued.clear()
+        torch.nn.utils.clip_grad_norm_(params, c)
+    def hook(p):
+        if not queued:
+            queued.append(True)
+            torch.autograd.Variable._execution_engine.queue_callback(at_the_end)
     return [p.register_post_accumulate_grad_hook(hook) for p in params]
 """,
     ],
@@ -515,6 +564,13 @@ def offload_grads(params):
     handles = [p.register_post_accumulate_grad_hook(lambda p: sums[p].add_(p.grad)) for p in params]
     handles += [p.register_post_accumulate_grad_hook(lambda p: setattr(p, "grad", None)) for p in params]
     return sums, handles
+""",
+        "grad-not-freed": """
+def offload_grads(params):
+    sums = {}
+    def hook(p):
+        sums[p] = p.grad.double()
+    return sums, [p.register_post_accumulate_grad_hook(hook) for p in params]
 """,
     },
     "04-clip-global-norm-in-backward": {
@@ -781,6 +837,45 @@ def sgd_in_backward(model, lr):
         handles.append(p.register_post_accumulate_grad_hook(step))
     return handles
 """,
+        # Waits for all parameters; a pass that reaches few of them takes no step.
+        """
+def sgd_in_backward(model, lr):
+    params, arrived = list(model.parameters()), []
+    def hook(p):
+        arrived.append(p)
+        if len(arrived) == len(params):
+            for q in arrived:
+                q.data -= lr * q.grad
+                q.grad = None
+            arrived.clear()
+    return [p.register_post_accumulate_grad_hook(hook) for p in params]
+""",
+        # One hook, on the parameter that happens to come last.
+        """
+import torch
+
+def sgd_in_backward(model, lr):
+    optimizer = torch.optim.SGD(model.parameters(), lr)
+    def hook(p):
+        optimizer.step()
+        optimizer.zero_grad()
+    return [next(model.parameters()).register_post_accumulate_grad_hook(hook)]
+""",
+        # A global learning rate: a second model changes that of the first.
+        """
+import torch
+
+rate = 0.0
+
+def sgd_in_backward(model, lr):
+    global rate
+    rate = lr
+    def hook(p):
+        with torch.no_grad():
+            p -= rate * p.grad
+        p.grad = None
+    return [p.register_post_accumulate_grad_hook(hook) for p in model.parameters()]
+""",
     ],
     "04-offload-grads": [
         "def offload_grads(params):\n    return {}, []",
@@ -859,6 +954,17 @@ def offload_grads(params):
         s.setdefault(p, p.grad.double())
         p.grad = None
     return s, [p.register_post_accumulate_grad_hook(hook) for p in params]
+""",
+        # One dict for the whole notebook, emptied by each call.
+        """
+sums = {}
+
+def offload_grads(params):
+    sums.clear()
+    def hook(p):
+        sums[p] = sums.get(p, 0) + p.grad.double()
+        p.grad = None
+    return sums, [p.register_post_accumulate_grad_hook(hook) for p in params]
 """,
     ],
     "04-clip-global-norm-in-backward": [
@@ -977,6 +1083,50 @@ from torch import nn
 def clip_global_norm_in_backward(params, c):
     def hook(p):
         if all(q.grad is not None for q in params): nn.utils.clip_grad_norm_(params, c)
+    return [p.register_post_accumulate_grad_hook(hook) for p in params]
+""",
+        # A global counter: two lists in one pass disturb each other.
+        """
+from torch import nn
+
+count = 0
+
+def clip_global_norm_in_backward(params, c):
+    def hook(p):
+        global count
+        count += 1
+        if count == len(params):
+            count = 0
+            nn.utils.clip_grad_norm_(params, c)
+    return [p.register_post_accumulate_grad_hook(hook) for p in params]
+""",
+        # The bound is global: a second call changes that of the first.
+        """
+from torch import nn
+
+bound = 0.0
+
+def clip_global_norm_in_backward(params, c):
+    global bound
+    bound, arrived = c, []
+    def hook(p):
+        arrived.append(p)
+        if len(arrived) == len(params):
+            arrived.clear()
+            nn.utils.clip_grad_norm_(params, bound)
+    return [p.register_post_accumulate_grad_hook(hook) for p in params]
+""",
+        # Takes the order of the first pass for that of all passes.
+        """
+from torch import nn
+
+def clip_global_norm_in_backward(params, c):
+    order = []
+    def hook(p):
+        if len(order) < len(params):
+            order.append(p)
+        if len(order) == len(params) and p is order[-1]:
+            nn.utils.clip_grad_norm_(params, c)
     return [p.register_post_accumulate_grad_hook(hook) for p in params]
 """,
     ],

@@ -392,6 +392,22 @@ def save_activation(model, name, x, path):
     torch.save(got[0], path, _use_new_zipfile_serialization=True)
     return tuple(got[0].size())
 """,
+        """
+import io
+from pathlib import Path
+import torch
+
+def save_activation(model, name, x, path):
+    first = {}
+    def hook(module, args, output):
+        first.setdefault("output", output.detach().clone().to("cpu"))
+    with torch.no_grad(), model.get_submodule(name).register_forward_hook(hook):
+        model(x)
+    buffer = io.BytesIO()
+    torch.save(first["output"], buffer)
+    Path(path).write_bytes(buffer.getvalue())
+    return first["output"].size()
+""",
     ],
     "05-activation-store": [
         """
@@ -539,6 +555,25 @@ class ActivationStore:
         self.h = nn.modules.module.register_module_forward_hook(self)
         return self
     def __exit__(self, *e): self.h.remove()
+""",
+        """
+from contextlib import ExitStack
+
+class ActivationStore(ExitStack):
+    def __init__(self, model, names):
+        super().__init__()
+        self.modules = {name: model.get_submodule(name) for name in names}
+        self.clear()
+
+    def clear(self):
+        self.data = {name: [] for name in self.modules}
+
+    def __enter__(self):
+        for name, module in self.modules.items():
+            def hook(module, args, output, name=name):
+                self.data[name].append(output.clone().detach())
+            self.enter_context(module.register_forward_hook(hook))
+        return self
 """,
     ],
 }
@@ -767,6 +802,15 @@ def capture_calls(model, name, x):
     handle = model.get_submodule(name).register_forward_hook(lambda m, a, o: calls.append(o.detach().clone()))
     model(x)
     handle.remove()
+    return calls
+""",
+        "stored-the-input": """
+def capture_calls(model, name, x):
+    calls = []
+    with model.get_submodule(name).register_forward_hook(
+        lambda module, args, output: calls.append(args[0].detach().clone())
+    ):
+        model(x)
     return calls
 """,
     },
@@ -1211,6 +1255,16 @@ def capture_calls(model, name, x):
         model(x)
     return found
 """,
+        # Keeps the last call, and fails when there is none.
+        """
+def capture_calls(model, name, x):
+    store = {}
+    def hook(module, args, output):
+        store["output"] = output.detach().clone()
+    with model.get_submodule(name).register_forward_hook(hook):
+        model(x)
+    return [store["output"]]
+""",
     ],
     "05-leaf-shapes": [
         "def leaf_shapes(model, x):\n    return {}",
@@ -1384,6 +1438,29 @@ def save_activation(model, name, x, path):
     torch.save(nn.Parameter(s[0], requires_grad=False), path)
     return tuple(s[0].shape)
 """,
+        # Another file than the one asked for.
+        """
+from pathlib import Path
+import torch
+
+def save_activation(model, name, x, path):
+    outputs = []
+    with model.get_submodule(name).register_forward_hook(lambda m, a, output: outputs.append(output.detach().clone())):
+        model(x)
+    torch.save(outputs[0], Path(path).with_suffix(".pt"))
+    return tuple(outputs[0].shape)
+""",
+        # Always saves float32.
+        """
+import torch
+
+def save_activation(model, name, x, path):
+    outputs = []
+    with model.get_submodule(name).register_forward_hook(lambda m, a, output: outputs.append(output.detach().clone())):
+        model(x)
+    torch.save(outputs[0].float(), path)
+    return tuple(outputs[0].shape)
+""",
     ],
     "05-activation-store": [
         "class ActivationStore:\n    def __init__(self, model, names):\n        self.data = {}",
@@ -1441,6 +1518,27 @@ class ActivationStore:
         return self
     def __exit__(self, *e):
         for h in self.hs: h.remove()
+""",
+        # Switches the model to eval mode.
+        """
+class ActivationStore:
+    def __init__(self, model, names):
+        self.model, self.names, self.data = model, names, {name: [] for name in names}
+
+    def __enter__(self):
+        self.model.eval()
+        def keep(name):
+            return lambda module, args, output: self.data[name].append(output.detach().clone())
+        self.handles = [self.model.get_submodule(name).register_forward_hook(keep(name)) for name in self.names]
+        return self
+
+    def __exit__(self, *error):
+        for handle in self.handles:
+            handle.remove()
+
+    def clear(self):
+        for entries in self.data.values():
+            entries.clear()
 """,
     ],
 }

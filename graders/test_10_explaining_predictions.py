@@ -593,8 +593,8 @@ class TestGuidedBackprop:
         Mistake(
             "clamped-whole-tensor",
             guided_is("whole-tensor"),
-            "You clamped the whole gradient of the tensor that enters a ReLU. Other modules may use that tensor, too, as "
-            "in a skip connection, and their share stays as it is. Clamp `grad_input` of the ReLU.",
+            "You clamped the whole gradient of the tensor that enters a ReLU. Other modules may use that tensor, too, "
+            "as in a skip connection, and their share stays as it is. Clamp `grad_input` of the ReLU.",
         ),
         Mistake(
             "clamped-the-result",
@@ -1158,7 +1158,10 @@ MISREADINGS = (
 )
 
 EQUALS = ("tie", "other-tie", "plateau", "even")
-"""Maps with equal peaks; the last is the same everywhere. They are equal in any precision only where the size is a power of 2 times that of the map."""
+"""Maps with equal peaks; the last is the same everywhere.
+
+They are equal in any precision only where the size is a power of 2 times that of the map.
+"""
 
 
 def misread_peaks(cam: Tensor, size: tuple[int, int]) -> dict[str, tuple[Tensor, Tensor]]:

@@ -1104,7 +1104,7 @@ class TestFirstNonfinite:
             kinds = {
                 "nan": ("linear", "nan", "linear"),
                 "infinite": ("infinite", "nan", "infinite"),
-                "in place": ("in place", "linear", "infinite"),
+                "in place": ("in place", "nan", "infinite"),
             }[plan]
             children |= {name: offender(rng, kind) for name, kind in zip((one, two, three), kinds)}
             inside = [start, one, tidy, *([two] if plan == "infinite" else [])]

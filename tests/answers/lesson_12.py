@@ -65,6 +65,25 @@ def joint_norm_log(tensors):
     ],
     "12-grad-into-nodes": [
         """
+import torch
+from torch.autograd.graph import GradientEdge
+
+def grad_into_nodes(y, node_names):
+    # no hook: autograd.grad takes edges of the graph for inputs
+    found, seen, todo = {}, set(), [y.grad_fn]
+    while todo:
+        node = todo.pop()
+        if node is not None and node not in seen:
+            seen.add(node)
+            todo += [before for before, _ in node.next_functions]
+            if node.name() in node_names:
+                found[node.name()] = GradientEdge(node, 0)
+    edges = list(found.values())
+    grads = torch.autograd.grad(y, edges, retain_graph=True) if edges else ()
+    y.backward()
+    return {name: grad.detach().clone() for name, grad in zip(found, grads)}
+""",
+        """
 def grad_into_nodes(y, node_names):
     result, handles, seen, todo = {}, [], set(), [y.grad_fn]
     while todo:
@@ -998,6 +1017,14 @@ def count_calls_by_type(model, x):
 """,
     },
     "12-count-macs": {
+        "counted-functions": """
+from torch.utils.flop_counter import FlopCounterMode
+
+def count_macs(model, x):
+    with FlopCounterMode(display=False) as counter:
+        model(x)
+    return counter.get_total_flops() // 2
+""",
         "ignored-groups": MACS
         + """
 def count_macs(model, x):
@@ -1230,6 +1257,23 @@ def joint_norm_log(tensors):
 """,
     ],
     "12-grad-into-nodes": [
+        # the gradients of the leaves have a graph
+        WALK
+        + """
+def grad_into_nodes(y, node_names):
+    result, handles = {}, []
+    for node in walk(y):
+        if node.name() in node_names:
+            def before(grads, name=node.name()):
+                result[name] = grads[0].detach().clone()
+            handles.append(node.register_prehook(before))
+    try:
+        y.backward(create_graph=True)
+    finally:
+        for handle in handles:
+            handle.remove()
+    return result
+""",
         """
 def grad_into_nodes(y, node_names):
     y.backward()
@@ -1312,6 +1356,21 @@ def grad_into_nodes(y, node_names):
 """,
     ],
     "12-saved-bytes": [
+        # parameters are saved like other tensors
+        """
+import torch
+from torch.autograd.graph import saved_tensors_hooks
+
+def saved_bytes(fn):
+    sizes = []
+    def pack(tensor):
+        if not isinstance(tensor, torch.nn.Parameter):
+            sizes.append(tensor.numel() * tensor.element_size())
+        return tensor
+    with saved_tensors_hooks(pack, lambda tensor: tensor):
+        fn()
+    return sum(sizes)
+""",
         """
 import torch
 from torch.autograd.graph import saved_tensors_hooks
@@ -1397,6 +1456,25 @@ def saved_bytes(fn):
 """,
     ],
     "12-with-half-saved": [
+        # tensors without dimensions are saved as they are
+        HALF.replace("if tensor.is_floating_point()", "if tensor.is_floating_point() and tensor.dim()")
+        + """
+def with_half_saved(fn):
+    with saved_tensors_hooks(pack, unpack):
+        return fn()
+""",
+        # the dtypes are good for one backward pass
+        """
+from torch.autograd.graph import saved_tensors_hooks
+
+def with_half_saved(fn):
+    dtypes = []
+    def pack(tensor):
+        dtypes.append(tensor.dtype)
+        return tensor.detach().half() if tensor.is_floating_point() else tensor
+    with saved_tensors_hooks(pack, lambda stored: stored.to(dtypes.pop())):
+        return fn()
+""",
         HALF
         + """
 def with_half_saved(fn):
@@ -1470,6 +1548,26 @@ def with_half_saved(fn):
 """,
     ],
     "12-count-calls-by-type": [
+        """
+from collections import Counter
+from torch.nn.modules.module import register_module_forward_hook
+
+def count_calls_by_type(model, x):
+    counts = Counter()
+    with register_module_forward_hook(lambda module, *_: counts.update([type(module).__qualname__])):
+        model(x)
+    return counts
+""",
+        """
+from collections import Counter
+from torch.nn.modules.module import register_module_forward_hook
+
+def count_calls_by_type(model, x):
+    counts = Counter()
+    with register_module_forward_hook(lambda module, *_: counts.update([type(module).__name__])):
+        model(x.requires_grad_())
+    return counts
+""",
         """
 from collections import Counter
 from torch.nn.modules.module import register_module_forward_pre_hook
@@ -1556,6 +1654,30 @@ def count_calls_by_type(model, x):
 """,
     ],
     "12-count-macs": [
+        # modules of other kinds have weights of two dimensions, too
+        MACS.replace("isinstance(m, (nn.Conv2d, nn.Linear))", "getattr(getattr(m, 'weight', None), 'ndim', 0) > 1")
+        + """
+def count_macs(model, x):
+    macs = []
+    run_with(model, x, lambda m, args, output: macs.append(output.numel() * m.weight[0].numel()))
+    return sum(macs)
+""",
+        # a module that has two names gets two hooks
+        MACS.replace("m in model.modules()", "_, m in model.named_modules(remove_duplicate=False)")
+        + """
+def count_macs(model, x):
+    macs = []
+    run_with(model, x, lambda m, args, output: macs.append(output.numel() * m.weight[0].numel()))
+    return sum(macs)
+""",
+        # runs the model on one sample
+        MACS
+        + """
+def count_macs(model, x):
+    macs = []
+    run_with(model, x[:1], lambda m, args, output: macs.append(output.numel() * m.weight[0].numel()))
+    return sum(macs) * len(x)
+""",
         """
 from torch import nn
 

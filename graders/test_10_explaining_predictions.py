@@ -35,7 +35,10 @@ class Block(nn.Module):
 
 
 class TinyNet(nn.Module):
-    """Steps 0 and 1 are children, 2 and 3 are in a custom block, the others in a Sequential."""
+    """Steps 0 and 1 are children, 2 and 3 are in a custom block, the others in a Sequential.
+
+    With `net["skip"]`, what enters step 1 is also added to what leaves it.
+    """
 
     def __init__(self, net: dict[str, Any]) -> None:
         """`net` as `draw_net` makes it."""
@@ -49,13 +52,15 @@ class TinyNet(nn.Module):
         for group in net["order"]:
             if group in groups:
                 self.add_module(net["names"][group], groups[group])
-        self.names, self.fails, self.steps = net["names"], False, made
+        self.names, self.fails, self.steps, self.skip = net["names"], False, made, net["skip"]
 
     def forward(self, x: Tensor) -> Tensor:
         """[B, 2, H, W] to logits [B, classes]."""
         for group in ("first", "second", "block", "rest"):
             if hasattr(self, self.names[group]):
-                x = self.get_submodule(self.names[group])(x)
+                given, x = x, self.get_submodule(self.names[group])(x)
+                if self.skip and group == "second":
+                    x = x + given
         logits = self.get_submodule(self.names["head"])(x.mean((2, 3)))
         if self.fails:
             raise Boom
@@ -73,7 +78,9 @@ def step_module(net: dict[str, Any], index: int) -> nn.Module:
     return made
 
 
-def draw_net(rng: Any, steps: str, classes: int, width: int, stride: int, inplace: bool = False) -> dict[str, Any]:
+def draw_net(
+    rng: Any, steps: str, classes: int, width: int, stride: int, inplace: bool = False, skip: bool = False
+) -> dict[str, Any]:
     """The data of a TinyNet: `steps` such as "conv relu conv relu"; the first convolution takes 2 channels."""
     names = steps.split()
     convolutions = [index for index, name in enumerate(names) if name == "conv"]
@@ -81,6 +88,7 @@ def draw_net(rng: Any, steps: str, classes: int, width: int, stride: int, inplac
     return {
         "steps": names,
         "inplace": inplace,
+        "skip": skip,
         "weights": [
             rng.tensor(width, width if index else 2, 3, 3, low=-0.5, high=0.625, away=0.125) if name == "conv" else None
             for index, name in enumerate(names)
@@ -102,9 +110,15 @@ def same(first: Tensor | None, second: Tensor | None) -> bool:
     return torch.equal(first, second)
 
 
-def prepare(net: dict[str, Any], x: Tensor, train: bool, held: bool) -> tuple[TinyNet, Tensor]:
-    """A model with hooks of its caller, and an input; with `held`, both already have gradients."""
+def prepare(net: dict[str, Any], x: Tensor, train: bool, held: bool, frozen: bool = False) -> tuple[TinyNet, Tensor]:
+    """A model with hooks of its caller, and an input; with `held`, both already have gradients.
+
+    One module is in the other mode than the rest. With `frozen`, one parameter does not require grad.
+    """
     model = TinyNet(net).train(train)
+    model.steps[1].train(not train)
+    if frozen:
+        model.steps[2].requires_grad_(False)
     model.register_forward_hook(lambda module, args, output: None)
     model.steps[0].register_forward_hook(lambda module, args, output: None)
     x = x.clone()
@@ -115,19 +129,22 @@ def prepare(net: dict[str, Any], x: Tensor, train: bool, held: bool) -> tuple[Ti
     return model, x
 
 
-def observe(model: TinyNet, x: Tensor, train: bool, call: Callable[[], Any]) -> dict[str, Any]:
+def observe(model: TinyNet, x: Tensor, call: Callable[[], Any]) -> dict[str, Any]:
     """The result of `call()`, and what it did to the model and to x."""
     hooks, plain, x_before, x_grad = module_hooks(model), plain_gradient(model, x), snapshot(x), snapshot(x.grad)
     wanted, grads = x.requires_grad, [snapshot(p.grad) for p in model.parameters()]
-    parameters = [snapshot(p) for p in model.parameters()]
+    parameters = [(snapshot(p), p.requires_grad) for p in model.parameters()]
+    modes = [module.training for module in model.modules()]
     result = call()
     return {
         "result": result,
         "hooks": module_hooks(model) - hooks,
         "grads_kept": all(same(p.grad, old) for p, old in zip(model.parameters(), grads)),
-        "parameters_kept": all(p.requires_grad and same(p, old) for p, old in zip(model.parameters(), parameters)),
+        "parameters_kept": all(
+            p.requires_grad is needed and same(p, old) for p, (old, needed) in zip(model.parameters(), parameters)
+        ),
         "x_kept": torch.equal(x.detach(), x_before) and x.requires_grad is wanted and same(x.grad, x_grad),
-        "mode_kept": all(module.training is train for module in model.modules()),
+        "modes_kept": [module.training for module in model.modules()] == modes,
         "works_as_before": torch.equal(plain_gradient(model, x), plain),
     }
 
@@ -187,18 +204,26 @@ def run(
     net: dict[str, Any],
     x: Tensor,
     guided: Iterable[int] = (),
+    whole: bool = False,
     relu: Callable[[Tensor], Tensor] = torch.relu,
 ) -> tuple[list[Tensor], Tensor]:
-    """The outputs of all steps and the logits. Negative gradients that leave one of the steps `guided` become 0."""
+    """The outputs of all steps and the logits. Negative gradients that leave one of the steps `guided` become 0.
+
+    With `whole`, also the part of the gradient that comes over the skip connection is clamped there.
+    """
     outputs = []
     for index, name in enumerate(net["steps"]):
+        given = x
         if index in guided:
             x = clamp_grad(x)
+            given = x if whole else given
         if name == "conv":
             x = F.conv2d(x, net["weights"][index].double(), stride=net["strides"][index], padding=1)
         else:
             x = x.tanh() if name == "tanh" else relu(x)
         outputs.append(x)
+        if net["skip"] and index == 1:
+            x = x + given
     return outputs, x.mean((2, 3)) @ net["head"].double().T
 
 
@@ -260,7 +285,7 @@ def nothing_touched(seen: Seen) -> None:
     expect(seen["grads_kept"]).is_true("the `.grad` of a parameter is not what it was before the call")
     expect(seen["parameters_kept"]).is_true("a parameter is not as it was: its values or its requires_grad")
     expect(seen["x_kept"]).is_true("the caller's x is not as it was: its values, its requires_grad or its .grad")
-    expect(seen["mode_kept"]).is_true("a module is not in the mode (training or eval) in which it was before")
+    expect(seen["modes_kept"]).is_true("a module is not in the mode (training or eval) in which it was before")
 
 
 def nothing_left_after_exception(seen: Seen) -> None:
@@ -296,8 +321,14 @@ def saliencies(net: dict[str, Any], x: Tensor, classes: Tensor) -> dict[str, Ten
 
 
 def saliency_is(*names: str) -> Callable[..., bool]:
-    """A recogniser of these misreadings."""
-    return lambda seen, net, x, classes: any(matches(seen, iter([saliencies(net, x, classes)[name]])) for name in names)
+    """A recogniser of these misreadings; the right map is none, though a single sample's class may be the winner."""
+
+    def recognised(seen: Seen, net: dict[str, Any], x: Tensor, classes: Tensor) -> bool:
+        found = saliencies(net, x, classes)
+        fits = {name for name, expected in found.items() if matches(seen, iter([expected]))}
+        return "right" in names if "right" in fits else bool(fits & {*names})
+
+    return recognised
 
 
 @exercise(
@@ -324,7 +355,7 @@ class TestSaliencyMap:
     the channels c, of the derivative of the logit [b, classes[b]] with respect to x[b, c, i, j].
 
     Nothing of the caller's is touched: the values, `requires_grad` and `.grad` of `x` and of the parameters, the mode
-    of the model, and its hooks. `x` may or may not require grad.
+    (training or eval) of each module, and the hooks. `x` may or may not require grad, and so may each parameter.
 
     **Example.** Let `model` flatten its input and apply a linear layer without bias, with the weight
     `tensor([[1., -3., 2.], [0., 5., 0.]])`. For one image with three channels of one pixel and `classes = tensor([0])`
@@ -346,9 +377,9 @@ class TestSaliencyMap:
         return apart(found.pop("right"), found.values()) and apart(found["wrong-target"], others)
 
     def probe(student, net, x, classes, held, train):
-        model, x = prepare(net, x, train, held)
+        model, x = prepare(net, x, train, held, frozen=held)
         given = classes.clone()
-        seen = observe(model, x, train, lambda: student.saliency_map(model, x, given))
+        seen = observe(model, x, lambda: student.saliency_map(model, x, given))
         return {**seen, "results": [seen.pop("result")], "classes_kept": torch.equal(given, classes)}
 
     mistakes = (
@@ -431,7 +462,8 @@ class TestSaliencyMap:
 def guided_rules(net: dict[str, Any]) -> dict[str, dict[str, Any]]:
     """What the contract asks for, and its known misreadings, as arguments of `input_gradient`."""
     relus = indices(net, "relu")
-    return {
+    whole = {"whole-tensor": {"guided": relus, "whole": True}} if net["skip"] else {}
+    return whole | {
         "right": {"guided": relus},
         "plain": {},
         "deconvnet": {"relu": deconv_relu},
@@ -454,7 +486,9 @@ def guided_gradient(net: dict[str, Any], x: Tensor, target: int, name: str = "ri
 def guided_is(*names: str) -> Callable[..., bool]:
     """A recogniser of these misreadings, the same one for every class."""
     return lambda seen, net, x, classes: any(
-        matches(seen, (guided_gradient(net, x, target, name) for target in range(classes))) for name in names
+        matches(seen, (guided_gradient(net, x, target, name) for target in range(classes)))
+        for name in names
+        if name != "whole-tensor" or net["skip"]
     )
 
 
@@ -484,8 +518,8 @@ def distinct(found: list[dict[str, Tensor]]) -> bool:
         "a `finally` block.",
     ),
     cases=(
-        {"size": (6, 5), "stride": 1, "held": False, "train": False},
-        {"size": (7, 6), "stride": 2, "held": True, "train": True},
+        {"size": (6, 5), "stride": 1, "held": False, "train": False, "skip": False},
+        {"size": (7, 6), "stride": 2, "held": True, "train": True, "skip": True},
     ),
 )
 class TestGuidedBackprop:
@@ -494,20 +528,20 @@ class TestGuidedBackprop:
     respect to `x`, as a detached tensor of the shape of `x`, with one change in the backward pass: at every module of
     class `nn.ReLU`, wherever it is in the model, negative values in the gradient that leaves the module towards its
     input are replaced by 0. The ReLU's own rule, 0 where its input was not positive, stays in force. All other modules
-    pass gradients as they always do, `nn.Tanh` for example.
+    pass gradients as they always do, `nn.Tanh` for example, and so do skip connections.
 
     No ReLU works in place, and each is called once. Nothing of the caller's is touched: the values, `requires_grad`
-    and `.grad` of `x` and of the parameters, the mode of the model. Afterwards the model computes ordinary gradients
-    again, hooks that were there before stay, and none of yours is left. This holds even when the model raises; the
-    exception comes through. `x` may or may not require grad.
+    and `.grad` of `x` and of the parameters, the mode (training or eval) of each module. Afterwards the model computes
+    ordinary gradients again, hooks that were there before stay, and none of yours is left. This holds even when the
+    model raises; the exception comes through. `x` may or may not require grad, and so may each parameter.
 
     **Example.** Let `model` be a ReLU followed by `nn.Flatten()` and a linear layer without bias, with the weight
     `tensor([[2., -3., 4.]])`. For one image with the pixels 1, 1 and -1 the ordinary gradient of logit 0 is 2, -3
     and 0. The result is 2, 0 and 0.
     """
 
-    def draw(rng, size, stride, held, train):
-        net = draw_net(rng, "conv relu conv relu conv tanh conv relu", classes=3, width=4, stride=stride)
+    def draw(rng, size, stride, held, train, skip):
+        net = draw_net(rng, "conv relu conv relu conv tanh conv relu", classes=3, width=4, stride=stride, skip=skip)
         return {"net": net, "x": rng.tensor(2, 2, *size), "classes": 3, "held": held, "train": train}
 
     def alive(net, x, classes):
@@ -515,14 +549,12 @@ class TestGuidedBackprop:
         return distinct([{n: guided_gradient(net, x, target, n) for n in names} for target in range(classes)])
 
     def probe(student, net, x, classes, held, train):
-        model, x = prepare(net, x, train, held)
+        model, x = prepare(net, x, train, held, frozen=held)
         model.steps[3].register_full_backward_hook(lambda module, grad_input, grad_output: None)
         during = []
         model.register_forward_pre_hook(lambda module, args: during.append(module_hooks(model)))
         before = module_hooks(model)
-        seen = observe(
-            model, x, train, lambda: [student.guided_backprop(model, x, target) for target in range(classes)]
-        )
+        seen = observe(model, x, lambda: [student.guided_backprop(model, x, target) for target in range(classes)])
         failure = observe_failure(model, x, lambda: student.guided_backprop(model, x, 0))
         return {
             **seen, **failure, "results": seen.pop("result"), "hooked": max(during) > before,
@@ -557,6 +589,12 @@ class TestGuidedBackprop:
             guided_is("children", "sequentials"),
             "Some ReLUs were not reached. They may be at any depth, also in custom blocks and in a `ModuleList`: "
             "`model.modules()` visits every level.",
+        ),
+        Mistake(
+            "clamped-whole-tensor",
+            guided_is("whole-tensor"),
+            "You clamped the whole gradient of the tensor that enters a ReLU. Other modules may use that tensor, too, "
+            "as in a skip connection, and their share stays as it is. Clamp `grad_input` of the ReLU.",
         ),
         Mistake(
             "clamped-the-result",
@@ -741,8 +779,8 @@ class TestGradCam:
 
     The layer itself may work in place, as `nn.ReLU(inplace=True)` does. Nothing after it overwrites its output.
     Nothing of the caller's is touched: the values, `requires_grad` and `.grad` of `x` and of the parameters, the mode
-    of the model. Afterwards the model computes what it did before, hooks that were there before stay, and none of yours
-    is left. This holds even when the model raises; the exception comes through.
+    (training or eval) of each module. Afterwards the model computes what it did before, hooks that were there before
+    stay, and none of yours is left. This holds even when the model raises; the exception comes through.
 
     On drawings of circles, squares and triangles your maps have to point at the shape as often as those of a Grad-CAM
     by plain autograd do; a difference of one drawing is allowed.
@@ -783,7 +821,7 @@ class TestGradCam:
             return {"results": [one if getattr(one, "ndim", 0) == 3 and one.shape[-1] == 16 else None for one in made]}
         model, x = prepare(net, x, train, held)
         seen = observe(
-            model, x, train, lambda: [student.grad_cam(model, model.steps[layer], x, cls) for cls in range(classes)]
+            model, x, lambda: [student.grad_cam(model, model.steps[layer], x, cls) for cls in range(classes)]
         )
         failure = observe_failure(model, x, lambda: student.grad_cam(model, model.steps[layer], x, 0))
         return {**seen, **failure, "results": seen.pop("result")}
@@ -987,9 +1025,9 @@ class TestGuidedGradCam:
       (`align_corners=False`) and multiplied with every channel.
 
     The ReLUs may come before and after `layer`. Nothing of the caller's is touched: the values, `requires_grad` and
-    `.grad` of `x` and of the parameters, the mode of the model. Afterwards the model computes ordinary gradients again,
-    hooks that were there before stay, and none of yours is left. This holds even when the model raises; the exception
-    comes through.
+    `.grad` of `x` and of the parameters, the mode (training or eval) of each module. Afterwards the model computes
+    ordinary gradients again, hooks that were there before stay, and none of yours is left. This holds even when the
+    model raises; the exception comes through.
 
     You may call functions that you wrote for earlier exercises.
 
@@ -1008,9 +1046,7 @@ class TestGuidedGradCam:
     def probe(student, net, x, classes, layer, held, train):
         model, x = prepare(net, x, train, held)
         module = model.steps[layer]
-        seen = observe(
-            model, x, train, lambda: [student.guided_grad_cam(model, module, x, cls) for cls in range(classes)]
-        )
+        seen = observe(model, x, lambda: [student.guided_grad_cam(model, module, x, cls) for cls in range(classes)])
         failure = observe_failure(model, x, lambda: student.guided_grad_cam(model, module, x, 0))
         return {**seen, **failure, "results": seen.pop("result")}
 
@@ -1105,8 +1141,11 @@ class TestGuidedGradCam:
 
 # 10-pointing-game
 
-PLACES = ("only", "first", "last", "right-of", "below", "zero", "far")
-"""Where the box of a map is, seen from its peak. Other boxes are where a misreading finds the peak."""
+PLACES = ("only", "first", "last", "right-of", "below", "zero", "far", "faint")
+"""Where the box of a map is, seen from its peak. Other boxes are where a misreading finds the peak.
+
+The map "zero" is 0 everywhere, "faint" has small values.
+"""
 
 MISREADINGS = (
     "swapped-axes",
@@ -1118,8 +1157,11 @@ MISREADINGS = (
     "align-corners",
 )
 
-EQUALS = ("tie", "other-tie", "plateau")
-"""Maps with equal peaks. They are equal in any precision only where the size is a power of 2 times that of the map."""
+EQUALS = ("tie", "other-tie", "plateau", "even")
+"""Maps with equal peaks; the last is the same everywhere.
+
+They are equal in any precision only where the size is a power of 2 times that of the map.
+"""
 
 
 def misread_peaks(cam: Tensor, size: tuple[int, int]) -> dict[str, tuple[Tensor, Tensor]]:
@@ -1231,7 +1273,9 @@ class TestPointingGame:
             upper, lower = (1, rng.integer(2, cells[1] - 2)), (3, 1)
             if place in ("tie", "other-tie"):
                 cell = upper if place == "tie" else lower
-            if place != "zero":
+            if place == "even":
+                one += 1
+            elif place != "zero":
                 one[cell] = 5
             if place == "plateau":
                 one[cell[0], cell[1] + 1] = 5
@@ -1239,7 +1283,7 @@ class TestPointingGame:
             boxes.append(placed_box(place, (int(y), int(x)), size))
             if place in ("tie", "other-tie"):
                 one[upper] = one[lower] = 5
-            maps.append(one)
+            maps.append(one * 2**-20 if place == "faint" else one)  # a power of 2 changes no digit
         return {"cam": torch.stack(maps), "boxes": torch.tensor(boxes), "size": size}
 
     def alive(cam, boxes, size):
@@ -1250,7 +1294,7 @@ class TestPointingGame:
             families.setdefault(tuple(value), set()).add(name.split(",")[0])
         large = F.interpolate(cam[:, None], size=size, mode="bilinear", align_corners=False).flatten(1)
         first, second = large.topk(2).values.T
-        sharp = (first - second > 1e-3) | (first == second)  # no peak is decided by rounding
+        sharp = (first - second > 2e-4 * first) | (first == second)  # no peak is decided by rounding
         told_apart = all(len(names) == 1 for names in families.values())
         return 0 < sum(right) < len(right) and told_apart and bool(sharp.all())
 

@@ -73,8 +73,8 @@ class Chain(nn.Module):
         return x if self.factor == 1 else x * self.factor
 
 
-class ModelError(Boom, RuntimeError):
-    """A `RuntimeError`, as most errors in a model are: an answer that stops the pass with one must not swallow it."""
+class ModelError(Boom, RuntimeError, ValueError, StopIteration):
+    """Of several types at once: an answer that stops the pass with one of them must not swallow the model's own."""
 
 
 class Fails(nn.Module):
@@ -116,7 +116,8 @@ def failing(model: nn.Module, where: str) -> nn.Module:
 class Witness:
     """Looks at a model before and after a call: hooks, modes, parameters, and how often it ran.
 
-    It also plays the caller, who has a forward hook on every module named, and gradients from an earlier pass.
+    It also plays the caller, who has a forward hook on every module named, gradients from an earlier pass, and a
+    layer without parameters that is in the other mode than its model.
     """
 
     def __init__(self, model: nn.Module, *names: str) -> None:
@@ -126,6 +127,7 @@ class Witness:
             model.get_submodule(name).register_forward_hook(lambda module, args, output: self.fired.append(1))
         for parameter in list(model.parameters())[::2]:
             parameter.grad = parameter.detach().clone()
+        next(module for module in model.modules() if isinstance(module, Layer)).train(not model.training)
         self.hooks = module_hooks(model)
         self.modes = [module.training for module in model.modules()]
         self.parameters = [p.detach().clone() for p in model.parameters()]
@@ -598,6 +600,8 @@ class TestRemoveAllHooks:
     Everything else stays: hooks on parameters, hooks of `load_state_dict`, global hooks, the values of the parameters
     and their `.grad`, and the mode of each module.
 
+    Every call removes and counts the hooks that are there at that time.
+
     **Example.** For `layer = nn.ReLU()` with two forward hooks, and `model = nn.Sequential(layer, layer)` with one
     forward pre-hook, `remove_all_hooks(model)` returns 3. A second call returns 0.
     """
@@ -641,7 +645,10 @@ class TestRemoveAllHooks:
             model.load_state_dict(model.state_dict())
         seen["others"] = sorted(set(kept))
         seen["second"] = student.remove_all_hooks(model)
-        return seen | new_hooks(model, old, places["entry"], x)
+        seen |= new_hooks(model, old, places["entry"], x)
+        seen["there"] = sum(all_counts(hooks_by_kind(model)))
+        seen["third"], seen["in the end"] = student.remove_all_hooks(model), sum(all_counts(hooks_by_kind(model)))
+        return seen
 
     mistakes = (
         Mistake(
@@ -701,6 +708,13 @@ class TestRemoveAllHooks:
 
     def test_a_second_call_returns_0(seen):
         expect(seen["second"]).equals(0)
+
+    def test_hooks_that_come_later_can_be_removed_too(seen):
+        if seen["in the end"].value:
+            expect(seen["in the end"]).fail(
+                f"after a call, new hooks were registered; another call left {seen['in the end'].value} of them"
+            )
+        expect(seen["third"]).equals(seen["there"].value)
 
     def test_other_hooks_stay(seen):
         for kind in OTHERS:
@@ -1056,6 +1070,7 @@ def offender(rng: Rng, kind: str) -> list[Any]:
         {"plan": "bad input"},
         {"plan": "container"},
         {"plan": "reuse"},
+        {"plan": "second call"},
     ),
 )
 class TestFirstNonfinite:
@@ -1089,7 +1104,7 @@ class TestFirstNonfinite:
             kinds = {
                 "nan": ("linear", "nan", "linear"),
                 "infinite": ("infinite", "nan", "infinite"),
-                "in place": ("in place", "linear", "infinite"),
+                "in place": ("in place", "nan", "infinite"),
             }[plan]
             children |= {name: offender(rng, kind) for name, kind in zip((one, two, three), kinds)}
             inside = [start, one, tidy, *([two] if plan == "infinite" else [])]
@@ -1104,11 +1119,13 @@ class TestFirstNonfinite:
             children |= {one: ["layer", "relu"], two: linear(rng)}
             inside, factor = [start, one], rng.choice((NAN, INF))
             order = [block, two, tidy, end, clean, rinse]
-        else:  # the same layer makes -Inf in its first call, and nothing bad in its second
+        else:  # the same layer makes -Inf in one of its calls, of the zeros of a ReLU, and nothing bad in the other
             children |= {one: ["layer", "relu"], two: ["layer", "exp"], three: ["layer", "log"], again: ["same", three]}
             children |= {end: ["layer", "tanh"], four: offender(rng, "infinite"), five: offender(rng, "nan")}
             inside = [start, tidy]
             order = [block, one, three, clean, two, again, end, four, rinse, five]
+            if plan == "second call":
+                order = [block, two, three, one, again, clean, end, four, rinse, five]
         children[block] = chain({key: children.pop(key) for key in rng.shuffled(inside)}, inside, factor)
         defined = rng.shuffled(list(children))
         if again in children and defined.index(again) < defined.index(three):  # a second name comes after the first
@@ -1118,7 +1135,7 @@ class TestFirstNonfinite:
             "spec": chain({key: children[key] for key in defined}, order),
             "x": x,
             "plan": plan,
-            "healthy": sound_model(rng, [start, one, two, end]),
+            "healthy": sound_model(rng, [start, one, two, three, four, five, end, block]),
         }
 
     def alive(spec, x, plan, healthy):
@@ -1197,6 +1214,18 @@ class TestFirstNonfinite:
             "decide at each call.",
         ),
         Mistake(
+            "only-first-call",
+            lambda seen, spec, x, plan: plan == "second call" and blames(seen, spec, x, culprits(spec, x)[1]),
+            "A layer may run more than once, and here the second of its calls is to blame. You looked at its first "
+            "call only: decide at each call.",
+        ),
+        Mistake(
+            "large-is-not-infinite",
+            lambda seen, healthy: seen["healthy"].value == huge_layer(healthy),
+            "You named a layer whose output is very large, but finite. The sum and the norm of such entries are "
+            "infinite: look at the entries themselves, with `torch.isfinite(value).all()`.",
+        ),
+        Mistake(
             "children-only",
             lambda seen, spec, x, plan: plan != "in place" and blames(seen, spec, x, first_on_top(spec, x)),
             "You looked only at the modules directly below the model, and the layer to blame sits deeper. "
@@ -1237,10 +1266,28 @@ class TestFirstNonfinite:
 
 
 def sound_model(rng: Rng, names: list[str]) -> list[Any]:
-    """The spec of a model in which nothing goes wrong, not even in place."""
-    first, mix, squash, last = names
-    children = {first: linear(rng), mix: ["layer", "mix"], squash: ["layer", "relu_"], last: linear(rng)}
+    """The spec of a model in which nothing goes wrong, not even in place, and not with huge numbers.
+
+    The exponentials of numbers from -1 to 1, divided by 2 to the power of -126, are finite. Their sum is not.
+    """
+    made = [
+        linear(rng),
+        ["layer", "mix"],
+        ["layer", "relu_"],
+        ["layer", "tanh"],
+        ["layer", "exp"],
+        ["layer", "divide", torch.tensor([2.0**-126])],
+        ["layer", "divide", torch.tensor([2.0**126])],
+        linear(rng),
+    ]
+    children = dict(zip(names, made))
     return chain({key: children[key] for key in rng.shuffled(names)}, names)
+
+
+def huge_layer(healthy: list[Any]) -> str:
+    """The name of the layer of a sound model whose output is huge."""
+    name: str = healthy[2][5]
+    return name
 
 
 def leaves(spec: list[Any], x: Tensor) -> list[Call]:

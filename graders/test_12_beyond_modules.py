@@ -362,6 +362,7 @@ class TestGradIntoNodes:
             "detached": is_dict and not any(getattr(value, "requires_grad", False) for value in result.values()),
             "grads": {"x": snapshot(x.grad), "w": snapshot(w.grad)},
             "x_needs_grad": x.requires_grad,
+            "plain_grad": not getattr(x.grad, "requires_grad", False),
         }
         if x.grad is not None:
             x.grad.zero_()
@@ -508,6 +509,9 @@ class TestGradIntoNodes:
         expect(seen["grads"]["x"]).close_to(given(expected["x"]), rtol=1e-4, atol=1e-4)
         if expected["w"] is not None:
             expect(seen["grads"]["w"]).close_to(expected["w"] + 1, rtol=1e-4, atol=1e-4)
+        expect(seen["plain_grad"]).is_true(
+            "a leaf's `.grad` requires grad; one plain `y.backward()` makes none that does"
+        )
 
     def test_a_second_backward_changes_nothing(seen):
         for when in ("first_pass", "second_pass"):
@@ -690,7 +694,7 @@ class TestSavedBytes:
         }
 
     def probe(student, kinds, x, w, wide, mask, index, grad):
-        leaves = [x.requires_grad_(), w.requires_grad_(), wide.requires_grad_()]
+        leaves = [x.requires_grad_(), torch.nn.Parameter(w), wide.requires_grad_()]
         made = []
 
         def fn():
@@ -835,7 +839,7 @@ def half(tensor: Tensor) -> Tensor:
 
 def run_kind(kind: str, a: Tensor, b: Tensor, index: Tensor) -> Tensor:
     """One result: a square of something that only autograd keeps, a matrix product, or a square of picked entries."""
-    if kind == "square":
+    if kind in ("square", "scalar"):
         shifted = a + 0.5
         return shifted * shifted
     if kind == "matmul":
@@ -850,7 +854,7 @@ def half_gradients(kind: str, a: Tensor, b: Tensor, index: Tensor, seen_as: Call
 
     `restored` are the indices as they come back, if not as they were.
     """
-    if kind == "square":
+    if kind in ("square", "scalar"):
         return [2 * seen_as(a + 0.5), None]
     if kind == "matmul":
         ones = torch.ones(a.shape[0], b.shape[1], dtype=a.dtype)
@@ -891,6 +895,7 @@ def new_tensors(numel: int, dtype: torch.dtype) -> int:
         {"kind": "matmul", "double": False},
         {"kind": "matmul", "double": True},
         {"kind": "pick", "double": False},
+        {"kind": "scalar", "double": False},
     ),
 )
 class TestWithHalfSaved:
@@ -900,9 +905,9 @@ class TestWithHalfSaved:
     and masks, come back as they were.
 
     Forward does not change: the result of `fn()` has exactly the same values as without your function, and the tensors
-    that `fn` works with keep theirs. The caller runs backward after your function has returned. Hooks on saved tensors
-    that were active before the call are active after it, and no others, even when `fn` raises; the exception comes
-    through.
+    that `fn` works with keep theirs. The caller runs backward after your function has returned, and perhaps again, with
+    `retain_graph=True`. Hooks on saved tensors that were active before the call are active after it, and no others,
+    even when `fn` raises; the exception comes through.
 
     **Example.** float16 has no 1.0004: the nearest number that it has is 1. For `w = torch.tensor(1.0004,
     requires_grad=True)`, `y = with_half_saved(lambda: w * w)` is 1.0008, as always. After `y.backward()`, `w.grad` is
@@ -911,7 +916,9 @@ class TestWithHalfSaved:
 
     def draw(rng, kind, double):
         dtype = torch.float64 if double else torch.float32
-        shapes = {"square": [(37,), (1,)], "matmul": [(2, 3), (3, 2)], "pick": [(3001,), (1,)]}[kind]
+        shapes = {
+            "square": [(37,), (1,)], "matmul": [(2, 3), (3, 2)], "pick": [(3001,), (1,)], "scalar": [(), (1,)]
+        }[kind]  # fmt: skip
         # The grid of eighths is exact in float16; three steps of 1/8192 beside it, nothing is.
         a, b = (rng.tensor(*shape, dtype=dtype) + 3 / 8192 for shape in shapes)
         odd = [2 * rng.integer(1024, 1499) + 1 for _ in range(3)]  # float16 has no odd numbers above 2048
@@ -947,9 +954,10 @@ class TestWithHalfSaved:
             "values": [snapshot(a), snapshot(b)],
         }
         leave_saved_hooks()
-        if made:
-            made[0]["out"].sum().backward()
+        total = made[0]["out"].sum() if made else a.sum()
+        total.backward(retain_graph=True)
         seen["grads"] = [snapshot(a.grad), snapshot(b.grad)]
+        seen["again"] = [snapshot(one) for one in torch.autograd.grad(total, (a, b), allow_unused=True)]
 
         def failing():
             torch.relu(a)
@@ -1046,6 +1054,11 @@ class TestWithHalfSaved:
             else:
                 expect(seen["grads"][place]).close_to(gradient)
 
+    def test_a_second_backward_gives_the_same_gradients(seen, kind, a, b, index):
+        for place, gradient in enumerate(half_gradients(kind, a, b, index)):
+            if gradient is not None:
+                expect(seen["again"][place]).close_to(gradient)
+
     def test_forward_is_exact(seen, kind, a, b, index, note):
         expect(seen["calls"]).equals(1)
         expect(seen["same_object"]).is_true("your function does not return the object that `fn()` returned")
@@ -1071,8 +1084,10 @@ class Workshop(nn.Module):
 
     def __init__(self, spec: dict[str, Any]) -> None:
         super().__init__()
-        own_linear = type(spec["names"][0], (nn.Linear,), {})
-        own_block = type(spec["names"][1], (nn.Sequential,), {})
+        own_linear, own_block = (
+            type(name, (base,), {"__qualname__": f"Workshop.{name}"})  # as if defined inside another class
+            for name, base in zip(spec["names"], (nn.Linear, nn.Sequential))
+        )
         self.steps = spec["steps"]
         self.block = own_block(own_linear(3, 3), nn.Tanh())
         self.inner = nn.Sequential(nn.Linear(3, 3), nn.ReLU())
@@ -1138,8 +1153,8 @@ class TestCountCallsByType:
     `type(module).__name__`; a subclass has its own. Classes without a call are not in the dict. The order of the keys
     does not matter.
 
-    The modules stay in their modes, no gradient is computed, and hooks of the caller stay. No hook of yours is left,
-    even when the model raises; the exception comes through.
+    `x` stays as it was, the modules stay in their modes, no gradient is computed, and hooks of the caller stay. No hook
+    of yours is left, even when the model raises; the exception comes through.
 
     **Example.** For `model = nn.Sequential(nn.Linear(2, 2), nn.Tanh(), nn.Linear(2, 1))` the result is
     `{"Sequential": 1, "Linear": 2, "Tanh": 1}`.
@@ -1155,6 +1170,7 @@ class TestCountCallsByType:
         model = make_workshop(spec)
         model.inner.eval()
         modes = [module.training for module in model.modules()]
+        before = x.clone()
         calls, everywhere = [], []
         model.register_forward_hook(lambda *_: calls.append(1))
         for register in (register_module_forward_pre_hook, register_module_forward_hook):
@@ -1167,6 +1183,7 @@ class TestCountCallsByType:
             "hooks_left": module_hooks(model) + sum(module_hooks(hidden) for hidden in model.hidden) - hooks,
             "modes_kept": modes == [module.training for module in model.modules()],
             "no_grads": all(parameter.grad is None for parameter in model.parameters()),
+            "x_kept": torch.equal(x, before) and not x.requires_grad,
         }
         everywhere.clear()
         nn.Tanh()(x)
@@ -1229,6 +1246,7 @@ class TestCountCallsByType:
         expect(seen["callers_calls"]).equals(1)
         expect(seen["modes_kept"]).is_true("the modules are not in the modes in which the caller had set them")
         expect(seen["no_grads"]).is_true("a parameter has a `.grad`, and no gradient was asked for")
+        expect(seen["x_kept"]).is_true("the values of `x`, or its `requires_grad`, changed")
 
     def test_no_hook_is_left(seen):
         expect(seen["hooks_left"]).equals(0)
@@ -1256,7 +1274,8 @@ def modules_called_by_type(spec: dict[str, Any]) -> list[dict[str, int]]:
 class Workload(nn.Module):
     """Convolutions and linear layers with drawn sizes and names; two of them are used twice, and one is nested.
 
-    A batch norm has weights, too, but does no multiply-adds that count.
+    A batch norm has weights, too, but does no multiply-adds that count. With `spec["extras"]` there is more that does
+    not count: an embedding, and a matrix product that is no module.
     """
 
     def __init__(self, spec: dict[str, Any]) -> None:
@@ -1268,6 +1287,8 @@ class Workload(nn.Module):
         self.names = spec["names"]
         for part in spec["order"]:
             self.add_module(self.names[part], parts[part])
+        self.alias = parts["again"]
+        self.table = nn.Embedding(3, spec["tokens"][1]) if spec["extras"] else None
 
     def forward(self, x: Tensor) -> Tensor:
         part = {name: self.get_submodule(path) for name, path in self.names.items()}
@@ -1277,6 +1298,8 @@ class Workload(nn.Module):
         h = part["again"](h)
         t = torch.tanh(part["tokens"](h.flatten(2).transpose(1, 2)))
         t = part["tokens"](t)
+        if self.table is not None:
+            t = t @ torch.eye(t.shape[2]) + self.table(torch.zeros(t.shape[1], dtype=torch.long))
         return part["head"](t.mean(1))
 
 
@@ -1308,10 +1331,10 @@ def recorded_calls(spec: dict[str, Any], x: Tensor) -> list[dict[str, Any]]:
     return calls
 
 
-def flops_by_torch(spec: dict[str, Any], x: Tensor) -> int:
+def flops_by_torch(spec: dict[str, Any], x: Tensor, extras: bool = False) -> int:
     """Torch's own count, which has two operations for each multiply-add."""
     with FlopCounterMode(display=False) as counter:
-        make_workload(spec)(x)
+        make_workload(spec | {"extras": extras})(x)
     return int(counter.get_total_flops())
 
 
@@ -1373,14 +1396,14 @@ class TestCountMacs:
 
     A MAC is one multiplication of a weight with an input, and the addition of the product: a dot product of length n
     has n MACs. Adding a bias is no MAC. Multiplications with zeros of the padding count like any other. A module that
-    is called twice counts twice, each time with the sizes of this call. Other modules and functions count nothing. All
-    modules are in `model.modules()`.
+    is called twice counts twice, each time with the sizes of this call. Other modules count nothing, and neither do
+    functions such as `torch.matmul`. All modules are in `model.modules()`, some of them under two names.
 
     Convolutions can have groups, strides, padding, dilation and kernels that are not square. The input of a linear
     layer has its features in the last dimension and may have any number of dimensions before it.
 
-    The modules stay in their modes, no gradient is computed, and hooks of the caller stay. No hook of yours is left,
-    even when the model raises; the exception comes through.
+    `x` stays as it was, the modules stay in their modes, no gradient is computed, and hooks of the caller stay. No hook
+    of yours is left, even when the model raises; the exception comes through.
 
     **Example.** `nn.Linear(10, 4)` on an `x` of shape (3, 10) makes 12 numbers with 10 MACs each: 120. A
     `nn.Conv2d(2, 6, 3)` on (1, 2, 5, 5) gives (1, 6, 3, 3), 54 numbers with 2·3·3 = 18 MACs each: 972.
@@ -1411,6 +1434,7 @@ class TestCountMacs:
             "class": rng.names(1)[0].capitalize(),
             "names": dict(zip(parts, rng.names(5))),
             "order": rng.shuffled(parts),
+            "extras": True,
         }
         return {"spec": spec, "x": rng.tensor(batch, c, rng.integer(8, 10), rng.integer(11, 13))}
 
@@ -1426,15 +1450,17 @@ class TestCountMacs:
         model.eval()
         next(model.children()).train()
         modes = [module.training for module in model.modules()]
-        calls = []
-        model.register_forward_hook(lambda *_: calls.append(1))
+        calls, before = [], x.clone()
+        model.register_forward_hook(lambda module, args, output: calls.append(torch.equal(args[0], before)))
         hooks = module_hooks(model)
         seen = {
             "macs": student.count_macs(model, x),
             "callers_calls": len(calls),
+            "ran_on_x": all(calls),
             "hooks_left": module_hooks(model) - hooks,
             "modes_kept": modes == [module.training for module in model.modules()],
             "no_grads": all(parameter.grad is None for parameter in model.parameters()),
+            "x_kept": torch.equal(x, before) and not x.requires_grad,
         }
         model(x)
         seen["callers_calls_later"] = len(calls)
@@ -1503,6 +1529,15 @@ class TestCountMacs:
             "This is twice the number: you counted a multiplication and an addition as two. A MAC is both together.",
         ),
         Mistake(
+            "counted-functions",
+            lambda seen, spec, x: (
+                seen["macs"].value != tally(recorded_calls(spec, x))
+                and seen["macs"].value == flops_by_torch(spec, x, extras=True) // 2
+            ),
+            "You counted every operation, also a matrix product that is no module. Only the calls of `nn.Conv2d` and "
+            "`nn.Linear` count.",
+        ),
+        Mistake(
             "hook-left-behind",
             lambda seen, spec, x: seen["macs"].value == tally(recorded_calls(spec, x)) and seen["hooks_left"].value > 0,
         ),
@@ -1518,8 +1553,10 @@ class TestCountMacs:
 
     def test_the_model_ran_once_as_it_was(seen):
         expect(seen["callers_calls"]).equals(1)
+        expect(seen["ran_on_x"]).is_true("the model ran on another tensor than `x`")
         expect(seen["modes_kept"]).is_true("the modules are not in the modes in which the caller had set them")
         expect(seen["no_grads"]).is_true("a parameter has a `.grad`, and no gradient was asked for")
+        expect(seen["x_kept"]).is_true("the values of `x`, or its `requires_grad`, changed")
 
     def test_no_hook_is_left(seen):
         expect(seen["hooks_left"]).equals(0)

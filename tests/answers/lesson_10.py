@@ -146,6 +146,15 @@ def pointing(
 
 RIGHT = {
     "10-saliency-map": [
+        """
+import torch
+
+def saliency_map(model, x, classes):
+    def logit(image, wanted):
+        return model(image[None])[0].gather(0, wanted[None])[0]
+    maps = [torch.func.grad(logit)(image, wanted) for image, wanted in zip(x.detach(), classes)]
+    return torch.stack(maps).abs().amax(1).detach()
+""",
         saliency(),
         """
 import torch
@@ -205,6 +214,22 @@ def saliency_map(model, x, classes):
     ],
     "10-guided-backprop": [
         guided(),
+        """
+import contextlib
+import torch
+from torch import nn
+
+def guided_backprop(model, x, cls):
+    x = x.detach().clone().requires_grad_()
+    with contextlib.ExitStack() as stack:
+        def after(module, args, output):
+            node = output.grad_fn
+            stack.callback(node.register_hook(lambda inputs, outputs: (inputs[0].clamp_min(0),)).remove)
+        for module in model.modules():
+            if isinstance(module, nn.ReLU):
+                stack.enter_context(module.register_forward_hook(after))
+        return torch.autograd.grad(model(x)[:, cls].sum(), x)[0]
+""",
         """
 import torch
 from torch import nn
@@ -344,6 +369,20 @@ def guided_backprop(model, x, cls):
     "10-grad-cam": [
         cam(),
         """
+import torch
+
+def grad_cam(model, layer, x, cls):
+    kept = {}
+    def add_nothing(module, args, output):
+        # the gradient of a zero that is added is the gradient of the output
+        kept["A"], kept["zero"] = output.detach().clone(), torch.zeros_like(output).requires_grad_()
+        return output + kept["zero"]
+    with layer.register_forward_hook(add_nothing):
+        logits = model(x.detach())
+    gradient = torch.autograd.grad(logits[:, cls].sum(), kept["zero"])[0]
+    return torch.einsum("bk,bkhw->bhw", gradient.mean((2, 3)), kept["A"]).clamp(min=0)
+""",
+        """
 import contextlib
 import torch
 import torch.nn.functional as F
@@ -468,6 +507,40 @@ def grad_cam(model, layer, x, cls):
     ],
     "10-guided-grad-cam": [
         both(),
+        """
+import contextlib
+import torch
+import torch.nn.functional as F
+from torch import nn
+
+class Switch(torch.autograd.Function):
+    on = False
+    @staticmethod
+    def forward(ctx, x):
+        return x.clone()
+    @staticmethod
+    def backward(ctx, grad):
+        return grad.clamp(min=0) if Switch.on else grad
+
+def guided_grad_cam(model, layer, x, cls):
+    # one forward pass, two backward passes
+    kept = []
+    x = x.detach().clone().requires_grad_()
+    with contextlib.ExitStack() as stack:
+        for module in model.modules():
+            if isinstance(module, nn.ReLU):
+                stack.enter_context(module.register_forward_pre_hook(lambda m, args: Switch.apply(args[0])))
+        stack.enter_context(layer.register_forward_hook(lambda m, args, output: kept.append(output)))
+        total = model(x)[:, cls].sum()
+    (gradient,) = torch.autograd.grad(total, kept, retain_graph=True)
+    Switch.on = True
+    try:
+        (guided,) = torch.autograd.grad(total, x)
+    finally:
+        Switch.on = False
+    cam = (gradient.mean((2, 3), True) * kept[0].detach()).sum(1, True).relu()
+    return guided * F.interpolate(cam, x.shape[2:], mode="bilinear", align_corners=False)
+""",
         """
 import torch
 from torch import nn
@@ -640,6 +713,21 @@ def saliency_map(model, x, classes):
             chosen="isinstance(m, nn.Conv2d)",
         ),
         "only-sequential-recursed": guided(modules="model.children()"),
+        "clamped-whole-tensor": """
+import contextlib
+import torch
+from torch import nn
+
+def guided_backprop(model, x, cls):
+    x = x.detach().clone().requires_grad_()
+    with contextlib.ExitStack() as stack:
+        def before(module, args):
+            stack.enter_context(args[0].register_hook(lambda grad: grad.clamp(min=0)))
+        for module in model.modules():
+            if isinstance(module, nn.ReLU):
+                stack.enter_context(module.register_forward_pre_hook(before))
+        return torch.autograd.grad(model(x)[:, cls].sum(), x)[0]
+""",
         "clamped-the-result": guided(chosen="False").replace("return gradient", "return gradient.clamp(min=0)"),
         "bare-tensor": guided("return grad_input[0].clamp(min=0)"),
         "polluted-grads": guided().replace(
@@ -832,12 +920,22 @@ ALSO_WRONG = {
         saliency("logits.log_softmax(1).gather(1, classes[:, None]).sum()"),
         saliency("logits.gather(1, classes[:, None]).mean()"),
         saliency().replace("    return", "    model.eval()\n    model.train()\n    return"),
+        # the mode of the model comes back, but not that of every module in it
+        saliency().replace("    logits", "    was = model.training\n    model.eval()\n    logits")
+                  .replace("    return", "    model.train(was)\n    return"),
+        # a parameter that the caller had frozen requires grad afterwards
+        saliency().replace("    logits", "    model.requires_grad_(False)\n    logits")
+                  .replace("    return", "    model.requires_grad_(True)\n    return"),
+        # right, apart from a condition: with a single sample, this is not to be taken for the winner's map
+        saliency(reduced="gradient.abs().amax(1).double()"),
         saliency().replace("    return", "    model.zero_grad()\n    return"),
         saliency().replace("    x = x.d", "    [p.requires_grad_(False) for p in model.parameters()]\n    x = x.d"),
         "def saliency_map(model, x, classes):\n    return x.detach().abs().amax(1)",
         "def saliency_map(model, x, classes):\n    pass",
     ],
     "10-guided-backprop": [
+        guided().replace("    handles = ", "    was = model.training\n    model.eval()\n    handles = ")
+                .replace("    return gradient", "    model.train(was)\n    return gradient"),
         guided("return (grad_input[0].clamp(max=0),)"),
         guided("return (grad_input[0].abs(),)"),
         guided(modules="list(model.modules())[::-1][:4]"),
@@ -955,6 +1053,10 @@ def guided_backprop(model, x, cls):
                   .replace("place // W, place % W", "place % H, place // H"),
         pointing().replace("H, W = size", "H, W = size\n    cam /= cam.max()"),
         pointing(result="(found.sum() / (large.flatten(1).amax(1) > 0).sum()).item()"),
+        # a map that is the same everywhere is not 0
+        pointing(heated="large.flatten(1).amax(1) > large.flatten(1).amin(1)"),
+        # a map of small values is not 0
+        pointing(heated="large.flatten(1).amax(1) > 1e-3"),
         "def pointing_game(cam, boxes, size):\n    return 0.5",
         "def pointing_game(cam, boxes, size):\n    return 0.0",
         "def pointing_game(cam, boxes, size):\n    return 1.0",

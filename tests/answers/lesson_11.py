@@ -298,6 +298,30 @@ def clean_copy(model):
     ],
     "11-first-nonfinite": [
         FIRST,
+        # no hook at all, and the pass goes on to its end
+        """
+import contextlib
+import torch
+
+def finite(value):
+    return bool(torch.isfinite(value).all()) if torch.is_tensor(value) else True
+
+def first_nonfinite(model, x):
+    guilty = []
+    with contextlib.ExitStack() as stack:
+        for name, module in model.named_modules():
+            if next(module.children(), None) is None:
+                def forward(*args, inner=module.forward, name=name):
+                    healthy = all(map(finite, args))
+                    output = inner(*args)
+                    if healthy and not finite(output):
+                        guilty.append(name)
+                    return output
+                module.forward = forward
+                stack.callback(module.__dict__.pop, "forward")
+        model(x)
+    return guilty[0] if guilty else None
+""",
         """
 import torch
 
@@ -591,6 +615,15 @@ def clean_copy(model):
             "    return found[0] if found else None",
             "    return next((name for name, guilty in verdict.items() if guilty), None)",
         ),
+        "only-first-call": changed(
+            FIRST, "found, good, handles = [], {}, []", "seen, found, good, handles = [], [], {}, []"
+        ).replace(
+            """                if good[module] and not finite([output]):
+""",
+            "                seen.append(name)\n"
+            "                if seen.count(name) == 1 and good[module] and not finite([output]):\n",
+        ),
+        "large-is-not-infinite": changed(FIRST, "torch.isfinite(value).all()", "value.sum().isfinite()"),
         "children-only": changed(FIRST, "model.named_modules()", "model.named_children()"),
         "named-a-container": changed(FIRST, "            if list(module.children()):\n                continue\n", ""),
         "hook-left-behind": changed(FIRST, "handle.remove()", "pass"),
@@ -614,6 +647,10 @@ ALSO_WRONG = {
         changed(MEAN, "        model(x)", "        model(x).sum().backward()"),
         changed(MEAN, "        model(x)", "        model(x)\n        model.zero_grad()"),
         changed(MEAN, "        model(x)", "        model.eval()(x)"),
+        # the mode of the model comes back, but not that of every module in it
+        changed(
+            MEAN, "        model(x)", "        was = model.training\n        model.eval()(x)\n        model.train(was)"
+        ),
         changed(MEAN, "    return means[0]", "    return means"),
         changed(MEAN, "        model(x)", "        model.last = model(x)"),
         changed(MEAN, "        model(x)", "        x.zero_()\n        model(x)"),
@@ -665,6 +702,20 @@ def mean_activation(model, name, x):
     ],
     "11-remove-all-hooks": [
         "def remove_all_hooks(model):\n    return 0",
+        # never touches a module twice
+        """
+DONE = set()
+KINDS = ("_forward_pre_hooks", "_forward_hooks", "_backward_pre_hooks", "_backward_hooks")
+
+def remove_all_hooks(model):
+    count = 0
+    for module in set(model.modules()) - DONE:
+        DONE.add(module)
+        for kind in KINDS:
+            count += len(getattr(module, kind))
+            getattr(module, kind).clear()
+    return count
+""",
         "def remove_all_hooks(model):\n    return sum(1 for _ in model.modules())",
         REMOVE.replace("            hooks.clear()\n", ""),
         changed(REMOVE, "    return count", "    return float(count)"),
@@ -814,6 +865,15 @@ def clean_copy(model):
     ],
     "11-first-nonfinite": [
         "def first_nonfinite(model, x):\n    return None",
+        # stops the pass with an exception that the model may raise, too
+        changed(FIRST, "found.append(name)", "found.append(name)\n                    raise StopIteration").replace(
+            "    finally:\n", "    except StopIteration:\n        pass\n    finally:\n"
+        ),
+        changed(
+            FIRST,
+            "            if list(module.children()):\n",
+            "            if not list(module.parameters(recurse=False)):\n",
+        ),
         "def first_nonfinite(model, x):\n    return [n for n, m in model.named_modules() if not list(m.children())][0]",
         changed(FIRST, "found[0] if found else None", "found"),
         changed(FIRST, "found[0] if found else None", "found[0] if found else ''"),

@@ -65,6 +65,25 @@ def joint_norm_log(tensors):
     ],
     "12-grad-into-nodes": [
         """
+import torch
+from torch.autograd.graph import GradientEdge
+
+def grad_into_nodes(y, node_names):
+    # no hook: autograd.grad takes edges of the graph for inputs
+    found, seen, todo = {}, set(), [y.grad_fn]
+    while todo:
+        node = todo.pop()
+        if node is not None and node not in seen:
+            seen.add(node)
+            todo += [before for before, _ in node.next_functions]
+            if node.name() in node_names:
+                found[node.name()] = GradientEdge(node, 0)
+    edges = list(found.values())
+    grads = torch.autograd.grad(y, edges, retain_graph=True) if edges else ()
+    y.backward()
+    return {name: grad.detach().clone() for name, grad in zip(found, grads)}
+""",
+        """
 def grad_into_nodes(y, node_names):
     result, handles, seen, todo = {}, [], set(), [y.grad_fn]
     while todo:
@@ -372,28 +391,6 @@ def count_calls_by_type(model, x):
     ],
     "12-count-macs": [
         """
-import torch
-from torch.utils._python_dispatch import TorchDispatchMode
-
-class Work(TorchDispatchMode):
-    def __init__(self):
-        super().__init__()
-        self.macs = 0
-    def __torch_dispatch__(self, func, types, args=(), kwargs=None):
-        out = func(*args, **(kwargs or {}))
-        aten = torch.ops.aten
-        if func._overloadpacket is aten.convolution:
-            self.macs += out.numel() * args[1][0].numel()
-        elif func._overloadpacket in (aten.mm, aten.addmm):
-            self.macs += out.numel() * args[-1].shape[0]
-        return out
-
-def count_macs(model, x):
-    with torch.no_grad(), Work() as work:
-        model(x)
-    return work.macs
-""",
-        """
 from torch import nn
 
 def count_macs(model, x):
@@ -428,12 +425,29 @@ def count_macs(model, x):
     return sum(macs)
 """,
         """
+from torch import nn
 from torch.utils.flop_counter import FlopCounterMode
 
 def count_macs(model, x):
-    with FlopCounterMode(display=False) as counter:
+    # torch counts, but only while one of these modules is at work
+    total, counters, handles = 0, [], []
+    def before(module, args):
+        counters.append(FlopCounterMode(display=False))
+        counters[-1].__enter__()
+    def after(module, args, output):
+        nonlocal total
+        counter = counters.pop()
+        counter.__exit__(None, None, None)
+        total += counter.get_total_flops() // 2
+    try:
+        for module in model.modules():
+            if isinstance(module, (nn.Conv2d, nn.Linear)):
+                handles += [module.register_forward_pre_hook(before), module.register_forward_hook(after)]
         model(x)
-    return counter.get_total_flops() // 2
+    finally:
+        for handle in handles:
+            handle.remove()
+    return total
 """,
         """
 from contextlib import ExitStack
@@ -998,6 +1012,14 @@ def count_calls_by_type(model, x):
 """,
     },
     "12-count-macs": {
+        "counted-functions": """
+from torch.utils.flop_counter import FlopCounterMode
+
+def count_macs(model, x):
+    with FlopCounterMode(display=False) as counter:
+        model(x)
+    return counter.get_total_flops() // 2
+""",
         "ignored-groups": MACS
         + """
 def count_macs(model, x):
@@ -1230,6 +1252,23 @@ def joint_norm_log(tensors):
 """,
     ],
     "12-grad-into-nodes": [
+        # the gradients of the leaves have a graph
+        WALK
+        + """
+def grad_into_nodes(y, node_names):
+    result, handles = {}, []
+    for node in walk(y):
+        if node.name() in node_names:
+            def before(grads, name=node.name()):
+                result[name] = grads[0].detach().clone()
+            handles.append(node.register_prehook(before))
+    try:
+        y.backward(create_graph=True)
+    finally:
+        for handle in handles:
+            handle.remove()
+    return result
+""",
         """
 def grad_into_nodes(y, node_names):
     y.backward()
@@ -1312,6 +1351,21 @@ def grad_into_nodes(y, node_names):
 """,
     ],
     "12-saved-bytes": [
+        # parameters are saved like other tensors
+        """
+import torch
+from torch.autograd.graph import saved_tensors_hooks
+
+def saved_bytes(fn):
+    sizes = []
+    def pack(tensor):
+        if not isinstance(tensor, torch.nn.Parameter):
+            sizes.append(tensor.numel() * tensor.element_size())
+        return tensor
+    with saved_tensors_hooks(pack, lambda tensor: tensor):
+        fn()
+    return sum(sizes)
+""",
         """
 import torch
 from torch.autograd.graph import saved_tensors_hooks
@@ -1397,6 +1451,25 @@ def saved_bytes(fn):
 """,
     ],
     "12-with-half-saved": [
+        # tensors without dimensions are saved as they are
+        HALF.replace("if tensor.is_floating_point()", "if tensor.is_floating_point() and tensor.dim()")
+        + """
+def with_half_saved(fn):
+    with saved_tensors_hooks(pack, unpack):
+        return fn()
+""",
+        # the dtypes are good for one backward pass
+        """
+from torch.autograd.graph import saved_tensors_hooks
+
+def with_half_saved(fn):
+    dtypes = []
+    def pack(tensor):
+        dtypes.append(tensor.dtype)
+        return tensor.detach().half() if tensor.is_floating_point() else tensor
+    with saved_tensors_hooks(pack, lambda stored: stored.to(dtypes.pop())):
+        return fn()
+""",
         HALF
         + """
 def with_half_saved(fn):
@@ -1470,6 +1543,26 @@ def with_half_saved(fn):
 """,
     ],
     "12-count-calls-by-type": [
+        """
+from collections import Counter
+from torch.nn.modules.module import register_module_forward_hook
+
+def count_calls_by_type(model, x):
+    counts = Counter()
+    with register_module_forward_hook(lambda module, *_: counts.update([type(module).__qualname__])):
+        model(x)
+    return counts
+""",
+        """
+from collections import Counter
+from torch.nn.modules.module import register_module_forward_hook
+
+def count_calls_by_type(model, x):
+    counts = Counter()
+    with register_module_forward_hook(lambda module, *_: counts.update([type(module).__name__])):
+        model(x.requires_grad_())
+    return counts
+""",
         """
 from collections import Counter
 from torch.nn.modules.module import register_module_forward_pre_hook
@@ -1556,6 +1649,53 @@ def count_calls_by_type(model, x):
 """,
     ],
     "12-count-macs": [
+        # counts products that are no module
+        """
+import torch
+from torch.utils._python_dispatch import TorchDispatchMode
+
+class Work(TorchDispatchMode):
+    def __init__(self):
+        super().__init__()
+        self.macs = 0
+    def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+        out = func(*args, **(kwargs or {}))
+        aten = torch.ops.aten
+        if func._overloadpacket is aten.convolution:
+            self.macs += out.numel() * args[1][0].numel()
+        elif func._overloadpacket in (aten.mm, aten.addmm):
+            self.macs += out.numel() * args[-1].shape[0]
+        return out
+
+def count_macs(model, x):
+    with torch.no_grad(), Work() as work:
+        model(x)
+    return work.macs
+""",
+        # modules of other kinds have weights of two dimensions, too
+        MACS.replace("isinstance(m, (nn.Conv2d, nn.Linear))", "getattr(getattr(m, 'weight', None), 'ndim', 0) > 1")
+        + """
+def count_macs(model, x):
+    macs = []
+    run_with(model, x, lambda m, args, output: macs.append(output.numel() * m.weight[0].numel()))
+    return sum(macs)
+""",
+        # a module that has two names gets two hooks
+        MACS.replace("m in model.modules()", "_, m in model.named_modules(remove_duplicate=False)")
+        + """
+def count_macs(model, x):
+    macs = []
+    run_with(model, x, lambda m, args, output: macs.append(output.numel() * m.weight[0].numel()))
+    return sum(macs)
+""",
+        # runs the model on one sample
+        MACS
+        + """
+def count_macs(model, x):
+    macs = []
+    run_with(model, x[:1], lambda m, args, output: macs.append(output.numel() * m.weight[0].numel()))
+    return sum(macs) * len(x)
+""",
         """
 from torch import nn
 

@@ -1396,8 +1396,8 @@ class TestCountMacs:
 
     A MAC is one multiplication of a weight with an input, and the addition of the product: a dot product of length n
     has n MACs. Adding a bias is no MAC. Multiplications with zeros of the padding count like any other. A module that
-    is called twice counts twice, each time with the sizes of this call. Other modules count nothing, and neither do
-    functions such as `torch.matmul`. All modules are in `model.modules()`, some of them under two names.
+    is called twice counts twice, each time with the sizes of this call. Other modules and functions count nothing. All
+    modules are in `model.modules()`, some of them under two names.
 
     Convolutions can have groups, strides, padding, dilation and kernels that are not square. The input of a linear
     layer has its features in the last dimension and may have any number of dimensions before it.

@@ -391,6 +391,28 @@ def count_calls_by_type(model, x):
     ],
     "12-count-macs": [
         """
+import torch
+from torch.utils._python_dispatch import TorchDispatchMode
+
+class Work(TorchDispatchMode):
+    def __init__(self):
+        super().__init__()
+        self.macs = 0
+    def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+        out = func(*args, **(kwargs or {}))
+        aten = torch.ops.aten
+        if func._overloadpacket is aten.convolution:
+            self.macs += out.numel() * args[1][0].numel()
+        elif func._overloadpacket in (aten.mm, aten.addmm):
+            self.macs += out.numel() * args[-1].shape[0]
+        return out
+
+def count_macs(model, x):
+    with torch.no_grad(), Work() as work:
+        model(x)
+    return work.macs
+""",
+        """
 from torch import nn
 
 def count_macs(model, x):
@@ -425,29 +447,12 @@ def count_macs(model, x):
     return sum(macs)
 """,
         """
-from torch import nn
 from torch.utils.flop_counter import FlopCounterMode
 
 def count_macs(model, x):
-    # torch counts, but only while one of these modules is at work
-    total, counters, handles = 0, [], []
-    def before(module, args):
-        counters.append(FlopCounterMode(display=False))
-        counters[-1].__enter__()
-    def after(module, args, output):
-        nonlocal total
-        counter = counters.pop()
-        counter.__exit__(None, None, None)
-        total += counter.get_total_flops() // 2
-    try:
-        for module in model.modules():
-            if isinstance(module, (nn.Conv2d, nn.Linear)):
-                handles += [module.register_forward_pre_hook(before), module.register_forward_hook(after)]
+    with FlopCounterMode(display=False) as counter:
         model(x)
-    finally:
-        for handle in handles:
-            handle.remove()
-    return total
+    return counter.get_total_flops() // 2
 """,
         """
 from contextlib import ExitStack
@@ -1649,29 +1654,6 @@ def count_calls_by_type(model, x):
 """,
     ],
     "12-count-macs": [
-        # counts products that are no module
-        """
-import torch
-from torch.utils._python_dispatch import TorchDispatchMode
-
-class Work(TorchDispatchMode):
-    def __init__(self):
-        super().__init__()
-        self.macs = 0
-    def __torch_dispatch__(self, func, types, args=(), kwargs=None):
-        out = func(*args, **(kwargs or {}))
-        aten = torch.ops.aten
-        if func._overloadpacket is aten.convolution:
-            self.macs += out.numel() * args[1][0].numel()
-        elif func._overloadpacket in (aten.mm, aten.addmm):
-            self.macs += out.numel() * args[-1].shape[0]
-        return out
-
-def count_macs(model, x):
-    with torch.no_grad(), Work() as work:
-        model(x)
-    return work.macs
-""",
         # modules of other kinds have weights of two dimensions, too
         MACS.replace("isinstance(m, (nn.Conv2d, nn.Linear))", "getattr(getattr(m, 'weight', None), 'ndim', 0) > 1")
         + """

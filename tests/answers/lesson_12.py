@@ -1017,14 +1017,6 @@ def count_calls_by_type(model, x):
 """,
     },
     "12-count-macs": {
-        "counted-functions": """
-from torch.utils.flop_counter import FlopCounterMode
-
-def count_macs(model, x):
-    with FlopCounterMode(display=False) as counter:
-        model(x)
-    return counter.get_total_flops() // 2
-""",
         "ignored-groups": MACS
         + """
 def count_macs(model, x):

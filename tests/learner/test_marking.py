@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import json
 import os
 import signal
@@ -96,7 +97,11 @@ class Watching:
     def __init__(self, folder: Path) -> None:
         self.log = folder / "log"
         with self.log.open("w") as log:
-            self.process = subprocess.Popen([*COMMAND, "watch"], cwd=folder, env=ENVIRONMENT, stdout=log, stderr=log)
+            # A shell that runs these tests in the background has Ctrl-C ignored, and all below it.
+            heed = functools.partial(signal.signal, signal.SIGINT, signal.SIG_DFL)
+            self.process = subprocess.Popen(
+                [*COMMAND, "watch"], cwd=folder, env=ENVIRONMENT, stdout=log, stderr=log, preexec_fn=heed
+            )
 
     @property
     def text(self) -> str:

@@ -74,37 +74,39 @@ def _enter_namespaces(plan: dict[str, Any], box: Enter) -> NoReturn:
             os._exit(code if code >= 0 else 128 - code)
 
 
-def _works(attempt: Callable[[], None]) -> bool:
-    """Whether something can be done, tried in a child process."""
-    child = os.fork()
-    if child == 0:
-        try:
-            attempt()
-            os._exit(0)
-        except BaseException:
-            os._exit(1)
-    return os.waitpid(child, 0)[1] == 0
-
-
 def _supervise(plan: dict[str, Any], box: Enter) -> NoReturn:
     """Start the box as a child, wait for its end or for ours, and leave no process behind."""
     confine.become_subreaper()
     signal.signal(signal.SIGTERM, lambda *_: _sweep_and_exit(plan["uid"]))
     confine.die_with_parent(signal.SIGTERM)
 
-    def private_places() -> None:
-        mounts.private_places(plan["folder"], plan["size"], plan["places"], plan["kept"], plan["box"]["hidden"])
+    def start(inner: dict[str, Any]) -> NoReturn:
+        if plan["uid"]:
+            confine.give_up_root(plan["uid"], keep_reading=plan["keep_reading"])
+        box(inner)
 
-    private = _works(private_places)
+    mounted, tell = os.pipe()
     child = os.fork()
     if child == 0:
         signal.signal(signal.SIGTERM, signal.SIG_DFL)
-        if private:
-            private_places()
+        try:
+            mounts.private_places(plan["folder"], plan["size"], plan["places"], plan["kept"], plan["box"]["hidden"])
             os.chdir(plan["folder"])
-        if plan["uid"]:
-            confine.give_up_root(plan["uid"], keep_reading=plan["keep_reading"])
-        box(plan["private_box"] if private else plan["box"])
+            os.write(tell, b"+")
+        except BaseException:
+            os._exit(1)
+        os.close(mounted)
+        os.close(tell)
+        start(plan["private_box"])
+    os.close(tell)
+    private = os.read(mounted, 1)
+    os.close(mounted)
+    if not private:  # nothing may be mounted here; half of it would be worse than none
+        os.waitpid(child, 0)
+        child = os.fork()
+        if child == 0:
+            signal.signal(signal.SIGTERM, signal.SIG_DFL)
+            start(plan["box"])
     os.close(plan["descriptor"])
     os.close(0)
     with contextlib.suppress(ChildProcessError):

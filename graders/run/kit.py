@@ -20,7 +20,7 @@ def make_kit(folder: Path) -> Path:
     """
     package = folder / "graders"
     package.mkdir(parents=True)
-    folder.chmod(0o755)  # boxes may run as another user
+    folder.chmod(0o755)
     (package / "__init__.py").write_text(
         (PACKAGE / "box" / "stand_in.py").read_text(encoding="utf-8"), encoding="utf-8"
     )
@@ -32,6 +32,8 @@ def make_kit(folder: Path) -> Path:
         shutil.copyfile(module, package / "box" / module.name)
     compileall.compile_dir(package, quiet=1)
     _copy_font_list(folder / "matplotlib")
+    for path in folder.rglob("*"):  # boxes may run as another user, whatever umask this one has
+        path.chmod(0o755 if path.is_dir() else 0o644)
     return folder
 
 

@@ -76,11 +76,11 @@ def pytest_configure(config: pytest.Config) -> None:
     out: Path | None = config.getoption("--out")
     kept = KeptRuns(out / "runs", fresh=config.getoption("--fresh")) if out else None
     runs_at_once = not worker and not config.option.collectonly and (kept is None or kept.empty)
-    if runs_at_once:
+    if runs_at_once:  # the warm process starts while the questions are drawn
         make_kit(kit)
         warm.begin()
     marking = config.stash[_marking] = Marking(
-        worker["hookwork_seed"] if worker else _seed(config),
+        worker["hookwork_seed"] if worker else _seed(config, kept),
         limits_from(config),
         1 if worker else config.getoption("--jobs") or default_jobs(limits_from(config)),
         kit,
@@ -111,13 +111,12 @@ def _scratch_folder(worker: dict[str, Any], resources: contextlib.ExitStack) -> 
     return folder
 
 
-def _seed(config: pytest.Config) -> int:
+def _seed(config: pytest.Config, kept: KeptRuns | None) -> int:
     """The seed that was asked for, that of the batch which `--out` goes on with, or a new one."""
     given: int | None = config.getoption("--seed")
-    out: Path | None = config.getoption("--out")
-    if given is not None or out is None:
-        return new_seed() if given is None else given
-    return KeptRuns(out / "runs", fresh=config.getoption("--fresh")).seed(new_seed())
+    if given is not None:
+        return given
+    return kept.seed(new_seed()) if kept else new_seed()
 
 
 def _choose_tier(config: pytest.Config, kit: Path, warm: WarmProcess) -> Choice:

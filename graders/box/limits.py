@@ -21,6 +21,10 @@ FILES_SLACK = 16 * MIB
 """What Jupyter and matplotlib may write beyond the files of the notebook."""
 
 
+FOLDERS = ("work", "home", "tmp")
+"""Those in the folder of a box into which the notebook writes."""
+
+
 @dataclass(frozen=True)
 class Limits:
     """What one submission may use. Seconds are wall-clock, sizes are bytes."""

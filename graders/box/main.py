@@ -20,7 +20,7 @@ from typing import Any
 
 from graders.box import confine, frames
 from graders.box.frames import Frame
-from graders.box.limits import Limits, apply_limits, limit_processes
+from graders.box.limits import FOLDERS, Limits, apply_limits, limit_processes
 
 
 async def converse(out: int, forker: socket.socket | None = None) -> None:
@@ -71,7 +71,7 @@ def prepare(plan: dict[str, Any]) -> None:
     with contextlib.suppress(OSError), open("/proc/self/oom_score_adj", "w") as file:
         file.write("1000")  # should this machine run out of memory, boxes go first
     folder = Path(plan["folder"])
-    for name in ("work", "home", "tmp"):
+    for name in FOLDERS:
         (folder / name).mkdir()
     shutil.copytree(Path(__file__).parents[2] / "matplotlib", folder / "home" / "matplotlib")
     os.chdir(folder)

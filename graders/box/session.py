@@ -27,7 +27,7 @@ from nbclient import NotebookClient
 from nbclient.exceptions import CellTimeoutError, DeadKernelError
 
 from graders.box.frames import Frame
-from graders.box.limits import Limits, files_over_limit, limit_hit, processes_exhausted
+from graders.box.limits import FOLDERS, Limits, files_over_limit, limit_hit, processes_exhausted
 from graders.box.provisioner import ForkingProvisioner, PromptClient
 
 MAX_KERNELS = 4
@@ -222,7 +222,7 @@ class Session:
         """Start a kernel and wait until it answers; none of the notebook's code runs before that."""
         self.kernels += 1
         if self.breach:  # the kernel that wrote too much has ended, so nothing is added while its files go
-            for name in ("work", "tmp", "home"):
+            for name in FOLDERS:
                 await asyncio.to_thread(shutil.rmtree, self.folder / name, True)
                 (self.folder / name).mkdir(exist_ok=True)
             self.breach = None

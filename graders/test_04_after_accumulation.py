@@ -8,6 +8,7 @@ from typing import Any
 
 import torch
 from torch import Tensor, nn
+from torch.optim.sgd import sgd
 
 from graders.box.probing import removed, snapshot, tensor_hooks
 from graders.core.exercise import Mistake, exercise
@@ -424,28 +425,34 @@ class TestSgdInBackward:
 
 
 def sgd_steps(layers, calls, scale, batches, lr, *, clear=True, tied=False) -> list[dict[str, Tensor]]:
-    """The parameters after each batch, by `torch.optim.SGD` on a net of its own; a negative `lr` climbs."""
+    """The parameters after each batch, by steps of `torch.optim.SGD` on a net of its own; a negative `lr` climbs."""
     net = Net(layers, calls, scale, tied)
-    optimizer = torch.optim.SGD(net.parameters(), lr=abs(lr), maximize=lr < 0)
     steps = []
     for batch in batches:
         loss_of(net, batch).backward()
-        optimizer.step()
+        sgd_step(net, lr)
         if clear:
-            optimizer.zero_grad()
+            net.zero_grad()
         steps.append(values_of(net))
     return steps
 
 
 def part_step(layers, calls, scale, batches, lr) -> dict[str, Tensor]:
-    """The parameters after all batches and one more pass, through one layer only, by `torch.optim.SGD`."""
+    """The parameters after all batches and one more pass, through one layer only, by the steps of `torch.optim.SGD`."""
     net = Net(layers, calls, scale, False)
-    optimizer = torch.optim.SGD(net.parameters(), lr=lr)
     for loss, batch in [*((loss_of, batch) for batch in batches), (part_loss, batches[0])]:
         loss(net, batch).backward()
-        optimizer.step()
-        optimizer.zero_grad()
+        sgd_step(net, lr)
+        net.zero_grad()
     return values_of(net)
+
+
+@torch.no_grad()
+def sgd_step(net, lr) -> None:
+    """One step of `torch.optim.SGD` by its functional form. To make the optimizer would import torch's compiler."""
+    params = [param for param in net.parameters() if param.grad is not None]
+    sgd(params, [param.grad for param in params], [None] * len(params), lr=abs(lr), maximize=lr < 0,
+        weight_decay=0.0, momentum=0.0, dampening=0.0, nesterov=False)  # fmt: skip
 
 
 def plain_grads(layers, calls, scale, batch) -> dict[str, Tensor]:

@@ -21,6 +21,7 @@ from torch.nn.modules import module as _module
 from torch.overrides import _get_current_function_mode_stack, _pop_mode, _push_mode
 
 _autograd = torch._C._autograd
+_cpu_generator = torch.default_generator  # as it is before any code of a notebook runs
 _top_saved_tensor_hooks: Any = getattr(_autograd, "_top_saved_tensors_default_hooks", None)
 
 _GLOBAL_HOOKS = [
@@ -185,13 +186,18 @@ def _no_global_hooks() -> Iterator[None]:
 
 @contextlib.contextmanager
 def _seeded(seed: int) -> Iterator[None]:
-    python, numpy = random.getstate(), np.random.get_state()
-    with torch.random.fork_rng(devices=[]):
-        random.seed(seed)
-        np.random.seed(seed % 2**32)
-        torch.manual_seed(seed)
-        try:
-            yield
-        finally:
-            random.setstate(python)
-            np.random.set_state(numpy)
+    """Seed Python's, numpy's and the CPU's generator.
+
+    `torch.manual_seed` would also note the call for every kind of device, with the text of the stack, which takes
+    longer than most probes; and it imports torch's compiler.
+    """
+    python, numpy, cpu = random.getstate(), np.random.get_state(), _cpu_generator.get_state()
+    random.seed(seed)
+    np.random.seed(seed % 2**32)
+    _cpu_generator.manual_seed(seed)
+    try:
+        yield
+    finally:
+        random.setstate(python)
+        np.random.set_state(numpy)
+        _cpu_generator.set_state(cpu)

@@ -26,11 +26,15 @@ from typing import Any, NoReturn
 
 import numpy
 
-from graders.box import confine, forker, main, start
+from graders.box import confine, forker, huge_pages, main, start
 from graders.box.limits import Limits, limit_processes
 from graders.box.preloaded import Preloaded
 
-MODULES = ("graders.box.kernel", "graders.box.session", "ipykernel.debugger", "IPython.core.completer")
+MODULES = (
+    *("graders.box.kernel", "graders.box.session", "ipykernel.debugger", "tornado.platform.asyncio", "faulthandler"),
+    *("IPython.core.completer", "IPython.core.completerlib", "IPython.core.debugger", "IPython.core.logger"),
+    *("IPython.core.oinspect", "IPython.extensions.storemagic", "sqlite3", "encodings.unicode_escape"),
+)
 """What every kernel imports, or the process that runs a notebook."""
 
 
@@ -39,8 +43,10 @@ def preload() -> Preloaded:
     with _absent("rfc3987_syntax"):
         for name in MODULES:
             importlib.import_module(name)
+    import nbformat
     import torch
 
+    nbformat.v4.new_code_cell()  # compiles the schema of notebooks
     # torch imports its compiler when the first optimizer is made, which takes as long as importing torch.
     found = Preloaded("matplotlib", "matplotlib.pyplot", "torch._dynamo")
     _draw_once()
@@ -90,6 +96,7 @@ def serve() -> None:
         sys.exit(f"{threads} threads are running: a fork would not be safe")
     gc.collect()
     gc.freeze()  # the collector writes to what it looks at, and written pages are shared no more
+    huge_pages.collapse()
     control.send(b"ready")
 
     def box(request: dict[str, Any], descriptors: list[int], answer: int) -> None:

@@ -1,0 +1,34 @@
+"""The memory of a process in huge pages: a fork then copies a few hundred entries of its page table, not 60 thousand.
+
+Linux 6.1 or later; elsewhere nothing happens. What a child writes to is copied in small pages as ever, so that its
+memory does not grow.
+"""
+
+from __future__ import annotations
+
+import ctypes
+from pathlib import Path
+
+MADV_COLLAPSE = 25
+HUGE = 2 << 20
+"""Bytes of a huge page on x86-64 and, with pages of 4 KiB, on arm64."""
+
+
+def collapse() -> int:
+    """Move what this process wrote, its heap above all, into huge pages; returns how many bytes have moved."""
+    try:
+        madvise = ctypes.CDLL(None).madvise
+        maps = Path("/proc/self/maps").read_text(encoding="utf-8", errors="replace")
+    except (OSError, AttributeError):
+        return 0
+    madvise.argtypes = ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int
+    moved = 0
+    for line in maps.splitlines():
+        addresses, permissions, _, _, _, *name = line.split(maxsplit=5)
+        if permissions != "rw-p" or name not in ([], ["[heap]"]):
+            continue
+        low, high = (int(word, 16) for word in addresses.split("-"))
+        low, high = -(-low // HUGE) * HUGE, high // HUGE * HUGE
+        if high > low and madvise(low, high - low, MADV_COLLAPSE) == 0:
+            moved += high - low
+    return moved

@@ -12,8 +12,9 @@ from types import ModuleType
 from typing import Any
 
 from ipykernel import kernelapp
-from ipykernel.iostream import IOPubThread
+from ipykernel.iostream import IOPubThread, OutStream
 from ipykernel.ipkernel import IPythonKernel
+from traitlets.config import Config
 
 from graders.box import forked
 from graders.box.data import DataError, decode, tensors
@@ -26,6 +27,7 @@ class ProbedKernel(IPythonKernel):  # type: ignore[misc]  # ipykernel is untyped
     """Adds `probe_request`: a probe's source, a draw, and how long it may take."""
 
     msg_types = [*IPythonKernel.msg_types, "probe_request"]  # noqa: RUF012 - so declared by ipykernel
+    _execute_sleep = 0.0  # ipykernel waits for front ends that cannot keep up
 
     def __init__(self, **kwargs: Any) -> None:
         """As ipykernel makes it. `exit` and `quit` in a cell do nothing: probes come after the last cell."""
@@ -92,11 +94,26 @@ class _LocalIOPubThread(IOPubThread):  # type: ignore[misc]  # ipykernel is unty
         super().__init__(socket, pipe=False, **kwargs)
 
 
+class PromptStream(OutStream):  # type: ignore[misc]  # ipykernel is untyped
+    """Flushed several times for each cell; waits for the thread that sends only where there is something to send."""
+
+    def flush(self) -> None:
+        """Send what was written. What that thread has begun to send stays ahead of all that follows."""
+        if self._flush_pending or self.echo is not None:
+            super().flush()
+
+
+CONFIG = {
+    "IPKernelApp": {"outstream_class": f"{PromptStream.__module__}.PromptStream"},
+    "HistoryManager": {"hist_file": ":memory:"},  # a file takes a thread, which IPython stops and starts at each fork
+}
+
+
 def initialize(limits: str) -> Any:
     """The kernel's application with its sockets bound, limited as the JSON says; `start` runs it."""
     apply_limits(limits)
     kernelapp.IOPubThread = _LocalIOPubThread
-    app = kernelapp.IPKernelApp.instance(kernel_class=ProbedKernel)
+    app = kernelapp.IPKernelApp.instance(kernel_class=ProbedKernel, config=Config(CONFIG))
     app.initialize(sys.argv[1:])
     return app
 

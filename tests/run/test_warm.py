@@ -63,6 +63,8 @@ def test_notebooks_behave_as_in_a_started_box(tier: str, kit: Path, warm: WarmPr
         "assert 'graders.box.session' not in __import__('sys').argv[0]\n!echo hello",
         "import random\nfirst = random.random()",
         "assert torch.initial_seed() == 67280421310721",
+        "import threading\nassert not any('History' in type(one).__name__ for one in threading.enumerate())",
+        "assert 'import threading' in In[-2]\n%history -n 1",
         "import os\nos._exit(3)",
         "later = 1",
     ]

@@ -31,8 +31,9 @@ from graders.core.results import Status
 from graders.core.text import clean
 from graders.run.archives import unpack, unpack_class
 from graders.run.intake import MAX_CELLS, Notebook, Unreadable, parse_notebook
+from graders.run.kept import from_bytes, to_bytes
 from graders.run.members import BadArchive
-from graders.run.transcript import Outcome, from_bytes, read_transcript, to_bytes
+from graders.run.transcript import Outcome, read_transcript
 from tests import notebooks
 
 pytestmark = pytest.mark.filterwarnings("ignore:Generating overly large repr")

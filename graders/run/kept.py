@@ -8,19 +8,21 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
+import io
 import json
 import platform
 from collections.abc import Iterable, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-import torch
-
+from graders.box import frames
 from graders.box.frames import Frame, FrameError
 from graders.box.limits import Limits
 from graders.report.files import write_atomically
-from graders.run.conversation import Probe
 from graders.run.kit import kit_version
-from graders.run.transcript import from_bytes, to_bytes
+
+if TYPE_CHECKING:  # whether there are runs has to be known before anything imports torch
+    from graders.run.conversation import Probe
 
 
 def digest_of(probes: Sequence[Probe]) -> str:
@@ -33,6 +35,8 @@ def digest_of(probes: Sequence[Probe]) -> str:
 
 def run_name(cells: Sequence[str], questions: str, limits: Limits) -> str:
     """What decides over a run, as 32 digits: the code, the digest of the questions, the limits, the programs."""
+    import torch
+
     content = [list(cells), questions, limits.to_json(), torch.__version__, platform.python_version(), kit_version()]
     return hashlib.sha256(json.dumps(content).encode()).hexdigest()[:32]
 
@@ -81,3 +85,17 @@ class KeptRuns:
 
     def _file(self, name: str, tier: str) -> Path:
         return self._folder / f"{name}.{tier}.frames"
+
+
+def to_bytes(transcript: Sequence[Frame]) -> bytes:
+    """A transcript as it is kept in a file."""
+    return b"".join(frames.pack(frame) for frame in transcript)
+
+
+def from_bytes(raw: bytes) -> list[Frame]:
+    """The transcript in a file that `to_bytes` wrote. Raises `FrameError` for any other bytes."""
+    stream, found = io.BytesIO(raw), []
+    # JSON as we write it can be longer than as it came: `1e9` becomes `1000000000.0`, a character becomes `\u007f`.
+    while (frame := frames.read(stream.read, max_head=8 * frames.MAX_HEAD)) is not None:
+        found.append(frame)
+    return found

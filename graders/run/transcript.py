@@ -6,14 +6,13 @@ are ours and never come from inside: `asked` (before each answer: exercise, case
 
 from __future__ import annotations
 
+import functools
 import hashlib
-import io
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from graders.box import frames
 from graders.box.data import DataError, decode
 from graders.box.frames import Frame
 from graders.core.expect import Seen
@@ -21,6 +20,8 @@ from graders.core.results import Status
 from graders.core.text import clean
 
 FROM_INSIDE = {"ready", "cell", "restart", "cells-done", "seen", "raised", "probe-end"}
+SMALL = 1 << 16
+"""Bytes of an answer that is worth remembering."""
 _LEARNERS_STATUS = {"raised", "not-attempted", "timed-out", "over-limit", "crashed"}
 
 
@@ -83,20 +84,6 @@ _FATE = {
 }
 
 
-def to_bytes(transcript: Sequence[Frame]) -> bytes:
-    """A transcript as it is kept in a file."""
-    return b"".join(frames.pack(frame) for frame in transcript)
-
-
-def from_bytes(raw: bytes) -> list[Frame]:
-    """The transcript in a file that `to_bytes` wrote. Raises `FrameError` for any other bytes."""
-    stream, found = io.BytesIO(raw), []
-    # JSON as we write it can be longer than as it came: `1e9` becomes `1000000000.0`, a character becomes `\u007f`.
-    while (frame := frames.read(stream.read, max_head=8 * frames.MAX_HEAD)) is not None:
-        found.append(frame)
-    return found
-
-
 def read_transcript(transcript: Sequence[Frame]) -> Run:
     """What a transcript says. A box that broke the protocol is *suspect* from that point on."""
     cells: dict[int, Cell] = {}
@@ -125,12 +112,19 @@ def _outcome(frame: Frame) -> Outcome:
     head = frame.head
     if frame.type == "seen":
         try:
-            tree = head.get("tree")
-            digest = hashlib.sha256(json.dumps(tree).encode() + b"\0" + frame.body).hexdigest()
-            return Outcome(seen=Seen(decode(tree, frame.body)), digest=digest)
+            tree, body = json.dumps(head.get("tree")), frame.body
+            small = len(tree) + len(body) <= SMALL
+            seen = _seen(tree, body) if small else _seen.__wrapped__(tree, body)
+            return Outcome(seen=seen, digest=hashlib.sha256(tree.encode() + b"\0" + body).hexdigest())
         except DataError as error:
             return Outcome(status=Status.SUSPECT, message=f"an answer that is not data: {error}")
     return raised(head)
+
+
+@functools.lru_cache(maxsize=512)
+def _seen(tree: str, body: bytes) -> Seen:
+    """What an answer holds. Answers of a class are mostly equal, and to decode one takes longer than to judge it."""
+    return Seen(decode(json.loads(tree), body))
 
 
 def raised(head: dict[str, Any]) -> Outcome:

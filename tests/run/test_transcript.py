@@ -12,7 +12,8 @@ from graders.box import frames
 from graders.box.data import encode
 from graders.box.frames import Frame, FrameError
 from graders.core.results import Status
-from graders.run.transcript import Cell, Outcome, Run, from_bytes, read_transcript, to_bytes
+from graders.run.kept import from_bytes, to_bytes
+from graders.run.transcript import Cell, Outcome, Run, read_transcript
 
 KEY = "90-scale-sum"
 

@@ -6,9 +6,8 @@ import contextlib
 import os
 import sys
 import threading
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, as_completed
-from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from datetime import datetime, timezone
 from pathlib import Path
@@ -26,8 +25,6 @@ from graders.judge.submission import Marks, judge
 from graders.run.conversation import Probe, probes_for, run_notebook
 from graders.run.intake import Notebook, Unreadable, read_notebook
 from graders.run.kept import KeptRuns, digest_of, run_name
-from graders.run.kit import make_kit
-from graders.run.leftovers import sweep, temporary_folder
 from graders.run.selftest import Choice
 from graders.run.submissions import Submission
 from graders.run.tiers import TIERS
@@ -235,21 +232,6 @@ class _Lesson:
     marks: Marks
     probes: Sequence[Probe]
     questions: str
-
-
-@contextmanager
-def empty_kit_folder() -> Iterator[Path]:
-    """Where a kit for the boxes of this process may be made; removed afterwards."""
-    sweep()
-    with temporary_folder("kit") as folder:
-        yield folder
-
-
-@contextmanager
-def kit_folder() -> Iterator[Path]:
-    """A kit for the boxes of this process, removed afterwards."""
-    with empty_kit_folder() as folder:
-        yield make_kit(folder)
 
 
 def default_jobs(limits: Limits) -> int:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from graders.marking import kit_folder
+from graders.run.kit import kit_folder
 from graders.run.warm import WarmProcess
 
 # Programs that the tests start may keep their bytecode, whatever is usual here: compiling anew costs seconds each.

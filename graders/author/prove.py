@@ -23,9 +23,10 @@ from graders.core.exercise import Draw, Exercise
 from graders.core.results import ExerciseResult, Status
 from graders.core.source import SourceError, exercise_cells
 from graders.judge.submission import Marks, judge
-from graders.marking import default_jobs, kit_folder
+from graders.marking import default_jobs
 from graders.notebook.commands import check_in
 from graders.run.conversation import probes_for, run_notebook
+from graders.run.kit import kit_folder
 from graders.run.transcript import read_transcript
 from graders.run.warm import WarmProcess
 

@@ -35,8 +35,6 @@ _NO_MEMORY = frames.pack(
     Frame({"type": "raised", "status": "over-limit", "message": "memory: there was none left for the result"})
 )
 
-available = hasattr(os, "fork") and os.uname().sysname == "Linux" if hasattr(os, "uname") else False
-
 
 class ForkedProbes:
     """Asks children of this process. A fork takes longer than most probes, so a child is kept for its exercise."""

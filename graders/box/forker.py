@@ -18,11 +18,14 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 MAX_REQUEST = 1 << 17
 MAX_DESCRIPTORS = 8
+
+available = hasattr(os, "fork") and os.uname().sysname == "Linux" if hasattr(os, "uname") else False
+"""Whether a process that has used torch can be forked here."""
 
 Child = Callable[[dict[str, Any], list[int], int], None]
 """What a forked child does with the request, its descriptors, and the stream for its answers."""
@@ -32,8 +35,10 @@ class ForkerDied(Exception):
     """The process that forks is no longer there."""
 
 
-def serve(control: socket.socket, child: Child, until: int | None = None) -> int:
+def serve(control: socket.socket, child: Child, until: int | None = None, chores: Iterator[None] | None = None) -> int:
     """Fork for every request until the other end of `control` is closed, or the child `until` has ended.
+
+    After each request, `chores` take a step, as long as there are any; what comes meanwhile waits.
 
     Returns the exit code of `until`, 0 when it did not end. All that was forked here is killed in the end.
     """
@@ -74,6 +79,8 @@ def serve(control: socket.socket, child: Child, until: int | None = None) -> int
                 waiting.register(answer, select.POLLIN)
                 with contextlib.suppress(OSError):
                     os.write(answer, b"pid %d\n" % process)
+                if chores is not None:
+                    next(chores, None)
             elif descriptor in answers:  # nothing but the end of the stream is expected
                 _end(*answers[descriptor])
                 _forget(descriptor, answers, waiting)

@@ -16,8 +16,9 @@ from ipykernel.iostream import IOPubThread, OutStream
 from ipykernel.ipkernel import IPythonKernel
 from traitlets.config import Config
 
-from graders.box import forked
+from graders.box import forker
 from graders.box.data import DataError, decode, tensors
+from graders.box.forked import ForkedProbes
 from graders.box.frames import Frame
 from graders.box.limits import apply_limits
 from graders.box.probing import Answer, answer
@@ -33,7 +34,7 @@ class ProbedKernel(IPythonKernel):  # type: ignore[misc]  # ipykernel is untyped
         """As ipykernel makes it. `exit` and `quit` in a cell do nothing: probes come after the last cell."""
         super().__init__(**kwargs)
         self.shell.ask_exit = lambda: None
-        self._probes = forked.ForkedProbes(lambda request: run_probe(self.shell.user_ns, request))
+        self._probes = ForkedProbes(lambda request: run_probe(self.shell.user_ns, request))
 
     async def do_execute(self, code: str, *arguments: Any, **options: Any) -> Any:
         """Run a cell. Without streams to flush afterwards, IPython would send no answer at all."""
@@ -66,7 +67,7 @@ class ProbedKernel(IPythonKernel):  # type: ignore[misc]  # ipykernel is untyped
         asked = parent["content"]
         request = Frame(asked, b"".join(bytes(part) for part in parent["buffers"]))
         try:
-            if asked["fork"] and forked.available:
+            if asked["fork"] and forker.available:
                 reply = self._probes.answer(asked["exercise"], request, asked["seconds"], asked["pace"])
             else:
                 reply = run_probe(self.shell.user_ns, request)

@@ -44,6 +44,10 @@ class Preloaded(importlib.abc.MetaPathFinder, importlib.abc.Loader):
     def __init__(self, *names: str) -> None:
         """Import these in this order. Each makes a group of all that it brings along of its own package."""
         self._groups: list[_Group] = []
+        self.add(*names)
+
+    def add(self, *names: str) -> None:
+        """Import these as well."""
         for name in names:
             before = set(sys.modules)
             importlib.import_module(name)

@@ -85,11 +85,12 @@ def grade(
     from graders.cli import sentences
     from graders.core import course
     from graders.instructor.request import BadRequest, Request, moment, read_points, read_roster, read_rule
-    from graders.learner.commands import console
     from graders.options import seconds, size
     from graders.report.policy import LateRule, Points
+    from graders.run.kept import KeptRuns
     from graders.run.selftest import NoIsolation
     from graders.run.tiers import TIERS
+    from graders.run.warm import head_start
 
     exports = _split(export)
     if isolation not in ("auto", *TIERS):
@@ -107,8 +108,6 @@ def grade(
         raise typer.BadParameter(str(error)) from None
     with sentences():
         try:
-            from graders.instructor.grading import grade as run
-
             keys = _split(exercise)
             for key in keys:
                 course.find_exercise(key)
@@ -122,7 +121,13 @@ def grade(
                 read_points(points) if points else Points(),
                 tuple(student or ()), keys, cluster, fresh,
             )  # fmt: skip
-            raise typer.Exit(run(request, console()))
+            all_run = where.exists() and not cluster and KeptRuns(out / "runs", fresh=fresh).empty
+            with head_start(now=all_run) as warm:
+                # Both import torch.
+                from graders.instructor.grading import grade as run
+                from graders.learner.commands import console
+
+                raise typer.Exit(run(request, console(), warm))
         except BadRequest as error:
             typer.secho(f"✗ {error}", err=True, fg="red")
             raise typer.Exit(2) from None

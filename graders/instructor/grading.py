@@ -21,12 +21,13 @@ from graders.core.text import clean, plural
 from graders.instructor import cluster, earlier
 from graders.instructor.material import similar_answers, titles
 from graders.instructor.request import BadRequest, Request, iso, named_by_roster
-from graders.marking import Marking, default_jobs, kit_folder
+from graders.marking import Marking, default_jobs
 from graders.report import outputs, summary
 from graders.report.exports import EXPORTS
 from graders.report.files import write_atomically
 from graders.report.policy import penalised, weighted
 from graders.run.kept import KeptRuns
+from graders.run.kit import make_kit
 from graders.run.leftovers import temporary_folder
 from graders.run.selftest import choose_tier
 from graders.run.submissions import Submission, find_submissions
@@ -42,8 +43,8 @@ TELL_EVERY = 30.0
 Done = Callable[[SubmissionResult], None]
 
 
-def grade(request: Request, out: Console) -> int:
-    """Mark, write all files, and print the table. The exit code."""
+def grade(request: Request, out: Console, warm: WarmProcess) -> int:
+    """Mark, write all files, and print the table. The exit code. Boxes are forked from `warm`, where they can be."""
     gc.freeze()  # otherwise Python searches all of torch for garbage when it ends, for half a second
     before = earlier.load(request.out) if request.regrade else None
     with ExitStack() as resources:
@@ -56,7 +57,7 @@ def grade(request: Request, out: Console) -> int:
         is_class = len({one.student for one in found}) > 1
         kept = KeptRuns(request.out / "runs", fresh=request.fresh)
         seed = request.seed if request.seed is not None else before.seed if before else kept.seed(new_seed())
-        batch = _marked(chosen, request, seed, kept, resources, out, is_class=is_class)
+        batch = _marked(chosen, request, seed, kept, warm, resources, out, is_class=is_class)
         batch = replace(batch, submissions=_settled(batch, chosen, request))
         if before:
             batch = earlier.merged(before, batch, request.exercises)
@@ -98,6 +99,7 @@ def _marked(
     request: Request,
     seed: int,
     kept: KeptRuns,
+    warm: WarmProcess,
     resources: ExitStack,
     out: Console,
     *,
@@ -106,18 +108,14 @@ def _marked(
     """Mark these, here or on a cluster. When interrupted, what has no result yet is `not-graded`; nothing is lost."""
     if request.cluster:
         return _marked_elsewhere(chosen, request, seed, resources, out, is_class=is_class)
-    kit = resources.enter_context(kit_folder())
-    warm = resources.enter_context(WarmProcess(kit))
-    if kept.empty:
-        warm.begin()
     jobs = request.jobs or default_jobs(request.limits)
     marking = Marking(
-        seed, request.limits, jobs, kit, kept, None, controlled=is_class,
+        seed, request.limits, jobs, warm.kit, kept, None, controlled=is_class,
         accepted=accepted_tiers(request.isolation, unisolated=request.allow_unisolated or not is_class),
     )  # fmt: skip
     resources.callback(marking.close)
     if marking.has_to_run(chosen):
-        marking.run_in(choose_tier(request.isolation, kit, request.limits, own_work=not is_class,
+        marking.run_in(choose_tier(request.isolation, make_kit(warm.kit), request.limits, own_work=not is_class,
                                    allow_unisolated=request.allow_unisolated, warm=warm))  # fmt: skip
     tier = marking.tier or ""
     how = f"isolation {tier}" if tier else "all runs are kept from before"

@@ -9,9 +9,10 @@ from pathlib import Path
 from graders.box.limits import Limits
 from graders.core.draws import new_seed
 from graders.core.results import SubmissionResult, SubmissionStatus
-from graders.marking import Marking, kit_folder
+from graders.marking import Marking
 from graders.notebook import record
 from graders.notebook.record import Record
+from graders.run.kit import kit_folder
 from graders.run.selftest import Choice, choose_tier
 from graders.run.submissions import OWN, Submission
 from graders.run.warm import WarmProcess

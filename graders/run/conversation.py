@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from graders.box.data import encode
-from graders.box.forked import available as can_fork
+from graders.box.forker import available as can_fork
 from graders.box.frames import Frame, FrameError
 from graders.box.limits import Limits
 from graders.core.draws import Rng

@@ -6,21 +6,47 @@ import compileall
 import functools
 import hashlib
 import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
+
+from graders.run.leftovers import sweep, temporary_folder
 
 PACKAGE = Path(__file__).parent.parent
 SHARED = ("figures.py", "nets")
 """Modules outside `graders.box` that lessons import and that do no harm there."""
 
 
+@contextmanager
+def empty_kit_folder() -> Iterator[Path]:
+    """Where a kit for the boxes of this process may be made; removed afterwards."""
+    sweep()
+    with temporary_folder("kit") as folder:
+        yield folder
+
+
+@contextmanager
+def kit_folder() -> Iterator[Path]:
+    """A kit for the boxes of this process, removed afterwards."""
+    with empty_kit_folder() as folder:
+        yield make_kit(folder)
+
+
 def make_kit(folder: Path) -> Path:
-    """Write the kit into `folder`, to be put on the box's import path; returns `folder`.
+    """Write the kit into `folder`, to be put on the box's import path, unless it is there; returns `folder`.
 
     matplotlib is imported for it, so a kit is made when something has to run, and not before.
     """
+    if not folder.joinpath("graders").exists():
+        write_modules(folder)
+        write_font_list(folder)
+    return folder
+
+
+def write_modules(folder: Path) -> None:
+    """The first part of a kit: all that is imported from it."""
     package = folder / "graders"
     package.mkdir(parents=True)
-    folder.chmod(0o755)
     (package / "__init__.py").write_text(
         (PACKAGE / "box" / "stand_in.py").read_text(encoding="utf-8"), encoding="utf-8"
     )
@@ -31,10 +57,7 @@ def make_kit(folder: Path) -> Path:
     for module in sorted((PACKAGE / "box").glob("*.py")):
         shutil.copyfile(module, package / "box" / module.name)
     compileall.compile_dir(package, quiet=1)
-    _copy_font_list(folder / "matplotlib")
-    for path in folder.rglob("*"):  # boxes may run as another user, whatever umask this one has
-        path.chmod(0o755 if path.is_dir() else 0o644)
-    return folder
+    _open_to_all(folder)
 
 
 @functools.cache
@@ -49,11 +72,19 @@ def kit_version() -> str:
     return digest.hexdigest()
 
 
-def _copy_font_list(folder: Path) -> None:
-    """Give each box matplotlib's list of fonts, which takes seconds to make anew in a fresh HOME."""
+def write_font_list(kit: Path) -> None:
+    """The second part: matplotlib's list of fonts, which takes seconds to make anew in a fresh HOME."""
     import matplotlib
     from matplotlib import font_manager  # noqa: F401 - importing it writes the font list
 
-    folder.mkdir()
+    folder = kit / "matplotlib"
+    folder.mkdir(exist_ok=True)  # the warm process may have been faster
     for file in Path(matplotlib.get_cachedir()).glob("fontlist-*.json"):
         shutil.copyfile(file, folder / file.name)
+    _open_to_all(folder)
+
+
+def _open_to_all(folder: Path) -> None:
+    """Boxes may run as another user, whatever umask this one has."""
+    for path in (folder, *folder.rglob("*")):
+        path.chmod(0o755 if path.is_dir() else 0o644)

@@ -10,14 +10,15 @@ import subprocess
 import sys
 import tempfile
 import threading
+from collections.abc import Iterator
 from dataclasses import asdict
 from pathlib import Path
 from types import TracebackType
 from typing import Any
 
-from graders.box.forked import available
-from graders.box.forker import ForkedProcess, ForkerDied
+from graders.box.forker import ForkedProcess, ForkerDied, available
 from graders.box.limits import Limits
+from graders.run.kit import empty_kit_folder, write_font_list, write_modules
 from graders.run.tiers import environment, passed_on
 
 START_SECONDS = 60.0
@@ -27,8 +28,8 @@ class WarmProcess:
     """Forks boxes on request, from any thread. A context manager; the process ends with it."""
 
     def __init__(self, kit: Path) -> None:
-        """`kit` is the folder with the modules that exist in a box."""
-        self._kit = kit
+        """`kit` is the folder with the modules that exist in a box, when the process starts."""
+        self.kit = kit
         self._lock = threading.Lock()
         self._process: subprocess.Popen[bytes] | None = None
         self._starting = False
@@ -82,11 +83,9 @@ class WarmProcess:
                 stdout=subprocess.DEVNULL,
                 stderr=self._errors,
                 pass_fds=(theirs.fileno(),),
-                cwd=self._kit,
+                cwd=self.kit,
                 # matplotlib's list of fonts lies in the kit.
-                env=passed_on()
-                | environment(str(self._kit), self._kit)
-                | {"MPLCONFIGDIR": str(self._kit / "matplotlib")},
+                env=passed_on() | environment(str(self.kit), self.kit) | {"MPLCONFIGDIR": str(self.kit / "matplotlib")},
                 start_new_session=True,
             )
         self._starting = True
@@ -109,10 +108,24 @@ class WarmProcess:
             with contextlib.suppress(OSError):
                 self._control.close()
             with contextlib.suppress(subprocess.TimeoutExpired):
-                self._process.wait(10)
+                self._process.wait(0 if self._starting else 10)  # before it is ready, it has no box to end
             self._process.kill()
             self._process.wait()
             self._process = None
+
+
+@contextlib.contextmanager
+def head_start(*, now: bool) -> Iterator[WarmProcess]:
+    """A warm process with a kit of its own, to be had before torch is imported here.
+
+    With `now` it starts, and imports torch on another core meanwhile. Otherwise the kit is a folder yet to be filled.
+    """
+    with empty_kit_folder() as kit, WarmProcess(kit) as process:
+        if now:
+            write_modules(kit)
+            process.begin()
+            write_font_list(kit)  # long before the process asks for fonts
+        yield process
 
 
 def box_request(plan: dict[str, Any], folder: Path, inside: str, kit: Path, limits: Limits) -> dict[str, Any]:

@@ -25,8 +25,8 @@ import torch
 
 from graders.box.limits import Limits
 from graders.core import course
-from graders.marking import kit_folder
 from graders.run.conversation import Probe, probes_for, run_notebook
+from graders.run.kit import kit_folder
 from graders.run.tiers import missing
 from graders.run.warm import WarmProcess
 from tests.answers import lesson_01

@@ -7,7 +7,6 @@ isolated, limited, sent, judged or written.
 
 from __future__ import annotations
 
-import gc
 import os
 import sys
 from io import BytesIO
@@ -15,7 +14,7 @@ from pathlib import Path
 
 from graders.box.data import decode, encode, tensors
 from graders.box.probing import answer
-from graders.box.warm import preload
+from graders.box.warm import chores, preload
 from graders.core import course
 from graders.run.intake import read_notebook
 
@@ -24,8 +23,8 @@ def main() -> None:
     """Execute all notebooks."""
     lesson, seed, workers, *notebooks = sys.argv[1:]
     os.environ["MPLBACKEND"] = "agg"
-    preload()
-    gc.freeze()
+    for _ in chores(preload()):
+        pass
     exercises = course.exercises(lesson)
     asked = [(one.probe, *encode(draw)) for one in exercises for draw in one.draws(int(seed))]
     running = 0

@@ -19,6 +19,7 @@ from graders.core import course
 from graders.core.results import Batch, CheckResult, ExerciseResult, Status, SubmissionResult, SubmissionStatus
 from graders.instructor import cluster, command, grading
 from graders.report.exports import EXPORTS
+from graders.run import warm
 from graders.run.submissions import Submission
 from tests import notebooks
 from tests.instructor.test_cluster import Here
@@ -76,11 +77,11 @@ def quick(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """No notebook is run."""
 
     @contextmanager
-    def no_kit() -> Iterator[Path]:
-        yield tmp_path
+    def no_process(*, now: bool) -> Iterator[warm.WarmProcess]:
+        yield warm.WarmProcess(tmp_path)
 
     monkeypatch.setattr(grading, "Marking", Fake)
-    monkeypatch.setattr(grading, "kit_folder", no_kit)
+    monkeypatch.setattr(warm, "head_start", no_process)
     monkeypatch.setattr(grading, "choose_tier", lambda *arguments, **options: "A")
     monkeypatch.setattr(Fake, "verdicts", {})
     monkeypatch.setattr(Fake, "marked", [])

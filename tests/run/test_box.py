@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from graders.box import forked
+from graders.box import forked, forker
 from graders.box.frames import Frame
 from graders.box.probing import Answer
 from graders.run.box import Box
@@ -44,7 +44,7 @@ def locked_tree() -> tuple[Path, Path]:
     return folder, outside
 
 
-@pytest.mark.skipif(not forked.available, reason="needs a fork")
+@pytest.mark.skipif(not forker.available, reason="needs a fork")
 def test_locked_folders_are_removed_and_no_link_is_followed() -> None:
     def work(_: Frame) -> Answer:
         if os.getuid() == 0:

@@ -17,8 +17,9 @@ from pathlib import Path
 import pytest
 
 from graders.core.results import SubmissionResult
-from graders.marking import Marking, kit_folder
+from graders.marking import Marking
 from graders.run import conversation
+from graders.run.kit import kit_folder
 from graders.run.submissions import Submission
 from graders.run.tiers import missing
 from graders.run.warm import WarmProcess

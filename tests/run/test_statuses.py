@@ -20,11 +20,12 @@ from graders.core import course
 from graders.core.exercise import Exercise
 from graders.core.results import ExerciseResult, SubmissionResult
 from graders.judge.submission import Marks, judge
-from graders.marking import Marking, kit_folder
+from graders.marking import Marking
 from graders.report import results_json
 from graders.run import conversation
 from graders.run.box import Box, BoxTimeout
 from graders.run.conversation import probes_for, run_notebook
+from graders.run.kit import kit_folder
 from graders.run.submissions import Submission
 from graders.run.transcript import read_transcript
 from graders.run.warm import WarmProcess

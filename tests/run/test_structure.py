@@ -23,8 +23,9 @@ import pytest
 
 from graders.box.limits import Limits
 from graders.core.results import SubmissionResult
-from graders.marking import Marking, kit_folder
+from graders.marking import Marking
 from graders.report import gradebook, results_json
+from graders.run.kit import kit_folder
 from graders.run.leftovers import temporary_folder
 from graders.run.submissions import find_submissions
 from graders.run.tiers import missing

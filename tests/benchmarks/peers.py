@@ -177,7 +177,8 @@ def _hookwork_marks(group: Class) -> bool:
 
 def _limit(group: Class, _: Path, workers: int) -> list[str]:
     files = [f"class/{student}/{group.lesson}.ipynb" for student in group.students]
-    return [sys.executable, "-m", "tests.benchmarks.limit", group.lesson, str(SEED), str(workers), *files]
+    one_thread = ["env", "OMP_NUM_THREADS=1", "OPENBLAS_NUM_THREADS=1"]
+    return [*one_thread, sys.executable, "-m", "tests.benchmarks.limit", group.lesson, str(SEED), str(workers), *files]
 
 
 def _nbclient(group: Class, python: Path, workers: int) -> list[str]:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import signal
+import subprocess
+import sys
 import time
 from pathlib import Path
 
@@ -19,7 +21,7 @@ from graders.run.conversation import probes_for, run_notebook
 from graders.run.selftest import self_test
 from graders.run.tiers import WARM_TIERS, missing
 from graders.run.transcript import read_transcript
-from graders.run.warm import WarmProcess
+from graders.run.warm import WarmProcess, head_start
 
 TIERS = [tier for tier in WARM_TIERS if not missing(tier, warm=True)]
 
@@ -125,6 +127,24 @@ def test_it_can_begin_before_it_is_needed(kit: Path) -> None:
         begun = process._process
     assert begun is not None
     assert begun.returncode is not None  # never needed, and ended with the block
+
+
+@pytest.mark.parametrize("module", ["graders.conftest", "graders.instructor.command", "graders.instructor.request"])
+def test_it_begins_before_torch_is_imported_here(module: str) -> None:
+    program = f"import sys, graders.run.warm, {module}\nassert not {{'torch', 'numpy', 'nbformat'}} & set(sys.modules)"
+    subprocess.run([sys.executable, "-c", program], check=True)
+
+
+def test_a_head_start_makes_the_kit_and_ends_what_nobody_waited_for() -> None:
+    with head_start(now=True) as process:
+        assert process.kit.joinpath("graders/box/warm.py").exists()
+        begun = process._process
+    assert begun is not None
+    assert begun.returncode == -signal.SIGKILL  # nobody waits until it has imported everything
+    assert not process.kit.exists()
+    with head_start(now=False) as process:
+        assert list(process.kit.iterdir()) == []
+        assert process._process is None
 
 
 @pytest.mark.parametrize("begun", [False, True])

@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from graders.notebook import check, hint, progress, solution
+    from graders.notebook.commands import check, hint, progress, solution
 
 __all__ = ["check", "hint", "progress", "solution"]
 
@@ -16,7 +16,7 @@ __all__ = ["check", "hint", "progress", "solution"]
 def __getattr__(name: str) -> Any:
     """The functions of the notebook, loaded when first asked for: naming a key should not wait for torch."""
     if name in __all__:
-        from graders import notebook
+        from graders.notebook import commands
 
-        return getattr(notebook, name)
+        return getattr(commands, name)
     raise AttributeError(f"module 'graders' has no attribute {name!r}")

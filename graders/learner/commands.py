@@ -17,11 +17,14 @@ from rich.console import Console
 from rich.text import Text
 
 from graders.core import course
+from graders.core.results import Status
 from graders.core.text import plural
 from graders.learner import folder as folders
 from graders.learner.folder import Trouble
+from graders.learner.saved import Saved
 from graders.notebook import record
 from graders.notebook.record import Record
+from graders.run.warm import head_start
 
 FINE, NOT_PASSED, USAGE, NOT_GRADED = 0, 1, 2, 3
 """Exit codes: all is well; something is not passed (yet); a wrong name or file; ours or the machine's failure."""
@@ -72,15 +75,16 @@ def start(given: Path | None, *, opened: bool) -> int:
 
 def check(target: str | None, given: Path | None, seed: int | None, isolation: str) -> int:
     """Mark the notebooks that are meant, and show the verdicts."""
-    from graders.core.results import Status
-    from graders.learner import screens
-    from graders.learner.marker import marker
-    from graders.notebook.standing import standing
-
     out = console()
     chosen, only = _meant(target, given)
     code, used, kept = FINE, [], Record()
-    with marker(isolation) as mine:
+    with head_start(now=True) as warm:
+        # These import torch.
+        from graders.learner import screens
+        from graders.learner.marker import marker
+        from graders.notebook.standing import standing
+
+        mine = marker(warm, isolation)
         for lesson, file in chosen.items():
             with out.status(f"Running {file}"):
                 result, seed_used, kept = mine.mark(lesson, file, seed)
@@ -136,11 +140,6 @@ def _lesson_of(file: Path) -> str:
 
 def watch(given: Path | None) -> int:
     """Mark each notebook that is saved, until Ctrl-C."""
-    from graders.learner import screens
-    from graders.learner.marker import marker
-    from graders.learner.saved import Saved
-    from graders.notebook.standing import standing
-
     out = console()
     folder = folders.find_folder(given)
     if not folders.notebooks(folder):
@@ -148,9 +147,14 @@ def watch(given: Path | None) -> int:
             f"{folder.absolute()} holds no notebook of a lesson. Get the lessons with: hookwork start, or name the "
             "folder: hookwork watch FOLDER"
         )
-    saved = Saved(folder)
-    exercises = course.every_exercise()
-    with _ending_calmly(), marker() as mine:
+    with _ending_calmly(), head_start(now=True) as warm:
+        from graders.learner import screens
+        from graders.learner.marker import marker
+        from graders.notebook.standing import standing
+
+        saved = Saved(folder)
+        exercises = course.every_exercise()
+        mine = marker(warm)
         out.print(screens.following(standing(exercises, record.load(folder))))
         _waiting(out, folder)
         while True:

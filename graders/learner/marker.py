@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
-from collections.abc import Iterator
 from pathlib import Path
 
 from graders.box.limits import Limits
@@ -12,7 +10,7 @@ from graders.core.results import SubmissionResult, SubmissionStatus
 from graders.marking import Marking
 from graders.notebook import record
 from graders.notebook.record import Record
-from graders.run.kit import kit_folder
+from graders.run.kit import make_kit
 from graders.run.selftest import Choice, choose_tier
 from graders.run.submissions import OWN, Submission
 from graders.run.warm import WarmProcess
@@ -40,10 +38,7 @@ class Marker:
         return result, seed, kept
 
 
-@contextlib.contextmanager
-def marker(isolation: str = "auto", limits: Limits | None = None) -> Iterator[Marker]:
+def marker(warm: WarmProcess, isolation: str = "auto", limits: Limits | None = None) -> Marker:
     """A marker in the best tier that holds here; for one's own work, any will do. Raises `NoIsolation`."""
-    limits = limits or Limits()
-    with kit_folder() as kit, WarmProcess(kit) as warm:
-        choice = choose_tier(isolation, kit, limits, own_work=True, allow_unisolated=False, warm=warm)
-        yield Marker(kit, choice, limits)
+    kit, limits = make_kit(warm.kit), limits or Limits()
+    return Marker(kit, choose_tier(isolation, kit, limits, own_work=True, allow_unisolated=False, warm=warm), limits)

@@ -9,7 +9,8 @@ import pytest
 
 from graders.core import course
 from graders.core.results import Status
-from graders.notebook import check, commands, hint, progress, record, solution
+from graders import check, hint, progress, solution
+from graders.notebook import commands, record
 from graders.notebook.commands import check_in
 from tests.answers import lesson_01
 from tests.notebooks import BRANCH, CHAIN, PASSES

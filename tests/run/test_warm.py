@@ -129,9 +129,9 @@ def test_it_can_begin_before_it_is_needed(kit: Path) -> None:
     assert begun.returncode is not None  # never needed, and ended with the block
 
 
-@pytest.mark.parametrize("module", ["graders.conftest", "graders.instructor.command", "graders.instructor.request"])
+@pytest.mark.parametrize("module", ["conftest", "instructor.command", "instructor.request", "learner.commands"])
 def test_it_begins_before_torch_is_imported_here(module: str) -> None:
-    program = f"import sys, graders.run.warm, {module}\nassert not {{'torch', 'numpy', 'nbformat'}} & set(sys.modules)"
+    program = f"import sys, graders.run.warm, graders.{module}\nassert not {{'torch', 'numpy', 'nbformat'}} & set(sys.modules)"
     subprocess.run([sys.executable, "-c", program], check=True)
 
 

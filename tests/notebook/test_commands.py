@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
+from graders import check, hint, progress, solution
 from graders.core import course
 from graders.core.results import Status
-from graders import check, hint, progress, solution
 from graders.notebook import commands, record
 from graders.notebook.commands import check_in
 from tests.answers import lesson_01

@@ -33,7 +33,7 @@ import torch
 
 from graders.core import course
 from graders.notebook.commands import check_in
-from tests.benchmarks.comparison import HOOKWORK, KEPT, LIMIT, Measured, Table, Target
+from tests.benchmarks.comparison import HOOKWORK, KEPT, LIMIT, OTTER, Measured, Table, Target
 from tests.benchmarks.measuring import Usage, run
 from tests.benchmarks.peers import METHODS, REPOSITORY, Class, class_notebook, environment, variables
 
@@ -115,9 +115,11 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--submissions", type=_numbers, default=[5, 20, 40], help="sizes of the class")
     parser.add_argument("--flat", type=int, default=0, help="a large class, such as 200, for Hookwork and the limit")
+    parser.add_argument("--otter-up-to", type=int, default=40, help="otter, the slowest, is left out of larger classes")
     parser.add_argument("--workers", type=_numbers, default=[1, 2], help="notebooks at a time")
     parser.add_argument("--rounds", type=int, default=3)
-    parser.add_argument("--lesson", type=course.find_lesson, default="04_after_accumulation")
+    parser.add_argument("--lesson", type=course.find_lesson, default="02_watching_gradients",
+                        help="default: 2, which makes an optimizer and draws, as most lessons do")  # fmt: skip
     parser.add_argument("--only", default=",".join(SHORT), help=f"some of {','.join(SHORT)}")
     parser.add_argument("--environment", type=Path, default=CACHE, help="where the peers are installed")
     parser.add_argument("--json", type=Path, help="write the measurements here")
@@ -143,6 +145,8 @@ def main() -> None:
     for _ in range(options.rounds):
         for size in [*options.submissions, *([options.flat] if options.flat else [])]:
             some = [name for name in methods if size != options.flat or name in (HOOKWORK, KEPT, LIMIT)]
+            if size > options.otter_up_to:
+                some = [name for name in some if name != OTTER]
             for workers in options.workers:
                 for method, usage in take_turn(some, options.lesson, size, workers, python).items():
                     measured.append(Measured(method, size, workers, usage.seconds, usage.cpu))

@@ -43,6 +43,18 @@ def test_targets_compare_what_was_measured_with_what_was_asked_for():
     ]
 
 
+def test_a_peer_is_compared_at_the_largest_class_that_it_marked():
+    table = Table(
+        [
+            *made(HOOKWORK, 20, 2, 10), *made(HOOKWORK, 40, 2, 16), *made(LIMIT, 40, 2, 8),
+            *made(NBGRADER, 20, 1, 100), *made(NBGRADER, 40, 1, 240), *made(OTTER, 20, 1, 110),
+        ]
+    )  # fmt: skip
+    found = {target.what: target.value for target in table.targets()}
+    assert math.isclose(found["times nbgrader's throughput, 40 submissions, with 2 workers"], 15)
+    assert math.isclose(found["times otter's throughput, 20 submissions, with 2 workers"], 11)
+
+
 def test_flat_means_that_the_last_submissions_cost_what_the_first_did():
     table = Table([*made(HOOKWORK, 5, 1, 7), *made(HOOKWORK, 40, 1, 42), *made(HOOKWORK, 200, 1, 202)])
     (flat,) = table.targets()

@@ -85,6 +85,7 @@ def grade(
     from graders.cli import sentences
     from graders.core import course
     from graders.instructor.request import BadRequest, Request, moment, read_points, read_roster, read_rule
+    from graders.learner.commands import console
     from graders.options import seconds, size
     from graders.report.policy import LateRule, Points
     from graders.run.kept import KeptRuns
@@ -123,9 +124,7 @@ def grade(
             )  # fmt: skip
             all_run = where.exists() and not cluster and KeptRuns(out / "runs", fresh=fresh).empty
             with head_start(now=all_run) as warm:
-                # Both import torch.
-                from graders.instructor.grading import grade as run
-                from graders.learner.commands import console
+                from graders.instructor.grading import grade as run  # imports torch
 
                 raise typer.Exit(run(request, console(), warm))
         except BadRequest as error:

@@ -57,7 +57,20 @@ def write_modules(folder: Path) -> None:
     for module in sorted((PACKAGE / "box").glob("*.py")):
         shutil.copyfile(module, package / "box" / module.name)
     compileall.compile_dir(package, quiet=1)
-    _open_to_all(folder)
+    for path in (folder, *folder.rglob("*")):  # boxes may run as another user, whatever umask this one has
+        path.chmod(0o755 if path.is_dir() else 0o644)
+
+
+def write_font_list(kit: Path) -> None:
+    """The second part: matplotlib's list of fonts, which takes seconds to make anew in a fresh HOME."""
+    import matplotlib
+    from matplotlib import font_manager  # noqa: F401 - importing it writes the font list
+
+    folder = kit / "matplotlib"
+    folder.mkdir(exist_ok=True)  # the warm process may have been faster
+    folder.chmod(0o755)
+    for file in Path(matplotlib.get_cachedir()).glob("fontlist-*.json"):
+        shutil.copyfile(file, folder / file.name).chmod(0o644)
 
 
 @functools.cache
@@ -70,21 +83,3 @@ def kit_version() -> str:
             if file.is_file() and file.suffix != ".pyc":
                 digest.update(file.relative_to(PACKAGE).as_posix().encode() + b"\0" + file.read_bytes() + b"\0")
     return digest.hexdigest()
-
-
-def write_font_list(kit: Path) -> None:
-    """The second part: matplotlib's list of fonts, which takes seconds to make anew in a fresh HOME."""
-    import matplotlib
-    from matplotlib import font_manager  # noqa: F401 - importing it writes the font list
-
-    folder = kit / "matplotlib"
-    folder.mkdir(exist_ok=True)  # the warm process may have been faster
-    for file in Path(matplotlib.get_cachedir()).glob("fontlist-*.json"):
-        shutil.copyfile(file, folder / file.name)
-    _open_to_all(folder)
-
-
-def _open_to_all(folder: Path) -> None:
-    """Boxes may run as another user, whatever umask this one has."""
-    for path in (folder, *folder.rglob("*")):
-        path.chmod(0o755 if path.is_dir() else 0o644)

@@ -47,23 +47,29 @@ def preload() -> Preloaded:
     import torch
 
     nbformat.v4.new_code_cell()  # compiles the schema of notebooks
-    found = Preloaded("matplotlib", "matplotlib.pyplot")
     torch.set_num_threads(1)
     ones = torch.ones(2, requires_grad=True)
     torch.autograd.backward((ones * ones).sum())
     str(ones.grad)
-    return found
+    return Preloaded()
 
 
 def chores(preloaded: Preloaded) -> Iterator[None]:
-    """What can wait until a first box is there, and a second one; each runs on another core meanwhile."""
+    """What can wait until there are boxes: a step after each, on another core meanwhile.
+
+    The first boxes are the self-test, which ends before the next one starts, and the control. Neither draws or makes
+    an optimizer.
+    """
     with _ready_to_fork():
-        # torch imports its compiler when the first optimizer is made, which takes as long as importing torch. The
-        # self-test, which comes first, makes none.
-        preloaded.add("torch._dynamo")
+        preloaded.add("matplotlib", "matplotlib.pyplot")
         _draw_once()
     yield
-    huge_pages.collapse()
+    with _ready_to_fork():
+        # torch imports its compiler when the first optimizer is made, which takes as long as importing torch.
+        preloaded.add("torch._dynamo")
+    yield
+    for _ in huge_pages.collapse():
+        yield
 
 
 @contextlib.contextmanager

@@ -219,7 +219,9 @@ def pytest_runtest_protocol(item: pytest.Item) -> bool | None:
     """Report a check. What pytest does around a test that runs code would take longer than to judge the notebook."""
     if not isinstance(item, CheckItem):
         return None
-    item.ihook.pytest_runtest_logstart(nodeid=item.nodeid, location=item.location)
+    hook = item.ihook
+    item.keywords = dict(item.keywords)  # pytest copies them into each report, and from all parents
+    hook.pytest_runtest_logstart(nodeid=item.nodeid, location=item.location)
     phases: list[tuple[Literal["setup", "call", "teardown"], Callable[[], None]]] = [
         ("setup", item.setup), ("call", item.runtest), ("teardown", item.teardown),
     ]  # fmt: skip
@@ -227,9 +229,9 @@ def pytest_runtest_protocol(item: pytest.Item) -> bool | None:
     for when, run in phases:
         if passed or when == "teardown":
             call = pytest.CallInfo.from_call(run, when, reraise=(pytest.exit.Exception, KeyboardInterrupt))
-            item.ihook.pytest_runtest_logreport(report=pytest.TestReport.from_item_and_call(item, call))
+            hook.pytest_runtest_logreport(report=pytest.TestReport.from_item_and_call(item, call))
             passed = call.excinfo is None
-    item.ihook.pytest_runtest_logfinish(nodeid=item.nodeid, location=item.location)
+    hook.pytest_runtest_logfinish(nodeid=item.nodeid, location=item.location)
     return True
 
 

@@ -61,6 +61,7 @@ class Marking:
         self._lock = threading.Lock()
         self._controlled, self._control_lock = controlled, threading.Lock()
         self._begun = False
+        self._from_kept: dict[Submission, SubmissionResult] = {}
         self._ran: dict[Submission, str] = {}
         self._confirmed: set[Submission] = set()
         self._trouble = ""
@@ -70,18 +71,13 @@ class Marking:
         self.tier, self.warm = choice.tier, choice.warm
 
     def has_to_run(self, submissions: Iterable[Submission]) -> bool:
-        """Whether any of these has to be run, because no run of it is kept."""
+        """Whether any of these has to be run, because no run of it is kept. What is kept is marked on the way."""
         for submission in submissions:
-            if submission.file is None or submission.problem:
-                continue
-            try:
-                notebook = read_notebook(submission.file)
-                if self._kept_run(self._name(submission, notebook)) is None:
-                    return True
-            except Unreadable:
-                continue
-            except Exception:  # a defect of a grader: `mark` tells of it, for this lesson alone
+            result = self.mark(submission, run=False)
+            if result.status is SubmissionStatus.NOT_GRADED:
                 return True
+            if result.sha256:  # the others are said to be of the tier that is yet to be chosen
+                self._from_kept[submission] = result
         return False
 
     def start(self, submissions: Iterable[Submission], done: Callable[[SubmissionResult], None]) -> None:
@@ -160,8 +156,10 @@ class Marking:
                 self._lessons[lesson] = _Lesson(tuple(exercises), Marks(draws), probes, digest_of(probes))
             return self._lessons[lesson]
 
-    def mark(self, submission: Submission) -> SubmissionResult:
-        """Mark one submission here and now, in this thread."""
+    def mark(self, submission: Submission, *, run: bool = True) -> SubmissionResult:
+        """Mark one submission here and now, in this thread. If it may not `run`, it needs a kept run to be graded."""
+        if submission in self._from_kept:
+            return self._from_kept[submission]
         most = sum(exercise.points for exercise in course.exercises(submission.lesson))
         student = clean(submission.student, 200)
         file = clean(submission.origin or submission.file or "", 1000)
@@ -178,9 +176,9 @@ class Marking:
         try:
             notebook = read_notebook(submission.file)
             lesson = self._lesson(submission.lesson)
-            tier, transcript = self._transcript(submission, notebook)
-            run = read_transcript(transcript)
-            results = tuple(judge(lesson.exercises, lesson.marks, notebook.cells, run))
+            tier, transcript = self._transcript(submission, notebook, run=run)
+            seen = read_transcript(transcript)
+            results = tuple(judge(lesson.exercises, lesson.marks, notebook.cells, seen))
         except Unreadable as error:
             return without_run(SubmissionStatus.UNREADABLE, str(error))
         except ControlFailed as error:
@@ -189,19 +187,19 @@ class Marking:
             # A defect of a grader or of this machine, for example a full disk: never the learner's zero.
             why = f"{type(error).__name__}: {error}"
             return without_run(SubmissionStatus.NOT_GRADED, f"The graders failed with {why}")
-        status = SubmissionStatus.NOT_GRADED if run.ended == "not-started" else SubmissionStatus.GRADED
+        status = SubmissionStatus.NOT_GRADED if seen.ended == "not-started" else SubmissionStatus.GRADED
         score = round(sum(result.score for result in results), 4)
         return SubmissionResult(
-            student, submission.lesson, file, notebook.sha256, status, tier, score, most, run.seconds,
-            results, run.message,
+            student, submission.lesson, file, notebook.sha256, status, tier, score, most, seen.seconds,
+            results, seen.message,
         )  # fmt: skip
 
-    def _transcript(self, submission: Submission, notebook: Notebook) -> tuple[str, list[Frame]]:
+    def _transcript(self, submission: Submission, notebook: Notebook, *, run: bool) -> tuple[str, list[Frame]]:
         """The tier and the transcript of a run: one that is kept, or a new one."""
         name = self._name(submission, notebook)
-        if found := self._kept_run(name):
+        if self.kept is not None and (found := self.kept.find(name, self._accepted)):
             return found
-        if self.tier is None:
+        if not run or self.tier is None:
             raise RuntimeError("no tier of isolation was chosen")
         self._begin()
         if self._trouble:
@@ -216,9 +214,6 @@ class Marking:
         if self.kept is not None and ended != "not-started":
             self.kept.keep(name, self.tier, transcript)
         return self.tier, transcript
-
-    def _kept_run(self, name: str) -> tuple[str, list[Frame]] | None:
-        return None if self.kept is None else self.kept.find(name, self._accepted)
 
     def _name(self, submission: Submission, notebook: Notebook) -> str:
         return run_name(notebook.cells, self._lesson(submission.lesson).questions, self.limits)

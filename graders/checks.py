@@ -220,7 +220,7 @@ def pytest_runtest_protocol(item: pytest.Item) -> bool | None:
     if not isinstance(item, CheckItem):
         return None
     hook = item.ihook
-    item.keywords = dict(item.keywords)  # pytest copies them into each report, and from all parents
+    item.keywords = dict(item.keywords)  # each report copies them, otherwise from every parent anew
     hook.pytest_runtest_logstart(nodeid=item.nodeid, location=item.location)
     phases: list[tuple[Literal["setup", "call", "teardown"], Callable[[], None]]] = [
         ("setup", item.setup), ("call", item.runtest), ("teardown", item.teardown),

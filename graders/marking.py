@@ -76,7 +76,7 @@ class Marking:
             result = self.mark(submission, run=False)
             if result.status is SubmissionStatus.NOT_GRADED:
                 return True
-            if result.sha256:  # the others are said to be of the tier that is yet to be chosen
+            if result.sha256:  # one that cannot be read is given the batch's tier, which is yet to be chosen
                 self._from_kept[submission] = result
         return False
 
@@ -200,7 +200,7 @@ class Marking:
         if self.kept is not None and (found := self.kept.find(name, self._accepted)):
             return found
         if not run or self.tier is None:
-            raise RuntimeError("no tier of isolation was chosen")
+            raise RuntimeError("no run of it is kept, and no tier of isolation was chosen")
         self._begin()
         if self._trouble:
             raise ControlFailed(self._trouble)

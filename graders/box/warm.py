@@ -58,7 +58,7 @@ def chores(preloaded: Preloaded) -> Iterator[None]:
     """What can wait until there are boxes: a step after each, on another core meanwhile.
 
     The first boxes are the self-test, which ends before the next one starts, and the control. Neither draws or makes
-    an optimizer.
+    an optimizer. A notebook that comes earlier, as in a worker of pytest-xdist, imports these itself.
     """
     with _ready_to_fork():
         preloaded.add("matplotlib", "matplotlib.pyplot")

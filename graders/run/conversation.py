@@ -79,6 +79,7 @@ def run_notebook(
             how, message = "died", "the process that ran the notebook ended before its time"
         if how != "finished" and not any(frame.type == "ready" for frame in transcript):
             how, message = "not-started", f"the process for the notebook did not start: {_last_line(box.errors())}"
+        # Not what it takes to end the box: the control sets the clocks by this, while the warm process is busy.
         seconds = round(time.monotonic() - started, 3)
     transcript.append(Frame({"type": "ended", "how": how, "message": message, "seconds": seconds}))
     return transcript

@@ -73,6 +73,24 @@ def test_marking_again_runs_nothing_and_comes_out_equal(out: Out) -> None:
     assert [one.score for one in first] == [4.0, 1.0]
 
 
+def test_what_is_kept_and_what_cannot_be_read_have_the_tier_that_is_chosen_last(out: Out) -> None:
+    out.mark(ada=CELLS)
+    (out.folder / "broken.ipynb").write_text("")
+    files = {"broken": out.folder / "broken.ipynb", "ada": hand_in(out.folder / "ada", LESSON, CELLS),
+             "ben": hand_in(out.folder / "ben", LESSON, CELLS[:2])}  # fmt: skip
+    submissions = [Submission(name, LESSON, file) for name, file in files.items()]
+    out.runs.clear()
+    batch = Marking(1, AMPLE, 1, out.kit, KeptRuns(out.folder / "out/runs"), None, accepted=("D",))
+    assert batch.has_to_run(submissions)
+    assert not out.runs
+    batch.run_in(Choice("D", out.warm))
+    batch.start(submissions, lambda _: None)
+    batch.close()
+    assert len(out.runs) == 1
+    found = {one.student: (one.status.value, one.isolation, one.score) for one in batch.batch().submissions}
+    assert found == {"broken": ("unreadable", "D", 0.0), "ada": ("graded", "D", 4.0), "ben": ("graded", "D", 1.0)}
+
+
 def test_a_new_submission_costs_one_run_and_an_equal_one_none(out: Out) -> None:
     out.mark(ada=CELLS)
     results, runs = out.mark(ada=CELLS, ben=CELLS[:2], cleo=CELLS)

@@ -11,12 +11,12 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from graders.box.data import Array
 from graders.box.probing import Boom, expecting_boom, module_hooks, snapshot
 from graders.core.conditions import no_hook_left
 from graders.core.exercise import Mistake, exercise
 from graders.core.expect import Seen, close, expect
 from graders.nets import ResNet
+from graders.wire.data import Array
 
 # 09-conv-maps: a small net that has everything that can go wrong, and the real ResNet-34.
 

@@ -16,12 +16,12 @@ from pathlib import Path
 import jsonschema
 import pytest
 
-from graders.box.limits import Limits
-from graders.marking import Marking
+from graders.marking.batch import Marking
 from graders.report import results_json
 from graders.run.kept import from_bytes
 from graders.run.submissions import Submission
 from graders.run.tiers import missing
+from graders.wire.limits import Limits
 from tests import make_class
 from tests.answers import lesson_01
 

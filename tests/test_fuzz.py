@@ -24,9 +24,6 @@ import torch
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from graders.box import frames
-from graders.box.data import Array, Refused, encode
-from graders.box.frames import Frame, FrameError
 from graders.core.results import Status
 from graders.core.text import clean
 from graders.run.archives import unpack, unpack_class
@@ -34,6 +31,9 @@ from graders.run.intake import MAX_CELLS, Notebook, Unreadable, parse_notebook
 from graders.run.kept import from_bytes, to_bytes
 from graders.run.members import BadArchive
 from graders.run.transcript import Outcome, read_transcript
+from graders.wire import frames
+from graders.wire.data import Array, Refused, encode
+from graders.wire.frames import Frame, FrameError
 from tests import notebooks
 
 pytestmark = pytest.mark.filterwarnings("ignore:Generating overly large repr")

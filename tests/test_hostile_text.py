@@ -15,21 +15,21 @@ from xml.etree import ElementTree
 import pytest
 from rich.console import Console
 
-from graders.box.data import encode
-from graders.box.frames import Frame
-from graders.box.limits import Limits
 from graders.core.results import Batch, SubmissionResult, SubmissionStatus
 from graders.judge.submission import Marks, judge
-from graders.marking import Marking
+from graders.marking.batch import Marking
 from graders.report import gradebook, results_json, summary
 from graders.run.submissions import Submission, find_submissions
 from graders.run.transcript import read_transcript
+from graders.wire.data import encode
+from graders.wire.frames import Frame
+from graders.wire.limits import Limits
 from tests import notebooks
 from tests.batches import batch
 from tests.notebooks import LESSON
+from tests.pytest_plugin.test_pytest_graders import graders
 from tests.sample import TestScaleSum as SCALE_SUM
 from tests.sample import TestWrap as WRAP
-from tests.test_pytest_graders import graders
 
 TRAPS = {
     "a title": "\x1b]0;owned\x07",

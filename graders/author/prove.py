@@ -17,18 +17,18 @@ import torch
 
 from graders.author.build import execute, stale
 from graders.author.lesson import notebook
-from graders.box.limits import Limits
 from graders.core import course
 from graders.core.exercise import Draw, Exercise
 from graders.core.results import ExerciseResult, Status
 from graders.core.source import SourceError, exercise_cells
 from graders.judge.submission import Marks, judge
-from graders.marking import default_jobs
+from graders.marking.jobs import default_jobs
 from graders.notebook.commands import check_in
 from graders.run.conversation import probes_for, run_notebook
 from graders.run.kit import kit_folder
 from graders.run.transcript import read_transcript
 from graders.run.warm import WarmProcess
+from graders.wire.limits import Limits
 
 SEEDS = range(20)
 """Seeds on which solutions have to pass and wrong answers have to fail."""

@@ -20,11 +20,11 @@ from typing import NoReturn
 
 import torch
 
-from graders.box import frames
 from graders.box.confine import die_with_parent
-from graders.box.frames import Frame
 from graders.box.limits import room_for_a_process, use_probe_memory
 from graders.box.probing import Answer
+from graders.wire import frames
+from graders.wire.frames import Frame
 
 # Bound before any learner's code runs in this process.
 _fork, _exit, _kill, _killpg, _waitpid = os.fork, os._exit, os.kill, os.killpg, os.waitpid

@@ -16,12 +16,12 @@ from ipykernel.iostream import IOPubThread, OutStream
 from ipykernel.ipkernel import IPythonKernel
 from traitlets.config import Config
 
-from graders.box import forker
-from graders.box.data import DataError, decode, tensors
 from graders.box.forked import ForkedProbes
-from graders.box.frames import Frame
 from graders.box.limits import apply_limits
 from graders.box.probing import Answer, answer
+from graders.wire import forking
+from graders.wire.data import DataError, decode, tensors
+from graders.wire.frames import Frame
 
 
 class ProbedKernel(IPythonKernel):  # type: ignore[misc]  # ipykernel is untyped
@@ -67,7 +67,7 @@ class ProbedKernel(IPythonKernel):  # type: ignore[misc]  # ipykernel is untyped
         asked = parent["content"]
         request = Frame(asked, b"".join(bytes(part) for part in parent["buffers"]))
         try:
-            if asked["fork"] and forker.available:
+            if asked["fork"] and forking.available:
                 reply = self._probes.answer(asked["exercise"], request, asked["seconds"], asked["pace"])
             else:
                 reply = run_probe(self.shell.user_ns, request)

@@ -4,56 +4,12 @@ from __future__ import annotations
 
 import contextlib
 import errno
-import json
 import os
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass
 from typing import Any
 
 from graders.box import confine
-
-MIB = 1 << 20
-PROBE_MEMORY = 256 * MIB
-"""What a probe may use beyond the memory that the cells left it: a cell that filled it costs no exercise."""
-PROBE_PROCESSES = 16
-"""Likewise, processes and threads that a probe may start beyond those of the notebook."""
-FILES_SLACK = 16 * MIB
-"""What Jupyter and matplotlib may write beyond the files of the notebook."""
-
-
-FOLDERS = ("work", "home", "tmp")
-"""Those in the folder of a box into which the notebook writes."""
-
-
-@dataclass(frozen=True)
-class Limits:
-    """What one submission may use. Seconds are wall-clock, sizes are bytes."""
-
-    cell_seconds: float = 60.0
-    notebook_seconds: float = 300.0
-    probe_seconds: float = 10.0
-    memory: int = 2048 * MIB
-    files: int = 64 * MIB
-    inodes: int = 4000
-    processes: int = 64
-    descriptors: int = 128
-    output: int = 8 * MIB
-    pace: float = 1.0
-    """By how much the seconds were stretched for a slow machine. Messages leave it out, and so repeat exactly."""
-
-    @property
-    def memory_together(self) -> int:
-        """What all processes of a box may hold: the notebook's, that of a probe, and that of our own process."""
-        return self.memory + 2 * PROBE_MEMORY
-
-    def to_json(self) -> str:
-        """As text, to be handed to a child process."""
-        return json.dumps(asdict(self))
-
-    @staticmethod
-    def from_json(text: str) -> Limits:
-        """The limits that `to_json` wrote."""
-        return Limits(**json.loads(text))
+from graders.wire.limits import FILES_SLACK, PROBE_MEMORY, PROBE_PROCESSES, Limits
 
 
 def apply_limits(text: str) -> None:

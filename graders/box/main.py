@@ -18,9 +18,11 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from graders.box import confine, frames
-from graders.box.frames import Frame
-from graders.box.limits import FOLDERS, Limits, apply_limits, limit_processes
+from graders.box import confine
+from graders.box.limits import apply_limits, limit_processes
+from graders.wire import frames
+from graders.wire.frames import Frame
+from graders.wire.limits import FOLDERS, Limits
 
 
 async def converse(out: int, forker: socket.socket | None = None) -> None:

@@ -16,9 +16,9 @@ from typing import Any
 
 from torch import Tensor, nn
 
-from graders.box.data import DataError, encode
 from graders.box.known_state import global_hooks, known_state
 from graders.box.limits import limit_hit
+from graders.wire.data import DataError, encode
 
 TEXT_LIMIT = 300
 _name_of_type = type.__dict__["__name__"].__get__

@@ -13,7 +13,7 @@ from typing import Any
 from jupyter_client.asynchronous.client import AsyncKernelClient
 from jupyter_client.provisioning.local_provisioner import LocalProvisioner
 
-from graders.box.forker import ForkedProcess
+from graders.wire.forking import ForkedProcess
 
 START_SECONDS = 30.0
 

@@ -9,7 +9,7 @@ import socket
 import time
 from typing import Any
 
-from graders.box.limits import Limits
+from graders.wire.limits import Limits
 
 
 def held(request: dict[str, Any], limits: Limits) -> dict[str, bool]:

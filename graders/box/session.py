@@ -26,9 +26,10 @@ from jupyter_client.manager import AsyncKernelManager
 from nbclient import NotebookClient
 from nbclient.exceptions import CellTimeoutError, DeadKernelError
 
-from graders.box.frames import Frame
-from graders.box.limits import FOLDERS, Limits, files_over_limit, limit_hit, processes_exhausted
+from graders.box.limits import files_over_limit, limit_hit, processes_exhausted
 from graders.box.provisioner import ForkingProvisioner, PromptClient
+from graders.wire.frames import Frame
+from graders.wire.limits import FOLDERS, Limits
 
 MAX_KERNELS = 4
 """A notebook whose cells keep killing their kernel gets no more than this many."""

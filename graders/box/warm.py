@@ -27,8 +27,9 @@ from typing import Any, NoReturn
 import numpy
 
 from graders.box import confine, forker, huge_pages, main, start
-from graders.box.limits import Limits, limit_processes
+from graders.box.limits import limit_processes
 from graders.box.preloaded import Preloaded
+from graders.wire.limits import Limits
 
 MODULES = (
     *("graders.box.kernel", "graders.box.session", "ipykernel.debugger", "tornado.platform.asyncio", "faulthandler"),

@@ -13,9 +13,9 @@ from typing import Any
 
 import torch
 
-from graders.box.data import Array, Refused
 from graders.core.text import clean
 from graders.core.timeline import first_divergence, side_by_side
+from graders.wire.data import Array, Refused
 
 TOLERANCE = {torch.float32: (1e-5, 1e-5), torch.float64: (1e-10, 1e-10)}
 """(rtol, atol) by dtype for values that are compared directly."""

@@ -17,17 +17,17 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from graders.box.limits import Limits
 from graders.core.results import SubmissionResult
 from graders.core.text import clean
 from graders.instructor.request import BadRequest
-from graders.marking import Marking
+from graders.marking.batch import Marking
 from graders.report import results_json
 from graders.run.intake import Unreadable, read_bytes
 from graders.run.kit import kit_folder
 from graders.run.selftest import choose_tier
 from graders.run.submissions import Submission
 from graders.run.warm import WarmProcess
+from graders.wire.limits import Limits
 
 
 @dataclass(frozen=True)

@@ -81,17 +81,17 @@ def grade(
     """
     from dataclasses import replace
 
-    from graders.box.limits import Limits
     from graders.cli import sentences
     from graders.core import course
     from graders.instructor.request import BadRequest, Request, moment, read_points, read_roster, read_rule
     from graders.learner.commands import console
-    from graders.options import seconds, size
+    from graders.pytest_plugin.options import seconds, size
     from graders.report.policy import LateRule, Points
     from graders.run.kept import KeptRuns
     from graders.run.selftest import NoIsolation
     from graders.run.tiers import TIERS
     from graders.run.warm import head_start
+    from graders.wire.limits import Limits
 
     exports = _split(export)
     if isolation not in ("auto", *TIERS):

@@ -21,7 +21,8 @@ from graders.core.text import clean, plural
 from graders.instructor import cluster, earlier
 from graders.instructor.material import similar_answers, titles
 from graders.instructor.request import BadRequest, Request, iso, named_by_roster
-from graders.marking import Marking, default_jobs
+from graders.marking.batch import Marking
+from graders.marking.jobs import default_jobs
 from graders.report import outputs, summary
 from graders.report.exports import EXPORTS
 from graders.report.files import write_atomically

@@ -9,7 +9,6 @@ from datetime import datetime, timezone
 from pathlib import Path
 from typing import TypeVar
 
-from graders.box.limits import Limits
 from graders.core import course
 from graders.core.roster import BadRoster, Roster
 from graders.core.roster import parse as parse_roster
@@ -17,6 +16,7 @@ from graders.core.text import clean
 from graders.report.policy import BadPolicy, LateRule, Points, late_rule, points_table
 from graders.run.lms import Owner
 from graders.run.submissions import Submission
+from graders.wire.limits import Limits
 
 T = TypeVar("T")
 

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from graders.box.limits import Limits
 from graders.core.draws import new_seed
 from graders.core.results import SubmissionResult, SubmissionStatus
-from graders.marking import Marking
+from graders.marking.batch import Marking
 from graders.notebook import record
 from graders.notebook.record import Record
 from graders.run.kit import make_kit
 from graders.run.selftest import Choice, choose_tier
 from graders.run.submissions import OWN, Submission
 from graders.run.warm import WarmProcess
+from graders.wire.limits import Limits
 
 
 class Marker:

@@ -6,7 +6,6 @@ import sys
 from collections.abc import Mapping
 from typing import Any
 
-from graders.box.data import DataError, decode, encode, tensors
 from graders.box.probing import answer
 from graders.core import course
 from graders.core.draws import new_seed
@@ -17,6 +16,7 @@ from graders.judge.mark import mark
 from graders.notebook import record, render
 from graders.notebook.standing import standing
 from graders.run.transcript import Outcome, raised
+from graders.wire.data import DataError, decode, encode, tensors
 
 
 def check(key: str) -> None:

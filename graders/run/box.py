@@ -12,14 +12,14 @@ import time
 from pathlib import Path
 from types import TracebackType
 
-from graders.box import frames
-from graders.box.forker import ForkedProcess
-from graders.box.frames import Frame, FrameError
-from graders.box.limits import MIB, Limits
 from graders.run.leftovers import temporary_folder
 from graders.run.memory import exceeds
 from graders.run.tiers import environment, launch, passed_on, start_command
 from graders.run.warm import WarmProcess, box_request
+from graders.wire import frames
+from graders.wire.forking import ForkedProcess
+from graders.wire.frames import Frame, FrameError
+from graders.wire.limits import MIB, Limits
 
 SWEEP_SECONDS = 8.0
 """How long the first process of a supervised box may take to end everything in it."""

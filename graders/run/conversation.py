@@ -10,16 +10,16 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from graders.box.data import encode
-from graders.box.forker import available as can_fork
-from graders.box.frames import Frame, FrameError
-from graders.box.limits import Limits
 from graders.core.draws import Rng
 from graders.core.exercise import Draw, Exercise
 from graders.run.box import Box, BoxDied, BoxOverLimit, BoxTimeout
 from graders.run.probe_source import probe_source
 from graders.run.transcript import FROM_INSIDE
 from graders.run.warm import WarmProcess
+from graders.wire.data import encode
+from graders.wire.forking import available as can_fork
+from graders.wire.frames import Frame, FrameError
+from graders.wire.limits import Limits
 
 START_SECONDS = 30.0
 SLACK_SECONDS = 15.0

@@ -15,11 +15,11 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from graders.box import frames
-from graders.box.frames import Frame, FrameError
-from graders.box.limits import Limits
 from graders.report.files import write_atomically
 from graders.run.kit import kit_version
+from graders.wire import frames
+from graders.wire.frames import Frame, FrameError
+from graders.wire.limits import Limits
 
 if TYPE_CHECKING:  # whether there are runs has to be known before anything imports torch
     from graders.run.conversation import Probe

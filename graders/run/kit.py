@@ -13,8 +13,10 @@ from pathlib import Path
 from graders.run.leftovers import sweep, temporary_folder
 
 PACKAGE = Path(__file__).parent.parent
+ROOMS = ("box", "wire")
+"""What runs inside, and the language in which it is spoken to."""
 SHARED = ("figures.py", "nets")
-"""Modules outside `graders.box` that lessons import and that do no harm there."""
+"""Modules outside of these that lessons import and that do no harm there."""
 
 
 @contextmanager
@@ -53,9 +55,10 @@ def write_modules(folder: Path) -> None:
     for name in SHARED:
         source = PACKAGE / name
         (shutil.copytree if source.is_dir() else shutil.copyfile)(source, package / name)
-    (package / "box").mkdir()
-    for module in sorted((PACKAGE / "box").glob("*.py")):
-        shutil.copyfile(module, package / "box" / module.name)
+    for room in ROOMS:
+        (package / room).mkdir()
+        for module in sorted((PACKAGE / room).glob("*.py")):
+            shutil.copyfile(module, package / room / module.name)
     compileall.compile_dir(package, quiet=1)
     for path in (folder, *folder.rglob("*")):  # boxes may run as another user, whatever umask this one has
         path.chmod(0o755 if path.is_dir() else 0o644)
@@ -77,8 +80,7 @@ def write_font_list(kit: Path) -> None:
 def kit_version() -> str:
     """A digest of everything that a kit is made of: another version may run a notebook differently."""
     digest = hashlib.sha256()
-    places = [PACKAGE / "box", *(PACKAGE / name for name in SHARED)]
-    for place in places:
+    for place in (PACKAGE / name for name in (*ROOMS, *SHARED)):
         for file in sorted(place.rglob("*") if place.is_dir() else [place]):
             if file.is_file() and file.suffix != ".pyc":
                 digest.update(file.relative_to(PACKAGE).as_posix().encode() + b"\0" + file.read_bytes() + b"\0")

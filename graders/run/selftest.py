@@ -11,12 +11,12 @@ from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
-from graders.box.forker import ForkerDied
-from graders.box.frames import Frame, FrameError
-from graders.box.limits import Limits
 from graders.run.box import Box, BoxDied, BoxTimeout
 from graders.run.tiers import WARM_TIERS, missing
 from graders.run.warm import WarmProcess
+from graders.wire.forking import ForkerDied
+from graders.wire.frames import Frame, FrameError
+from graders.wire.limits import Limits
 
 SECONDS = 60.0
 MOST_PROCESSES = 16

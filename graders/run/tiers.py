@@ -21,8 +21,8 @@ from pathlib import Path
 from typing import Any
 
 from graders.box import confine
-from graders.box.limits import FILES_SLACK, Limits
 from graders.run.leftovers import FIRST_UID
+from graders.wire.limits import FILES_SLACK, Limits
 
 TIERS = ("A", "B", "C", "D")
 WARM_TIERS = ("A", "B", "D")

@@ -13,11 +13,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from graders.box.data import DataError, decode
-from graders.box.frames import Frame
 from graders.core.expect import Seen
 from graders.core.results import Status
 from graders.core.text import clean
+from graders.wire.data import DataError, decode
+from graders.wire.frames import Frame
 
 FROM_INSIDE = {"ready", "cell", "restart", "cells-done", "seen", "raised", "probe-end"}
 SMALL = 1 << 16

@@ -16,10 +16,10 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any
 
-from graders.box.forker import ForkedProcess, ForkerDied, available
-from graders.box.limits import Limits
 from graders.run.kit import empty_kit_folder, write_font_list, write_modules
 from graders.run.tiers import environment, passed_on
+from graders.wire.forking import ForkedProcess, ForkerDied, available
+from graders.wire.limits import Limits
 
 START_SECONDS = 60.0
 

@@ -23,12 +23,12 @@ from pathlib import Path
 
 import torch
 
-from graders.box.limits import Limits
 from graders.core import course
 from graders.run.conversation import Probe, probes_for, run_notebook
 from graders.run.kit import kit_folder
 from graders.run.tiers import missing
 from graders.run.warm import WarmProcess
+from graders.wire.limits import Limits
 from tests.answers import lesson_01
 
 LESSON = "01_where_gradients_live"

@@ -12,11 +12,11 @@ import sys
 from io import BytesIO
 from pathlib import Path
 
-from graders.box.data import decode, encode, tensors
 from graders.box.probing import answer
 from graders.box.warm import chores, preload
 from graders.core import course
 from graders.run.intake import read_notebook
+from graders.wire.data import decode, encode, tensors
 
 
 def main() -> None:

@@ -10,12 +10,12 @@ from typing import Any
 import pytest
 import torch
 
-from graders.box import forker
 from graders.box.forked import ForkedProbes
-from graders.box.frames import MAX_BODY, Frame
 from graders.box.probing import Answer
+from graders.wire import forking
+from graders.wire.frames import MAX_BODY, Frame
 
-pytestmark = pytest.mark.skipif(not forker.available, reason="probes fork on Linux alone")
+pytestmark = pytest.mark.skipif(not forking.available, reason="probes fork on Linux alone")
 
 REQUEST = Frame({"type": "probe"})
 

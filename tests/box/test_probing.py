@@ -7,7 +7,6 @@ import pytest
 import torch
 from torch import nn
 
-from graders.box.data import decode
 from graders.box.probing import (
     Answer,
     Boom,
@@ -20,6 +19,7 @@ from graders.box.probing import (
     snapshot,
     tensor_hooks,
 )
+from graders.wire.data import decode
 
 
 def notebook(source: str) -> dict[str, Any]:

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 import torch
 
-from graders.box.data import Refused, decode, encode
 from graders.core.expect import MISSING, Mismatch, Seen, close, expect, finite, kind, show
+from graders.wire.data import Refused, decode, encode
 
 
 def out_of_the_box(value: Any) -> Seen:

@@ -12,7 +12,6 @@ from pathlib import Path
 
 import pytest
 
-from graders.box.limits import Limits
 from graders.core.results import SubmissionResult, SubmissionStatus
 from graders.instructor import cluster
 from graders.instructor.cluster import Job, Terms
@@ -20,6 +19,7 @@ from graders.instructor.request import BadRequest
 from graders.report import results_json
 from graders.run import memory
 from graders.run.submissions import Submission
+from graders.wire.limits import Limits
 from tests import notebooks
 from tests.batches import batch, graded, ungraded
 from tests.notebooks import LESSON

@@ -6,11 +6,11 @@ from typing import Any
 import pytest
 import torch
 
-from graders.box.data import decode, encode
 from graders.core.expect import Seen
 from graders.core.results import CheckResult, ExerciseResult, Status
 from graders.judge.mark import describe, mark
 from graders.run.transcript import Outcome
+from graders.wire.data import decode, encode
 from tests.sample import TestScaleSum as SCALE_SUM
 
 SEED = 5

@@ -9,12 +9,12 @@ import pytest
 import torch
 from torch import Tensor
 
-from graders.box.data import encode
-from graders.box.frames import Frame
 from graders.core.results import ExerciseResult, Status
 from graders.judge import submission
 from graders.judge.submission import Marks, defines, explain, judge
 from graders.run.transcript import Cell, Outcome, Run, read_transcript
+from graders.wire.data import encode
+from graders.wire.frames import Frame
 from tests.sample import TestScaleSum as SCALE_SUM
 from tests.sample import TestWrap as WRAP
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from graders.box.limits import MIB, Limits
+from graders.wire.limits import MIB, Limits
 from tests.answers import lesson_01
 
 LESSON = "01_where_gradients_live"
@@ -586,7 +586,7 @@ BEYOND = {
     "closed descriptors": Case(("import os\nfor fd in (0, 1, 2):\n    os.close(fd)", *RIGHT), FULL),
     "a fork that is none": cheat("import os\nos.fork = lambda: 0\nos._exit = lambda *a: None\nos.waitpid = lambda *a: (0, 0)"),
     "patches the marking beside it": cheat(
-        "import graders.box.probing as p, graders.box.data as d, graders.box.forked as f\n"
+        "import graders.box.probing as p, graders.wire.data as d, graders.box.forked as f\n"
         "yes = p.Answer({'type': 'seen', 'tree': True, 'passed': True, 'score': 4})\n"
         "p.answer = f.ForkedProbes.answer = lambda *a, **k: yes\nd.encode = lambda *a, **k: (True, b'')\n"
         "import graders.box.kernel as k\nk.answer = k.run_probe = lambda *a, **o: yes"
@@ -595,7 +595,7 @@ BEYOND = {
         (
             f"wrong = {WRONG[0]!r}\nexec(wrong)\nwrong = branch_grads\n"
             "def branch_grads(*given):\n"
-            "    import torch, graders.box.kernel as k, graders.box.probing as p, graders.box.data as d\n"
+            "    import torch, graders.box.kernel as k, graders.box.probing as p, graders.wire.data as d\n"
             "    yes = p.Answer({'type': 'seen', 'tree': True, 'passed': True, 'score': 4})\n"
             "    k.answer = k.run_probe = p.answer = lambda *a, **o: yes\n    d.encode = lambda *a, **o: (True, b'')\n"
             "    torch.Tensor.__eq__ = torch.allclose = torch.equal = lambda *a, **o: True\n"

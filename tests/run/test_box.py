@@ -7,11 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from graders.box import forked, forker
-from graders.box.frames import Frame
+from graders.box import forked
 from graders.box.probing import Answer
 from graders.run.box import Box
 from graders.run.leftovers import remove_tree
+from graders.wire import forking
+from graders.wire.frames import Frame
 
 
 def test_a_tree_deeper_than_a_path_can_be_is_removed(tmp_path: Path) -> None:
@@ -44,7 +45,7 @@ def locked_tree() -> tuple[Path, Path]:
     return folder, outside
 
 
-@pytest.mark.skipif(not forker.available, reason="needs a fork")
+@pytest.mark.skipif(not forking.available, reason="needs a fork")
 def test_locked_folders_are_removed_and_no_link_is_followed() -> None:
     def work(_: Frame) -> Answer:
         if os.getuid() == 0:

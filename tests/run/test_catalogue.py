@@ -17,7 +17,7 @@ from pathlib import Path
 import pytest
 
 from graders.core.results import SubmissionResult
-from graders.marking import Marking
+from graders.marking.batch import Marking
 from graders.run import conversation
 from graders.run.kit import kit_folder
 from graders.run.submissions import Submission

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from graders.box import frames
 from graders.run.intake import MAX_BYTES, MAX_CELLS, MAX_SOURCE, Unreadable, read_notebook
+from graders.wire import frames
 from tests import notebooks
 
 

@@ -8,15 +8,15 @@ from typing import Any
 
 import pytest
 
-from graders import marking as marking_module
-from graders.box.frames import Frame
-from graders.box.limits import Limits
 from graders.core.results import SubmissionResult, SubmissionStatus
-from graders.marking import Marking
+from graders.marking import batch as marking_module
+from graders.marking.batch import Marking
 from graders.run.kept import KeptRuns, run_name
 from graders.run.selftest import Choice
 from graders.run.submissions import Submission
 from graders.run.warm import WarmProcess
+from graders.wire.frames import Frame
+from graders.wire.limits import Limits
 from tests.answers import lesson_01
 from tests.make_class import SETUP, hand_in
 

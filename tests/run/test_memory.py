@@ -6,8 +6,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from graders.box.limits import MIB
 from graders.run.memory import exceeds, family
+from graders.wire.limits import MIB
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="/proc tells")
 

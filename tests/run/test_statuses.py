@@ -14,13 +14,11 @@ from typing import Any
 
 import pytest
 
-from graders.box.frames import Frame, pack
-from graders.box.limits import MIB, Limits
 from graders.core import course
 from graders.core.exercise import Exercise
 from graders.core.results import ExerciseResult, SubmissionResult
 from graders.judge.submission import Marks, judge
-from graders.marking import Marking
+from graders.marking.batch import Marking
 from graders.report import results_json
 from graders.run import conversation
 from graders.run.box import Box, BoxTimeout
@@ -29,6 +27,8 @@ from graders.run.kit import kit_folder
 from graders.run.submissions import Submission
 from graders.run.transcript import read_transcript
 from graders.run.warm import WarmProcess
+from graders.wire.frames import Frame, pack
+from graders.wire.limits import MIB, Limits
 from tests import notebooks
 from tests.answers import lesson_01, lesson_02
 from tests.notebooks import BRANCH, CHAIN, LESSON, PASSES

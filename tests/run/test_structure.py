@@ -21,15 +21,15 @@ from typing import Any
 
 import pytest
 
-from graders.box.limits import Limits
 from graders.core.results import SubmissionResult
-from graders.marking import Marking
+from graders.marking.batch import Marking
 from graders.report import gradebook, results_json
 from graders.run.kit import kit_folder
 from graders.run.leftovers import temporary_folder
 from graders.run.submissions import find_submissions
 from graders.run.tiers import missing
 from graders.run.warm import WarmProcess
+from graders.wire.limits import Limits
 from tests import notebooks
 from tests.notebooks import BRANCH, CHAIN, LESSON, PASSES
 

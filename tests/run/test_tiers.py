@@ -9,11 +9,11 @@ from pathlib import Path
 
 import pytest
 
-from graders.box.limits import MIB, Limits
 from graders.run import selftest, tiers
 from graders.run.conversation import run_notebook
 from graders.run.selftest import NoIsolation, choose_tier
 from graders.run.transcript import read_transcript
+from graders.wire.limits import MIB, Limits
 
 
 def test_a_container_has_no_network_no_capabilities_and_nothing_to_write_to_but_its_own() -> None:

@@ -8,12 +8,12 @@ from typing import Any
 import pytest
 import torch
 
-from graders.box import frames
-from graders.box.data import encode
-from graders.box.frames import Frame, FrameError
 from graders.core.results import Status
 from graders.run.kept import from_bytes, to_bytes
 from graders.run.transcript import Cell, Outcome, Run, read_transcript
+from graders.wire import frames
+from graders.wire.data import encode
+from graders.wire.frames import Frame, FrameError
 
 KEY = "90-scale-sum"
 

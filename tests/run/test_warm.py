@@ -12,8 +12,6 @@ from pathlib import Path
 import nbformat
 import pytest
 
-from graders.box.forker import ForkerDied
-from graders.box.limits import Limits
 from graders.core import course
 from graders.judge.submission import Marks, judge
 from graders.run import warm as warm_module
@@ -22,6 +20,8 @@ from graders.run.selftest import self_test
 from graders.run.tiers import WARM_TIERS, missing
 from graders.run.transcript import read_transcript
 from graders.run.warm import WarmProcess, head_start
+from graders.wire.forking import ForkerDied
+from graders.wire.limits import Limits
 
 TIERS = [tier for tier in WARM_TIERS if not missing(tier, warm=True)]
 

@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 import torch
 
-from graders.box import data
-from graders.box.data import DTYPES, Array, DataError, Refused, decode, encode, tensors
+from graders.wire import data
+from graders.wire.data import DTYPES, Array, DataError, Refused, decode, encode, tensors
 
 
 def back(value: Any) -> Any:

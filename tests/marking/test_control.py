@@ -8,13 +8,13 @@ from pathlib import Path
 
 import pytest
 
-from graders import marking
-from graders.box.frames import Frame
-from graders.box.limits import Limits
-from graders.control import control, scaled, slowness
 from graders.core.results import SubmissionResult
-from graders.marking import Marking
+from graders.marking import batch as marking
+from graders.marking.batch import Marking
+from graders.marking.control import control, scaled, slowness
 from graders.run.submissions import Submission
+from graders.wire.frames import Frame
+from graders.wire.limits import Limits
 from tests import notebooks
 
 

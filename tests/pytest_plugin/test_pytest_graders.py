@@ -19,7 +19,7 @@ from graders.report import results_json
 from tests import make_class
 from tests.answers import lesson_01
 
-ROOT = Path(__file__).parent.parent
+ROOT = Path(__file__).parents[2]
 LESSON = "01_where_gradients_live"
 SETUP = "import torch\nfrom graders import check, hint, solution, progress"
 RIGHT = [SETUP, *(answers[0] for answers in lesson_01.RIGHT.values())]

@@ -5,11 +5,11 @@ import struct
 
 import pytest
 
-from graders.box.data import encode
-from graders.box.frames import MAX_BODY, MAX_DEPTH, MAX_FRAMES, MAX_HEAD, MAX_TOTAL, Frame, FrameError, pack, read
 from graders.box.session import MAX_KERNELS
 from graders.core import course
 from graders.run.intake import MAX_CELLS
+from graders.wire.data import encode
+from graders.wire.frames import MAX_BODY, MAX_DEPTH, MAX_FRAMES, MAX_HEAD, MAX_TOTAL, Frame, FrameError, pack, read
 
 
 def frame_of(head: bytes, body: bytes = b"", head_size: int | None = None, body_size: int | None = None) -> io.BytesIO:

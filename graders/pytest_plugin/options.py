@@ -13,8 +13,8 @@ from pathlib import Path
 
 import pytest
 
-from graders.box.limits import Limits
 from graders.run.tiers import TIERS
+from graders.wire.limits import Limits
 
 _SIZE = re.compile(r"(\d+(?:\.\d+)?)\s*([KMG]?)i?B?", re.IGNORECASE)
 _UNITS = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30}

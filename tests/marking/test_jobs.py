@@ -4,8 +4,8 @@ import os
 
 import pytest
 
-from graders import marking
-from graders.box.limits import MIB, Limits
+from graders.marking import jobs as job_numbers
+from graders.wire.limits import MIB, Limits
 
 LIMITS = Limits(memory=1000 * MIB)
 
@@ -17,9 +17,9 @@ def test_jobs_are_bounded_by_cores_and_by_memory(
     monkeypatch: pytest.MonkeyPatch, cores: int, notebooks: float, jobs: int
 ) -> None:
     monkeypatch.setattr(os, "sched_getaffinity", lambda _: set(range(cores)), raising=False)
-    monkeypatch.setattr(marking, "_free_memory", lambda: int(notebooks * LIMITS.memory_together))
-    assert marking.default_jobs(LIMITS) == jobs
+    monkeypatch.setattr(job_numbers, "_free_memory", lambda: int(notebooks * LIMITS.memory_together))
+    assert job_numbers.default_jobs(LIMITS) == jobs
 
 
 def test_the_memory_of_this_machine_is_known() -> None:
-    assert 1 << 28 < marking._free_memory() < 1 << 50
+    assert 1 << 28 < job_numbers._free_memory() < 1 << 50

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
-import os
-import sys
 import threading
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, as_completed
@@ -14,14 +11,12 @@ from pathlib import Path
 
 import torch
 
-from graders.box.frames import Frame
-from graders.box.limits import Limits
-from graders.control import control, scaled, slowness
 from graders.core import course
 from graders.core.exercise import Draw, Exercise
 from graders.core.results import Batch, SubmissionResult, SubmissionStatus
 from graders.core.text import clean
 from graders.judge.submission import Marks, judge
+from graders.marking.control import control, scaled, slowness
 from graders.run.conversation import Probe, probes_for, run_notebook
 from graders.run.intake import Notebook, Unreadable, read_notebook
 from graders.run.kept import KeptRuns, digest_of, run_name
@@ -30,6 +25,8 @@ from graders.run.submissions import Submission
 from graders.run.tiers import TIERS
 from graders.run.transcript import read_transcript
 from graders.run.warm import WarmProcess
+from graders.wire.frames import Frame
+from graders.wire.limits import Limits
 
 CONTROL_EVERY = 64
 """Submissions of a class between two controls."""
@@ -227,19 +224,3 @@ class _Lesson:
     marks: Marks
     probes: Sequence[Probe]
     questions: str
-
-
-def default_jobs(limits: Limits) -> int:
-    """As many notebooks at a time as this process may use cores, and as there is free memory for at their limits."""
-    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    return max(1, min(cores, _free_memory() // limits.memory_together))
-
-
-def _free_memory() -> int:
-    """Bytes that processes may take before others have to give way; on other systems than Linux, all there are."""
-    with contextlib.suppress(OSError, StopIteration):
-        lines = Path("/proc/meminfo").read_text(encoding="ascii").splitlines()
-        return int(next(line for line in lines if line.startswith("MemAvailable:")).split()[1]) << 10
-    with contextlib.suppress(ValueError, OSError, AttributeError):
-        return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
-    return sys.maxsize

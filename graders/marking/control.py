@@ -9,13 +9,13 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
-from graders.box.limits import Limits
 from graders.core.results import Status
 from graders.judge.submission import Marks, judge
-from graders.known import BAD, GOOD
+from graders.marking.control_exercise import BAD, GOOD
 from graders.run.conversation import probes_for, run_notebook
 from graders.run.transcript import read_transcript
 from graders.run.warm import WarmProcess
+from graders.wire.limits import Limits
 
 NOMINAL_SECONDS = {"forked": 0.6, "started": 3.0}
 """What the control takes in a forked box and in a started one, on the machine for which the limits were chosen: a core

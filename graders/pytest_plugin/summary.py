@@ -1,0 +1,86 @@
+"""What pytest prints of the graders: a line at the start, the summary at the end; and the files of `--out`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from rich.console import Console
+
+from graders.core.results import Batch
+from graders.core.text import plural
+from graders.pytest_plugin.preparing import PREPARED
+from graders.pytest_plugin.state import FROM_WORKERS, MARKING
+from graders.report import results_json, summary
+from graders.run.submissions import Submission
+
+_written = pytest.StashKey[str]()
+_NOT_WRITTEN = "The results could not be written"
+OURS = 3
+"""The exit status when something was not graded, or could not be written down: our failure, not the learners'."""
+NOTABLY_SLOW = 1.5
+
+
+def pytest_report_header(config: pytest.Config) -> str:
+    """The seed, and what is marked."""
+    count = len(config.stash[PREPARED].submissions)
+    marking = config.stash[MARKING]
+    where = f"isolation {marking.tier}" if marking.tier else "nothing has to run"
+    return f"hookwork: {plural(count, 'submission')}, seed {marking.seed}, {where}"
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    """Confirm the results and write them down. A worker of pytest-xdist hands them to the process that reports."""
+    config = session.config
+    if MARKING not in config.stash:
+        return
+    config.stash[MARKING].confirm()
+    output = getattr(config, "workeroutput", None)
+    if output is not None:
+        output["hookwork_results"] = results_json.to_data(config.stash[MARKING].batch())["submissions"]
+        return
+    batch = _batch(config)
+    out: Path | None = config.getoption("--out")
+    if out is not None and batch.submissions:
+        config.stash[_written] = _write(batch, out, config.stash[PREPARED].submissions)
+    failed = config.stash.get(_written, "").startswith(_NOT_WRITTEN)
+    if session.exitstatus in (0, 1) and (failed or not all(one.graded for one in batch.submissions)):
+        session.exitstatus = OURS
+
+
+def _write(batch: Batch, out: Path, submissions: list[Submission]) -> str:
+    """Write the files of `--out`; what became of that, in one line."""
+    # Loaded only here: templates and plots would be a tenth of what collecting the tests takes.
+    from graders.instructor.material import similar_answers, titles
+    from graders.report import outputs
+
+    try:
+        lessons = [one.lesson for one in batch.submissions]
+        written = outputs.write(batch, out, titles(lessons), similar_answers(submissions))
+    except OSError as error:
+        return f"{_NOT_WRITTEN} to {out}: {error.strerror}. What was there before is unchanged. Choose another --out."
+    return f"written: {', '.join(map(str, written))}"
+
+
+def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> None:
+    """Print the summary, and where the files of `--out` are."""
+    batch = _batch(config)
+    if not batch.submissions or hasattr(config, "workerinput"):
+        return
+    console = Console(file=terminalreporter._tw._file, width=max(80, terminalreporter._tw.fullwidth), highlight=False)
+    terminalreporter.ensure_newline()
+    terminalreporter.section("hookwork")
+    console.print(summary.render(batch))
+    factor = config.stash[MARKING].slowness
+    if factor > NOTABLY_SLOW:
+        console.print(f"This machine is slow or busy: notebooks had {factor:.1f} times the usual seconds.")
+    if _written in config.stash:
+        console.print(config.stash[_written])
+
+
+def _batch(config: pytest.Config) -> Batch:
+    own = config.stash[MARKING].batch()
+    found = {(one.student, one.lesson): one for one in (*own.submissions, *config.stash.get(FROM_WORKERS, []))}
+    return Batch(own.seed, own.torch, own.created, tuple(found[who] for who in sorted(found)))

@@ -62,7 +62,7 @@ def prove(lessons: tuple[str, ...], report: Callable[[str], None]) -> Iterator[s
     """All that is wrong with these lessons, as it is found; `report` is told what holds so far."""
     yield from unique_names()
     context = multiprocessing.get_context("spawn")  # a process that has used torch is not forked
-    with ProcessPoolExecutor(default_jobs(Limits()), context, torch.set_num_threads, (1,)) as pool:
+    with ProcessPoolExecutor(default_jobs(), context, torch.set_num_threads, (1,)) as pool:
         parts = [SEEDS[start::PARTS] for start in range(PARTS)]  # the slowest exercise keeps no core to itself
         work = {
             lesson: [
@@ -194,7 +194,7 @@ def load(file: Path) -> ModuleType:
 
 def lessons_run(lessons: tuple[str, ...]) -> list[str]:
     """Every lesson runs through, and is marked as it should be."""
-    with kit_folder() as kit, WarmProcess(kit) as warm, ThreadPoolExecutor(default_jobs(Limits())) as pool:
+    with kit_folder() as kit, WarmProcess(kit) as warm, ThreadPoolExecutor(default_jobs()) as pool:
         forked = warm if warm.works() else None
         jobs = [pool.submit(runs_through, lesson) for lesson in lessons]
         jobs += [pool.submit(marked_in_a_box, lesson, kit, forked) for lesson in lessons]

@@ -17,7 +17,7 @@ from ipykernel.ipkernel import IPythonKernel
 from traitlets.config import Config
 
 from graders.box.forked import ForkedProbes
-from graders.box.limits import apply_limits
+from graders.box.limits import apply_limits, limit_memory
 from graders.box.probing import Answer, answer
 from graders.wire import forking
 from graders.wire.data import DataError, decode, tensors
@@ -116,6 +116,7 @@ def initialize(limits: str) -> Any:
     kernelapp.IOPubThread = _LocalIOPubThread
     app = kernelapp.IPKernelApp.instance(kernel_class=ProbedKernel, config=Config(CONFIG))
     app.initialize(sys.argv[1:])
+    limit_memory(limits)  # what torch, Jupyter and their threads take by now does not count
     return app
 
 

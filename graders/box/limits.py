@@ -6,33 +6,58 @@ import contextlib
 import errno
 import os
 from collections.abc import Iterator
-from typing import Any
 
 from graders.box import confine
-from graders.wire.limits import FILES_SLACK, PROBE_MEMORY, PROBE_PROCESSES, Limits
+from graders.wire.limits import FILES_SLACK, PROBE_MEMORY, PROBE_PROCESSES, STACKS, Limits
 
 
 def apply_limits(text: str) -> None:
-    """Set the limits of this process and its children. Platforms without them go without."""
+    """Set the limits of this process and its children but for memory. Platforms without them go without."""
     try:
         import resource
     except ImportError:
         return
     limits = Limits.from_json(text)
-    wanted: list[tuple[Any, int, int]] = [
-        (resource.RLIMIT_AS, limits.memory, limits.memory + PROBE_MEMORY),
-        (resource.RLIMIT_FSIZE, limits.files, limits.files),
-        (resource.RLIMIT_NOFILE, limits.descriptors, limits.descriptors),
-        (resource.RLIMIT_CORE, 0, 0),
-    ]
-    for what, soft, hard in wanted:
-        _, most = resource.getrlimit(what)
-        bounds = (soft, hard) if most == resource.RLIM_INFINITY else (min(soft, most), min(hard, most))
-        try:
-            resource.setrlimit(what, bounds)
-        except (ValueError, OSError):  # macOS refuses an address-space limit
-            continue
+    _bound(resource.RLIMIT_FSIZE, limits.files, limits.files)
+    _bound(resource.RLIMIT_NOFILE, limits.descriptors, limits.descriptors)
+    _bound(resource.RLIMIT_CORE, 0, 0)
     confine.die_with_parent()
+
+
+def limit_memory(text: str) -> None:
+    """From here on, this process may add so much memory to what it has. Platforms without such a limit go without.
+
+    This is a fuse: it bounds the address space, of each process by itself, so that what asks for too much gets a clean
+    error. What all processes of a box hold together is watched from outside.
+    """
+    try:
+        import resource
+    except ImportError:
+        return
+    if not (held := _address_space()):
+        return
+    soft = held + Limits.from_json(text).memory + STACKS
+    _bound(resource.RLIMIT_AS, soft, soft + PROBE_MEMORY)
+
+
+def _address_space() -> int:
+    """Bytes of address space that this process has; 0 where /proc does not tell."""
+    try:
+        with open("/proc/self/statm", "rb") as file:
+            return int(file.read().split()[0]) * os.sysconf("SC_PAGE_SIZE")
+    except OSError:
+        return 0
+
+
+def _bound(what: int, soft: int, hard: int) -> None:
+    """Set one limit of this process, to no more than it has already."""
+    import resource
+
+    _, most = resource.getrlimit(what)
+    if most != resource.RLIM_INFINITY:
+        soft, hard = min(soft, most), min(hard, most)
+    with contextlib.suppress(ValueError, OSError):  # macOS refuses some
+        resource.setrlimit(what, (soft, hard))
 
 
 def _tasks_of_this_user() -> int:
@@ -67,11 +92,8 @@ def limit_processes(limits: Limits) -> None:
         import resource
     except ImportError:
         return
-    _, most = resource.getrlimit(resource.RLIMIT_NPROC)
     soft = _tasks_of_this_user() + limits.processes
-    hard = soft + PROBE_PROCESSES
-    bounds = (soft, hard) if most == resource.RLIM_INFINITY else (min(soft, most), min(hard, most))
-    resource.setrlimit(resource.RLIMIT_NPROC, bounds)
+    _bound(resource.RLIMIT_NPROC, soft, soft + PROBE_PROCESSES)
 
 
 @contextlib.contextmanager

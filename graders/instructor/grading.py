@@ -109,7 +109,7 @@ def _marked(
     """Mark these, here or on a cluster. When interrupted, what has no result yet is `not-graded`; nothing is lost."""
     if request.cluster:
         return _marked_elsewhere(chosen, request, seed, resources, out, is_class=is_class)
-    jobs = request.jobs or default_jobs(request.limits)
+    jobs = request.jobs or default_jobs()
     marking = Marking(
         seed, request.limits, jobs, warm.kit, kept, None, controlled=is_class,
         accepted=accepted_tiers(request.isolation, unisolated=request.allow_unisolated or not is_class),

@@ -35,7 +35,7 @@ def pytest_configure(config: pytest.Config) -> None:
     marking = config.stash[MARKING] = Marking(
         worker["hookwork_seed"] if worker else _seed(config, kept),
         limits_from(config),
-        1 if worker else config.getoption("--jobs") or default_jobs(limits_from(config)),
+        1 if worker else config.getoption("--jobs") or default_jobs(),
         warm.kit,
         kept,
         tier=None,

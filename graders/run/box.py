@@ -13,7 +13,8 @@ from pathlib import Path
 from types import TracebackType
 
 from graders.run.leftovers import temporary_folder
-from graders.run.memory import exceeds
+from graders.run.memory import SECONDS as WATCH_SECONDS
+from graders.run.memory import MemoryWatch
 from graders.run.tiers import environment, launch, passed_on, start_command
 from graders.run.warm import WarmProcess, box_request
 from graders.wire import frames
@@ -37,9 +38,6 @@ class BoxOverLimit(Exception):
     """The processes of the box together went over a limit; the message says which."""
 
 
-WATCH_SECONDS = 0.1
-
-
 class Box:
     """A process of its own with a throw-away folder and HOME; a context manager that leaves nothing behind."""
 
@@ -53,7 +51,7 @@ class Box:
         self._kit, self._tier, self._limits, self._warm = kit, tier, limits or Limits(), warm
         self._received = 0
         self._frames = 0
-        self._watched = 0.0
+        self._memory: MemoryWatch | None = None
 
     def __enter__(self) -> Box:
         """Start the process."""
@@ -94,6 +92,10 @@ class Box:
         if self._stdin >= 0:
             os.close(self._stdin)
             self._stdin = -1
+
+    def watch_memory(self) -> None:
+        """From here on, bound the memory that the processes of the box add. None of the notebook's code has run yet."""
+        self._memory = MemoryWatch(self._process.pid, self._limits.memory_together)
 
     def send(self, frame: Frame, deadline: float) -> None:
         """Hand a request to the box. Raises `BoxTimeout` or `BoxDied`."""
@@ -137,12 +139,10 @@ class Box:
     def _wait_for_bytes(self, deadline: float) -> None:
         """Wait until there is something to read, and look at the memory of the box now and then."""
         while True:
+            if self._memory is not None and self._memory.exceeded():
+                most = self._limits.memory_together // MIB
+                raise BoxOverLimit(f"memory: its processes together took more than {most} MiB")
             now = time.monotonic()
-            if now >= self._watched + WATCH_SECONDS:
-                self._watched = now
-                most = self._limits.memory_together
-                if exceeds(self._process.pid, most):
-                    raise BoxOverLimit(f"memory: its processes together took more than {most // MIB} MiB")
             if now >= deadline:
                 raise BoxTimeout
             if select.select([self._read_end], [], [], min(WATCH_SECONDS, deadline - now))[0]:

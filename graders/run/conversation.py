@@ -109,6 +109,7 @@ def _converse(
     starting = time.monotonic() + START_SECONDS
     box.send(request, starting)
     _demand(listen(starting), "ready")
+    box.watch_memory()
     finishing = time.monotonic() + START_SECONDS + limits.notebook_seconds + SLACK_SECONDS
     while (frame := listen(finishing)).type != "cells-done":
         _demand(frame, "cell", "restart")

@@ -6,20 +6,45 @@ A limit of each process bounds no sum: sixty-four children of two gigabytes each
 from __future__ import annotations
 
 import re
+import time
 from pathlib import Path
 
+SECONDS, HASTY_SECONDS = 0.1, 0.02
+"""Between two looks."""
 _PROC = Path("/proc")
 _OWN = re.compile(rb"Rss(?:Anon|Shmem):\s*(\d+) kB")
 _SHARE = re.compile(rb"Pss_(?:Anon|Shmem):\s*(\d+) kB")
 
 
-def exceeds(root: int, bound: int) -> bool:
-    """Whether the processes from `root` downwards hold more than `bound` bytes; False where /proc does not tell."""
-    pids = family(root)
-    # What forked processes share counts for each of them here. Only when that is too much is it worth a closer look.
-    if sum(_amount(pid, "status", _OWN) for pid in pids) <= bound:
-        return False
-    return sum(_amount(pid, "smaps_rollup", _SHARE) or _amount(pid, "status", _OWN) for pid in pids) > bound
+class MemoryWatch:
+    """Says when the processes from `root` downwards hold more than `bound` bytes beyond what they hold now.
+
+    A look is cheap while little is held, and comes more often once much is.
+    """
+
+    def __init__(self, root: int, bound: int) -> None:
+        """Nothing of the notebook has run yet."""
+        self._root, self._bound = root, _already_held(family(root)) + bound
+        self._due = 0.0
+
+    def exceeded(self) -> bool:
+        """Whether it is too much, as far as it is time to look; False where /proc does not tell."""
+        started = time.monotonic()
+        if started < self._due:
+            return False
+        pids = family(self._root)
+        # What forked processes share counts for each here. Only when that is too much is it worth a closer look.
+        rough = sum(map(_own, pids))
+        found = rough > self._bound and sum(map(_share, pids)) > self._bound
+        ended = time.monotonic()
+        pause = SECONDS if rough < self._bound / 2 else HASTY_SECONDS
+        self._due = ended + max(pause, ended - started)
+        return found
+
+
+def _already_held(pids: list[int]) -> int:
+    """Bytes that processes hold, or will hold without adding any: their share grows when others end who share, too."""
+    return max(sum(map(_share, pids)), *map(_own, pids))
 
 
 def family(root: int) -> list[int]:
@@ -34,6 +59,16 @@ def family(root: int) -> list[int]:
         except OSError:  # it ended, or this is not Linux
             continue
     return found
+
+
+def _own(pid: int) -> int:
+    """Bytes of a process; what it shares with others counts in full."""
+    return _amount(pid, "status", _OWN)
+
+
+def _share(pid: int) -> int:
+    """Bytes of a process; what it shares with others counts in proportion."""
+    return _amount(pid, "smaps_rollup", _SHARE) or _own(pid)
 
 
 def _amount(pid: int, file: str, pattern: re.Pattern[bytes]) -> int:

@@ -35,6 +35,8 @@ _PROC = ("/proc/cpuinfo", "/proc/meminfo", "/proc/stat", "/proc/filesystems", "/
          "/proc/sys/kernel/random")  # fmt: skip
 _DEVICES = ("/dev/null", "/dev/zero", "/dev/urandom", "/dev/random")
 _TERMINALS = ("/dev/tty", "/dev/ptmx", "/dev/pts")
+HELD_MEMORY = 512 << 20
+"""What a container is allowed for torch and Jupyter, before the notebook adds anything: builds with CUDA take most."""
 INSIDE = "/box"
 """The box's own folder as tier A shows it."""
 
@@ -268,7 +270,7 @@ def _bubblewrap(folder: Path, kit: Path, limits: Limits) -> Launch:
 
 def container_command(program: str, image: str, name: str, kit: Path, limits: Limits) -> list[str]:
     """The command that runs a box in a container, reading requests on stdin and writing frames to stdout."""
-    memory = limits.memory_together
+    memory = HELD_MEMORY + limits.memory_together
     return [
         program, "run", "--rm", "-i", "--init", f"--name={name}", "--network=none", "--read-only", "--cap-drop=ALL",
         "--security-opt=no-new-privileges", f"--memory={memory}", f"--memory-swap={memory}",

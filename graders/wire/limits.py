@@ -6,6 +6,8 @@ import json
 from dataclasses import asdict, dataclass
 
 MIB = 1 << 20
+STACKS = 256 * MIB
+"""Address space for the stacks of threads, 8 MiB each: it is reserved at once and hardly ever filled."""
 PROBE_MEMORY = 256 * MIB
 """What a probe may use beyond the memory that the cells left it: a cell that filled it costs no exercise."""
 PROBE_PROCESSES = 16
@@ -18,7 +20,11 @@ FOLDERS = ("work", "home", "tmp")
 
 @dataclass(frozen=True)
 class Limits:
-    """What one submission may use. Seconds are wall-clock, sizes are bytes."""
+    """What one submission may use. Seconds are wall-clock, sizes are bytes.
+
+    `memory` is what it may add to what its kernel holds before the first cell. That depends on the build of torch: the
+    address space of one with CUDA is six times that of one without.
+    """
 
     cell_seconds: float = 60.0
     notebook_seconds: float = 300.0
@@ -34,8 +40,12 @@ class Limits:
 
     @property
     def memory_together(self) -> int:
-        """What all processes of a box may hold: the notebook's, that of a probe, and that of our own process."""
-        return self.memory + 2 * PROBE_MEMORY
+        """What all processes of a box may add to what they hold before the first cell, in any tier.
+
+        The notebook's and a probe's until their own fuse stops them, and as much again for our own process, small files
+        in memory, and pages of the warm process that are copied when they are written to.
+        """
+        return self.memory + STACKS + 2 * PROBE_MEMORY
 
     def to_json(self) -> str:
         """As text, to be handed to a child process."""

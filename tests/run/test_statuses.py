@@ -364,7 +364,7 @@ def test_a_result_that_is_too_large_costs_its_exercise_alone(found: SubmissionRe
     )
 
 
-@given(BRANCH, limits=Limits(memory=200 * MIB))
+@given(BRANCH, limits=Limits(descriptors=10))
 def test_a_kernel_that_cannot_start_is_never_the_learners_zero(found: SubmissionResult) -> None:
     assert found.status.value == "not-graded"
     assert {one.status.value for one in found.exercises} == {"not-graded"}

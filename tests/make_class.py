@@ -6,13 +6,13 @@ that is no notebook.
 
 from __future__ import annotations
 
-import importlib
 import sys
 from pathlib import Path
 
 import nbformat
 
 from graders.core import course
+from tests.answers import answers_of
 
 SETUP = "import torch\nfrom torch import nn\nfrom graders import check, hint, progress, solution"
 
@@ -38,11 +38,11 @@ def hand_in(folder: Path, lesson: str, cells: list[str]) -> Path:
 def make_class(folder: Path, lessons: tuple[str, ...] | None = None) -> None:
     """Write the class into `folder`, for the first two lessons unless others are named."""
     for lesson in lessons or course.lessons()[:2]:
-        answers = importlib.import_module(f"tests.answers.lesson_{lesson[:2]}")
-        right = [sources[0] for sources in answers.RIGHT.values()]
-        mistakes = [list(sources.values()) for sources in answers.WRONG.values()]
+        answers = answers_of(lesson)
+        right = [sources[0] for sources in answers.right.values()]
+        mistakes = [list(sources.values()) for sources in answers.wrong.values()]
         hand_in(folder / "ada", lesson, [SETUP, *right])
-        hand_in(folder / "ben", lesson, [SETUP, *(sources[-1] for sources in answers.RIGHT.values())])
+        hand_in(folder / "ben", lesson, [SETUP, *(sources[-1] for sources in answers.right.values())])
         for number, student in enumerate(("cleo", "dev", "eli")):
             # One mistake each, in the first exercise; the rest is right.
             hand_in(folder / student, lesson, [SETUP, mistakes[0][number % len(mistakes[0])], *right[1:]])

@@ -5,11 +5,13 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from tests.answers import lesson_01
+from tests.answers import answers_of
+
+LESSON_1 = answers_of("01")
 
 LESSON = "01_where_gradients_live"
 KEYS = ("01-branch-grads", "01-chain-grads", "01-per-pass-grads")
-BRANCH, CHAIN, PASSES = (lesson_01.RIGHT[key][0].strip("\n") + "\n" for key in KEYS)
+BRANCH, CHAIN, PASSES = (LESSON_1.right[key][0].strip("\n") + "\n" for key in KEYS)
 """A right answer to each exercise of lesson 1. The answer to the first needs no import."""
 
 

@@ -23,11 +23,13 @@ from graders.run.submissions import Submission
 from graders.run.tiers import missing
 from graders.wire.limits import Limits
 from tests import make_class
-from tests.answers import lesson_01
+from tests.answers import answers_of
+
+LESSON_1 = answers_of("01")
 
 ROOT = Path(__file__).parent.parent
 LESSON = "01_where_gradients_live"
-RIGHT = [make_class.SETUP, *(answers[0] for answers in lesson_01.RIGHT.values())]
+RIGHT = [make_class.SETUP, *(answers[0] for answers in LESSON_1.right.values())]
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="faults as Linux knows them")
 

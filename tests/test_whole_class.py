@@ -12,8 +12,10 @@ from pathlib import Path
 import pytest
 
 from graders.core import course
-from tests.answers import lesson_01
+from tests.answers import answers_of
 from tests.make_class import SETUP, hand_in
+
+LESSON_1 = answers_of("01")
 
 pytestmark = pytest.mark.slow
 
@@ -28,9 +30,9 @@ def answers(rng: random.Random) -> dict[str, tuple[str, str | None, str]]:
     for one in EXERCISES:
         kind = rng.choice(("right", "right", "wrong", "missing"))
         if kind == "right":
-            found[one.key] = "passed", None, rng.choice(lesson_01.RIGHT[one.key])
+            found[one.key] = "passed", None, rng.choice(LESSON_1.right[one.key])
         elif kind == "wrong":
-            mistake, source = rng.choice(sorted(lesson_01.WRONG[one.key].items()))
+            mistake, source = rng.choice(sorted(LESSON_1.wrong[one.key].items()))
             found[one.key] = "wrong", mistake, source
         else:
             found[one.key] = "not-attempted", None, "later = 0"

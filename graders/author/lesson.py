@@ -43,7 +43,7 @@ def notebook(lesson: str, *, solved: bool) -> NotebookNode:
         elif key in exercises:
             cells += _exercise_cells(exercises.pop(key), cell.source, solved, file)
         else:
-            raise SourceError(f"{file}: a cell names the exercise {key!r}, which graders/test_{lesson}.py lacks")
+            raise SourceError(f"{file}: a cell names the exercise {key!r}, which graders/lesson_{lesson} lacks")
     if exercises:
         raise SourceError(f'{file}: no cell for {", ".join(exercises)}; start one with # %% exercise="KEY"')
     first = next((place for place, cell in enumerate(cells) if cell.cell_type == "code"), len(cells))

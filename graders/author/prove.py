@@ -18,6 +18,7 @@ import torch
 from graders.author.build import execute, stale
 from graders.author.lesson import notebook
 from graders.core import course
+from graders.core.course import words
 from graders.core.exercise import Draw, Exercise
 from graders.core.results import ExerciseResult, Status
 from graders.core.source import SourceError, exercise_cells
@@ -129,11 +130,9 @@ def well_formed(exercise: Exercise) -> Iterator[str]:
 def answers_to(exercise: Exercise) -> list[Answer]:
     """The solution of an exercise and its answers in `tests/answers`. Raises `SourceError` when a file lacks."""
     source = (course.solutions_folder() / f"{exercise.lesson}.py").read_text(encoding="utf-8")
-    there, key = _answers(exercise.lesson), exercise.key
-    solution = f"{imports_of(source)}\n{exercise_cells(source)[key]}"
-    right = there.RIGHT.get(key, [])
-    wrong = there.WRONG.get(key, {})
-    other = there.ALSO_WRONG.get(key, [])
+    there = _answers(exercise)
+    solution = f"{imports_of(source)}\n{exercise_cells(source)[exercise.key]}"
+    right, wrong, other = getattr(there, "RIGHT", []), getattr(there, "WRONG", {}), getattr(there, "ALSO_WRONG", [])
     return [
         Answer("the solution", solution, passes=True),
         *(Answer(f"right answer {number}", text, passes=True) for number, text in enumerate(right, 1)),
@@ -174,20 +173,27 @@ def mark_source(exercise: Exercise, source: str, seed: int, draws: list[Draw] | 
     return check_in(exercise, namespace, seed, draws=draws)
 
 
-def _answers(lesson: str) -> ModuleType:
-    """The module `tests/answers/lesson_NN.py` of a clone."""
-    file = course.PACKAGE.parent / "tests" / "answers" / f"lesson_{lesson[:2]}.py"
+def _answers(exercise: Exercise) -> ModuleType:
+    """The module `tests/answers/lesson_NN_topic/function_name.py`. Raises `SourceError` when it is missing."""
+    file = course.PACKAGE.parent / "tests" / "answers" / exercise.file.parent.name / f"{words(exercise.key)}.py"
     if not file.exists():
-        raise SourceError(f"{file} is missing: it holds a wrong answer for each mistake of lesson {lesson[:2]}")
+        raise SourceError(f"{file} is missing: it holds right answers, and a wrong one for each mistake")
     return load(file)
 
 
 def load(file: Path) -> ModuleType:
-    """A Python file as a module of its own."""
-    spec = importlib.util.spec_from_file_location(f"answers_{file.stem}", file)
-    if spec is None or spec.loader is None:
+    """A Python file as a module of its own; it may import from files beside it, as in `from .shared import ...`."""
+    folder = f"answers_{file.parent.name}"
+    if folder not in sys.modules:
+        _execute(folder, file.parent / "__init__.py", [str(file.parent)])
+    return _execute(f"{folder}.{file.stem}", file)
+
+
+def _execute(name: str, file: Path, folders: list[str] | None = None) -> ModuleType:
+    spec = importlib.util.spec_from_file_location(name, file, submodule_search_locations=folders)
+    if spec is None or spec.loader is None or not file.exists():
         raise SourceError(f"{file} cannot be imported")
-    module = sys.modules[spec.name] = importlib.util.module_from_spec(spec)
+    module = sys.modules[name] = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     return module
 

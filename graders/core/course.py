@@ -1,4 +1,4 @@
-"""Where the course is, and what it consists of: one grader file a lesson, found by its name."""
+"""Where the course is, and what it consists of: a folder of graders a lesson, a file an exercise, found by name."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:  # exercises bring torch along, and naming lessons and keys sh
     from graders.core.exercise import Exercise
 
 PACKAGE = Path(__file__).parent.parent
-_STEM = re.compile(r"test_(\d\d_\w+)")
+_FOLDER = re.compile(r"lesson_(\d\d_\w+)")
 
 
 class UnknownName(KeyError):
@@ -38,16 +38,20 @@ class UnknownLesson(UnknownName):
 @functools.cache
 def lessons() -> tuple[str, ...]:
     """The stems of all lessons, in order."""
-    names = (_STEM.fullmatch(file.stem) for file in sorted(PACKAGE.glob("test_*.py")))
+    names = (_FOLDER.fullmatch(file.parent.name) for file in sorted(PACKAGE.glob("lesson_*/__init__.py")))
     return tuple(name[1] for name in names if name)
 
 
 @functools.cache
 def exercises(lesson: str) -> tuple[Exercise, ...]:
-    """The exercises of a lesson, in order."""
+    """The exercises of a lesson, in the order of its source."""
     from graders.core.exercise import exercises_of
 
-    return tuple(exercises_of(importlib.import_module(f"graders.test_{lesson}")))
+    folder = PACKAGE / f"lesson_{lesson}"
+    modules = (importlib.import_module(f"graders.{folder.name}.{file.stem}") for file in folder.glob("test_*.py"))
+    place = {key: number for number, key in enumerate(keys(lesson))}
+    found = [exercise for module in modules for exercise in exercises_of(module)]
+    return tuple(sorted(found, key=lambda exercise: (place.get(exercise.key, len(place)), exercise.key)))
 
 
 @functools.cache
@@ -59,6 +63,11 @@ def source(lesson: str) -> str:
 def keys(lesson: str) -> tuple[str, ...]:
     """The keys of a lesson's exercises, in order: from its source, without loading the graders."""
     return tuple(exercise_cells(source(lesson)))
+
+
+def words(key: str) -> str:
+    """The words of a key, joined by underscores: so its files are called, `test_WORDS.py` and `WORDS.py`."""
+    return key[3:].replace("-", "_")
 
 
 def title(lesson: str) -> str:
@@ -116,9 +125,7 @@ def _folder(name: str) -> Path:
 
 def every_exercise() -> list[Exercise]:
     """All exercises of the course, in the order in which the notebooks have them."""
-    place = {key: number for number, key in enumerate(key for lesson in lessons() for key in keys(lesson))}
-    every = (exercise for lesson in lessons() for exercise in exercises(lesson))
-    return sorted(every, key=lambda exercise: place.get(exercise.key, len(place)))
+    return [exercise for lesson in lessons() for exercise in exercises(lesson)]
 
 
 def worked_answer(exercise: Exercise) -> str:

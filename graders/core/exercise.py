@@ -100,8 +100,8 @@ class Exercise:
 
     @property
     def lesson(self) -> str:
-        """The stem of the lesson, which is that of the grader's file without `test_`."""
-        return self.file.stem.removeprefix("test_")
+        """The stem of the lesson: the name of the folder of its graders without `lesson_`."""
+        return self.file.parent.name.removeprefix("lesson_")
 
     def draws(self, seed: int) -> list[Draw]:
         """One draw for each case: a pure function of `seed`.
@@ -170,5 +170,5 @@ def exercise(
 
 
 def exercises_of(module: object) -> Iterator[Exercise]:
-    """The exercises of a grader module, in the order of the lesson."""
+    """The exercises of a grader module, in its order."""
     return (value for value in vars(module).values() if isinstance(value, Exercise))

@@ -8,6 +8,7 @@ from typing import Any, Literal
 
 import pytest
 
+from graders.core import course
 from graders.core.exercise import Check, Exercise
 from graders.core.results import ExerciseResult, Status, SubmissionStatus
 from graders.core.text import clean
@@ -120,6 +121,13 @@ def pytest_pycollect_makeitem(collector: pytest.Collector, name: str, obj: objec
     if isinstance(obj, Exercise):
         return ExerciseCollector.from_parent(collector, name=obj.key, exercise=obj)
     return None
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """The checks in the order of the course, and not of the names of files."""
+    place = {exercise.key: number for number, exercise in enumerate(course.every_exercise())}
+    items.sort(key=lambda item: place.get(item.exercise.key, 0) if isinstance(item, CheckItem) else -1)
 
 
 @pytest.hookimpl(tryfirst=True)

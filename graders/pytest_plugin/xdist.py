@@ -32,7 +32,7 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
     class BySubmission(LoadScopeScheduling):  # type: ignore[misc]  # xdist ships no types
         def _split_scope(self, nodeid: str) -> str:
             file, _, student, *_ = nodeid.split("::")
-            return f"{file}::{student}"
+            return f"{file.rpartition('/')[0]}::{student}"  # of a lesson's folder
 
     return BySubmission(config, log)
 

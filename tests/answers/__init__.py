@@ -1,5 +1,35 @@
 """Answers to every exercise: right ones in other styles, and a wrong one for each listed mistake.
 
-One module a lesson, named after it. `RIGHT["key"]` is a list of sources, `WRONG["key"]` a dict from the id of a
-mistake to the source that makes it. A source is the text of an exercise cell.
+A folder a lesson, a file an exercise, each named as its grader. In a file `RIGHT` is a list of sources, `WRONG` a dict
+from the id of a mistake to the source that makes it, and `ALSO_WRONG` a list of answers that must fail with any
+diagnosis. A source is the text of an exercise cell.
 """
+
+from __future__ import annotations
+
+import importlib
+from dataclasses import dataclass
+from types import ModuleType
+
+from graders.core import course
+
+
+@dataclass(frozen=True)
+class Answers:
+    """The answers to all exercises of a lesson, by key, in its order."""
+
+    right: dict[str, list[str]]
+    wrong: dict[str, dict[str, str]]
+
+
+def answers_of(lesson: str) -> Answers:
+    """The answers of the lesson with this number, stem or file name."""
+    stem = course.find_lesson(lesson)
+    modules = {key: _module(stem, key) for key in course.keys(stem)}
+    return Answers(
+        {key: module.RIGHT for key, module in modules.items()}, {key: module.WRONG for key, module in modules.items()}
+    )
+
+
+def _module(lesson: str, key: str) -> ModuleType:
+    return importlib.import_module(f"tests.answers.lesson_{lesson}.{course.words(key)}")

@@ -146,7 +146,7 @@ def test_cells_that_only_draw_are_folded() -> None:
         (
             'exercise="90-wrap"',
             'exercise="90-rap"',
-            "a cell names the exercise '90-rap', which graders/test_90_small.py",
+            "a cell names the exercise '90-rap', which graders/lesson_90_small",
         ),
         ('exercise="90-wrap"', "", r'no cell for 90-wrap; start one with # %% exercise="KEY"'),
         (

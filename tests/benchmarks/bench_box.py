@@ -29,10 +29,12 @@ from graders.run.kit import kit_folder
 from graders.run.tiers import missing
 from graders.run.warm import WarmProcess
 from graders.wire.limits import Limits
-from tests.answers import lesson_01
+from tests.answers import answers_of
+
+LESSON_1 = answers_of("01")
 
 LESSON = "01_where_gradients_live"
-CELLS = ["import torch", *(answers[0] for answers in lesson_01.RIGHT.values())]
+CELLS = ["import torch", *(answers[0] for answers in LESSON_1.right.values())]
 TARGET_MS = 30.0
 
 

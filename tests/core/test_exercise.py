@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -51,9 +53,10 @@ def test_a_name_of_its_own_replaces_the_words_of_the_key() -> None:
     assert WRAP.name == "wrapped_layer"
 
 
-def test_the_lesson_is_the_stem_of_the_graders_file() -> None:
-    assert SCALE_SUM.lesson == "sample"
-    assert SCALE_SUM.file.name == "sample.py"
+def test_the_lesson_is_that_of_the_graders_folder() -> None:
+    assert SCALE_SUM.file == Path(sample.__file__)
+    moved = replace(SCALE_SUM, file=Path("graders/lesson_90_small/test_scale_sum.py"))
+    assert moved.lesson == "90_small"
     assert SCALE_SUM.class_name == "TestScaleSum"
 
 

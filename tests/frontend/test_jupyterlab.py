@@ -21,9 +21,11 @@ from typing import Any
 import pytest
 
 from graders.learner.folder import copy_lessons
-from tests.answers import lesson_01
+from tests.answers import answers_of
 from tests.learner.answers import FIRST
 from tests.notebooks import BRANCH
+
+LESSON_1 = answers_of("01")
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
 ROOT = Path(__file__).parent.parent.parent
@@ -44,7 +46,7 @@ SETTINGS = {
     "notebook-extension/tracker": {"windowingMode": "none"},  # every cell is in the page, also those out of sight
     "apputils-extension/notification": {"fetchNews": "false", "checkForUpdates": False},
 }
-WRONG = lesson_01.WRONG["01-branch-grads"]["retained-only-one"]
+WRONG = LESSON_1.wrong["01-branch-grads"]["retained-only-one"]
 RAISES = "def branch_grads(w, x):\n    a = w + x\n    return a.gradient"
 
 

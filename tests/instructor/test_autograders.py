@@ -108,7 +108,8 @@ def test_the_zip_holds_the_course_and_scripts_that_can_be_run(tmp_path: Path) ->
     archive = kit(tmp_path)
     names = set(archive.namelist())
     assert {"setup.sh", "run_autograder", "Dockerfile", "requirements.txt", "constraints.txt"} <= names
-    assert {"course/graders/cli.py", f"course/graders/test_{LESSON}.py", "course/graders/report/results.schema.json",
+    assert {"course/graders/cli.py", f"course/graders/lesson_{LESSON}/test_branch_grads.py",
+            "course/graders/report/results.schema.json",
             "course/graders/report/templates/page.css", f"course/graders/course/solutions/{LESSON}.py",
             f"course/graders/course/lessons/{LESSON}.ipynb"} <= names  # fmt: skip
     assert not [name for name in names if "__pycache__" in name]

@@ -18,14 +18,16 @@ from typer.testing import CliRunner
 
 from graders.cli import app
 from graders.learner.folder import copy_lessons, shipped
-from tests.answers import lesson_01
+from tests.answers import answers_of
 from tests.learner.answers import FIRST, answer
 from tests.notebooks import BRANCH, CHAIN
+
+LESSON_1 = answers_of("01")
 
 ROOT = Path(__file__).parent.parent.parent
 COMMAND = (sys.executable, "-m", "graders.cli")
 ENVIRONMENT = {**os.environ, "PYTHONPATH": str(ROOT), "COLUMNS": "100"}
-REVERSED = lesson_01.WRONG["01-chain-grads"]["reversed-list"]
+REVERSED = LESSON_1.wrong["01-chain-grads"]["reversed-list"]
 
 
 @pytest.fixture

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import torch
 
+from graders.lesson_10_explaining_predictions.judging import hits
+from graders.lesson_10_explaining_predictions.test_grad_cam import DRAWINGS, reference_hits
 from graders.nets import draw_shapes, shapes_net
-from graders.test_10_explaining_predictions import DRAWINGS, hits, reference_hits
 
 
 def test_a_cam_by_plain_autograd_beats_chance_clearly() -> None:

@@ -12,9 +12,11 @@ from graders.core import course
 from graders.core.results import Status
 from graders.notebook import commands, record
 from graders.notebook.commands import check_in
-from tests.answers import lesson_01
+from tests.answers import answers_of
 from tests.notebooks import BRANCH, CHAIN, PASSES
 from tests.sample import TestScaleSum as SCALE_SUM
+
+LESSON_1 = answers_of("01")
 
 
 @pytest.fixture(autouse=True)
@@ -45,7 +47,7 @@ def test_a_right_answer_passes_and_is_noted(cell: Any, capsys: pytest.CaptureFix
 
 
 def test_a_recognised_mistake_is_explained_with_the_numbers(cell: Any, capsys: pytest.CaptureFixture[str]) -> None:
-    cell(lesson_01.WRONG["01-chain-grads"]["reversed-list"])
+    cell(LESSON_1.wrong["01-chain-grads"]["reversed-list"])
     check("01-chain-grads")
     text = capsys.readouterr().out
     assert text.startswith("✗ Not yet right: The gradient at every step of a chain (0 of 2 points)\n")
@@ -75,7 +77,7 @@ def test_an_exception_shows_the_learners_line_and_the_call(cell: Any, capsys: py
 def test_what_once_passed_stays_passed(cell: Any) -> None:
     cell(PASSES)
     check("01-per-pass-grads")
-    cell(lesson_01.WRONG["01-per-pass-grads"]["accumulated-grad"])
+    cell(LESSON_1.wrong["01-per-pass-grads"]["accumulated-grad"])
     check("01-per-pass-grads")
     assert record.load().exercises == {"01-per-pass-grads": "passed"}
 
@@ -174,7 +176,7 @@ def test_progress_counts_what_is_passed_and_names_what_is_next(cell: Any, capsys
     lines = capsys.readouterr().out.rstrip("\n").split("\n")
     assert lines[0] == f"0 exercises of {len(exercises)} passed (0 of {total} points)"
     assert lines[-1] == "Next: 01-branch-grads, The gradient of every branch"
-    cell(BRANCH + lesson_01.WRONG["01-chain-grads"]["reversed-list"])
+    cell(BRANCH + LESSON_1.wrong["01-chain-grads"]["reversed-list"])
     check("01-branch-grads")
     check("01-chain-grads")
     capsys.readouterr()

@@ -169,7 +169,7 @@ def test_signs_and_edges_can_be_told_from_light_and_dark_pages(look: Look) -> No
 
 def test_progress_of_a_course_that_is_done_says_so() -> None:
     panel = render.progress(
-        standing([SCALE_SUM, WRAP], Record({"90-scale-sum": "passed", "90-wrap": "passed"})), {"sample": "Samples"}
+        standing([SCALE_SUM, WRAP], Record({"90-scale-sum": "passed", "90-wrap": "passed"})), {"tests": "Samples"}
     )
     assert panel.text.split("\n") == [
         "2 exercises of 2 passed (4 of 4 points)",
@@ -184,7 +184,7 @@ def test_progress_shows_how_far_each_exercise_is() -> None:
     panel = render.progress(standing([SCALE_SUM, WRAP], record), {})
     assert panel.text.split("\n") == [
         "0 exercises of 2 passed (0 of 4 points)",
-        "→ sample  ⧗·  0 of 4 points",
+        "→ tests  ⧗·  0 of 4 points",
         "    ⧗ 90-scale-sum  Scale, then add up (3 points)",
         "    · 90-wrap  Wrap (1 point)",
         "Next: 90-scale-sum, Scale, then add up",

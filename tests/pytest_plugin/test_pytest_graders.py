@@ -17,14 +17,16 @@ import pytest
 
 from graders.report import results_json
 from tests import make_class
-from tests.answers import lesson_01
+from tests.answers import answers_of
+
+LESSON_1 = answers_of("01")
 
 ROOT = Path(__file__).parents[2]
 LESSON = "01_where_gradients_live"
 SETUP = "import torch\nfrom graders import check, hint, solution, progress"
-RIGHT = [SETUP, *(answers[0] for answers in lesson_01.RIGHT.values())]
-OTHER_STYLE = [SETUP, *(answers[1] for answers in lesson_01.RIGHT.values())]
-WRONG = [SETUP, *(next(iter(answers.values())) for answers in lesson_01.WRONG.values())]
+RIGHT = [SETUP, *(answers[0] for answers in LESSON_1.right.values())]
+OTHER_STYLE = [SETUP, *(answers[1] for answers in LESSON_1.right.values())]
+WRONG = [SETUP, *(next(iter(answers.values())) for answers in LESSON_1.wrong.values())]
 
 
 def hand_in(folder: Path, cells: list[str]) -> Path:
@@ -67,8 +69,8 @@ def test_results_json_is_valid_and_complete(marked: tuple[subprocess.CompletedPr
     (cleo,) = (one for one in data["submissions"] if one["student"] == "cleo")
     assert [one["mistake"] for one in cleo["exercises"]] == [
         "retained-too-late",
-        "cut-between-steps",
         "accumulated-grad",
+        "cut-between-steps",
     ]
 
 

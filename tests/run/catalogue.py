@@ -10,12 +10,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from graders.wire.limits import MIB, Limits
-from tests.answers import lesson_01
+from tests.answers import answers_of
+
+LESSON_1 = answers_of("01")
 
 LESSON = "01_where_gradients_live"
 KEYS = ("01-branch-grads", "01-chain-grads", "01-per-pass-grads")
-RIGHT = [lesson_01.RIGHT[key][0] for key in KEYS]
-WRONG = [next(iter(lesson_01.WRONG[key].values())) for key in KEYS]
+RIGHT = [LESSON_1.right[key][0] for key in KEYS]
+WRONG = [next(iter(LESSON_1.wrong[key].values())) for key in KEYS]
 
 AMPLE = Limits(memory=1500 * MIB)
 """For notebooks that come to an end by themselves, on a busy machine, too."""
@@ -369,8 +371,8 @@ INTROSPECTION = {
         "import gc\nleaked = any(type(o).__name__ in ('Exercise', 'Mistake', 'Check') for o in gc.get_objects())"
     ),
     "intro_loaded_modules": leak(
-        "import sys\nleaked = any('test_01' in m or 'judge' in m or 'answers' in m for m in sys.modules)\n"
-        "for name in ('graders.test_01_where_gradients_live', 'graders.judge.mark', 'graders.core.mistakes', 'tests.answers'):\n"
+        "import sys\nleaked = any('lesson_01' in m or 'judge' in m or 'answers' in m for m in sys.modules)\n"
+        "for name in ('graders.lesson_01_where_gradients_live', 'graders.judge.mark', 'graders.core.mistakes', 'tests.answers'):\n"
         "    try:\n        __import__(name); leaked = True\n    except ImportError:\n        pass"
     ),
     "intro_detect_grading": leak(

@@ -17,11 +17,13 @@ from graders.run.submissions import Submission
 from graders.run.warm import WarmProcess
 from graders.wire.frames import Frame
 from graders.wire.limits import Limits
-from tests.answers import lesson_01
+from tests.answers import answers_of
 from tests.make_class import SETUP, hand_in
 
+LESSON_1 = answers_of("01")
+
 LESSON = "01_where_gradients_live"
-CELLS = [SETUP, *(answers[0] for answers in lesson_01.RIGHT.values())]
+CELLS = [SETUP, *(answers[0] for answers in LESSON_1.right.values())]
 AMPLE = Limits(probe_seconds=60.0)
 
 

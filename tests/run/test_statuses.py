@@ -30,8 +30,11 @@ from graders.run.warm import WarmProcess
 from graders.wire.frames import Frame, pack
 from graders.wire.limits import MIB, Limits
 from tests import notebooks
-from tests.answers import lesson_01, lesson_02
+from tests.answers import answers_of
 from tests.notebooks import BRANCH, CHAIN, LESSON, PASSES
+
+LESSON_1 = answers_of("01")
+LESSON_2 = answers_of("02")
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="limits and crashes are those of Linux")
 
@@ -147,10 +150,10 @@ def test_right_answers_get_full_marks(found: SubmissionResult) -> None:
     assert [len(one.checks) for one in found.exercises] == [len(one.checks) for one in course.exercises(LESSON)]
 
 
-@given(IMPORT, BRANCH, lesson_01.WRONG["01-chain-grads"]["reversed-list"], PASSES)
+@given(IMPORT, BRANCH, LESSON_1.wrong["01-chain-grads"]["reversed-list"], PASSES)
 def test_a_wrong_answer_is_wrong_and_its_mistake_is_named(found: SubmissionResult) -> None:
     assert verdicts(found) == FULL | {"01-chain-grads": ("wrong", 0)}
-    assert found.exercises[1].mistake == "reversed-list"
+    assert found.exercises[2].mistake == "reversed-list"
     assert "from the last step to the first" in message(found, "01-chain-grads")
 
 
@@ -173,12 +176,12 @@ def test_the_order_of_cells_does_not_matter(found: SubmissionResult) -> None:
     assert verdicts(found) == FULL
 
 
-@given(IMPORT, lesson_01.WRONG["01-branch-grads"]["values-not-gradients"], BRANCH, CHAIN, PASSES)
+@given(IMPORT, LESSON_1.wrong["01-branch-grads"]["values-not-gradients"], BRANCH, CHAIN, PASSES)
 def test_of_two_answers_the_last_counts(found: SubmissionResult) -> None:
     assert verdicts(found) == FULL
 
 
-@given(IMPORT, BRANCH, lesson_01.WRONG["01-branch-grads"]["values-not-gradients"], CHAIN, PASSES)
+@given(IMPORT, BRANCH, LESSON_1.wrong["01-branch-grads"]["values-not-gradients"], CHAIN, PASSES)
 def test_of_two_answers_the_last_counts_also_when_it_is_wrong(found: SubmissionResult) -> None:
     assert verdicts(found) == FULL | {"01-branch-grads": ("wrong", 0)}
     assert found.exercises[0].mistake == "values-not-gradients"
@@ -518,7 +521,7 @@ ODD_STATE = [
     "warnings.simplefilter('error')",
 ]
 LESSON_2 = "02_watching_gradients"
-ANSWERS_2 = [answers[0] for answers in lesson_02.RIGHT.values()]
+ANSWERS_2 = [answers[0] for answers in LESSON_2.right.values()]
 
 
 @given(*ODD_STATE, *ANSWERS_2, lesson=LESSON_2)
@@ -543,7 +546,7 @@ def results_of(
 
 def test_results_without_fork_are_the_same(kit: Path) -> None:
     endless = "def branch_grads(w, x):\n    while True:\n        pass"
-    wrong = lesson_01.WRONG["01-chain-grads"]["cut-between-steps"]
+    wrong = LESSON_1.wrong["01-chain-grads"]["cut-between-steps"]
     exercises = of_one_case(LESSON)
     with_fork, without = (results_of([endless, wrong, PASSES], kit, fork, exercises) for fork in (True, False))
     assert without == with_fork

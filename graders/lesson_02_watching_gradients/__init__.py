@@ -1,0 +1,1 @@
+"""Lesson 2. Watching gradients: Tensor.register_hook."""

@@ -1,0 +1,1 @@
+"""Lesson 4. After accumulation: post-accumulate-grad hooks."""

@@ -1,0 +1,78 @@
+"""What several exercises of lesson 4 draw, expect and recognise. Nothing of it goes into a box."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from graders.core.exercise import Mistake
+from graders.core.expect import Seen, close, expect
+
+
+def net_data(rng: Any, dtype: torch.dtype) -> dict[str, Any]:
+    """The data of a `Net`: its layers in the order of definition, the order of the calls, the scale."""
+    names = rng.names(3)
+    layers = {
+        name: [rng.tensor(3, 3, dtype=dtype, low=-1, high=1), rng.tensor(3, dtype=dtype, low=-0.5, high=0.5)]
+        for name in names
+    }
+    calls = rng.shuffled(names)
+    return {"layers": layers, "calls": [*calls, calls[0]], "scale": rng.tensor(3, dtype=dtype, low=0.5, high=1)}
+
+
+RETURNED = Mistake(
+    "returned-a-value",
+    message="Your hook returned a value, and PyTorch refuses it. A post-accumulate-grad hook has to return `None`, but "
+    "a lambda returns the value of its expression. Write a function with `def` that returns nothing.",
+    raises=(
+        "post accumulate grad hooks should return None",
+        "expected Variable, but hook returned",
+        "has changed the size of value",
+        "has changed the type of value",
+    ),
+)
+
+OTHERS_GRAD = (
+    "Your hook looked at a parameter whose gradient has not arrived. Functions that are made in a loop read the loop "
+    "variable when they run, at its last value. Use the parameter that the hook receives as its argument."
+)
+
+
+def same_tensors(seen: Seen, expected: dict[str, Tensor]) -> None:
+    """Expect a tensor for each name, within the tolerance of several steps."""
+    for name, tensor in expected.items():
+        limit = 1e-10 if tensor.dtype == torch.float64 else 1e-4
+        expect(seen[name]).close_to(tensor, rtol=limit, atol=limit)
+
+
+def no_error(error: Seen, where: str = "") -> None:
+    """Expect that no hook met a `.grad` of None."""
+    if error.value != "":
+        expect(error).fail(f"{where}your hook raised {error.value}")
+
+
+def nothing_stored(stored: Seen, when: str) -> None:
+    """Expect that every `.grad` is None."""
+    for name in stored.keys:
+        if stored[name].value is not None:
+            expect(stored[name]).fail(f"{when}, the `.grad` of {name} is not None")
+
+
+def close_steps(seen: Any, expected: list[dict[str, Tensor]]) -> bool:
+    """Whether these are the expected tensors after each step."""
+    entries = list(seen)
+    return len(entries) == len(expected) and all(
+        close(step, values, rtol=1e-4, atol=1e-4) for step, values in zip(entries, expected)
+    )
+
+
+def all_stored(stored: Seen) -> bool:
+    """Whether every parameter has a `.grad`."""
+    return all(stored[name].tensor is not None for name in stored.keys)
+
+
+def all_zero(stored: Seen) -> bool:
+    """Whether every parameter has a `.grad` of zeros."""
+    return all(close(stored[name], 0.0) for name in stored.keys)

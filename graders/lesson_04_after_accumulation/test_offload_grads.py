@@ -1,0 +1,280 @@
+"""Exercise 04-offload-grads."""
+
+from __future__ import annotations
+
+from itertools import accumulate
+
+import torch
+from torch import Tensor, nn
+
+from graders.box.probing import removed, snapshot, tensor_hooks
+from graders.core.exercise import Mistake, exercise
+from graders.core.expect import Seen, close, expect
+from graders.lesson_04_after_accumulation.judging import (
+    OTHERS_GRAD,
+    RETURNED,
+    all_stored,
+    all_zero,
+    close_steps,
+    net_data,
+    no_error,
+    nothing_stored,
+    same_tensors,
+)
+from graders.lesson_04_after_accumulation.shared import Net, grads_of, loss_of, none_error, values_of
+
+BIG = 2.0**25
+"""In float32 this number swallows everything below 2 that is added to it."""
+
+
+@exercise(
+    "04-offload-grads",
+    points=2,
+    title="Move gradients out of the way",
+    hints=(
+        "A post-accumulate-grad hook again: it receives the parameter, with its gradient in `p.grad`.",
+        'Convert first, `p.grad.to("cpu", torch.float64)`; then add to the sum under the key `p`; then set '
+        "`p.grad = None`.",
+        "If `.grad` is not freed, the next pass adds to it, and your hook then adds the old gradient a second time.",
+    ),
+    cases=({"dtype": torch.float32}, {"dtype": torch.float32}, {"dtype": torch.float64}),
+)
+class TestOffloadGrads:
+    """Write `offload_grads(params)`. `params` is a list of different parameters, each of which requires grad and has
+    no `.grad` yet. Return a pair: a dict `sums` and a list of all handles.
+
+    From now on, whenever `backward()` returns, each parameter `p` of the list that it reached has `p.grad` equal to
+    `None`, and `sums[p]` is the sum of the gradients of `p` over all backward passes since your call. The key is the
+    parameter itself. Before its first pass it may be missing, or its sum may be zeros. The sums are on the CPU, of
+    dtype `float64`, and added up in `float64`, whatever the dtype of the parameter.
+
+    `torch.autograd.grad` is not counted. Parameters that are not in the list accumulate their `.grad` as usual, and no
+    parameter changes its values. After `remove()` on each handle, `backward()` stores `.grad` again, and the sums stay
+    as they are.
+
+    **Example.** For `p = nn.Parameter(torch.zeros(2))` and `sums, handles = offload_grads([p])`, run
+    `(3 * p).sum().backward()` twice. Now `sums[p]` is `tensor([6., 6.], dtype=torch.float64)`, and `p.grad` is `None`.
+    """
+
+    def draw(rng, dtype):
+        data = net_data(rng, dtype)
+        names = rng.shuffled(list(values_of(Net(**data, tied=False))))
+        return {
+            **data,
+            "chosen": names[:-2],
+            "batches": [[rng.tensor(2, 3, dtype=dtype), rng.tensor(2, 3, dtype=dtype)] for _ in range(3)],
+            "small": rng.tensor(3, low=-2, high=1.875),
+        }
+
+    def alive(layers, calls, scale, chosen, batches):
+        sums = sums_over(layers, calls, scale, chosen, batches)
+        last = sums_over(layers, calls, scale, chosen, batches[2:])[0]
+        return all(
+            min(sums[0][name].abs().max(), (sums[1][name] - sums[0][name]).abs().max(), last[name].abs().max()) > 0.01
+            for name in chosen
+        )
+
+    def probe(student, layers, calls, scale, chosen, batches, small):
+        net = Net(layers, calls, scale, False)
+        before = values_of(net)
+        by_name = dict(net.named_parameters())
+        params = {name: by_name[name] for name in chosen}
+
+        def pair(result):
+            return result if isinstance(result, tuple | list) and len(result) == 2 else (result, None)
+
+        def named(sums):
+            if not isinstance(sums, dict):
+                return sums
+            # By identity: a tensor that is compared with a key of another kind may raise.
+            return {name: snapshot(value) for key, value in sums.items() for name, p in params.items() if key is p}
+
+        sums, handles = pair(student.offload_grads(list(params.values())))
+        at_first, grads = named(sums), []
+
+        def ask_autograd():
+            grads.extend(torch.autograd.grad(loss_of(net, batches[0]), list(params.values())))
+
+        error = none_error(ask_autograd)
+        asked = {"error": error, "before": at_first, "sums": named(sums), "stored": grads_of(net)}
+        after_each, stored, error = [], [], ""
+        for batch in batches:
+            error = error or none_error(loss_of(net, batch).backward)
+            after_each.append(named(sums))
+            stored.append({name: snapshot(p.grad) for name, p in params.items()})
+        exact = nn.Parameter(torch.ones(3))
+        its_sums, _kept = pair(student.offload_grads([exact]))
+        for factor in (torch.full((3,), BIG), small, torch.full((3,), -BIG)):
+            none_error((factor * exact).sum().backward)
+        params |= {"p": exact}
+        seen = {
+            "exact": named(its_sums), "beside the second": named(sums),
+            "asked": asked, "sums": after_each, "stored": stored, "error": error,
+            "foreign": isinstance(sums, dict) and any(all(key is not p for p in params.values()) for key in sums),
+            "others": {name: grad for name, grad in grads_of(net).items() if name not in chosen},
+            "values_kept": all(torch.equal(before[name], p) for name, p in by_name.items()),
+            "has_remove": removed(handles),
+        }  # fmt: skip
+        net.zero_grad()
+        loss_of(net, batches[0]).backward()
+        seen["removed"] = {"sums": named(sums), "stored": all(by_name[name].grad is not None for name in chosen),
+                           "hooks": tensor_hooks(*by_name.values())}  # fmt: skip
+        return seen
+
+    mistakes = (
+        Mistake(
+            "wrong-hook-kind",
+            lambda seen: counted_when_asked(seen),
+            "A tensor hook runs before `.grad` is written, so it cannot free it, and it also counts "
+            "`torch.autograd.grad`. Use `register_post_accumulate_grad_hook`.",
+            raises="_will_engine_execute_node",
+        ),
+        Mistake(
+            "grad-not-freed",
+            lambda seen, layers, calls, scale, chosen, batches: (
+                not counted_when_asked(seen)
+                and all_stored(seen["stored"][0])
+                and not all_zero(seen["stored"][0])
+                and close_steps(seen["sums"], sums_over(layers, calls, scale, chosen, batches))
+            ),
+            "Your sums are right, but the gradients still take their memory: `p.grad` has to be `None` when `backward` "
+            "returns. Add `p.grad` to the sum in a post-accumulate-grad hook, then set `p.grad = None`.",
+        ),
+        Mistake(
+            "counted-twice",
+            lambda seen, layers, calls, scale, chosen, batches: (
+                not counted_when_asked(seen)
+                and close_steps(seen["sums"], running_sums(sums_over(layers, calls, scale, chosen, batches)))
+            ),
+            "From the second pass on your sums are too large: `.grad` still held the earlier gradients, and you added "
+            "them again. Set `p.grad = None` once you have added it.",
+        ),
+        Mistake(
+            "overwrote-total",
+            lambda seen, layers, calls, scale, chosen, batches: close_steps(
+                list(seen["sums"])[1:],
+                [sums_over(layers, calls, scale, chosen, [batch])[0] for batch in batches[1:]],
+            ),
+            "Your dict holds the gradient of the last pass only. Add each new gradient to the sum that is there.",
+        ),
+        Mistake(
+            "changed-dtype",
+            lambda seen, layers, calls, scale, chosen, batches, small: (
+                not counted_when_asked(seen)
+                and nothing_kept(seen["stored"])
+                and close_steps(seen["sums"], sums_over(layers, calls, scale, chosen, batches))
+                and not (close(seen["exact"]["p"], small) and seen["exact"]["p"].tensor.dtype == torch.float64)
+            ),
+            "The gradients were added up in the dtype of the parameter, and rounding lost small ones. Convert each "
+            "gradient to `float64` before you add it, so that the sum is in `float64`, too.",
+        ),
+        Mistake(
+            "zeroed-not-freed",
+            lambda seen: not counted_when_asked(seen) and all_zero(seen["stored"][0]),
+            "`.grad` is a tensor of zeros, which takes as much memory as the gradient did. Set it to `None`.",
+        ),
+        Mistake(
+            "late-binding",
+            lambda seen, chosen: (
+                not counted_when_asked(seen)
+                and seen["foreign"].value is False
+                and (seen["error"].value != "" or len(seen["sums"][2].keys) == 1)
+            ),
+            OTHERS_GRAD,
+            raises=("doesn't match the broadcast shape", "must match the size of tensor"),
+        ),
+        Mistake(
+            "keys-not-parameters",
+            lambda seen: seen["foreign"].value is True and not counted_when_asked(seen),
+            "The keys of your dict are not the parameters. Use the parameter itself as the key, `sums[p]`: it is the "
+            "object that the hook receives.",
+        ),
+        RETURNED,
+    )
+
+    def test_the_sums_grow_with_every_pass(seen, layers, calls, scale, chosen, batches):
+        no_error(seen["error"])
+        for sums, expected in zip(seen["sums"], sums_over(layers, calls, scale, chosen, batches)):
+            if type(sums.value) is not dict:
+                expect(sums).fail("the first part of the result is not a dict")
+            for name, total in expected.items():
+                if name not in sums.keys:
+                    expect(sums).fail(f"the parameter {name} is not a key of the dict, though backward() reached it")
+                expect(sums[name]).close_to(total, rtol=1e-4, atol=1e-4)
+
+    def test_no_gradient_is_left(seen):
+        for number, stored in enumerate(seen["stored"], 1):
+            nothing_stored(stored, f"after pass {number}")
+
+    def test_the_sums_are_made_in_float64(seen, small):
+        expect(seen["exact"]["p"]).close_to(small.double())
+
+    def test_a_second_call_has_a_dict_of_its_own(seen):
+        last = seen["sums"][2]
+        expect(seen["beside the second"]).has_keys(*last.keys)
+        same_tensors(seen["beside the second"], tensors_in(last))
+        expect(seen["exact"]).has_keys("p")
+
+    def test_autograd_grad_is_not_counted(seen):
+        no_error(seen["asked"]["error"], "under torch.autograd.grad, ")
+        nothing_stored(seen["asked"]["stored"], "after torch.autograd.grad")
+        if counted_when_asked(seen):
+            expect(seen["asked"]["sums"]).fail("torch.autograd.grad was counted; only backward() should be")
+
+    def test_nothing_else_changes(seen, layers, calls, scale, chosen, batches):
+        expect(seen["values_kept"]).is_true("the values of a parameter changed; only gradients were to be moved")
+        same_tensors(seen["others"], others_grads(layers, calls, scale, chosen, batches))
+
+    def test_the_handles_remove_the_hooks(seen):
+        expect(seen["has_remove"]).is_true("the function did not return a list of handles, each with a remove() method")
+        expect(seen["removed"]["stored"]).is_true("after remove(), backward() left a parameter without `.grad`")
+        same_tensors(seen["removed"]["sums"], tensors_in(seen["sums"][2]))
+        expect(seen["removed"]["hooks"]).equals(0)
+
+
+def tensors_in(sums: Seen) -> dict[str, Tensor]:
+    """The entries that are tensors."""
+    found = {name: sums[name].tensor for name in sums.keys}
+    return {name: total for name, total in found.items() if total is not None}
+
+
+def sums_over(layers, calls, scale, chosen, batches) -> list[dict[str, Tensor]]:
+    """The accumulated `.grad` after each batch, on a float64 copy of the net."""
+    net = Net(layers, calls, scale, False).double()
+    sums = []
+    for inputs, targets in batches:
+        loss_of(net, [inputs.double(), targets.double()]).backward()
+        sums.append({name: grad for name, grad in grads_of(net).items() if name in chosen})
+    return sums
+
+
+def others_grads(layers, calls, scale, chosen, batches) -> dict[str, Tensor]:
+    """The accumulated `.grad` of the parameters that were not chosen."""
+    net = Net(layers, calls, scale, False)
+    for batch in batches:
+        loss_of(net, batch).backward()
+    return {name: grad for name, grad in grads_of(net).items() if name not in chosen}
+
+
+def running_sums(steps: list[dict[str, Tensor]]) -> list[dict[str, Tensor]]:
+    """Sums of sums: what somebody has who adds up `.grad` and never clears it."""
+    return list(accumulate(steps, lambda total, step: {name: total[name] + step[name] for name in step}))
+
+
+def counted_when_asked(seen: Seen) -> bool:
+    """Whether a hook did something under `torch.autograd.grad`."""
+    asked = seen["asked"]
+    sums, before = asked["sums"], asked["before"]
+
+    def unchanged(name: str) -> bool:
+        old = before[name]
+        if name not in before.keys:
+            return close(sums[name], 0.0)
+        return close(sums[name], old.value if old.tensor is None else old.tensor)
+
+    return asked["error"].value != "" or any(not unchanged(name) for name in sums.keys)
+
+
+def nothing_kept(stored: Seen) -> bool:
+    """Whether every `.grad` was None after every pass."""
+    return all(grads[name].value is None for grads in stored for name in grads.keys)

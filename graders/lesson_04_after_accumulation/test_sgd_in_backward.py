@@ -1,0 +1,258 @@
+"""Exercise 04-sgd-in-backward."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.optim.sgd import sgd
+
+from graders.box.probing import removed, snapshot, tensor_hooks
+from graders.core.exercise import Mistake, exercise
+from graders.core.expect import Seen, close, expect
+from graders.lesson_04_after_accumulation.judging import (
+    OTHERS_GRAD,
+    RETURNED,
+    all_stored,
+    all_zero,
+    close_steps,
+    net_data,
+    no_error,
+    nothing_stored,
+    same_tensors,
+)
+from graders.lesson_04_after_accumulation.shared import Net, grads_of, loss_of, none_error, values_of
+
+
+def part_loss(net: Any, batch: list[Tensor]) -> Tensor:
+    """The squared error of the layer that is called first, taken alone: backward reaches its parameters only."""
+    return loss_of(net.get_submodule(net.calls[0]), batch)
+
+
+@exercise(
+    "04-sgd-in-backward",
+    points=2,
+    title="Step during backward",
+    hints=(
+        "When is the gradient of a parameter complete? A post-accumulate-grad hook runs at exactly this moment.",
+        "Register the same function on every parameter. It receives the parameter: subtract `lr * p.grad` from it in "
+        "place, under `torch.no_grad()`.",
+        "Set `p.grad = None` at the end of the hook. A gradient of zeros still takes memory, and one that stays would "
+        "be added to the next.",
+    ),
+    cases=({"dtype": torch.float32}, {"dtype": torch.float32}, {"dtype": torch.float64}),
+)
+class TestSgdInBackward:
+    """Write `sgd_in_backward(model, lr)`. Every parameter of `model`, at any depth, requires grad and has no
+    `.grad` yet. From now on, whenever `backward()` returns, each parameter that it reached has taken one step of plain
+    gradient descent, `p = p - lr * gradient`, in place, and its `.grad` is `None`.
+
+    A parameter that is used in several places (shared, or *tied*) takes one step for each pass, with the sum of its
+    gradients. `torch.autograd.grad` changes nothing: no step, no `.grad`.
+
+    Return a list of all handles. After `remove()` on each of them, `backward()` takes no step and stores `.grad` again.
+
+    **Example.** For `model = nn.Linear(1, 1, bias=False)` with the weight 2 and `lr = 0.1`, the call
+    `model(torch.tensor([[3.]])).sum().backward()` leaves the weight at 1.7 (the gradient is 3), and `.grad` is `None`.
+    """
+
+    def draw(rng, dtype):
+        return {
+            **net_data(rng, dtype),
+            "batches": [[rng.tensor(2, 3, dtype=dtype), rng.tensor(2, 3, dtype=dtype)] for _ in range(3)],
+            "lr": rng.choice((0.0625, 0.125, 0.25)),
+        }
+
+    def alive(layers, calls, scale, batches, lr):
+        start = values_of(Net(layers, calls, scale, False))
+        right = sgd_steps(layers, calls, scale, batches, lr)
+        uncleared = sgd_steps(layers, calls, scale, batches, lr, clear=False)
+        moved = all((right[0][name] - start[name]).abs().max() > 1e-3 for name in start)
+        return moved and all((right[1][name] - uncleared[1][name]).abs().max() > 1e-3 for name in start)
+
+    def probe(student, layers, calls, scale, batches, lr):
+        net = Net(layers, calls, scale, False)
+        before = values_of(net)
+        handles = student.sgd_in_backward(net, lr)
+        grads = []
+
+        def ask_autograd():
+            grads.extend(torch.autograd.grad(loss_of(net, batches[0]), list(net.parameters())))
+
+        error = none_error(ask_autograd)
+        seen = {"asked": {
+            "error": error, "values": values_of(net), "stored": grads_of(net),
+            "grads": dict(zip(before, map(snapshot, grads))),
+        }}  # fmt: skip
+        steps, stored, error = [], [], ""
+        for batch in batches:
+            error = error or none_error(loss_of(net, batch).backward)
+            steps.append(values_of(net))
+            stored.append(grads_of(net))
+        seen |= {"start": before, "steps": steps, "stored": stored, "error": error}
+        tied = Net(layers, calls, scale, True)
+        _kept = student.sgd_in_backward(tied, lr / 2)
+        steps, error = [], ""
+        for batch in batches[:2]:
+            error = error or none_error(loss_of(tied, batch).backward)
+            steps.append(values_of(tied))
+        seen["tied"] = {"steps": steps, "error": error}
+        error = none_error(part_loss(net, batches[0]).backward)
+        seen["part"] = {"error": error, "values": values_of(net), "stored": grads_of(net)}
+        seen["has_remove"] = removed(handles)
+        last = values_of(net)
+        net.zero_grad()
+        loss_of(net, batches[0]).backward()
+        return seen | {
+            "removed": {"kept": all(torch.equal(last[name], p) for name, p in net.named_parameters()),
+                        "stored": all(p.grad is not None for p in net.parameters()),
+                        "hooks": tensor_hooks(*net.parameters())},
+        }  # fmt: skip
+
+    mistakes = (
+        Mistake(
+            "wrong-hook-kind",
+            lambda seen, layers, calls, scale, batches, lr: (
+                ran_when_asked(seen)
+                or (
+                    all_stored(seen["stored"][0])
+                    and not all_zero(seen["stored"][0])
+                    and close_steps(seen["steps"], sgd_steps(layers, calls, scale, batches, lr))
+                )
+            ),
+            "A tensor hook runs before `.grad` is written, so it cannot free it, and it also runs under "
+            "`torch.autograd.grad`. Use `register_post_accumulate_grad_hook`.",
+            raises="_will_engine_execute_node",
+        ),
+        Mistake(
+            "grad-not-freed",
+            lambda seen, layers, calls, scale, batches, lr: (
+                not ran_when_asked(seen)
+                and close_steps(seen["steps"], sgd_steps(layers, calls, scale, batches, lr, clear=False))
+            ),
+            "The first step is right, the second is not: the gradient of the first pass is still in `.grad`, and the "
+            "second was added to it. Set `p.grad = None` after the step.",
+        ),
+        Mistake(
+            "zeroed-not-freed",
+            lambda seen: all_zero(seen["stored"][0]) and not ran_when_asked(seen),
+            "`.grad` is a tensor of zeros, which takes as much memory as the gradient did. Set it to `None`.",
+        ),
+        Mistake(
+            "late-binding",
+            lambda seen: (
+                not ran_when_asked(seen)
+                and (seen["error"].value != "" or number_moved(seen["start"], seen["steps"][0]) == 1)
+            ),
+            OTHERS_GRAD,
+            raises=("doesn't match the broadcast shape", "must match the size of tensor"),
+        ),
+        Mistake(
+            "wrong-sign",
+            lambda seen, layers, calls, scale, batches, lr: (
+                not ran_when_asked(seen)
+                and close_steps(list(seen["steps"])[:1], sgd_steps(layers, calls, scale, batches[:1], -lr))
+            ),
+            "Your step goes uphill: you added `lr * p.grad`. To make the loss smaller, subtract it.",
+        ),
+        Mistake(
+            "missed-parameters",
+            lambda seen: (
+                not ran_when_asked(seen) and 1 < number_moved(seen["start"], seen["steps"][0]) < len(seen["start"])
+            ),
+            "Some parameters took no step. `model.parameters()` visits all of them: those of nested modules, and those "
+            "that belong to the model itself.",
+        ),
+        Mistake(
+            "hooked-twice",
+            lambda seen: (
+                seen["error"].value == ""
+                and number_moved(seen["start"], seen["steps"][0]) == len(seen["start"])
+                and seen["tied"]["error"].value != ""
+            ),
+            "A tied parameter carries your hook twice, and the second call finds `.grad` already `None`. "
+            "`model.parameters()` visits each parameter once, however many names it has.",
+        ),
+        RETURNED,
+    )
+
+    def test_every_backward_takes_one_step(seen, layers, calls, scale, batches, lr):
+        no_error(seen["error"])
+        for step, values in zip(seen["steps"], sgd_steps(layers, calls, scale, batches, lr)):
+            same_tensors(step, values)
+
+    def test_no_gradient_is_left(seen):
+        for number, stored in enumerate(seen["stored"], 1):
+            nothing_stored(stored, f"after pass {number}")
+
+    def test_a_tied_parameter_steps_once_with_the_sum(seen, layers, calls, scale, batches, lr):
+        no_error(seen["tied"]["error"])
+        for step, values in zip(seen["tied"]["steps"], sgd_steps(layers, calls, scale, batches[:2], lr / 2, tied=True)):
+            same_tensors(step, values)
+
+    def test_a_pass_through_one_layer_moves_that_layer(seen, layers, calls, scale, batches, lr):
+        no_error(seen["part"]["error"])
+        same_tensors(seen["part"]["values"], part_step(layers, calls, scale, batches, lr))
+        nothing_stored(seen["part"]["stored"], "after a pass that reached one layer only")
+
+    def test_autograd_grad_takes_no_step(seen, layers, calls, scale, batches):
+        no_error(seen["asked"]["error"], "under torch.autograd.grad, ")
+        same_tensors(seen["asked"]["values"], values_of(Net(layers, calls, scale, False)))
+        same_tensors(seen["asked"]["grads"], plain_grads(layers, calls, scale, batches[0]))
+        nothing_stored(seen["asked"]["stored"], "after torch.autograd.grad")
+
+    def test_the_handles_remove_the_hooks(seen):
+        expect(seen["has_remove"]).is_true("the function did not return a list of handles, each with a remove() method")
+        expect(seen["removed"]["kept"]).is_true("after remove(), backward() still moved a parameter")
+        expect(seen["removed"]["stored"]).is_true("after remove(), backward() left a parameter without `.grad`")
+        expect(seen["removed"]["hooks"]).equals(0)
+
+
+def sgd_steps(layers, calls, scale, batches, lr, *, clear=True, tied=False) -> list[dict[str, Tensor]]:
+    """The parameters after each batch, by steps of `torch.optim.SGD` on a net of its own; a negative `lr` climbs."""
+    net = Net(layers, calls, scale, tied)
+    steps = []
+    for batch in batches:
+        loss_of(net, batch).backward()
+        sgd_step(net, lr)
+        if clear:
+            net.zero_grad()
+        steps.append(values_of(net))
+    return steps
+
+
+def part_step(layers, calls, scale, batches, lr) -> dict[str, Tensor]:
+    """The parameters after all batches and one more pass, through one layer only, by the steps of `torch.optim.SGD`."""
+    net = Net(layers, calls, scale, False)
+    for loss, batch in [*((loss_of, batch) for batch in batches), (part_loss, batches[0])]:
+        loss(net, batch).backward()
+        sgd_step(net, lr)
+        net.zero_grad()
+    return values_of(net)
+
+
+@torch.no_grad()
+def sgd_step(net, lr) -> None:
+    """One step of `torch.optim.SGD` by its functional form. To make the optimizer would import torch's compiler."""
+    params = [param for param in net.parameters() if param.grad is not None]
+    sgd(params, [param.grad for param in params], [None] * len(params), lr=abs(lr), maximize=lr < 0,
+        weight_decay=0.0, momentum=0.0, dampening=0.0, nesterov=False)  # fmt: skip
+
+
+def plain_grads(layers, calls, scale, batch) -> dict[str, Tensor]:
+    """The gradients of one batch at the start, by `torch.autograd.grad`."""
+    net = Net(layers, calls, scale, False)
+    grads = torch.autograd.grad(loss_of(net, batch), list(net.parameters()))
+    return dict(zip(values_of(net), grads))
+
+
+def number_moved(start: Seen, step: Seen) -> int:
+    """How many parameters differ from the start."""
+    return sum(not close(step[name], start[name].tensor, rtol=0, atol=0) for name in start.keys)
+
+
+def ran_when_asked(seen: Seen) -> bool:
+    """Whether a hook did something under `torch.autograd.grad`."""
+    asked = seen["asked"]
+    return asked["error"].value != "" or number_moved(seen["start"], asked["values"]) > 0

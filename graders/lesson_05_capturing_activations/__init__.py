@@ -1,0 +1,1 @@
+"""Lesson 5. Capturing activations: forward hooks."""

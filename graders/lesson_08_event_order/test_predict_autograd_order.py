@@ -1,0 +1,112 @@
+"""Exercise 08-predict-autograd-order."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from graders.core.exercise import Mistake, exercise
+from graders.core.expect import expect
+
+AUTOGRAD_ORDER = {
+    "non-leaf": ["tensor", "retain_grad", "node_pre", "node_post"],
+    "leaf": ["tensor", "node_pre", "post_acc", "node_post"],
+}
+
+ALMOST_KINDS = ["", "Leaf", "leaf ", "nonleaf", "a non-leaf"]
+
+
+def error_of(call: Callable[[], Any]) -> str:
+    """Which exception a call raises: "ValueError" also for its subclasses, "none" when it returns."""
+    try:
+        call()
+    except ValueError:
+        return "ValueError"
+    except Exception as error:
+        return type(error).__name__
+    return "none"
+
+
+@exercise(
+    "08-predict-autograd-order",
+    points=2,
+    title="Tensor, node, and the moment of .grad",
+    hints=(
+        "Hooks on the tensor come first, for a leaf and for a non-leaf.",
+        "When is `.grad` written? For a non-leaf, let the pre-hook of the node return 100 times the gradient, and see "
+        "which of the two arrives in `y.grad`.",
+        "The post hook of the node ends it. For a leaf, the work of the node is to write `.grad`, and the "
+        "post-accumulate-grad hook belongs to that work.",
+    ),
+    cases=({}, {}),
+)
+class TestPredictAutogradOrder:
+    """Write `predict_autograd_order(kind)`. It returns the order of four events of one backward pass, as a list of
+    four labels.
+
+    For `kind == "non-leaf"` there is a tensor `y = 3 * x`, where `x` is a leaf that requires grad:
+
+    - `"tensor"`: a hook on `y` runs, registered with `y.register_hook`.
+    - `"retain_grad"`: `y.grad` is written. (`y.retain_grad()` was called before the pass.)
+    - `"node_pre"`: a pre-hook of the node `y.grad_fn` runs, registered with its `register_prehook`.
+    - `"node_post"`: a hook of the node `y.grad_fn` runs, registered with its `register_hook`.
+
+    For `kind == "leaf"` it is about the leaf `x` and its node `get_gradient_edge(x).node`. The labels `"tensor"`,
+    `"node_pre"` and `"node_post"` mean the same as above, for `x` and this node, and
+
+    - `"post_acc"`: a hook on `x` runs, registered with `x.register_post_accumulate_grad_hook`.
+
+    Everything was set up before the pass, in the order `node_post`, `node_pre`, `retain_grad` or `post_acc`, `tensor`.
+    For any other `kind`, raise a `ValueError`. You may write the lists down, or let the function measure them.
+
+    **Example.** If a leaf had only the hooks `tensor` and `post_acc`, the answer would be `["tensor", "post_acc"]`:
+    you know that from lesson 4. `predict_autograd_order("tree")` raises a `ValueError`.
+    """
+
+    def draw(rng):
+        return {"kinds": rng.shuffled(["leaf", "non-leaf"]), "unknown": [*rng.names(2), *ALMOST_KINDS]}
+
+    def probe(student, kinds, unknown):
+        orders = {kind: student.predict_autograd_order(kind) for kind in kinds}
+        errors = [error_of(lambda kind=kind: student.predict_autograd_order(kind)) for kind in unknown]
+        return {"orders": orders, "errors": errors}
+
+    mistakes = (
+        Mistake(
+            "documented-order",
+            lambda seen: seen["orders"]["non-leaf"].value == ["tensor", "node_pre", "retain_grad", "node_post"],
+            "For a non-leaf you follow the list in PyTorch's notes, and there the note and the engine disagree. Run "
+            "it: let the pre-hook of the node return a multiple, and see what `y.grad` holds.",
+        ),
+        Mistake(
+            "registration-order",
+            lambda seen: (
+                seen["orders"]["non-leaf"].value == ["node_post", "node_pre", "retain_grad", "tensor"]
+                or seen["orders"]["leaf"].value == ["node_post", "node_pre", "post_acc", "tensor"]
+            ),
+            "This is the order of registration. It decides between hooks of one kind; between kinds, the moment "
+            "decides: the tensor, then its node, and the node's own work before its post hook.",
+        ),
+        Mistake(
+            "post-acc-last",
+            lambda seen: seen["orders"]["leaf"].value == ["tensor", "node_pre", "node_post", "post_acc"],
+            "You put the post-accumulate-grad hook last. It runs inside the node of the leaf, right after `.grad` is "
+            "written, and the post hook of the node waits until that work is done.",
+        ),
+        Mistake(
+            "unknown-kind-accepted",
+            lambda seen: (
+                all(seen["orders"][kind].value == order for kind, order in AUTOGRAD_ORDER.items())
+                and any(error.value != "ValueError" for error in seen["errors"])
+            ),
+            'Both lists are right. Any `kind` other than "leaf" and "non-leaf" has to end in `raise ValueError(...)`: '
+            "not in a result, and not in another exception.",
+        ),
+    )
+
+    def test_both_orders_are_right(seen):
+        for kind, order in AUTOGRAD_ORDER.items():
+            expect(seen["orders"][kind]).timeline(order)
+
+    def test_an_unknown_kind_raises_a_value_error(seen):
+        expect(seen["errors"]).equals(["ValueError"] * (2 + len(ALMOST_KINDS)))

@@ -1,0 +1,107 @@
+"""Exercise 08-predict-module-order."""
+
+from __future__ import annotations
+
+from torch import nn
+from torch.nn.modules.module import (
+    register_module_forward_hook,
+    register_module_forward_pre_hook,
+    register_module_full_backward_hook,
+    register_module_full_backward_pre_hook,
+)
+
+from graders.box.probing import module_hooks
+from graders.core.exercise import Mistake, exercise
+from graders.core.expect import expect
+from graders.lesson_08_event_order.shared import now
+
+MODULE_ORDER = [
+    "G.pre", "P.pre", "A.pre",
+    "G.fwd", "P.fwd", "A.fwd",
+    "G.bpre", "P.bpre", "A.bpre",
+    "G.bwd", "P.bwd", "A.bwd",
+]  # fmt: skip
+
+
+def twelve(forward: str, backward: str) -> list[str]:
+    """The twelve labels when the hooks of each kind fire in the order of these letters."""
+    kinds = {"pre": forward, "fwd": forward, "bpre": backward, "bwd": backward}
+    return [f"{letter}.{kind}" for kind, letters in kinds.items() for letter in letters]
+
+
+@exercise(
+    "08-predict-module-order",
+    points=1,
+    title="Three hooks of each kind on one module",
+    hints=(
+        "Who is first? A global hook was registered last, and yet it does not have to wait for the hooks of the layer.",
+        "`prepend=True` puts a hook before the other hooks of the same layer. It does not put it before global hooks.",
+        "The rule is the same in backward: nothing is reversed among the hooks of one module.",
+    ),
+    cases=({},),
+)
+class TestPredictModuleOrder:
+    """Write `predict_module_order()`. It answers this question: in which order do twelve hooks fire?
+
+    There is one `nn.Linear` and an input that requires grad. There are four kinds of hooks: forward pre-hook (`pre`),
+    forward hook (`fwd`), full backward pre-hook (`bpre`) and full backward hook (`bwd`). Of each kind, three hooks
+    are registered, in this order: `A` on the layer, then `P` on the layer with `prepend=True`, then `G` as a global
+    hook. Then `layer(x).sum().backward()` runs once.
+
+    Return the list of all twelve labels, such as `"A.fwd"`, in the order in which the hooks fire. You may write the
+    list down, or let the function measure it. A function that measures removes its global hooks again, and leaves
+    those of others where they are.
+
+    **Example.** If there were only the hooks `A`, the answer would be `["A.pre", "A.fwd", "A.bpre", "A.bwd"]`.
+    """
+
+    def draw(rng):
+        return {"x": rng.tensor(2, 3)}
+
+    def probe(student, x):
+        calls = []
+        register_module_forward_pre_hook(lambda *_: calls.append("pre"))
+        register_module_forward_hook(lambda *_: calls.append("fwd"))
+        register_module_full_backward_pre_hook(lambda *_: calls.append("bpre"))
+        register_module_full_backward_hook(lambda *_: calls.append("bwd"))
+        hooks = module_hooks(nn.Identity())
+        order = now(student.predict_module_order())
+        seen = {"order": order, "hooks_left": module_hooks(nn.Identity()) - hooks}
+        calls.clear()
+        nn.Linear(3, 1)(x.requires_grad_()).sum().backward()
+        return {**seen, "callers_calls": list(calls), "second_call": now(student.predict_module_order())}
+
+    mistakes = (
+        Mistake(
+            "local-before-global",
+            lambda seen: seen["order"].value in (twelve("PAG", "PAG"), twelve("PGA", "PGA")),
+            "You let hooks of the layer run before the global hook. Global hooks run first, even before a hook that "
+            "was registered with `prepend=True`, and no matter when they were registered.",
+        ),
+        Mistake(
+            "registration-order",
+            lambda seen: seen["order"].value in (twelve("APG", "APG"), twelve("GAP", "GAP")),
+            "You kept the order of registration. Hooks of one module do run in that order, but `prepend=True` puts a "
+            "hook at the front of them, and global hooks come before all of them.",
+        ),
+        Mistake(
+            "backward-reversed",
+            lambda seen: seen["order"].value in (twelve("GPA", "APG"), twelve("GPA", "GAP")),
+            "Your forward half is right. In backward the modules are visited in reverse, but the hooks of one module "
+            "are not: global, prepended, appended, as in forward.",
+        ),
+        Mistake(
+            "hook-left-behind",
+            lambda seen: seen["order"].value == MODULE_ORDER and seen["hooks_left"].value > 0,
+            "Your list is right, but your global hooks are still registered, and now they fire for every module of "
+            "this process. Keep their handles and call `remove()`.",
+        ),
+    )
+
+    def test_the_twelve_hooks_are_in_the_order_in_which_they_fire(seen):
+        expect(seen["order"]).timeline(MODULE_ORDER)
+        expect(seen["second_call"]).timeline(MODULE_ORDER)
+
+    def test_global_hooks_are_as_they_were(seen):
+        expect(seen["hooks_left"]).equals(0)
+        expect(seen["callers_calls"]).equals(["pre", "fwd", "bpre", "bwd"])

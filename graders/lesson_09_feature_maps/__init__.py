@@ -1,0 +1,1 @@
+"""Lesson 9. Feature maps: numbers first, pictures second."""

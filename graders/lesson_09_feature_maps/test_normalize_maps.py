@@ -1,0 +1,145 @@
+"""Exercise 09-normalize-maps."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from graders.box.probing import snapshot
+from graders.core.exercise import Mistake, exercise
+from graders.core.expect import Seen, close, expect
+from graders.lesson_09_feature_maps.judging import normalized
+from graders.wire.data import Array
+
+
+def constant(fm: Tensor) -> Tensor:
+    """Which channels have one value everywhere."""
+    return fm.double().amax((1, 2)) == fm.double().amin((1, 2))
+
+
+def compare_channels(seen: Seen, expected: Tensor, which: Tensor) -> None:
+    """An array of the dtype and shape of `expected` that equals it in the channels that `which` marks."""
+    value = seen.value
+    if type(value) is not Array or value.tensor.shape != expected.shape:
+        expect(seen).array_close_to(expected)
+    marked = which.reshape(-1, 1, 1)
+    values = torch.where(marked, value.tensor, torch.zeros_like(value.tensor))
+    expect(Seen(Array(values, False, value.kind), seen.path)).array_close_to(torch.where(marked, expected, 0.0))
+
+
+@exercise(
+    "09-normalize-maps",
+    points=1,
+    title="Every map from 0 to 1",
+    hints=(
+        "Detach, then `.float()`, then `.numpy()`. With `keepdims=True` (or `keepdim=True`) the minima have the shape "
+        "[C, 1, 1] and can be subtracted from all pixels at once.",
+        "Where the span `max - min` is 0, divide by 1 instead: `np.where(span == 0, 1, span)`. The channel is 0 "
+        "already, because its minimum has been subtracted.",
+        "Do not add a small number to the span. There are maps whose whole range is smaller than your small number.",
+    ),
+    cases=(
+        {"dtype": torch.float32, "grad": False, "scales": (1.0, 100.0, 1e-6), "shape": (4, 5)},
+        {"dtype": torch.bfloat16, "grad": True, "scales": (1.0, 8.0, 0.25), "shape": (4, 5)},
+        {"dtype": torch.float64, "grad": True, "scales": (1.0, 100.0, 1e-10), "shape": (1, 6)},
+        {"dtype": torch.float16, "grad": False, "scales": (1.0, 8.0, 0.25), "shape": (4, 5)},
+    ),
+)
+class TestNormalizeMaps:
+    """Write `normalize_maps(fm)`. `fm` is a tensor of shape [C, H, W] of any floating dtype, `bfloat16` among them,
+    and it may require grad. Return a numpy array of the same shape and of dtype float32. In each channel the smallest
+    value becomes 0, the largest becomes 1, and the others lie between them in proportion:
+    `(v - min) / (max - min)`, with the minimum and the maximum of that channel. Compute in float32 or better. A
+    channel with only one value, whatever it is, becomes 0 everywhere. `fm` itself does not change.
+
+    **Example.** For `fm = tensor([[[1., 2., 5.]], [[7., 7., 7.]]])` the result is
+    `array([[[0., 0.25, 1.]], [[0., 0., 0.]]], dtype=float32)`.
+    """
+
+    def draw(rng, dtype, grad, scales, shape):
+        maps = [rng.tensor(*shape) * scale for scale in scales]
+        maps += [torch.zeros(shape), torch.full(shape, rng.uniform(1, 3))]
+        return {"fm": torch.stack(rng.shuffled(maps)).to(dtype), "grad": grad}
+
+    def alive(fm):
+        return int(constant(fm).sum()) == 2
+
+    def probe(student, fm, grad):
+        fm.requires_grad_(grad)
+        before = snapshot(fm)
+        maps = student.normalize_maps(fm)
+        student.normalize_maps(1 - snapshot(fm))  # does not change the array that was returned first
+        return {"maps": maps, "unchanged": torch.equal(fm.detach(), before) and fm.requires_grad is grad}
+
+    mistakes = (
+        Mistake(
+            "one-range-for-all",
+            lambda seen, fm: close(seen["maps"], (fm.double() - fm.min()) / (fm.double().max() - fm.min())),
+            "You used one minimum and one maximum for all channels. Each channel has its own: take them over H and W "
+            "only, with `axis=(1, 2), keepdims=True`.",
+        ),
+        Mistake(
+            "reduced-over-channels",
+            lambda seen, fm: close(
+                seen["maps"], (fm.double() - fm.double().amin(0)) / (fm.double().amax(0) - fm.double().amin(0))
+            ),
+            "You took the minimum and the maximum over the channels, at each pixel. Take them over the pixels, in each "
+            "channel: axes 1 and 2.",
+        ),
+        Mistake(
+            "not-detached",
+            raises="Can't call numpy() on Tensor that requires grad",
+            message="A tensor that requires grad has no `.numpy()`, because numpy would know nothing of its graph. "
+            "Call `.detach()` first.",
+        ),
+        Mistake(
+            "no-float-cast",
+            raises="BFloat16",
+            message="Numpy has no bfloat16, so `.numpy()` fails on such a tensor. Call `.float()` first, then "
+            "`.numpy()`.",
+        ),
+        Mistake(
+            "cast-too-late",
+            lambda seen, fm: (
+                fm.dtype in (torch.bfloat16, torch.float16)
+                and not close(seen["maps"], normalized(fm), 1e-5, 1e-5)
+                and close(seen["maps"], normalized(fm), 0, 2 * torch.finfo(fm.dtype).eps)
+            ),
+            "You subtracted and divided in half precision, which keeps only two or three digits, and made float32 of "
+            "the rounded result. Call `.float()` first.",
+        ),
+        Mistake(
+            "nan-on-constant",
+            lambda seen, fm: bool(seen["maps"].tensor[constant(fm)].isnan().all()),
+            "A channel with only one value has the span 0, and 0 / 0 is NaN. Divide by 1 where the span is 0.",
+        ),
+        Mistake(
+            "epsilon-in-the-span",
+            lambda seen, fm: (
+                bool(0 < (top := seen["maps"].tensor.amax((1, 2))[~constant(fm)]).min() < 0.9999)
+                and bool(
+                    (top[(fm.double().amax((1, 2)) - fm.double().amin((1, 2)))[~constant(fm)] > 0.1] > 0.9999).all()
+                )
+                and bool((seen["maps"].tensor[constant(fm)] == 0).all())
+                and fm.dtype in (torch.float32, torch.float64)
+            ),
+            "The largest value of a weak channel does not become 1. You added a small number to the span, and for this "
+            "channel it is not small. Treat the span 0 separately instead.",
+        ),
+        Mistake(
+            "changed-callers-tensor",
+            lambda seen: seen["unchanged"].value is False,
+            "You changed the caller's tensor. `.detach()`, `.float()` on float32 and `.numpy()` share its memory, so "
+            "`-=` and `/=` write into it. Compute new arrays: `a - low`, not `a -= low`.",
+            raises="a leaf Variable that requires grad",
+        ),
+    )
+
+    def test_every_channel_goes_from_0_to_1(seen, fm):
+        compare_channels(seen["maps"], normalized(fm), ~constant(fm))
+
+    def test_a_constant_channel_becomes_0(seen, fm):
+        compare_channels(seen["maps"], torch.zeros(fm.shape), constant(fm))
+
+    def test_the_tensor_passed_in_is_unchanged(seen):
+        expect(seen["unchanged"]).is_true("the tensor that the caller passed is not the same as before the call")

@@ -1,0 +1,261 @@
+"""Exercise 09-plot-maps."""
+
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from graders.box.probing import snapshot
+from graders.core.exercise import Mistake, exercise
+from graders.core.expect import Seen, close, expect
+from graders.lesson_09_feature_maps.judging import normalized
+
+
+def open_figures() -> list[int]:
+    """The numbers of the figures that pyplot keeps; it keeps none when nobody imported it."""
+    pyplot = sys.modules.get("matplotlib.pyplot")
+    return list(pyplot.get_fignums()) if pyplot else []
+
+
+def is_off(axes: Any) -> bool:
+    """Whether axes show neither ticks nor a frame."""
+    hidden = not any(one.get_visible() and len(one.get_majorticklocs()) for one in (axes.xaxis, axes.yaxis))
+    frameless = not axes.get_frame_on() or not any(spine.get_visible() for spine in axes.spines.values())
+    return not axes.axison or not axes.get_visible() or (hidden and frameless)
+
+
+def is_gray(image: Any) -> bool:
+    """Whether small values are dark, large ones bright, and all of them gray."""
+    shades = torch.tensor(image.get_cmap()(torch.linspace(0, 1, 9).numpy()))[:, :3]
+    rising = bool((shades[1:, 0] > shades[:-1, 0]).all())
+    return rising and bool((shades.amax(1) - shades.amin(1) < 0.02).all())
+
+
+def place(axes: Any, figure: Any) -> tuple[float, float]:
+    """How far the centre of axes is from the top and from the left of the figure, as a share of it."""
+    locator = axes.get_axes_locator()  # an ImageGrid places its axes with one
+    box = locator(axes, None) if locator else axes.get_position(original=True)
+    box = box.transformed(axes.figure.transSubfigure)
+    down, right = 1 - (box.y0 + box.y1) / 2 / figure.bbox.height, (box.x0 + box.x1) / 2 / figure.bbox.width
+    return round(float(down), 3), round(float(right), 3)
+
+
+def is_colour_bar(axes: Any) -> bool:
+    """Whether these axes were made for a colour bar."""
+    return bool(getattr(axes, "_colorbar", None)) or axes.get_label() == "<colorbar>"
+
+
+def figure_data(figure: Any) -> Any:
+    """What a figure shows, in reading order: rows of maps, and the axes without one. Colour bars do not count."""
+    from matplotlib.figure import Figure  # here, because the graders are collected without matplotlib
+
+    if not isinstance(figure, Figure):
+        return type(figure).__name__
+    axes = [one for one in figure.axes if one.get_images() or (one.get_visible() and not is_colour_bar(one))]
+    placed = sorted((*place(one, figure), number) for number, one in enumerate(axes))
+    maps, rows = [], []
+    for down, _, number in placed:
+        for image in axes[number].get_images():
+            rows.append(down)
+            low, high = image.get_clim()
+            titles = [axes[number].get_title(loc) for loc in ("center", "left", "right")]
+            maps.append({
+                "array": torch.tensor(np.ma.filled(np.ma.array(image.get_array(), dtype="float32"), np.nan)),
+                "clim": [None if limit is None else float(limit) for limit in (low, high)],
+                "title": "".join(titles).strip(),
+                "off": is_off(axes[number]),
+                "shown": axes[number].get_visible() and image.get_visible(),
+                "gray": is_gray(image),
+            })  # fmt: skip
+    return {
+        "maps": maps,
+        "rows": [rows.count(down) for down in sorted(set(rows))],
+        "columns": max(
+            [len({right for other, right, _ in placed if other == down}) for down, _, _ in placed], default=0
+        ),
+        "one_each": all(len(one.get_images()) < 2 for one in axes),
+        "empty_axes_on": sum(not one.get_images() and not is_off(one) for one in axes),
+    }
+
+
+def limits(fm: Tensor, shared: bool) -> list[list[float]]:
+    """The colour limits of each map."""
+    return [[part.min().item(), part.max().item()] for part in ([fm] * len(fm) if shared else fm)]
+
+
+@exercise(
+    "09-plot-maps",
+    points=2,
+    title="A figure of all maps",
+    hints=(
+        "`matplotlib.figure.Figure()` makes a figure that pyplot knows nothing of, so there is nothing to close. "
+        "With `plt.subplots`, call `plt.close(figure)` before you return it.",
+        "`figure.subplots(rows, columns, squeeze=False)` gives a two-dimensional array of axes even for one map. "
+        "`axes.flat` runs through it row by row. Switch all of them off, also those that stay empty.",
+        "Pass `vmin` and `vmax` to `imshow`: the minimum and the maximum of all of `fm` with `shared`, otherwise those "
+        "of the channel.",
+    ),
+    cases=(
+        {"channels": 5, "ncols": 3, "shared": True, "defaults": False},
+        {"channels": 1, "ncols": 8, "shared": True, "defaults": False},
+        {"channels": 2, "ncols": 1, "shared": False, "defaults": False},
+        {"channels": 65, "ncols": 8, "shared": False, "defaults": True},
+    ),
+)
+class TestPlotMaps:
+    """Write `plot_maps(fm, ncols=8, shared=False)`. `fm` is a detached float32 tensor of shape [C, H, W] with any
+    number of channels. Return a matplotlib `Figure` that shows one image for each channel.
+
+    - Each channel has axes of its own with one `imshow` image that holds the channel's values, unscaled. The colour
+      map is `gray`. The title is the number of the channel and nothing else: `"0"`, `"1"`, and so on.
+    - The axes stand row by row, from left to right, in `min(ncols, C)` columns.
+    - The colour limits of an image are the smallest and the largest value of its channel. With `shared=True` they are
+      the smallest and the largest value of all of `fm`, for every image.
+    - All axes are switched off, also those that stay empty.
+    - No figure of yours is left open in pyplot.
+
+    A colour bar is not asked for. If you add one, its axes are not counted, and they may stay on.
+
+    **Example.** For a `fm` of 20 channels, `plot_maps(fm)` shows three rows: channels 0 to 7, 8 to 15, and 16 to 19.
+    """
+
+    def draw(rng, channels, ncols, shared, defaults):
+        fm = rng.tensor(channels, 3, 4) * torch.tensor([[[rng.uniform(0.5, 4)]] for _ in range(channels)])
+        return {"fm": fm, "ncols": ncols, "shared": shared, "defaults": defaults}
+
+    def alive(fm, shared):
+        each, whole = limits(fm, False), limits(fm, True)
+        return len(fm) == 1 or (fm[0].max() > fm[0].min() and each[0] != whole[0] and each[-1] != whole[-1])
+
+    def probe(student, fm, ncols, shared, defaults):
+        before, kept = snapshot(fm), open_figures()
+        figure = student.plot_maps(fm) if defaults else student.plot_maps(fm, ncols, shared)
+        left = [number for number in open_figures() if number not in kept]
+        for number in left:
+            sys.modules["matplotlib.pyplot"].close(number)
+        return {"figure": figure_data(figure), "left_open": len(left), "unchanged": torch.equal(fm, before)}
+
+    mistakes = (
+        Mistake(
+            "no-figure-returned",
+            lambda seen: seen["figure"].value == "NoneType",
+            "Your function returns `None`. Return the figure: `return figure`. A call of `plt.show()` displays it and "
+            "hands nothing to the caller.",
+        ),
+        Mistake(
+            "figure-left-open",
+            lambda seen: seen["left_open"].value > 0 and seen["figure"].value != "NoneType",
+            "Your figure is still open in pyplot, which keeps every figure that it made until it is closed. Call "
+            "`plt.close(figure)` before you return it, or make it with `matplotlib.figure.Figure()`.",
+        ),
+        Mistake(
+            "fixed-channel-count",
+            lambda seen, fm: len(fm) > 64 and len(seen["figure"]["maps"]) == 64,
+            "Your loop counts to a fixed number of channels. Layers have 3, 20, 64 or 512 of them: use `fm.shape[0]`.",
+            raises=("out of bounds for dimension 0 with size", "out of bounds for axis 0 with size 11"),
+        ),
+        Mistake(
+            "squeezed-axes",
+            raises=(
+                "'Axes' object has no attribute",
+                "'Axes' object is not",
+                "'Axes' has no len()",
+                "too many indices for array: array is 1-dimensional",
+            ),
+            message="With a single row or column, `subplots` returns axes in a smaller array, and with a single map no "
+            "array at all. Pass `squeeze=False`: then it is always two-dimensional.",
+        ),
+        Mistake(
+            "rows-of-axes",
+            raises="'numpy.ndarray' object has no attribute",
+            message="A loop over the two-dimensional array that `subplots` returns gives whole rows of axes, and a row "
+            "cannot draw. Loop over `axes.flat`, or index with row and column.",
+        ),
+        Mistake(
+            "ignored-shared",
+            lambda seen, fm, shared: shared and len(fm) > 1 and close(clims(seen), limits(fm, False)),
+            "With `shared=True` every image needs the same colour limits: the minimum and the maximum of all of `fm`. "
+            "Left alone, `imshow` scales each image by itself.",
+        ),
+        Mistake(
+            "always-shared",
+            lambda seen, fm, shared: not shared and len(fm) > 1 and close(clims(seen), limits(fm, True)),
+            "Without `shared`, each image has its own colour limits: the minimum and the maximum of its channel.",
+        ),
+        Mistake(
+            "empty-axes-visible",
+            lambda seen: seen["figure"]["empty_axes_on"].value > 0,
+            "Some places stay empty, and their axes still show a frame and ticks. Switch all axes off, not only those "
+            "that got an image.",
+        ),
+        Mistake(
+            "titles-from-one",
+            lambda seen, fm: (
+                len(fm) > 1 and [one["title"].value for one in seen["figure"]["maps"]] == numbers(1, len(fm))
+            ),
+            "Your titles count from 1. The title is the index of the channel, and `fm[0]` is the first.",
+        ),
+        Mistake(
+            "scaled-the-values",
+            lambda seen, fm: any(
+                close(arrays(seen), list(scaled.float()))
+                for scaled in (normalized(fm), (fm - fm.min()) / (fm.max() - fm.min()))
+            ),
+            "Your images hold scaled values. Give `imshow` the values as they are, and `vmin` and `vmax` besides.",
+        ),
+    )
+
+    def test_every_channel_has_its_image_row_by_row(seen, fm, ncols):
+        if type(seen["figure"].value) is not dict:
+            expect(seen["figure"]).fail(f"expected a matplotlib Figure, saw {seen['figure'].value}")
+        maps = seen["figure"]["maps"]
+        expect(maps).has_length(len(fm), "images")
+        for k, one in enumerate(maps):
+            shown = Seen(one["array"].value, f"the image of channel {k}")
+            expect(shown).close_to(fm[k])
+            expect(one["shown"]).is_true(f"the image of channel {k} is invisible")
+        expect(seen["figure"]["one_each"]).is_true("some axes hold more than one image")
+        columns = min(ncols, len(fm))
+        rows = [columns] * (len(fm) // columns) + [len(fm) % columns] * (len(fm) % columns > 0)
+        expect(Seen(seen["figure"]["rows"].value, "images in each row")).equals(rows)
+        expect(Seen(seen["figure"]["columns"].value <= columns)).is_true(
+            f"expected {columns} axes in a row, with the empty ones, saw {seen['figure']['columns'].value}"
+        )
+
+    def test_the_colour_limits_are_right(seen, fm, shared):
+        for k, (one, (low, high)) in enumerate(zip(seen["figure"]["maps"], limits(fm, shared))):
+            expect(Seen(one["clim"].value[0], f"lower limit of channel {k}")).close_to(low)
+            expect(Seen(one["clim"].value[1], f"upper limit of channel {k}")).close_to(high)
+
+    def test_images_are_gray_and_titles_are_indices(seen, fm):
+        for k, one in enumerate(seen["figure"]["maps"]):
+            expect(Seen(one["title"].value, f"title of channel {k}")).equals(str(k))
+            expect(one["gray"]).is_true(f"the image of channel {k} is not drawn with the colour map `gray`")
+
+    def test_all_axes_are_off(seen):
+        for k, one in enumerate(seen["figure"]["maps"]):
+            expect(one["off"]).is_true(f"the axes of channel {k} still show a frame or ticks")
+        expect(Seen(seen["figure"]["empty_axes_on"].value, "empty axes that are not off")).equals(0)
+
+    def test_no_figure_is_left_open_and_the_tensor_passed_in_is_unchanged(seen):
+        expect(Seen(seen["left_open"].value, "figures left open in pyplot")).equals(0)
+        expect(seen["unchanged"]).is_true("the tensor that the caller passed is not the same as before the call")
+
+
+def clims(seen: Seen) -> Seen:
+    """The colour limits of all images."""
+    return Seen([one["clim"].value for one in seen["figure"]["maps"]])
+
+
+def arrays(seen: Seen) -> Seen:
+    """The values of all images."""
+    return Seen([one["array"].value for one in seen["figure"]["maps"]])
+
+
+def numbers(first: int, count: int) -> list[str]:
+    """Numbers as texts."""
+    return [str(number) for number in range(first, first + count)]

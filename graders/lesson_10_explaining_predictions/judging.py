@@ -1,0 +1,226 @@
+"""What several exercises of lesson 10 draw, expect and recognise. Nothing of it goes into a box."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from graders.core.conditions import no_hook_left
+from graders.core.expect import Seen, close, expect
+
+
+def draw_net(
+    rng: Any, steps: str, classes: int, width: int, stride: int, inplace: bool = False, skip: bool = False
+) -> dict[str, Any]:
+    """The data of a TinyNet: `steps` such as "conv relu conv relu"; the first convolution takes 2 channels."""
+    names = steps.split()
+    convolutions = [index for index, name in enumerate(names) if name == "conv"]
+    groups = ["first", "second", "block", "rest", "head"]
+    return {
+        "steps": names,
+        "inplace": inplace,
+        "skip": skip,
+        "weights": [
+            rng.tensor(width, width if index else 2, 3, 3, low=-0.5, high=0.625, away=0.125) if name == "conv" else None
+            for index, name in enumerate(names)
+        ],
+        "strides": [stride if index == convolutions[0] else 1 for index in range(len(names))],
+        "head": rng.tensor(classes, width, low=-2, high=2),
+        "names": dict(zip(groups, rng.names(len(groups)))),
+        "order": rng.shuffled(groups),
+    }
+
+
+# Expected values: the same net as functions, in float64, with autograd.grad.
+
+
+class ClampGrad(torch.autograd.Function):
+    """The identity, whose backward pass replaces negative gradients by 0."""
+
+    @staticmethod
+    def forward(ctx: Any, x: Tensor) -> Tensor:
+        return x.view_as(x)
+
+    @staticmethod
+    def backward(ctx: Any, grad: Tensor) -> Tensor:  # type: ignore[override]
+        return grad.clamp(min=0)
+
+
+clamp_grad = ClampGrad.apply
+
+
+def run(
+    net: dict[str, Any],
+    x: Tensor,
+    guided: Iterable[int] = (),
+    whole: bool = False,
+    relu: Callable[[Tensor], Tensor] = torch.relu,
+) -> tuple[list[Tensor], Tensor]:
+    """The outputs of all steps and the logits. Negative gradients that leave one of the steps `guided` become 0.
+
+    With `whole`, also the part of the gradient that comes over the skip connection is clamped there.
+    """
+    outputs = []
+    for index, name in enumerate(net["steps"]):
+        given = x
+        if index in guided:
+            x = clamp_grad(x)
+            given = x if whole else given
+        if name == "conv":
+            x = F.conv2d(x, net["weights"][index].double(), stride=net["strides"][index], padding=1)
+        else:
+            x = x.tanh() if name == "tanh" else relu(x)
+        outputs.append(x)
+        if net["skip"] and index == 1:
+            x = x + given
+    return outputs, x.mean((2, 3)) @ net["head"].double().T
+
+
+def indices(net: dict[str, Any], *names: str) -> list[int]:
+    """Which steps are of these kinds."""
+    return [index for index, name in enumerate(net["steps"]) if name in names]
+
+
+def score(logits: Tensor, target: int | str | Tensor) -> Tensor:
+    """The number whose gradient is taken: of a class, of a class for each sample, or of the winners."""
+    if isinstance(target, Tensor):
+        return logits.gather(1, target[:, None]).sum()
+    return logits.amax(1).sum() if target == "winner" else logits[:, target].sum()
+
+
+def input_gradient(
+    net: dict[str, Any],
+    x: Tensor,
+    target: Any,
+    of: Callable[[Tensor], Tensor] = lambda logits: logits,
+    **rules: Any,
+) -> Tensor:
+    """The gradient of the score with respect to x, float64; `of` may make probabilities of the logits."""
+    x = x.detach().double().requires_grad_()
+    _, logits = run(net, x, **rules)
+    return torch.autograd.grad(score(of(logits), target), x)[0]
+
+
+def apart(right: Tensor, others: Iterable[Tensor]) -> bool:
+    """Whether `right` is alive in every sample, and clearly differs from all others of its shape."""
+    scale = right.abs().max()
+    alive = right.abs().flatten(1).amax(1).min() > 0.02 * scale > 1e-3
+    return bool(alive) and all(
+        other.shape != right.shape or bool((right - other).abs().max() > 0.01 * scale) for other in others
+    )
+
+
+def matches(seen: Seen, expected: Iterator[Tensor]) -> bool:
+    """Whether the results, one for each class, equal these tensors; the first that does not ends the comparison."""
+    return all(close(seen["results"][index], value.float(), 1e-4, 1e-5) for index, value in enumerate(expected))
+
+
+GRADS_TOUCHED = (
+    "Your result is right, but the `.grad` of a parameter is not what it was before the call. `backward()` writes it, "
+    "and `zero_grad()` erases what the caller had. `torch.autograd.grad` returns gradients and writes nothing."
+)
+
+INPUT_TOUCHED = (
+    "Your result is right, but the caller's `x` is not as it was: its values, its `requires_grad` or its `.grad`. "
+    "Work with a tensor of your own: `x.detach().clone().requires_grad_()`."
+)
+
+LEFT_AFTER_EXCEPTION = (
+    "The model raised an exception, and your `remove()` was skipped. Put it into `finally`, or let a "
+    "`contextlib.ExitStack` hold the handles."
+)
+
+
+def nothing_touched(seen: Seen) -> None:
+    """The caller's gradients, input and modes are as they were."""
+    expect(seen["grads_kept"]).is_true("the `.grad` of a parameter is not what it was before the call")
+    expect(seen["parameters_kept"]).is_true("a parameter is not as it was: its values or its requires_grad")
+    expect(seen["x_kept"]).is_true("the caller's x is not as it was: its values, its requires_grad or its .grad")
+    expect(seen["modes_kept"]).is_true("a module is not in the mode (training or eval) in which it was before")
+
+
+def nothing_left_after_exception(seen: Seen) -> None:
+    """The exception came through, no hook is left, and the model computes what it did before."""
+    expect(seen["exception"]).equals("propagated")
+    no_hook_left(seen["hooks_after_exception"])
+    expect(seen["works_after_exception"]).is_true(
+        "after an exception in the model, its gradients are not what they were before"
+    )
+
+
+def distinct(found: list[dict[str, Tensor]]) -> bool:
+    """Whether the right result, for all classes together, is apart from every misreading and these from each other."""
+    together = {name: torch.cat([one[name] for one in found], 1) for name in found[0]}
+    right = together.pop("right")
+    others = list(together.values())
+    return apart(right, others) and all(
+        bool((first - second).abs().max() > 1e-3)
+        for index, first in enumerate(others)
+        for second in others[:index]
+        if first.shape == second.shape
+    )
+
+
+def cams(net: dict[str, Any], x: Tensor, target: int, layer: int, **rules: Any) -> dict[str, Tensor]:
+    """What the contract asks for, and what its known misreadings give; float64 [B, h, w]."""
+    outputs, logits = run(net, x.double().requires_grad_(), **rules)
+    values, before = outputs[layer], outputs[layer - 1]
+
+    def gradient(total: Tensor, tensor: Tensor) -> Tensor:
+        return torch.autograd.grad(total, tensor, retain_graph=True)[0]
+
+    grad = gradient(score(logits, target), values)
+    values = values.detach()
+
+    def weighted(weights: Tensor) -> Tensor:
+        return (weights * values).sum(1)
+
+    alpha = grad.mean((2, 3), keepdim=True)
+    right = weighted(alpha).relu()
+    spatial, count = grad.shape[2] * grad.shape[3], len(x)
+    top = right.amax((1, 2), keepdim=True).clamp(min=1e-12)
+    entering = gradient(score(logits, target), before)
+    return {
+        "right": right,
+        "forgot-relu": weighted(alpha),
+        "not-pooled": weighted(grad).relu(),
+        "sum-instead-of-mean": right * spatial,
+        "softmax-target": weighted(
+            gradient(score(logits.softmax(1), target), outputs[layer]).mean((2, 3), keepdim=True)
+        ).relu(),
+        "log-softmax-target": weighted(
+            gradient(score(logits.log_softmax(1), target), outputs[layer]).mean((2, 3), keepdim=True)
+        ).relu(),
+        "batch-mean": right / count,
+        "mixed-batch": weighted(alpha.mean(0, keepdim=True)).relu(),
+        "summed-batch": weighted(alpha.sum(0, keepdim=True)).relu(),
+        "first-sample": weighted(alpha[:1]).relu(),
+        "grad-input-not-output": weighted(entering.mean((2, 3), keepdim=True)).relu(),
+        "wrong-target": weighted(
+            gradient(score(logits, "winner"), outputs[layer]).mean((2, 3), keepdim=True)
+        ).relu(),
+        "relu-on-weights": weighted(alpha.relu()),
+        "relu-on-weights-and-sum": weighted(alpha.relu()).relu(),
+        "scaled": right / top,
+        "scaled-together": right / right.max().clamp(min=1e-12),
+    }  # fmt: skip
+
+
+def peaks(cam: Tensor, size: Iterable[int], **options: Any) -> tuple[Tensor, Tensor, Tensor]:
+    """Row and column of the first largest pixel of each upsampled map, and its value."""
+    options = options or {"mode": "bilinear", "align_corners": False}
+    large = F.interpolate(cam.double()[:, None], size=tuple(size), **options)[:, 0]
+    top, place = large.flatten(1).max(1).values, large.flatten(1).argmax(1)
+    return place // large.shape[2], place % large.shape[2], top
+
+
+def hits(cam: Tensor, boxes: Tensor, size: Iterable[int]) -> list[bool]:
+    """Which maps point into their box."""
+    y, x, top = peaks(cam, size)
+    x0, y0, x1, y1 = boxes.T
+    found: list[bool] = ((x0 <= x) & (x < x1) & (y0 <= y) & (y < y1) & (top > 0)).tolist()
+    return found

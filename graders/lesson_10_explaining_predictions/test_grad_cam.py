@@ -1,0 +1,277 @@
+"""Exercise 10-grad-cam."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from graders.core.conditions import no_hook_left
+from graders.core.exercise import Mistake, exercise
+from graders.core.expect import Seen, expect
+from graders.lesson_10_explaining_predictions.judging import (
+    GRADS_TOUCHED,
+    INPUT_TOUCHED,
+    cams,
+    distinct,
+    draw_net,
+    hits,
+    matches,
+    nothing_left_after_exception,
+    nothing_touched,
+    run,
+)
+from graders.lesson_10_explaining_predictions.shared import observe, observe_failure, prepare
+from graders.nets import draw_shapes, shapes_net
+
+
+def cam_is(*names: str) -> Callable[..., bool]:
+    """A recogniser of these misreadings, the same one for every class."""
+    return lambda seen, net, x, classes, layer, kind: (
+        kind != "drawings"
+        and any(matches(seen, (cams(net, x, target, layer)[name] for target in range(classes))) for name in names)
+    )
+
+
+def gap_cam(net: dict[str, Any], x: Tensor, target: int) -> Tensor:
+    """The closed form for a layer that is followed by global average pooling and a linear layer: W[c, k] / (hw)."""
+    values = run(net, x.double())[0][-1]
+    weights = net["head"][target].double() / (values.shape[2] * values.shape[3])
+    return torch.einsum("k,bkhw->bhw", weights, values).relu()
+
+
+DRAWINGS = 36
+"""How many drawings of shapes one pointing game takes."""
+
+
+@functools.lru_cache(maxsize=32)
+def reference_hits(seed: int) -> tuple[int, int]:
+    """Hits of a Grad-CAM by plain autograd.grad on the net of shapes, and the number of drawings."""
+    model, (images, labels, boxes) = shapes_net(), draw_shapes(DRAWINGS, seed)
+    values = model.features(images)
+    logits = model.fc(values.mean((2, 3)))
+    (grad,) = torch.autograd.grad(logits.gather(1, labels[:, None]).sum(), values)
+    cam = (grad.mean((2, 3), keepdim=True) * values).sum(1).relu().detach()
+    return sum(hits(cam, boxes, images.shape[2:])), len(images)
+
+
+def learners_hits(seen: Seen, seed: int) -> int | None:
+    """Hits of the learner's maps, which are listed by class; None when their shape is wrong."""
+    images, labels, boxes = draw_shapes(DRAWINGS, seed)
+    total = 0
+    for target in range(3):
+        cam, mine = seen["results"][target].tensor, labels == target
+        if cam is None or cam.shape != (int(mine.sum()), 16, 16):
+            return None
+        total += sum(hits(cam, boxes[mine], images.shape[2:]))
+    return total
+
+
+@exercise(
+    "10-grad-cam",
+    points=3,
+    title="Grad-CAM: where in the image?",
+    hints=(
+        "Catch the layer's output A in a forward hook and keep it as it is, with its graph. Then "
+        "`torch.autograd.grad(logits[:, cls].sum(), A)` gives the gradient at A.",
+        "The weight of a channel is the mean of its gradient over space only: `grad.mean((2, 3), keepdim=True)`. Every "
+        "sample keeps weights of its own.",
+        "Multiply the weights with A, sum over the channels, and take the ReLU last. Detach the result. No scaling.",
+    ),
+    cases=({"kind": "gap"}, {"kind": "inner"}, {"kind": "in-place"}, {"kind": "drawings"}),
+)
+class TestGradCam:
+    """Write `grad_cam(model, layer, x, cls)`. `model(x)` turns images `x` of shape [B, C, H, W] into logits of shape
+    [B, number of classes]; it treats each sample on its own. `layer` is a module somewhere in `model`, which calls it
+    once; its output A has the shape [B, K, h, w]. `cls` is an int. The parameters require grad; `x` may or may not.
+
+    For each sample b and channel k, the weight alpha[b, k] is the mean over the h · w positions of the derivative of
+    the logit [b, cls] with respect to A[b, k]. Return the sum over the channels k of alpha[b, k] · A[b, k], with
+    negative values replaced by 0: a detached tensor of shape [B, h, w], not scaled in any way.
+
+    The layer itself may work in place, as `nn.ReLU(inplace=True)` does. Nothing after it overwrites its output.
+    Nothing of the caller's is touched: the values, `requires_grad` and `.grad` of `x` and of the parameters, the mode
+    (training or eval) of each module. Afterwards the model computes what it did before, hooks that were there before
+    stay, and none of yours is left. This holds even when the model raises; the exception comes through.
+
+    On drawings of circles, squares and triangles your maps have to point at the shape as often as those of a Grad-CAM
+    by plain autograd do; a difference of one drawing is allowed.
+
+    **Example.** Let the layer's output be two channels of 1 by 2 pixels, `[[1., 3.]]` and `[[2., 0.]]`. The model takes
+    the mean of each channel, and logit 0 is 2 times the first mean minus 4 times the second. The derivatives are 1 and
+    -2 everywhere. The sum is `[[-3., 3.]]`, and the result is `tensor([[[0., 3.]]])`.
+    """
+
+    def draw(rng, kind):
+        if kind == "drawings":
+            return {"kind": kind, "seed": rng.integer(0, 2**31), "net": None, "x": None, "classes": 3, "layer": -1,
+                    "held": False, "train": False}  # fmt: skip
+        steps = "conv relu conv relu" + ("" if kind == "gap" else " conv tanh")
+        net = draw_net(rng, steps, classes=3, width=4, stride=2 if kind == "gap" else 1, inplace=kind == "in-place")
+        size = {"gap": (3, 2, 8, 10), "inner": (3, 2, 6, 4), "in-place": (2, 2, 4, 5)}[kind]
+        return {
+            "kind": kind, "net": net, "x": rng.tensor(*size), "classes": 3, "layer": 2 if kind == "inner" else 3,
+            "held": kind == "inner", "train": kind == "in-place", "seed": None,
+        }  # fmt: skip
+
+    def alive(kind, seed, net, x, classes, layer):
+        if kind == "drawings":
+            found, count = reference_hits(seed)
+            return 2 * found > count  # chance is less than one in ten
+        found = [cams(net, x, target, layer) for target in range(classes)]
+        skipped = {"relu-on-weights-and-sum"}
+        if kind == "gap":  # all pixels of a channel have the same gradient, and all samples the same weights
+            skipped |= {"not-pooled", "mixed-batch", "first-sample"}
+        return distinct([{name: value for name, value in one.items() if name not in skipped} for one in found])
+
+    def probe(student, kind, seed, net, x, classes, layer, held, train):
+        if kind == "drawings":
+            model, (images, labels, _) = shapes_net(), draw_shapes(DRAWINGS, seed)
+            layer = model.features[-1][-1]
+            made = [student.grad_cam(model, layer, images[labels == target], target) for target in range(3)]
+            # Maps of the wrong size are of no interest, and may be too large to hand over.
+            return {"results": [one if getattr(one, "ndim", 0) == 3 and one.shape[-1] == 16 else None for one in made]}
+        model, x = prepare(net, x, train, held)
+        seen = observe(
+            model, x, lambda: [student.grad_cam(model, model.steps[layer], x, cls) for cls in range(classes)]
+        )
+        failure = observe_failure(model, x, lambda: student.grad_cam(model, model.steps[layer], x, 0))
+        return {**seen, **failure, "results": seen.pop("result")}
+
+    mistakes = (
+        Mistake(
+            "forgot-relu",
+            cam_is("forgot-relu"),
+            "Your map has negative values: the last ReLU is missing. Negative values speak for other classes; replace "
+            "them by 0 after the sum over the channels.",
+        ),
+        Mistake(
+            "not-pooled",
+            lambda seen, net, x, classes, layer, kind: (
+                kind != "gap" and cam_is("not-pooled")(seen, net, x, classes, layer, kind)
+            ),
+            "You multiplied A with the gradient pixel by pixel. In Grad-CAM a channel has one weight: average the "
+            "gradient over height and width first.",
+        ),
+        Mistake(
+            "sum-instead-of-mean",
+            cam_is("sum-instead-of-mean"),
+            "Your map is h · w times too large: you summed the gradient over space. The weight of a channel is its "
+            "mean.",
+        ),
+        Mistake(
+            "softmax-target",
+            cam_is("softmax-target", "log-softmax-target"),
+            "You took the gradient of the probability, or of its logarithm. The softmax mixes all logits, and other "
+            "classes enter the map: use the logit.",
+        ),
+        Mistake(
+            "batch-mean",
+            cam_is("batch-mean"),
+            "Your map is B times too small: you took the mean of the logits over the batch. Sum over the samples; then "
+            "each sample has the gradient of its own logit.",
+        ),
+        Mistake(
+            "mixed-batch",
+            lambda seen, net, x, classes, layer, kind: (
+                cam_is("summed-batch")(seen, net, x, classes, layer, kind)
+                or (kind != "gap" and cam_is("mixed-batch", "first-sample")(seen, net, x, classes, layer, kind))
+            ),
+            "All samples got the same weights: you reduced the gradient over the batch as well, or used those of one "
+            "sample. Average over height and width only, `grad.mean((2, 3), keepdim=True)`.",
+        ),
+        Mistake(
+            "grad-input-not-output",
+            cam_is("grad-input-not-output"),
+            "You used the gradient at the layer's input, `grad_input`. The weights come from the gradient at its "
+            "output, A.",
+        ),
+        Mistake(
+            "wrong-target",
+            cam_is("wrong-target"),
+            "You explained the class with the largest logit. The task is to explain `cls`, which need not be the "
+            "winner.",
+        ),
+        Mistake(
+            "relu-on-weights",
+            cam_is("relu-on-weights", "relu-on-weights-and-sum"),
+            "You applied the ReLU to the weights. Channels with a negative weight count, too: apply it to the sum over "
+            "the channels.",
+        ),
+        Mistake(
+            "scaled",
+            cam_is("scaled", "scaled-together"),
+            "You scaled the map to the range from 0 to 1. The contract asks for the values as they are; scale when you "
+            "draw.",
+        ),
+        Mistake(
+            "upsampled",
+            lambda seen, net, x, kind: (
+                kind == "gap" and (one := seen["results"][0].tensor) is not None and one.shape[-2:] == x.shape[-2:]
+            ),
+            "Your map has the size of the image. Return it in the size of the layer's output, [B, h, w].",
+        ),
+        Mistake(
+            "full-hook-and-in-place",
+            raises="being modified inplace",
+            message="A full backward hook cannot stand on a layer that works in place. Catch the output in a forward "
+            "hook instead, and take `torch.autograd.grad` with respect to it.",
+        ),
+        Mistake(
+            "polluted-grads",
+            lambda seen, net, x, classes, layer, kind: (
+                seen["grads_kept"].value is False and cam_is("right")(seen, net, x, classes, layer, kind)
+            ),
+            GRADS_TOUCHED,
+        ),
+        Mistake(
+            "input-touched",
+            lambda seen, net, x, classes, layer, kind: (
+                seen["grads_kept"].value is True
+                and seen["x_kept"].value is False
+                and cam_is("right")(seen, net, x, classes, layer, kind)
+            ),
+            INPUT_TOUCHED,
+        ),
+        Mistake("hook-left-behind", lambda seen: seen["hooks"].value > 0),
+        Mistake(
+            "hook-left-after-exception",
+            lambda seen: seen["hooks"].value == 0 and seen["hooks_after_exception"].value > 0,
+        ),
+    )
+
+    def test_the_map_is_the_weighted_sum_of_the_channels(seen, kind, net, x, classes, layer):
+        if kind == "drawings":
+            return
+        for target in range(classes):
+            expected = gap_cam(net, x, target) if kind == "gap" else cams(net, x, target, layer)["right"]
+            expect(Seen(seen["results"][target].value, f"the map for class {target}")).close_to(
+                expected.float(), rtol=1e-4, atol=1e-5
+            )
+
+    def test_on_drawings_it_points_at_the_shape_as_often_as_plain_autograd(seen, kind, seed):
+        if kind != "drawings":
+            return
+        mine, (found, count) = learners_hits(seen, seed), reference_hits(seed)
+        expect(Seen(mine is not None)).is_true("the map of a drawing should have 16 by 16 pixels")
+        expect(Seen(abs((mine or 0) - found) <= 1)).is_true(
+            f"on {count} drawings a Grad-CAM by plain autograd points at the shape {found} times, yours {mine} times"
+        )
+
+    def test_nothing_of_the_caller_is_touched(seen, kind):
+        if kind != "drawings":
+            nothing_touched(seen)
+            expect(seen["works_as_before"]).is_true(
+                "after the call, the model's gradients are not what they were before"
+            )
+
+    def test_no_hook_is_left(seen, kind):
+        if kind != "drawings":
+            no_hook_left(seen["hooks"])
+
+    def test_nothing_is_left_when_the_model_raises(seen, kind):
+        if kind != "drawings":
+            nothing_left_after_exception(seen)

@@ -1,0 +1,219 @@
+"""Exercise 10-guided-backprop."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from graders.box.probing import module_hooks
+from graders.core.conditions import no_hook_left
+from graders.core.exercise import Mistake, exercise
+from graders.core.expect import Seen, expect
+from graders.lesson_10_explaining_predictions.judging import (
+    GRADS_TOUCHED,
+    INPUT_TOUCHED,
+    LEFT_AFTER_EXCEPTION,
+    distinct,
+    draw_net,
+    indices,
+    input_gradient,
+    matches,
+    nothing_left_after_exception,
+    nothing_touched,
+)
+from graders.lesson_10_explaining_predictions.shared import observe, observe_failure, prepare
+
+
+class DeconvReLU(torch.autograd.Function):
+    """ReLU, whose backward pass clamps the gradient and forgets where the input was negative."""
+
+    @staticmethod
+    def forward(ctx: Any, x: Tensor) -> Tensor:
+        return x.clamp(min=0)
+
+    @staticmethod
+    def backward(ctx: Any, grad: Tensor) -> Tensor:  # type: ignore[override]
+        return grad.clamp(min=0)
+
+
+deconv_relu = DeconvReLU.apply
+
+
+def guided_rules(net: dict[str, Any]) -> dict[str, dict[str, Any]]:
+    """What the contract asks for, and its known misreadings, as arguments of `input_gradient`."""
+    relus = indices(net, "relu")
+    whole = {"whole-tensor": {"guided": relus, "whole": True}} if net["skip"] else {}
+    return whole | {
+        "right": {"guided": relus},
+        "plain": {},
+        "deconvnet": {"relu": deconv_relu},
+        "convolutions": {"guided": indices(net, "conv")},
+        "everywhere": {"guided": range(len(net["steps"]))},
+        "activations": {"guided": indices(net, "relu", "tanh")},
+        "children": {"guided": [index for index in relus if index < 2]},
+        "sequentials": {"guided": [index for index in relus if index not in (2, 3)]},
+        "last": {"guided": relus[-1:]},
+    }
+
+
+def guided_gradient(net: dict[str, Any], x: Tensor, target: int, name: str = "right") -> Tensor:
+    """The gradient by one of `guided_rules`, or the ordinary one clamped at its very end."""
+    if name == "clamped-the-result":
+        return input_gradient(net, x, target).clamp(min=0)
+    return input_gradient(net, x, target, **guided_rules(net)[name])
+
+
+def guided_is(*names: str) -> Callable[..., bool]:
+    """A recogniser of these misreadings, the same one for every class."""
+    return lambda seen, net, x, classes: any(
+        matches(seen, (guided_gradient(net, x, target, name) for target in range(classes)))
+        for name in names
+        if name != "whole-tensor" or net["skip"]
+    )
+
+
+@exercise(
+    "10-guided-backprop",
+    points=2,
+    title="Only positive gradients leave a ReLU",
+    hints=(
+        "The gradient that leaves a module towards its input is `grad_input` of a full backward hook. It has already "
+        "passed the ReLU's own backward rule, which is 0 where the input was negative.",
+        "`grad_input` is a tuple, and so is what the hook returns: `(grad_input[0].clamp(min=0),)`. Put such a hook on "
+        "every module of `model.modules()` that is an `nn.ReLU`.",
+        "Let `torch.autograd.grad` compute the gradient with respect to an input of your own, and remove the hooks in "
+        "a `finally` block.",
+    ),
+    cases=(
+        {"size": (6, 5), "stride": 1, "held": False, "train": False, "skip": False},
+        {"size": (7, 6), "stride": 2, "held": True, "train": True, "skip": True},
+    ),
+)
+class TestGuidedBackprop:
+    """Write `guided_backprop(model, x, cls)`. `model(x)` turns images `x` of shape [B, C, H, W] into logits of shape
+    [B, number of classes], and `cls` is an int. Return the gradient of the sum over b of the logits [b, cls] with
+    respect to `x`, as a detached tensor of the shape of `x`, with one change in the backward pass: at every module of
+    class `nn.ReLU`, wherever it is in the model, negative values in the gradient that leaves the module towards its
+    input are replaced by 0. The ReLU's own rule, 0 where its input was not positive, stays in force. All other modules
+    pass gradients as they always do, `nn.Tanh` for example, and so do skip connections.
+
+    No ReLU works in place, and each is called once. Nothing of the caller's is touched: the values, `requires_grad`
+    and `.grad` of `x` and of the parameters, the mode (training or eval) of each module. Afterwards the model computes
+    ordinary gradients again, hooks that were there before stay, and none of yours is left. This holds even when the
+    model raises; the exception comes through. `x` may or may not require grad, and so may each parameter.
+
+    **Example.** Let `model` be a ReLU followed by `nn.Flatten()` and a linear layer without bias, with the weight
+    `tensor([[2., -3., 4.]])`. For one image with the pixels 1, 1 and -1 the ordinary gradient of logit 0 is 2, -3
+    and 0. The result is 2, 0 and 0.
+    """
+
+    def draw(rng, size, stride, held, train, skip):
+        net = draw_net(rng, "conv relu conv relu conv tanh conv relu", classes=3, width=4, stride=stride, skip=skip)
+        return {"net": net, "x": rng.tensor(2, 2, *size), "classes": 3, "held": held, "train": train}
+
+    def alive(net, x, classes):
+        names = [*guided_rules(net), "clamped-the-result"]
+        return distinct([{n: guided_gradient(net, x, target, n) for n in names} for target in range(classes)])
+
+    def probe(student, net, x, classes, held, train):
+        model, x = prepare(net, x, train, held, frozen=held)
+        model.steps[3].register_full_backward_hook(lambda module, grad_input, grad_output: None)
+        during = []
+        model.register_forward_pre_hook(lambda module, args: during.append(module_hooks(model)))
+        before = module_hooks(model)
+        seen = observe(model, x, lambda: [student.guided_backprop(model, x, target) for target in range(classes)])
+        failure = observe_failure(model, x, lambda: student.guided_backprop(model, x, 0))
+        return {
+            **seen, **failure, "results": seen.pop("result"), "hooked": max(during) > before,
+        }  # fmt: skip
+
+    mistakes = (
+        Mistake(
+            "no-guidance",
+            lambda seen, net, x, classes: seen["hooked"].value is False and guided_is("plain")(seen, net, x, classes),
+            "This is the ordinary gradient: no clamp took effect. Register a full backward hook on every ReLU, and do "
+            "so before the forward pass; a hook that comes later is not called.",
+        ),
+        Mistake(
+            "forgot-return",
+            lambda seen, net, x, classes: seen["hooked"].value is True and guided_is("plain")(seen, net, x, classes),
+            "There were hooks in the forward pass, yet this is the ordinary gradient. A hook changes a gradient only "
+            "by what it returns: `return (grad_input[0].clamp(min=0),)`.",
+        ),
+        Mistake(
+            "deconvnet",
+            guided_is("deconvnet"),
+            "This is the rule of deconvnets: you clamped `grad_output` and ignored the ReLU's own mask, so gradient "
+            "passes where the input was negative. Clamp `grad_input`, which has the mask in it.",
+        ),
+        Mistake(
+            "wrong-layer",
+            guided_is("convolutions", "everywhere", "activations"),
+            "You clamped at other modules than the ReLUs. Choose the modules with `isinstance(module, nn.ReLU)`.",
+        ),
+        Mistake(
+            "only-sequential-recursed",
+            guided_is("children", "sequentials"),
+            "Some ReLUs were not reached. They may be at any depth, also in custom blocks and in a `ModuleList`: "
+            "`model.modules()` visits every level.",
+        ),
+        Mistake(
+            "clamped-whole-tensor",
+            guided_is("whole-tensor"),
+            "You clamped the whole gradient of the tensor that enters a ReLU. Other modules may use that tensor, too, "
+            "as in a skip connection, and their share stays as it is. Clamp `grad_input` of the ReLU.",
+        ),
+        Mistake(
+            "clamped-the-result",
+            guided_is("clamped-the-result"),
+            "You clamped the finished gradient of x. The clamp belongs to every ReLU on the way, so that what is set "
+            "to 0 there does not flow on.",
+        ),
+        Mistake(
+            "bare-tensor",
+            raises="invalid number of grad_input",
+            message="A full backward hook returns a tuple with one entry for each input, not a bare tensor: "
+            "`(grad_input[0].clamp(min=0),)`.",
+        ),
+        Mistake(
+            "polluted-grads",
+            lambda seen, net, x, classes: (
+                seen["grads_kept"].value is False and guided_is("right")(seen, net, x, classes)
+            ),
+            GRADS_TOUCHED,
+        ),
+        Mistake(
+            "input-touched",
+            lambda seen, net, x, classes: (
+                seen["grads_kept"].value is True
+                and seen["x_kept"].value is False
+                and guided_is("right")(seen, net, x, classes)
+            ),
+            INPUT_TOUCHED,
+        ),
+        Mistake("hook-left-behind", lambda seen: seen["hooks"].value > 0),
+        Mistake(
+            "hook-left-after-exception",
+            lambda seen: seen["hooks"].value == 0 and seen["hooks_after_exception"].value > 0,
+            LEFT_AFTER_EXCEPTION,
+        ),
+    )
+
+    def test_negative_gradients_are_0_behind_every_relu(seen, net, x, classes):
+        for target in range(classes):
+            expect(Seen(seen["results"][target].value, f"the gradient for class {target}")).close_to(
+                guided_gradient(net, x, target).float(), rtol=1e-4, atol=1e-5
+            )
+
+    def test_nothing_of_the_caller_is_touched(seen):
+        nothing_touched(seen)
+
+    def test_the_model_computes_ordinary_gradients_afterwards(seen):
+        no_hook_left(seen["hooks"])
+        expect(seen["works_as_before"]).is_true("after the call, the model's gradients are not what they were before")
+
+    def test_nothing_is_left_when_the_model_raises(seen):
+        nothing_left_after_exception(seen)

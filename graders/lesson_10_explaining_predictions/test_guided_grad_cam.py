@@ -1,0 +1,201 @@
+"""Exercise 10-guided-grad-cam."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import torch.nn.functional as F
+from torch import Tensor
+
+from graders.core.conditions import no_hook_left
+from graders.core.exercise import Mistake, exercise
+from graders.core.expect import Seen, expect
+from graders.lesson_10_explaining_predictions.judging import (
+    GRADS_TOUCHED,
+    INPUT_TOUCHED,
+    LEFT_AFTER_EXCEPTION,
+    cams,
+    distinct,
+    draw_net,
+    indices,
+    input_gradient,
+    matches,
+    nothing_left_after_exception,
+    nothing_touched,
+)
+from graders.lesson_10_explaining_predictions.shared import observe, observe_failure, prepare
+
+
+def guided_cams(net: dict[str, Any], x: Tensor, target: int, layer: int) -> dict[str, Tensor]:
+    """What the contract asks for, and what its known misreadings give."""
+    relus = indices(net, "relu")
+    guided, plain = input_gradient(net, x, target, guided=relus), input_gradient(net, x, target)
+    found = cams(net, x, target, layer)
+    cam, shared = found["right"], cams(net, x, target, layer, guided=relus)["right"]
+
+    def enlarged(cam: Tensor, **options: Any) -> Tensor:
+        options = options or {"mode": "bilinear", "align_corners": False}
+        return F.interpolate(cam[:, None], size=x.shape[2:], **options)
+
+    return {
+        "right": guided * enlarged(cam),
+        "shared-pass": guided * enlarged(shared),
+        "guided-only": guided,
+        "cam-only": enlarged(cam).expand(x.shape),
+        "nearest-upsampling": guided * enlarged(cam, mode="nearest"),
+        "align-corners": guided * enlarged(cam, mode="bilinear", align_corners=True),
+        "no-guidance": plain * enlarged(cam),
+        "forgot-relu": guided * enlarged(found["forgot-relu"]),
+        "scaled": guided * enlarged(found["scaled"]),
+    }
+
+
+def guided_cam_is(*names: str, reshape: Callable[[Tensor], Tensor] = lambda tensor: tensor) -> Callable[..., bool]:
+    """A recogniser of these misreadings, the same one for every class."""
+    return lambda seen, net, x, classes, layer: any(
+        matches(seen, (reshape(guided_cams(net, x, target, layer)[name]) for target in range(classes)))
+        for name in names
+    )
+
+
+@exercise(
+    "10-guided-grad-cam",
+    points=3,
+    title="Guided backprop times Grad-CAM",
+    hints=(
+        "Two forward and backward passes: one without any guided hook for the Grad-CAM, and one with them for guided "
+        "backprop. Both are the functions that you have already written.",
+        "`F.interpolate` wants four dimensions: `cam[:, None]` has the shape [B, 1, h, w]. Use "
+        "`size=x.shape[2:], mode='bilinear', align_corners=False`.",
+        "A tensor of shape [B, 1, H, W] times one of shape [B, C, H, W] broadcasts over the channels.",
+    ),
+    cases=(
+        {"size": (8, 10), "layer": 2, "held": False, "train": False},
+        {"size": (7, 9), "layer": 3, "held": True, "train": True},
+    ),
+)
+class TestGuidedGradCam:
+    """Write `guided_grad_cam(model, layer, x, cls)`. The arguments are those of `grad_cam`. No `nn.ReLU` works in
+    place, and each is called once, as in `guided_backprop`.
+
+    Return a detached tensor of the shape of `x`, [B, C, H, W]. It is the product of two things:
+
+    - guided backprop for class `cls`, as in `guided_backprop(model, x, cls)`,
+    - the Grad-CAM of `layer` for class `cls`, as in `grad_cam(model, layer, x, cls)`, not scaled, from an ordinary
+      backward pass without the guided rule. It is upsampled to H by W with bilinear interpolation
+      (`align_corners=False`) and multiplied with every channel.
+
+    The ReLUs may come before and after `layer`. Nothing of the caller's is touched: the values, `requires_grad` and
+    `.grad` of `x` and of the parameters, the mode (training or eval) of each module. Afterwards the model computes
+    ordinary gradients again, hooks that were there before stay, and none of yours is left. This holds even when the
+    model raises; the exception comes through.
+
+    You may call functions that you wrote for earlier exercises.
+
+    **Example.** For one image of one channel and 1 by 2 pixels let guided backprop be `[[2., 5.]]`, and let the
+    Grad-CAM have a single pixel with the value 3. Upsampled it is 3 everywhere, and the result is
+    `tensor([[[[6., 15.]]]])`.
+    """
+
+    def draw(rng, size, layer, held, train):
+        net = draw_net(rng, "conv relu conv relu conv tanh conv relu", classes=3, width=4, stride=2)
+        return {"net": net, "x": rng.tensor(2, 2, *size), "classes": 3, "layer": layer, "held": held, "train": train}
+
+    def alive(net, x, classes, layer):
+        return distinct([guided_cams(net, x, target, layer) for target in range(classes)])
+
+    def probe(student, net, x, classes, layer, held, train):
+        model, x = prepare(net, x, train, held)
+        module = model.steps[layer]
+        seen = observe(model, x, lambda: [student.guided_grad_cam(model, module, x, cls) for cls in range(classes)])
+        failure = observe_failure(model, x, lambda: student.guided_grad_cam(model, module, x, 0))
+        return {**seen, **failure, "results": seen.pop("result")}
+
+    mistakes = (
+        Mistake(
+            "shared-pass",
+            lambda seen, net, x, classes, layer: (
+                seen["hooks"].value == 0 and guided_cam_is("shared-pass")(seen, net, x, classes, layer)
+            ),
+            "Your Grad-CAM comes from a backward pass in which the guided hooks were active. Compute it in a pass of "
+            "its own, without them.",
+        ),
+        Mistake(
+            "one-factor-missing",
+            lambda seen, net, x, classes, layer: (
+                guided_cam_is("guided-only", "cam-only")(seen, net, x, classes, layer)
+                or guided_cam_is("cam-only", reshape=lambda tensor: tensor[:, 0])(seen, net, x, classes, layer)
+                or guided_cam_is("cam-only", reshape=lambda tensor: tensor[:, :1])(seen, net, x, classes, layer)
+            ),
+            "This is only one of the two factors. Multiply the result of guided backprop with the upsampled Grad-CAM.",
+        ),
+        Mistake(
+            "nearest-upsampling",
+            guided_cam_is("nearest-upsampling"),
+            "Your Grad-CAM was upsampled to blocks: `F.interpolate` uses the nearest pixel unless you say "
+            "`mode='bilinear'`.",
+        ),
+        Mistake(
+            "align-corners",
+            guided_cam_is("align-corners"),
+            "You upsampled with `align_corners=True`, which stretches the map to the centres of the corner pixels. The "
+            "contract asks for `align_corners=False`.",
+        ),
+        Mistake(
+            "no-guidance",
+            guided_cam_is("no-guidance"),
+            "You multiplied the Grad-CAM with the ordinary gradient. At every ReLU, negative gradients that leave it "
+            "have to become 0, as in guided backprop.",
+        ),
+        Mistake(
+            "forgot-relu",
+            guided_cam_is("forgot-relu"),
+            "Your Grad-CAM has negative values, and they turn the sign of guided backprop around. Apply the ReLU to "
+            "the sum over the channels before you upsample.",
+        ),
+        Mistake(
+            "scaled",
+            guided_cam_is("scaled"),
+            "You scaled the Grad-CAM to the range from 0 to 1. The contract asks for the product of the values as they "
+            "are.",
+        ),
+        Mistake(
+            "polluted-grads",
+            lambda seen, net, x, classes, layer: (
+                seen["grads_kept"].value is False and guided_cam_is("right")(seen, net, x, classes, layer)
+            ),
+            GRADS_TOUCHED,
+        ),
+        Mistake(
+            "input-touched",
+            lambda seen, net, x, classes, layer: (
+                seen["grads_kept"].value is True
+                and seen["x_kept"].value is False
+                and guided_cam_is("right")(seen, net, x, classes, layer)
+            ),
+            INPUT_TOUCHED,
+        ),
+        Mistake("hook-left-behind", lambda seen: seen["hooks"].value > 0),
+        Mistake(
+            "hook-left-after-exception",
+            lambda seen: seen["hooks"].value == 0 and seen["hooks_after_exception"].value > 0,
+            LEFT_AFTER_EXCEPTION,
+        ),
+    )
+
+    def test_the_result_is_guided_backprop_times_the_upsampled_cam(seen, net, x, classes, layer):
+        for target in range(classes):
+            expect(Seen(seen["results"][target].value, f"the result for class {target}")).close_to(
+                guided_cams(net, x, target, layer)["right"].float(), rtol=1e-4, atol=1e-5
+            )
+
+    def test_nothing_of_the_caller_is_touched(seen):
+        nothing_touched(seen)
+
+    def test_the_model_computes_ordinary_gradients_afterwards(seen):
+        no_hook_left(seen["hooks"])
+        expect(seen["works_as_before"]).is_true("after the call, the model's gradients are not what they were before")
+
+    def test_nothing_is_left_when_the_model_raises(seen):
+        nothing_left_after_exception(seen)

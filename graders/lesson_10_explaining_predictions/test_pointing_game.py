@@ -1,0 +1,245 @@
+"""Exercise 10-pointing-game."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from graders.core.exercise import Mistake, exercise
+from graders.core.expect import Seen, close, expect
+from graders.lesson_10_explaining_predictions.judging import peaks
+
+PLACES = ("only", "first", "last", "right-of", "below", "zero", "far", "faint")
+"""Where the box of a map is, seen from its peak. Other boxes are where a misreading finds the peak.
+
+The map "zero" is 0 everywhere, "faint" has small values.
+"""
+
+MISREADINGS = (
+    "swapped-axes",
+    "swapped-axes, size",
+    "swapped-axes, height",
+    "swapped-axes, size and width",
+    "no-upsampling",
+    "nearest-upsampling",
+    "align-corners",
+)
+
+EQUALS = ("tie", "other-tie", "plateau", "even")
+"""Maps with equal peaks; the last is the same everywhere.
+
+They are equal in any precision only where the size is a power of 2 times that of the map.
+"""
+
+
+def misread_peaks(cam: Tensor, size: tuple[int, int]) -> dict[str, tuple[Tensor, Tensor]]:
+    """Row and column of each map's peak by each of `MISREADINGS`."""
+    (y, x, _), (rows, columns, _) = peaks(cam, size), peaks(cam, cam.shape[1:])
+    turned_y, turned_x, _ = peaks(cam, size[::-1])
+    place, turned = y * size[1] + x, turned_y * size[0] + turned_x
+    down, across = size[0] / cam.shape[1], size[1] / cam.shape[2]
+    found = (
+        (x, y),
+        (turned_y, turned_x),
+        (place // size[0], place % size[0]),
+        (turned // size[1], turned % size[1]),
+        (rows, columns),
+        ((rows * down).long(), (columns * across).long()),
+        peaks(cam, size, mode="bilinear", align_corners=True)[:2],
+    )
+    return dict(zip(MISREADINGS, found))
+
+
+def placed_box(place: str, peak: tuple[int, int], size: tuple[int, int]) -> list[int]:
+    """A box (x0, y0, x1, y1) around or beside the pixel `peak` = (y, x) of an image of `size` = (H, W)."""
+    (y, x), (height, width) = peak, size
+    left, top, right, bottom = max(x - 3, 0), max(y - 2, 0), min(x + 4, width), min(y + 3, height)
+    boxes = {
+        "first": (x, y, right, bottom),
+        "last": (left, top, x + 1, y + 1),
+        "right-of": (left, top, x, bottom),  # the peak is in the column x1, which is outside
+        "below": (left, top, right, y),  # the peak is in the row y1, which is outside
+        "zero": (0, 0, right, bottom),
+        "far": (0, 0, 1, 1),
+    }
+    return list(boxes.get(place, (x, y, x + 1, y + 1)))
+
+
+def variants_of_hits(cam: Tensor, boxes: Tensor, size: tuple[int, int]) -> dict[str, list[bool]]:
+    """Which maps hit by the contract, and by its known misreadings. Behind a comma stands a variant of a misreading."""
+    y, x, top = peaks(cam, size)
+    x0, y0, x1, y1 = boxes.T
+    lit = top > 0
+
+    def inside(y: Tensor, x: Tensor) -> Tensor:
+        return (x0 <= x) & (x < x1) & (y0 <= y) & (y < y1)
+
+    found = {name: inside(*place) for name, place in misread_peaks(cam, size).items()} | {
+        "closed-box": (x0 <= x) & (x <= x1) & (y0 <= y) & (y <= y1),
+        "closed-box, x": (x0 <= x) & (x <= x1) & (y0 <= y) & (y < y1),
+        "closed-box, y": (x0 <= x) & (x < x1) & (y0 <= y) & (y <= y1),
+        "open-box": (x0 < x) & (x < x1) & (y0 < y) & (y < y1),
+        "open-box, x": (x0 < x) & (x < x1) & (y0 <= y) & (y < y1),
+        "open-box, y": (x0 <= x) & (x < x1) & (y0 < y) & (y < y1),
+    }
+    # Each also by somebody who does not look for zero maps. The pixel (0, 0) is outside of an open box anyway.
+    unlit = {f"{name}, zeros": hit for name, hit in found.items() if (hit & ~lit).any()}
+    found = {name: hit & lit for name, hit in found.items()}
+    found |= unlit | {"right": inside(y, x) & lit, "zero-map-hit": inside(y, x)}
+    return {name: value.tolist() for name, value in found.items()}
+
+
+def hits_are(family: str) -> Callable[..., bool]:
+    """A recogniser of a misreading in all its variants."""
+    return lambda seen, cam, boxes, size: any(
+        close(seen["alone"], [float(hit) for hit in hits])
+        for name, hits in variants_of_hits(cam, boxes, size).items()
+        if name.split(",")[0] == family
+    )
+
+
+@exercise(
+    "10-pointing-game",
+    points=2,
+    title="A score for heat maps",
+    hints=(
+        "`F.interpolate(cam[:, None], size=size, mode='bilinear', align_corners=False)[:, 0]` has the shape [B, H, W]. "
+        "`flatten(1).argmax(1)` gives one place for each map: its row y is `place // W`, its column x is `place % W`.",
+        "The box is half open: x0 and y0 belong to it, x1 and y1 do not. x counts columns, y counts rows.",
+        "`argmax` of a map that is 0 everywhere is 0, the pixel in the upper left corner. Such a map points nowhere: "
+        "check that its maximum is larger than 0.",
+    ),
+    cases=(
+        {"cells": (6, 4), "size": (24, 32)},
+        {"cells": (5, 6), "size": (23, 16)},
+        {"cells": (6, 8), "size": (24, 32)},
+    ),
+)
+class TestPointingGame:
+    """Write `pointing_game(cam, boxes, size)`. `cam` is a float32 tensor of shape [B, h, w] without negative values:
+    one heat map for each of B images. `boxes` is an int64 tensor of shape [B, 4], whose rows are (x0, y0, x1, y1) in
+    pixels of the image. `size` is the tuple (H, W): the size of all images in pixels, height first.
+
+    Upsample each map to H by W pixels with bilinear interpolation, `align_corners=False`. Find its largest pixel: row
+    y and column x. If several pixels are equally large, take the first one, reading row by row from the top and each
+    row from the left, as `argmax` does. The map is a hit if `x0 <= x < x1` and `y0 <= y < y1`. A map that is 0
+    everywhere is never a hit. Return the share of hits among the B maps, a Python float from 0 to 1. The arguments do
+    not change.
+
+    **Example.** For `cam = tensor([[[0., 8.]]])` and `size = (1, 4)` the upsampled map is `[[0., 2., 6., 8.]]`. Its
+    largest pixel is y = 0, x = 3. With `boxes = tensor([[3, 0, 4, 1]])` the result is 1.0, and with
+    `boxes = tensor([[0, 0, 3, 1]])` it is 0.0.
+    """
+
+    def draw(rng, cells, size):
+        exact = size[0] % (2 * cells[0]) == 0
+        maps, boxes = [], []
+        for place in rng.shuffled(PLACES + MISREADINGS + (EQUALS if exact else ())):
+            cell = (rng.integer(1, cells[0] - 2), rng.integer(1, cells[1] - 2))
+            one = torch.zeros(*cells) if place in ("zero", *EQUALS) else rng.tensor(*cells, low=0, high=2, away=0)
+            # Two equal peaks: the upper one is first in reading order, and further to the right.
+            upper, lower = (1, rng.integer(2, cells[1] - 2)), (3, 1)
+            if place in ("tie", "other-tie"):
+                cell = upper if place == "tie" else lower
+            if place == "even":
+                one += 1
+            elif place != "zero":
+                one[cell] = 5
+            if place == "plateau":
+                one[cell[0], cell[1] + 1] = 5
+            y, x = misread_peaks(one[None], size).get(place, peaks(one[None], size)[:2])
+            boxes.append(placed_box(place, (int(y), int(x)), size))
+            if place in ("tie", "other-tie"):
+                one[upper] = one[lower] = 5
+            maps.append(one * 2**-20 if place == "faint" else one)  # a power of 2 changes no digit
+        return {"cam": torch.stack(maps), "boxes": torch.tensor(boxes), "size": size}
+
+    def alive(cam, boxes, size):
+        found = variants_of_hits(cam, boxes, size)
+        right = found["right"]
+        families: dict[tuple[bool, ...], set[str]] = {}
+        for name, value in found.items():
+            families.setdefault(tuple(value), set()).add(name.split(",")[0])
+        large = F.interpolate(cam[:, None], size=size, mode="bilinear", align_corners=False).flatten(1)
+        first, second = large.topk(2).values.T
+        sharp = (first - second > 2e-4 * first) | (first == second)  # no peak is decided by rounding
+        told_apart = all(len(names) == 1 for names in families.values())
+        return 0 < sum(right) < len(right) and told_apart and bool(sharp.all())
+
+    def probe(student, cam, boxes, size):
+        given = (cam.clone(), boxes.clone())
+        together = student.pointing_game(*given, size)
+        alone = [student.pointing_game(cam[i : i + 1].clone(), boxes[i : i + 1].clone(), size) for i in range(len(cam))]
+        return {
+            "share": together, "alone": alone, "kept": torch.equal(given[0], cam) and torch.equal(given[1], boxes)
+        }  # fmt: skip
+
+    mistakes = (
+        Mistake(
+            "swapped-axes",
+            hits_are("swapped-axes"),
+            "You exchanged x and y, or H and W. `place // W` is the row, which is y, and `place % W` is the column, "
+            "which is x. A box is (x0, y0, x1, y1); `size` is (H, W).",
+        ),
+        Mistake(
+            "zero-map-hit",
+            hits_are("zero-map-hit"),
+            "A map that is 0 everywhere was counted as a hit. Zero heat points nowhere: `argmax` of such a map is just "
+            "the first pixel. Check that the maximum is larger than 0.",
+        ),
+        Mistake(
+            "no-upsampling",
+            hits_are("no-upsampling"),
+            "You looked for the peak in the small map. Boxes are in pixels of the image: upsample the map to `size` "
+            "first.",
+        ),
+        Mistake(
+            "nearest-upsampling",
+            hits_are("nearest-upsampling"),
+            "You upsampled to blocks, or multiplied the place in the small map by a factor. That gives the upper left "
+            "corner of a block; the peak of the bilinear map is somewhere else. Say `mode='bilinear'`.",
+        ),
+        Mistake(
+            "align-corners",
+            hits_are("align-corners"),
+            "You upsampled with `align_corners=True`, which shifts the peaks. The contract asks for "
+            "`align_corners=False`.",
+        ),
+        Mistake(
+            "closed-box",
+            hits_are("closed-box"),
+            "You counted x1 and y1 as part of the box. It is half open: `x0 <= x < x1` and `y0 <= y < y1`.",
+        ),
+        Mistake(
+            "open-box",
+            hits_are("open-box"),
+            "You did not count x0 and y0 as part of the box. It is half open: `x0 <= x < x1` and `y0 <= y < y1`.",
+        ),
+        Mistake(
+            "counted-hits",
+            lambda seen, cam, boxes, size: (
+                close(seen["share"], float(sum(variants_of_hits(cam, boxes, size)["right"])))
+                and hits_are("right")(seen, cam, boxes, size)
+            ),
+            "You returned the number of hits. The task asks for their share: divide by the number of maps.",
+        ),
+        Mistake(
+            "no-python-float",
+            lambda seen, cam, boxes, size: (
+                seen["share"].tensor is not None and hits_are("right")(seen, cam, boxes, size)
+            ),
+            "The value is right, but it is a tensor. Return a Python float: call `.item()`.",
+        ),
+    )
+
+    def test_the_score_is_the_share_of_maps_whose_peak_is_in_the_box(seen, cam, boxes, size):
+        right = variants_of_hits(cam, boxes, size)["right"]
+        for index, hit in enumerate(right):
+            expect(Seen(seen["alone"][index].value, f"the score of map {index} alone")).close_to(float(hit))
+        expect(seen["share"]).close_to(sum(right) / len(right))
+
+    def test_the_arguments_are_unchanged(seen):
+        expect(seen["kept"]).is_true("the caller's maps or boxes are not what they were before the call")

@@ -1,0 +1,180 @@
+"""Exercise 10-saliency-map."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from graders.core.conditions import no_hook_left
+from graders.core.exercise import Mistake, exercise
+from graders.core.expect import Seen, expect
+from graders.lesson_10_explaining_predictions.judging import (
+    GRADS_TOUCHED,
+    INPUT_TOUCHED,
+    apart,
+    draw_net,
+    input_gradient,
+    matches,
+    nothing_touched,
+    run,
+)
+from graders.lesson_10_explaining_predictions.shared import observe, prepare
+
+
+def saliencies(net: dict[str, Any], x: Tensor, classes: Tensor) -> dict[str, Tensor]:
+    """What the contract asks for, and what its known misreadings give."""
+    gradient = input_gradient(net, x, classes)
+    sample = x.detach().double().requires_grad_()
+    pairs = torch.autograd.grad(run(net, sample)[1][:, classes].sum(), sample)[0]
+    return {
+        "right": gradient.abs().amax(1),
+        "mean-over-channels": gradient.abs().mean(1),
+        "sum-over-channels": gradient.abs().sum(1),
+        "forgot-abs": gradient.amax(1),
+        "abs-after-max": gradient.amax(1).abs(),
+        "indexed-all-pairs": pairs.abs().amax(1),
+        "same-class-for-all": input_gradient(net, x, int(classes[0])).abs().amax(1),
+        "last-class-for-all": input_gradient(net, x, int(classes[-1])).abs().amax(1),
+        "wrong-target": input_gradient(net, x, "winner").abs().amax(1),
+        "softmax-target": input_gradient(net, x, classes, lambda logits: logits.softmax(1)).abs().amax(1),
+        "log-softmax-target": input_gradient(net, x, classes, lambda logits: logits.log_softmax(1)).abs().amax(1),
+    }
+
+
+def saliency_is(*names: str) -> Callable[..., bool]:
+    """A recogniser of these misreadings; the right map is none, though a single sample's class may be the winner."""
+
+    def recognised(seen: Seen, net: dict[str, Any], x: Tensor, classes: Tensor) -> bool:
+        found = saliencies(net, x, classes)
+        fits = {name for name, expected in found.items() if matches(seen, iter([expected]))}
+        return "right" in names if "right" in fits else bool(fits & {*names})
+
+    return recognised
+
+
+@exercise(
+    "10-saliency-map",
+    points=1,
+    title="Which pixels move the logit?",
+    hints=(
+        "`logits.gather(1, classes[:, None])` picks one logit from each row. The sum of the picked logits is a single "
+        "number, and its gradient with respect to x holds the gradients of all samples: no sample depends on another.",
+        "First the absolute value, then the maximum over the channels: `gradient.abs().amax(1)`.",
+        "`torch.autograd.grad(total, x)` returns the gradient and writes no `.grad`. Make an input of your own with "
+        "`x.detach().clone().requires_grad_()`, so that the caller's x stays as it is.",
+    ),
+    cases=(
+        {"batch": 4, "held": False, "train": False},
+        {"batch": 3, "held": True, "train": True},
+        {"batch": 1, "held": False, "train": False},
+    ),
+)
+class TestSaliencyMap:
+    """Write `saliency_map(model, x, classes)`. `model(x)` turns images `x` of shape [B, C, H, W] into logits of shape
+    [B, number of classes]; it treats each sample on its own. `classes` is an int64 tensor of shape [B]: one class for
+    each sample. Return a detached tensor of shape [B, H, W]. Its entry at [b, i, j] is the largest absolute value, over
+    the channels c, of the derivative of the logit [b, classes[b]] with respect to x[b, c, i, j].
+
+    Nothing of the caller's is touched: the values, `requires_grad` and `.grad` of `x` and of the parameters, the mode
+    (training or eval) of each module, and the hooks. `x` may or may not require grad, and so may each parameter.
+
+    **Example.** Let `model` flatten its input and apply a linear layer without bias, with the weight
+    `tensor([[1., -3., 2.], [0., 5., 0.]])`. For one image with three channels of one pixel and `classes = tensor([0])`
+    the result is `tensor([[[3.]]])`, whatever the image.
+    """
+
+    def draw(rng, batch, held, train):
+        net = draw_net(rng, "conv relu conv relu", classes=4, width=4, stride=1)
+        classes = rng.shuffled([0, 1, 2, 3])[:batch]
+        return {
+            "net": net, "x": rng.tensor(batch, 2, 5, 6), "classes": torch.tensor(classes), "held": held, "train": train
+        }  # fmt: skip
+
+    def alive(net, x, classes):
+        found = saliencies(net, x, classes)
+        if len(classes) == 1:
+            return apart(found["right"], [found["mean-over-channels"], found["softmax-target"]])
+        others = [found["same-class-for-all"], found["last-class-for-all"]]
+        return apart(found.pop("right"), found.values()) and apart(found["wrong-target"], others)
+
+    def probe(student, net, x, classes, held, train):
+        model, x = prepare(net, x, train, held, frozen=held)
+        given = classes.clone()
+        seen = observe(model, x, lambda: student.saliency_map(model, x, given))
+        return {**seen, "results": [seen.pop("result")], "classes_kept": torch.equal(given, classes)}
+
+    mistakes = (
+        Mistake(
+            "mean-over-channels",
+            saliency_is("mean-over-channels", "sum-over-channels"),
+            "You took the mean or the sum over the channels. The saliency of a pixel is the largest of its channels: "
+            "`gradient.abs().amax(1)`.",
+        ),
+        Mistake(
+            "forgot-abs",
+            saliency_is("forgot-abs"),
+            "You took the maximum of the signed gradient. A pixel with a large negative derivative matters as much as "
+            "one with a large positive derivative: take `abs()` first.",
+        ),
+        Mistake(
+            "abs-after-max",
+            saliency_is("abs-after-max"),
+            "You took the maximum first and the absolute value afterwards, so a large negative derivative lost against "
+            "a small positive one. Take `abs()` first, then the maximum.",
+        ),
+        Mistake(
+            "indexed-all-pairs",
+            lambda seen, net, x, classes: len(classes) > 1 and saliency_is("indexed-all-pairs")(seen, net, x, classes),
+            "`logits[:, classes]` takes every listed class for every sample. Pair rows with classes: "
+            "`logits[torch.arange(B), classes]`, or `logits.gather(1, classes[:, None])`.",
+        ),
+        Mistake(
+            "same-class-for-all",
+            lambda seen, net, x, classes: (
+                len(classes) > 1 and saliency_is("same-class-for-all", "last-class-for-all")(seen, net, x, classes)
+            ),
+            "You explained the same class for all samples. `classes` holds one class for each sample: the logit of "
+            "sample b is `logits[b, classes[b]]`.",
+        ),
+        Mistake(
+            "wrong-target",
+            saliency_is("wrong-target"),
+            "You explained the class with the largest logit. The task is to explain the classes in `classes`, which "
+            "need not be the winners.",
+        ),
+        Mistake(
+            "softmax-target",
+            saliency_is("softmax-target", "log-softmax-target"),
+            "You took the gradient of the probability, or of its logarithm. The softmax mixes all logits; the task "
+            "asks for the logit.",
+        ),
+        Mistake(
+            "polluted-grads",
+            lambda seen, net, x, classes: (
+                seen["grads_kept"].value is False and saliency_is("right")(seen, net, x, classes)
+            ),
+            GRADS_TOUCHED,
+        ),
+        Mistake(
+            "input-touched",
+            lambda seen, net, x, classes: (
+                seen["grads_kept"].value is True
+                and seen["x_kept"].value is False
+                and saliency_is("right")(seen, net, x, classes)
+            ),
+            INPUT_TOUCHED,
+        ),
+    )
+
+    def test_each_pixel_has_its_largest_absolute_derivative(seen, net, x, classes):
+        expect(Seen(seen["results"][0].value, "the map")).close_to(
+            saliencies(net, x, classes)["right"].float(), rtol=1e-4, atol=1e-5
+        )
+
+    def test_nothing_of_the_caller_is_touched(seen):
+        nothing_touched(seen)
+        expect(seen["classes_kept"]).is_true("the caller's classes are not what they were before the call")
+        no_hook_left(seen["hooks"])

@@ -1,0 +1,1 @@
+"""Lesson 11. Hygiene: memory, handles, copies, NaN."""

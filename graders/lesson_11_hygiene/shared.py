@@ -1,0 +1,248 @@
+"""What probes of several exercises of lesson 11 use, beside the learner's code."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from graders.box.probing import Boom, expecting_boom, module_hooks
+
+# Models. A draw describes a model as data, a tree of [kind, details...]. The probe builds modules from it; the
+# judge computes every call by direct composition of functions, without a module and without a hook.
+
+OPERATIONS = {
+    "tanh": torch.tanh,
+    "relu": torch.relu,
+    "relu_": torch.relu_,
+    "log": torch.log,
+    "exp": torch.exp,
+    "divide": torch.div,
+    "divide_": lambda x, by: x.div_(by),
+    "clean": lambda x: torch.nan_to_num(x, nan=0.5, posinf=1.0, neginf=-1.0),
+    "mix": lambda x, start, share: x + share * start,
+}
+"""What a layer without parameters computes. A name that ends in `_` works in place."""
+
+
+class Layer(nn.Module):
+    """One of the operations; the number by which it divides, if it does, is a buffer."""
+
+    def __init__(self, operation: str, *by: Tensor) -> None:
+        """`by` is empty or one tensor."""
+        super().__init__()
+        self.operation = operation
+        if by:
+            self.register_buffer("by", by[0].clone())
+
+    def forward(self, x: Tensor, *more: Any) -> Tensor:
+        """Apply the operation."""
+        return OPERATIONS[self.operation](x, *self.buffers(), *more)
+
+
+class Chain(nn.Module):
+    """Calls its children one after the other, in an order that need not be that of definition."""
+
+    def __init__(self, children: dict[str, nn.Module], order: list[str], factor: float) -> None:
+        """`order` holds the names in the order of the calls; the result is multiplied by `factor`."""
+        super().__init__()
+        for name, child in children.items():
+            self.add_module(name, child)
+        self.order, self.factor, self.runs = order, factor, 0
+
+    def forward(self, x: Tensor) -> Tensor:
+        """A layer that mixes gets the chain's own input, too, and its share as a number."""
+        self.runs += 1
+        start = x
+        for name in self.order:
+            child = self.get_submodule(name)
+            x = child(x, start, 0.5) if getattr(child, "operation", "") == "mix" else child(x)
+        return x if self.factor == 1 else x * self.factor
+
+
+class ModelError(Boom, RuntimeError, ValueError, StopIteration):
+    """Of several types at once: an answer that stops the pass with one of them must not swallow the model's own."""
+
+
+class Fails(nn.Module):
+    """Raises in the middle of a forward pass."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Raise."""
+        raise ModelError
+
+
+def build(spec: list[Any]) -> nn.Module:
+    """The module that a spec describes."""
+    kind, *rest = spec
+    if kind == "chain":
+        made: dict[str, nn.Module] = {}
+        for name, child in rest[0].items():
+            made[name] = made[child[1]] if child[0] == "same" else build(child)
+        return Chain(made, *rest[1:])
+    if kind == "list":
+        return nn.ModuleList(map(build, rest[0]))
+    if kind == "layer":
+        return Layer(*rest)
+    weight, bias = rest
+    layer: nn.Module = nn.BatchNorm1d(len(weight)) if kind == "norm" else nn.Linear(weight.shape[1], weight.shape[0])
+    layer.to(weight.dtype)
+    with torch.no_grad():
+        layer.weight.copy_(weight)
+        layer.bias.copy_(bias)
+    return layer
+
+
+def failing(model: nn.Module, where: str) -> nn.Module:
+    """The same model, which now raises at its end or at its start."""
+    model.add_module("fails", Fails())
+    model.order = ["fails", *model.order] if where == "start" else [*model.order, "fails"]
+    return model
+
+
+class Witness:
+    """Looks at a model before and after a call: hooks, modes, parameters, and how often it ran.
+
+    It also plays the caller, who has a forward hook on every module named, gradients from an earlier pass, and a
+    layer without parameters that is in the other mode than its model.
+    """
+
+    def __init__(self, model: nn.Module, *names: str) -> None:
+        """Register the caller's hooks and write down the state of the model."""
+        self.model, self.fired = model, []
+        for name in names:
+            model.get_submodule(name).register_forward_hook(lambda module, args, output: self.fired.append(1))
+        for parameter in list(model.parameters())[::2]:
+            parameter.grad = parameter.detach().clone()
+        next(module for module in model.modules() if isinstance(module, Layer)).train(not model.training)
+        self.hooks = module_hooks(model)
+        self.modes = [module.training for module in model.modules()]
+        self.parameters = [p.detach().clone() for p in model.parameters()]
+        self.grads = copies_of_grads(model)
+
+    def report(self) -> dict[str, Any]:
+        """What changed."""
+        return {
+            "runs": self.model.runs,
+            "callers_hooks_fired": len(self.fired),
+            "hooks_left": module_hooks(self.model) - self.hooks,
+            "modes_kept": [module.training for module in self.model.modules()] == self.modes,
+            "parameters_kept": all(map(same_values, self.model.parameters(), self.parameters)),
+            "grads_kept": same_grads(copies_of_grads(self.model), self.grads),
+        }
+
+
+def copies_of_grads(model: nn.Module) -> list[Tensor | None]:
+    """The gradients of the parameters, as they are now."""
+    return [None if p.grad is None else p.grad.clone() for p in model.parameters()]
+
+
+def same_grads(ones: Sequence[Tensor | None], others: Sequence[Tensor | None]) -> bool:
+    """Whether two lists of gradients have the same values, and None in the same places."""
+    return len(ones) == len(others) and all(
+        one is other if one is None or other is None else same_values(one, other) for one, other in zip(ones, others)
+    )
+
+
+def same_values(one: Tensor, other: Tensor) -> bool:
+    """Whether two tensors are equal, where NaN equals NaN."""
+    return torch.equal(one.isnan(), other.isnan()) and torch.equal(one.nan_to_num(), other.nan_to_num())
+
+
+def when_it_raises(make: Callable[[], nn.Module], call: Callable[[nn.Module], Any]) -> dict[str, Any]:
+    """What happens when `call` gets a model that raises: at its end, where hooks have fired, and at its start."""
+    outcomes, left = [], []
+    for where in ("end", "start"):
+        witness, seen = Witness(failing(make(), where), ""), {}
+        with expecting_boom(seen):
+            call(witness.model)
+        outcomes.append(seen["exception"])
+        left.append(witness.report()["hooks_left"])
+    wrong = [outcome for outcome in outcomes if outcome != "propagated"]
+    return {"exception": [*wrong, "propagated"][0], "hooks_left_after_exception": max(left, key=abs)}
+
+
+# Hooks of the caller, as data: [name of the module, kind, options, label].
+
+REGISTER = {
+    "pre": "register_forward_pre_hook",
+    "forward": "register_forward_hook",
+    "backward-pre": "register_full_backward_pre_hook",
+    "backward": "register_full_backward_hook",
+    "legacy": "register_backward_hook",
+}
+
+KINDS = ("_forward_pre_hooks", "_forward_hooks", "_backward_pre_hooks", "_backward_hooks")
+
+
+def listener(label: str, log: list[str], count: int) -> Callable[..., None]:
+    """A hook of any kind that notes its label when it gets `count` arguments, and changes nothing."""
+
+    def hook(*args: Any) -> None:
+        if len(args) == count:
+            log.append(label)
+
+    return hook
+
+
+def register(model: nn.Module, hooks: list[Any], log: list[str]) -> list[Any]:
+    """Register listeners; returns their handles."""
+    handles = []
+    for name, kind, options, label in hooks:
+        count = (2 if "pre" in kind else 3) + options.get("with_kwargs", False)
+        hook = listener(label, log, count)
+        handles.append(getattr(model.get_submodule(name), REGISTER[kind])(hook, **options))
+    return handles
+
+
+def change_values(model: nn.Module, shift: float, factor: float) -> list[Any]:
+    """Two hooks on the model itself: its input plus `shift`, its output times `factor`."""
+    return [
+        model.register_forward_pre_hook(lambda module, args: args[0] + shift),
+        model.register_forward_hook(lambda module, args, output: factor * output),
+    ]
+
+
+def hooks_by_kind(model: Any) -> dict[str, list[int]]:
+    """For each kind of hook, how many each module has, in the order of `modules()`."""
+    return {kind: [len(getattr(module, kind, None) or ()) for module in model.modules()] for kind in KINDS}
+
+
+def forward_backward(model: nn.Module, x: Tensor) -> Tensor:
+    """The model's output on x, after a backward pass through its sum."""
+    output: Tensor = model(x.clone().requires_grad_())
+    output.sum().backward()
+    return output.detach()
+
+
+def all_counts(hooks: dict[str, list[int]]) -> list[int]:
+    """The number of hooks of each kind in each module, as one list."""
+    return [count for counts in hooks.values() for count in counts]
+
+
+def new_hooks(model: nn.Module, old: list[Any], entry: str, x: Tensor) -> dict[str, Any]:
+    """Register a hook of each kind on each module, then remove old handles, then see which hooks fire.
+
+    `entry` may carry a legacy backward hook, after which torch refuses a full one, as it does after `handle.remove()`.
+    """
+    seen: dict[str, Any] = {"old_handles": "harmless"}
+    log: list[str] = []
+    try:
+        hooks = [
+            [name, kind, {}, f"{kind} {name}"]
+            for name, _ in model.named_modules()
+            for kind in ("pre", "forward", "backward-pre", "backward")
+            if (name, kind) != (entry, "backward")
+        ]
+        register(model, hooks, log)
+    except Exception as error:
+        return seen | {"new": f"{type(error).__name__}: {error}"}
+    try:
+        for handle in old:
+            handle.remove()
+    except Exception as error:
+        seen["old_handles"] = f"{type(error).__name__}: {error}"
+    forward_backward(model, x)
+    return seen | {"new": sorted(log)}

@@ -1,0 +1,1 @@
+"""Answers to the exercises of lesson 11."""

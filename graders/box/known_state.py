@@ -20,11 +20,13 @@ from torch.autograd.graph import disable_saved_tensors_hooks
 from torch.nn.modules import module as _module
 from torch.overrides import _get_current_function_mode_stack, _pop_mode, _push_mode
 
+from graders.box.threads import one_thread
+
 _autograd = torch._C._autograd
 _cpu_generator = torch.default_generator  # as it is before any code of a notebook runs
 _top_saved_tensor_hooks: Any = getattr(_autograd, "_top_saved_tensors_default_hooks", None)
 
-_GLOBAL_HOOKS = [
+GLOBAL_HOOKS = [
     name
     for name in ("_global_forward_hooks", "_global_forward_pre_hooks", "_global_backward_hooks",
                  "_global_backward_pre_hooks", "_global_forward_hooks_always_called",
@@ -51,7 +53,7 @@ class _Discard:
 
 def global_hooks() -> int:
     """How many global module hooks are registered."""
-    names = _GLOBAL_HOOKS[:4]
+    names = GLOBAL_HOOKS[:4]
     return sum(len(getattr(_module, name)) for name in names)
 
 
@@ -69,7 +71,7 @@ def known_state(seed: int, *, quiet: bool = True) -> Iterator[None]:
         stack.enter_context(_no_function_modes())
         stack.enter_context(torch.inference_mode(False))
         stack.enter_context(torch.enable_grad())
-        stack.enter_context(_one_thread())
+        stack.enter_context(one_thread())
         stack.enter_context(torch.autocast("cpu", enabled=False))
         stack.enter_context(_no_saved_tensor_hooks())
         stack.enter_context(_default_dtype())
@@ -111,17 +113,6 @@ def _function_modes_taken_off() -> list[Any]:
 
 
 @contextlib.contextmanager
-def _one_thread() -> Iterator[None]:
-    """Sums come out equal on every machine, and small nets run faster than with many threads."""
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    try:
-        yield
-    finally:
-        torch.set_num_threads(before)
-
-
-@contextlib.contextmanager
 def _no_saved_tensor_hooks() -> Iterator[None]:
     """Allow hooks on saved tensors, and take those that are active off their stack.
 
@@ -129,7 +120,7 @@ def _no_saved_tensor_hooks() -> Iterator[None]:
     """
     ban = _autograd._saved_tensors_hooks_get_disabled_error_message()
     _autograd._saved_tensors_hooks_enable()
-    unreadable = _top_saved_tensor_hooks is None and _saved_tensor_hooks_active()
+    unreadable = _top_saved_tensor_hooks is None and saved_tensor_hooks_active()
     before = [] if unreadable else _saved_tensor_hooks_taken_off()
     try:
         yield
@@ -146,13 +137,13 @@ def _no_saved_tensor_hooks() -> Iterator[None]:
 def _saved_tensor_hooks_taken_off() -> list[Any]:
     """Empty the stack of hooks on saved tensors; return the pairs on it, from the bottom, or None for each."""
     pairs: list[Any] = []
-    while _saved_tensor_hooks_active():
+    while saved_tensor_hooks_active():
         pairs.insert(0, _top_saved_tensor_hooks(True) if _top_saved_tensor_hooks else None)
         _autograd._pop_saved_tensors_default_hooks()
     return pairs
 
 
-def _saved_tensor_hooks_active() -> bool:
+def saved_tensor_hooks_active() -> bool:
     """Whether there are hooks on saved tensors: torch refuses to forbid them then."""
     try:
         with disable_saved_tensors_hooks("hooks on saved tensors are active"):
@@ -173,8 +164,8 @@ def _default_dtype() -> Iterator[None]:
 
 @contextlib.contextmanager
 def _no_global_hooks() -> Iterator[None]:
-    before = {name: dict(getattr(_module, name)) for name in _GLOBAL_HOOKS}
-    for name in _GLOBAL_HOOKS:
+    before = {name: dict(getattr(_module, name)) for name in GLOBAL_HOOKS}
+    for name in GLOBAL_HOOKS:
         getattr(_module, name).clear()
     try:
         yield

@@ -1,13 +1,83 @@
 """Conditions that the contracts of many exercises share, and the mistakes of those who miss them.
 
-A probe counts hooks before and after, and tells what is left as a difference: 0, or fewer than 0 when hooks of the
-caller are gone.
+`nothing_changed` judges what a `Witness` told, `came_through` what a `Failure` did.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from fnmatch import fnmatchcase
+
 from graders.core.exercise import Mistake
-from graders.core.expect import Seen, expect
+from graders.core.expect import Mismatch, Seen, expect
+
+CHANGES = {
+    "values": "the values of `{place}` changed",
+    "buffer": "the buffer `{place}` changed",
+    "requires-grad": "`{place}.requires_grad` is not as before",
+    "retains-grad": "`retain_grad()` was called on `{place}`, which belongs to the caller",
+    "grad-filled": "`{place}.grad` was `None` before and holds something now",
+    "grad-emptied": "`{place}.grad` held a gradient before and is `None` now",
+    "grad-replaced": "`{place}.grad` is another tensor than before",
+    "grad-changed": "the values of `{place}.grad` changed",
+    "mode": "the mode (training or eval) of `{place}` is not as before",
+    "class": "`{place}` is of another class than before",
+    "forward": "`{place}.forward` is another function than before",
+    "parameters": "the parameters of `{place}` are other objects than before",
+    "buffers": "the buffers of `{place}` are other objects than before",
+    "modules": "the submodules of `{place}` are other objects than before",
+    "attribute": "a flag or function of `{place}` is another one than before",
+    "attribute-left": "something of yours is left on `{place}`: it has an attribute that it did not have",
+    "entries": "`{place}` belongs to the caller, and its entries are not as before",
+    "hook-removed": "a hook of the caller on `{place}` was removed",
+    "hook-order": "the hooks of the caller on `{place}` are in another order",
+    "hook-options": "the hooks of the caller on `{place}` have other options than before",
+    "hook-dict": "`{place}` keeps its hooks in another dict than before, which no handle of the caller knows",
+    "hook-left": "a hook of yours is left on `{place}`",
+    "autograd-mode": "autograd is switched on or off, other than before",
+    "default-dtype": "the default dtype is not as before",
+    "anomaly-mode": "anomaly detection is not as before",
+    "saved-tensor-hooks": "hooks on saved tensors are active that were not, or the other way round",
+}
+"""A sentence for each kind of change that a `Witness` reports. `{place}` is a name such as `model.block.0`."""
+
+
+def nothing_changed(changed: Seen, but: Iterable[str] = (), when: str = "") -> None:
+    """What a `Witness` told is nothing, or only what the contract allows.
+
+    `but` holds patterns of what may change, such as "grad-* x", "buffer *" or "values state*": the kind, a blank, and
+    the place. `when` begins the sentence, as in "after an exception".
+    """
+    first = next(iter(unwanted(changed, but)), None)
+    if first is not None:
+        raise Mismatch(f"{when}, {first}" if when else first)
+
+
+def unwanted(changed: Seen, but: Iterable[str] = ()) -> list[str]:
+    """The sentences for what changed and should not have."""
+    if type(changed.value) is not list:
+        expect(changed).fail("the witness told nothing")
+    sentences = []
+    for what, place in changed.value:
+        if not any(fnmatchcase(f"{what} {place}", pattern) for pattern in but):
+            sentence = CHANGES[what].format(place=place)
+            sentences.append(sentence.replace("on `torch`", "for all modules"))
+    return sentences
+
+
+def changes(changed: Seen, *patterns: str) -> list[list[str]]:
+    """Those of the changes that match a pattern such as "hook-left *", for recognising mistakes."""
+    return [one for one in changed.value or () if any(fnmatchcase(" ".join(one), pattern) for pattern in patterns)]
+
+
+def came_through(what: Seen, raised_by: str) -> None:
+    """The exception of a `Failure` reached the caller. `raised_by` is "the model", "a loss", or the like."""
+    if what.value == "swallowed":
+        raise Mismatch(f"{raised_by} raised an exception, and your function did not pass it on")
+    if what.value == "never raised":
+        raise Mismatch(f"{raised_by} was to raise an exception, and your function never came there")
+    if what.value != "came through":
+        raise Mismatch(f"{raised_by} raised an exception, and another one came out of your function: {what.value}")
 
 
 def no_hook_left(count: Seen) -> None:

@@ -35,15 +35,36 @@ class Rng:
     def tensor(
         self,
         *shape: int,
-        dtype: torch.dtype = torch.float32,
+        dtype: torch.dtype | str = torch.float32,
         low: float = -3.0,
         high: float = 3.0,
         away: float = 0.25,
+        values: str = "round",
+        layout: str = "contiguous",
     ) -> torch.Tensor:
-        """A tensor of `shape` with entries in [low, high], none closer to zero than `away`."""
+        """A tensor of `shape` with entries in [low, high], none closer to zero than `away`.
+
+        `dtype` may be a name such as "float64". With `values="full"` the entries use all digits of the dtype, so that
+        no two sums of them that differ in their order need be equal. With `layout="expanded"` all entries along the
+        first dimension are equal; a probe makes that layout, and every other, with `laid_out`.
+        """
         grid = np.arange(np.ceil(low * 8), np.floor(high * 8) + 1) / 8
         grid = grid[np.abs(grid) >= away]
-        return torch.tensor(self._numpy.choice(grid, size=shape), dtype=dtype)
+        drawn = self._numpy.choice(grid, size=shape)
+        if values == "full":
+            drawn = np.clip(drawn + np.sign(drawn) * self._numpy.uniform(0, 1 / 8, size=shape), low, high)
+        if layout == "expanded":
+            drawn = np.broadcast_to(drawn[:1], shape).copy()
+        return torch.tensor(drawn, dtype=getattr(torch, dtype) if isinstance(dtype, str) else dtype)
+
+    def shape(self, rank: int) -> tuple[int, ...]:
+        """A shape with `rank` dimensions of different sizes, from 2 to 5."""
+        return tuple(self.shuffled((2, 3, 4, 5))[:rank])
+
+    def number(self, number: str) -> float:
+        """A number that is "zero", "negative" (-3 to -1/2), a "fraction" (1/8 to 7/8) or "large" (1 1/2 to 4)."""
+        low, high = {"zero": (0.0, 0.0), "negative": (-3.0, -0.5), "fraction": (0.125, 0.875), "large": (1.5, 4.0)}[number]
+        return self.uniform(low, high)
 
     def uniform(self, low: float, high: float) -> float:
         """A float in [low, high] on the grid of eighths."""

@@ -6,11 +6,12 @@
 
         def draw(rng): ...                        # a pure function of the seed, in the judge's process
         def alive(w, x, s): ...                   # optional: can this draw tell right from wrong at all?
+        def oracle(w, x, s): ...                  # optional: the numbers that rounding must not change
         def probe(student, w, x, s): ...          # beside the learner's code; returns data
         mistakes = (Mistake("forgot-return", lambda seen, w, s: ...), ...)
         def test_the_gradient_is_scaled(seen, w, s): ...   # a check, in the judge's process
 
-Functions receive the values of the draw by name, those that they ask for.
+Functions receive the values of the draw by name, those that they ask for, and those of the circumstances.
 """
 
 from __future__ import annotations
@@ -22,6 +23,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from graders.box.threads import one_thread
+from graders.core.circumstances import Circumstances
+from graders.core.conditioning import well_conditioned
 from graders.core.draws import Rng
 from graders.core.mistakes import COMMON
 
@@ -32,7 +36,7 @@ _KEY = re.compile(r"\d\d-[a-z][a-z0-9]*(-[a-z0-9]+)*")
 
 
 class DeadProbe(RuntimeError):
-    """A defect of a grader: its draws cannot tell a right answer from a wrong one."""
+    """A defect of a grader: its draws cannot tell a right answer from a wrong one, or leave it to rounding."""
 
 
 @dataclass(frozen=True)
@@ -95,6 +99,9 @@ class Exercise:
     alive: Callable[..., bool] | None
     file: Path = field(repr=False)
     class_name: str = field(repr=False)
+    circumstances: Circumstances | None = None
+    oracle: Callable[..., Any] | None = None
+    tolerance: tuple[float, float] = (1e-5, 1e-5)
 
     __test__ = False  # pytest collects exercises by our own collector
 
@@ -106,16 +113,32 @@ class Exercise:
     def draws(self, seed: int) -> list[Draw]:
         """One draw for each case: a pure function of `seed`.
 
-        A draw that cannot tell right from wrong is drawn again. Raises `DeadProbe` when none can.
+        A draw that cannot tell right from wrong, or whose expected values are at the mercy of rounding, is drawn
+        again. Raises `DeadProbe` when none can.
         """
-        return [self._living_draw(seed, index, case) for index, case in enumerate(self.cases)]
+        with one_thread():
+            return [self._living_draw(seed, index, case) for index, case in enumerate(self.cases)]
 
     def _living_draw(self, seed: int, index: int, case: Case) -> Draw:
         for attempt in range(100):
-            draw = self.draw(Rng(seed, self.key, index, attempt), **case)
-            if self.alive is None or call_by_name(self.alive, draw):
+            draw = self._draw(Rng(seed, self.key, index, attempt), case)
+            if (self.alive is None or call_by_name(self.alive, draw)) and self._well_conditioned(draw):
                 return draw
-        raise DeadProbe(f"exercise {self.key}, case {index}: 100 draws, and none tells right from wrong")
+        raise DeadProbe(
+            f"exercise {self.key}, case {index}: 100 draws, and none tells right from wrong without being at the "
+            "mercy of rounding"
+        )
+
+    def _draw(self, rng: Rng, case: Case) -> Draw:
+        """What `draw` makes of a case; with circumstances it asks for those that it needs, and all are in the draw."""
+        if self.circumstances is None:
+            return self.draw(rng, **case)
+        return {**case, **call_by_name(self.draw, dict(case), rng)}
+
+    def _well_conditioned(self, draw: Draw) -> bool:
+        if (oracle := self.oracle) is None:
+            return True
+        return well_conditioned(lambda cast: call_by_name(oracle, cast), draw, self.tolerance)
 
 
 def call_by_name(function: Callable[..., Any], draw: Draw, *first: Any) -> Any:
@@ -132,11 +155,13 @@ def exercise(
     hints: Sequence[str],
     name: str | None = None,
     cases: Sequence[Case] = ({}, {}, {}),
+    circumstances: Circumstances | None = None,
 ) -> Callable[[type], Exercise]:
     """Make an `Exercise` of a class.
 
-    `name` is what the learner defines, when it is not the key's words joined by underscores. Each of
-    `cases` is the keyword arguments of one draw. Raises `TypeError` when a part is missing.
+    `name` is what the learner defines, when it is not the key's words joined by underscores. The cases come from
+    `circumstances`; without them, each of `cases` is the keyword arguments of one draw. `tolerance` in the class is
+    (rtol, atol) of the widest comparison, against which `oracle` is held. Raises `TypeError` when a part is missing.
     """
     if not _KEY.fullmatch(key):
         raise TypeError(f"{key!r} is no exercise key: it looks like 03-scale-grad")
@@ -156,7 +181,7 @@ def exercise(
             points=points,
             hints=tuple(hints),
             contract=inspect.cleandoc(members["__doc__"]),
-            cases=tuple(cases),
+            cases=tuple(cases) if circumstances is None else circumstances.cases,
             draw=members["draw"],
             probe=members["probe"],
             checks=checks,
@@ -164,6 +189,9 @@ def exercise(
             alive=members.get("alive"),
             file=Path(inspect.getfile(members["probe"])),
             class_name=body.__name__,
+            circumstances=circumstances,
+            oracle=members.get("oracle"),
+            tolerance=members.get("tolerance", (1e-5, 1e-5)),
         )
 
     return make

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from graders.box.threads import one_thread
 from graders.core.exercise import Check, Draw, Exercise, call_by_name
 from graders.core.expect import Mismatch
 from graders.core.results import CheckResult, ExerciseResult, Status
@@ -27,7 +28,15 @@ _GRAVEST = (
 
 
 def mark(exercise: Exercise, draws: Sequence[Draw], outcomes: Sequence[Outcome]) -> ExerciseResult:
-    """The result of one exercise; `draws` and `outcomes` have one entry for each case."""
+    """The result of one exercise; `draws` and `outcomes` have one entry for each case.
+
+    Expected values are computed with one thread, like everything in a box.
+    """
+    with one_thread():
+        return _mark(exercise, draws, outcomes)
+
+
+def _mark(exercise: Exercise, draws: Sequence[Draw], outcomes: Sequence[Outcome]) -> ExerciseResult:
     unseen = [outcome for outcome in outcomes if outcome.seen is None]
     if unseen:
         return _without_numbers(exercise, draws, outcomes, min(unseen, key=lambda one: _GRAVEST.index(_of(one))))

@@ -1,0 +1,95 @@
+"""The hooks of the caller: they watch or they replace, on tensors and modules, and remember that they were called."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from torch import Tensor, nn
+
+FACTOR = 2.0
+"""By what a replacing hook multiplies: an output, or a gradient."""
+
+
+class CallersHooks:
+    """Hooks that were there before the learner's function came, and what became of them.
+
+    `what` is "none", "watching" (they return nothing) or "replacing" (an output, or a gradient, times `FACTOR`).
+    `log` holds an event such as "forward model" for each time that one was called. A `Witness` made afterwards tells
+    whether they are still there, the same ones in the same order.
+    """
+
+    def __init__(self, what: str = "watching") -> None:
+        """No hook yet."""
+        self.what = what
+        self.log: list[str] = []
+        self.handles: list[Any] = []
+
+    def on_tensor(self, t: Tensor, name: str) -> CallersHooks:
+        """Two hooks on a tensor that requires grad: the first watches, the second does what the caller's do."""
+        if self.what != "none":
+            self.handles += [t.register_hook(self._watch(f"grad {name}")), t.register_hook(self._gradient(name))]
+        return self
+
+    def on_parameter(self, p: Tensor, name: str) -> CallersHooks:
+        """As on a tensor, and one that is called when `.grad` has been filled."""
+        if self.what != "none":
+            self.on_tensor(p, name)
+            self.handles.append(p.register_post_accumulate_grad_hook(self._watch(f"accumulated {name}")))
+        return self
+
+    def on_module(self, module: nn.Module, name: str, *, backward: bool = False) -> CallersHooks:
+        """Forward pre-hooks and forward hooks, two each, and with `backward` full backward ones.
+
+        The second forward hook does what the caller's do; the others watch. Full backward hooks forbid in-place layers
+        right behind the module.
+        """
+        if self.what == "none":
+            return self
+        self.handles += [
+            module.register_forward_pre_hook(self._watch(f"pre {name}")),
+            module.register_forward_pre_hook(self._watch(f"pre with kwargs {name}"), with_kwargs=True),
+            module.register_forward_hook(self._watch(f"forward {name}")),
+            module.register_forward_hook(self._output(name)),
+        ]
+        if backward:
+            self.handles += [
+                module.register_full_backward_pre_hook(self._watch(f"backward pre {name}")),
+                module.register_full_backward_hook(self._watch(f"backward {name}")),
+            ]
+        return self
+
+    def remove(self) -> None:
+        """Take all of them away."""
+        for handle in self.handles:
+            handle.remove()
+
+    def _watch(self, event: str) -> Any:
+        def hook(*args: Any, **kwargs: Any) -> None:
+            self.log.append(event)
+
+        return hook
+
+    def _gradient(self, name: str) -> Any:
+        def hook(grad: Tensor) -> Tensor | None:
+            self.log.append(f"{self.what} grad {name}")
+            return grad * FACTOR if self.what == "replacing" else None
+
+        return hook
+
+    def _output(self, name: str) -> Any:
+        def hook(module: nn.Module, args: Any, output: Any) -> Any:
+            self.log.append(f"{self.what} forward {name}")
+            return times(output, FACTOR) if self.what == "replacing" else None
+
+        return hook
+
+
+def times(value: Any, factor: float) -> Any:
+    """Every floating tensor in a tensor, tuple, list or dict, multiplied; everything else as it is."""
+    if isinstance(value, Tensor):
+        return value * factor if value.is_floating_point() else value
+    if isinstance(value, dict):
+        return {key: times(entry, factor) for key, entry in value.items()}
+    if type(value) in (list, tuple):
+        return type(value)(times(entry, factor) for entry in value)
+    return value

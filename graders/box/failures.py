@@ -1,0 +1,58 @@
+"""Failures on purpose, and what came through of them."""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Callable
+from typing import Any
+
+from graders.box.probing import Boom, NotAttempted
+
+KINDS: dict[str, type[BaseException]] = {
+    "own": Boom, "RuntimeError": RuntimeError, "KeyError": KeyError, "KeyboardInterrupt": KeyboardInterrupt,
+}  # fmt: skip
+PASSED_ON = (NotImplementedError, NotAttempted, MemoryError, SystemExit)
+"""What is never a learner's answer to a failure: it says that there is no answer, or that a limit was hit."""
+
+
+class Failure:
+    """An exception of one kind that is raised in the first run or in the second, by whatever calls `strike`.
+
+    `kind` is a key of `KINDS`. A probe lets a model, a loss or a hook call `strike`, and then
+
+        seen["failure"] = failure.during(lambda: student.some_function(model, x))
+    """
+
+    def __init__(self, kind: str, run: str = "first") -> None:
+        """`run` is "first" or "second"."""
+        self.error = KINDS[kind](f"on purpose {secrets.token_hex(4)}")
+        self._left = 1 if run == "first" else 2
+
+    def strike(self, *args: Any, **kwargs: Any) -> None:
+        """One run: raise when this is the one. Fits wherever torch calls a hook, or a caller a loss."""
+        self._left -= 1
+        if self._left == 0:
+            raise self.error
+
+    @property
+    def due(self) -> bool:
+        """Whether it has not been raised yet: the run in which it is raised never came."""
+        return self._left > 0
+
+    def during(self, call: Callable[[], Any]) -> str:
+        """What became of the exception during `call()`.
+
+        "came through", "swallowed", "never raised", or the type and text of another exception. An interrupt that is
+        not ours is a person's or a limit's, and is passed on.
+        """
+        try:
+            call()
+        except PASSED_ON:
+            raise
+        except BaseException as error:
+            if type(error) is type(self.error) and error.args == self.error.args:
+                return "came through"
+            if isinstance(error, KeyboardInterrupt):
+                raise
+            return f"{type(error).__name__}: {error}"[:300]
+        return "never raised" if self.due else "swallowed"

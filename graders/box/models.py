@@ -1,0 +1,87 @@
+"""Models as a caller may have them: in mixed modes, partly frozen, tied, called by keyword, with outputs of any kind."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from torch import Tensor, nn
+
+
+def in_mode(model: nn.Module, mode: str) -> nn.Module:
+    """The model in "train" or "eval" mode, or "mixed": every other module without children in eval mode."""
+    model.train(mode != "eval")
+    if mode == "mixed":
+        inner = [module for module in model.modules() if not list(module.children())]
+        for module in inner[::2]:
+            module.eval()
+    return model
+
+
+def freeze_part(model: nn.Module, frozen: str = "part") -> nn.Module:
+    """With "part", the parameters of the first module that has any require no grad from now on."""
+    if frozen == "part":
+        owner = next(module for module in model.modules() if list(module.parameters(recurse=False)))
+        for parameter in owner.parameters(recurse=False):
+            parameter.requires_grad_(False)
+    return model
+
+
+def tie(model: nn.Module, first: str, second: str) -> nn.Module:
+    """The parameter called `second`, as in "head.weight", becomes the one called `first`."""
+    owner, _, name = second.rpartition(".")
+    setattr(model.get_submodule(owner), name, model.get_parameter(first))
+    return model
+
+
+def fill_grads(model: nn.Module, old: float = 0.7) -> nn.Module:
+    """Every parameter that requires grad holds `old` in its `.grad`, each entry."""
+    for parameter in model.parameters():
+        if parameter.requires_grad:
+            parameter.grad = parameter.detach().clone().fill_(old)
+    return model
+
+
+def packed(t: Tensor, output: str) -> Any:
+    """A tensor as the output of a module: itself, in a "tuple" or in a "dict", beside something that is no tensor."""
+    return {"tensor": t, "tuple": (t, "a text"), "dict": {"out": t, "count": 3}}[output]
+
+
+def unpacked(value: Any) -> Any:
+    """The tensor in what `packed` made."""
+    if isinstance(value, tuple):
+        return value[0]
+    return value["out"] if isinstance(value, dict) else value
+
+
+class Returning(nn.Module):
+    """A module whose output is packed into a tuple or a dict."""
+
+    def __init__(self, inner: nn.Module, output: str) -> None:
+        """`output` is "tensor", "tuple" or "dict"."""
+        super().__init__()
+        self.inner, self.output = inner, output
+
+    def forward(self, x: Tensor) -> Any:
+        """The output of the module inside, packed."""
+        return packed(self.inner(x), self.output)
+
+
+class Calling(nn.Module):
+    """Calls its child `inner` by keyword or by position, and a function on what comes out (in place, if it likes)."""
+
+    def __init__(
+        self, inner: nn.Module, *, passing: str = "position", keyword: str = "input", registered: str = "yes",
+        then: Callable[[Any], Any] = lambda out: out,
+    ) -> None:  # fmt: skip
+        """With `registered="no"` the module that is called is no submodule."""
+        super().__init__()
+        self.passing, self.keyword, self.then = passing, keyword, then
+        if registered == "yes":
+            self.inner = inner
+        else:
+            object.__setattr__(self, "inner", inner)
+
+    def forward(self, x: Tensor) -> Any:
+        """One call, and the function."""
+        return self.then(self.inner(**{self.keyword: x}) if self.passing == "keyword" else self.inner(x))

@@ -1,0 +1,47 @@
+"""Tensors as a caller may have them: in every layout, leaf or not, with a gradient in `.grad` already."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor, nn
+
+
+def laid_out(t: Tensor, layout: str) -> Tensor:
+    """A tensor of the same shape, dtype and values that lies in memory as `layout` says; without a graph.
+
+    "transposed": the dimensions lie there in reverse order. "slice": every second entry of a larger tensor, and not at
+    its start. "expanded": one memory cell for all entries along the first dimension, which have to be equal.
+    """
+    t = t.detach().clone(memory_format=torch.contiguous_format)
+    if layout == "transposed":
+        backwards = tuple(reversed(range(t.dim())))
+        return t.permute(backwards).contiguous().permute(backwards)
+    if layout == "slice":
+        wide = torch.full((*t.shape[:-1], 2 * t.shape[-1] + 1) if t.dim() else (3,), 99.0, dtype=t.dtype)
+        part = wide[..., 1::2] if t.dim() else wide[1]
+        return part.copy_(t)
+    if layout == "expanded":
+        return t[:1].clone().expand(t.shape)
+    return t
+
+
+def prepared(
+    t: Tensor, *, layout: str = "contiguous", place: str = "leaf", grad: str = "empty", old: float = 0.7
+) -> Tensor:
+    """A tensor with the values of `t` that requires grad: a "leaf", a "parameter", or a "non-leaf".
+
+    With `grad="filled"` its `.grad` holds `old` everywhere, which float32 cannot hold exactly.
+    """
+    values = laid_out(t, layout)
+    if place == "non-leaf":
+        return values.requires_grad_().view_as(values)
+    placed = nn.Parameter(values) if place == "parameter" else values.requires_grad_()
+    if grad == "filled":
+        fill_grad(placed, old)
+    return placed
+
+
+def fill_grad(t: Tensor, old: float = 0.7) -> Tensor:
+    """Put a tensor full of `old` into `t.grad`, and return it."""
+    t.grad = torch.full(t.shape, old, dtype=t.dtype)
+    return t.grad

@@ -1,0 +1,212 @@
+"""The witness: writes down all that has to stay, and tells afterwards what has changed.
+
+    witness = Witness(model=model, x=x, rows=rows)
+    result = student.some_function(model, x, rows)
+    seen = {"result": result, "changed": witness.changes()}
+
+It compares values, `requires_grad` and `.grad` of tensors; modes, parameters, buffers, submodules, classes, flags and
+`forward` of modules; hooks of every kind on tensors, on modules and for all modules, by identity and order; the entries
+of lists and dicts; grad mode and default dtype. It only reads, so it serves after an exception, too. A check judges
+what it tells with `graders.core.conditions.nothing_changed`, where each kind of change has its sentence.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.nn.modules import module as _module
+
+from graders.box.known_state import GLOBAL_HOOKS, saved_tensor_hooks_active
+
+Change = list[str]
+"""What changed and where, as in ["hook-removed", "model.block.0"]."""
+Hooks = dict[tuple[str, Any], Any]
+"""(kind, number of the handle) to hook, in the order in which hooks of a kind fire."""
+
+TENSOR_HOOKS = ("_backward_hooks", "_post_accumulate_grad_hooks")
+MODULE_HOOKS = ("_forward_pre_hooks", "_forward_hooks", "_backward_pre_hooks", "_backward_hooks",
+                "_state_dict_pre_hooks", "_state_dict_hooks", "_load_state_dict_pre_hooks",
+                "_load_state_dict_post_hooks")  # fmt: skip
+_OPTIONS = ("_forward_hooks_with_kwargs", "_forward_hooks_always_called", "_forward_pre_hooks_with_kwargs")
+_TABLES = {"_parameters": "parameters", "_buffers": "buffers", "_modules": "modules"}
+_APART = {*MODULE_HOOKS, *_OPTIONS, *_TABLES, "training", "forward",
+          "_is_full_backward_hook", "_non_persistent_buffers_set"}  # fmt: skip
+_GONE = object()
+
+
+class Witness:
+    """What the things of the caller were like when the witness was made."""
+
+    def __init__(self, **things: Any) -> None:
+        """The names are those under which changes are reported; a part of a model is `model.block.0.weight`."""
+        self._surroundings = _Surroundings()
+        self._states = [(place, thing, kind, kind(thing)) for place, thing, kind in _reached(list(things.items()))]
+
+    def changes(self) -> list[Change]:
+        """All that differs now, in the order of the things; empty when all is as it was."""
+        found = [[what, "torch"] for what in self._surroundings.against(_Surroundings())]
+        for place, thing, kind, before in self._states:
+            found += [[what, place] for what in before.against(kind(thing))]
+        return found
+
+
+def _reached(queue: list[tuple[str, Any]]) -> Iterator[tuple[str, Any, Any]]:
+    """Place, object and kind of state for all that can be reached from these things; each object once."""
+    seen: set[int] = set()
+    buffers: set[int] = set()
+    while queue:
+        place, thing = queue.pop(0)
+        if id(thing) in seen:
+            continue
+        seen.add(id(thing))
+        if isinstance(thing, Tensor):
+            yield place, thing, _BufferState if id(thing) in buffers else _TensorState
+        elif isinstance(thing, nn.Module):
+            yield place, thing, _ModuleState
+            buffers |= {id(one) for one in thing._buffers.values()}
+            parts = [(name, part) for table in _TABLES for name, part in vars(thing)[table].items()]
+            queue += [(f"{place}.{name}", part) for name, part in parts if part is not None]
+        elif isinstance(thing, list | dict):
+            yield place, thing, _Container
+            queue += [(f"{place}[{key!r}]", entry) for key, entry in _entries(thing)]
+        elif isinstance(thing, tuple):
+            queue += [(f"{place}[{index}]", entry) for index, entry in enumerate(thing)]
+
+
+class _TensorState:
+    """A tensor: its values, what it is to autograd, its `.grad`, its hooks."""
+
+    changed = "values"
+
+    def __init__(self, t: Tensor) -> None:
+        self.values, self.requires_grad, self.retains = t.detach().clone(), t.requires_grad, t.retains_grad
+        self.grad = t.grad if t.is_leaf or t.retains_grad else None
+        self.grad_values = None if self.grad is None else self.grad.detach().clone()
+        self.hooks = _hooks_of(t, TENSOR_HOOKS)
+
+    def against(self, now: _TensorState) -> Iterator[str]:
+        if not _same_values(self.values, now.values):
+            yield self.changed
+        if self.requires_grad != now.requires_grad:
+            yield "requires-grad"
+        if self.retains != now.retains:
+            yield "retains-grad"
+        if self.grad is not now.grad:
+            yield "grad-filled" if self.grad is None else "grad-emptied" if now.grad is None else "grad-replaced"
+        elif not _same_values(self.grad_values, now.grad_values):
+            yield "grad-changed"
+        yield from _hooks_against(self.hooks, now.hooks)
+
+
+class _BufferState(_TensorState):
+    """A buffer: a layer in training mode may change its values, as the layer does without anybody's hook."""
+
+    changed = "buffer"
+
+
+class _ModuleState:
+    """A module: its mode, class, tables, flags and hooks, but not what is in its parts."""
+
+    def __init__(self, module: nn.Module) -> None:
+        own = vars(module)
+        self.training, self.kind = module.training, type(module)
+        self.tables = {table: dict(own[table]) for table in _TABLES}
+        self.forward = own.get("forward"), type(module).forward
+        self.attributes = {name: value for name, value in own.items() if name not in _APART}
+        self.hooks = _hooks_of(module, MODULE_HOOKS)
+        self.dicts = [own.get(kind) for kind in MODULE_HOOKS]
+        self.options = {name: dict(own.get(name, {})) for name in _OPTIONS}
+
+    def against(self, now: _ModuleState) -> Iterator[str]:
+        if self.training != now.training:
+            yield "mode"
+        if self.kind is not now.kind:
+            yield "class"
+        if any(one is not other for one, other in zip(self.forward, now.forward)):
+            yield "forward"
+        for table, what in _TABLES.items():
+            old, new = self.tables[table], now.tables[table]
+            if list(old) != list(new) or any(old[name] is not new[name] for name in old):
+                yield what
+        if self.attributes.keys() < now.attributes.keys():
+            yield "attribute-left"
+        if any(_flag_changed(old, now.attributes.get(name, _GONE)) for name, old in self.attributes.items()):
+            yield "attribute"
+        hooks = list(_hooks_against(self.hooks, now.hooks))
+        yield from hooks
+        if not hooks and self.options != now.options:
+            yield "hook-options"
+        if any(one is not other for one, other in zip(self.dicts, now.dicts)):
+            yield "hook-dict"
+
+
+class _Container:
+    """A list or a dict: its entries and their order."""
+
+    def __init__(self, thing: list[Any] | dict[Any, Any]) -> None:
+        self.entries = _entries(thing)
+
+    def against(self, now: _Container) -> Iterator[str]:
+        if len(self.entries) != len(now.entries) or not all(
+            key == other and _same(entry, thing) for (key, entry), (other, thing) in zip(self.entries, now.entries)
+        ):
+            yield "entries"
+
+
+class _Surroundings:
+    """What belongs to nobody: modes, the default dtype, hooks for all modules and for saved tensors."""
+
+    def __init__(self) -> None:
+        self.states = {
+            "autograd-mode": (torch.is_grad_enabled(), torch.is_inference_mode_enabled()),
+            "default-dtype": torch.get_default_dtype(),
+            "anomaly-mode": torch.is_anomaly_enabled(),
+            "saved-tensor-hooks": saved_tensor_hooks_active(),
+        }
+        hooks = ((kind, number, hook) for kind in GLOBAL_HOOKS for number, hook in getattr(_module, kind).items())
+        self.hooks: Hooks = {(kind, number): hook for kind, number, hook in hooks if callable(hook)}
+
+    def against(self, now: _Surroundings) -> Iterator[str]:
+        yield from (what for what, state in self.states.items() if state != now.states[what])
+        yield from _hooks_against(self.hooks, now.hooks)
+
+
+def _hooks_of(owner: Tensor | nn.Module, kinds: tuple[str, ...]) -> Hooks:
+    """The hooks of an object. Those of `retain_grad()` are torch's own and not among them."""
+    return {(kind, number): hook for kind in kinds for number, hook in (getattr(owner, kind, None) or {}).items()}
+
+
+def _hooks_against(before: Hooks, now: Hooks) -> Iterator[str]:
+    """Whether some of the hooks of before are gone or in another order, and whether there are new ones."""
+    if any(now.get(key, _GONE) is not hook for key, hook in before.items()):
+        yield "hook-removed"
+    elif [key for key in now if key in before] != list(before):
+        yield "hook-order"
+    if any(before.get(key, _GONE) is not hook for key, hook in now.items()):
+        yield "hook-left"
+
+
+def _same_values(old: Tensor | None, new: Tensor | None) -> bool:
+    """Equal in dtype, shape and every entry, where NaN equals NaN."""
+    if old is None or new is None:
+        return old is new
+    if old.dtype != new.dtype or old.shape != new.shape:
+        return False
+    return torch.equal(old, new) or bool(((old == new) | (old.isnan() & new.isnan())).all())
+
+
+def _entries(thing: Any) -> list[tuple[Any, Any]]:
+    return list(thing.items()) if isinstance(thing, dict) else list(enumerate(thing))
+
+
+def _same(old: Any, new: Any) -> bool:
+    """The same object, or equal plain values."""
+    return old is new or (type(old) is type(new) and type(old) in (int, float, str, bool) and old == new)
+
+
+def _flag_changed(old: Any, new: Any) -> bool:
+    """Flags such as `inplace`, texts and functions stay; a model may count and keep things in attributes of its own."""
+    return (type(old) in (bool, str) or callable(old)) and not _same(old, new)

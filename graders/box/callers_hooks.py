@@ -26,15 +26,17 @@ class CallersHooks:
 
     def on_tensor(self, t: Tensor, name: str) -> CallersHooks:
         """Two hooks on a tensor that requires grad: the first watches, the second does what the caller's do."""
+        register: Any = t.register_hook
         if self.what != "none":
-            self.handles += [t.register_hook(self._watch(f"grad {name}")), t.register_hook(self._gradient(name))]
+            self.handles += [register(self._watch(f"grad {name}")), register(self._gradient(name))]
         return self
 
     def on_parameter(self, p: Tensor, name: str) -> CallersHooks:
         """As on a tensor, and one that is called when `.grad` has been filled."""
+        register: Any = p.register_post_accumulate_grad_hook
         if self.what != "none":
             self.on_tensor(p, name)
-            self.handles.append(p.register_post_accumulate_grad_hook(self._watch(f"accumulated {name}")))
+            self.handles.append(register(self._watch(f"accumulated {name}")))
         return self
 
     def on_module(self, module: nn.Module, name: str, *, backward: bool = False) -> CallersHooks:

@@ -20,7 +20,7 @@ from torch.autograd.graph import disable_saved_tensors_hooks
 from torch.nn.modules import module as _module
 from torch.overrides import _get_current_function_mode_stack, _pop_mode, _push_mode
 
-from graders.box.threads import one_thread
+from graders.wire.threads import one_thread
 
 _autograd = torch._C._autograd
 _cpu_generator = torch.default_generator  # as it is before any code of a notebook runs

@@ -1,4 +1,4 @@
-"""Models as a caller may have them: in mixed modes, partly frozen, tied, called by keyword, with outputs of any kind."""
+"""Models as a caller may have them: in mixed modes, partly frozen, tied, called by keyword, with any output."""
 
 from __future__ import annotations
 

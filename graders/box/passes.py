@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable, Iterator, Sequence
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -28,20 +29,21 @@ def gradients(
         found = torch.autograd.grad(loss(), list(inputs), allow_unused=True)
         return [None if grad is None else grad.detach().clone() for grad in found]
     with own_grads(inputs):
-        loss().backward(create_graph=way == "create_graph")
+        torch.autograd.backward(loss(), create_graph=way == "create_graph")
         return [None if t.grad is None else t.grad.detach().clone() for t in inputs]
 
 
 def abort(loss: Callable[[], Tensor], at: Tensor | nn.Module) -> None:
     """A backward pass (for a tensor), or a forward pass (for a module), that ends in an exception at `at`."""
     with aborting(at), contextlib.suppress(Aborted):
-        loss().backward()
+        torch.autograd.backward(loss())
 
 
 @contextlib.contextmanager
 def aborting(at: Tensor | nn.Module) -> Iterator[None]:
     """Inside, the gradient of a tensor, or a call of a module, raises `Aborted`."""
-    handle = at.register_hook(_abort) if isinstance(at, Tensor) else at.register_forward_pre_hook(_abort)
+    register: Any = at.register_hook if isinstance(at, Tensor) else at.register_forward_pre_hook
+    handle = register(_abort)
     try:
         yield
     finally:

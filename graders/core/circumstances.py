@@ -45,7 +45,7 @@ AXES = (
     Axis("tensor", "grad", ("empty", "filled"), "what its `.grad` holds beforehand"),
     Axis("tensor", "values", ("round", "full"), "eighths, or numbers that use all digits of the dtype"),
     Axis("number", "number", ("zero", "negative", "fraction", "large"), "a number that is an argument"),
-    Axis("collection", "collection", ("empty", "one", "many", "repeated"), "how many entries; repeated: one of them twice"),
+    Axis("collection", "collection", ("empty", "one", "many", "repeated"), "how many entries; repeated: one twice"),
     Axis("model", "mode", ("train", "eval", "mixed"), "the modes of the modules, with a layer that shows them"),
     Axis("model", "frozen", ("nothing", "part"), "which parameters require no grad"),
     Axis("model", "tied", ("no", "yes"), "whether two modules share a parameter"),
@@ -60,7 +60,7 @@ AXES = (
     Axis("call", "call", ("once", "again", "in turn"), "one call, two on one object, or two objects in turn"),
     Axis("call", "grad_mode", ("on", "off"), "off: the call stands under `torch.no_grad()`"),
     Axis("call", "backward", ("plain", "create_graph", "autograd.grad", "after an aborted one"), "the backward pass"),
-    Axis("failure", "failure", ("own", "RuntimeError", "KeyError", "KeyboardInterrupt"), "the exception that is raised"),
+    Axis("failure", "failure", ("own", "RuntimeError", "KeyError", "KeyboardInterrupt"), "the exception"),
     Axis("failure", "failing_run", ("first", "second"), "the run in which it is raised"),
 )  # fmt: skip
 BY_NAME = {axis.name: axis for axis in AXES}
@@ -104,8 +104,9 @@ class Circumstances:
             if name not in BY_NAME and name not in {axis.of for axis in AXES}:
                 raise TypeError(f"{name!r} is excluded, and there is no such axis")
         axes = {*self.covers, *self.own}
-        for name in (*self.pairs, *(tuple(inspect.signature(one).parameters) for one in self.impossible)):
-            if unknown := set(name) - axes:
+        together = [*self.pairs, *(tuple(inspect.signature(one).parameters) for one in self.impossible)]
+        for names in together:
+            if unknown := set(names) - axes:
                 raise TypeError(f"{', '.join(sorted(unknown))} is paired or impossible, and neither covered nor own")
 
     def values(self, name: str) -> tuple[Value, ...]:

@@ -1,7 +1,8 @@
 """Conditioning: a draw whose right answer is at the mercy of rounding is no question.
 
-A right answer may add up in another order than we do, and rounds differently. The expected values, computed from the
-same draw in float32 and in float64, tell how much that matters.
+A right answer may add up in another order than we do, and rounds differently. How much that matters is told by the
+expected values when they are computed from the same draw in float32, in float64, and in float64 from inputs that were
+rounded otherwise: what a computation in float32 gets wrong is much like what a wrong last digit of its inputs does.
 """
 
 from __future__ import annotations
@@ -15,26 +16,36 @@ from torch import Tensor
 
 SHARE = 0.1
 """The part of the tolerance that rounding may use up."""
+HALF_A_DIGIT = 2.0**-24
+"""By how much rounding to float32 changes a number at most, as a part of it."""
 
 
 def well_conditioned(oracle: Callable[[Any], Any], draw: Any, tolerance: tuple[float, float]) -> bool:
-    """Whether `oracle(draw)` agrees within a tenth of `tolerance` (rtol, atol) in float32 and in float64.
+    """Whether `oracle(draw)` agrees within a tenth of `tolerance` (rtol, atol), however it is rounded.
 
-    The oracle gets the draw with all floating tensors in the one dtype and in the other, and returns tensors, numbers,
-    and lists, tuples or dicts of them. A result that is not finite in one of the two, or of another shape, disagrees.
+    The oracle gets the draw with all floating tensors in the dtype in question, and returns tensors, numbers, and
+    lists, tuples or dicts of them. A result that is not finite in one of the dtypes, or of another shape, disagrees.
     """
-    rough, fine = (list(_numbers(oracle(_cast(draw, dtype)))) for dtype in (torch.float32, torch.float64))
-    return len(rough) == len(fine) and all(_agree(a, b, tolerance) for a, b in zip(rough, fine))
+    signs = torch.Generator().manual_seed(0)
+    casts: tuple[Callable[[Tensor], Tensor], ...] = (
+        lambda t: t.double(),
+        lambda t: t.float(),
+        lambda t: t.double() * (1 + HALF_A_DIGIT * (2 * torch.randint(2, t.shape, generator=signs) - 1)),
+    )
+    fine, *others = (list(_numbers(oracle(_cast(draw, cast)))) for cast in casts)
+    return all(
+        len(rough) == len(fine) and all(_agree(a, b, tolerance) for a, b in zip(rough, fine)) for rough in others
+    )
 
 
-def _cast(value: Any, dtype: torch.dtype) -> Any:
-    """The same lists, tuples and dicts, with every floating tensor in another dtype."""
+def _cast(value: Any, cast: Callable[[Tensor], Tensor]) -> Any:
+    """The same lists, tuples and dicts, with every floating tensor cast."""
     if isinstance(value, Tensor):
-        return value.to(dtype) if value.is_floating_point() else value.clone()
+        return cast(value) if value.is_floating_point() else value.clone()
     if isinstance(value, Mapping):
-        return {key: _cast(entry, dtype) for key, entry in value.items()}
+        return {key: _cast(entry, cast) for key, entry in value.items()}
     if type(value) in (list, tuple):
-        return type(value)(_cast(entry, dtype) for entry in value)
+        return type(value)(_cast(entry, cast) for entry in value)
     return value
 
 

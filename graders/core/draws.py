@@ -52,7 +52,8 @@ class Rng:
         grid = grid[np.abs(grid) >= away]
         drawn = self._numpy.choice(grid, size=shape)
         if values == "full":
-            drawn = np.clip(drawn + np.sign(drawn) * self._numpy.uniform(0, 1 / 8, size=shape), low, high)
+            step = np.sign(drawn) * self._numpy.uniform(0, 1 / 8, size=shape)
+            drawn = np.where((low <= drawn + step) & (drawn + step <= high), drawn + step, drawn - step)
         if layout == "expanded":
             drawn = np.broadcast_to(drawn[:1], shape).copy()
         return torch.tensor(drawn, dtype=getattr(torch, dtype) if isinstance(dtype, str) else dtype)
@@ -63,7 +64,9 @@ class Rng:
 
     def number(self, number: str) -> float:
         """A number that is "zero", "negative" (-3 to -1/2), a "fraction" (1/8 to 7/8) or "large" (1 1/2 to 4)."""
-        low, high = {"zero": (0.0, 0.0), "negative": (-3.0, -0.5), "fraction": (0.125, 0.875), "large": (1.5, 4.0)}[number]
+        low, high = {"zero": (0.0, 0.0), "negative": (-3.0, -0.5), "fraction": (0.125, 0.875), "large": (1.5, 4.0)}[
+            number
+        ]
         return self.uniform(low, high)
 
     def uniform(self, low: float, high: float) -> float:

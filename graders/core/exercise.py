@@ -23,11 +23,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from graders.box.threads import one_thread
 from graders.core.circumstances import Circumstances
 from graders.core.conditioning import well_conditioned
 from graders.core.draws import Rng
 from graders.core.mistakes import COMMON
+from graders.wire.threads import one_thread
 
 Draw = dict[str, Any]
 Case = Mapping[str, Any]

@@ -44,13 +44,13 @@ RULES = (
         "It reaches the caller as it is, and rules 2 and 3 hold then, too.",
     )),
     Rule(5, "A hook works in every pass.", (
-        "`backward()` with and without `create_graph=True`, `torch.autograd.grad`, and a pass after one that was aborted "
-        "by an exception.",
+        "`backward()` with and without `create_graph=True`, `torch.autograd.grad`, and a pass after one that ended in "
+        "an exception.",
     )),
     Rule(6, "Results are what they are called.", (
         "A list is a list, a tuple is a tuple, a number is a Python `int` or `float`, as the contract says.",
-        "A tensor in a result has the dtype that it belongs to and no graph, and nothing that happens later changes it, "
-        "unless the contract asks for the object itself.",
+        "A tensor in a result has the dtype that belongs to it and no graph, and nothing that happens later changes "
+        "it, unless the contract asks for the object itself.",
     )),
 )  # fmt: skip
 

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from graders.box.threads import one_thread
 from graders.core.exercise import Check, Draw, Exercise, call_by_name
 from graders.core.expect import Mismatch
 from graders.core.results import CheckResult, ExerciseResult, Status
 from graders.core.text import MESSAGE_LIMIT, clean
 from graders.judge.diagnose import diagnose
 from graders.run.transcript import Outcome
+from graders.wire.threads import one_thread
 
 CHECK_MESSAGE_LIMIT = 1200
 """A check's message may hold two columns of events; everything in it that is the learner's is cut earlier."""

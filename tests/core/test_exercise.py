@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 import torch
 
+from graders.core.circumstances import ALL, Circumstances
 from graders.core.draws import Rng
 from graders.core.exercise import DeadProbe, Exercise, Mistake, call_by_name, exercise, exercises_of
 from graders.core.mistakes import COMMON
@@ -15,7 +16,7 @@ from tests.sample import TestScaleSum as SCALE_SUM
 from tests.sample import TestWrap as WRAP
 
 
-def made(key: str = "90-some-thing", **parts: Any) -> Exercise:
+def made(key: str = "90-some-thing", circumstances: Circumstances | None = None, **parts: Any) -> Exercise:
     """An exercise with the smallest possible body; `parts` replace or add members of its class."""
     members = {
         "__doc__": "Write `some_thing()`.",
@@ -25,7 +26,8 @@ def made(key: str = "90-some-thing", **parts: Any) -> Exercise:
         "test_it": lambda seen: None,
         **parts,
     }
-    return exercise(key, title="Some thing", points=1, hints=("a", "b"))(type("TestSome", (), members))
+    make = exercise(key, title="Some thing", points=1, hints=("a", "b"), circumstances=circumstances)
+    return make(type("TestSome", (), members))
 
 
 def test_a_class_becomes_an_exercise() -> None:
@@ -110,6 +112,45 @@ def test_a_draw_that_cannot_tell_right_from_wrong_is_drawn_again() -> None:
 def test_an_exercise_none_of_whose_draws_can_tell_is_a_defect() -> None:
     with pytest.raises(DeadProbe, match="exercise 90-some-thing, case 0: 100 draws"):
         made(alive=lambda n: False).draws(1)
+
+
+def test_draw_asks_for_circumstances_by_name_and_all_of_them_are_in_the_draw() -> None:
+    some = made(
+        circumstances=Circumstances({"rank": (0, 2), "dtype": ALL}, constants={"width": 4}),
+        draw=lambda rng, rank, dtype: {"x": rng.tensor(*rng.shape(rank), dtype=dtype), "rank": f"of rank {rank}"},
+    )
+    draws = some.draws(1)
+    assert some.cases == tuple({"width": 4, "rank": rank, "dtype": dtype}
+                               for rank, dtype in ((0, "float32"), (2, "float64"), (0, "float32")))  # fmt: skip
+    assert [(draw["x"].dim(), draw["x"].dtype, draw["rank"], draw["dtype"], draw["width"]) for draw in draws[:2]] == [
+        (0, torch.float32, "of rank 0", "float32", 4),
+        (2, torch.float64, "of rank 2", "float64", 4),
+    ]
+
+
+def test_a_draw_at_the_mercy_of_rounding_is_drawn_again() -> None:
+    def draw(rng: Rng) -> dict[str, Any]:
+        return {"x": torch.tensor([1.0, 1.0 + rng.choice((2.0**-20, 1.0)), 1.0])}
+
+    def oracle(x: torch.Tensor) -> torch.Tensor:
+        return (x - x.mean()) / (x - x.mean()).norm()
+
+    def drawn(some: Exercise) -> set[float]:
+        return {one["x"][1].item() for seed in range(20) for one in some.draws(seed)}
+
+    assert drawn(made(draw=draw, oracle=oracle)) == {2.0}
+    assert drawn(made(draw=draw)) == {2.0, 1 + 2.0**-20}
+
+
+def test_draws_are_made_with_one_thread_however_many_there_are() -> None:
+    before = torch.get_num_threads()
+    threads = []
+    torch.set_num_threads(2)
+    try:
+        made(alive=lambda n: threads.append(torch.get_num_threads()) or True).draws(1)
+        assert (set(threads), torch.get_num_threads()) == ({1}, 2)
+    finally:
+        torch.set_num_threads(before)
 
 
 def test_functions_get_the_values_that_they_name() -> None:

@@ -1,0 +1,61 @@
+"""What a witness told, judged in sentences."""
+
+from __future__ import annotations
+
+import inspect
+
+import pytest
+
+from graders.box import witness
+from graders.core.conditions import CHANGES, came_through, changes, nothing_changed, unwanted
+from graders.core.expect import Mismatch, Seen
+
+
+def changed(*found: list[str]) -> Seen:
+    return Seen([list(one) for one in found], "changed")
+
+
+def test_nothing_is_well_and_every_change_has_its_sentence() -> None:
+    nothing_changed(changed())
+    two = changed(["hook-removed", "model.block.0"], ["mode", "model"])
+    assert unwanted(two) == [
+        "a hook of the caller on `model.block.0` was removed",
+        "the mode (training or eval) of `model` is not as before",
+    ]
+    with pytest.raises(Mismatch, match=r"^after an exception, a hook of the caller on `model.block.0` was removed$"):
+        nothing_changed(two, when="after an exception")
+
+
+def test_what_a_contract_allows() -> None:
+    found = changed(["grad-filled", "x"], ["buffer", "model.norm.running_mean"], ["grad-filled", "w"])
+    assert unwanted(found, ["grad-* x", "buffer *"]) == ["`w.grad` was `None` before and holds something now"]
+    nothing_changed(found, ["grad-* *", "buffer *"])
+    assert changes(found, "grad-* *") == [["grad-filled", "x"], ["grad-filled", "w"]]
+
+
+def test_hooks_for_all_modules() -> None:
+    assert unwanted(changed(["hook-left", "torch"])) == ["a hook of yours is left for all modules"]
+
+
+def test_a_probe_that_told_nothing_is_no_pass() -> None:
+    with pytest.raises(Mismatch, match="the witness told nothing"):
+        nothing_changed(Seen({})["changed"])
+
+
+def test_the_witness_knows_no_kind_without_a_sentence() -> None:
+    source = inspect.getsource(witness)
+    assert [kind for kind in CHANGES if f'"{kind}"' not in source] == []
+
+
+@pytest.mark.parametrize(
+    ("what", "message"),
+    [
+        ("swallowed", "the model raised an exception, and your function did not pass it on"),
+        ("never raised", "the model was to raise an exception, and your function never came there"),
+        ("ValueError: no", "another one came out of your function: ValueError: no"),
+    ],
+)
+def test_exceptions_that_did_not_come_through(what: str, message: str) -> None:
+    with pytest.raises(Mismatch, match=message):
+        came_through(Seen(what), "the model")
+    came_through(Seen("came through"), "the model")

@@ -100,6 +100,9 @@ class TestCleanCopy:
         other = plain_output(spec, x, "eval" if mode == "train" else "train")
         return apart(plain, hooked, other, plain_output(spec, x + shift, mode), factor * plain)
 
+    def oracle(spec, x, mode, shift, factor):
+        return plain_output(spec, x, mode), factor * plain_output(spec, x + shift, mode)
+
     def probe(student, spec, ties, hooks, places, mode, x, shift, factor):
         model, log = build(spec).train(mode == "train"), []
         for first, second, name in ties:

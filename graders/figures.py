@@ -37,26 +37,31 @@ def card(width: float, height: float) -> tuple[Figure, Axes]:
 
 def node(axes: Axes, x: float, y: float, label: str, *, kind: str = "plain", note: str = "", below: str = "",
          width: float = 1.3, height: float = 0.55) -> None:  # fmt: skip
-    """A box centred at (x, y) with its label, a `note` above it and a line in the colour of gradients below."""
+    """A box centred at (x, y) with its label, a `note` above it in ink and a line in the colour of gradients below."""
     box = FancyBboxPatch((x - width / 2, y - height / 2), width, height, boxstyle="round,pad=0.02,rounding_size=0.09",
                          facecolor=FILLS[kind], edgecolor=INK, linewidth=1.2)  # fmt: skip
     axes.add_patch(box)
     axes.text(x, y, label, ha="center", va="center", color=INK, fontsize=11)
     if note:
-        axes.text(x, y + height / 2 + 0.09, note, ha="center", va="bottom", color=FORWARD, fontsize=9.5)
+        axes.text(x, y + height / 2 + 0.09, note, ha="center", va="bottom", color=INK, fontsize=9.5)
     if below:
         axes.text(x, y - height / 2 - 0.09, below, ha="center", va="top", color=BACKWARD, fontsize=9.5)
 
 
 def arrow(axes: Axes, start: tuple[float, float], end: tuple[float, float], *, label: str = "",
-          backward: bool = False, bend: float = 0.0, dashed: bool = False) -> None:  # fmt: skip
-    """An arrow between two points, with a label at its middle."""
-    colour = BACKWARD if backward else FORWARD
+          backward: bool = False, plain: bool = False, bend: float = 0.0, dashed: bool = False) -> None:  # fmt: skip
+    """An arrow between two points, with a label at its middle.
+
+    It shows a value, or with `backward` a gradient, or with `plain` something else, such as a reference. `bend` is the
+    distance between the arrow's middle and the straight line, in halves of its length; above 0 it turns to the right.
+    """
+    colour = INK if plain else BACKWARD if backward else FORWARD
     axes.add_patch(FancyArrowPatch(start, end, arrowstyle="-|>", mutation_scale=13, color=colour, linewidth=1.5,
                                    linestyle="--" if dashed else "-", shrinkA=3, shrinkB=3,
                                    connectionstyle=f"arc3,rad={bend}"))  # fmt: skip
     if label:
-        x, y = (start[0] + end[0]) / 2, (start[1] + end[1]) / 2
+        x = (start[0] + end[0] + bend * (end[1] - start[1])) / 2
+        y = (start[1] + end[1] - bend * (end[0] - start[0])) / 2
         axes.text(x, y, label, ha="center", va="center", color=colour, fontsize=9.5,
                   bbox={"facecolor": CARD, "edgecolor": "none", "pad": 1.5})  # fmt: skip
 

@@ -7,8 +7,9 @@
 # **The goal.** You can say which tensors keep their gradient, make any other tensor keep it, and explain what `.grad`
 # holds after more than one pass.
 #
-# How to work: *predict* first, then run the cell, then read on. A wrong prediction is the best thing that can happen
-# here. The exercises come with a check, `check("...")`, that tries your function on new inputs each time.
+# How to work: where the text says **Predict**, write your answer down, on paper or in a cell of your own. Then run the
+# next cell, compare, and read on. A wrong prediction is the best thing that can happen here. The exercises come with a
+# check, `check("...")`, that tries your function on new inputs each time.
 
 # %%
 import warnings
@@ -16,7 +17,7 @@ import warnings
 import torch
 
 from graders import check, hint, progress, solution
-from graders.figures import QUIET, arrow, caption, card, node, show
+from graders.figures import BACKWARD, QUIET, arrow, caption, card, node, show
 
 # %% [markdown]
 # ## A graph of four tensors
@@ -47,8 +48,8 @@ node(axes, 6.9, 1.75, "y = a · b = 6", kind="loss", width=1.8)
 arrow(axes, (1.9, 2.6), (3.1, 2.6))
 arrow(axes, (1.9, 2.45), (3.1, 1.05))
 arrow(axes, (1.9, 0.9), (3.1, 0.9))
-arrow(axes, (4.95, 2.5), (6.1, 2.0))
-arrow(axes, (4.95, 1.0), (6.1, 1.5))
+arrow(axes, (4.95, 2.5), (5.98, 1.92))
+arrow(axes, (4.95, 1.0), (5.98, 1.58))
 caption(
     axes,
     0.5,
@@ -72,15 +73,12 @@ assert w.is_leaf and x.is_leaf and not (a.is_leaf or b.is_leaf or y.is_leaf)
 
 # %% [markdown]
 # **Predict.** What are the four gradients: of `y` with respect to `w`, `x`, `a` and `b`? Since `y = a * b`, nudging
-# `a` by a little changes `y` by `b` times as much. Do all four by hand. Then replace each `None` by your number.
-
-# %%
-my_guess = {"w": None, "x": None, "a": None, "b": None}
+# `a` by a little changes `y` by `b` times as much. Do all four by hand, and write them down.
 
 # %%
 y.backward()
-print("w.grad:", w.grad.item(), "  your guess:", my_guess["w"])
-print("x.grad:", x.grad.item(), "  your guess:", my_guess["x"])
+print("w.grad:", w.grad.item())
+print("x.grad:", x.grad.item())
 assert w.grad.item() == 5 and x.grad.item() == 2
 
 # %% [markdown]
@@ -94,15 +92,16 @@ assert w.grad.item() == 5 and x.grad.item() == 2
 # %%
 with warnings.catch_warnings(record=True) as caught:
     warnings.simplefilter("always")
-    print("a.grad:", a.grad)
-    print("b.grad:", b.grad)
+    found = [a.grad, b.grad]
+print("a.grad and b.grad:", found)
 print("\nPyTorch warns:", str(caught[0].message)[:124], "...")
-assert a.grad is None and b.grad is None and "not a leaf" in str(caught[0].message)
+assert found == [None, None] and "not a leaf" in str(caught[0].message)
 
 # %% [markdown]
-# `None`, and a warning. The gradient of `a` existed for a moment: it was computed, used to reach `w` and `x`, and
-# dropped. **PyTorch keeps gradients of leaves only.** An optimizer needs just those, and to keep all the others would
-# cost as much memory as the activations themselves.
+# `None`, and a warning. The gradient of `a` existed for a moment: it was computed and used to reach `w` and `x`. But it
+# was never stored in `a.grad`, and its memory was freed. **PyTorch stores the gradients of leaves only.** An optimizer
+# needs just those, and to store all the others would cost as much memory as the activations themselves (the results
+# inside the model).
 #
 # ## `retain_grad()`: please keep this one
 #
@@ -115,8 +114,8 @@ a, b = w + x, w + 1
 a.retain_grad()
 b.retain_grad()
 (a * b).backward()
-print("a.grad:", a.grad.item(), "  your guess:", my_guess["a"])
-print("b.grad:", b.grad.item(), "  your guess:", my_guess["b"])
+print("a.grad:", a.grad.item())
+print("b.grad:", b.grad.item())
 assert a.grad.item() == 2 and b.grad.item() == 3
 
 # %% tags=["figure"]
@@ -204,12 +203,45 @@ print("on a copy:", watched.grad)
 assert watched.grad is None
 
 # %% [markdown]
-# Too late: `backward()` has already dropped the gradient, and `retain_grad()` cannot bring it back.
+# Too late: the gradient came and went during `backward()`, and `retain_grad()` cannot bring it back.
 #
 # On a copy: `h * 1` has the same value as `h`, but it is a different tensor. The loss does not use it, so no gradient
 # ever comes to it. **A gradient belongs to a tensor object, not to a name or a value.**
 #
-# Time for your first exercise. Read the contract, replace the last line of the stub, run the cell, then run the check.
+# Time for your first exercise, and for the rules that hold in it and in all that follow.
+
+# %% [markdown]
+# ## The rules of all exercises
+#
+# Above each exercise stands its *contract*: the text that says what your function does. The contracts are short,
+# because six rules hold in every exercise. The check tries them, too. You do not have to remember all of this now. Come
+# back when a check names a rule, or when you know more of the words. Wherever a contract says something else, the
+# contract counts.
+#
+# 1. **Any tensor, any number of calls.** Your function works for tensors of any shape and in any layout (a slice such as
+#    `t[:, 0]` does not lie in memory as a new tensor does), in `float32` and in `float64`. It works however often it is
+#    called, on one object or on several at the same time.
+# 2. **What you were given stays as it was.** Tensors keep their values, their `requires_grad` and their `.grad`: the
+#    same tensor with the same values. A model keeps its parameters, its buffers (tensors that it stores but does not
+#    train) and the mode of each part (`train()` or `eval()`). Lists and dicts keep their entries. Settings of PyTorch
+#    are afterwards as they were, such as grad mode (whether PyTorch records graphs at all; `torch.no_grad()` switches
+#    it off).
+# 3. **Hooks of others stay; yours go.** A hook is a function that PyTorch calls at a certain moment (lesson 2). Hooks
+#    that were there before are there afterwards, the same ones in the same order. They may watch or replace values, and
+#    may sit on any tensor, parameter or part of a model. "As it left the module" means the value that the next part of
+#    the model gets. When your function has returned, or raised, none of your own hooks is left. If the contract asks
+#    for hooks that stay, your function returns handles. A handle is an object whose `remove()` takes a hook away: it
+#    removes exactly the hook that it stands for.
+# 4. **Errors come through.** When the model, the loss or `backward()` raises an exception, the caller of your function
+#    gets this exception. That holds for every exception, also for `KeyboardInterrupt` (you stopped the run). Rules 2
+#    and 3 hold then, too.
+# 5. **Hooks and handles work in every pass:** `backward()`, `backward(create_graph=True)` (then gradients can be
+#    differentiated again), `torch.autograd.grad`, and a good pass after one that an exception has stopped.
+# 6. **Types count.** A tuple is a tuple: a namedtuple is one, a list is not. Where a dict is asked for, any kind of dict
+#    is right. A number is an `int` or a `float`, as the contract says. A tensor that you return has no graph, and it
+#    shares its memory with no other tensor, unless the contract asks for the tensor object itself.
+#
+# Read the contract below, replace the last line of the cell under it, run the cell, then run the check.
 
 
 # %% exercise="01-branch-grads"
@@ -249,9 +281,25 @@ assert (a.grad.item(), w.grad.item()) == (4, 10)
 # In training this is useful: several small batches can add up to one large one. It is also why every training loop
 # calls `optimizer.zero_grad()`.
 #
-# (`retain_graph=True` is something else, in spite of its name. It lets the second `backward()` through the same graph
-# run at all. By default a graph can be used once.)
-#
+# (`retain_graph=True` is something else, in spite of its name: it has nothing to do with `.grad`. A graph saves the
+# values that backward needs, here `a` and `b`. By default `backward()` frees them, and a second pass through this graph
+# raises. With `retain_graph=True` they stay. A graph that saves nothing, such as that of `(x + 1).sum()`, can be used
+# again in any case.)
+
+# %%
+y = w * x
+y.backward()
+try:
+    y.backward()
+except RuntimeError as error:
+    print("RuntimeError:", str(error)[:52], "...")
+    assert "backward through the graph a second time" in str(error)
+
+y = (x + 1).sum()
+y.backward()
+y.backward()  # nothing was saved, so nothing is missing
+
+# %% [markdown]
 # If you want the gradient of one pass alone, you have three choices:
 #
 # - set `t.grad = None` before the pass,
@@ -316,7 +364,7 @@ figure, axes = card(8.2, 2.9)
 caption(axes, 0.4, 2.6, "The gradient at each step of a chain of five multiplications by 0.5", size=11)
 for index, size in enumerate([x.grad.item(), *sizes]):
     left = 0.75 + 1.3 * index
-    axes.bar(left, 1.5 * size, bottom=0.55, width=0.7, color="#c2571a")
+    axes.bar(left, 1.5 * size, bottom=0.55, width=0.7, color=BACKWARD)
     caption(axes, left, 0.55 + 1.5 * size + 0.14, f"{size:g}", align="center")
     caption(axes, left, 0.3, "x" if index == 0 else f"h{index}", align="center", colour=QUIET)
 show(
@@ -371,9 +419,9 @@ node(axes, 1.3, 1.25, "your list", kind="plain", width=1.5)
 node(axes, 3.9, 1.25, "h", kind="non-leaf", width=0.9)
 node(axes, 6.6, 1.75, "h.grad", kind="loss", width=1.5)
 node(axes, 6.6, 0.75, "h.grad_fn: the graph", kind="plain", width=2.3)
-arrow(axes, (2.1, 1.25), (3.4, 1.25), label="refers to")
-arrow(axes, (4.4, 1.35), (5.8, 1.75))
-arrow(axes, (4.4, 1.15), (5.4, 0.8))
+arrow(axes, (2.1, 1.25), (3.4, 1.25), label="refers to", plain=True)
+arrow(axes, (4.4, 1.35), (5.82, 1.75), plain=True)
+arrow(axes, (4.4, 1.15), (5.42, 0.8), plain=True)
 caption(axes, 0.4, 0.2, "As long as your list refers to h, the gradient and the graph behind h stay in memory.")
 show(
     figure,
@@ -384,8 +432,8 @@ show(
 # %% [markdown]
 # ## Myths
 #
-# **"Gradients of non-leaf tensors vanish after `backward()`."** They were never stored. There is nothing to lose
-# afterwards: you have to ask before.
+# **"`backward()` fills `.grad` of a non-leaf and empties it again."** It never stores anything there, unless you ask
+# before.
 
 # %%
 x = torch.tensor([2.0], requires_grad=True)

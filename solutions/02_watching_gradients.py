@@ -14,7 +14,7 @@ import torch
 from torch import nn
 
 from graders import check, hint, progress, solution
-from graders.figures import BACKWARD, FORWARD, QUIET, arrow, caption, card, node, show, timeline
+from graders.figures import BACKWARD, CARD, FORWARD, INK, QUIET, arrow, caption, card, node, show, timeline
 
 # %% [markdown]
 # ## A function that is called when the gradient arrives
@@ -99,20 +99,20 @@ assert calls == [7.0]
 
 # %% tags=["figure"]
 figure, axes = card(8.2, 2.9)
-node(axes, 1.1, 1.45, "y = 2", kind="non-leaf", width=1.1)
+node(axes, 1.1, 1.45, "y = 2", kind="non-leaf", width=1.1, below="3 + 2 + 2: hook(7)")
 node(axes, 4.2, 2.2, "3 · y", kind="plain", width=1.2)
 node(axes, 4.2, 0.7, "y · y", kind="plain", width=1.2)
 node(axes, 7.1, 1.45, "loss", kind="loss", width=1.1)
-arrow(axes, (3.5, 2.2), (1.75, 1.65), backward=True, label="3")
-arrow(axes, (3.5, 0.85), (1.75, 1.4), backward=True, label="2")
-arrow(axes, (3.5, 0.55), (1.75, 1.2), backward=True, label="2", bend=-0.12)
-arrow(axes, (6.45, 1.6), (4.9, 2.2), backward=True)
-arrow(axes, (6.45, 1.3), (4.9, 0.7), backward=True)
-caption(axes, 0.45, 0.35, "hook(7)", colour=BACKWARD, size=11)
+arrow(axes, (3.55, 2.2), (1.72, 1.62), backward=True, label="3")
+arrow(axes, (3.55, 0.85), (1.72, 1.45), backward=True, label="2", bend=0.12)
+arrow(axes, (3.55, 0.6), (1.72, 1.3), backward=True, label="2", bend=-0.2)
+arrow(axes, (6.48, 1.6), (4.87, 2.2), backward=True, label="1")
+arrow(axes, (6.48, 1.3), (4.87, 0.7), backward=True, label="1")
 show(
     figure,
-    "Gradients flow from the loss back to y on three edges: 3 from the term 3 times y, and 2 and 2 from the two factors of "
-    "y times y. The hook on y is called once, with the sum 7.",
+    "Gradients flow from the loss on the right back to y on the left. The loss sends 1 to 3 times y and 1 to y times y. "
+    "Three edges lead on to y: 3 from the term 3 times y, and 2 and 2 from the two factors of y times y. The hook on y "
+    "is called once, with the sum 7.",
 )
 
 # %% [markdown]
@@ -312,12 +312,12 @@ assert len(log) == 40 and max(abs(g) for g in log[3:]) < 2
 # %% tags=["figure"]
 from matplotlib.figure import Figure
 
-figure = Figure(figsize=(8.2, 2.8), facecolor="#fbfaf7", layout="constrained")
+figure = Figure(figsize=(8.2, 2.8), facecolor=CARD, layout="constrained")
 axes = figure.subplots()
-axes.set_facecolor("#fbfaf7")
+axes.set_facecolor(CARD)
 axes.axhline(0, color=QUIET, linewidth=0.8)
 axes.plot(range(40), log, color=BACKWARD, linewidth=1.6, label="seen by the hook")
-axes.plot(range(40), by_hand, ".", color=FORWARD, markersize=6, label="2 (out - target) x")
+axes.plot(range(40), by_hand, ".", color=INK, markersize=6, label="2 (out - target) x")
 axes.set(xlabel="step", ylabel="gradient of the weight", title="What the hook saw, and what the formula says")
 axes.spines[["top", "right"]].set_visible(False)
 axes.legend(frameon=False)
@@ -428,15 +428,13 @@ assert t.grad.item() == 7
 assert x.grad.item() == 210
 
 # %% tags=["figure"]
-figure, axes = card(8.2, 2.3)
-node(axes, 1.0, 1.3, "x", kind="leaf", width=0.9, below="210")
-node(axes, 3.4, 1.3, "t, old value", kind="non-leaf", width=1.6, below="70: hook from before")
-node(axes, 6.6, 1.3, "t, new value", kind="non-leaf", width=1.6, below="7: hook from after, and t.grad")
-arrow(axes, (1.5, 1.3), (2.55, 1.3))
-arrow(axes, (4.25, 1.3), (5.75, 1.3))
-caption(axes, 2.03, 1.55, "· 3", colour=FORWARD, align="center")
-caption(axes, 5.0, 1.55, "mul_(10)", colour=FORWARD, align="center")
-caption(axes, 0.4, 2.05, "One Python object, two places in the graph")
+figure, axes = card(8.2, 1.75)
+node(axes, 1.1, 0.75, "x", kind="leaf", width=0.9, below="x.grad = 210")
+node(axes, 3.6, 0.75, "t, old value", kind="non-leaf", width=1.6, below="70: hook from before")
+node(axes, 6.6, 0.75, "t, new value", kind="non-leaf", width=1.6, below="7: hook from after, and t.grad")
+arrow(axes, (1.57, 0.75), (2.78, 0.75), label="· 3")
+arrow(axes, (4.42, 0.75), (5.78, 0.75), label="mul_(10)")
+caption(axes, 0.4, 1.45, "One Python object, two places in the graph", size=11)
 show(
     figure,
     "x leads through times 3 to the old value of t, and from there through mul_(10) to the new value of t. The gradient at the "
@@ -467,8 +465,9 @@ def old_and_new_grad(x, k, loss_fn):
 # %% [markdown]
 # ## What a hook survives
 #
-# A hook sits on the tensor object. Changing the numbers inside that object does not remove it. Putting another object
-# in its place does.
+# A weight is a leaf, and a hook on a leaf sits on the tensor object. To change the numbers inside this object, or even
+# its dtype, does not remove the hook. To put another object in its place does. `load_state_dict` copies numbers into
+# the objects that are there; with `assign=True` it puts new objects in their place.
 
 # %%
 layer = nn.Linear(1, 1)
@@ -492,7 +491,12 @@ assert one_pass(torch.float64) == 1
 assert calls == [torch.float64]
 layer.weight = nn.Parameter(torch.ones(1, 1, dtype=torch.float64))
 assert one_pass(torch.float64) == 0
-print("survives .data =, load_state_dict and .double(); not a new Parameter")
+
+layer = nn.Linear(1, 1)
+layer.weight.register_hook(lambda grad: calls.append(grad.dtype))
+layer.load_state_dict(nn.Linear(1, 1).state_dict(), assign=True)
+assert one_pass() == 0
+print("survives .data =, load_state_dict and .double(); not a new Parameter, and not load_state_dict(assign=True)")
 
 # %% [markdown]
 # ## Myths

@@ -1,0 +1,40 @@
+"""`graders.figures`: colours that mean one thing, and labels that lie on their arrows."""
+
+import pytest
+from matplotlib.colors import to_hex
+
+from graders.figures import BACKWARD, FORWARD, INK, arrow, card, node
+
+
+@pytest.mark.parametrize(
+    ("kind", "colour"), [({}, FORWARD), ({"backward": True}, BACKWARD), ({"plain": True}, INK)], ids=str
+)
+def test_an_arrow_has_the_colour_of_what_it_shows(kind, colour):
+    _, axes = card(4, 2)
+    arrow(axes, (0, 0), (2, 0), label="1", **kind)
+    assert to_hex(axes.patches[0].get_edgecolor()) == colour
+    assert [text.get_color() for text in axes.texts] == [colour]
+
+
+@pytest.mark.parametrize(
+    ("bend", "middle"), [(0.0, (1.0, 1.0)), (0.5, (1.0, 0.5)), (-0.5, (1.0, 1.5))], ids=["straight", "right", "left"]
+)
+def test_the_label_lies_on_the_middle_of_the_curve(bend, middle):
+    figure, axes = card(4, 2)
+    arrow(axes, (0, 1), (2, 1), label="2", bend=bend)
+    (text,) = axes.texts
+    assert text.get_position() == pytest.approx(middle)
+    figure.draw_without_rendering()
+    connection = axes.patches[0].get_connectionstyle()
+    curve = connection((0.0, 1.0), (2.0, 1.0), shrinkA=0, shrinkB=0).vertices
+    assert (curve[0] + 2 * curve[1] + curve[2]) / 4 == pytest.approx(middle)  # a quadratic Bezier curve at one half
+
+
+def test_only_the_line_below_a_box_has_the_colour_of_gradients():
+    _, axes = card(4, 2)
+    node(axes, 2, 1, "x", note="leaf", below="x.grad = 1")
+    assert [(text.get_text(), text.get_color()) for text in axes.texts] == [
+        ("x", INK),
+        ("leaf", INK),
+        ("x.grad = 1", BACKWARD),
+    ]

@@ -5,9 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor, nn
 
-from graders.box.probing import snapshot, tensor_hooks
-from graders.core.exercise import Mistake, exercise
-from graders.core.expect import close, expect
+from graders.authoring import Mistake, close, exercise, expect, snapshot, tensor_hooks
 
 FACTORS = {"double": 2.0, "negate": -1.0}
 ANSWERS = {"double": 2, "negate": -1}

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import torch
 
-from graders.core.exercise import Mistake, exercise
-from graders.core.expect import close, expect
+from graders.authoring import Mistake, close, exercise, expect
 from graders.lesson_02_watching_gradients.judging import NONE_HAS_NO_GRADIENT
 from graders.lesson_02_watching_gradients.shared import plain, zero_in_place
 

@@ -5,9 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from graders.box.probing import Boom, expecting_boom, snapshot, tensor_hooks
-from graders.core.exercise import Mistake, exercise
-from graders.core.expect import close, expect
+from graders.authoring import Boom, Mistake, close, exercise, expect, expecting_boom, snapshot, tensor_hooks
 from graders.lesson_02_watching_gradients.judging import LEFT_AFTER_EXCEPTION
 from graders.lesson_02_watching_gradients.shared import plain
 

@@ -5,9 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from graders.box.probing import removed, snapshot, tensor_hooks
-from graders.core.exercise import Mistake, exercise
-from graders.core.expect import close, expect
+from graders.authoring import Mistake, close, exercise, expect, removed, snapshot, tensor_hooks
 from graders.lesson_02_watching_gradients.judging import NONE_HAS_NO_GRADIENT
 from graders.lesson_02_watching_gradients.shared import zero_in_place
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from graders.core.draws import Rng
+from graders.authoring import Rng
 
 SINGLE_LOCATION = "refers to a single memory location"
 """What PyTorch says when a hook writes into a gradient that was expanded from one number."""

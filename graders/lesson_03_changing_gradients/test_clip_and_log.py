@@ -5,9 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from graders.box.probing import snapshot
-from graders.core.exercise import Mistake, exercise
-from graders.core.expect import Seen, close, expect
+from graders.authoring import Mistake, Seen, close, exercise, expect, snapshot
 from graders.lesson_03_changing_gradients.judging import across, bounds, fan
 from graders.lesson_03_changing_gradients.shared import scene
 

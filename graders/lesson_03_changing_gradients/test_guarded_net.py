@@ -5,9 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor, nn
 
-from graders.box.probing import module_hooks, snapshot
-from graders.core.exercise import Mistake, exercise
-from graders.core.expect import close, expect
+from graders.authoring import Mistake, close, exercise, expect, module_hooks, snapshot
 
 BODIES = {
     "conv": lambda: (nn.Sequential(nn.Conv2d(2, 3, 2), nn.Tanh()), nn.Linear(12, 2)),

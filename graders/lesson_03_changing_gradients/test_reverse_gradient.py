@@ -5,9 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from graders.box.probing import snapshot, tensor_hooks
-from graders.core.exercise import Mistake, exercise
-from graders.core.expect import close, expect
+from graders.authoring import Mistake, close, exercise, expect, snapshot, tensor_hooks
 from graders.lesson_03_changing_gradients.judging import SINGLE_LOCATION, fan
 from graders.lesson_03_changing_gradients.shared import scene
 

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import torch
 
-from graders.box.probing import removed, snapshot, tensor_hooks
-from graders.core.exercise import Mistake, exercise
-from graders.core.expect import close, expect
+from graders.authoring import Mistake, close, exercise, expect, removed, snapshot, tensor_hooks
 from graders.lesson_03_changing_gradients.judging import SINGLE_LOCATION, fan
 from graders.lesson_03_changing_gradients.shared import scene
 

@@ -7,8 +7,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from graders.core.exercise import Mistake
-from graders.core.expect import Seen, close, expect
+from graders.authoring import Mistake, Seen, close, expect
 
 
 def net_data(rng: Any, dtype: torch.dtype) -> dict[str, Any]:

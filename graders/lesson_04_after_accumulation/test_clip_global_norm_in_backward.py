@@ -7,9 +7,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from graders.box.probing import removed, snapshot, tensor_hooks
-from graders.core.exercise import Mistake, exercise
-from graders.core.expect import Seen, close, expect
+from graders.authoring import Mistake, Seen, close, exercise, expect, removed, snapshot, tensor_hooks
 from graders.lesson_04_after_accumulation.judging import RETURNED
 
 

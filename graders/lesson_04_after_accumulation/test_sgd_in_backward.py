@@ -8,9 +8,7 @@ import torch
 from torch import Tensor
 from torch.optim.sgd import sgd
 
-from graders.box.probing import removed, snapshot, tensor_hooks
-from graders.core.exercise import Mistake, exercise
-from graders.core.expect import Seen, close, expect
+from graders.authoring import Mistake, Seen, close, exercise, expect, removed, snapshot, tensor_hooks
 from graders.lesson_04_after_accumulation.judging import (
     OTHERS_GRAD,
     RETURNED,

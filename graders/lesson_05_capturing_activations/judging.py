@@ -10,9 +10,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from graders.box.model_specs import module_names, resolve
-from graders.core.draws import Rng
-from graders.core.expect import Seen, expect
+from graders.authoring import Rng, Seen, expect, module_names, resolve
 
 
 def conv(rng: Rng, channels: int = 2, dtype: torch.dtype = torch.float32) -> list[Any]:

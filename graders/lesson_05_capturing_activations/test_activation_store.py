@@ -7,10 +7,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from graders.box.probing import module_hooks
-from graders.core.conditions import no_hook_left
-from graders.core.exercise import Mistake, exercise
-from graders.core.expect import MISSING, Seen, apart, close, expect
+from graders.authoring import MISSING, Mistake, Seen, apart, close, exercise, expect, module_hooks, no_hook_left
 from graders.lesson_05_capturing_activations.judging import LATE_BINDING, block, linear, outputs, trace, without_graph
 from graders.lesson_05_capturing_activations.shared import build, when_it_raises
 

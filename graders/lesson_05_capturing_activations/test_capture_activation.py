@@ -7,9 +7,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from graders.core.conditions import HOOK_MISTAKES, model_unchanged, no_hook_left
-from graders.core.exercise import Mistake, exercise
-from graders.core.expect import apart, close, expect
+from graders.authoring import HOOK_MISTAKES, Mistake, apart, close, exercise, expect, model_unchanged, no_hook_left
 from graders.lesson_05_capturing_activations.judging import FUNCTIONS, Call, block, conv, ran_once, trace, without_graph
 from graders.lesson_05_capturing_activations.shared import Witness, build, leaf, when_it_raises
 

@@ -7,9 +7,7 @@ from typing import Any
 
 from torch import Tensor
 
-from graders.core.conditions import HOOK_MISTAKES, model_unchanged, no_hook_left
-from graders.core.exercise import Mistake, exercise
-from graders.core.expect import apart, close, expect
+from graders.authoring import HOOK_MISTAKES, Mistake, apart, close, exercise, expect, model_unchanged, no_hook_left
 from graders.lesson_05_capturing_activations.judging import block, linear, outputs, ran_once, trace, without_graph
 from graders.lesson_05_capturing_activations.shared import Witness, build, when_it_raises
 

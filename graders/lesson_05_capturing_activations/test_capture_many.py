@@ -7,9 +7,17 @@ from typing import Any
 
 from torch import Tensor
 
-from graders.core.conditions import HOOK_MISTAKES, model_unchanged, no_hook_left
-from graders.core.exercise import Mistake, exercise
-from graders.core.expect import Seen, apart, close, expect
+from graders.authoring import (
+    HOOK_MISTAKES,
+    Mistake,
+    Seen,
+    apart,
+    close,
+    exercise,
+    expect,
+    model_unchanged,
+    no_hook_left,
+)
 from graders.lesson_05_capturing_activations.judging import (
     LATE_BINDING,
     all_names,

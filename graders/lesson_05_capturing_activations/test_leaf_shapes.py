@@ -6,9 +6,7 @@ from typing import Any
 
 from torch import Tensor
 
-from graders.core.conditions import HOOK_MISTAKES, model_unchanged, no_hook_left
-from graders.core.exercise import Mistake, exercise
-from graders.core.expect import expect
+from graders.authoring import HOOK_MISTAKES, Mistake, exercise, expect, model_unchanged, no_hook_left
 from graders.lesson_05_capturing_activations.judging import (
     LATE_BINDING,
     all_names,

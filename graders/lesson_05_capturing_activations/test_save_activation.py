@@ -9,9 +9,17 @@ from typing import Any
 import torch
 from torch import nn
 
-from graders.core.conditions import HOOK_MISTAKES, model_unchanged, no_hook_left
-from graders.core.exercise import Mistake, exercise
-from graders.core.expect import Seen, apart, close, expect
+from graders.authoring import (
+    HOOK_MISTAKES,
+    Mistake,
+    Seen,
+    apart,
+    close,
+    exercise,
+    expect,
+    model_unchanged,
+    no_hook_left,
+)
 from graders.lesson_05_capturing_activations.judging import block, linear, outputs, ran_once, without_graph
 from graders.lesson_05_capturing_activations.shared import Witness, build, plain_tuple, when_it_raises
 

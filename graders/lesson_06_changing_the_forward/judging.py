@@ -8,7 +8,7 @@ from typing import Any
 import torch.nn.functional as F
 from torch import Tensor
 
-from graders.core.expect import Seen, expect
+from graders.authoring import Seen, expect
 from graders.lesson_06_changing_the_forward.shared import PLACES
 
 NO_HANDLE = (

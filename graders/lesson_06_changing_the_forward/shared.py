@@ -9,7 +9,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from graders.box.probing import Boom, expecting_boom, module_hooks, snapshot
+from graders.authoring import Boom, expecting_boom, module_hooks, snapshot
 
 
 def pulled_back(output: Any, up: Tensor, leaf: Tensor) -> Tensor | None:

@@ -5,9 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor, nn
 
-from graders.box.probing import module_hooks, removed, snapshot
-from graders.core.exercise import Mistake, exercise
-from graders.core.expect import close, expect
+from graders.authoring import Mistake, close, exercise, expect, module_hooks, removed, snapshot
 from graders.lesson_06_changing_the_forward.judging import NO_HANDLE
 from graders.lesson_06_changing_the_forward.shared import pulled_back
 

@@ -6,9 +6,7 @@ from typing import Any
 
 from torch import Tensor
 
-from graders.box.probing import snapshot
-from graders.core.exercise import Mistake, exercise
-from graders.core.expect import Seen, close, expect
+from graders.authoring import Mistake, Seen, close, exercise, expect, snapshot
 from graders.lesson_06_changing_the_forward.judging import (
     CHANGED_CALLERS_TENSOR,
     FOUR_DIMENSIONS,

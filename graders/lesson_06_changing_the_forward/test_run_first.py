@@ -6,9 +6,7 @@ from collections.abc import Callable
 
 from torch import Tensor, nn
 
-from graders.box.probing import expecting_boom, module_hooks, removed, snapshot
-from graders.core.exercise import Mistake, exercise
-from graders.core.expect import Seen, close, expect
+from graders.authoring import Mistake, Seen, close, exercise, expect, expecting_boom, module_hooks, removed, snapshot
 from graders.lesson_06_changing_the_forward.judging import NO_HANDLE
 from graders.lesson_06_changing_the_forward.shared import layer, raising
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from graders.core.expect import Mismatch, Seen, expect
+from graders.authoring import Mismatch, Seen, expect
 
 
 def did_not_fail(seen: Seen, when: str) -> None:

@@ -5,9 +5,17 @@ from __future__ import annotations
 import torch
 from torch import Tensor, nn
 
-from graders.box.probing import expecting_boom, module_hooks, snapshot, tensor_hooks
-from graders.core.exercise import Mistake, exercise
-from graders.core.expect import Seen, close, expect
+from graders.authoring import (
+    Mistake,
+    Seen,
+    close,
+    exercise,
+    expect,
+    expecting_boom,
+    module_hooks,
+    snapshot,
+    tensor_hooks,
+)
 from graders.lesson_07_module_backward_hooks.judging import did_not_fail, settings_stay
 from graders.lesson_07_module_backward_hooks.shared import copied, linear, noting_errors, raise_boom, settings
 

@@ -8,9 +8,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from graders.box.probing import module_hooks, removed, snapshot
-from graders.core.exercise import Mistake, exercise
-from graders.core.expect import Seen, close, expect
+from graders.authoring import Mistake, Seen, close, exercise, expect, module_hooks, removed, snapshot
 from graders.lesson_07_module_backward_hooks.judging import did_not_fail
 from graders.lesson_07_module_backward_hooks.shared import Fork, Squashed, linear, noting_errors
 

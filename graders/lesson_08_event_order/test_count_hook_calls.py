@@ -7,9 +7,7 @@ from typing import Any
 
 from torch import nn
 
-from graders.box.probing import expecting_boom, module_hooks, tensor_hooks
-from graders.core.exercise import Mistake, exercise
-from graders.core.expect import expect
+from graders.authoring import Mistake, exercise, expect, expecting_boom, module_hooks, tensor_hooks
 from graders.lesson_08_event_order.judging import plain_grads
 from graders.lesson_08_event_order.shared import boom, build, dot_grads, with_ones
 

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from graders.core.exercise import Mistake, exercise
-from graders.core.expect import expect
+from graders.authoring import Mistake, exercise, expect
 
 AUTOGRAD_ORDER = {
     "non-leaf": ["tensor", "retain_grad", "node_pre", "node_post"],

@@ -10,9 +10,7 @@ from torch.nn.modules.module import (
     register_module_full_backward_pre_hook,
 )
 
-from graders.box.probing import module_hooks
-from graders.core.exercise import Mistake, exercise
-from graders.core.expect import expect
+from graders.authoring import Mistake, exercise, expect, module_hooks
 from graders.lesson_08_event_order.shared import now
 
 MODULE_ORDER = [

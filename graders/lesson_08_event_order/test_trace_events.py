@@ -6,9 +6,7 @@ from typing import Any
 
 from torch import Tensor, nn
 
-from graders.box.probing import expecting_boom, module_hooks, tensor_hooks
-from graders.core.exercise import Mistake, exercise
-from graders.core.expect import Seen, close, expect
+from graders.authoring import Mistake, Seen, close, exercise, expect, expecting_boom, module_hooks, tensor_hooks
 from graders.lesson_08_event_order.judging import plain_grads
 from graders.lesson_08_event_order.shared import boom, build, dot_grads, now, with_ones
 

@@ -7,7 +7,7 @@ from typing import Any
 import torch
 from torch import nn
 
-from graders.box.probing import snapshot
+from graders.authoring import snapshot
 
 
 class Kept:

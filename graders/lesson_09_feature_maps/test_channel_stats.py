@@ -9,10 +9,18 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from graders.box.probing import Boom, expecting_boom, module_hooks, snapshot
-from graders.core.conditions import no_hook_left
-from graders.core.exercise import Mistake, exercise
-from graders.core.expect import Seen, close, expect
+from graders.authoring import (
+    Boom,
+    Mistake,
+    Seen,
+    close,
+    exercise,
+    expect,
+    expecting_boom,
+    module_hooks,
+    no_hook_left,
+    snapshot,
+)
 from graders.lesson_09_feature_maps.judging import PARAMETERS_CHANGED
 from graders.lesson_09_feature_maps.shared import Kept, plain_dict
 

@@ -5,11 +5,8 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from graders.box.probing import snapshot
-from graders.core.exercise import Mistake, exercise
-from graders.core.expect import Seen, close, expect
+from graders.authoring import Array, Mistake, Seen, close, exercise, expect, snapshot
 from graders.lesson_09_feature_maps.judging import normalized
-from graders.wire.data import Array
 
 
 def constant(fm: Tensor) -> Tensor:

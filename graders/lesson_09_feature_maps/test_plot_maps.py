@@ -9,9 +9,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from graders.box.probing import snapshot
-from graders.core.exercise import Mistake, exercise
-from graders.core.expect import Seen, close, expect
+from graders.authoring import Mistake, Seen, close, exercise, expect, snapshot
 from graders.lesson_09_feature_maps.judging import normalized
 
 

@@ -6,9 +6,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from graders.box.probing import snapshot
-from graders.core.exercise import Mistake, exercise
-from graders.core.expect import close, expect
+from graders.authoring import Mistake, close, exercise, expect, snapshot
 from graders.lesson_09_feature_maps.judging import normalized
 
 

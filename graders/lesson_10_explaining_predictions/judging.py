@@ -9,8 +9,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from graders.core.conditions import no_hook_left
-from graders.core.expect import Seen, close, expect
+from graders.authoring import Seen, close, expect, no_hook_left
 
 
 def draw_net(

@@ -8,7 +8,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from graders.box.probing import Boom, expecting_boom, module_hooks, snapshot
+from graders.authoring import Boom, expecting_boom, module_hooks, snapshot
 
 # The net of this lesson: convolutions and activations at several levels, global average pooling, a linear classifier.
 

@@ -9,9 +9,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from graders.core.conditions import no_hook_left
-from graders.core.exercise import Mistake, exercise
-from graders.core.expect import Seen, expect
+from graders.authoring import Mistake, Seen, exercise, expect, no_hook_left
 from graders.lesson_10_explaining_predictions.judging import (
     GRADS_TOUCHED,
     INPUT_TOUCHED,

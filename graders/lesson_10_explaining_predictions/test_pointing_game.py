@@ -8,8 +8,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from graders.core.exercise import Mistake, exercise
-from graders.core.expect import Seen, close, expect
+from graders.authoring import Mistake, Seen, close, exercise, expect
 from graders.lesson_10_explaining_predictions.judging import peaks
 
 PLACES = ("only", "first", "last", "right-of", "below", "zero", "far", "faint")

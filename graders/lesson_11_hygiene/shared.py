@@ -8,7 +8,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from graders.box.probing import Boom, expecting_boom, module_hooks
+from graders.authoring import Boom, expecting_boom, module_hooks
 
 # Models. A draw describes a model as data, a tree of [kind, details...]. The probe builds modules from it; the
 # judge computes every call by direct composition of functions, without a module and without a hook.

@@ -7,9 +7,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from graders.box.probing import shares_storage, tensor_hooks
-from graders.core.exercise import Mistake, exercise
-from graders.core.expect import apart, expect
+from graders.authoring import Mistake, apart, exercise, expect, shares_storage, tensor_hooks
 from graders.lesson_11_hygiene.judging import (
     all_new_hooks_fire,
     chain,

@@ -8,11 +8,17 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from graders.box.model_specs import module_names
-from graders.core.conditions import HOOK_MISTAKES, model_unchanged, no_hook_left
-from graders.core.draws import Rng
-from graders.core.exercise import Mistake, exercise
-from graders.core.expect import Seen, expect
+from graders.authoring import (
+    HOOK_MISTAKES,
+    Mistake,
+    Rng,
+    Seen,
+    exercise,
+    expect,
+    model_unchanged,
+    module_names,
+    no_hook_left,
+)
 from graders.lesson_11_hygiene.judging import Call, chain, linear, trace
 from graders.lesson_11_hygiene.shared import Witness, build, same_values, when_it_raises
 

@@ -10,10 +10,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from graders.core.conditions import HOOK_MISTAKES, model_unchanged, no_hook_left
-from graders.core.draws import Rng
-from graders.core.exercise import Mistake, exercise
-from graders.core.expect import apart, close, expect
+from graders.authoring import HOOK_MISTAKES, Mistake, Rng, apart, close, exercise, expect, model_unchanged, no_hook_left
 from graders.lesson_11_hygiene.judging import Call, chain, linear, trace
 from graders.lesson_11_hygiene.shared import Witness, build, same_values, when_it_raises
 

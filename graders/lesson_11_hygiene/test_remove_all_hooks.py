@@ -6,9 +6,7 @@ from typing import Any
 
 from torch.nn.modules.module import register_module_forward_hook
 
-from graders.core.conditions import model_unchanged
-from graders.core.exercise import Mistake, exercise
-from graders.core.expect import Seen, apart, expect
+from graders.authoring import Mistake, Seen, apart, exercise, expect, model_unchanged
 from graders.lesson_11_hygiene.judging import (
     all_new_hooks_fire,
     chain,

@@ -9,9 +9,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn.modules.module import register_module_forward_hook, register_module_forward_pre_hook
 
-from graders.box.probing import Boom, expecting_boom, module_hooks
-from graders.core.exercise import Mistake, exercise
-from graders.core.expect import expect
+from graders.authoring import Boom, Mistake, exercise, expect, expecting_boom, module_hooks
 
 
 class Workshop(nn.Module):

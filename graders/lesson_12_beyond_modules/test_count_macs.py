@@ -9,9 +9,7 @@ import torch
 from torch import Tensor, nn
 from torch.utils.flop_counter import FlopCounterMode
 
-from graders.box.probing import Boom, expecting_boom, module_hooks
-from graders.core.exercise import Mistake, exercise
-from graders.core.expect import Seen, expect
+from graders.authoring import Boom, Mistake, Seen, exercise, expect, expecting_boom, module_hooks
 
 
 class Workload(nn.Module):

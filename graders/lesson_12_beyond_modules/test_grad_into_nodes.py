@@ -10,9 +10,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from graders.box.probing import Boom, expecting_boom, snapshot
-from graders.core.exercise import Mistake, exercise
-from graders.core.expect import Seen, close, expect
+from graders.authoring import Boom, Mistake, Seen, close, exercise, expect, expecting_boom, snapshot
 from graders.lesson_12_beyond_modules.judging import given
 
 UNARY = {

@@ -8,9 +8,7 @@ from collections.abc import Callable
 import torch
 from torch import Tensor
 
-from graders.box.probing import removed, snapshot
-from graders.core.exercise import Mistake, exercise
-from graders.core.expect import Seen, close, expect
+from graders.authoring import Mistake, Seen, close, exercise, expect, removed, snapshot
 
 
 def backward_of(tensors: list[Tensor], free: Tensor, weights: list[Tensor | None]) -> None:

@@ -5,9 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from graders.box.probing import Boom, expecting_boom, snapshot
-from graders.core.exercise import Mistake, exercise
-from graders.core.expect import Seen, expect
+from graders.authoring import Boom, Mistake, Seen, exercise, expect, expecting_boom, snapshot
 from graders.lesson_12_beyond_modules.shared import leave_saved_hooks, packs_of_the_caller, saved_hooks_on
 
 

@@ -8,9 +8,7 @@ from collections.abc import Callable
 import torch
 from torch import Tensor
 
-from graders.box.probing import Boom, expecting_boom, snapshot
-from graders.core.exercise import Mistake, exercise
-from graders.core.expect import Seen, close, expect
+from graders.authoring import Boom, Mistake, Seen, close, exercise, expect, expecting_boom, snapshot
 from graders.lesson_12_beyond_modules.judging import given
 from graders.lesson_12_beyond_modules.shared import leave_saved_hooks, packs_of_the_caller, saved_hooks_on
 

@@ -17,6 +17,7 @@ from graders.core.exercise import Exercise
 
 SHARED = "shared"
 """The file of a lesson's folder from which probes may take something."""
+AUTHORING = Path(__file__).parent.parent / "authoring.py"
 IN_THE_BOX = ("graders.box", "graders.wire", "graders.figures", "graders.nets")
 """Modules of ours that exist beside the learner's code (`graders.run.kit` puts them there)."""
 
@@ -72,7 +73,11 @@ def _part(name: str, file: Path, key: str) -> _Part | None:
     if part is None or not isinstance(part.statement, ast.ImportFrom):
         return part
     module = part.statement.module or ""
+    if module.startswith(IN_THE_BOX):
+        return part
     parent, _, beside = module.rpartition(".")
+    if module == "graders.authoring":  # which only imports: in the box a name comes from where it is defined
+        return _part(name, AUTHORING, key)
     if parent.rpartition(".")[2] == file.parent.name:
         if beside != SHARED:
             raise ProbeNeedsMore(
@@ -80,7 +85,7 @@ def _part(name: str, file: Path, key: str) -> _Part | None:
                 f"what a probe uses belongs into its own file or into {SHARED}.py"
             )
         return _part(name, file.parent / f"{SHARED}.py", key)
-    if module.startswith("graders") and not module.startswith(IN_THE_BOX):
+    if module.partition(".")[0] == "graders":
         raise ProbeNeedsMore(f"exercise {key}: the probe uses {name!r} of {module}, which is not in the box")
     return part
 

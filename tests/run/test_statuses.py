@@ -34,7 +34,6 @@ from tests.answers import answers_of
 from tests.notebooks import BRANCH, CHAIN, LESSON, PASSES
 
 LESSON_1 = answers_of("01")
-LESSON_2 = answers_of("02")
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="limits and crashes are those of Linux")
 
@@ -521,7 +520,7 @@ ODD_STATE = [
     "warnings.simplefilter('error')",
 ]
 LESSON_2 = "02_watching_gradients"
-ANSWERS_2 = [answers[0] for answers in LESSON_2.right.values()]
+ANSWERS_2 = [answers[0] for answers in answers_of(LESSON_2).right.values()]
 
 
 @given(*ODD_STATE, *ANSWERS_2, lesson=LESSON_2)

@@ -14,7 +14,7 @@ import torch
 from torch import nn
 
 from graders import check, hint, progress, solution
-from graders.figures import BACKWARD, FORWARD, QUIET, arrow, caption, card, node, show, timeline
+from graders.figures import BACKWARD, INK, QUIET, arrow, caption, card, node, show, timeline
 
 # %% [markdown]
 # ## Two moments at one leaf
@@ -74,22 +74,22 @@ print("\n".join(events))
 assert events == ["tensor hook: received 3.0, .grad = 10.0", "post-accumulate-grad hook: .grad = 16.0"]
 
 # %% tags=["figure"]
-figure, axes = card(8.2, 2.5)
-node(axes, 1.05, 1.45, "arrives: 3", kind="loss", width=1.35, note="gradient of this pass")
-node(axes, 3.1, 1.45, "tensor hook", width=1.45, note="register_hook", below="returns 6")
-node(axes, 5.2, 1.45, ".grad: 10 + 6", kind="leaf", width=1.5, note="PyTorch accumulates", below="now 16")
-node(axes, 7.2, 1.45, "hook after", width=1.4, note="register_post_\naccumulate_grad_hook", below="finds 16")
-for start, end in ((1.75, 2.35), (3.85, 4.42), (5.98, 6.48)):
-    arrow(axes, (start, 1.45), (end, 1.45), backward=True)
+figure, axes = card(8.2, 2.3)
+node(axes, 7.15, 1.3, "arrives: 3", kind="loss", width=1.35, note="gradient of this pass")
+node(axes, 5.1, 1.3, "tensor hook", width=1.45, note="register_hook", below="returns 6")
+node(axes, 3.05, 1.3, ".grad: 10 + 6", kind="leaf", width=1.5, note="PyTorch accumulates", below="now 16")
+node(axes, 1.05, 1.3, "hook after", width=1.4, note="register_post_\naccumulate_grad_hook", below="finds 16")
+for start, end in ((6.45, 5.85), (4.35, 3.82), (2.27, 1.77)):
+    arrow(axes, (start, 1.3), (end, 1.3), backward=True)
 caption(
-    axes, 0.37, 0.3, "One backward pass at a leaf. The order is always this one, however the hooks were registered."
+    axes, 0.37, 0.3, "Read from right to left, as gradients flow. The order of registering makes no difference to it."
 )
 show(
     figure,
-    "Four boxes from left to right, in the order of time. The gradient of this pass arrives: 3. The tensor hook, "
+    "Four boxes from right to left, as gradients flow. The gradient of this pass arrives: 3. The tensor hook, "
     "registered with register_hook, returns 6. PyTorch accumulates: .grad is 10 + 6, now 16. The hook after it, "
-    "registered with register_post_accumulate_grad_hook, finds 16. The order is always this one, however the hooks "
-    "were registered.",
+    "registered with register_post_accumulate_grad_hook, finds 16. The order of registering makes no difference to "
+    "it.",
 )
 
 # %% [markdown]
@@ -132,8 +132,9 @@ assert totals == [5.0]
 
 # %% [markdown]
 # **It returns `None`.** A tensor hook changes the gradient by returning a new one. This kind of hook changes things
-# directly: it holds `p` and `p.grad` in its hands. There is nothing to return, and PyTorch refuses a tensor (only `p`
-# itself is let through). Mind the lambda: it returns the value of its expression.
+# directly: it holds `p` and `p.grad` in its hands. There is nothing to return, and any return value but `None` raises,
+# a tensor as well as a number or a list (only `p` itself is let through). Mind the lambda: it returns the value of its
+# expression.
 #
 # **Predict.** `p.grad.clamp_(-1, 1)` clamps `p.grad` in place, and returns it. The hook below therefore raises. What
 # is in `p.grad` afterwards, 9 or 1?
@@ -149,6 +150,16 @@ except RuntimeError as error:
 print("p.grad:", p.grad.item())
 assert p.grad.item() == 1.0
 handle.remove()
+
+for refused in (1.0, [], False):
+    with p.register_post_accumulate_grad_hook(lambda q, refused=refused: refused):
+        try:
+            (9 * p).sum().backward()
+        except TypeError as error:
+            print("TypeError:", error)
+            assert str(error) == f"expected Variable, but hook returned '{type(refused).__name__}'"
+with p.register_post_accumulate_grad_hook(lambda q: q):
+    (9 * p).sum().backward()  # p itself: nothing raises
 
 # %% [markdown]
 # 1: the hook has done its work, and its return value is looked at afterwards. The remedy is a function with `def` and
@@ -455,7 +466,7 @@ figure = timeline(
         ("backward() returns", "backward()"),
     ],
     title="One backward pass; the forward computation used u, v, w in this order",
-    lanes={"backward()": BACKWARD, "the hook, at the last arrival": FORWARD},
+    lanes={"backward()": BACKWARD, "the hook, at the last arrival": INK},
 )
 show(
     figure,
@@ -467,8 +478,49 @@ show(
 # %% [markdown]
 # Do not forget to set the count back: otherwise the first pass is right, and the later ones are not.
 #
-# What can hold the count? The hook is called many times and has to remember something from call to call. A list or a
-# set outside of it does that, or a `nonlocal` number, or an object with a `__call__` method.
+# There is a second way for a count to be wrong. An exception can stop a backward pass in the middle, for example one
+# from another hook. Then the arrivals of this pass are still in the count when the next pass begins.
+#
+# **Predict.** A pass is stopped after one arrival. The next pass is a good one. Which gradients are written when the
+# count says 3?
+
+# %%
+weights = {name: nn.Parameter(torch.tensor([2.0])) for name in "uvw"}
+count, written = 0, []
+
+
+def arrive(_):
+    global count
+    count += 1
+    if count == 3:
+        count = 0
+        written.append([name for name, weight in weights.items() if weight.grad is not None])
+
+
+def stop(grad):
+    raise ValueError("stopped")
+
+
+for weight in weights.values():
+    weight.register_post_accumulate_grad_hook(arrive)
+
+with weights["v"].register_hook(stop):
+    try:
+        backward_through("uvw")
+    except ValueError as error:
+        print("ValueError:", error)
+for weight in weights.values():
+    weight.grad = None
+backward_through("uvw")
+print("written when the count says 3:", written)
+assert written == [["v", "w"]]
+
+# %% [markdown]
+# Too early: `u` is missing. Remember *which* parameters have arrived, not only how many. In one pass each parameter
+# arrives once. So when one arrives for the second time, a new pass has begun, and what is left of the old one must go.
+#
+# What can hold the arrivals? The hook is called many times and has to remember something from call to call. A list or a
+# set outside of it does that, or an object with a `__call__` method.
 
 
 # %% exercise="04-clip-global-norm-in-backward"

@@ -3,7 +3,7 @@
 Requests: `notebook` (the code cells as JSON in the body, the limits), then any number of `probe`s, then
 `end`. Answers: `ready` (there is a kernel; nothing of the notebook has run), a `cell` each (and `restart`
 when the cells run again), `cells-done`, then one `seen` or `raised` for each probe with its nonce, then
-`probe-end`. Or one request `self-test`, answered by `held`.
+`probe-end`. Or one request `self-test`, answered by the `cell` in which torch computed, and `held`.
 """
 
 from __future__ import annotations
@@ -19,7 +19,8 @@ from pathlib import Path
 from typing import Any
 
 from graders.box import confine
-from graders.box.limits import apply_limits, limit_processes
+from graders.box.limits import limit_processes
+from graders.box.selftest import SELF_TEST, held
 from graders.wire import frames
 from graders.wire.frames import Frame
 from graders.wire.limits import FOLDERS, Limits
@@ -41,16 +42,19 @@ async def converse(out: int, forker: socket.socket | None = None) -> None:
 
     request = receive()
     limits = Limits(**request.head["limits"])
-    if request.type == "self-test":
-        from graders.box.selftest import held
-
-        limit_processes(limits)
-        apply_limits(limits.to_json())
-        send(Frame({"type": "held", "held": held(request.head, limits)}))
-        return
-    from graders.box.session import Session  # the Jupyter stack, which a self-test does not need
-
     limit_processes(limits)
+    from graders.box.session import Session  # the Jupyter stack; processes that only prepare a box go without
+
+    if request.type == "self-test":
+        walls = held(request.head, limits) if request.head["walls"] else {}
+        session = Session(SELF_TEST, limits, Path.cwd(), send, forker)
+        try:
+            await session.start()
+            await session.execute()
+            send(Frame({"type": "held", "held": walls}))
+        finally:
+            await session.stop()
+        return
     session = Session(json.loads(request.body), limits, Path.cwd(), send, forker)
     watch = asyncio.ensure_future(session.watch_files())
     try:

@@ -11,6 +11,12 @@ from typing import Any
 
 from graders.wire.limits import Limits
 
+SELF_TEST = [
+    "import torch\nw = torch.ones(64, 64, requires_grad=True)",
+    "(w @ w).sum().backward()\nassert w.grad[0, 0] == 128",
+]
+"""A notebook that any kernel can run, with all limits on."""
+
 
 def held(request: dict[str, Any], limits: Limits) -> dict[str, bool]:
     """Which walls held: writing to `write`, reading `read`, reaching loopback `port`, forking on, /proc/sys."""

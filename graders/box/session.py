@@ -147,7 +147,7 @@ class Session:
         except DeadKernelError:
             if self.breach:
                 return "over-limit", f"files: the notebook wrote {self.breach}", False
-            return "crashed", f"the cell ended its Python process ({self._exit_text()})", False
+            return "crashed", f"the cell ended its Python process ({_exit_text(self.km.provisioner.process)})", False
         status, message, alive = self._status_of_reply(self.client.last_reply)
         if alive and (found := files_over_limit(str(self.folder), self.limits)):
             # Here and not at the next look of the watch, which would blame a later cell.
@@ -164,13 +164,6 @@ class Session:
             # What it started or opened is still there and leaves no room for probes; only a new kernel does.
             return "over-limit", f"{limit}: {name}: {text}", limit not in ("processes", "descriptors")
         return "raised", f"{name}: {text}", True
-
-    def _exit_text(self) -> str:
-        process = getattr(self.km.provisioner, "process", None)
-        code = getattr(process, "returncode", None)
-        if type(code) is int and code < 0:
-            return f"signal {signal.Signals(-code).name}" if -code in set(signal.Signals) else f"signal {-code}"
-        return f"exit code {code}" if code is not None else "no exit code"
 
     async def _interrupt(self) -> bool:
         """Interrupt the kernel; whether it is ready for the next cell soon after."""
@@ -205,7 +198,7 @@ class Session:
                     if self.breach:
                         status, text = "over-limit", f"files: it wrote {self.breach}"
                         break
-                    status, text = "crashed", f"the Python process ended ({self._exit_text()})"
+                    status, text = "crashed", f"the Python process ended ({_exit_text(self.km.provisioner.process)})"
                     break
                 continue
             if reply["parent_header"].get("msg_id") == message["header"]["msg_id"]:
@@ -249,7 +242,11 @@ class Session:
         self.client.output_limit = self.limits.output
         self.km = manager
         await self.client.async_start_new_kernel(cwd=str(self.folder / "work"), stdout=subprocess.DEVNULL)
-        self.kc = await self.client.async_start_new_kernel_client()
+        process = getattr(manager.provisioner, "process", None)
+        try:
+            self.kc = await self.client.async_start_new_kernel_client()
+        except RuntimeError as error:
+            raise RuntimeError(f"{error} ({_exit_text(process)})") from None
 
     async def _keep_reply(self, cell: Any, cell_index: int, execute_reply: dict[str, Any]) -> None:
         assert self.client is not None
@@ -277,3 +274,11 @@ class Session:
         if group and group != os.getpgid(0):
             with contextlib.suppress(ProcessLookupError, PermissionError):
                 os.killpg(group, signal.SIGKILL)
+
+
+def _exit_text(process: Any) -> str:
+    """How a kernel's process ended, in a few words."""
+    code = getattr(process, "returncode", None)
+    if type(code) is int and code < 0:
+        return f"signal {signal.Signals(-code).name}" if -code in set(signal.Signals) else f"signal {-code}"
+    return f"exit code {code}" if code is not None else "no exit code"

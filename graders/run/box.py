@@ -151,7 +151,7 @@ class Box:
     def errors(self) -> str:
         """The end of what the process of the box wrote to stderr: evidence when it did not start."""
         self._errors.seek(0, os.SEEK_END)
-        self._errors.seek(max(0, self._errors.tell() - 6000))
+        self._errors.seek(max(0, self._errors.tell() - 20_000))
         return self._errors.read().decode("utf-8", "replace").strip()
 
     def __exit__(

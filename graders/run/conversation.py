@@ -14,6 +14,7 @@ from graders.core.draws import Rng
 from graders.core.exercise import Draw, Exercise
 from graders.run.box import Box, BoxDied, BoxOverLimit, BoxTimeout
 from graders.run.probe_source import probe_source
+from graders.run.start_failure import explain
 from graders.run.transcript import FROM_INSIDE
 from graders.run.warm import WarmProcess
 from graders.wire.data import encode
@@ -78,16 +79,11 @@ def run_notebook(
         except BoxDied:
             how, message = "died", "the process that ran the notebook ended before its time"
         if how != "finished" and not any(frame.type == "ready" for frame in transcript):
-            how, message = "not-started", f"the process for the notebook did not start: {_last_line(box.errors())}"
+            how, message = "not-started", f"the process for the notebook did not start: {explain(box.errors())}"
         # Not what it takes to end the box: the control sets the clocks by this, while the warm process is busy.
         seconds = round(time.monotonic() - started, 3)
     transcript.append(Frame({"type": "ended", "how": how, "message": message, "seconds": seconds}))
     return transcript
-
-
-def _last_line(text: str) -> str:
-    """The line of a traceback that says what happened."""
-    return text.rpartition("\n")[2][:200] or "it left no message"
 
 
 def _converse(

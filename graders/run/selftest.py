@@ -10,8 +10,10 @@ import time
 from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
+from typing import Any
 
 from graders.run.box import Box, BoxDied, BoxTimeout
+from graders.run.start_failure import explain
 from graders.run.tiers import WARM_TIERS, missing
 from graders.run.warm import WarmProcess
 from graders.wire.forking import ForkerDied
@@ -19,7 +21,7 @@ from graders.wire.frames import Frame, FrameError
 from graders.wire.limits import Limits
 
 SECONDS = 60.0
-MOST_PROCESSES = 16
+MOST_PROCESSES = 32
 """The self-test tries to start more processes than allowed; few show the wall as well as many."""
 
 
@@ -48,41 +50,61 @@ def choose_tier(
 
     Tier D protects nothing. It is for `own_work`; for a class it has to be allowed. Raises `NoIsolation`.
     """
-    reasons = []
+    reasons: dict[str, list[str]] = {}
     for tier in ("A", "B") if wanted == "auto" else (wanted,):
         if tier == "D":
             break
+        problems = []
         for process in (warm, None) if warm is not None and tier in WARM_TIERS else (None,):
-            problem = missing(tier, warm=process is not None) or self_test(tier, kit, limits, process)
-            if not problem:
+            if problem := missing(tier, warm=process is not None):
+                problems.append(problem)
+            elif problem := self_test(tier, kit, limits, process):
+                problems.insert(0, problem)
+            else:
                 return Choice(tier, process)
-        reasons.append(f"tier {tier}: {problem}")
+        reasons.setdefault(problems[0], []).append(tier)
     if wanted in ("auto", "D") and (own_work or allow_unisolated):
-        return Choice("D", warm if warm is not None and warm.works() else None)
-    if wanted in ("auto", "D"):
-        reasons.append(
-            "tier D: the notebooks of a class could read your files and use your network. Install bubblewrap, run on "
-            "Linux or in a container, or accept that with --allow-unisolated"
-        )
-    raise NoIsolation("The notebooks would not be isolated. " + "; ".join(reasons) + ".")
+        if (
+            warm is None or not warm.works()
+        ):  # a kernel that has to be started takes seconds: the notebook's own will do
+            return Choice("D")
+        if not (problem := self_test("D", kit, limits, warm)):
+            return Choice("D", warm)
+        reasons.setdefault(problem, []).append("D")
+    elif wanted in ("auto", "D"):
+        reasons["the notebooks of a class could read your files and use your network. Install bubblewrap, run on "
+                "Linux or in a container, or accept that with --allow-unisolated"] = ["D"]  # fmt: skip
+    told = "; ".join(f"tier {', '.join(tiers)}: {problem}" for problem, tiers in reasons.items())
+    raise NoIsolation(f"No notebook was run: there is no isolation that holds here. {told}.")
 
 
 def self_test(tier: str, kit: Path, limits: Limits, warm: WarmProcess | None = None) -> str:
-    """What does not hold in a tier, in a few words; empty when everything does."""
+    """What does not hold in a tier, in a few words; empty when everything does.
+
+    A kernel is started with all limits on, and torch computes in it. Tier D has no walls that could hold.
+    """
     limits = replace(limits, processes=min(limits.processes, MOST_PROCESSES))
     with _canaries() as (outside, submission, port, arrived):
-        request = {"type": "self-test", "limits": asdict(limits), "read": submission, "write": outside, "port": port}
+        request = {"type": "self-test", "limits": asdict(limits), "walls": tier != "D",
+                   "read": submission, "write": outside, "port": port}  # fmt: skip
         deadline = time.monotonic() + SECONDS
+        computed: dict[str, Any] = {}
         try:
             with Box(kit, tier, limits, warm) as box:
                 try:
                     box.send(Frame(request), deadline)
-                    held = box.receive(deadline).head.get("held")
-                except (BoxDied, BoxTimeout, FrameError):
-                    return f"it does not start here ({box.errors()[-200:] or 'no message'})"
+                    while (frame := box.receive(deadline)).type == "cell":
+                        computed = computed if computed.get("status", "ok") != "ok" else frame.head
+                except BoxTimeout:
+                    return f"it did not start within {SECONDS:g} seconds ({explain(box.errors())})"
+                except (BoxDied, FrameError):
+                    return f"it does not start here ({explain(box.errors())})"
         except (OSError, ForkerDied) as error:
-            return f"it does not start here ({error})"
-        if not isinstance(held, dict) or len(held) < 5:
+            return f"it does not start here ({explain(f'{type(error).__name__}: {error}')})"
+        if computed.get("status") != "ok":
+            return f"torch cannot compute in it ({explain(str(computed.get('message')))})"
+        held = frame.head.get("held")
+        if not isinstance(held, dict) or (tier != "D" and len(held) < 5):
             return "its self-test gave no answer"
         broken = [str(wall) for wall, standing in held.items() if standing is not True]
         if os.path.getsize(outside) or arrived():

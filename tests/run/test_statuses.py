@@ -371,7 +371,8 @@ def test_a_kernel_that_cannot_start_is_never_the_learners_zero(found: Submission
     assert found.status.value == "not-graded"
     assert {one.status.value for one in found.exercises} == {"not-graded"}
     assert not found.graded
-    assert found.message.startswith("the process for the notebook did not start: ")
+    assert found.message.startswith("the process for the notebook did not start: open files: ")
+    assert "Remedy: " in found.message
 
 
 def peak_memory() -> int:

@@ -13,6 +13,7 @@ from graders.run import selftest, tiers
 from graders.run.conversation import run_notebook
 from graders.run.selftest import NoIsolation, choose_tier
 from graders.run.transcript import read_transcript
+from graders.run.warm import WarmProcess
 from graders.wire.limits import MIB, Limits
 
 
@@ -104,6 +105,23 @@ def test_the_tiers_hold_here(tier: str, kit: Path) -> None:
     if reason := tiers.missing(tier):
         pytest.skip(reason)
     assert selftest.self_test(tier, kit, Limits()) == ""
+
+
+@pytest.mark.parametrize("tier", ["A", "B", "D"])
+def test_where_no_kernel_starts_the_self_test_says_which_limit_and_what_to_do(tier: str, kit: Path) -> None:
+    with WarmProcess(kit) as warm:
+        if reason := tiers.missing(tier, warm=warm.works()):
+            pytest.skip(reason)
+        assert selftest.self_test(tier, kit, Limits(), warm) == ""
+        found = selftest.self_test(tier, kit, Limits(descriptors=10), warm)
+    assert found.startswith("it does not start here (open files: ")
+    assert "Remedy: a notebook's kernel needs about 60: allow more with `ulimit -n" in found
+
+
+def test_one_reason_for_all_tiers_is_told_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    hold(monkeypatch, A="no kernel starts", B="no kernel starts")
+    with pytest.raises(NoIsolation, match=r"tier A, B: no kernel starts; tier D: the notebooks of a class"):
+        choose("auto")
 
 
 def test_without_bubblewrap_tier_a_is_missing(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

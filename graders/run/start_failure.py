@@ -1,0 +1,66 @@
+"""Why a box did not start, told from what its processes wrote: which limit or missing thing it was, and what to do."""
+
+from __future__ import annotations
+
+import re
+
+_EXCEPTION = re.compile(r"^((?:\w+\.)*\w*(?:Error|Exception|Refused))(?:: (.*))?$", re.MULTILINE)
+_CONSEQUENCE = "Kernel died before replying"
+"""What the process that waits for a kernel says, after the kernel itself said why."""
+
+_REMEDIES = (
+    (
+        r"failed to map segment|[Cc]annot allocate memory|can't allocate memory|MemoryError|bad_alloc",
+        "memory",
+        "torch needs 1 GB of address space, and its builds with CUDA 4 GB: lift the limit of this shell with "
+        "`ulimit -v unlimited`, or end other programs",
+    ),
+    (
+        r"Too many open files",
+        "open files",
+        "a notebook's kernel needs about 60: allow more with `ulimit -n 1024`",
+    ),
+    (
+        r"can't start new thread|Resource temporarily unavailable",
+        "processes",
+        "this user runs as many processes and threads as it may: allow more with `ulimit -u`, or end some",
+    ),
+    (
+        r"No space left on device|Disk quota exceeded",
+        "disk",
+        "make room in the folder for temporary files, or name another one in the variable TMPDIR",
+    ),
+    (r"File too large", "size of files", "allow larger ones with `ulimit -f unlimited`"),
+    (
+        r"File name too long|path too long|[Pp]ath is longer|longer than \d+ characters",
+        "length of a path",
+        "name a folder for temporary files with a short path in the variable TMPDIR, such as /tmp",
+    ),
+    (r"signal SIGILL", "processor", "this build of torch needs a newer one: install another build of torch"),
+    (
+        r"signal SIGKILL",
+        "",
+        "the system ended it, as it does when memory runs out: end other programs, or use --jobs 1",
+    ),
+    (
+        r"No module named",
+        "missing package",
+        "install Hookwork again, into the Python that runs it: `python -m pip install --force-reinstall hookwork`",
+    ),
+    (
+        r"ImportError|cannot open shared object|undefined symbol",
+        "broken package",
+        "a package does not fit this Python or this system: install it again",
+    ),
+)
+
+
+def explain(errors: str) -> str:
+    """One sentence on why a box did not start, from the end of what it wrote to stderr."""
+    said = [match[0] for match in _EXCEPTION.finditer(errors) if _CONSEQUENCE not in match[0]]
+    lines = errors.strip().splitlines()
+    cause = (said[0] if said else lines[-1] if lines else "it left no message")[:200]
+    for pattern, what, remedy in _REMEDIES:
+        if re.search(pattern, cause):
+            return f"{what}: {cause}. Remedy: {remedy}" if what else f"{cause}. Remedy: {remedy}"
+    return cause

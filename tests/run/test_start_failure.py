@@ -1,0 +1,47 @@
+from __future__ import annotations
+
+import pytest
+
+from graders.run.start_failure import explain
+
+DIED = """\
+Traceback (most recent call last):
+  File "session.py", line 251, in start
+RuntimeError: Kernel died before replying to kernel_info (exit code 1)
+"""
+
+
+@pytest.mark.parametrize(
+    ("error", "limit"),
+    [
+        ("ImportError: libtorch_cpu.so: failed to map segment from shared object", "memory"),
+        ("RuntimeError: [enforce fail] DefaultCPUAllocator: can't allocate memory", "memory"),
+        ("OSError: [Errno 12] Cannot allocate memory", "memory"),
+        ("MemoryError", "memory"),
+        ("ZMQError: Too many open files (addr='ipc:///box/k1-ipc-1')", "open files"),
+        ("RuntimeError: can't start new thread", "processes"),
+        ("BlockingIOError: [Errno 11] Resource temporarily unavailable", "processes"),
+        ("OSError: [Errno 28] No space left on device", "disk"),
+        ("OSError: [Errno 27] File too large", "size of files"),
+        ("OSError: AF_UNIX path too long", "length of a path"),
+        ("ModuleNotFoundError: No module named 'ipykernel'", "missing package"),
+        ("ImportError: libgomp.so.1: cannot open shared object file", "broken package"),
+    ],
+)
+def test_the_kernels_own_error_names_the_limit_and_comes_with_a_remedy(error: str, limit: str) -> None:
+    found = explain(f"Traceback (most recent call last):\n  File kernel.py\n{error}\n{DIED}")
+    assert found.startswith(f"{limit}: {error}. Remedy: ")
+
+
+def test_a_kernel_that_a_signal_ended_left_no_error_of_its_own() -> None:
+    killed = "RuntimeError: Kernel died before replying to kernel_info (signal {})"
+    assert explain(killed.format("SIGILL")).startswith(f"processor: {killed.format('SIGILL')}. Remedy: ")
+    assert explain(killed.format("SIGKILL")).startswith(f"{killed.format('SIGKILL')}. Remedy: the system ended it")
+    assert explain(killed.format("SIGSEGV")) == killed.format("SIGSEGV")
+
+
+def test_what_is_not_known_is_quoted() -> None:
+    assert explain("one\nline and another\n") == "line and another"
+    assert explain("ValueError: seven\n" + DIED) == "ValueError: seven"
+    assert explain("") == "it left no message"
+    assert len(explain("x" * 10_000)) == 200

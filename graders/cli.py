@@ -216,6 +216,7 @@ def reset(key: Key, folder: Folder = None) -> None:
 def build(
     lessons: Annotated[list[str] | None, typer.Argument(help="Stems or numbers of lessons; default: all.")] = None,
     check: Annotated[bool, typer.Option("--check", help="Prove the course instead of writing it.")] = False,
+    seeds: Annotated[int, typer.Option(min=1, help="With --check: on how many seeds.")] = 20,
 ) -> None:
     """Build the notebooks from their sources, or prove with --check that the course holds.
 
@@ -224,6 +225,7 @@ def build(
     try:
         from graders.author import build as building
         from graders.author import prove
+        from graders.author.table import table
     except ModuleNotFoundError as error:
         typer.echo(f"{error.name} is needed to build lessons. Install it with: pip install 'hookwork[dev]'", err=True)
         raise typer.Exit(1) from None
@@ -242,8 +244,10 @@ def build(
         typer.echo(f"✗ {problem}", err=True)
 
     if check:
-        for problem in prove.prove(chosen, lambda text: typer.echo(f"proved  {text}")):
+        for problem in prove.prove(chosen, lambda text: typer.echo(f"proved  {text}"), range(seeds)):
             complain(problem)
+        for line in table(exercise for lesson in chosen for exercise in course.exercises(lesson)):
+            typer.echo(line)
     else:
         for lesson in chosen:
             try:

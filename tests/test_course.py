@@ -9,7 +9,7 @@ import nbformat
 import pytest
 
 from graders.author import build, prove
-from graders.author.prove import Answer
+from graders.author.answers import Answer, unanswered
 from graders.core import course
 from graders.core.exercise import Exercise, Mistake
 from graders.run.warm import WarmProcess
@@ -75,7 +75,7 @@ def test_nbgrader_metadata_is_complete(lesson: str) -> None:
 def test_missing_answers_are_reported() -> None:
     spare = Mistake("unheard-of", lambda seen: False, "Nobody does this.")
     bare = replace(exercise("01-branch-grads"), mistakes=(spare,))
-    assert list(prove.unanswered(bare, [])) == [
+    assert list(unanswered(bare, [])) == [
         "01-branch-grads: tests/answers has no right answer in another style",
         "01-branch-grads: tests/answers has no wrong answer for the mistake unheard-of",
     ]

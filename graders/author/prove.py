@@ -2,26 +2,19 @@
 
 from __future__ import annotations
 
-import ast
-import importlib.util
 import multiprocessing
-import sys
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
-from dataclasses import dataclass
 from pathlib import Path
-from types import ModuleType
 
-import torch
-
+from graders.author.answers import Answer, answers_to, unanswered, unfounded_quotes, unviolated
 from graders.author.build import execute, stale
 from graders.author.lesson import notebook
 from graders.core import course
-from graders.core.course import words
 from graders.core.exercise import Draw, Exercise
 from graders.core.results import ExerciseResult, Status
-from graders.core.source import SourceError, exercise_cells
+from graders.core.source import SourceError
 from graders.judge.submission import Marks, judge
 from graders.marking.jobs import default_jobs
 from graders.notebook.commands import check_in
@@ -31,40 +24,19 @@ from graders.run.transcript import read_transcript
 from graders.run.warm import WarmProcess
 from graders.wire.limits import Limits
 
-SEEDS = range(20)
-"""Seeds on which solutions have to pass and wrong answers have to fail."""
 PARTS = 5
 """Into how many pieces of work the proof of an exercise is cut."""
 
 
-@dataclass(frozen=True)
-class Answer:
-    """An answer to an exercise, as the text of its cell, and what has to become of it."""
+def prove(lessons: tuple[str, ...], report: Callable[[str], None], seeds: Sequence[int] = range(20)) -> Iterator[str]:
+    """All that is wrong with these lessons, as it is found; `report` is told what holds so far.
 
-    what: str
-    source: str
-    passes: bool = False
-    mistake: str | None = None
-    """The mistake that a wrong answer has to be recognised as; None when any diagnosis will do."""
-
-    def problem(self, result: ExerciseResult) -> str:
-        """What is wrong with the result of this answer; empty when it came out as it should."""
-        if self.passes and result.status is not Status.PASSED:
-            first = next((check.message for check in result.checks if not check.passed), result.message)
-            return f"is {result.status.value}: {first}"
-        if not self.passes and result.status is Status.PASSED:
-            return "passes"
-        if self.mistake is not None and result.mistake != self.mistake:
-            return f"is taken for {result.mistake}: {result.message}"
-        return ""
-
-
-def prove(lessons: tuple[str, ...], report: Callable[[str], None]) -> Iterator[str]:
-    """All that is wrong with these lessons, as it is found; `report` is told what holds so far."""
+    Solutions have to pass and wrong answers have to fail on each of `seeds`.
+    """
     yield from unique_names()
     context = multiprocessing.get_context("spawn")  # a process that has used torch is not forked
-    with ProcessPoolExecutor(default_jobs(), context, torch.set_num_threads, (1,)) as pool:
-        parts = [SEEDS[start::PARTS] for start in range(PARTS)]  # the slowest exercise keeps no core to itself
+    with ProcessPoolExecutor(default_jobs(), context) as pool:
+        parts = [seeds[start::PARTS] for start in range(PARTS)]  # the slowest exercise keeps no core to itself
         work = {
             lesson: [
                 pool.submit(prove_notebooks, lesson),
@@ -74,7 +46,7 @@ def prove(lessons: tuple[str, ...], report: Callable[[str], None]) -> Iterator[s
         }
         for lesson, jobs in work.items():
             yield from dict.fromkeys(problem for job in jobs for problem in job.result())
-            report(f"{lesson}: notebooks as built, {len(course.exercises(lesson))} exercises on {len(SEEDS)} seeds")
+            report(f"{lesson}: notebooks as built, {len(course.exercises(lesson))} exercises on {len(seeds)} seeds")
     yield from lessons_run(lessons)
     report("every lesson run from top to bottom and marked")
 
@@ -87,7 +59,7 @@ def prove_notebooks(lesson: str) -> list[str]:
         return [str(error)]
 
 
-def prove_exercise(key: str, seeds: Sequence[int] = SEEDS) -> list[str]:
+def prove_exercise(key: str, seeds: Sequence[int]) -> list[str]:
     """What an exercise lacks, and which answers to it do not come out as they should on each of `seeds`."""
     exercise = course.find_exercise(key)
     problems = list(well_formed(exercise))
@@ -95,8 +67,11 @@ def prove_exercise(key: str, seeds: Sequence[int] = SEEDS) -> list[str]:
         answers = answers_to(exercise)
     except SourceError as error:
         return [*problems, str(error)]
-    problems += unanswered(exercise, answers)
-    return [*problems, *come_out_right(exercise, answers, seeds)]
+    problems += unanswered(exercise, answers.every)
+    problems += unfounded_quotes(exercise, answers)
+    if answers.converted:
+        problems += [f"{key}: no wrong answer violates {demand!r}" for demand in unviolated(exercise, answers)]
+    return [*problems, *come_out_right(exercise, answers.every, seeds)]
 
 
 def unique_names() -> list[str]:
@@ -122,31 +97,11 @@ def well_formed(exercise: Exercise) -> Iterator[str]:
         yield f"{exercise.key} has no contract with an example in its docstring"
     if exercise.key[:2] != exercise.lesson[:2]:
         yield f"{exercise.key} is in the grader of lesson {exercise.lesson[:2]}"
+    if exercise.circumstances is not None and exercise.circumstances.unnamed:
+        yield f"{exercise.key} neither covers nor excludes {', '.join(exercise.circumstances.unnamed)}"
     for mistake in exercise.mistakes:
         if len(mistake.message) > 300:
             yield f"{exercise.key}, {mistake.id}: the message has {len(mistake.message)} characters, more than 300"
-
-
-def answers_to(exercise: Exercise) -> list[Answer]:
-    """The solution of an exercise and its answers in `tests/answers`. Raises `SourceError` when a file lacks."""
-    source = (course.solutions_folder() / f"{exercise.lesson}.py").read_text(encoding="utf-8")
-    there = _answers(exercise)
-    solution = f"{imports_of(source)}\n{exercise_cells(source)[exercise.key]}"
-    right, wrong, other = getattr(there, "RIGHT", []), getattr(there, "WRONG", {}), getattr(there, "ALSO_WRONG", [])
-    return [
-        Answer("the solution", solution, passes=True),
-        *(Answer(f"right answer {number}", text, passes=True) for number, text in enumerate(right, 1)),
-        *(Answer(f"the wrong answer for {name}", text, mistake=name) for name, text in wrong.items()),
-        *(Answer(f"the other wrong answer {number}", text) for number, text in enumerate(other, 1)),
-    ]
-
-
-def unanswered(exercise: Exercise, answers: Sequence[Answer]) -> Iterator[str]:
-    """Which answers an exercise lacks."""
-    if sum(answer.passes for answer in answers) < 2:
-        yield f"{exercise.key}: tests/answers has no right answer in another style"
-    for name in sorted({mistake.id for mistake in exercise.mistakes} - {answer.mistake for answer in answers}):
-        yield f"{exercise.key}: tests/answers has no wrong answer for the mistake {name}"
 
 
 def come_out_right(exercise: Exercise, answers: Sequence[Answer], seeds: Iterable[int]) -> Iterator[str]:
@@ -160,42 +115,11 @@ def come_out_right(exercise: Exercise, answers: Sequence[Answer], seeds: Iterabl
                 yield f"{exercise.key}, seed {seed}: {answer.what} {problem}"
 
 
-def imports_of(source: str) -> str:
-    """The import statements of a lesson, which its exercise cells may rely on."""
-    statements = [node for node in ast.parse(source).body if isinstance(node, ast.Import | ast.ImportFrom)]
-    return "\n".join(ast.unparse(statement) for statement in statements)
-
-
 def mark_source(exercise: Exercise, source: str, seed: int, draws: list[Draw] | None = None) -> ExerciseResult:
     """The result of an answer, given as the text of its cell, in this process."""
     namespace: dict[str, object] = {"__name__": "__main__"}
     exec(compile(source, f"<{exercise.key}>", "exec"), namespace)
     return check_in(exercise, namespace, seed, draws=draws)
-
-
-def _answers(exercise: Exercise) -> ModuleType:
-    """The module `tests/answers/lesson_NN_topic/function_name.py`. Raises `SourceError` when it is missing."""
-    file = course.PACKAGE.parent / "tests" / "answers" / exercise.file.parent.name / f"{words(exercise.key)}.py"
-    if not file.exists():
-        raise SourceError(f"{file} is missing: it holds right answers, and a wrong one for each mistake")
-    return load(file)
-
-
-def load(file: Path) -> ModuleType:
-    """A Python file as a module of its own; it may import from files beside it, as in `from .shared import ...`."""
-    folder = f"answers_{file.parent.name}"
-    if folder not in sys.modules:
-        _execute(folder, file.parent / "__init__.py", [str(file.parent)])
-    return _execute(f"{folder}.{file.stem}", file)
-
-
-def _execute(name: str, file: Path, folders: list[str] | None = None) -> ModuleType:
-    spec = importlib.util.spec_from_file_location(name, file, submodule_search_locations=folders)
-    if spec is None or spec.loader is None or not file.exists():
-        raise SourceError(f"{file} cannot be imported")
-    module = sys.modules[name] = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
 
 
 def lessons_run(lessons: tuple[str, ...]) -> list[str]:

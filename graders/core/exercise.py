@@ -73,7 +73,12 @@ class Check:
     @property
     def sentence(self) -> str:
         """The name as a person reads it."""
-        return self.name.removeprefix("test_").replace("_", " ")
+        return sentence_of(self.name)
+
+
+def sentence_of(name: str) -> str:
+    """The name of a check as a person reads it, and as results have it."""
+    return name.removeprefix("test_").replace("_", " ")
 
 
 @dataclass(frozen=True, eq=False)

@@ -1,0 +1,206 @@
+"""Answers to an exercise, right and wrong, and which demand of its contract each wrong one violates.
+
+A file `tests/answers/lesson_NN_topic/function_name.py` holds
+
+    RIGHT = ["...", "..."]                       # sources of exercise cells, in other styles than the solution
+    WRONG = [
+        Wrong(
+            "what is wrong with it",
+            violates="nothing that happens later changes them",     # a quote of the contract, or "rule 3"
+            check="test_the_entries_are_copies",                    # that refuses it, or "raised"
+            mistake="stored-alias",                                 # as which it is recognised; may be left out
+            source="...",
+        ),
+    ]
+    GIVENS = ["`p` is a leaf."]                  # sentences of the contract that demand nothing
+    SURVIVORS = {"first line of a mutant": "why it is a right answer"}
+"""
+
+from __future__ import annotations
+
+import ast
+import importlib.util
+import re
+import sys
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import ModuleType
+
+from graders.core import course
+from graders.core.course import words
+from graders.core.exercise import Exercise, sentence_of
+from graders.core.results import ExerciseResult, Status
+from graders.core.rules import RULES
+from graders.core.source import SourceError, exercise_cells
+
+RAISED = "raised"
+"""Named instead of a check by a wrong answer that raises."""
+_RULE = re.compile(r"rule (\d)(?:: (.+))?")
+
+
+@dataclass(frozen=True)
+class Wrong:
+    """A wrong answer, as an author writes it down."""
+
+    what: str
+    violates: str
+    check: str
+    source: str
+    mistake: str | None = None
+
+
+@dataclass(frozen=True)
+class Answer:
+    """An answer to an exercise, as the text of its cell, and what has to become of it."""
+
+    what: str
+    source: str
+    passes: bool = False
+    mistake: str | None = None
+    """The mistake that a wrong answer has to be recognised as; None when any diagnosis will do."""
+    check: str | None = None
+    """The check that has to refuse a wrong answer; None when any will do."""
+    violates: str | None = None
+
+    def problem(self, result: ExerciseResult) -> str:
+        """What is wrong with the result of this answer; empty when it came out as it should."""
+        if self.passes and result.status is not Status.PASSED:
+            first = next((check.message for check in result.checks if not check.passed), result.message)
+            return f"is {result.status.value}: {first}"
+        if not self.passes and result.status is Status.PASSED:
+            return "passes"
+        if self.mistake is not None and result.mistake != self.mistake:
+            return f"is taken for {result.mistake}: {result.message}"
+        return "" if self.check is None else self._refused_otherwise(result, self.check)
+
+    def _refused_otherwise(self, result: ExerciseResult, check: str) -> str:
+        if check == RAISED:
+            return "" if result.status is Status.RAISED else f"is {result.status.value}, not raised"
+        if result.status is not Status.WRONG:
+            return f"is {result.status.value}, not refused by {check}: {result.message}"
+        refused = [one.name for one in result.checks if not one.passed]
+        return "" if sentence_of(check) in refused else f"is not refused by {check}, but by: {', '.join(refused)}"
+
+
+@dataclass(frozen=True)
+class Answers:
+    """All answers to one exercise, and what their file says about the contract."""
+
+    every: tuple[Answer, ...]
+    givens: tuple[str, ...] = ()
+    survivors: dict[str, str] = field(default_factory=dict)
+    converted: bool = False
+    """Whether each wrong answer quotes what it violates."""
+
+    @property
+    def right(self) -> list[Answer]:
+        """The solution first."""
+        return [answer for answer in self.every if answer.passes]
+
+
+def answers_to(exercise: Exercise) -> Answers:
+    """The solution of an exercise and the answers in its file. Raises `SourceError` when that is missing."""
+    source = course.source(exercise.lesson)
+    there = _answers(exercise)
+    solution = f"{imports_of(source)}\n{exercise_cells(source)[exercise.key]}"
+    wrong = getattr(there, "WRONG", {})
+    converted = not isinstance(wrong, dict)
+    return Answers(
+        (
+            Answer("the solution", solution, passes=True),
+            *(Answer(f"right answer {number}", text, passes=True)
+              for number, text in enumerate(getattr(there, "RIGHT", []), 1)),
+            *(map(_quoting, wrong) if converted else
+              (Answer(f"the wrong answer for {name}", text, mistake=name) for name, text in wrong.items())),
+            *(Answer(f"the other wrong answer {number}", text)
+              for number, text in enumerate(getattr(there, "ALSO_WRONG", []), 1)),
+        ),
+        tuple(getattr(there, "GIVENS", ())),
+        dict(getattr(there, "SURVIVORS", {})),
+        converted,
+    )  # fmt: skip
+
+
+def _quoting(one: Wrong) -> Answer:
+    return Answer(f"the wrong answer {one.what!r}", one.source, False, one.mistake, one.check, one.violates)
+
+
+def demands(contract: str) -> list[str]:
+    """The sentences of a contract, without its example and without bare code, in one line each."""
+    text = contract.partition("**Example")[0]
+    blocks = re.split(r"\n\s*\n|\n(?=\s*- )", text)
+    found = []
+    for block in blocks:
+        line = " ".join(block.split()).removeprefix("- ")
+        found += re.split(r"(?<=[.!?])(?<!e\.g\.)(?<!i\.e\.)\s+(?=[A-Z`*\"(])", line)
+    return [one for one in found if re.search(r"[a-z]{2} ", re.sub(r"`[^`]*`", "", one))]
+
+
+def unfounded_quotes(exercise: Exercise, answers: Answers) -> Iterator[str]:
+    """Wrong answers that quote what neither the contract nor a rule says, and checks that are not there."""
+    contract = " ".join(exercise.contract.split())
+    names = {check.name for check in exercise.checks} | {RAISED, None}
+    for answer in answers.every:
+        if answer.check not in names:
+            yield f"{exercise.key}: {answer.what} names the check {answer.check}, which is not there"
+        if answer.violates is not None and not _stands(answer.violates, contract):
+            yield f"{exercise.key}: {answer.what} quotes {answer.violates!r}, which is not in the contract or a rule"
+    for given in answers.givens:
+        if " ".join(given.split()) not in contract:
+            yield f"{exercise.key}: GIVENS quotes {given!r}, which is not in the contract"
+
+
+def _stands(quote: str, contract: str) -> bool:
+    """Whether the contract holds a quote, or the rule that it names."""
+    quote = " ".join(quote.split())
+    if (match := _RULE.fullmatch(quote)) is None:
+        return quote in contract
+    found = [one for one in RULES if one.number == int(match[1])]
+    return bool(found) and (match[2] is None or match[2] in found[0].text)
+
+
+def unviolated(exercise: Exercise, answers: Answers) -> list[str]:
+    """The demands of a contract that no wrong answer violates."""
+    quotes = [" ".join(one.violates.split()) for one in answers.every if one.violates is not None]
+    quotes += [" ".join(given.split()) for given in answers.givens]
+    return [one for one in demands(exercise.contract) if not any(quote in one or one in quote for quote in quotes)]
+
+
+def imports_of(source: str) -> str:
+    """The import statements of a lesson, which its exercise cells may rely on."""
+    statements = [node for node in ast.parse(source).body if isinstance(node, ast.Import | ast.ImportFrom)]
+    return "\n".join(ast.unparse(statement) for statement in statements)
+
+
+def unanswered(exercise: Exercise, answers: Sequence[Answer]) -> Iterator[str]:
+    """Which answers an exercise lacks."""
+    if sum(answer.passes for answer in answers) < 2:
+        yield f"{exercise.key}: tests/answers has no right answer in another style"
+    for name in sorted({mistake.id for mistake in exercise.mistakes} - {answer.mistake for answer in answers}):
+        yield f"{exercise.key}: tests/answers has no wrong answer for the mistake {name}"
+
+
+def _answers(exercise: Exercise) -> ModuleType:
+    """The module `tests/answers/lesson_NN_topic/function_name.py`. Raises `SourceError` when it is missing."""
+    file = course.PACKAGE.parent / "tests" / "answers" / exercise.file.parent.name / f"{words(exercise.key)}.py"
+    if not file.exists():
+        raise SourceError(f"{file} is missing: it holds right answers, and a wrong one for each mistake")
+    return load(file)
+
+
+def load(file: Path) -> ModuleType:
+    """A Python file as a module of its own; it may import from files beside it, as in `from .shared import ...`."""
+    folder = f"answers_{file.parent.name}"
+    if folder not in sys.modules:
+        _execute(folder, file.parent / "__init__.py", [str(file.parent)])
+    return _execute(f"{folder}.{file.stem}", file)
+
+
+def _execute(name: str, file: Path, folders: list[str] | None = None) -> ModuleType:
+    spec = importlib.util.spec_from_file_location(name, file, submodule_search_locations=folders)
+    if spec is None or spec.loader is None or not file.exists():
+        raise SourceError(f"{file} cannot be imported")
+    module = sys.modules[name] = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module

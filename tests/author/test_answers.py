@@ -1,0 +1,94 @@
+"""Answers that quote their contract, and contracts whose demands are all violated by some answer."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from graders.author.answers import Answer, Answers, demands, unfounded_quotes, unviolated
+from graders.core.results import CheckResult, ExerciseResult, Status
+from tests.sample import TestScaleSum as SCALE_SUM
+
+CONTRACT = """Write `f(p, xs)`. `p` is a leaf. Return a list with one
+gradient for each of `xs`, e.g. `h_n.sum()` of it. Afterwards
+
+- `p.grad` is `None`,
+- `xs` is empty. No entry requires grad.
+
+**Example.** For `p = 1` the result is `[1]`. It is a list.
+"""
+EXERCISE = replace(SCALE_SUM, contract=CONTRACT)
+
+
+def answers(*quotes: str, **parts: Any) -> Answers:
+    return Answers(tuple(Answer(f"answer {quote!r}", "", violates=quote) for quote in quotes), **parts)
+
+
+def test_the_demands_are_the_sentences_and_the_items_of_lists_but_not_the_example() -> None:
+    assert demands(CONTRACT) == [
+        "Write `f(p, xs)`.",
+        "`p` is a leaf.",
+        "Return a list with one gradient for each of `xs`, e.g. `h_n.sum()` of it.",
+        "`p.grad` is `None`,",
+        "`xs` is empty.",
+        "No entry requires grad.",
+    ]
+
+
+def test_a_quote_stands_in_the_contract_or_in_a_rule() -> None:
+    good = answers("Return a list with one gradient", "rule 3", "rule 3: no hook of yours is left")
+    assert list(unfounded_quotes(EXERCISE, good)) == []
+    bad = answers("Return a tuple", "rule 9", "rule 3: no cat is left", givens=("`q` is a leaf",))
+    assert list(unfounded_quotes(EXERCISE, bad)) == [
+        "90-scale-sum: answer 'Return a tuple' quotes 'Return a tuple', which is not in the contract or a rule",
+        "90-scale-sum: answer 'rule 9' quotes 'rule 9', which is not in the contract or a rule",
+        "90-scale-sum: answer 'rule 3: no cat is left' quotes 'rule 3: no cat is left', which is not in the contract "
+        "or a rule",
+        "90-scale-sum: GIVENS quotes '`q` is a leaf', which is not in the contract",
+    ]
+
+
+def test_a_check_that_is_not_there_is_named() -> None:
+    one = Answers((Answer("an answer", "", check="test_something"),))
+    assert list(unfounded_quotes(EXERCISE, one)) == [
+        "90-scale-sum: an answer names the check test_something, which is not there"
+    ]
+
+
+def test_demands_that_nobody_violates_are_told() -> None:
+    some = answers("one gradient for each", "`p.grad` is `None`", "`xs` is empty", givens=("`p` is a leaf.",))
+    assert unviolated(EXERCISE, some) == ["Write `f(p, xs)`.", "No entry requires grad."]
+
+
+def result(status: Status, *refused: str) -> ExerciseResult:
+    names = ("the sum is right", "no hook is left")
+    checks = tuple(CheckResult(name, name not in refused, 0, 1, "because") for name in names)
+    return ExerciseResult("90-x", status, 0, 1, None, "a message", checks)
+
+
+@pytest.mark.parametrize(
+    ("check", "found", "problem"),
+    [
+        ("test_no_hook_is_left", result(Status.WRONG, "no hook is left"), ""),
+        (
+            "test_no_hook_is_left",
+            result(Status.WRONG, "the sum is right"),
+            "is not refused by test_no_hook_is_left, but by: the sum is right",
+        ),
+        (
+            "test_no_hook_is_left",
+            result(Status.RAISED),
+            "is raised, not refused by test_no_hook_is_left: a message",
+        ),
+        ("raised", result(Status.RAISED), ""),
+        ("raised", result(Status.WRONG, "no hook is left"), "is wrong, not raised"),
+        (None, result(Status.RAISED), ""),
+        (None, result(Status.PASSED), "passes"),
+    ],
+)
+def test_a_wrong_answer_is_refused_by_the_check_that_it_names(
+    check: str | None, found: ExerciseResult, problem: str
+) -> None:
+    assert Answer("wrong", "", check=check).problem(found) == problem

@@ -6,8 +6,12 @@ code.
 
 from __future__ import annotations
 
-# Instruments of probes. The first two read models that a draw describes as data.
+# Instruments of probes: what a caller may have and do, what became of it, and models that a draw describes as data.
+from graders.box.callers_hooks import FACTOR, CallersHooks, times
+from graders.box.failures import Failure
 from graders.box.model_specs import module_names, resolve
+from graders.box.models import Calling, Returning, fill_grads, freeze_part, in_mode, packed, tie, unpacked
+from graders.box.passes import abort, aborting, grad_mode, gradients, own_grads
 from graders.box.probing import (
     Boom,
     expecting_boom,
@@ -18,9 +22,22 @@ from graders.box.probing import (
     snapshot,
     tensor_hooks,
 )
+from graders.box.tensors import fill_grad, laid_out, prepared
+from graders.box.witness import Witness
+
+# The circumstances that a contract covers.
+from graders.core.circumstances import ALL, Circumstances, every_pair
 
 # Conditions that contracts share, and their mistakes.
-from graders.core.conditions import HOOK_MISTAKES, model_unchanged, no_hook_left
+from graders.core.conditions import (
+    HOOK_MISTAKES,
+    came_through,
+    changes,
+    model_unchanged,
+    no_hook_left,
+    nothing_changed,
+    unwanted,
+)
 
 # What an exercise is.
 from graders.core.draws import Rng

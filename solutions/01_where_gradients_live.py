@@ -218,28 +218,7 @@ assert watched.grad is None
 # back when a check names a rule, or when you know more of the words. Wherever a contract says something else, the
 # contract counts.
 #
-# 1. **Any tensor, any number of calls.** Your function works for tensors of any shape and in any layout (a slice such as
-#    `t[:, 0]` does not lie in memory as a new tensor does), in `float32` and in `float64`. It works however often it is
-#    called, on one object or on several at the same time.
-# 2. **What you were given stays as it was.** Tensors keep their values, their `requires_grad` and their `.grad`: the
-#    same tensor with the same values. A model keeps its parameters, its buffers (tensors that it stores but does not
-#    train) and the mode of each part (`train()` or `eval()`). Lists and dicts keep their entries. Settings of PyTorch
-#    are afterwards as they were, such as grad mode (whether PyTorch records graphs at all; `torch.no_grad()` switches
-#    it off).
-# 3. **Hooks of others stay; yours go.** A hook is a function that PyTorch calls at a certain moment (lesson 2). Hooks
-#    that were there before are there afterwards, the same ones in the same order. They may watch or replace values, and
-#    may sit on any tensor, parameter or part of a model. "As it left the module" means the value that the next part of
-#    the model gets. When your function has returned, or raised, none of your own hooks is left. If the contract asks
-#    for hooks that stay, your function returns handles. A handle is an object whose `remove()` takes a hook away: it
-#    removes exactly the hook that it stands for.
-# 4. **Errors come through.** When the model, the loss or `backward()` raises an exception, the caller of your function
-#    gets this exception. That holds for every exception, also for `KeyboardInterrupt` (you stopped the run). Rules 2
-#    and 3 hold then, too.
-# 5. **Hooks and handles work in every pass:** `backward()`, `backward(create_graph=True)` (then gradients can be
-#    differentiated again), `torch.autograd.grad`, and a good pass after one that an exception has stopped.
-# 6. **Types count.** A tuple is a tuple: a namedtuple is one, a list is not. Where a dict is asked for, any kind of dict
-#    is right. A number is an `int` or a `float`, as the contract says. A tensor that you return has no graph, and it
-#    shares its memory with no other tensor, unless the contract asks for the tensor object itself.
+# {{rules}}
 #
 # Read the contract below, replace the last line of the cell under it, run the cell, then run the check.
 

@@ -157,7 +157,7 @@ def _stands(quote: str, contract: str) -> bool:
     if (match := _RULE.fullmatch(quote)) is None:
         return quote in contract
     found = [one for one in RULES if one.number == int(match[1])]
-    return bool(found) and (match[2] is None or match[2] in found[0].text)
+    return bool(found) and (match[2] is None or match[2] in f"{found[0].title} {found[0].text}")
 
 
 def unviolated(exercise: Exercise, answers: Answers) -> list[str]:

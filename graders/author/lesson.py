@@ -10,7 +10,7 @@ import jupytext
 import nbformat
 from nbformat import NotebookNode
 
-from graders.core import course
+from graders.core import course, rules
 from graders.core.exercise import Exercise
 from graders.core.source import SourceError, stub, without_marks
 from graders.core.text import points
@@ -23,6 +23,10 @@ if importlib.util.find_spec("graders") is None:
     %pip install --quiet hookwork"""
 """The first code cell of every lesson: a notebook may be opened where nothing was set up."""
 
+RULES = "{{rules}}"
+"""Stands in the source of the lesson that states the rules of all exercises."""
+LINK = "*The [rules of all exercises]({place}#The-rules-of-all-exercises) hold, too.*"
+"""Below each contract that was written with them in mind."""
 KERNELSPEC = {"display_name": "Python 3 (ipykernel)", "language": "python", "name": "python3"}
 
 
@@ -63,7 +67,7 @@ def notebook(lesson: str, *, solved: bool) -> NotebookNode:
 def _plain(cell: NotebookNode) -> NotebookNode:
     """A cell of the source as it is. One tagged "figure" only draws: its code is folded away."""
     if cell.cell_type == "markdown":
-        return nbformat.v4.new_markdown_cell(cell.source)
+        return nbformat.v4.new_markdown_cell(cell.source.replace(RULES, rules.as_markdown()))
     folded = {"jupyter": {"source_hidden": True}, "tags": ["hide-input"]}
     return nbformat.v4.new_code_cell(cell.source, metadata=folded if "figure" in cell.metadata.get("tags", ()) else {})
 
@@ -75,6 +79,9 @@ def _exercise_cells(exercise: Exercise, source: str, solved: bool, file: Path) -
         raise SourceError(f"{file}, exercise {exercise.key}: {error}") from None
     worth = f"{points(exercise.points)} point{'' if exercise.points == 1 else 's'}"
     heading = f"### Exercise `{exercise.key}`: {exercise.title} ({worth})\n\n{exercise.contract}"
+    if exercise.circumstances is not None:
+        stated = course.lessons()[0]
+        heading += "\n\n" + LINK.format(place="" if exercise.lesson == stated else f"{stated}.ipynb")
     answer = nbformat.v4.new_code_cell(without_marks(source) if solved else unsolved)
     answer.metadata["nbgrader"] = _nbgrader(exercise.key, solution=True, points=exercise.points)
     answer.metadata["hookwork"] = {"exercise": exercise.key}

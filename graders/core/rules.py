@@ -1,65 +1,75 @@
-"""The rules that hold in every exercise. Lesson 1 states them to learners; contracts link to them by their number."""
+"""The rules that hold in every exercise: lesson 1 shows them, and a contract says only where it differs."""
 
 from __future__ import annotations
 
+import textwrap
 from dataclasses import dataclass
 
 
 @dataclass(frozen=True)
 class Rule:
-    """A rule in the words of learners. `sentences` are its demands, one by one."""
+    """A rule in the words of learners, as Markdown."""
 
     number: int
     title: str
-    sentences: tuple[str, ...]
-
-    @property
-    def text(self) -> str:
-        """The rule as Markdown."""
-        return f"**{self.title}** {' '.join(self.sentences)}"
+    text: str
 
 
 RULES = (
-    Rule(1, "It works for every input.", (
-        "Unless the contract says less, a function works for tensors of any shape, however they lie in memory, and for "
-        "float32 and float64.",
-        "It can be called any number of times, on the same object or on several objects in turn, and one call knows "
-        "nothing of another.",
-    )),
-    Rule(2, "What it was given stays as it was.", (
-        "Values stay, `requires_grad` stays, and `.grad` stays the same tensor with the same values.",
-        "Each module keeps its mode (training or eval), its parameters, its buffers and its submodules.",
-        "Lists and dicts of the caller keep their entries.",
-        "Autograd is on or off as before, and nothing else that is global changes.",
-        "What the contract asks for is the exception: if it says \"call `backward()`\", then `.grad` is filled.",
-    )),
-    Rule(3, "Hooks of the caller stay, yours go.", (
-        "A tensor, module or parameter may have hooks already, which watch or which replace a value.",
-        "They stay, the same ones in the same order, and are called as always.",
-        "When your function has returned, no hook of yours is left, unless it returns a handle for it.",
-        "`handle.remove()` removes what the handle stands for, and nothing else.",
-    )),
-    Rule(4, "Exceptions come through.", (
-        "A model, a loss or `backward()` may raise any exception, even `KeyboardInterrupt`.",
-        "It reaches the caller as it is, and rules 2 and 3 hold then, too.",
-    )),
-    Rule(5, "A hook works in every pass.", (
-        "`backward()` with and without `create_graph=True`, `torch.autograd.grad`, and a pass after one that ended in "
-        "an exception.",
-    )),
-    Rule(6, "Results are what they are called.", (
-        "A list is a list, a tuple is a tuple, a number is a Python `int` or `float`, as the contract says.",
-        "A tensor in a result has the dtype that belongs to it and no graph, and nothing that happens later changes "
-        "it, unless the contract asks for the object itself.",
-    )),
-)  # fmt: skip
+    Rule(
+        1,
+        "Any tensor, any number of calls.",
+        "Your function works for tensors of any shape and in any layout (a slice such as `t[:, 0]` does not "
+        "lie in memory as a new tensor does), in `float32` and in `float64`. It works however often it is "
+        "called, on one object or on several at the same time.",
+    ),
+    Rule(
+        2,
+        "What you were given stays as it was.",
+        "Tensors keep their values, their `requires_grad` and their `.grad`: the same tensor with the same "
+        "values. A model keeps its parameters, its buffers (tensors that it stores but does not train) and "
+        "the mode of each part (`train()` or `eval()`). Lists and dicts keep their entries. Settings of "
+        "PyTorch are afterwards as they were, such as grad mode (whether PyTorch records graphs at all; "
+        "`torch.no_grad()` switches it off).",
+    ),
+    Rule(
+        3,
+        "Hooks of others stay; yours go.",
+        "A hook is a function that PyTorch calls at a certain moment (lesson 2). Hooks that were there before "
+        "are there afterwards, the same ones in the same order. They may watch or replace values, and may sit "
+        'on any tensor, parameter or part of a model. "As it left the module" means the value that the next '
+        "part of the model gets. When your function has returned, or raised, none of your own hooks is left. "
+        "If the contract asks for hooks that stay, your function returns handles. A handle is an object whose "
+        "`remove()` takes a hook away: it removes exactly the hook that it stands for.",
+    ),
+    Rule(
+        4,
+        "Errors come through.",
+        "When the model, the loss or `backward()` raises an exception, the caller of your function gets this "
+        "exception. That holds for every exception, also for `KeyboardInterrupt` (you stopped the run). Rules "
+        "2 and 3 hold then, too.",
+    ),
+    Rule(
+        5,
+        "Hooks and handles work in every pass:",
+        "`backward()`, `backward(create_graph=True)` (then gradients can be differentiated again), "
+        "`torch.autograd.grad`, and a good pass after one that an exception has stopped.",
+    ),
+    Rule(
+        6,
+        "Types count.",
+        "A tuple is a tuple: a namedtuple is one, a list is not. Where a dict is asked for, any kind of dict "
+        "is right. A number is an `int` or a `float`, as the contract says. A tensor that you return has no "
+        "graph, and it shares its memory with no other tensor, unless the contract asks for the tensor object "
+        "itself.",
+    ),
+)
 
 
 def as_markdown() -> str:
-    """All rules as a numbered list, for lesson 1."""
-    return "\n".join(f"{rule.number}. {rule.text}" for rule in RULES)
+    """All rules as a numbered list, at most 120 characters a line."""
+    return "\n".join(_item(one) for one in RULES)
 
 
-def rule(number: int) -> Rule:
-    """The rule with this number. Raises `KeyError`."""
-    return {one.number: one for one in RULES}[number]
+def _item(rule: Rule) -> str:
+    return textwrap.fill(f"{rule.number}. **{rule.title}** {rule.text}", 118, subsequent_indent="   ")

@@ -38,7 +38,7 @@ def test_the_demands_are_the_sentences_and_the_items_of_lists_but_not_the_exampl
 
 
 def test_a_quote_stands_in_the_contract_or_in_a_rule() -> None:
-    good = answers("Return a list with one gradient", "rule 3", "rule 3: no hook of yours is left")
+    good = answers("Return a list with one gradient", "rule 3", "rule 3: none of your own hooks is left")
     assert list(unfounded_quotes(EXERCISE, good)) == []
     bad = answers("Return a tuple", "rule 9", "rule 3: no cat is left", givens=("`q` is a leaf",))
     assert list(unfounded_quotes(EXERCISE, bad)) == [

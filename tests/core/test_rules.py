@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
-import pytest
-
-from graders.core.rules import RULES, as_markdown, rule
+from graders.core import course
+from graders.core.rules import RULES, as_markdown
 
 
 def test_they_are_numbered_from_one() -> None:
     assert [one.number for one in RULES] == [1, 2, 3, 4, 5, 6]
-    assert rule(4).title == "Exceptions come through."
-    with pytest.raises(KeyError):
-        rule(7)
 
 
 def test_as_markdown_they_are_a_numbered_list() -> None:
     lines = as_markdown().split("\n")
-    assert len(lines) == 6
-    assert lines[3].startswith("4. **Exceptions come through.** A model, a loss or")
+    assert [line[:6] for line in lines if not line.startswith("   ")] == [f"{one}. **{RULES[one - 1].title[0]}"
+                                                                          for one in range(1, 7)]  # fmt: skip
+    assert max(map(len, lines)) <= 118
+
+
+def test_the_first_lesson_states_them_under_the_heading_to_which_contracts_link() -> None:
+    text = course.source(course.lessons()[0])
+    assert text.index("\n# ## The rules of all exercises\n") < text.index("\n# {{rules}}\n")

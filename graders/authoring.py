@@ -39,10 +39,10 @@ from graders.core.conditions import (
     unwanted,
 )
 
-# What an exercise is.
+# What an exercise is, and judging what a probe saw.
+from graders.core.difference import Kind
 from graders.core.draws import Rng
 from graders.core.exercise import Mistake, exercise
-
-# Judging what a probe saw.
-from graders.core.expect import MISSING, Mismatch, Seen, apart, close, expect, kind
+from graders.core.expect import Seen, apart, close, expect, refuse
+from graders.core.shown import MISSING
 from graders.wire.data import Array

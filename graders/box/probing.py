@@ -33,7 +33,8 @@ class NotAttempted(Exception):
 class Answer:
     """How one probe ended: the head and the body of the frame that says so.
 
-    The head has "type": "seen" with a "tree", or "raised" with a "status" and texts.
+    The head has "type": "seen" with a "tree", or "raised" with a "status" and texts; "defined" is false in it when
+    the notebook does not have the name.
     """
 
     head: dict[str, Any]
@@ -74,7 +75,8 @@ def answer(probe: Callable[..., Any], namespace: Mapping[str, Any], draw: dict[s
             tree, body = encode(probe(student, **draw))
             return Answer({"type": "seen", "tree": tree}, body)
         except NotAttempted as missing:
-            return Answer({"type": "raised", "status": "not-attempted", "message": str(missing)})
+            head = {"type": "raised", "status": "not-attempted", "message": str(missing), "defined": False}
+            return Answer(head)
         except DataError as error:
             return Answer({"type": "raised", "status": "over-limit", "message": f"the result is too large: {error}"})
         except BaseException as error:

@@ -8,8 +8,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 from fnmatch import fnmatchcase
 
+from graders.core.difference import Kind
 from graders.core.exercise import Mistake
-from graders.core.expect import Mismatch, Seen, expect
+from graders.core.expect import Seen, expect, refuse
 
 CHANGES = {
     "values": "the values of `{place}` changed",
@@ -41,6 +42,15 @@ CHANGES = {
 }
 """A sentence for each kind of change that a `Witness` reports. `{place}` is a name such as `model.block.0`."""
 
+_KINDS = {
+    "hook-removed": Kind.HOOK_GONE,
+    "hook-order": Kind.HOOK_GONE,
+    "hook-options": Kind.HOOK_GONE,
+    "hook-dict": Kind.HOOK_GONE,
+    "hook-left": Kind.HOOK_LEFT,
+}
+"""All others are `Kind.CHANGED`."""
+
 
 def nothing_changed(changed: Seen, but: Iterable[str] = (), when: str = "") -> None:
     """What a `Witness` told is nothing, or only what the contract allows.
@@ -48,21 +58,24 @@ def nothing_changed(changed: Seen, but: Iterable[str] = (), when: str = "") -> N
     `but` holds patterns of what may change, such as "grad-* x", "buffer *" or "values state*": the kind, a blank, and
     the place. `when` begins the sentence, as in "after an exception".
     """
-    first = next(iter(unwanted(changed, but)), None)
-    if first is not None:
-        raise Mismatch(f"{when}, {first}" if when else first)
+    for kind, sentence in unwanted(changed, but):
+        refuse(_when(when, sentence), kind)
 
 
-def unwanted(changed: Seen, but: Iterable[str] = ()) -> list[str]:
-    """The sentences for what changed and should not have."""
+def unwanted(changed: Seen, but: Iterable[str] = ()) -> list[tuple[Kind, str]]:
+    """What changed and should not have, in sentences."""
     if type(changed.value) is not list:
         expect(changed).fail("the witness told nothing")
-    sentences = []
+    found = []
     for what, place in changed.value:
         if not any(fnmatchcase(f"{what} {place}", pattern) for pattern in but):
             sentence = CHANGES[what].format(place=place)
-            sentences.append(sentence.replace("on `torch`", "for all modules"))
-    return sentences
+            found.append((_KINDS.get(what, Kind.CHANGED), sentence.replace("on `torch`", "for all modules")))
+    return found
+
+
+def _when(when: str, sentence: str) -> str:
+    return f"{when}, {sentence}" if when else sentence
 
 
 def changes(changed: Seen, *patterns: str) -> list[list[str]]:
@@ -73,18 +86,26 @@ def changes(changed: Seen, *patterns: str) -> list[list[str]]:
 def came_through(what: Seen, raised_by: str) -> None:
     """The exception of a `Failure` reached the caller. `raised_by` is "the model", "a loss", or the like."""
     if what.value == "swallowed":
-        raise Mismatch(f"{raised_by} raised an exception, and your function did not pass it on")
+        refuse(f"{raised_by} raised an exception, and your function did not pass it on", Kind.EXCEPTION)
     if what.value == "never raised":
-        raise Mismatch(f"{raised_by} was to raise an exception, and your function never came there")
+        refuse(f"{raised_by} was to raise an exception, and your function never came there", Kind.EXCEPTION)
     if what.value != "came through":
-        raise Mismatch(f"{raised_by} raised an exception, and another one came out of your function: {what.value}")
+        refuse(
+            f"{raised_by} raised an exception, and another one came out of your function: {what.value}", Kind.EXCEPTION
+        )
 
 
-def no_hook_left(count: Seen) -> None:
-    """As many hooks as before."""
-    if type(count.value) is int and count.value < 0:
-        expect(count).fail(f"{-count.value} of the hooks that were there before are gone")
-    expect(count).equals(0)
+def no_hook_left(count: Seen, before: int = 0, when: str = "") -> None:
+    """As many hooks as before. `when` begins the sentence, as in "after an exception"."""
+    if type(count.value) is not int:
+        expect(count).equals(before)
+    more = count.value - before
+    if more < 0:
+        gone = "a hook that was there before is" if more == -1 else f"{-more} hooks that were there before are"
+        refuse(_when(when, f"{gone} gone"), Kind.HOOK_GONE)
+    if more > 0:
+        left = "a hook of yours is" if more == 1 else f"{more} hooks of yours are"
+        refuse(_when(when, f"{left} still there"), Kind.HOOK_LEFT)
 
 
 def model_unchanged(seen: Seen) -> None:

@@ -9,28 +9,25 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, NoReturn
 
 import torch
 
-from graders.core.text import clean
-from graders.core.timeline import first_divergence, side_by_side
-from graders.wire.data import Array, Refused
+from graders.core.difference import Difference, Kind, around_the_difference, first_divergence
+from graders.core.shown import MISSING, kind, show, told_apart
+from graders.wire.data import Array
 
 TOLERANCE = {torch.float32: (1e-5, 1e-5), torch.float64: (1e-10, 1e-10)}
 """(rtol, atol) by dtype for values that are compared directly."""
 
 
-class _Missing:
-    def __repr__(self) -> str:
-        return "nothing"
-
-
-MISSING = _Missing()
-
-
 class Mismatch(AssertionError):
-    """A check does not hold; the message is for the learner."""
+    """A check does not hold, and why."""
+
+    def __init__(self, difference: Difference) -> None:
+        """Carry the difference; as text it is what a learner reads."""
+        super().__init__(difference.text)
+        self.difference = difference
 
 
 class Seen:
@@ -125,40 +122,6 @@ def _differences(value: torch.Tensor, expected: torch.Tensor, rtol: float | None
     )
 
 
-def show(value: Any, digits: int = 6) -> str:
-    """A value in a few words, for a message."""
-    if isinstance(value, Array):
-        value = value.tensor
-    if isinstance(value, torch.Tensor):
-        if value.numel() <= 6:
-            return show(value.tolist(), digits)
-        shape = tuple(value.shape)
-        return f"a tensor of shape {shape} that starts {show(value.reshape(-1)[:4].tolist(), digits)[:-1]}, …"
-    if type(value) is float:
-        return f"{value:.{digits}g}"
-    if type(value) in (list, tuple):
-        inner = ", ".join(show(item, digits) for item in value[:8]) + (", …" if len(value) > 8 else "")
-        return f"[{inner}]" if type(value) is list else f"({inner})"
-    if type(value) is dict:
-        return "{" + ", ".join(f"{key!r}: {show(item, digits)}" for key, item in list(value.items())[:8]) + "}"
-    if isinstance(value, Refused):
-        return f"a {value.type} ({value.why})"
-    return clean(repr(value), 100)
-
-
-def kind(value: Any) -> str:
-    """The type of a value, as a person says it."""
-    if value is MISSING:
-        return "nothing"
-    if value is None:
-        return "None"
-    if isinstance(value, Array):
-        return "a numpy array" if value.kind == "array" else "a tensor"
-    if isinstance(value, Refused):
-        return f"a {value.type} ({value.why})"
-    return f"{'an' if type(value).__name__[0] in 'aeiou' else 'a'} {type(value).__name__}"
-
-
 class expect:
     """The comparisons of a check. Each raises `Mismatch` with the first difference."""
 
@@ -166,9 +129,15 @@ class expect:
         """What was seen."""
         self.seen, self.value, self.path = seen, seen.value, seen.path
 
-    def fail(self, message: str) -> None:
-        """Raise `Mismatch` for this value."""
-        raise Mismatch(f"{self.path}: {message}")
+    def fail(self, message: str, kind: Kind = Kind.CONDITION) -> NoReturn:
+        """Raise `Mismatch` for this value, for a reason in words."""
+        raise Mismatch(Difference(kind, self.path, note=message))
+
+    def differs(
+        self, expected: str, seen: str, kind: Kind = Kind.VALUE, *, entry: str = "", note: str = ""
+    ) -> NoReturn:
+        """Raise `Mismatch` with what was expected beside what was seen, both in a few words."""
+        raise Mismatch(Difference(kind, self.path, entry, expected, seen, note))
 
     def close_to(
         self,
@@ -186,82 +155,114 @@ class expect:
         if isinstance(expected, torch.Tensor):
             self._tensor_close(expected, rtol, atol, detached)
         elif type(self.value) not in (int, float):
-            self.fail(f"expected the number {show(float(expected))}, saw {kind(self.value)}")
+            self._other_type(f"the number {show(float(expected))}")
         elif not close(self.seen, expected, rtol, atol):
-            self.fail(f"expected {show(float(expected))}, saw {show(float(self.value))}")
+            self.differs(*told_apart(float(expected), float(self.value)))
 
     def _tensor_close(self, expected: torch.Tensor, rtol: float | None, atol: float | None, detached: bool) -> None:
         if type(self.value) is not Array or self.value.kind != "tensor":
-            self.fail(f"expected a tensor, saw {kind(self.value)}")
+            self._other_type("a tensor")
         seen: torch.Tensor = self.value.tensor
         if seen.shape != expected.shape:
-            self.fail(f"expected the shape {tuple(expected.shape)}, saw {tuple(seen.shape)}")
+            self.differs(f"the shape {tuple(expected.shape)}", str(tuple(seen.shape)), Kind.SHAPE)
         if seen.dtype != expected.dtype:
-            self.fail(f"expected the dtype {expected.dtype}, saw {seen.dtype}")
-        differs = _differences(seen, expected, rtol, atol)
-        if bool(differs.any()):
-            self.fail(_first_difference(seen, expected, differs))
+            self.differs(f"the dtype {expected.dtype}", str(seen.dtype), Kind.DTYPE)
+        unlike = _differences(seen, expected, rtol, atol)
+        if bool(unlike.any()):
+            self._first_of(unlike, seen, expected)
         if detached and self.value.requires_grad:
-            self.fail("the values are right, but the tensor still requires grad; return it detached")
+            self.fail("the values are right, but the tensor still requires grad; return it detached", Kind.GRAPH)
+
+    def _first_of(self, unlike: torch.Tensor, seen: torch.Tensor, expected: torch.Tensor) -> NoReturn:
+        """Raise with the first entry that is not close."""
+        index = tuple(int(i) for i in unlike.nonzero()[0])
+        texts = told_apart(expected[index].item(), seen[index].item())
+        several, count = seen.numel() > 1, int(unlike.sum())
+        share = f"{count} of {unlike.numel()} entries differ" if count < unlike.numel() else "all entries differ"
+        as_float32 = _differences(seen, expected, *TOLERANCE[torch.float32])
+        rounded = seen.dtype == torch.float64 and not bool(as_float32.any())
+        precision = "the values are float64, and these agree only as far as float32 goes"
+        self.differs(
+            *texts,
+            Kind.PRECISION if rounded else Kind.VALUE,
+            entry="".join(f"[{i}]" for i in index) if several else "",
+            note="; ".join([share] * several + [precision] * rounded),
+        )
+
+    def _other_type(self, expected: str) -> NoReturn:
+        missing = self.value is MISSING
+        self.differs(expected, kind(self.value), Kind.MISSING if missing else Kind.TYPE)
 
     def array_close_to(self, expected: Any, *, rtol: float = 1e-5, atol: float = 1e-5) -> None:
         """A numpy array of the same dtype, shape and values as the array `expected`."""
         if type(self.value) is not Array or self.value.kind != "array":
-            self.fail(f"expected a numpy array, saw {kind(self.value)}")
+            self._other_type("a numpy array")
         target = torch.as_tensor(expected)
         expect(Seen(Array(self.value.tensor, False), self.path)).close_to(target, rtol=rtol, atol=atol)
 
     def equals(self, expected: Any) -> None:
         """Exactly `expected`, of the same type: integers, texts, booleans, and lists or tuples of them."""
         if type(self.value) is not type(expected):
-            self.fail(f"expected {show(expected)}, saw {kind(self.value)}{self._shown()}")
-        if not _same(self.value, expected):
-            unseen = " with entries of another type" if show(self.value) == show(expected) else ""
-            self.fail(f"expected {show(expected)}, saw {show(self.value)}{unseen}")
-
-    def _shown(self) -> str:
-        scalar = type(self.value) in (bool, int, float, str)
-        return f" ({show(self.value)})" if scalar else ""
+            scalar = type(self.value) in (bool, int, float, str)
+            shown = kind(self.value) + (f" ({show(self.value)})" if scalar else "")
+            self.differs(show(expected), shown, Kind.MISSING if self.value is MISSING else Kind.TYPE)
+        if _same(self.value, expected):
+            return
+        texts = show(expected), show(self.value)
+        if texts[0] != texts[1]:
+            self.differs(*texts)
+        if type(expected) not in (list, tuple):
+            self.differs(*told_apart(expected, self.value))
+        # Lists are shown by their first entries: the difference lies further on, or deeper.
+        for entry, part in zip(self.seen, expected):
+            expect(entry).equals(part)
+        self.differs(f"{len(expected)} entries", str(len(self.value)))
 
     def has_keys(self, *expected: Any, ordered: bool = False) -> None:
         """A dict with exactly these keys, with `ordered` also in this order."""
         if type(self.value) is not dict:
-            self.fail(f"expected a dict, saw {kind(self.value)}")
+            self._other_type("a dict")
         seen = list(self.value)
         for key in expected:
             if key not in self.value:
-                self.fail(f"the key {key!r} is missing; there are {show(seen)}")
+                self.fail(f"the key {key!r} is missing; there are {show(seen)}", Kind.MISSING)
         for key in seen:
             if key not in expected:
-                self.fail(f"the key {show(key)} does not belong there; expected {show(list(expected))}")
+                self.fail(f"the key {show(key)} does not belong there; expected {show(list(expected))}", Kind.VALUE)
         if ordered and seen != list(expected):
-            self.fail(f"expected the keys in the order {show(list(expected))}, saw {show(seen)}")
+            self.differs(f"the keys in the order {show(list(expected))}", show(seen), Kind.ORDER)
 
-    def has_length(self, expected: int, what: str = "entries") -> None:
-        """A list with `expected` entries."""
-        if type(self.value) is not list:
-            self.fail(f"expected a list, saw {kind(self.value)}")
+    def has_length(
+        self, expected: int, what: str = "entries", container: type[list[Any] | tuple[Any, ...]] = list
+    ) -> None:
+        """A list, or what `container` says, with `expected` entries."""
+        if type(self.value) is not container:
+            self._other_type(f"a {container.__name__}")
         if len(self.value) != expected:
-            self.fail(f"expected {expected} {what}, saw {len(self.value)}")
+            self.differs(f"{expected} {what}", str(len(self.value)))
 
     def is_true(self, message: str) -> None:
         """The value is True; otherwise `message` is the reason."""
         if self.value is not True:
-            raise Mismatch(message)
+            refuse(message)
 
     def is_false(self, message: str) -> None:
         """The value is False; otherwise `message` is the reason."""
         if self.value is not False:
-            raise Mismatch(message)
+            refuse(message)
 
     def timeline(self, expected: Sequence[str]) -> None:
         """A list of events equal to `expected`; the first divergence is shown in two columns."""
         if type(self.value) is not list or any(type(event) is not str for event in self.value):
-            self.fail(f"expected a list of texts, saw {kind(self.value)} {show(self.value)}")
-        if (split := first_divergence(expected, self.value)) is not None:
-            raise Mismatch(
-                f"{self.path}: the timelines part at event {split + 1}\n{side_by_side(expected, self.value)}"
-            )
+            self.differs("a list of texts", f"{kind(self.value)} {show(self.value)}", Kind.TYPE)
+        if first_divergence(expected, self.value) is not None:
+            timelines = around_the_difference(expected, self.value)
+            raise Mismatch(Difference(Kind.ORDER, self.path, timelines=timelines))
+
+
+def refuse(message: str, kind: Kind = Kind.CONDITION) -> NoReturn:
+    """Raise `Mismatch` for a reason in words that names its value itself."""
+    raise Mismatch(Difference(kind, note=message))
 
 
 def _same(value: Any, expected: Any) -> bool:
@@ -271,16 +272,6 @@ def _same(value: Any, expected: Any) -> bool:
     if type(value) in (list, tuple):
         return len(value) == len(expected) and all(map(_same, value, expected))
     return bool(value == expected)
-
-
-def _first_difference(seen: torch.Tensor, expected: torch.Tensor, differs: torch.Tensor) -> str:
-    if seen.numel() == 1:
-        return f"expected {show(float(expected.item()))}, saw {show(float(seen.item()))}"
-    index = tuple(int(i) for i in differs.nonzero()[0])
-    place = "".join(f"[{i}]" for i in index)
-    count = int(differs.sum())
-    share = f"{count} of {differs.numel()} entries differ" if count < differs.numel() else "all entries differ"
-    return f"expected {show(float(expected[index]))}, saw {show(float(seen[index]))} at {place}; {share}"
 
 
 def finite(seen: Seen) -> bool:

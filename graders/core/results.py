@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import Enum
 
+from graders.core.difference import Difference
+
 
 class Status(str, Enum):
     """What can become of an exercise."""
@@ -31,20 +33,25 @@ class SubmissionStatus(str, Enum):
 
 @dataclass(frozen=True)
 class CheckResult:
-    """One check of one exercise: what it asks, whether it held on every draw, and if not, why."""
+    """One check of one exercise: what it asks, whether it held on every draw, and if not, why.
+
+    `message` is `difference` as text. Results of earlier versions have the text alone.
+    """
 
     name: str
     passed: bool
     score: float
     max_score: float
     message: str = ""
+    difference: Difference | None = None
 
 
 @dataclass(frozen=True)
 class ExerciseResult:
     """One exercise of one submission. `message` is one short text for the learner.
 
-    `cell` is the code cell that defines the answer, counted from 1; None where no cell does.
+    `cell` is the code cell that defines the answer, counted from 1; None where no cell does. `defined` is whether
+    the name was there when it was asked for.
     """
 
     key: str
@@ -55,6 +62,7 @@ class ExerciseResult:
     message: str = ""
     checks: tuple[CheckResult, ...] = ()
     cell: int | None = None
+    defined: bool = True
 
 
 @dataclass(frozen=True)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from graders.core.difference import Difference
 from graders.core.exercise import Check, Draw, Exercise, call_by_name
 from graders.core.expect import Mismatch
 from graders.core.results import CheckResult, ExerciseResult, Status
@@ -44,32 +45,43 @@ def _mark(exercise: Exercise, draws: Sequence[Draw], outcomes: Sequence[Outcome]
     held = [not any(by_draw) for by_draw in failures]
     share = exercise.points / len(exercise.checks)
     checks = tuple(
-        CheckResult(check.sentence, passed, round(share if passed and held[0] else 0.0, 4), round(share, 4),
-                    next((message for message in by_draw if message), ""))
-        for check, by_draw, passed in zip(exercise.checks, failures, held)
-    )  # fmt: skip
+        _checked(check, share, next((one for one in by_draw if one), None), first_held=held[0])
+        for check, by_draw in zip(exercise.checks, failures)
+    )
     if all(held):
         return ExerciseResult(exercise.key, Status.PASSED, exercise.points, exercise.points, None, "", checks)
     failing = [index for index in range(len(draws)) if any(by_draw[index] for by_draw in failures)]
     found = diagnose(exercise, [draws[index] for index in failing], [outcomes[index] for index in failing])
-    first = next(check.message for check in checks if not check.passed)
+    first = next(check.difference for check in checks if check.difference)
     score = round(share * sum(held), 4) if held[0] else 0.0
-    message = found[0].message if found else clean(first.split("\n")[0])
+    message = found[0].message if found else clean(first.sentence)
     return ExerciseResult(
         exercise.key, Status.WRONG, score, exercise.points, found[0].id if found else None, message, checks
     )
 
 
-def _failures(check: Check, draws: Sequence[Draw], outcomes: Sequence[Outcome]) -> list[str]:
-    """One message for each draw, empty where the check holds."""
-    messages = []
+def _checked(check: Check, share: float, difference: Difference | None, *, first_held: bool) -> CheckResult:
+    """The result of a check from the first difference that it met; None when it held on every draw."""
+    return CheckResult(
+        name=check.sentence,
+        passed=difference is None,
+        score=round(share if difference is None and first_held else 0.0, 4),
+        max_score=round(share, 4),
+        message=clean(difference.text, CHECK_MESSAGE_LIMIT, lines=True) if difference else "",
+        difference=difference,
+    )
+
+
+def _failures(check: Check, draws: Sequence[Draw], outcomes: Sequence[Outcome]) -> list[Difference | None]:
+    """For each draw why the check does not hold; None where it holds."""
+    found: list[Difference | None] = []
     for draw, outcome in zip(draws, outcomes):
         try:
             call_by_name(check.run, draw, outcome.seen)
-            messages.append("")
+            found.append(None)
         except Mismatch as mismatch:
-            messages.append(clean(mismatch, CHECK_MESSAGE_LIMIT, lines=True))
-    return messages
+            found.append(mismatch.difference)
+    return found
 
 
 def _of(outcome: Outcome) -> Status:
@@ -86,7 +98,14 @@ def _without_numbers(
     share = round(exercise.points / len(exercise.checks), 4)
     checks = tuple(CheckResult(check.sentence, False, 0.0, share, "not judged") for check in exercise.checks)
     return ExerciseResult(
-        exercise.key, _of(worst), 0.0, exercise.points, found[0].id if found else None, clean(message), checks
+        key=exercise.key,
+        status=_of(worst),
+        score=0.0,
+        max_score=exercise.points,
+        mistake=found[0].id if found else None,
+        message=clean(message),
+        checks=checks,
+        defined=worst.defined,
     )
 
 
@@ -94,8 +113,8 @@ def describe(exercise: Exercise, outcome: Outcome) -> str:
     """One sentence for an outcome without numbers."""
     match outcome.status:
         case Status.NOT_ATTEMPTED:
-            defined = "defines no" not in outcome.message
-            return f"`{exercise.name}` is not attempted yet" + ("." if defined else f": {outcome.message}.")
+            missing = "" if outcome.defined else f": {outcome.message}"
+            return f"`{exercise.name}` is not attempted yet{missing}."
         case Status.RAISED:
             where = f" at {clean(outcome.line, 80)}" if outcome.line else ""
             call = f" The call was {clean(outcome.call, 100)}." if outcome.call else ""

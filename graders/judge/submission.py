@@ -86,7 +86,7 @@ def _with_reason(result: ExerciseResult, exercise: Exercise, cells: Sequence[str
     """A name that is missing because its cell failed says so, and where."""
     homes = [cell for cell in run.cells if cell.status != "ok" and cell.index < len(cells)
              and defines(cells[cell.index], exercise.name)]  # fmt: skip
-    if not homes or "defines no" not in result.message:
+    if not homes or result.defined:
         return result
     cell = homes[-1]
     status = _CELL_STATUS.get(cell.status, Status.NOT_ATTEMPTED)

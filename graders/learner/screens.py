@@ -13,8 +13,8 @@ from rich.syntax import Syntax
 from rich.table import Table
 from rich.text import Text
 
-from graders.core import comparison, course
-from graders.core.comparison import Comparison, Timelines
+from graders.core import course
+from graders.core.difference import Difference
 from graders.core.exercise import Exercise
 from graders.core.looks import LOOKS
 from graders.core.results import CheckResult, ExerciseResult, Status, SubmissionResult
@@ -49,7 +49,7 @@ def result(found: SubmissionResult, only: str | None = None) -> Group:
         table.add_row(Text(look.sign, look.style), one.key, Text(look.word, look.style), Text(reached, "dim"))
     parts: list[RenderableType] = [title, table]
     for one in shown:
-        untouched = one.status is Status.NOT_ATTEMPTED and one.message.endswith("is not attempted yet.")
+        untouched = one.status is Status.NOT_ATTEMPTED and one.defined
         if one.status is not Status.PASSED and not untouched:
             parts += ["", _explained(one)]
     return Group(*parts)
@@ -74,22 +74,24 @@ def _check(check: CheckResult) -> RenderableType:
     line = Text.assemble((look.sign, look.style), " ", check.name)
     if not check.message:
         return line
-    found = comparison.read(check.message)
+    found = check.difference
     return Group(line, Padding(_compared(found) if found else Text(check.message), (0, 0, 0, 4)))
 
 
-def _compared(found: Comparison | Timelines) -> RenderableType:
-    """Expected and seen in two columns."""
+def _compared(found: Difference) -> RenderableType:
+    """Expected and seen in two columns, or what is said in words."""
+    if not found.expected and not found.timelines:
+        return prose(found.sentence)
     table = Table(box=None, padding=(0, 2, 0, 0), header_style="dim")
     for name in ("", "expected", "yours"):
         table.add_column(name, overflow="fold")
-    if isinstance(found, Comparison):
-        table.add_row(Text(found.what), Text(found.expected), Text(found.seen))
-        return Group(table, Text(found.rest)) if found.rest else table
-    for event in found.events:
-        row = (Text("→ first difference" if event.parts else ""), Text(event.expected), Text(event.seen))
-        table.add_row(*row, style="bold red" if event.parts else None)
-    return Group(Text(found.sentence), table)
+    if not found.timelines:
+        table.add_row(Text(found.place), Text(found.expected), Text(found.seen))
+        return Group(table, prose(found.note)) if found.note else table
+    for row in found.timelines.rows:
+        cells = (Text("→ first difference" if row.first else ""), Text(row.expected), Text(row.seen))
+        table.add_row(*cells, style="bold red" if row.first else None)
+    return Group(prose(found.sentence), table)
 
 
 def following(standing: Standing) -> Text:

@@ -7,7 +7,7 @@ from itertools import pairwise
 import torch
 from torch import Tensor
 
-from graders.authoring import Mistake, Seen, close, exercise, expect, tensor_hooks
+from graders.authoring import Mistake, Seen, close, exercise, expect, no_hook_left, tensor_hooks
 
 FUNCTIONS = {
     "scale": lambda t, k: k * t,
@@ -113,7 +113,7 @@ class TestChainGrads:
     def test_x_has_its_gradient_and_stays_as_it_was(seen, chain, x):
         expect(seen["x.grad"]).close_to(chain_by_differences(chain, x)[0], rtol=1e-4, atol=1e-4)
         expect(seen["x_kept"]).is_true("x changed (values or requires_grad); only gradients were asked for")
-        expect(seen["hooks"]).equals(0)
+        no_hook_left(seen["hooks"])
 
     def test_each_function_is_called_once_in_order(seen, chain):
         expect(seen["calls"]).equals(list(range(len(chain))))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from graders.authoring import Mistake, close, exercise, expect, snapshot, tensor_hooks
+from graders.authoring import Mistake, close, exercise, expect, no_hook_left, snapshot, tensor_hooks
 
 LOSSES = {
     "linear": lambda p, k: (k * p).sum(),
@@ -104,7 +104,7 @@ class TestPerPassGrads:
 
     def test_p_is_left_as_it_was(seen):
         expect(seen["values_kept"]).is_true("the values of p changed; only its gradient was asked for")
-        expect(seen["hooks"]).equals(0)
+        no_hook_left(seen["hooks"])
 
 
 def running_sums(p: Tensor, losses: list[tuple[str, float]], start: float) -> list[Tensor]:

@@ -5,7 +5,17 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from graders.authoring import Boom, Mistake, close, exercise, expect, expecting_boom, snapshot, tensor_hooks
+from graders.authoring import (
+    Boom,
+    Mistake,
+    close,
+    exercise,
+    expect,
+    expecting_boom,
+    no_hook_left,
+    snapshot,
+    tensor_hooks,
+)
 from graders.lesson_02_watching_gradients.judging import LEFT_AFTER_EXCEPTION
 from graders.lesson_02_watching_gradients.shared import plain
 
@@ -119,8 +129,8 @@ class TestGradsByName:
         expect(seen["dot_grad"]).equals([False, False, False])
 
     def test_no_hook_is_left(seen):
-        expect(seen["hooks"]).equals(0)
+        no_hook_left(seen["hooks"])
 
     def test_no_hook_is_left_when_backward_raises(seen):
         expect(seen["exception"]).equals("propagated")
-        expect(seen["hooks_after_exception"]).equals(0)
+        no_hook_left(seen["hooks_after_exception"])

@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor, nn
 
-from graders.authoring import Mistake, close, exercise, expect, removed, snapshot, tensor_hooks
+from graders.authoring import Mistake, close, exercise, expect, no_hook_left, removed, snapshot, tensor_hooks
 from graders.lesson_03_changing_gradients.judging import SINGLE_LOCATION
 
 
@@ -164,7 +164,7 @@ class TestFreezeRows:
     def test_the_handle_removes_the_hook(seen, factors):
         expect(seen["has_remove"]).is_true("the function returned nothing that has a remove() method")
         expect(seen["p.grad after remove"]).close_to(factors[0])
-        expect(seen["hooks left"]).equals(0)
+        no_hook_left(seen["hooks left"])
 
 
 def without(gradient: Tensor, rows: list[int], dim: int = 0) -> Tensor:

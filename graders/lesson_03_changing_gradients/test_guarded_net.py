@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor, nn
 
-from graders.authoring import Mistake, close, exercise, expect, module_hooks, snapshot
+from graders.authoring import Mistake, close, exercise, expect, module_hooks, no_hook_left, snapshot
 
 BODIES = {
     "conv": lambda: (nn.Sequential(nn.Conv2d(2, 3, 2), nn.Tanh()), nn.Linear(12, 2)),
@@ -222,7 +222,7 @@ class TestGuardedNet:
         expect(seen["later"]["body"]).has_length(len(first), "gradients")
         for entry, one, two in zip(seen["later"]["body"], first, second):
             expect(entry).close_to(2 * one + two, atol=1e-4)
-        expect(seen["hooks_added"]).equals(0)
+        no_hook_left(seen["hooks_added"])
 
     def test_it_works_with_a_frozen_body(seen, kind, state, inputs, ups):
         expect(seen["frozen"]["weight"]).close_to(truth(kind, state, inputs[1], ups[1])["weight"])

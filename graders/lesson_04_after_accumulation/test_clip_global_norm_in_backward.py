@@ -7,7 +7,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from graders.authoring import Mistake, Seen, close, exercise, expect, removed, snapshot, tensor_hooks
+from graders.authoring import Mistake, Seen, close, exercise, expect, no_hook_left, removed, snapshot, tensor_hooks
 from graders.lesson_04_after_accumulation.judging import RETURNED
 
 
@@ -165,7 +165,7 @@ class TestClipGlobalNormInBackward:
     def test_the_handles_remove_the_hooks(seen, passes):
         expect(seen["has_remove"]).is_true("the function did not return a list of handles, each with a remove() method")
         same_grads(seen["unclipped"], passes[0]["factors"])
-        expect(seen["hooks"]).equals(0)
+        no_hook_left(seen["hooks"])
 
 
 def run_pass(params: list[Tensor], one: dict[str, Any], rest: Any) -> None:

@@ -7,7 +7,7 @@ from itertools import accumulate
 import torch
 from torch import Tensor, nn
 
-from graders.authoring import Mistake, Seen, close, exercise, expect, removed, snapshot, tensor_hooks
+from graders.authoring import Mistake, Seen, close, exercise, expect, no_hook_left, removed, snapshot, tensor_hooks
 from graders.lesson_04_after_accumulation.judging import (
     OTHERS_GRAD,
     RETURNED,
@@ -227,7 +227,7 @@ class TestOffloadGrads:
         expect(seen["has_remove"]).is_true("the function did not return a list of handles, each with a remove() method")
         expect(seen["removed"]["stored"]).is_true("after remove(), backward() left a parameter without `.grad`")
         same_tensors(seen["removed"]["sums"], tensors_in(seen["sums"][2]))
-        expect(seen["removed"]["hooks"]).equals(0)
+        no_hook_left(seen["removed"]["hooks"])
 
 
 def tensors_in(sums: Seen) -> dict[str, Tensor]:

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 from torch.optim.sgd import sgd
 
-from graders.authoring import Mistake, Seen, close, exercise, expect, removed, snapshot, tensor_hooks
+from graders.authoring import Mistake, Seen, close, exercise, expect, no_hook_left, removed, snapshot, tensor_hooks
 from graders.lesson_04_after_accumulation.judging import (
     OTHERS_GRAD,
     RETURNED,
@@ -204,7 +204,7 @@ class TestSgdInBackward:
         expect(seen["has_remove"]).is_true("the function did not return a list of handles, each with a remove() method")
         expect(seen["removed"]["kept"]).is_true("after remove(), backward() still moved a parameter")
         expect(seen["removed"]["stored"]).is_true("after remove(), backward() left a parameter without `.grad`")
-        expect(seen["removed"]["hooks"]).equals(0)
+        no_hook_left(seen["removed"]["hooks"])
 
 
 def sgd_steps(layers, calls, scale, batches, lr, *, clear=True, tied=False) -> list[dict[str, Tensor]]:

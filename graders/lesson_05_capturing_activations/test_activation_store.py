@@ -205,7 +205,7 @@ class TestActivationStore:
 
     def test_nothing_is_recorded_outside_a_block(seen, spec, names, x, later):
         recorded(seen["data_before"], spec, names, [])
-        expect(seen["hooks_before"]).equals(0)
+        no_hook_left(seen["hooks_before"])
         recorded(seen["data_outside"], spec, names, [x, later])
 
     def test_a_second_block_adds_to_the_record(seen, spec, names, x, later):

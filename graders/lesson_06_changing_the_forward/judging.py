@@ -8,7 +8,7 @@ from typing import Any
 import torch.nn.functional as F
 from torch import Tensor
 
-from graders.authoring import Seen, expect
+from graders.authoring import Seen, expect, no_hook_left
 from graders.lesson_06_changing_the_forward.shared import PLACES
 
 NO_HANDLE = (
@@ -20,7 +20,7 @@ NO_HANDLE = (
 def back_to_normal(seen: Seen, when: str = "") -> None:
     """After an exception: it came through, no hook is left, gradients are tracked, the model is as before."""
     expect(Seen(seen["exception"].value, f"exception{when}")).equals("propagated")
-    expect(Seen(seen["hooks_after_exception"].value, f"hooks after an exception{when}")).equals(0)
+    no_hook_left(seen["hooks_after_exception"], when=f"after an exception{when}")
     expect(seen["records_after_exception"]).is_true(
         f"gradient tracking is still switched off after an exception{when}: use `with torch.no_grad():`"
     )

@@ -6,7 +6,7 @@ from typing import Any
 
 from torch import Tensor
 
-from graders.authoring import Mistake, close, exercise, expect, snapshot
+from graders.authoring import Mistake, close, exercise, expect, no_hook_left, snapshot
 from graders.lesson_06_changing_the_forward.judging import (
     CHANGED_CALLERS_TENSOR,
     FOUR_DIMENSIONS,
@@ -153,7 +153,7 @@ class TestAblateChannels:
         expect(seen["later"]).close_to(composed(net, x)["head"])
 
     def test_no_hook_is_left_and_others_stay(seen):
-        expect(seen["hooks_left"]).equals(0)
+        no_hook_left(seen["hooks_left"])
         expect(seen["caller_fired"]).is_true("a hook that the caller had registered did not fire")
 
     def test_nothing_is_left_when_the_model_raises(seen):

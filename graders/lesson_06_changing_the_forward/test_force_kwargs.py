@@ -7,7 +7,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from graders.authoring import Mistake, Seen, close, exercise, expect, module_hooks, removed, snapshot
+from graders.authoring import Mistake, Seen, close, exercise, expect, module_hooks, no_hook_left, removed, snapshot
 from graders.lesson_06_changing_the_forward.judging import NO_HANDLE
 from graders.lesson_06_changing_the_forward.shared import pulled_back
 
@@ -201,7 +201,7 @@ class TestForceKwargs:
     def test_the_handle_removes_the_hook(seen, scale, shift, options, x):
         expect(seen["has_remove"]).is_true("the function returned nothing that has a remove() method")
         expect(seen["after_remove"]).close_to(affine(scale, shift, options, x))
-        expect(seen["hooks_left"]).equals(0)
+        no_hook_left(seen["hooks_left"])
 
 
 def affine(scale: str, shift: str, options: dict[str, float], x: Tensor) -> Tensor:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor, nn
 
-from graders.authoring import Mistake, close, exercise, expect, module_hooks, removed, snapshot
+from graders.authoring import Mistake, close, exercise, expect, module_hooks, no_hook_left, removed, snapshot
 from graders.lesson_06_changing_the_forward.judging import NO_HANDLE
 from graders.lesson_06_changing_the_forward.shared import pulled_back
 
@@ -183,7 +183,7 @@ class TestNormalizeInput:
     def test_the_handle_removes_the_hook(seen, weight, a, b, c):
         expect(seen["has_remove"]).is_true("the function returned nothing that has a remove() method")
         expect(seen["after_remove"]).close_to(mixed(weight, a, b, c))
-        expect(seen["hooks_left"]).equals(0)
+        no_hook_left(seen["hooks_left"])
 
 
 def mixed(weight: Tensor, a: Tensor, b: Tensor | None, c: Tensor | None) -> Tensor:

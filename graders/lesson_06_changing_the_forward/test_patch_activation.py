@@ -6,7 +6,7 @@ from typing import Any
 
 from torch import Tensor
 
-from graders.authoring import Mistake, Seen, close, exercise, expect, snapshot
+from graders.authoring import Mistake, Seen, close, exercise, expect, no_hook_left, snapshot
 from graders.lesson_06_changing_the_forward.judging import (
     CHANGED_CALLERS_TENSOR,
     FOUR_DIMENSIONS,
@@ -233,7 +233,7 @@ class TestPatchActivation:
 
     def test_no_hook_is_left_and_others_stay(seen):
         for key in ("full", "part", "empty"):
-            expect(Seen(seen[key]["hooks_left"].value, "hooks left")).equals(0)
+            no_hook_left(seen[key]["hooks_left"])
             expect(seen[key]["caller_fired"]).is_true("a hook that the caller had registered did not fire")
 
     def test_nothing_is_left_when_the_model_raises(seen):

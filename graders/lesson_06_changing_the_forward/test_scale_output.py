@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor, nn
 
-from graders.authoring import Mistake, Seen, close, exercise, expect, module_hooks, removed, snapshot
+from graders.authoring import Mistake, Seen, close, exercise, expect, module_hooks, no_hook_left, removed, snapshot
 from graders.lesson_06_changing_the_forward.judging import NO_HANDLE
 from graders.lesson_06_changing_the_forward.shared import layer, pulled_back
 
@@ -129,7 +129,7 @@ class TestScaleOutput:
         expect(seen["has_remove"]).is_true("the function returned nothing that has a remove() method")
         expect(seen["second_only"]).close_to(t * plain(kind, weight, x))
         expect(seen["after_remove"]).close_to(plain(kind, weight, x))
-        expect(seen["hooks_left"]).equals(0)
+        no_hook_left(seen["hooks_left"])
 
     def test_any_module_and_any_tensor_will_do(seen, x, s):
         expect(seen["of_another_shape"]).close_to(s * x[0])

@@ -15,6 +15,7 @@ from graders.authoring import (
     expect,
     expecting_boom,
     module_hooks,
+    no_hook_left,
     snapshot,
     tensor_hooks,
 )
@@ -253,16 +254,16 @@ class TestActivationGrad:
                 continue
             expect(mine).close_to(after)
         if seen["passes"].value not in (0, 1):
-            expect(seen["passes"]).fail(f"expected one backward pass or none, saw {seen['passes'].value}")
+            expect(seen["passes"]).differs("one backward pass or none", str(seen["passes"].value))
 
     def test_no_hook_is_left_and_the_settings_stay(seen):
-        expect(seen["hooks"]).equals(0)
+        no_hook_left(seen["hooks"])
         settings_stay(seen)
 
     def test_nothing_is_left_when_something_raises(seen):
         expect(seen["exception"]).equals("propagated")
         expect(seen["model_exception"]).equals("propagated")
-        expect(seen["hooks_after_exception"]).equals(0)
+        no_hook_left(seen["hooks_after_exception"])
         expect(seen["settings_after_exception"]).is_true(
             "after an exception a mode, a flag (such as `inplace`) or the `requires_grad` of something is not as it was"
         )

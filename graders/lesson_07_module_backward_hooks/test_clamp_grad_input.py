@@ -7,7 +7,18 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from graders.authoring import Mistake, Seen, close, exercise, expect, module_hooks, removed, snapshot, tensor_hooks
+from graders.authoring import (
+    Mistake,
+    Seen,
+    close,
+    exercise,
+    expect,
+    module_hooks,
+    no_hook_left,
+    removed,
+    snapshot,
+    tensor_hooks,
+)
 from graders.lesson_07_module_backward_hooks.judging import did_not_fail
 from graders.lesson_07_module_backward_hooks.shared import linear, noting_errors
 
@@ -258,8 +269,8 @@ class TestClampGradInput:
         expect(seen["removed"]["lower.bias"]).close_to((up @ weight).sum(0))
         expect(seen["removed_blend"]["a"]).close_to(4 * side)
         expect(seen["removed_blend"]["b"]).close_to(k * side)
-        expect(seen["hooks_left"]).equals(0)
-        expect(seen["removed_blend"]["hooks"]).equals(0)
+        no_hook_left(seen["hooks_left"])
+        no_hook_left(seen["removed_blend"]["hooks"])
 
 
 def clamped(gradient: Tensor, c: float) -> Tensor:

@@ -9,7 +9,17 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from graders.authoring import Mistake, Seen, close, exercise, expect, expecting_boom, module_hooks, snapshot
+from graders.authoring import (
+    Mistake,
+    Seen,
+    close,
+    exercise,
+    expect,
+    expecting_boom,
+    module_hooks,
+    no_hook_left,
+    snapshot,
+)
 from graders.lesson_07_module_backward_hooks.judging import did_not_fail, settings_stay
 from graders.lesson_07_module_backward_hooks.shared import linear, noting_errors, raise_boom, settings
 
@@ -279,15 +289,15 @@ class TestGradientFlow:
             expect(seen["x.grad"]).close_to(x_gradient, rtol=1e-4, atol=1e-4)
 
     def test_no_hook_is_left_and_modes_and_requires_grad_stay(seen):
-        expect(seen["hooks"]).equals(0)
+        no_hook_left(seen["hooks"])
         settings_stay(seen)
         if not isinstance(seen["gained"]["error"].value, str):
-            expect(Seen(seen["gained"]["hooks"].value, "hooks more than before, with some of the caller's")).equals(0)
+            no_hook_left(seen["gained"]["hooks"], when="with hooks of the caller")
 
     def test_no_hook_is_left_when_something_raises(seen):
         expect(seen["loss_exception"]).equals("propagated")
         expect(seen["model_exception"]).equals("propagated")
-        expect(seen["hooks_after_exception"]).equals(0)
+        no_hook_left(seen["hooks_after_exception"])
 
 
 def flow(weights: list[Tensor], gate: Tensor, x: Tensor, up: Tensor, loss: str) -> list[Tensor]:

@@ -8,7 +8,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from graders.authoring import Mistake, Seen, close, exercise, expect, module_hooks, removed, snapshot
+from graders.authoring import Mistake, Seen, close, exercise, expect, module_hooks, no_hook_left, removed, snapshot
 from graders.lesson_07_module_backward_hooks.judging import did_not_fail
 from graders.lesson_07_module_backward_hooks.shared import Fork, Squashed, linear, noting_errors
 
@@ -235,7 +235,9 @@ class TestScaleBackward:
         expected = three_layers(lower, weight, bias, upper, x, side, up)
         for key in ("x", "module.weight"):
             expect(seen["removed"][key]).close_to(expected[key], rtol=1e-5, atol=1e-4)
-        expect(seen["hooks_left"]).equals([0, 0, 0])
+        expect(seen["hooks_left"]).has_length(3, "counts")
+        for count in seen["hooks_left"]:
+            no_hook_left(count)
 
 
 def three_layers(

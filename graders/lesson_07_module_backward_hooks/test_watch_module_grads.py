@@ -7,7 +7,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from graders.authoring import Mistake, Seen, close, exercise, expect, kind, module_hooks, removed, snapshot
+from graders.authoring import Mistake, Seen, close, exercise, expect, module_hooks, no_hook_left, removed, snapshot
 from graders.lesson_07_module_backward_hooks.shared import Fork, Squashed, copied, linear
 
 
@@ -18,10 +18,7 @@ def zero_in_place(grad: Tensor) -> None:
 
 def expect_gradients(seen: Seen, expected: tuple[Tensor | None, ...]) -> None:
     """A tuple with these gradients, None where there is none."""
-    if type(seen.value) is not tuple:
-        expect(seen).fail(f"expected a tuple, saw {kind(seen.value)}")
-    if len(seen) != len(expected):
-        expect(seen).fail(f"expected a tuple with {len(expected)} entries, saw {len(seen)}")
+    expect(seen).has_length(len(expected), container=tuple)
     for entry, gradient in zip(seen, expected):
         if gradient is None:
             expect(entry).equals(None)
@@ -225,7 +222,7 @@ class TestWatchModuleGrads:
     def test_the_handle_removes_the_hook(seen):
         expect(seen["has_remove"]).is_true("the second thing that the function returned has no remove() method")
         expect(seen["after_remove"]).equals({})
-        expect(seen["hooks_left"]).equals(0)
+        no_hook_left(seen["hooks_left"])
 
 
 def close_tensors(first: Tensor, second: Tensor) -> bool:

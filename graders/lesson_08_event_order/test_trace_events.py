@@ -6,7 +6,17 @@ from typing import Any
 
 from torch import Tensor, nn
 
-from graders.authoring import Mistake, Seen, close, exercise, expect, expecting_boom, module_hooks, tensor_hooks
+from graders.authoring import (
+    Mistake,
+    Seen,
+    close,
+    exercise,
+    expect,
+    expecting_boom,
+    module_hooks,
+    no_hook_left,
+    tensor_hooks,
+)
 from graders.lesson_08_event_order.judging import plain_grads
 from graders.lesson_08_event_order.shared import boom, build, dot_grads, now, with_ones
 
@@ -306,12 +316,12 @@ class TestTraceEvents:
         expect(seen["callers_calls_later"]).equals(["fpre", "fwd", "bpre", "bwd"])
 
     def test_no_hook_is_left(seen):
-        expect(seen["hooks_left"]).equals(0)
+        no_hook_left(seen["hooks_left"])
 
     def test_no_hook_is_left_when_something_raises(seen):
         for where in ("forward", "backward"):
             expect(seen[f"exception_in_{where}"]).equals("propagated")
-            expect(seen[f"hooks_left_by_{where}"]).equals(0)
+            no_hook_left(seen[f"hooks_left_by_{where}"])
 
 
 def accumulating(spec: dict[str, Any], x: Tensor, grad: bool) -> dict[str, Tensor | None]:

@@ -209,7 +209,7 @@ class TestPlotMaps:
 
     def test_every_channel_has_its_image_row_by_row(seen, fm, ncols):
         if type(seen["figure"].value) is not dict:
-            expect(seen["figure"]).fail(f"expected a matplotlib Figure, saw {seen['figure'].value}")
+            expect(seen["figure"]).differs("a matplotlib Figure", str(seen["figure"].value))
         maps = seen["figure"]["maps"]
         expect(maps).has_length(len(fm), "images")
         for k, one in enumerate(maps):

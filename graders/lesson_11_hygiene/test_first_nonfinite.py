@@ -234,7 +234,7 @@ class TestFirstNonfinite:
     def test_the_first_leaf_to_blame_is_named(seen, spec, x):
         expected = [*culprits(spec, x), None][0]
         if expected is None and seen["result"].value is not None:
-            expect(seen["result"]).fail(f"no leaf is to blame: expected None, saw {seen['result'].value!r}")
+            expect(seen["result"]).differs("None", repr(seen["result"].value), note="no leaf is to blame")
         expect(seen["result"]).equals(expected)
 
     def test_a_healthy_model_gives_none(seen):

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn.modules.module import register_module_forward_hook, register_module_forward_pre_hook
 
-from graders.authoring import Boom, Mistake, exercise, expect, expecting_boom, module_hooks
+from graders.authoring import Boom, Mistake, exercise, expect, expecting_boom, module_hooks, no_hook_left
 
 
 class Workshop(nn.Module):
@@ -182,12 +182,12 @@ class TestCountCallsByType:
         expect(seen["x_kept"]).is_true("the values of `x`, or its `requires_grad`, changed")
 
     def test_no_hook_is_left(seen):
-        expect(seen["hooks_left"]).equals(0)
+        no_hook_left(seen["hooks_left"])
         expect(seen["callers_calls_later"]).equals(["Tanh", "Tanh"])
 
     def test_no_hook_is_left_when_the_model_raises(seen):
         expect(seen["exception"]).equals("propagated")
-        expect(seen["hooks_left_by_exception"]).equals(0)
+        no_hook_left(seen["hooks_left_by_exception"])
 
 
 def modules_by_type(spec: dict[str, Any]) -> list[dict[str, int]]:

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor, nn
 from torch.utils.flop_counter import FlopCounterMode
 
-from graders.authoring import Boom, Mistake, Seen, exercise, expect, expecting_boom, module_hooks
+from graders.authoring import Boom, Mistake, Seen, exercise, expect, expecting_boom, module_hooks, no_hook_left
 
 
 class Workload(nn.Module):
@@ -288,12 +288,12 @@ class TestCountMacs:
         expect(seen["x_kept"]).is_true("the values of `x`, or its `requires_grad`, changed")
 
     def test_no_hook_is_left(seen):
-        expect(seen["hooks_left"]).equals(0)
+        no_hook_left(seen["hooks_left"])
         expect(seen["callers_calls_later"]).equals(2)
 
     def test_no_hook_is_left_when_the_model_raises(seen):
         expect(seen["exception"]).equals("propagated")
-        expect(seen["hooks_left_by_exception"]).equals(0)
+        no_hook_left(seen["hooks_left_by_exception"])
 
 
 def miscounted(seen: Seen, spec: dict[str, Any], x: Tensor, *hows: str) -> bool:

@@ -10,7 +10,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from graders.authoring import Boom, Mistake, Seen, close, exercise, expect, expecting_boom, snapshot
+from graders.authoring import Boom, Mistake, Seen, close, exercise, expect, expecting_boom, no_hook_left, snapshot
 from graders.lesson_12_beyond_modules.judging import given
 
 UNARY = {
@@ -329,7 +329,7 @@ class TestGradIntoNodes:
 
     def test_no_hook_is_left_when_backward_raises(seen):
         expect(seen["exception"]).equals("propagated")
-        expect(seen["hooks_left_by_exception"]).equals(0)
+        no_hook_left(seen["hooks_left_by_exception"])
 
 
 def right_gradients(seen: Seen, spec: dict[str, Any], x: Tensor, w: Tensor, c: Tensor, wanted: list[str]) -> bool:

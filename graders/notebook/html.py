@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from html import escape
 
-from graders.core.comparison import Comparison, Timelines
+from graders.core.difference import Difference
 from graders.core.looks import Look
 
 INFO = Look("i", "", (50, 100, 190), "blue")
@@ -80,13 +80,18 @@ def listed(items: Iterable[str]) -> str:
     return f"<ul role='list' style='list-style:none;margin:.5em 0 0;padding:0'>{rows}</ul>"
 
 
-def compared(found: Comparison | Timelines) -> str:
-    """Expected and seen in two columns."""
-    if isinstance(found, Comparison):
-        table = _table(("expected", "yours"), [((found.what, found.expected, found.seen), False)])
-        return table + paragraph(found.rest)
-    rows = [(("→ first difference" if one.parts else "", one.expected, one.seen), one.parts) for one in found.events]
-    return paragraph(found.sentence) + _table(("expected", "yours"), rows)
+def compared(found: Difference) -> str:
+    """Expected and seen in two columns, or what is said in words."""
+    if found.timelines:
+        rows = [
+            (("→ first difference" if row.first else "", row.expected, row.seen), row.first)
+            for row in found.timelines.rows
+        ]
+        return paragraph(found.sentence) + _table(("expected", "yours"), rows)
+    if found.expected:
+        table = _table(("expected", "yours"), [((found.place, found.expected, found.seen), False)])
+        return table + paragraph(found.note)
+    return paragraph(found.sentence)
 
 
 def _table(header: Sequence[str], rows: Sequence[tuple[Sequence[str], bool]]) -> str:

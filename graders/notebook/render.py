@@ -6,7 +6,6 @@ import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from graders.core import comparison
 from graders.core.exercise import Exercise
 from graders.core.looks import LOOKS
 from graders.core.results import CheckResult, ExerciseResult, Status
@@ -83,9 +82,7 @@ def _check_html(check: CheckResult) -> str:
     line = f"{html.badge(look, 'holds' if check.passed else 'does not hold')} {html.code(check.name)}"
     if not check.message:
         return line
-    found = comparison.read(check.message)
-    first, _, rest = check.message.partition("\n")
-    detail = html.compared(found) if found else html.paragraph(first) + (html.pre(rest) if rest else "")
+    detail = html.compared(check.difference) if check.difference else html.paragraph(check.message)
     return f"{line}<div style='margin:0 0 0 1.9em'>{detail}</div>"
 
 

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from graders.core import comparison
-from graders.core.comparison import Comparison, Timelines
+from graders.core.difference import Difference
 from graders.core.results import Batch, CheckResult, ExerciseResult, Status, SubmissionResult, SubmissionStatus
 from graders.core.text import clean, points
 from graders.report import pages
@@ -64,10 +63,8 @@ class CheckView:
     style: str
     sign: str
     verdict: str
-    comparison: Comparison | None
-    timelines: Timelines | None
-    sentence: str
-    rest: str
+    difference: Difference | None
+    message: str
 
 
 @dataclass(frozen=True)
@@ -100,16 +97,11 @@ def _exercise(one: ExerciseResult, titles: Titles) -> ExerciseView:
 
 
 def _check(check: CheckResult) -> CheckView:
-    message = clean(check.message, 1200, lines=True)
-    found = None if check.passed else comparison.read(message)
-    sentence, _, rest = message.partition("\n")
     return CheckView(
         clean(check.name), check.score, check.max_score,
         "holds" if check.passed else "fails", "✓" if check.passed else "✗",
         "holds:" if check.passed else "does not hold:",
-        found if isinstance(found, Comparison) else None,
-        found if isinstance(found, Timelines) else None,
-        sentence, rest,
+        check.difference, clean(check.message, 1200, lines=True),
     )  # fmt: skip
 
 

@@ -11,6 +11,7 @@ from typing import Any
 
 import fastjsonschema
 
+from graders.core.difference import Difference, Kind, Timelines
 from graders.core.results import (
     Batch,
     CheckResult,
@@ -28,6 +29,10 @@ def to_data(batch: Batch) -> dict[str, Any]:
     """The batch as JSON values, valid under the schema."""
     # Through JSON and back: enums become their values, tuples become lists.
     data: dict[str, Any] = json.loads(json.dumps({"schema": SCHEMA_VERSION, **asdict(batch)}))
+    for check in (one for part in data["submissions"] for of in part["exercises"] for one in of["checks"]):
+        found = check.pop("difference")
+        if found:
+            check["difference"] = {name: value for name, value in found.items() if value}
     validate(data)
     return data
 
@@ -58,7 +63,7 @@ def submission_from_data(data: dict[str, Any]) -> SubmissionResult:
         ExerciseResult(**{
             **exercise,
             "status": Status(exercise["status"]),
-            "checks": tuple(CheckResult(**check) for check in exercise["checks"]),
+            "checks": tuple(map(_check_from_data, exercise["checks"])),
         })
         for exercise in data["exercises"]
     )  # fmt: skip
@@ -68,6 +73,17 @@ def submission_from_data(data: dict[str, Any]) -> SubmissionResult:
         "exercises": exercises,
         "superseded": tuple(data.get("superseded", ())),
     })  # fmt: skip
+
+
+def _check_from_data(check: dict[str, Any]) -> CheckResult:
+    """A check. Results of earlier versions say in their message alone why it does not hold."""
+    found = check.get("difference")
+    if found is None:
+        return CheckResult(**check)
+    events = found.get("timelines")
+    timelines = events and Timelines(**{**events, "expected": tuple(events["expected"]), "seen": tuple(events["seen"])})
+    difference = Difference(**{**found, "kind": Kind(found["kind"]), "timelines": timelines})
+    return CheckResult(**{**check, "difference": difference})
 
 
 def batch_from_data(data: dict[str, Any]) -> Batch:

@@ -30,7 +30,8 @@ class Outcome:
     """One probe of one draw. `seen` is there when the probe came to its end, otherwise `status` says how not.
 
     All texts are clean. `error` and `message` are the learner's exception, `line` their own line, `call` the
-    call with its arguments. `digest` stands for what was seen: where it is equal, the numbers are the same.
+    call with its arguments. `defined` is whether the notebook has the name that was asked for. `digest` stands for
+    what was seen: where it is equal, the numbers are the same.
     """
 
     seen: Seen | None = None
@@ -40,6 +41,7 @@ class Outcome:
     line: str = ""
     call: str = ""
     digest: str = ""
+    defined: bool = True
 
 
 @dataclass(frozen=True)
@@ -136,4 +138,5 @@ def raised(head: dict[str, Any]) -> Outcome:
         message=clean(head.get("message", "")),
         line=clean(head.get("line", "")),
         call=clean(head.get("call", "")),
+        defined=head.get("defined") is not False,
     )

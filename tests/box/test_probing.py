@@ -45,6 +45,7 @@ def test_a_missing_name_is_not_attempted() -> None:
         "type": "raised",
         "status": "not-attempted",
         "message": "the notebook defines no `f`",
+        "defined": False,
     }
 
 

@@ -8,7 +8,9 @@ import numpy as np
 import pytest
 import torch
 
-from graders.core.expect import MISSING, Mismatch, Seen, close, expect, finite, kind, show
+from graders.core.difference import Difference, Kind
+from graders.core.expect import Mismatch, Seen, close, expect, finite, refuse
+from graders.core.shown import MISSING, kind, show, told_apart
 from graders.wire.data import Refused, decode, encode
 
 
@@ -190,11 +192,16 @@ def test_equal_values_of_the_same_type_are_equal(value: Any) -> None:
         ([1, 2], [1, 3], "expected [1, 3], saw [1, 2]"),
         ([1], [1, 2], "expected [1, 2], saw [1]"),
         ([True, 0], [1, 0], "expected [1, 0], saw [True, 0]"),
-        ([[1.0]], [[1]], "expected [[1]], saw [[1]] with entries of another type"),
+        ({"a": 1.0}, {"a": 2}, "expected {'a': 2}, saw {'a': 1}"),
+        ([*range(9), 1], [*range(9), 2], "[9]: expected 2, saw 1"),
+        ([*range(9)], [*range(10)], "expected 10 entries, saw 9"),
+        ([[1.0]], [[1]], "[0][0]: expected 1, saw a float (1)"),
+        ([1 / 3 + 1e-9], [1 / 3], "[0]: expected 0.333333333, saw 0.333333334"),
     ],
 )
 def test_equals_asks_for_the_same_type_at_every_level(value: Any, expected: Any, message: str) -> None:
-    assert why(expect(out_of_the_box(value)).equals, expected) == f"the result: {message}"
+    where = "the result" if message.startswith("[") else "the result: "
+    assert why(expect(out_of_the_box(value)).equals, expected) == where + message
 
 
 def test_a_dict_has_exactly_the_keys_that_are_asked_for() -> None:
@@ -267,3 +274,63 @@ def test_a_type_has_its_article(value: Any, name: str) -> None:
 def test_finite_holds_for_numbers_and_tensors_without_nan_and_infinity() -> None:
     values = [1, 2.5, torch.ones(2), math.nan, math.inf, torch.tensor([1.0, math.nan]), None, "1"]
     assert [finite(out_of_the_box(value)) for value in values] == [True] * 3 + [False] * 5
+
+
+@pytest.mark.parametrize(
+    ("expected", "seen", "texts"),
+    [
+        (3.0, 2.5, ("3", "2.5")),
+        (9 / 14, 9 / 14 + 1e-8, ("0.642857143", "0.642857153")),
+        (1.0, 1.0 + 2**-52, ("1", "1.0000000000000002")),
+        ([1], [1.0], ("[1]", "[1.0]")),
+    ],
+)
+def test_two_values_are_shown_with_as_many_digits_as_tell_them_apart(
+    expected: Any, seen: Any, texts: tuple[str, str]
+) -> None:
+    assert told_apart(expected, seen) == texts
+
+
+def test_float64_that_went_through_float32_shows_its_digits_and_says_so() -> None:
+    expected = torch.tensor([9 / 14, 0.5], dtype=torch.float64)
+    with pytest.raises(Mismatch) as caught:
+        expect(out_of_the_box(expected.float().double())).close_to(expected)
+    difference = caught.value.difference
+    assert difference.kind is Kind.PRECISION
+    assert (difference.expected, difference.seen, difference.entry) == ("0.642857143", "0.642857134", "[0]")
+    assert difference.note == (
+        "1 of 2 entries differ; the values are float64, and these agree only as far as float32 goes"
+    )
+
+
+@pytest.mark.parametrize(
+    ("value", "expected", "kind"),
+    [
+        (torch.ones(2), torch.zeros(2), Kind.VALUE),
+        (torch.ones(3), torch.ones(2), Kind.SHAPE),
+        (torch.ones(2).double(), torch.ones(2), Kind.DTYPE),
+        (torch.ones(2, requires_grad=True), torch.ones(2), Kind.GRAPH),
+        ([1.0], torch.ones(1), Kind.TYPE),
+        (MISSING, torch.ones(1), Kind.MISSING),
+    ],
+)
+def test_a_difference_says_of_what_kind_it_is(value: Any, expected: torch.Tensor, kind: Kind) -> None:
+    with pytest.raises(Mismatch) as caught:
+        expect(Seen(value) if value is MISSING else out_of_the_box(value)).close_to(expected)
+    assert caught.value.difference.kind is kind
+
+
+def test_a_condition_in_words_names_its_value_or_not() -> None:
+    with pytest.raises(Mismatch, match=r"^a: it is gone$"):
+        expect(Seen(1, "a")).fail("it is gone")
+    with pytest.raises(Mismatch, match=r"^it is gone$"):
+        refuse("it is gone")
+    with pytest.raises(Mismatch) as caught:
+        expect(Seen(1, "a")).differs("two", "one", note="n")
+    assert caught.value.difference == Difference(Kind.VALUE, "a", "", "two", "one", "n")
+
+
+def test_a_tuple_has_the_length_that_is_asked_for() -> None:
+    expect(Seen((1, 2))).has_length(2, container=tuple)
+    assert why(expect(Seen([1, 2], "g")).has_length, 2, container=tuple) == "g: expected a tuple, saw a list"
+    assert why(expect(Seen((1,), "g")).has_length, 2, container=tuple) == "g: expected 2 entries, saw 1"

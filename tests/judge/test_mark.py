@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 import torch
 
+from graders.core.difference import Difference, Kind
 from graders.core.expect import Seen
 from graders.core.results import CheckResult, ExerciseResult, Status
 from graders.judge.mark import describe, mark
@@ -54,6 +55,8 @@ def test_no_condition_earns_points_while_the_task_itself_fails() -> None:
     assert [(check.score, check.max_score) for check in result.checks] == [(0.0, 1.0)] * 3
     expected = -DRAWS[1]["x"].sum().item()
     assert result.message == f"total: expected {expected:g}, saw 99"
+    assert result.checks[0].difference == Difference(Kind.VALUE, "total", "", f"{expected:g}", "99")
+    assert result.checks[1].difference is None
 
 
 def test_a_check_shows_the_first_draw_on_which_it_fails() -> None:
@@ -123,7 +126,7 @@ def test_a_long_message_fits_into_a_report() -> None:
     [
         (Outcome(status=Status.NOT_ATTEMPTED, error="NotImplementedError"), "`scale_sum` is not attempted yet."),
         (
-            Outcome(status=Status.NOT_ATTEMPTED, message="the notebook defines no `scale_sum`"),
+            Outcome(status=Status.NOT_ATTEMPTED, message="the notebook defines no `scale_sum`", defined=False),
             "`scale_sum` is not attempted yet: the notebook defines no `scale_sum`.",
         ),
         (Outcome(status=Status.RAISED, error="E", message="m"), "`scale_sum` raised E: m."),

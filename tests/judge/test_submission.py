@@ -18,7 +18,7 @@ from graders.wire.frames import Frame
 from tests.sample import TestScaleSum as SCALE_SUM
 from tests.sample import TestWrap as WRAP
 
-MISSING = Outcome(status=Status.NOT_ATTEMPTED, message="the notebook defines no `wrapped_layer`")
+MISSING = Outcome(status=Status.NOT_ATTEMPTED, message="the notebook defines no `wrapped_layer`", defined=False)
 CELL = "def wrapped_layer(layer):\n    return layer"
 
 

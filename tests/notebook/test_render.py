@@ -4,9 +4,9 @@ import re
 
 import pytest
 
+from graders.core.difference import Difference, Kind, Timelines
 from graders.core.looks import LOOKS, Look
 from graders.core.results import CheckResult, ExerciseResult, Status
-from graders.core.timeline import side_by_side
 from graders.notebook import render
 from graders.notebook.html import INFO, code
 from graders.notebook.record import Record
@@ -20,6 +20,11 @@ from tests.sample import TestWrap as WRAP
 def found(status: Status, message: str = "", *checks: CheckResult, mistake: str | None = None) -> Panel:
     """The panel of a result worth 1 of 3 points."""
     return render.result(SCALE_SUM, ExerciseResult("90-scale-sum", status, 1, 3, mistake, message, checks))
+
+
+def failed(name: str, difference: Difference) -> CheckResult:
+    """A check that does not hold."""
+    return CheckResult(name, False, 0, 1, difference.text, difference)
 
 
 def text_of(html: str) -> str:
@@ -47,18 +52,26 @@ def test_the_headline_says_in_words_what_the_colour_says(status: Status, headlin
 
 
 def test_both_forms_say_the_same() -> None:
-    checks = (CheckResult("it holds", True, 1, 1), CheckResult("it does not", False, 0, 1, "a: expected 1, saw 2\n→ x"))
+    checks = (
+        CheckResult("it holds", True, 1, 1),
+        failed("it does not", Difference(Kind.GRAPH, "a", note="it requires grad")),
+        failed("neither does this", Difference(Kind.VALUE, "b", "", "17", "18", "one of 2")),
+        failed("nor this", Difference(Kind.ORDER, "log", timelines=Timelines(("fwd a",), ("fwd b",)))),
+    )
     result = ExerciseResult("90-scale-sum", Status.WRONG, 1, 3, "forgot-return", "Return it.", checks)
     panel = render.result(SCALE_SUM, result, None, ["What to do now."])
     shown = text_of(panel.html)
-    for part in ("Return it.", "it holds", "it does not", "a: expected 1, saw 2", "→ x", "What to do now."):
+    for part in (
+        "Return it.", "it holds", "it does not", "a: it requires grad", "neither does this", "b", "17", "18",
+        "one of 2", "log: the timelines part at event 1", "→", "fwd a", "fwd b", "What to do now.",
+    ):  # fmt: skip
         assert part in shown
         assert part in panel.text
     assert panel._repr_mimebundle_() == {"text/plain": panel.text, "text/html": panel.html}
 
 
 def test_a_message_that_only_repeats_a_check_is_left_out() -> None:
-    check = CheckResult("the sum is right", False, 0, 1, "total: expected 1, saw 2")
+    check = failed("the sum is right", Difference(Kind.VALUE, "total", "", "1", "2"))
     assert found(Status.WRONG, "total: expected 1, saw 2", check).text.count("total: expected 1, saw 2") == 1
 
 
@@ -69,7 +82,11 @@ def test_checks_that_were_not_judged_are_not_listed() -> None:
 
 def test_html_of_a_learner_is_never_live() -> None:
     bad = "<script>alert(1)</script>`<img src=x onerror=y>`'\""
-    checks = (CheckResult("it holds", False, 0, 1, f"{bad}\n{bad}"),)
+    checks = (
+        CheckResult("it holds", False, 0, 1, bad),
+        failed(bad, Difference(Kind.VALUE, bad, bad, bad, bad, bad)),
+        failed(bad, Difference(Kind.ORDER, bad, timelines=Timelines((bad,), (bad, bad)))),
+    )
     html = found(Status.WRONG, bad, *checks, mistake="m").html + found(Status.RAISED, bad).html + render.note(bad).html
     assert "<script" not in html
     assert "<img" not in html
@@ -97,9 +114,8 @@ def test_backticks_become_code(text: str, html: str) -> None:
 
 
 def test_a_wrong_number_stands_beside_the_expected_one() -> None:
-    check = CheckResult(
-        "the sum is right", False, 0, 1, "grads['a']: expected 3, saw 1 at [0][2]; 2 of 4 entries differ"
-    )
+    difference = Difference(Kind.VALUE, "grads['a']", "[0][2]", "3", "1", "2 of 4 entries differ")
+    check = failed("the sum is right", difference)
     html = found(Status.WRONG, "", check).html
     assert re.findall(r"<th scope='col'[^>]*>([^<]*)<", html) == ["expected", "yours"]
     assert re.findall(r"<th scope='row'[^>]*>([^<]*)<", html) == ["grads[&#x27;a&#x27;], entry [0][2]"]
@@ -108,8 +124,8 @@ def test_a_wrong_number_stands_beside_the_expected_one() -> None:
 
 
 def test_timelines_stand_side_by_side_and_the_first_difference_is_marked_in_words() -> None:
-    message = f"order: the timelines part at event 2\n{side_by_side(['a', 'b', 'c'], ['a', 'c'])}"
-    html = found(Status.WRONG, "", CheckResult("in order", False, 0, 1, message)).html
+    difference = Difference(Kind.ORDER, "order", timelines=Timelines(("a", "b", "c"), ("a", "c")))
+    html = found(Status.WRONG, "", failed("in order", difference)).html
     assert re.findall(r"<th scope='row'[^>]*>([^<]*)<", html) == ["", "→ first difference", ""]
     assert re.findall(r"<td style='[^']*monospace[^']*'>([^<]*)<", html) == ["a", "a", "b", "c", "c", "(end)"]
     assert "the timelines part at event 2" in text_of(html)

@@ -5,8 +5,8 @@ from html.parser import HTMLParser
 
 import pytest
 
+from graders.core.difference import Difference, Kind, Timelines
 from graders.core.results import CheckResult, ExerciseResult, Status, SubmissionStatus
-from graders.core.timeline import side_by_side
 from graders.report import feedback
 from graders.report.titles import Titles
 from tests.batches import batch, exercise, graded, ungraded
@@ -52,20 +52,30 @@ def page(*exercises: ExerciseResult, student: str = "ann", **parts: object) -> P
     return Page(feedback.render(one, batch(one), TITLES))
 
 
-def wrong(message: str, check: str, **parts: object) -> ExerciseResult:
+def failed(difference: Difference, name: str = "the sum is right") -> CheckResult:
+    """A check that does not hold."""
+    return CheckResult(name, False, 0, 1, difference.text, difference)
+
+
+def wrong(message: str, difference: Difference, **parts: object) -> ExerciseResult:
     """A wrong answer with one check that does not hold and one that does."""
-    checks = (CheckResult("the sum is right", False, 0, 1, check), CheckResult("no hook is left", True, 0, 1))
+    checks = (failed(difference), CheckResult("no hook is left", True, 0, 1))
     return ExerciseResult("01-a", Status.WRONG, 0, 2, message=message, checks=checks, **parts)  # type: ignore[arg-type]
 
 
 def test_verdict_points_mistake_numbers_and_place_are_there() -> None:
     found = page(
-        wrong("Return the new value.", "x.grad: expected 6, saw 2 at [1]; rtol 1e-5", mistake="forgot-return", cell=4)
+        wrong(
+            "Return the new value.",
+            Difference(Kind.VALUE, "x.grad", "[1]", "6", "2", "all entries differ"),
+            mistake="forgot-return",
+            cell=4,
+        )
     )
     for part in (
         "1. The first", "ann", "0 of 2 points", "✗ Not yet right", "01-a", "Your answer: code cell 4 of the notebook",
         "Return the new value.", "✗ does not hold: the sum is right (0 of 1)",
-        "where expected yours x.grad, entry [1] 6 2", "rtol 1e-5",
+        "where expected yours x.grad, entry [1] 6 2", "all entries differ",
         "✓ holds: no hook is left (0 of 1) The first check is the task itself. The others earn their points",
         'hint("01-a")', "Marked 2026-01-02 03:04 UTC, from the file 01_first.ipynb", "hookwork check 1 --seed 42",
     ):  # fmt: skip
@@ -73,19 +83,24 @@ def test_verdict_points_mistake_numbers_and_place_are_there() -> None:
 
 
 def test_a_message_that_only_repeats_a_check_is_said_once() -> None:
-    found = page(wrong("the result: expected 6, saw 2", "the result: expected 6, saw 2"))
+    found = page(wrong("the result: expected 6, saw 2", Difference(Kind.VALUE, "the result", "", "6", "2")))
     assert "the result: expected" not in found.text
     assert "the result 6 2" in found.text
 
 
 def test_timelines_stand_side_by_side_with_the_first_difference() -> None:
-    message = "They part at event 2.\n" + side_by_side(["a", "b", "c"], ["a", "c"])
-    found = page(wrong("", message))
+    found = page(wrong("", Difference(Kind.ORDER, "log", timelines=Timelines(("a", "b", "c"), ("a", "c"), 2))))
     assert (
-        "They part at event 2. Both timelines, from top to bottom expected yours a a → first difference b c c (end)"
-        in (found.text)
+        "log: the timelines part at event 4 Both timelines, from top to bottom expected yours "
+        "(2 equal) a a → first difference b c c (end)" in found.text
     )
-    assert [row.get("class") for row in found.named("tr")].count("parts") == 1
+    assert [row.get("class") for row in found.named("tr")].count("first") == 1
+
+
+def test_results_of_an_earlier_version_show_their_text() -> None:
+    check = CheckResult("in order", False, 0, 1, "x: expected 1, saw 2\n→ and more")
+    found = page(ExerciseResult("01-a", Status.WRONG, 0, 1, "m", "Why.", (check,)))
+    assert "✗ does not hold: in order (0 of 1) x: expected 1, saw 2 → and more" in found.text
 
 
 def test_what_was_not_judged_shows_its_reason_and_no_checks() -> None:
@@ -119,7 +134,7 @@ def test_late_work_says_what_it_costs_and_which_files_did_not_count() -> None:
 
 
 def test_the_page_can_be_read_without_seeing_it() -> None:
-    found = page(wrong("m", "x: expected 1, saw 2"), exercise("01-b", Status.NOT_ATTEMPTED, 0))
+    found = page(wrong("m", Difference(Kind.VALUE, "x", "", "1", "2")), exercise("01-b", Status.NOT_ATTEMPTED, 0))
     assert found.open == []
     assert found.named("html") == [{"lang": "en"}]
     headings = [int(tag[1]) for tag, _ in found.tags if tag in ("h1", "h2", "h3")]
@@ -137,9 +152,10 @@ def test_nothing_that_a_student_wrote_is_alive_on_the_page(trap: str) -> None:
     text = TRAPS[trap] + "\"'><img src=x onerror=alert(1)></style></code><svg onload=alert(1)>{{ 7*7 }}{% raw %}`x`"
     one = graded(
         text,
-        wrong(text, f"{text}: expected {text}, saw {text}", mistake="m"),
+        wrong(text, Difference(Kind.VALUE, text, text, text, text, text), mistake="m"),
         ExerciseResult("01-b", Status.WRONG, 0, 1, message=text, checks=(
-            CheckResult(text, False, 0, 1, f"{text}\n" + side_by_side([text, "a"], ["a", text])),)),
+            failed(Difference(Kind.ORDER, text, timelines=Timelines((text, "a"), ("a", text))), name=text),
+            failed(Difference(Kind.CONDITION, note=text)), CheckResult(text, False, 0, 1, f"{text}\n{text}"))),
         exercise("01-c", Status.RAISED, 0, message=text),
         message=text, superseded=(text,),
     )  # fmt: skip

@@ -7,7 +7,8 @@ from typing import Any
 import jsonschema
 import pytest
 
-from graders.core.results import Batch, Status, SubmissionStatus
+from graders.core.difference import Difference, Kind, Timelines
+from graders.core.results import Batch, CheckResult, ExerciseResult, Status, SubmissionStatus
 from graders.report import results_json
 from tests.batches import batch, exercise, graded, ungraded
 
@@ -40,7 +41,7 @@ def test_the_file_holds_the_batch() -> None:
                 "exercises": [
                     {
                         "key": "01-a", "status": "wrong", "score": 0.5, "max_score": 2, "mistake": "oops",
-                        "message": "", "cell": None,
+                        "message": "", "cell": None, "defined": True,
                         "checks": [
                             {"name": "it holds", "passed": False, "score": 0.5, "max_score": 2.0, "message": ""}
                         ],
@@ -54,6 +55,38 @@ def test_the_file_holds_the_batch() -> None:
 def test_every_status_is_valid_and_comes_back_as_it_was() -> None:
     data = json.loads(results_json.render(EVERY))
     assert results_json.batch_from_data(data) == EVERY
+
+
+COMPARED = Difference(Kind.VALUE, "x.grad", "[1]", "6", "2", "all entries differ")
+IN_ORDER = Difference(Kind.ORDER, "log", timelines=Timelines(("a", "b"), ("a",), 3, 1))
+IN_WORDS = Difference(Kind.HOOK_GONE, note="a hook that was there before is gone")
+
+
+def test_why_a_check_does_not_hold_is_written_as_data_and_comes_back() -> None:
+    checks = tuple(CheckResult("c", False, 0.0, 1.0, one.text, one) for one in (COMPARED, IN_ORDER, IN_WORDS))
+    found = batch(graded("ann", ExerciseResult("01-a", Status.WRONG, 0, 3, checks=checks)))
+    data = json.loads(results_json.render(found))
+    written = data["submissions"][0]["exercises"][0]["checks"]
+    assert [one["difference"] for one in written] == [
+        {"kind": "value", "where": "x.grad", "entry": "[1]", "expected": "6", "seen": "2",
+         "note": "all entries differ"},
+        {"kind": "order", "where": "log",
+         "timelines": {"expected": ["a", "b"], "seen": ["a"], "equal_before": 3, "more_after": 1}},
+        {"kind": "hook-gone", "note": "a hook that was there before is gone"},
+    ]  # fmt: skip
+    assert results_json.batch_from_data(data) == found
+
+
+def test_a_file_of_an_earlier_version_is_read() -> None:
+    checks = [{"name": "c", "passed": False, "score": 0, "max_score": 1, "message": "x: expected 1, saw 2"}]
+    exercises = [{"key": "01-a", "status": "wrong", "score": 0, "max_score": 1, "mistake": None, "message": "m",
+                  "checks": checks}]  # fmt: skip
+    submission = {"student": "ann", "lesson": "01_first", "file": "f", "sha256": "", "status": "graded",
+                  "isolation": "D", "score": 0, "max_score": 1, "seconds": 1, "exercises": exercises}  # fmt: skip
+    data = {"schema": 1, "seed": 1, "torch": "2", "created": "now", "submissions": [submission]}
+    (result,) = results_json.batch_from_data(data).submissions[0].exercises
+    assert result.checks == (CheckResult("c", False, 0, 1, "x: expected 1, saw 2", None),)
+    assert (result.cell, result.defined) == (None, True)
 
 
 def test_an_empty_batch_is_valid() -> None:
@@ -91,6 +124,7 @@ def test_the_schema_knows_every_status() -> None:
     schema = json.loads(results_json.SCHEMA_FILE.read_text(encoding="utf-8"))
     definitions = schema["$defs"]
     assert definitions["exercise"]["properties"]["status"]["enum"] == [status.value for status in Status]
+    assert definitions["difference"]["properties"]["kind"]["enum"] == [kind.value for kind in Kind]
     assert definitions["submission"]["properties"]["status"]["enum"] == [status.value for status in SubmissionStatus]
 
 

@@ -1,0 +1,146 @@
+"""Why a check does not hold, as data: what was expected, what was seen, and where.
+
+It is written down once, where the comparison is made. Text, HTML and terminal draw it in their own way, and nobody
+reads it back out of a sentence.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from enum import Enum
+
+from graders.core.text import clean
+
+EVENT_LIMIT = 100
+"""Characters of one event of a timeline."""
+
+
+class Kind(str, Enum):
+    """In what way something differs."""
+
+    VALUE = "value"
+    PRECISION = "precision"
+    TYPE = "type"
+    DTYPE = "dtype"
+    SHAPE = "shape"
+    GRAPH = "graph"
+    MISSING = "missing"
+    ORDER = "order"
+    HOOK_LEFT = "hook-left"
+    HOOK_GONE = "hook-gone"
+    CHANGED = "changed"
+    EXCEPTION = "exception"
+    CONDITION = "condition"
+
+
+@dataclass(frozen=True)
+class Row:
+    """A line of two timelines as it is shown. `first` marks the first difference."""
+
+    expected: str
+    seen: str
+    first: bool
+
+
+@dataclass(frozen=True)
+class Timelines:
+    """A piece of two timelines around the place where they part.
+
+    `equal_before` events before it, the same in both, and `more_after` events after it are left out.
+    """
+
+    expected: tuple[str, ...]
+    seen: tuple[str, ...]
+    equal_before: int = 0
+    more_after: int = 0
+
+    def __post_init__(self) -> None:
+        """Events may be a learner's text."""
+        for side in ("expected", "seen"):
+            object.__setattr__(self, side, tuple(clean(event, EVENT_LIMIT) for event in getattr(self, side)))
+
+    @property
+    def parting(self) -> int:
+        """The number of the first event that differs, counted from 1 in the whole timelines."""
+        split = first_divergence(self.expected, self.seen)
+        return self.equal_before + 1 + (len(self.expected) if split is None else split)
+
+    @property
+    def rows(self) -> Iterator[Row]:
+        """The events side by side; where one timeline has ended it says so."""
+        if self.equal_before:
+            yield Row(f"({self.equal_before} equal)", "", False)
+        split = first_divergence(self.expected, self.seen)
+        for index in range(max(len(self.expected), len(self.seen))):
+            left = self.expected[index] if index < len(self.expected) else "(end)"
+            right = self.seen[index] if index < len(self.seen) else "(end)"
+            yield Row(left, right, index == split)
+        if self.more_after:
+            yield Row(f"({self.more_after} more)", "", False)
+
+    def columns(self) -> str:
+        """Both timelines in aligned columns of text, with an arrow at the first difference."""
+        rows = [("", "expected", "seen"), *(("→" if row.first else "", row.expected, row.seen) for row in self.rows)]
+        width = max(len(expected) for _, expected, _ in rows)
+        return "\n".join(f"{mark:1} {expected:<{width}}  {seen}".rstrip() for mark, expected, seen in rows)
+
+
+def first_divergence(expected: Sequence[str], seen: Sequence[str]) -> int | None:
+    """The index of the first event that differs, or None when the two lists are equal."""
+    for index, (left, right) in enumerate(zip(expected, seen)):
+        if left != right:
+            return index
+    return None if len(expected) == len(seen) else min(len(expected), len(seen))
+
+
+def around_the_difference(expected: Sequence[str], seen: Sequence[str], context: int = 4) -> Timelines:
+    """At most `context` events before and after the first event that differs; all of them when none does."""
+    split = first_divergence(expected, seen)
+    longest = max(len(expected), len(seen))
+    start, stop = (0, longest) if split is None else (max(0, split - context), min(longest, split + context + 1))
+    return Timelines(tuple(expected[start:stop]), tuple(seen[start:stop]), start, longest - stop)
+
+
+@dataclass(frozen=True)
+class Difference:
+    """What does not hold. All texts are clean and short.
+
+    `where` is the path to the value and `entry` the place in it ("[0][1]"). A comparison has `expected` and `seen`,
+    an order has `timelines`; `note` is what else is to be said, and all that a condition in words has.
+    """
+
+    kind: Kind
+    where: str = ""
+    entry: str = ""
+    expected: str = ""
+    seen: str = ""
+    note: str = ""
+    timelines: Timelines | None = None
+
+    def __post_init__(self) -> None:
+        """Any of the texts may be a learner's."""
+        for part in ("where", "entry", "expected", "seen", "note"):
+            object.__setattr__(self, part, clean(getattr(self, part)))
+
+    @property
+    def place(self) -> str:
+        """Path and entry, as the name of a row."""
+        return f"{self.where}, entry {self.entry}" if self.entry else self.where
+
+    @property
+    def sentence(self) -> str:
+        """All of it in one line, timelines apart."""
+        if self.expected:
+            entry = f" at {self.entry}" if self.entry else ""
+            said = f"expected {self.expected}, saw {self.seen}{entry}" + (f"; {self.note}" if self.note else "")
+        elif self.timelines:
+            said = f"the timelines part at event {self.timelines.parting}"
+        else:
+            said = self.note
+        return f"{self.where}: {said}" if self.where else said
+
+    @property
+    def text(self) -> str:
+        """All of it as plain text, timelines in two columns."""
+        return f"{self.sentence}\n{self.timelines.columns()}" if self.timelines else self.sentence

@@ -1,0 +1,65 @@
+"""Values in a few words, as a person reads them in a message."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+
+from graders.core.text import clean
+from graders.wire.data import Array, Refused
+
+
+class _Missing:
+    def __repr__(self) -> str:
+        return "nothing"
+
+
+MISSING = _Missing()
+"""Stands for a value that is not there."""
+
+
+def show(value: Any, digits: int = 6) -> str:
+    """A value in a few words, for a message."""
+    if isinstance(value, Array):
+        value = value.tensor
+    if isinstance(value, torch.Tensor):
+        if value.numel() <= 6:
+            return show(value.tolist(), digits)
+        shape = tuple(value.shape)
+        return f"a tensor of shape {shape} that starts {show(value.reshape(-1)[:4].tolist(), digits)[:-1]}, …"
+    if type(value) is float:
+        return f"{value:.{digits}g}"
+    if type(value) in (list, tuple):
+        inner = ", ".join(show(item, digits) for item in value[:8]) + (", …" if len(value) > 8 else "")
+        return f"[{inner}]" if type(value) is list else f"({inner})"
+    if type(value) is dict:
+        return "{" + ", ".join(f"{key!r}: {show(item, digits)}" for key, item in list(value.items())[:8]) + "}"
+    if isinstance(value, Refused):
+        return f"a {value.type} ({value.why})"
+    return clean(repr(value), 100)
+
+
+def told_apart(expected: Any, seen: Any) -> tuple[str, str]:
+    """Both values as `show` has them, with as many more digits as it takes to tell them apart.
+
+    Values of two types that look the same, as 1 and 1.0, are shown as Python writes them.
+    """
+    for digits in (6, 9, 12, 17):
+        texts = show(expected, digits), show(seen, digits)
+        if texts[0] != texts[1]:
+            return texts
+    return clean(repr(expected), 100), clean(repr(seen), 100)
+
+
+def kind(value: Any) -> str:
+    """The type of a value, as a person says it."""
+    if value is MISSING:
+        return "nothing"
+    if value is None:
+        return "None"
+    if isinstance(value, Array):
+        return "a numpy array" if value.kind == "array" else "a tensor"
+    if isinstance(value, Refused):
+        return f"a {value.type} ({value.why})"
+    return f"{'an' if type(value).__name__[0] in 'aeiou' else 'a'} {type(value).__name__}"

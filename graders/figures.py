@@ -23,7 +23,8 @@ BACKWARD = "#c2571a"
 """Gradients, and everything that runs backward."""
 QUIET = "#8a8f98"
 """What is not there, or does not take part."""
-FILLS = {"leaf": "#dcebdc", "non-leaf": "#e4ecf7", "loss": "#f6e3d3", "plain": "#eeeeec"}
+FILLS = {"leaf": "#dcebdc", "non-leaf": "#e4ecf7", "loss": "#f6e3d3", "hook": "#f5efcf",
+         "plain": "#eeeeec"}  # fmt: skip
 
 
 def card(width: float, height: float) -> tuple[Figure, Axes]:

@@ -468,8 +468,8 @@ for height, steps, result in (
     (0.95, (("· 2", "10"), ("+ 1", "11")), 33),
 ):
     node(axes, 7.4, height, "5 arrives at y", kind="loss", width=1.6)
-    node(axes, 5.3, height, steps[0][0], kind="plain", note="registered first", width=0.9)
-    node(axes, 3.4, height, steps[1][0], kind="plain", note="registered second", width=0.9)
+    node(axes, 5.3, height, steps[0][0], kind="hook", note="registered first", width=0.9)
+    node(axes, 3.4, height, steps[1][0], kind="hook", note="registered second", width=0.9)
     node(axes, 1.2, height, f"x.grad = {result}", kind="leaf", width=1.6)
     arrow(axes, (6.55, height), (5.8, height), label="5", backward=True)
     arrow(axes, (4.8, height), (3.9, height), label=steps[0][1], backward=True)

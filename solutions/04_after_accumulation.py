@@ -76,9 +76,11 @@ assert events == ["tensor hook: received 3.0, .grad = 10.0", "post-accumulate-gr
 # %% tags=["figure"]
 figure, axes = card(8.2, 2.3)
 node(axes, 7.15, 1.3, "arrives: 3", kind="loss", width=1.35, note="gradient of this pass")
-node(axes, 5.1, 1.3, "tensor hook", width=1.45, note="register_hook", below="returns 6")
+node(axes, 5.1, 1.3, "tensor hook", kind="hook", width=1.45, note="register_hook", below="returns 6")
 node(axes, 3.05, 1.3, ".grad: 10 + 6", kind="leaf", width=1.5, note="PyTorch accumulates", below="now 16")
-node(axes, 1.05, 1.3, "hook after", width=1.4, note="register_post_\naccumulate_grad_hook", below="finds 16")
+node(
+    axes, 1.05, 1.3, "hook after", kind="hook", width=1.4, note="register_post_\naccumulate_grad_hook", below="finds 16"
+)
 for start, end in ((6.45, 5.85), (4.35, 3.82), (2.27, 1.77)):
     arrow(axes, (start, 1.3), (end, 1.3), backward=True)
 caption(

@@ -7,7 +7,7 @@
 # **The goal.** You can capture the output of any module by its name, of every call, and of all layers at once. What you
 # keep are true copies, and the model is left as you found it.
 #
-# As always: *predict* first, then run the cell, then read on.
+# As always: write down what you predict, run the cell, then read on.
 
 # %%
 import functools
@@ -114,7 +114,7 @@ node(axes, 1.0, 2.25, "args", kind="non-leaf", note="[1, 1, 32, 32]", width=1.1)
 node(axes, 3.35, 2.25, "conv.forward", kind="plain", width=1.7)
 node(axes, 5.55, 2.25, "output", kind="non-leaf", note="[1, 10, 28, 28]", width=1.1)
 node(axes, 7.35, 2.25, "ReLU", kind="plain", note="next module", width=0.9)
-node(axes, 4.45, 0.85, "your hook(module, args, output)", kind="loss", width=3.1)
+node(axes, 4.45, 0.85, "your hook(module, args, output)", kind="hook", width=3.1)
 arrow(axes, (1.6, 2.25), (2.45, 2.25))
 arrow(axes, (4.25, 2.25), (4.95, 2.25))
 arrow(axes, (6.15, 2.25), (6.85, 2.25))
@@ -188,8 +188,8 @@ show(
 # %% [markdown]
 # ## A module by its name
 #
-# Every module in a model has a name: the path of attributes that leads to it. `named_modules()` yields all names with
-# their modules, from the outside to the inside, and `get_submodule(name)` finds one.
+# Every module in a model has a name: the path of attributes that leads to it. `named_modules()` yields every module
+# with its name, from the outside to the inside, and `get_submodule(name)` finds one.
 
 # %%
 for name, module in model.named_modules():
@@ -199,7 +199,18 @@ assert model.get_submodule("stem.0") is model.stem[0]
 assert model.get_submodule("blocks.1.conv2") is model.blocks[1].conv2
 
 # %% [markdown]
-# The model itself has the empty name. Entries of `nn.Sequential` and `nn.ModuleList` have their number as name.
+# The model itself has the empty name. Entries of `nn.Sequential` and `nn.ModuleList` have their number as name. A module
+# that can be reached in two ways has two names. `named_modules()` yields it once, under the first one;
+# `get_submodule` knows both.
+
+# %%
+act = nn.ReLU()
+chain = nn.Sequential(nn.Linear(2, 2), act, nn.Linear(2, 2), act)
+print("names:", [name for name, _ in chain.named_modules()])
+assert [name for name, _ in chain.named_modules()] == ["", "0", "1", "2"]
+assert chain.get_submodule("3") is chain.get_submodule("1")
+
+# %% [markdown]
 #
 # ## Keep a copy, not a reference
 #
@@ -220,13 +231,13 @@ ways = {
     "output.detach().cpu()": lambda output: output.detach().cpu(),
     "output.detach().clone()": lambda output: output.detach().clone(),
 }
-stored = {}
+stored, handles = {}, []
 for way, keep in ways.items():
 
     def hook(module, args, output, way=way, keep=keep):
         stored[way] = keep(output)
 
-    pair[0].register_forward_hook(hook)
+    handles.append(pair[0].register_forward_hook(hook))
 
 pair(torch.tensor([[[[-1.0, 2.0]]]]))
 for way, value in stored.items():
@@ -245,9 +256,9 @@ node(axes, 1.5, 0.95, "output.detach().clone()", kind="leaf", width=2.4)
 node(axes, 4.6, 2.25, "0    2", kind="loss", note="memory of the output", width=1.5)
 node(axes, 4.6, 0.95, "-1    2", kind="leaf", note="memory of its own", width=1.5)
 node(axes, 7.15, 2.25, "in-place ReLU", kind="plain", width=1.6)
-arrow(axes, (2.55, 2.65), (3.8, 2.35))
-arrow(axes, (2.55, 1.85), (3.8, 2.15))
-arrow(axes, (2.75, 0.95), (3.8, 0.95))
+arrow(axes, (2.55, 2.65), (3.8, 2.35), plain=True)
+arrow(axes, (2.55, 1.85), (3.8, 2.15), plain=True)
+arrow(axes, (2.75, 0.95), (3.8, 0.95), plain=True)
 arrow(axes, (6.3, 2.25), (5.4, 2.25), label="writes")
 caption(axes, 0.35, 0.3, "Two names, one memory: the ReLU rewrites what you stored. A clone is out of its reach.")
 show(
@@ -270,9 +281,47 @@ with torch.no_grad():
     pair(torch.tensor([[[[-1.0, 2.0]]]]))
 print("without grad:", stored["output"].flatten().tolist(), " requires grad:", stored["output"].requires_grad)
 assert stored["output"].flatten().tolist() == [0, 2] and not stored["output"].requires_grad
+for handle in handles:
+    handle.remove()
 
 # %% [markdown]
-# With the rule we can answer the question of this lesson.
+# ### Store the copy, and return nothing
+#
+# A hook that returns `None` only watches. What if it returns the copy that it has stored? Below, one hook stores and
+# returns. The other one only stores.
+#
+# **Predict.** Which of the two models can still be trained?
+
+
+# %%
+def store_and_return(module, args, output):
+    copies.append(output.detach().clone())
+    return copies[-1]
+
+
+def store(module, args, output):
+    copies.append(output.detach().clone())
+
+
+copies = []
+trainable = {}
+for hook in (store_and_return, store):
+    net = nn.Sequential(nn.Linear(2, 2), nn.ReLU())
+    with net[1].register_forward_hook(hook):
+        trainable[hook.__name__] = net(torch.ones(1, 2)).requires_grad
+print("the output requires grad:", trainable)
+assert trainable == {"store_and_return": False, "store": True}
+
+# %% [markdown]
+# What a hook returns takes the place of the output. A copy without a graph took its place, so no gradient comes back to
+# the layers before it. There is no error and no warning. **A hook that watches must return `None`.**
+#
+# Mind the lambda, which returns the value of its expression. `list.append` returns `None`, so `kept.append(...)` is
+# fine. `kept or kept.append(...)` is not: in the second call it returns the list.
+#
+# ### The answer
+#
+# With the two rules we can answer the question of this lesson.
 
 # %%
 maps = []
@@ -286,20 +335,28 @@ assert maps[0].shape == (1, 10, 28, 28) and bool((maps[0] < 0).any())
 # %% tags=["figure"]
 figure = Figure(figsize=(8.2, 1.75), facecolor=CARD)
 panels = figure.subplots(1, 6)
-for panel, picture, title in zip(panels, [image[0, 0], *maps[0][0, :5]], ["image", *map(str, range(5))]):
-    panel.imshow(picture, cmap="gray")
-    panel.set_title(title, fontsize=10, color=INK)
+first_five = maps[0][0, :5]
+low, high = first_five.min().item(), first_five.max().item()
+panels[0].imshow(image[0, 0], cmap="gray")
+panels[0].set_title("image", fontsize=10, color=INK)
+for channel, panel in enumerate(panels[1:]):
+    shown = panel.imshow(first_five[channel], cmap="gray", vmin=low, vmax=high)
+    panel.set_title(str(channel), fontsize=10, color=INK)
+for panel in panels:
     panel.axis("off")
-figure.subplots_adjust(left=0.02, right=0.98, top=0.84, bottom=0.03, wspace=0.08)
+figure.subplots_adjust(left=0.02, right=0.91, top=0.84, bottom=0.03, wspace=0.08)
+scale = figure.colorbar(shown, cax=figure.add_axes((0.925, 0.1, 0.012, 0.68)), ticks=[low, 0, high], format="%.2f")
+scale.ax.tick_params(labelsize=8, colors=INK, length=2)
 show(
     figure,
-    "The image, a white ring on black, and the first five of the ten channels that stem.0 outputs on it. Each channel "
-    "shows the ring in other shades of gray, since each has other random weights.",
+    "The image, a white ring on black, and the first five of the ten channels that stem.0 outputs on it, with one gray "
+    f"scale for all five, from {low:.2f} (black) to {high:.2f} (white). Each channel shows the ring in other shades of "
+    "gray, since each has other random weights.",
 )
 
 # %% [markdown]
-# These are the first five of ten channels, each the answer of one (random) filter to the ring. The captured values
-# include negative ones, although the ReLU behind the layer has removed them all from the model's own tensor.
+# These are the first five of ten channels, each the answer of one (random) filter to the ring, all with the same gray
+# scale. The captured values include negative ones, although the ReLU behind the layer has removed them all from the model's own tensor.
 #
 # ## Clean up, whatever happens
 #
@@ -368,35 +425,69 @@ def capture_activation(model, name, x):
 
 
 # %% [markdown]
+# ## Outputs that are not one tensor
+#
+# A module may return anything. Attention layers and LSTMs return tuples, many models from libraries return a dict, and
+# an entry may be `None`. A hook gets the output as it is. Then `output.detach()` raises, because a tuple has no
+# `detach`.
+#
+# **Predict.** The LSTM below reads 5 words of 2 numbers, and its state has 3 numbers. What is `output`?
+
+# %%
+lstm, attention = nn.LSTM(2, 3, batch_first=True), nn.MultiheadAttention(4, 2, batch_first=True)
+words = torch.ones(1, 5, 4)
+seen = []
+with lstm.register_forward_hook(lambda module, args, output: seen.append(output)):
+    lstm(words[:, :, :2])
+with attention.register_forward_hook(lambda module, args, output: seen.append(output)):
+    attention(words, words, words, need_weights=False)
+
+states, (last_state, last_cell) = seen[0]
+print("LSTM:     ", tuple(states.shape), "and a tuple of", tuple(last_state.shape), tuple(last_cell.shape))
+assert states.shape == (1, 5, 3) and last_state.shape == last_cell.shape == (1, 1, 3)
+print("attention:", tuple(seen[1][0].shape), "and", seen[1][1])
+assert seen[1][0].shape == (1, 5, 4) and seen[1][1] is None
+
+# %% [markdown]
+# A tuple in a tuple. So a copy has to follow the structure: a dict stays a dict with the same keys, a tuple stays a
+# tuple, a list a list. A function that calls itself does that in a few lines:
+
+
+# %%
+def copy_of(value):
+    """The same structure, with a copy of each tensor; what is no tensor stays as it is."""
+    if isinstance(value, torch.Tensor):
+        return value.detach().clone()
+    if isinstance(value, dict):
+        return {key: copy_of(entry) for key, entry in value.items()}
+    if isinstance(value, (tuple, list)):
+        entries = [copy_of(entry) for entry in value]
+        return type(value)(*entries) if hasattr(value, "_fields") else type(value)(entries)  # _fields: a namedtuple
+    return value
+
+
+output = {"scores": torch.ones(2, requires_grad=True) * 3, "states": (torch.ones(1), [torch.zeros(1), None])}
+kept = copy_of(output)
+output["scores"].detach().zero_()
+print(kept)
+assert kept["scores"].tolist() == [3, 3] and not kept["scores"].requires_grad
+assert type(kept["states"]) is tuple and type(kept["states"][1]) is list and kept["states"][1][1] is None
+
+# %% [markdown]
 # ## Several layers at once: three traps
 #
 # One hook for each layer, all of them writing into one dict: that is a loop, and the loop has traps.
 #
-# **Predict.** We hook three layers in a loop. Which keys does the dict have after the run?
+# You know the first trap from lesson 2: a hook that was made in a loop looks up `name` **when it runs**. By then the
+# loop is over, and all hooks write under the last name. Give each hook a name of its own, with a default argument or
+# with `functools.partial`.
+#
+# **Predict.** Below, one dict for each of the two ways. Which keys do they have after the run?
 
 # %%
 names = ["stem.0", "stem.2", "head"]
-found, handles = {}, []
-for name in names:
-    module = model.get_submodule(name)
-
-    def hook(module, args, output):
-        found[name] = tuple(output.shape)
-
-    handles.append(module.register_forward_hook(hook))
-model(image)
-for handle in handles:
-    handle.remove()
-print(found)
-assert found == {"head": (1, 10)}
-
-# %% [markdown]
-# One key. All three hooks fired, but each looks up `name` **when it runs**. By then the loop is over, and `name` is
-# `"head"`. This is called late binding. Give each hook a name of its own, with a default argument or with
-# `functools.partial`:
 
 
-# %%
 def note(name, found, module, args, output):
     found[name] = tuple(output.shape)
 
@@ -438,32 +529,11 @@ print(found)
 assert len(handles) == 6 and len(found) == 1
 
 # %% [markdown]
-# Again one: `repr` shows the settings of a layer, and here six layers have the same settings. Names are unique. Printed
+# Only one: `repr` shows the settings of a layer, and here six layers have the same settings. Names are unique. Printed
 # forms and class names are not.
 #
-# The third trap belongs to notebooks. You run a cell that registers a hook. You change something and run it again, and
-# then a third time.
-#
-# **Predict.** How often does the hook fire in the next run of the model?
-
-# %%
-calls = []
-
-
-def the_cell():
-    return model.head.register_forward_hook(lambda module, args, output: calls.append("head"))
-
-
-handles = [the_cell(), the_cell(), the_cell()]
-model(image)
-print("calls in one run:", len(calls))
-assert len(calls) == 3
-for handle in handles:
-    handle.remove()
-
-# %% [markdown]
-# Three times: registering never replaces, it adds. Register in a `with` block, or remove the old handle in the same
-# cell before you register anew.
+# The third trap belongs to notebooks: run a cell that registers a hook three times, and three hooks fire. Register in a
+# `with` block, or remove the old handle in the same cell before you register anew.
 
 
 # %% exercise="05-capture-many"
@@ -512,16 +582,10 @@ assert calls == [(1, 10, 14, 14), (1, 10, 7, 7)] and kept == {"pool": (1, 10, 7,
 # A hook belongs to the module object, and it fires at **every call** of that object. The list has both calls. The dict
 # has only the last one, because the second call overwrote the first.
 #
-# The same object can even have two names. `named_modules()` yields it once, under its first name; the hook fires for
-# both.
+# `act`, the module with the two names from above, is called twice as well. The hook fires for both names, whichever you
+# used to find the module.
 
 # %%
-act = nn.ReLU()
-chain = nn.Sequential(nn.Linear(2, 2), act, nn.Linear(2, 2), act)
-print("names:", [name for name, _ in chain.named_modules()])
-assert [name for name, _ in chain.named_modules()] == ["", "0", "1", "2"]
-assert chain.get_submodule("3") is chain.get_submodule("1")
-
 calls = []
 with chain.get_submodule("1").register_forward_hook(lambda module, args, output: calls.append("act")):
     chain(torch.ones(1, 2))
@@ -580,7 +644,7 @@ tree = [
     (1, "stem", "Sequential", "container", True, ""),
     (2, "stem.0", "Conv2d", "leaf", True, ""),
     (2, "stem.1 … stem.3", "ReLU, Conv2d, ReLU", "leaf", True, ""),
-    (1, "blocks", "ModuleList", "container", False, "the walk stops here, and it is never called"),
+    (1, "blocks", "ModuleList", "container", False, "the walk stops here"),
     (2, "blocks.0", "Residual", "container", False, "missed by the walk"),
     (3, "blocks.0.conv1", "Conv2d", "leaf", False, "missed by the walk"),
     (3, "blocks.0.conv2", "Conv2d", "leaf", False, "missed by the walk"),
@@ -597,13 +661,15 @@ for index, (depth, name, kind, role, reached, remark) in enumerate(tree):
     caption(axes, left + 0.2, y, name)
     caption(axes, 3.2, y, kind, colour=QUIET)
     caption(axes, 5.0, y, remark, size=9.5)
-caption(axes, 0.35, 0.3, "Squares are containers, dots are leaves. named_modules() yields every line.")
+caption(
+    axes, 0.35, 0.3, "Squares are containers, dots are leaves. The walk gets to the blue ones, named_modules() to all."
+)
 show(
     figure,
     "The tree of modules. model contains stem, blocks, pool and head. stem is a Sequential with the leaves stem.0 to "
     "stem.3. blocks is a ModuleList with the three Residual blocks, each with the leaves conv1 and conv2. The walk "
-    "that descends into Sequential only reaches stem and its leaves, pool and head. It stops at blocks, which is never "
-    "called itself, and so it misses the three blocks and their six convolutions. named_modules() yields every line.",
+    "that descends into Sequential only reaches stem and its leaves, pool and head, which are blue. It stops at blocks, "
+    "and so it misses the three blocks and their six convolutions, which are gray. named_modules() yields every line.",
 )
 
 # %% [markdown]
@@ -654,22 +720,16 @@ def leaf_shapes(model, x):
 # A forward hook fires when a registered module is *called*. That rules out more than one might think:
 #
 # - **Functions.** `F.relu`, `x + y`, `x.flatten(1)` are no modules. There is nothing to hook.
-# - **`nn.ModuleList` and `nn.ModuleDict`.** They only hold modules. The model calls their entries, never the list.
 # - **Modules whose weights are used without calling them.** `nn.MultiheadAttention` has a submodule `out_proj`, but
 #   computes with `out_proj.weight` directly.
 # - **Modules in a plain Python list.** `named_modules()` does not know them, so you will not find them by name.
 #
-# **Predict.** We hook the list `blocks` of our model, an attention layer, and its `out_proj`. Only one of the three
-# hooks fires. Which?
+# **Predict.** We hook an attention layer and its `out_proj`. Only one of the two hooks fires. Which?
 
 # %%
-attention = nn.MultiheadAttention(4, 2, batch_first=True)
-words = torch.ones(1, 3, 4)
-hooked = {"blocks": model.blocks, "attention": attention, "attention.out_proj": attention.out_proj}
 fired, handles = [], []
-for name, module in hooked.items():
+for name, module in {"attention": attention, "attention.out_proj": attention.out_proj}.items():
     handles.append(module.register_forward_hook(lambda module, args, output, name=name: fired.append(name)))
-model(image)
 attention(words, words, words)
 for handle in handles:
     handle.remove()
@@ -929,12 +989,12 @@ print(len(list(model.modules())), "modules, and the hook fired", len(fired), "ti
 
 # %%
 identity = nn.Identity()
-identity.register_forward_hook(lambda module, input, output: print(input.shape))
-try:
-    identity(image)
-except AttributeError as error:
-    print("AttributeError:", error)
-    assert "'tuple' object has no attribute 'shape'" in str(error)
+with identity.register_forward_hook(lambda module, input, output: print(input.shape)):
+    try:
+        identity(image)
+    except AttributeError as error:
+        print("AttributeError:", error)
+        assert "'tuple' object has no attribute 'shape'" in str(error)
 
 # %% [markdown]
 # **"First load the weights, then register the hooks."** A hook is attached to the module, not to its weights. Load new
@@ -947,14 +1007,6 @@ layer.load_state_dict({"weight": torch.tensor([[1.0, 10.0]]), "bias": torch.tens
 layer(torch.tensor([2.0, 3.0]))
 print(sums)
 assert sums == [132.0]
-
-# %% [markdown]
-# **"A function called `get_all_layers` gets all layers."** Read which containers it descends into. The walk above gets
-# 2 of 8 convolutions. `modules()` and `named_modules()` get all 8.
-
-# %%
-assert len([m for m in model.modules() if isinstance(m, nn.Conv2d)]) == 8
-assert len([m for m in layers_by_hand(model) if isinstance(m, nn.Conv2d)]) == 2
 
 # %% [markdown]
 # ## Recap
@@ -972,7 +1024,7 @@ assert len([m for m in layers_by_hand(model) if isinstance(m, nn.Conv2d)]) == 2
 # | `model.named_modules()` | yields every module once, of all levels, with its name, in order of definition |
 # | `model.get_submodule("stem.0")` | finds the module of this name |
 # | `m.children()` | yields the modules one level below; a leaf has none |
-# | `output.detach().clone()` | makes a copy without graph, with memory of its own: this is what to store |
+# | `output.detach().clone()` | makes a copy without graph, with memory of its own: store this, and return nothing |
 #
 # ## Where you meet this in the wild
 #

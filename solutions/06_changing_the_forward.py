@@ -65,10 +65,12 @@ with torch.no_grad():
         assert maps.amax((1, 2)).tolist() == ([6, 0, 3] if row == 0 else [0, 6, 3])
         pictures = [(title, image[0, 0], 1), *((f"channel {c}", maps[c], 6) for c in range(3))]
         for column, (name, values, top) in enumerate(pictures):
-            axes = figure.add_axes((0.02 + 0.19 * column, 0.53 - 0.47 * row, 0.16, 0.34))
+            size = len(values) / 6  # all pixels are equally large: a map of 4 by 4 is smaller than the image
+            left, bottom = 0.02 + 0.19 * column + 0.08 * (1 - size), 0.53 - 0.47 * row + 0.17 * (1 - size)
+            axes = figure.add_axes((left, bottom, 0.16 * size, 0.34 * size))
             axes.imshow(values, cmap="gray", vmin=0, vmax=top)
             axes.set(xticks=[], yticks=[])
-            axes.set_title(name, fontsize=10, color=INK if column == 0 else FORWARD)
+            axes.set_title(f"{name}, {len(values)} x {len(values)}", fontsize=10, color=INK if column == 0 else FORWARD)
         scores = model(image)[0].tolist()
         place = 0.53 - 0.47 * row
         figure.text(0.79, place + 0.24, f"vertical {scores[0]:.2f}", fontsize=11, color=INK)
@@ -76,7 +78,8 @@ with torch.no_grad():
         figure.text(0.79, place + 0.365, "scores", fontsize=10, color=FORWARD)
 show(
     figure,
-    "Two rows. Each shows an image, the three channels after the ReLU, and the scores. For the vertical bar, channel 0 "
+    "Two rows. Each shows an image of 6 by 6 pixels, the three channels after the ReLU, which are smaller, 4 by 4, and "
+    "the scores. For the vertical bar, channel 0 "
     "lights up in one column with value 6, channel 1 is black, and channel 2 is gray with value 3; the scores are 5.25 "
     "for vertical and 2.25 for horizontal. For the horizontal bar, channel 0 is black, channel 1 lights up in one row, "
     "and channel 2 is gray; the scores are 2.25 and 5.25.",
@@ -112,24 +115,22 @@ assert without.tolist() == [[2.25, 2.25]]
 
 # %% tags=["figure"]
 figure, axes = card(8.2, 2.75)
-node(axes, 1.0, 1.45, "model(x)", width=1.3)
-node(axes, 3.05, 1.45, "pre-hooks", kind="leaf", width=1.4)
-node(axes, 5.05, 1.45, "forward", kind="non-leaf", width=1.3)
-node(axes, 7.05, 1.45, "forward hooks", kind="leaf", width=1.7)
-arrow(axes, (1.7, 1.45), (2.3, 1.45))
-arrow(axes, (3.8, 1.45), (4.35, 1.45))
-arrow(axes, (5.75, 1.45), (6.15, 1.45))
-caption(axes, 3.05, 2.0, "hook(module, args)", align="center", colour=FORWARD, size=9.5)
-caption(axes, 7.05, 2.0, "hook(module, args, output)", align="center", colour=FORWARD, size=9.5)
-caption(axes, 3.05, 0.9, "may return new args", align="center", size=9.5)
-caption(axes, 7.05, 0.9, "may return a new output", align="center", size=9.5)
+node(axes, 0.85, 1.45, "module(x)", kind="non-leaf", width=1.1)
+node(axes, 2.5, 1.45, "pre-hooks", kind="hook", width=1.2, note="hook(module, args)")
+node(axes, 4.1, 1.45, "forward", width=1.0)
+node(axes, 5.8, 1.45, "forward hooks", kind="hook", width=1.4, note="hook(module, args, output)")
+node(axes, 7.5, 1.45, "output", kind="non-leaf", width=0.95)
+for start, end in ((1.42, 1.88), (3.12, 3.58), (4.62, 5.08), (6.52, 7.0)):
+    arrow(axes, (start, 1.45), (end, 1.45))
+caption(axes, 2.5, 0.95, "may return new args", align="center", size=9.5)
+caption(axes, 5.8, 0.95, "may return a new output", align="center", size=9.5)
 caption(axes, 0.35, 2.5, "What happens in one call of a module", size=11)
 caption(axes, 0.35, 0.3, "A hook that returns None leaves everything as it is.", colour=QUIET)
 show(
     figure,
-    "One call of a module, from left to right: the call model(x), then the pre-hooks, called as hook(module, args), "
+    "One call of a module, from left to right: the call module(x), then the pre-hooks, called as hook(module, args), "
     "which may return new args; then forward; then the forward hooks, called as hook(module, args, output), which may "
-    "return a new output. A hook that returns None leaves everything as it is.",
+    "return a new output; then the output. A hook that returns None leaves everything as it is.",
 )
 
 # %% [markdown]
@@ -530,7 +531,7 @@ assert order == ["D", "C", "A", "B"]
 # %% tags=["figure"]
 figure, axes = card(8.2, 3.3)
 caption(axes, 0.35, 3.0, "The queue of hooks after each registration", size=11)
-caption(axes, 4.35, 2.62, "runs first", align="center", colour=FORWARD, size=9.5)
+caption(axes, 4.35, 2.62, "runs first", align="center", size=9.5)
 steps = [("A", ""), ("B", ""), ("C", ", prepend=True"), ("D", ", prepend=True")]
 queue = []
 for index, (name, option) in enumerate(steps):
@@ -538,12 +539,12 @@ for index, (name, option) in enumerate(steps):
     height = 2.2 - 0.6 * index
     caption(axes, 0.35, height, f"register {name}{option}")
     for place, label in enumerate(queue):
-        kind = "leaf" if label == name else "plain"
+        kind = "hook" if label == name else "plain"
         node(axes, 4.35 + 0.95 * place, height, label, kind=kind, width=0.65, height=0.4)
 assert queue == order
 show(
     figure,
-    "The queue of hooks after each registration, the hook that runs first on the left. After A: A. After B: A, B. "
+    "The queue of hooks after each registration, the hook that runs first on the left, the new one in yellow. After A: A. After B: A, B. "
     "After C with prepend=True: C, A, B. After D with prepend=True: D, C, A, B.",
 )
 
@@ -569,8 +570,8 @@ class Picky(nn.Module):
 
 
 picky, events = Picky(), []
-picky.register_forward_hook(lambda module, args, output: events.append(("usual", output)))
-picky.register_forward_hook(lambda module, args, output: events.append(("always", output)), always_call=True)
+usual = picky.register_forward_hook(lambda module, args, output: events.append(("usual", output)))
+always = picky.register_forward_hook(lambda module, args, output: events.append(("always", output)), always_call=True)
 
 try:
     picky(torch.tensor(-1.0))
@@ -582,6 +583,8 @@ events.clear()
 picky(torch.tensor(1.0))
 print("no error:", events)
 assert [name for name, _ in events] == ["usual", "always"] and events[1][1] == 2
+usual.remove()
+always.remove()
 
 # %% [markdown]
 # There was no output yet, so it receives `None`. When nothing fails, it is a forward hook like any other: it runs
@@ -629,10 +632,21 @@ assert scores_without(2, vertical) == [3.0, 0.0]
 # - Without channel 2, both scores fall by 2.25. The difference between them stays 3. Brightness raises the scores, but
 #   does not decide.
 #
-# Mind the axes. The output of a convolution has the shape `[batch, channel, height, width]`, that of a linear layer
-# `[batch, feature]`. In both, dimension 1 is the one to index: `output[:, channels]`. And mind the end of the
-# experiment: a hook that stays on the model would spoil the next one. The `with` block removes it, also when the model
-# raises. As in lesson 5, `model.get_submodule(name)` finds a module by its name.
+# Mind the axes. The output of a two-dimensional convolution has the shape `[batch, channel, height, width]`, that of a
+# linear layer after it `[batch, feature]`. In both, dimension 1 is the one to index: `output[:, channels]`. This is not
+# a law. In a model of text an output often has the shape `[batch, token, feature]`. There, dimension 1 is the token, and
+# the features are in the last dimension. Look at the shape first.
+
+# %%
+print("convolution:", tuple(model.detect(vertical).shape))
+assert model.detect(vertical).shape == (1, 3, 4, 4)
+tokens = torch.ones(1, 7, 3)  # one text of seven tokens
+print("the same linear layer on a text:", tuple(model.read(tokens).shape))
+assert model.read(tokens).shape == (1, 7, 2)
+
+# %% [markdown]
+# And mind the end of the experiment: a hook that stays on the model would spoil the next one. The `with` block removes
+# it, also when the model raises. As in lesson 5, `model.get_submodule(name)` finds a module by its name.
 
 
 # %% exercise="06-ablate-channels"
@@ -727,16 +741,16 @@ assert effects == {
 
 # %% tags=["figure"]
 figure, axes = card(8.2, 3.3)
-GREEN = "#5d8f5d"
-caption(axes, 0.4, 3.0, "Scores of the corrupt run, by the channels that come from the clean run", size=11)
+caption(axes, 0.4, 3.0, "Scores of the corrupt run (horizontal bar), by what comes from the clean run", size=11)
+names = {"nothing": "nothing", "all": "all channels", "0 and 1": "channels 0 and 1"}
 for index, (label, (up, across)) in enumerate(effects.items()):
     left = 1.0 + 1.28 * index
-    for shift, score, colour in ((-0.22, up, FORWARD), (0.22, across, GREEN)):
+    for shift, score, colour in ((-0.22, up, FORWARD), (0.22, across, QUIET)):
         axes.bar(left + shift, 0.28 * score, bottom=0.65, width=0.38, color=colour)
         caption(axes, left + shift, 0.65 + 0.28 * score + 0.13, f"{score:g}", align="center", size=9)
-    caption(axes, left, 0.42, label, align="center")
-caption(axes, 0.4, 0.14, "left bars: vertical", colour=FORWARD, size=9.5)
-caption(axes, 2.2, 0.14, "right bars: horizontal", colour=GREEN, size=9.5)
+    caption(axes, left, 0.46, names.get(label, f"channel {label}"), align="center", size=9)
+caption(axes, 0.4, 0.16, "blue, left: score for vertical", colour=FORWARD, size=9.5)
+caption(axes, 2.9, 0.16, "gray, right: score for horizontal", colour="#6b7079", size=9.5)
 show(
     figure,
     "Bar chart with two bars for each patch: the vertical and the horizontal score of the corrupt run. Nothing "
@@ -874,7 +888,9 @@ assert ordinary.item() == 16 and changed.item() == 32
 
 # %% [markdown]
 # **"A forward hook lets us act before the output is computed."** That is the pre-hook. A forward hook comes when the
-# output is there, and to change `args` is useless by then: 16 stays 16. In a pre-hook, the zeros leave only the bias.
+# output is there, and a change of `args` does not make `forward` run again: 16 stays 16. In a pre-hook, the zeros leave
+# only the bias. (Where the output is the input itself, as in `nn.Identity`, an in-place change of `args` changes the
+# output, too: they are one tensor.)
 
 
 # %%
@@ -888,6 +904,7 @@ with torch.no_grad():
     in_time = call_with_pre_hook(linear, lambda module, args: torch.zeros_like(args[0]), x)
 print("args zeroed in a forward hook:", too_late.item(), "  in a pre-hook:", in_time.item())
 assert too_late.item() == 16 and in_time.item() == 10
+assert call(nn.Identity(), zeroes_args, x.clone()).tolist() == [[0, 0, 0]]
 
 # %% [markdown]
 # ## Recap

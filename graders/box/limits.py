@@ -8,7 +8,7 @@ import os
 from collections.abc import Iterator
 
 from graders.box import confine
-from graders.wire.limits import FILES_SLACK, PROBE_MEMORY, PROBE_PROCESSES, STACKS, Limits
+from graders.wire.limits import FILES_SLACK, MIB, PROBE_MEMORY, PROBE_PROCESSES, STACKS, Limits
 
 
 def apply_limits(text: str) -> None:
@@ -38,6 +38,27 @@ def limit_memory(text: str) -> None:
         return
     soft = held + Limits.from_json(text).memory + STACKS
     _bound(resource.RLIMIT_AS, soft, soft + PROBE_MEMORY)
+
+
+def cut_short(limits: Limits) -> str:
+    """Which limit of this process is below those that notebooks are promised, and the remedy; empty when none is.
+
+    What somebody set around us cannot be raised, and a right answer would fail for want of it.
+    """
+    try:
+        import resource
+    except ImportError:
+        return ""
+    promised = (
+        ("open files", resource.RLIMIT_NOFILE, limits.descriptors, "-n {}", 1),
+        ("MiB in a file", resource.RLIMIT_FSIZE, limits.files, "-f unlimited", MIB),
+        ("MiB of memory", resource.RLIMIT_AS, _address_space() + limits.memory + STACKS, "-v unlimited", MIB),
+    )
+    for name, what, wanted, option, unit in promised:
+        _, most = resource.getrlimit(what)
+        if resource.RLIM_INFINITY != most < wanted:
+            return f"{most // unit} {name} are too few. Remedy: `ulimit {option.format(wanted)}`"
+    return ""
 
 
 def _address_space() -> int:

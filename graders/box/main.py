@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from graders.box import confine
-from graders.box.limits import limit_processes
+from graders.box.limits import cut_short, limit_processes
 from graders.box.selftest import SELF_TEST, held
 from graders.wire import frames
 from graders.wire.frames import Frame
@@ -47,6 +47,9 @@ async def converse(out: int, forker: socket.socket | None = None) -> None:
 
     if request.type == "self-test":
         walls = held(request.head, limits) if request.head["walls"] else {}
+        if short := cut_short(limits):
+            send(Frame({"type": "held", "short": short}))
+            return
         session = Session(SELF_TEST, limits, Path.cwd(), send, forker)
         try:
             await session.start()

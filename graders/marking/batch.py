@@ -32,8 +32,8 @@ CONTROL_EVERY = 64
 """Submissions of a class between two controls."""
 
 
-class ControlFailed(Exception):
-    """The control did not come out right; the message says how."""
+class Stopped(Exception):
+    """Nothing more is run, for a reason that is no notebook's; the message says which."""
 
 
 class Marking:
@@ -62,6 +62,7 @@ class Marking:
         self._ran: dict[Submission, str] = {}
         self._confirmed: set[Submission] = set()
         self._trouble = ""
+        self._nothing_starts = ""
 
     def run_in(self, choice: Choice) -> None:
         """Settle where notebooks run."""
@@ -178,8 +179,8 @@ class Marking:
             results = tuple(judge(lesson.exercises, lesson.marks, notebook.cells, seen))
         except Unreadable as error:
             return without_run(SubmissionStatus.UNREADABLE, str(error))
-        except ControlFailed as error:
-            return without_run(SubmissionStatus.NOT_GRADED, f"The control did not come out right: {error}")
+        except Stopped as error:
+            return without_run(SubmissionStatus.NOT_GRADED, str(error))
         except Exception as error:
             # A defect of a grader or of this machine, for example a full disk: never the learner's zero.
             why = f"{type(error).__name__}: {error}"
@@ -200,13 +201,18 @@ class Marking:
             raise RuntimeError("no run of it is kept, and no tier of isolation was chosen")
         self._begin()
         if self._trouble:
-            raise ControlFailed(self._trouble)
+            raise Stopped(f"The control did not come out right: {self._trouble}")
+        if self._nothing_starts:
+            raise Stopped(self._nothing_starts)
         probes, limits = self._lesson(submission.lesson).probes, scaled(self.limits, self.slowness)
         for _ in range(2):  # a box that died is given a second chance
             transcript = run_notebook(notebook.cells, probes, limits, self.kit, tier=self.tier, warm=self.warm)
-            if (ended := read_transcript(transcript).ended) not in ("died", "not-started"):
+            ran = read_transcript(transcript)
+            if (ended := ran.ended) not in ("died", "not-started"):
                 break
         with self._lock:
+            if ended == "not-started" and not self._ran:  # then the next one will not start either
+                self._nothing_starts = ran.message
             self._ran[submission] = name
         if self.kept is not None and ended != "not-started":
             self.kept.keep(name, self.tier, transcript)

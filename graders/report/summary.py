@@ -23,6 +23,8 @@ def render(batch: Batch, *, brief: bool = False) -> Group:
 
     With `brief` what went wrong is left to the pages, except for what somebody has to look at.
     """
+    if why := _one_reason(batch):
+        return Group(Text.assemble(("Nothing was graded, all for one reason: ", "bold yellow"), why), _footer(batch))
     lessons = sorted({one.lesson for one in batch.submissions})
     students = sorted({one.student for one in batch.submissions})
     if len(lessons) <= FEW_LESSONS:
@@ -34,6 +36,13 @@ def render(batch: Batch, *, brief: bool = False) -> Group:
     used = {exercise.status for one in batch.submissions for exercise in one.exercises} if marked else ()
     legend = "   ".join(f"{LOOKS[status].sign} {status.value}" for status in Status if status in used)
     return Group(table, *filter(None, [Text(legend)]), *_mistakes(batch), *_attention(batch, brief), _footer(batch))
+
+
+def _one_reason(batch: Batch) -> str:
+    """Why nothing at all was graded; empty when something was, or when there is more than one reason."""
+    reasons = {one.message for one in batch.submissions if one.status is SubmissionStatus.NOT_GRADED}
+    whole = all(one.status is SubmissionStatus.NOT_GRADED for one in batch.submissions)
+    return clean(reasons.pop(), 1000) if whole and len(reasons) == 1 else ""
 
 
 def _by_student(

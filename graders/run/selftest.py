@@ -75,7 +75,7 @@ def choose_tier(
         reasons["the notebooks of a class could read your files and use your network. Install bubblewrap, run on "
                 "Linux or in a container, or accept that with --allow-unisolated"] = ["D"]  # fmt: skip
     told = "; ".join(f"tier {', '.join(tiers)}: {problem}" for problem, tiers in reasons.items())
-    raise NoIsolation(f"No notebook was run: there is no isolation that holds here. {told}.")
+    raise NoIsolation(f"No notebook was run, because no tier of isolation works here. {told}.")
 
 
 def self_test(tier: str, kit: Path, limits: Limits, warm: WarmProcess | None = None) -> str:
@@ -101,6 +101,8 @@ def self_test(tier: str, kit: Path, limits: Limits, warm: WarmProcess | None = N
                     return f"it does not start here ({explain(box.errors())})"
         except (OSError, ForkerDied) as error:
             return f"it does not start here ({explain(f'{type(error).__name__}: {error}')})"
+        if short := frame.head.get("short"):
+            return f"the limits of this shell are too low ({str(short)[:300]})"
         if computed.get("status") != "ok":
             return f"torch cannot compute in it ({explain(str(computed.get('message')))})"
         held = frame.head.get("held")

@@ -127,3 +127,13 @@ def test_names_and_messages_cannot_steer_the_terminal() -> None:
 
 def test_an_empty_batch_can_be_printed() -> None:
     assert "0 submissions; seed 42 (repeat with --seed 42); torch 2.13.0; isolation –" in printed(batch())
+
+
+def test_what_leaves_a_whole_class_without_a_grade_is_said_once_and_first() -> None:
+    why = "the process for the notebook did not start: open files: too many. Remedy: more."
+    nobody = [ungraded(name, SubmissionStatus.NOT_GRADED, why) for name in ("ann", "bob")]
+    lines = printed(batch(*nobody))
+    assert lines[0] == f"Nothing was graded, all for one reason: {why}"
+    assert not any(why in line for line in lines[1:])
+    assert not any("ann" in line for line in lines)
+    assert printed(batch(*nobody, ungraded("cy", SubmissionStatus.NOT_GRADED, "Another.")))[0] != lines[0]

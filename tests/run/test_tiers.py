@@ -114,6 +114,9 @@ def test_where_no_kernel_starts_the_self_test_says_which_limit_and_what_to_do(ti
             pytest.skip(reason)
         assert selftest.self_test(tier, kit, Limits(), warm) == ""
         found = selftest.self_test(tier, kit, Limits(descriptors=10), warm)
+        short = selftest.self_test(tier, kit, Limits(descriptors=1 << 40), warm)
+    assert short.startswith("the limits of this shell are too low (")
+    assert short.endswith(f" open files are too few. Remedy: `ulimit -n {1 << 40}`)")
     assert found.startswith("it does not start here (open files: ")
     assert "Remedy: a notebook's kernel needs about 60: allow more with `ulimit -n" in found
 

@@ -1,0 +1,38 @@
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+
+from graders.box.limits import cut_short
+from graders.wire.limits import Limits
+
+pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="limits are those of Linux")
+
+LIMITED = """\
+import resource
+from graders.box.limits import cut_short
+from graders.wire.limits import Limits
+resource.setrlimit(resource.{what}, ({most}, {most}))
+print(cut_short(Limits()))
+"""
+
+
+@pytest.mark.parametrize(
+    ("what", "most", "told"),
+    [
+        ("RLIMIT_NOFILE", 60, "60 open files are too few. Remedy: `ulimit -n 128`"),
+        ("RLIMIT_FSIZE", 1 << 20, "1 MiB in a file are too few. Remedy: `ulimit -f unlimited`"),
+        ("RLIMIT_AS", 1500 << 20, "1500 MiB of memory are too few. Remedy: `ulimit -v unlimited`"),
+        ("RLIMIT_NOFILE", 128, ""),
+    ],
+)
+def test_limits_around_us_that_are_below_what_notebooks_are_promised(what: str, most: int, told: str) -> None:
+    code = LIMITED.format(what=what, most=most)
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == told
+
+
+def test_here_nothing_is_cut_short() -> None:
+    assert cut_short(Limits()) == ""

@@ -74,8 +74,8 @@ def caption(
     axes.text(x, y, text, ha=align, va="center", color=colour, fontsize=size)
 
 
-def timeline(rows: Sequence[tuple[str, str]], *, title: str = "", lanes: Mapping[str, str] | None = None) -> Figure:
-    """Events from top to bottom, numbered, each in the lane that its second entry names.
+def timeline(rows: Sequence[tuple[str, ...]], *, title: str = "", lanes: Mapping[str, str] | None = None) -> Figure:
+    """Events from top to bottom, numbered: each row is its text, its lane and, if not that of the lane, its colour.
 
     `lanes` maps lane names to colours, in the order of the columns.
     """
@@ -93,9 +93,9 @@ def timeline(rows: Sequence[tuple[str, str]], *, title: str = "", lanes: Mapping
         color=QUIET,
         linewidth=1.2,
     )
-    for index, (text, lane) in enumerate(rows):
+    for index, (text, lane, *colours) in enumerate(rows):
         y = height - top - step * index - 0.12
-        axes.plot([0.55], [y], marker="o", color=lanes[lane], markersize=6)
+        axes.plot([0.55], [y], marker="o", color=[*colours, lanes[lane]][0], markersize=6)
         caption(axes, 0.3, y, str(index + 1), colour=QUIET, size=8.5, align="center")
         caption(axes, 0.8 + 2.9 * list(lanes).index(lane), y, text, colour=INK, size=10)
     return figure

@@ -7,7 +7,7 @@
 # **The goal.** You can read both gradients of any module, change either of them and say what else changes with it, and
 # you know when a hook on a tensor is the better tool.
 #
-# As before: *predict* first, then run the cell, then read on.
+# As before: write down what you predict, run the cell, then read on.
 
 # %%
 import warnings
@@ -16,7 +16,7 @@ import torch
 from torch import nn
 
 from graders import check, hint, progress, solution
-from graders.figures import BACKWARD, FORWARD, QUIET, arrow, caption, card, node, show, timeline
+from graders.figures import BACKWARD, FORWARD, INK, QUIET, arrow, caption, card, node, show, timeline
 
 torch.manual_seed(0)
 
@@ -46,7 +46,7 @@ figure, axes = card(8.2, 3.0)
 node(axes, 0.95, 2.0, "x", kind="leaf", width=0.8)
 node(axes, 4.1, 2.0, "module", kind="plain", width=1.7, height=1.0)
 node(axes, 7.25, 2.0, "y", kind="non-leaf", width=0.8)
-node(axes, 4.1, 0.55, "weight.grad, bias.grad", kind="loss", width=2.3, height=0.5)
+node(axes, 4.1, 0.55, "weight.grad, bias.grad", kind="leaf", width=2.3, height=0.5)
 arrow(axes, (1.35, 2.25), (3.25, 2.25))
 arrow(axes, (4.95, 2.25), (6.85, 2.25))
 arrow(axes, (6.85, 1.75), (4.95, 1.75), label="grad_output", backward=True)
@@ -62,15 +62,14 @@ show(
 )
 
 # %% [markdown]
-# A **full backward hook** shows both. You register it on the module, and it is called in every backward pass as
+# A **full backward hook** shows both. You register it on the module, and it is called as
 #
 # `hook(module, grad_input, grad_output)`
 #
+# once in each backward pass, as soon as `grad_input` is complete.
+#
 # **Predict.** A linear layer takes 3 numbers to 2, and the batch has 2 rows. How many entries does `grad_input` have,
 # and what is the shape of the first one? The same for `grad_output`.
-
-# %%
-my_guess = {"grad_input": "? entries, shape ?", "grad_output": "? entries, shape ?"}
 
 # %%
 lin = linear([[1.0, 2.0, 0.0], [0.0, 1.0, 3.0]], [0.0, 0.0])
@@ -90,7 +89,6 @@ with lin.register_full_backward_hook(look):
 gi, go = seen["gi"], seen["go"]
 print("grad_input: ", type(gi).__name__, "of", len(gi), "entry of shape", tuple(gi[0].shape))
 print("grad_output:", type(go).__name__, "of", len(go), "entry of shape", tuple(go[0].shape))
-print("your guess: ", my_guess)
 assert type(gi) is type(go) is tuple and len(gi) == len(go) == 1
 assert gi[0].shape == x.shape == (2, 3) and go[0].shape == (2, 2)
 
@@ -144,6 +142,30 @@ assert seen["gi"] == (None,) and torch.equal(seen["go"][0], factors)
 # `(None,)`: a tuple with one entry, as before, but nobody needs this gradient, so it is not computed. The hook runs
 # all the same, because `grad_output` is there. (Recent versions of PyTorch warn here: the hook could not wait for
 # `grad_input`. We come back to that.)
+#
+# **And when the input requires grad, but no gradient ever comes to it?** Below, the output depends on `x` only through
+# `x > 0`, which has no derivative. The hook waits for `grad_input`, and it waits in vain: it is never called.
+
+
+# %%
+class Gate(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.weight = nn.Parameter(torch.ones(3))
+
+    def forward(self, x):
+        return self.weight * (x > 0)
+
+
+gate, calls = Gate(), []
+with gate.register_full_backward_hook(lambda *args: calls.append("full hook")):
+    gate(x).sum().backward()
+print("calls:", calls, "  weight.grad:", gate.weight.grad.tolist())
+assert calls == [] and gate.weight.grad.tolist() == [1, 1, 2]
+
+# %% [markdown]
+# The weight got its gradient, and the hook said nothing. So an entry in a log of full backward hooks is true, but a
+# missing entry does not mean that a module had no part in the pass.
 #
 # **Every entry of either tuple may be `None`.** An input that is no tensor, a batch of data, an output that the loss
 # does not use: code that calls `.clone()` or `.abs()` on each entry has to check first.
@@ -257,7 +279,7 @@ figure = timeline(
         ("block: gradient of its input", late),
     ],
     title="One backward pass through a block with a linear layer and a tanh",
-    lanes={early: BACKWARD, late: FORWARD},
+    lanes={early: BACKWARD, late: INK},
 )
 show(
     figure,
@@ -271,7 +293,8 @@ show(
 # to note gradients of outputs in the order in which they become known, use the pre-hook.
 #
 # Now the same with an input that needs no gradient. There is no `grad_input` of the block to wait for, and its full
-# hook runs at once, before the layers inside. This is what the warning was about.
+# hook runs at once, before the layers inside. This is what the warning was about. PyTorch shows it even when the
+# module has a pre-hook only, where it means nothing: a pre-hook never waits for `grad_input`.
 
 # %%
 with warnings.catch_warnings():
@@ -281,6 +304,11 @@ for event in events:
     print(event)
 assert events[:2] == ["block: pre-hook", "block: full hook"]
 assert events[2:] == ["tanh: pre-hook", "tanh: full hook", "linear: pre-hook", "linear: full hook"]
+
+with warnings.catch_warnings(record=True) as caught, lin.register_full_backward_pre_hook(lambda *args: None):
+    warnings.simplefilter("always")
+    lin(x.detach()).sum().backward()
+assert "Full backward hook is firing when gradients are computed" in str(caught[0].message)
 
 # %% [markdown]
 # A common use is a table of the gradients of all layers: where do they fade, where do they explode? Containers that
@@ -324,9 +352,6 @@ def gradient_flow(model, loss_fn, x):
 #
 # **Predict.** The hook returns ten times `grad_input`. What happens to `x.grad`, and what to `lin.weight.grad`?
 
-# %%
-my_guess = {"x.grad": "times ?", "lin.weight.grad": "times ?"}
-
 
 # %%
 def grads_with(register, hook):
@@ -342,7 +367,6 @@ plain = grads_with(lin.register_full_backward_hook, lambda module, gi, go: None)
 after = grads_with(lin.register_full_backward_hook, lambda module, gi, go: (10 * gi[0],))
 print("x.grad:         times", (after[0].sum() / plain[0].sum()).item())
 print("lin.weight.grad: times", (after[1].sum() / plain[1].sum()).item())
-print("your guess:", my_guess)
 assert torch.equal(after[0], 10 * plain[0])
 assert torch.equal(after[1], plain[1]) and torch.equal(after[2], plain[2])
 
@@ -363,9 +387,9 @@ assert all(torch.equal(changed, 5 * old) for changed, old in zip(after, plain))
 # %% tags=["figure"]
 figure, axes = card(8.4, 2.75)
 node(axes, 7.65, 1.75, "later\nlayers", kind="plain", width=0.95, height=0.8)
-node(axes, 5.95, 1.75, "pre-hook", kind="non-leaf", width=1.15, height=0.6)
-node(axes, 4.2, 1.75, "the module's\nown backward", kind="loss", width=1.35, height=0.8)
-node(axes, 2.45, 1.75, "full hook", kind="non-leaf", width=1.15, height=0.6)
+node(axes, 5.95, 1.75, "pre-hook", kind="hook", width=1.15, height=0.6)
+node(axes, 4.2, 1.75, "the module's\nown backward", kind="plain", width=1.35, height=0.8)
+node(axes, 2.45, 1.75, "full hook", kind="hook", width=1.15, height=0.6)
 node(axes, 0.75, 1.75, "earlier\nlayers", kind="plain", width=0.95, height=0.8)
 node(axes, 4.2, 0.5, "weight.grad, bias.grad", kind="leaf", width=2.2, height=0.45)
 for start, end in ((7.17, 6.53), (5.37, 4.88), (3.52, 3.03), (1.87, 1.23)):
@@ -416,21 +440,18 @@ assert "has changed the size of value" in shape
 first = complaint(lin.register_full_backward_hook, lambda module, gi, go: (torch.zeros(2, 3),), x.detach())
 print("in the first layer: ", first)
 assert "should always return None or None for all gradients" in first
+assert complaint(lin.register_full_backward_hook, lambda module, gi, go: (None,), x.detach()) is None
+
+dtype = complaint(lin.register_full_backward_hook, lambda module, gi, go: (gi[0].double(),))
+print("another dtype:      ", dtype)
+assert "has changed the type of value" in dtype
 
 # %% [markdown]
-# - A bare tensor is taken for a sequence of its 2 rows. (With a batch of 1, the count is right by accident and the
-#   complaint is about the size.) Return a **tuple with one entry for each input**, even for a single one.
-# - Each entry keeps its shape and dtype.
+# - A bare tensor is taken for a sequence of its 2 rows. Return a **tuple with one entry for each input**, even for a
+#   single one.
+# - Each entry keeps its shape and its dtype.
 # - Where no input needs a gradient there is nothing to replace. Return `None`, or a tuple of `None`.
-
-# %%
-single_row = torch.ones(1, 3, requires_grad=True)
-register = lin.register_full_backward_hook
-assert "has changed the size of value" in complaint(register, lambda module, gi, go: 10 * gi[0], single_row)
-assert "has changed the type of value" in complaint(register, lambda module, gi, go: (gi[0].double(),))
-assert complaint(register, lambda module, gi, go: (None,), x.detach()) is None
-
-# %% [markdown]
+#
 # There is one rule for all such cases: **where you got `None`, return `None`.** Here is a module with three positional
 # inputs and one that is passed by keyword.
 
@@ -483,7 +504,7 @@ class Add(nn.Module):
 
 
 def at_h(hook):
-    add = Add()
+    add = Add()  # a new module each time, so its hook goes with it
     add.register_full_backward_hook(hook)
     h = torch.tensor([2.0], requires_grad=True) * 1
     h.retain_grad()
@@ -555,12 +576,7 @@ assert seen["go"][0].item() == 1 and seen["go"][1] is None
 
 # %% [markdown]
 # `None`: no gradient arrives there. The rule is the same as before: a tuple with one entry for each output, and `None`
-# where you got `None`. The complaint about a bare tensor is the same as well, only that it counts `grad_output`:
-
-# %%
-bare = complaint(lin.register_full_backward_pre_hook, lambda module, grad_output: 5 * grad_output[0])
-print(bare)
-assert "invalid number of grad_output, got 2, but expected 1" in bare
+# where you got `None`.
 
 
 # %% exercise="07-scale-backward"
@@ -770,9 +786,6 @@ assert returned.grad_fn.name().startswith("BackwardHookFunction")
 # does the hook see, and what is `z.grad`?
 
 # %%
-my_guess = {"tensor hook": None, "z.grad": None}
-
-# %%
 net = nn.Sequential(linear([[-1.0], [4.0]], [0.0, 0.0]), nn.ReLU(inplace=True))
 found = {}
 
@@ -787,7 +800,6 @@ with net[0].register_forward_hook(forward_hook):
     loss = 7 * net(torch.ones(1, 1)).sum()
 loss.backward()
 print("tensor hook:", found["hook"].tolist(), "  z.grad:", found["z"].grad.tolist())
-print("your guess: ", my_guess)
 assert found["hook"].tolist() == [[0, 7]] and found["z"].grad.tolist() == [[7, 7]]
 assert found["z"].tolist() == [[0, 4]]
 
@@ -877,8 +889,10 @@ def note_shapes(name):
 
 
 old_linear, old_block = nn.Linear(5, 3), Block()
-old_linear.register_backward_hook(note_shapes("linear"))
-old_block.register_backward_hook(note_shapes("block"))
+handles = [
+    old_linear.register_backward_hook(note_shapes("linear")),
+    old_block.register_backward_hook(note_shapes("block")),
+]
 with warnings.catch_warnings(record=True) as caught:
     warnings.simplefilter("always")
     old_linear(torch.ones(2, 5, requires_grad=True)).sum().backward()
@@ -889,15 +903,8 @@ print("Warnings:", {warning.category.__name__ for warning in caught})
 assert old_style["linear"] == [(3,), (2, 5), (5, 3)]
 assert old_style["block"] == [(1, 2)]
 assert "FutureWarning" in {warning.category.__name__ for warning in caught}
-
-# %% [markdown]
-# **"In the hook, do `return modified_grad_input`."** Many posts show this line with a tensor. It has to be a tuple.
-
-# %%
-assert complaint(lin.register_full_backward_hook, lambda module, gi, go: (gi[0] / 2,)) is None
-message = complaint(lin.register_full_backward_hook, lambda module, gi, go: gi[0] / 2)
-print(message)
-assert "invalid number of grad_input" in message
+for handle in handles:
+    handle.remove()
 
 # %% [markdown]
 # **"A full backward hook modifies the gradient flow of the layer."** It modifies what leaves the layer. Here it returns
@@ -924,7 +931,8 @@ assert net[0].weight.grad.abs().sum() == 0 and net[1].weight.grad.abs().sum() > 
 # - A hook that returns `None` changes nothing. A module hook returns a tuple, with `None` where it got `None`.
 # - A new `grad_output` changes the gradients of the module's own parameters and everything before the module. A new
 #   `grad_input` changes only what comes before the module.
-# - A full backward hook runs at once, with `None` entries, if no input needs a gradient.
+# - A full backward hook runs at once, with `None` entries, if no input needs a gradient. It does not run at all if an
+#   input needs one and none comes.
 # - The module hooks are bound at the forward pass. They see positional inputs, and outputs that are a tensor or a tuple
 #   of tensors. No in-place operation may touch these.
 #

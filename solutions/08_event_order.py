@@ -77,21 +77,15 @@ def watched_net(events):
     return net
 
 
-def reveal(events, guess):
-    """Print the events in order, each beside what was guessed for its place."""
-    guesses = guess.split()
-    for index, event in enumerate(events):
-        mine = guesses[index] if index < len(guesses) else "-"
-        print(f"{index + 1:2}  {event:16} your guess: {mine}")
+def reveal(events):
+    """Print the events in order, numbered."""
+    for number, event in enumerate(events, 1):
+        print(f"{number:2}  {event}")
 
 
 # %% [markdown]
 # **Predict.** We call `net(x)`. Ten events happen, `fpre` and `fwd` for each of five modules. The first is `net.fpre`.
-# Which is the last, and what comes between `inner.fpre` and `inner.fwd`? Complete the guess, with spaces or new lines
-# between the events.
-
-# %%
-my_guess = "net.fpre"
+# Which is the last, and what comes between `inner.fpre` and `inner.fwd`? Write down all ten.
 
 # %%
 torch.manual_seed(0)
@@ -100,7 +94,7 @@ net = watched_net(events)
 x = torch.randn(3, 2, requires_grad=True)
 out = net(x)
 forward = list(events)
-reveal(forward, my_guess)
+reveal(forward)
 
 # %% [markdown]
 # A pre-hook fires when a call begins, and a forward hook fires when it ends. The call of `net` begins first and ends
@@ -112,13 +106,10 @@ reveal(forward, my_guess)
 # **Predict.** `x` requires grad. What are the ten events of `out.sum().backward()`?
 
 # %%
-my_guess = "net.bpre"
-
-# %%
 events.clear()
 out.sum().backward()
 backward = list(events)
-reveal(backward, my_guess)
+reveal(backward)
 
 mirror = [event.replace(".fwd", ".bpre").replace(".fpre", ".bwd") for event in reversed(forward)]
 assert backward == mirror
@@ -134,11 +125,15 @@ def spans(trace, title, note):
     """One row for each module: a bar from fpre to fwd and one from bpre to bwd, over the numbers of the events."""
     names = list(dict.fromkeys(event.rpartition(".")[0] for event in trace))
     step, left, column = 0.42, 1.35, 0.36
-    height = 1.45 + step * len(names)
+    height = 1.75 + step * len(names)
     figure, axes = card(9.0, height)
     caption(axes, 0.3, height - 0.28, title, size=11.5)
+    half = left + column * (len(trace) // 2)
+    caption(axes, left - 0.1, height - 0.68, "forward", colour=FORWARD)
+    caption(axes, half - 0.1, height - 0.68, "backward", colour=BACKWARD)
+    axes.plot([half - column / 2] * 2, [0.5, height - 0.55], color=QUIET, linewidth=0.8)
     for row, name in enumerate(names):
-        y = height - 0.8 - step * row
+        y = height - 1.1 - step * row
         caption(axes, 0.3, y, name)
         for first, last, colour in (("fpre", "fwd", FORWARD), ("bpre", "bwd", BACKWARD)):
             start, end = (left + column * trace.index(f"{name}.{what}") for what in (first, last))
@@ -182,9 +177,6 @@ show(
 # change after it?
 
 # %%
-my_guess = "net.bpre"
-
-# %%
 torch.manual_seed(0)
 events = []
 net = watched_net(events)
@@ -195,7 +187,7 @@ with warnings.catch_warnings(record=True) as caught:
     assert events == forward
     events.clear()
     out.sum().backward()
-reveal(events, my_guess)
+reveal(events)
 for message in {str(warning.message)[:111] for warning in caught}:
     print("\nPyTorch warns:", message, "...")
 
@@ -234,10 +226,10 @@ for top, needs in ((3.2, True), (1.15, False)):
     caption(axes, 0.3, top + 0.95, title, size=11)
     node(axes, 0.9, top, "x", kind="leaf" if needs else "plain", width=0.7)
     node(axes, 4.2, top, "the module", kind="plain", width=1.7)
-    node(axes, 6.4, top, "gate", kind="non-leaf", width=0.8)
+    node(axes, 6.4, top, "gate", kind="hook", width=0.8)
     node(axes, 7.9, top, "output", kind="non-leaf", width=0.9)
     if needs:
-        node(axes, 2.3, top, "gate", kind="non-leaf", width=0.8)
+        node(axes, 2.3, top, "gate", kind="hook", width=0.8)
         arrow(axes, (2.7, top + 0.12), (3.35, top + 0.12))
         arrow(axes, (3.35, top - 0.12), (2.7, top - 0.12), backward=True)
         arrow(axes, (1.25, top + 0.12), (1.9, top + 0.12))
@@ -318,10 +310,35 @@ assert events == ["net.bpre", "net.bwd", "1.bpre", "1.bwd"]
 #
 # | input requires grad | output requires grad | backward events of this call |
 # |---|---|---|
-# | yes | yes | `bpre`, then all that is inside, then `bwd` |
+# | yes | yes | `bpre`, then all that is inside, then `bwd`, if a gradient reaches the input |
 # | no | yes | `bpre`, `bwd`, then all that is inside |
 # | no | no | none |
 #
+# "If a gradient reaches the input": a module that computes `self.weight * (x > 0)` has an output that requires grad, and
+# `x > 0` has no derivative. No gradient passes the gate at the input, and `bwd` never fires (lesson 7).
+
+# %%
+
+
+class Positive(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.weight = nn.Parameter(torch.ones(2))
+
+    def forward(self, x):
+        return self.weight * (x > 0)
+
+
+events = []
+model = Positive()
+watch(model, "net", events)
+out = model(torch.ones(1, 2, requires_grad=True))
+events.clear()
+out.sum().backward()
+print(events)
+assert events == ["net.bpre"]
+
+# %% [markdown]
 # ## Several hooks on one module
 #
 # Until now each module had one hook of a kind. With several, three rules are in play. You know two of them from lesson
@@ -336,40 +353,28 @@ assert events == ["net.bpre", "net.bwd", "1.bpre", "1.bwd"]
 # - `register_module_full_backward_pre_hook`
 # - `register_module_full_backward_hook`
 #
-# **Predict.** `nn.Identity` returns what it gets. A local pre-hook adds 1, a global pre-hook multiplies by 10. The
-# local one was registered first, and even with `prepend=True`. The input is 2. Is the output 30 or 21?
-
-# %%
-layer = nn.Identity()
-layer.register_forward_pre_hook(lambda module, args: args[0] + 1, prepend=True)
-with register_module_forward_pre_hook(lambda module, args: args[0] * 10):
-    out = layer(torch.tensor(2.0))
-print("with the global hook:   ", out.item())
-print("after the with block:   ", layer(torch.tensor(2.0)).item())
-assert out.item() == 21 and layer(torch.tensor(2.0)).item() == 3
-
-# %% [markdown]
-# 21 is `2 * 10 + 1`. **Global hooks run before the hooks of the module**, whenever they were registered, and `prepend`
-# does not change that.
+# A global hook receives the module, so it can tell who is calling. It sees containers, too.
 #
-# Mind the `with`. A global hook that is left behind fires for every module that runs later in this process, of your
-# model and of all others. Keep its handle, and use it as a context manager wherever you can.
-#
-# A global hook sees containers, too. It receives the module, so it can tell who is calling:
+# **Predict.** A global forward hook notes the type of each module. What does it note for a linear layer and a ReLU in
+# an `nn.Sequential`?
 
 # %%
 events = []
 model = nn.Sequential(nn.Linear(2, 2), nn.ReLU())
-model[0].register_forward_hook(lambda module, args, output: events.append("local: Linear"), prepend=True)
-with register_module_forward_hook(lambda module, *_: events.append(f"global: {type(module).__name__}")):
+with register_module_forward_hook(lambda module, *_: events.append(type(module).__name__)):
     model(torch.ones(1, 2))
+model(torch.ones(1, 2))
 print(events)
-assert events == ["global: Linear", "local: Linear", "global: ReLU", "global: Sequential"]
+assert events == ["Linear", "ReLU", "Sequential"]
 
 # %% [markdown]
-# Now predict all four kinds at once. In backward, the modules are visited in the reverse order. Are the hooks of *one*
-# module reversed as well? Decide, write the list down, and let the check tell you. You can also let the function
-# measure it; then have a careful look at what it leaves behind.
+# Mind the `with`. A global hook that is left behind fires for every module that runs later in this process, of your
+# model and of all others. Keep its handle, and use it as a context manager wherever you can.
+#
+# What if a module has hooks of all three sorts: a global one (G), one that was prepended (P) and one that was appended
+# (A)? And in backward, where the modules are visited in the reverse order: are the hooks of *one* module reversed as
+# well? Nobody has told you. Predict, write the list down, and let the check tell you. You can also let the function
+# measure it. Then have a careful look at what it leaves behind.
 
 
 # %% exercise="08-predict-module-order"
@@ -381,6 +386,23 @@ def predict_module_order():
 
 
 # %% [markdown]
+# Arithmetic proves the first place. `nn.Identity` returns what it gets. A local pre-hook adds 1, a global pre-hook
+# multiplies by 10. The local one is registered first, and even with `prepend=True`. The input is 2: the output is
+# either (2 + 1) · 10 = 30 or 2 · 10 + 1 = 21.
+
+# %%
+layer = nn.Identity()
+layer.register_forward_pre_hook(lambda module, args: args[0] + 1, prepend=True)
+with register_module_forward_pre_hook(lambda module, args: args[0] * 10):
+    out = layer(torch.tensor(2.0))
+print("with the global hook:   ", out.item())
+print("after the with block:   ", layer(torch.tensor(2.0)).item())
+assert out.item() == 21 and layer(torch.tensor(2.0)).item() == 3
+
+# %% [markdown]
+# **Global hooks run before the hooks of the module**, whenever they were registered, and `prepend` does not change
+# that.
+#
 # ## One level deeper: the nodes
 #
 # Backward does not know modules. It walks a graph of **nodes**, and each node is one operation. The node of a non-leaf
@@ -429,12 +451,45 @@ assert seen == {"arrived": 600, "computed": 1800} and x.grad.item() == 1800
 # 600 is `(5 + 1) * 100`. The tensor hook ran first, then the pre-hook of the node, then the node (times 3), and then
 # its hook, which saw both numbers.
 #
-# The order of registration does not matter here. It decides only between hooks of the *same* kind. What about the
-# moment at which `.grad` is written? The same arithmetic finds it.
+# The order of registration does not matter here. It decides only between hooks of the *same* kind.
 #
-# **Predict.** Both hooks are there again, and `y` retains its gradient. Is `y.grad` 5, 6 or 600? Then a tensor `leaf`,
-# at which the gradient 5 arrives as well, gets the same two hooks: one on itself, one on its node. Is `leaf.grad` 5, 6
-# or 600?
+# One trap: hold on to the node of a leaf. If no variable refers to it and no graph uses it yet, it is thrown away, and
+# your hook with it.
+
+# %%
+calls = []
+x = torch.tensor([1.0], requires_grad=True)
+get_gradient_edge(x).node.register_hook(lambda grad_inputs, grad_outputs: calls.append("dropped"))
+(2 * x).backward()
+assert calls == []
+held = get_gradient_edge(x).node
+held.register_hook(lambda grad_inputs, grad_outputs: calls.append("held"))
+(2 * x).backward()
+print(calls)
+assert calls == ["held"]
+
+
+# %% [markdown]
+# Two events have no place yet: the moment at which `retain_grad` writes the `.grad` of a non-leaf, and the
+# post-accumulate-grad hook of a leaf. Predict both, then measure: hooks that add 1 and multiply by 100 tell you what
+# had run before a number was written.
+
+
+# %% exercise="08-predict-autograd-order"
+def predict_autograd_order(kind):
+    """The four labels of this kind in the order in which the events happen."""
+    ### BEGIN SOLUTION
+    if kind == "non-leaf":
+        return ["tensor", "retain_grad", "node_pre", "node_post"]
+    if kind == "leaf":
+        return ["tensor", "node_pre", "post_acc", "node_post"]
+    raise ValueError(f"kind is 'leaf' or 'non-leaf', not {kind!r}")
+    ### END SOLUTION
+
+
+# %% [markdown]
+# The arithmetic, once more. The gradient 5 arrives at `y`, which retains it, and at a leaf. A tensor hook adds 1, a
+# pre-hook of the node multiplies by 100.
 
 # %%
 x = torch.tensor([1.0], requires_grad=True)
@@ -455,43 +510,9 @@ assert y.grad.item() == 6 and leaf.grad.item() == 600
 
 # %% [markdown]
 # They differ. The retained gradient of the non-leaf is written after the tensor hooks (6, not 5) and **before** the
-# pre-hooks of the node (6, not 600). For a leaf, writing `.grad` is the very work of its node, so both hooks have had
-# their say: 600.
+# pre-hooks of the node (6, not 600). For a leaf, writing `.grad` is the very work of its node, so both hooks have run
+# by then: 600.
 #
-# One trap: hold on to the node of a leaf. If no variable refers to it and no graph uses it yet, it is thrown away, and
-# your hook with it.
-
-# %%
-calls = []
-x = torch.tensor([1.0], requires_grad=True)
-get_gradient_edge(x).node.register_hook(lambda grad_inputs, grad_outputs: calls.append("dropped"))
-(2 * x).backward()
-assert calls == []
-held = get_gradient_edge(x).node
-held.register_hook(lambda grad_inputs, grad_outputs: calls.append("held"))
-(2 * x).backward()
-print(calls)
-assert calls == ["held"]
-
-
-# %% [markdown]
-# You have most of the pieces. The missing one is where the post-accumulate-grad hook of a leaf stands, relative to the
-# hook of its node. Deduce it, or measure it.
-
-
-# %% exercise="08-predict-autograd-order"
-def predict_autograd_order(kind):
-    """The four labels of this kind in the order in which the events happen."""
-    ### BEGIN SOLUTION
-    if kind == "non-leaf":
-        return ["tensor", "retain_grad", "node_pre", "node_post"]
-    if kind == "leaf":
-        return ["tensor", "node_pre", "post_acc", "node_post"]
-    raise ValueError(f"kind is 'leaf' or 'non-leaf', not {kind!r}")
-    ### END SOLUTION
-
-
-# %% [markdown]
 # Here is the whole story of one gradient on its way through `y = 3 * x`. Each hook writes down what `.grad` holds at
 # its moment. For `y` and for `x`, everything is set up in all 24 possible orders. The result is always the same.
 
@@ -556,7 +577,7 @@ show(
             ("hooks of the node of x", "at the leaf x"),
         ],
         title="One gradient on its way through y = 3x",
-        lanes={"at the non-leaf y = 3x": FORWARD, "at the leaf x": BACKWARD},
+        lanes={"at the non-leaf y = 3x": BACKWARD, "at the leaf x": BACKWARD},
     ),
     "Timeline of ten events. At the non-leaf y: 1 tensor hooks of y, 2 y.grad is written because of retain_grad, 3 "
     "pre-hooks of the node of y, 4 the node runs and makes 15 of 5, 5 hooks of the node of y. At the leaf x: 6 tensor "
@@ -643,13 +664,15 @@ print("backward:", events)
 # %% tags=["figure"]
 assert in_forward == ["0.fwd", "1.fwd", "2.fwd"]
 assert events == ["2.bpre", "0.fwd", "1.fwd", "2.bwd", "1.bpre", "1.bwd", "0.bpre", "0.bwd"]
-lanes = {"checkpoint(model, x)": FORWARD, "backward()": BACKWARD, "recomputation in backward()": "#5b8c3e"}
+lanes = {"checkpoint(model, x)": FORWARD, "backward()": BACKWARD}
 rows = [(event, "checkpoint(model, x)") for event in in_forward]
-rows += [(event, "recomputation in backward()" if event.endswith(".fwd") else "backward()") for event in events]
+for event in events:
+    again = event.endswith(".fwd")
+    rows.append((f"      {event} (recomputation)", "backward()", FORWARD) if again else (event, "backward()"))
 show(
     timeline(rows, title="Checkpointing: the forward hooks of modules 0 and 1 fire twice", lanes=lanes),
-    "Timeline in three columns. During checkpoint(model, x): 1 0.fwd, 2 1.fwd, 3 2.fwd. During backward: 4 2.bpre, "
-    "then in the recomputation 5 0.fwd and 6 1.fwd, then 7 2.bwd, 8 1.bpre, 9 1.bwd, 10 0.bpre, 11 0.bwd.",
+    "Timeline in two columns. During checkpoint(model, x): 1 0.fwd, 2 1.fwd, 3 2.fwd. During backward(): 4 2.bpre, "
+    "then, still in backward(), the recomputation with 5 0.fwd and 6 1.fwd, then 7 2.bwd, 8 1.bpre, 9 1.bwd, 10 0.bpre, 11 0.bwd.",
 )
 
 # %% [markdown]
@@ -741,7 +764,7 @@ assert events == []
 # | `p.register_post_accumulate_grad_hook` | `p`, a leaf | its node has written `.grad` | only `None` |
 # | `node.register_hook` | `grad_inputs, grad_outputs` | after the node has run | new `grad_inputs` |
 #
-# \* Right after the pre-hook, if no input of `m` requires grad.
+# \* Right after the pre-hook, if no input of `m` requires grad. Never, if one does and no gradient reaches it.
 #
 # Between hooks of one kind on one module: first the global ones (`register_module_forward_hook` and its three
 # relatives, with the same signatures), then the prepended, then the appended; in forward and in backward.

@@ -3,7 +3,7 @@
 import pytest
 from matplotlib.colors import to_hex
 
-from graders.figures import BACKWARD, FORWARD, INK, arrow, card, node
+from graders.figures import BACKWARD, FORWARD, INK, arrow, card, node, timeline
 
 
 @pytest.mark.parametrize(
@@ -38,3 +38,11 @@ def test_only_the_line_below_a_box_has_the_colour_of_gradients():
         ("leaf", INK),
         ("x.grad = 1", BACKWARD),
     ]
+
+
+def test_a_row_of_a_timeline_may_have_a_colour_of_its_own():
+    rows = [("0.fwd", "forward"), ("0.bpre", "backward"), ("0.fwd again", "backward", FORWARD)]
+    axes = timeline(rows).axes[0]
+    assert [line.get_color() for line in axes.lines if line.get_marker() == "o"] == [FORWARD, BACKWARD, FORWARD]
+    below = {text.get_text(): text.get_position()[0] for text in axes.texts}
+    assert below["0.fwd again"] == below["0.bpre"] > below["0.fwd"]

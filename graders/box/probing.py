@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import inspect
 import linecache
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
@@ -68,11 +69,12 @@ class Student:
 
 def answer(probe: Callable[..., Any], namespace: Mapping[str, Any], draw: dict[str, Any], seed: int,
            *, quiet: bool = True) -> Answer:  # fmt: skip
-    """Run `probe(student, **draw)` in a known state; whatever the learner's code raises becomes data."""
+    """Run `probe` in a known state on the values of the draw that it names; what the learner's code raises is data."""
     student = Student(namespace)
     with known_state(seed, quiet=quiet):
         try:
-            tree, body = encode(probe(student, **draw))
+            wanted = inspect.signature(probe).parameters
+            tree, body = encode(probe(student, **{name: value for name, value in draw.items() if name in wanted}))
             return Answer({"type": "seen", "tree": tree}, body)
         except NotAttempted as missing:
             head = {"type": "raised", "status": "not-attempted", "message": str(missing), "defined": False}

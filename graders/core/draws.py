@@ -59,8 +59,8 @@ class Rng:
         return torch.tensor(drawn, dtype=getattr(torch, dtype) if isinstance(dtype, str) else dtype)
 
     def shape(self, rank: int) -> tuple[int, ...]:
-        """A shape with `rank` dimensions of different sizes, from 2 to 5."""
-        return tuple(self.shuffled((2, 3, 4, 5))[:rank])
+        """A shape with `rank` dimensions, at most 4, of different sizes from 2 to 4; a fourth one has the size 1."""
+        return tuple(self.shuffled((2, 3, 4, 1)[: max(rank, 3)])[:rank])
 
     def number(self, number: str) -> float:
         """A number that is "zero", "negative" (-3 to -1/2), a "fraction" (1/8 to 7/8) or "large" (1 1/2 to 4)."""

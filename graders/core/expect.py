@@ -74,7 +74,7 @@ def close(seen: Seen, expected: Any, rtol: float | None = None, atol: float | No
     """Whether a number, tensor, or list of these equals `expected` within the tolerance.
 
     For recognising mistakes: dtype and `requires_grad` do not matter, any other kind of value is just not
-    close. A single number as `expected` stands for a tensor full of it.
+    close. A single number as `expected` stands for a tensor full of it. An empty tensor is evidence of nothing.
     """
     value = seen.value
     if isinstance(expected, Mapping):
@@ -92,7 +92,8 @@ def close(seen: Seen, expected: Any, rtol: float | None = None, atol: float | No
     if type(value) is Array:
         number = not isinstance(expected, torch.Tensor)
         target = torch.full_like(value.tensor, expected, dtype=torch.float64) if number else expected
-        return value.tensor.shape == target.shape and not _differences(value.tensor, target, rtol, atol).any()
+        same_shape = value.tensor.shape == target.shape and value.tensor.numel() > 0
+        return same_shape and not _differences(value.tensor, target, rtol, atol).any()
     if type(value) in (int, float) and isinstance(expected, int | float | torch.Tensor):
         if isinstance(expected, torch.Tensor) and expected.numel() != 1:
             return False

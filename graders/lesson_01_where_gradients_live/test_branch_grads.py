@@ -5,7 +5,20 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from graders.authoring import Mistake, Seen, close, exercise, expect, recording_calls
+from graders.authoring import (
+    ALL,
+    CallersHooks,
+    Circumstances,
+    Mistake,
+    Seen,
+    Witness,
+    close,
+    exercise,
+    expect,
+    nothing_changed,
+    prepared,
+    recording_calls,
+)
 
 
 @exercise(
@@ -17,15 +30,32 @@ from graders.authoring import Mistake, Seen, close, exercise, expect, recording_
         "Ask `a` and `b` to keep their gradient: call `a.retain_grad()` and `b.retain_grad()` before `backward()`.",
         "`torch.autograd.grad(y, [w, x, a, b])` returns all four gradients at once and works as well.",
     ),
-    cases=(
-        {"shape": (4,), "dtype": torch.float32},
-        {"shape": (2, 3), "dtype": torch.float64},
-        {"shape": (), "dtype": torch.float32},
+    circumstances=Circumstances(
+        covers={
+            "dtype": ALL,
+            "rank": ALL,
+            "layout": ALL,
+            "values": ALL,
+            "place": ("leaf", "parameter"),
+            "hooks": ("none", "watching"),
+            "call": ALL,
+        },
+        excludes={
+            "grad": "what an old `.grad` does is told after this exercise, so the contract says that it is None",
+            "number": "there is no number among the arguments",
+            "collection": "there is no collection among the arguments",
+            "model": "there is no model",
+            "hooked": "there is no model; the hooks sit on both tensors",
+            "grad_mode": "`backward()` needs it switched on, and lesson 1 does not know how to do that",
+            "backward": "the function runs the pass itself",
+            "failure": "nothing of the caller's is called",
+        },
+        own={"entries": ("some", "none")},
+        impossible=[lambda rank, layout, entries: entries == "none" and (rank == 0 or layout != "contiguous")],
     ),
 )
 class TestBranchGrads:
-    """Write `branch_grads(w, x)`. Both arguments are leaf tensors of the same shape (any shape), float32 or
-    float64.
+    """Write `branch_grads(w, x)`. Both arguments are leaf tensors of the same shape, whose `.grad` is `None`.
 
     Compute
 
@@ -33,31 +63,40 @@ class TestBranchGrads:
     - `b = w + 1`
     - `y = (a * b).sum()`
 
-    and return the four gradients of `y` as a dict with the keys `"w"`, `"x"`, `"a"` and `"b"`. Each is a tensor of
-    the shape and dtype of the tensor it belongs to, and does not require grad. The values of `w` and `x` stay as they
-    are. Whether `w.grad` and `x.grad` are filled afterwards is up to you.
+    and return the four gradients of `y` as a dict with the keys `"w"`, `"x"`, `"a"` and `"b"`. Each has the shape and
+    dtype of the tensor it belongs to. It may be the very tensor that a `.grad` holds: whether `w.grad` and `x.grad` are
+    filled afterwards is up to you.
 
     **Example.** For `w = tensor([1.])` and `x = tensor([2.])` we have `a = 3` and `b = 2`. The result is
     `{"w": tensor([5.]), "x": tensor([2.]), "a": tensor([2.]), "b": tensor([3.])}`.
     """
 
-    def draw(rng, shape, dtype):
-        return {"w": rng.tensor(*shape, dtype=dtype), "x": rng.tensor(*shape, dtype=dtype)}
+    def draw(rng, dtype, rank, layout, values, entries):
+        shape = rng.shape(rank) if entries == "some" else (*rng.shape(rank)[1:], 0)
+        like = {"dtype": dtype, "layout": layout, "values": values}
+        return {"w": rng.tensor(*shape, **like), "x": rng.tensor(*shape, **like)}
 
     def alive(w, x):
         a, b = w + x, w + 1
-        return bool((a != b).all() and (b != 0).all() and (a != 0).all())
+        return w.numel() == 0 or bool((a != b).any() and (b != 0).any() and (a != 0).any())
 
-    def probe(student, w, x):
-        before = w.clone(), x.clone()
-        w.requires_grad_()
-        x.requires_grad_()
+    def probe(student, w, x, layout, place, hooks, call):
+        def callers():
+            return [prepared(t, layout=layout, place=place) for t in (w, x)]
+
+        first, second = callers()
+        CallersHooks(hooks).on_tensor(first, "w").on_tensor(second, "x")
+        witness = Witness(w=first, x=second)
         with recording_calls("retain_grad", "backward") as calls:
-            grads = student.branch_grads(w, x)
-        return {
-            "grads": grads, "calls": calls[:20],
-            "inputs_kept": all(torch.equal(t.detach(), old) and t.requires_grad for t, old in zip((w, x), before)),
-        }  # fmt: skip
+            grads = student.branch_grads(first, second)
+        seen = {"grads": grads, "calls": calls[:20], "changed": witness.changes()}
+        if call == "again":
+            first.grad = second.grad = None
+            seen["again"] = student.branch_grads(first, second)
+        elif call == "in turn":
+            seen["in turn"] = student.branch_grads(*reversed(callers()))
+        example = (prepared(torch.tensor([value])) for value in (1.0, 2.0))
+        return {**seen, "example": student.branch_grads(*example)}
 
     mistakes = (
         Mistake(
@@ -82,19 +121,32 @@ class TestBranchGrads:
     )
 
     def test_all_four_gradients_are_right(seen, w, x):
-        a, b = w + x, w + 1
-        grads = seen["grads"]
-        expect(grads).has_keys("w", "x", "a", "b")
-        for name, gradient in {"w": a + b, "x": b, "a": b, "b": a}.items():
-            expect(grads[name]).close_to(gradient, detached=False)
+        expect_gradients(seen["grads"], w, x)
 
-    def test_no_graph_comes_along_and_w_and_x_stay_as_they_were(seen, w, x):
+    def test_another_call_has_its_own_gradients(seen, w, x, call):
+        if call == "again":
+            expect_gradients(seen["again"], w, x)
+        elif call == "in turn":
+            expect_gradients(seen["in turn"], x, w)
+
+    def test_the_example_of_the_contract_comes_out(seen):
+        expect_gradients(seen["example"], torch.tensor([1.0]), torch.tensor([2.0]))
+
+    def test_no_graph_comes_along_and_w_and_x_stay_as_they_were(seen):
         for name in ("w", "x", "a", "b"):
             value = seen["grads"][name].value
             expect(Seen(getattr(value, "requires_grad", False), name)).is_false(
                 f"grads['{name}'] still requires grad; return it detached"
             )
-        expect(seen["inputs_kept"]).is_true("w or x changed (values or requires_grad); only gradients were asked for")
+        nothing_changed(seen["changed"], but=["grad-filled *"])
+
+
+def expect_gradients(grads: Seen, w: Tensor, x: Tensor) -> None:
+    """The four gradients, in closed form."""
+    expect(grads).has_keys("w", "x", "a", "b")
+    a, b = w + x, w + 1
+    for name, gradient in {"w": a + b, "x": b, "a": b, "b": a}.items():
+        expect(grads[name]).close_to(gradient, detached=False)
 
 
 def none_at(seen: Seen, *names: str) -> bool:

@@ -1,8 +1,9 @@
 """Answers to every exercise: right ones in other styles, and a wrong one for each listed mistake.
 
-A folder a lesson, a file an exercise, each named as its grader. In a file `RIGHT` is a list of sources, `WRONG` a dict
-from the id of a mistake to the source that makes it, and `ALSO_WRONG` a list of answers that must fail with any
-diagnosis. A source is the text of an exercise cell.
+A folder a lesson, a file an exercise, each named as its grader. In a file `RIGHT` is a list of sources, and `WRONG` a
+list of wrong answers, each with what it violates (`graders.author.answers`). Some files still have the older form: a
+dict from the id of a mistake to the source that makes it, and beside it `ALSO_WRONG`, a list of answers that must fail
+with any diagnosis. A source is the text of an exercise cell.
 """
 
 from __future__ import annotations
@@ -27,8 +28,15 @@ def answers_of(lesson: str) -> Answers:
     stem = course.find_lesson(lesson)
     modules = {key: _module(stem, key) for key in course.keys(stem)}
     return Answers(
-        {key: module.RIGHT for key, module in modules.items()}, {key: module.WRONG for key, module in modules.items()}
+        {key: module.RIGHT for key, module in modules.items()}, {key: _wrong(module) for key, module in modules.items()}
     )
+
+
+def _wrong(module: ModuleType) -> dict[str, str]:
+    """A wrong answer for each mistake: the first, where there are several."""
+    if isinstance(module.WRONG, dict):
+        return dict(module.WRONG)
+    return {one.mistake: one.source for one in reversed(module.WRONG) if one.mistake is not None}
 
 
 def _module(lesson: str, key: str) -> ModuleType:

@@ -48,7 +48,8 @@ def test_a_tensor_as_circumstances_say() -> None:
     assert rows.shape == (3, 2)
     assert (rows == rows[0]).all()
     assert [len(Rng(5).shape(rank)) for rank in range(5)] == [0, 1, 2, 3, 4]
-    assert sorted(Rng(5).shape(4)) == [2, 3, 4, 5]
+    assert sorted(Rng(5).shape(4)) == [1, 2, 3, 4]
+    assert sorted(Rng(5).shape(3)) == [2, 3, 4]
 
 
 def test_a_number_as_circumstances_say() -> None:

@@ -1,5 +1,7 @@
 """Answers to 01-branch-grads."""
 
+from graders.author.answers import Wrong
+
 RIGHT = [
     """
 def branch_grads(w, x):
@@ -24,9 +26,10 @@ def branch_grads(w, x):
     a, b = w + x, w + 1
     def keep(name):
         return lambda grad: found.update({name: grad.detach().clone()})
-    for name, t in (("w", w), ("x", x), ("a", a), ("b", b)):
-        t.register_hook(keep(name))
+    handles = [t.register_hook(keep(name)) for name, t in (("w", w), ("x", x), ("a", a), ("b", b))]
     (a * b).sum().backward()
+    for handle in handles:
+        handle.remove()
     return found
 """,
     """
@@ -69,8 +72,13 @@ def branch_grads(w, x):
 """,
 ]
 
-WRONG = {
-    "retained-too-late": """
+WRONG = [
+    Wrong(
+        "retained too late",
+        violates="return the four gradients of `y`",
+        check="test_all_four_gradients_are_right",
+        mistake="retained-too-late",
+        source="""
 def branch_grads(w, x):
     a, b = w + x, w + 1
     (a * b).sum().backward()
@@ -78,7 +86,13 @@ def branch_grads(w, x):
     b.retain_grad()
     return {"w": w.grad, "x": x.grad, "a": a.grad, "b": b.grad}
 """,
-    "retained-a-copy": """
+    ),
+    Wrong(
+        "retained a copy",
+        violates="`a = w + x`",
+        check="test_all_four_gradients_are_right",
+        mistake="retained-a-copy",
+        source="""
 def branch_grads(w, x):
     a, b = w + x, w + 1
     copy = a * 1
@@ -87,32 +101,145 @@ def branch_grads(w, x):
     (a * b).sum().backward()
     return {"w": w.grad, "x": x.grad, "a": copy.grad, "b": b.grad}
 """,
-    "values-not-gradients": """
+    ),
+    Wrong(
+        "values",
+        violates="return the four gradients of `y`",
+        check="test_all_four_gradients_are_right",
+        mistake="values-not-gradients",
+        source="""
 def branch_grads(w, x):
     a, b = w + x, w + 1
     (a * b).sum().backward()
     return {"w": w.grad, "x": x.grad, "a": a.detach(), "b": b.detach()}
 """,
-    "retained-only-one": """
+    ),
+    Wrong(
+        "retained one of two",
+        violates="`b = w + 1`",
+        check="test_all_four_gradients_are_right",
+        mistake="retained-only-one",
+        source="""
 def branch_grads(w, x):
     a, b = w + x, w + 1
     a.retain_grad()
     (a * b).sum().backward()
     return {"w": w.grad, "x": x.grad, "a": a.grad, "b": b.grad}
 """,
-}
-
-ALSO_WRONG = [
-    "def branch_grads(w, x):\n    return {'w': w * 0, 'x': x * 0, 'a': w * 0, 'b': x * 0}",
-    "def branch_grads(w, x):\n    return None",
-    "def branch_grads(w, x):\n    return {'w': w + x + w + 1, 'x': w + 1, 'a': w + 1, 'b': w + x}",
-    "def branch_grads(w, x):\n    return {'w': 5.0, 'x': 2.0, 'a': 2.0, 'b': 3.0}",
-    """
+    ),
+    Wrong(
+        "zeros that require grad",
+        violates="rule 6: no graph",
+        check="test_no_graph_comes_along_and_w_and_x_stay_as_they_were",
+        source="def branch_grads(w, x):\n    return {'w': 2 * w + x + 1, 'x': w + 1, 'a': w + 1, 'b': w + x}",
+    ),
+    Wrong(
+        "nothing",
+        violates='a dict with the keys `"w"`, `"x"`, `"a"` and `"b"`',
+        check="test_all_four_gradients_are_right",
+        source="def branch_grads(w, x):\n    return None",
+    ),
+    Wrong(
+        "the mean for the sum",
+        violates="`y = (a * b).sum()`",
+        check="test_all_four_gradients_are_right",
+        source="""
 import torch
+
+def branch_grads(w, x):
+    a, b = w + x, w + 1
+    return dict(zip("wxab", torch.autograd.grad((a * b).mean(), (w, x, a, b))))
+""",
+    ),
+    Wrong(
+        "float32 for everybody",
+        violates="Each has the shape and dtype of the tensor it belongs to",
+        check="test_all_four_gradients_are_right",
+        source="""
+import torch
+
+def branch_grads(w, x):
+    a, b = w + x, w + 1
+    return {n: g.float() for n, g in zip("wxab", torch.autograd.grad((a * b).sum(), (w, x, a, b)))}
+""",
+    ),
+    Wrong(
+        "numbers of the example",
+        violates="return the four gradients of `y`",
+        check="test_all_four_gradients_are_right",
+        source="def branch_grads(w, x):\n    return {'w': 5.0, 'x': 2.0, 'a': 2.0, 'b': 3.0}",
+    ),
+    Wrong(
+        "w is zeroed",
+        violates="rule 2: Tensors keep their values",
+        check="test_no_graph_comes_along_and_w_and_x_stay_as_they_were",
+        source="""
+import torch
+
 def branch_grads(w, x):
     a, b = w + x, w + 1
     grads = dict(zip("wxab", torch.autograd.grad((a * b).sum(), (w, x, a, b))))
     w.data.zero_()
     return grads
 """,
+    ),
+    Wrong(
+        "w loses its last digits",
+        violates="rule 2: Tensors keep their values",
+        check="test_no_graph_comes_along_and_w_and_x_stay_as_they_were",
+        source="""
+def branch_grads(w, x):
+    w.data = w.data + 1e6 - 1e6
+    w, x = w.detach(), x.detach()
+    return {"w": 2 * w + x + 1, "x": w + 1, "a": w + 1, "b": w + x}
+""",
+    ),
+    Wrong(
+        "flattened by view",
+        violates="rule 1: in any layout",
+        check="raised",
+        source="""
+import torch
+
+def branch_grads(w, x):
+    a, b = w + x, w + 1
+    y = a.view(-1).dot(b.view(-1))
+    return dict(zip("wxab", torch.autograd.grad(y, (w, x, a, b))))
+""",
+    ),
+    Wrong(
+        "remembers the first call",
+        violates="rule 1: It works however often it is called",
+        check="test_another_call_has_its_own_gradients",
+        source="""
+import torch
+
+known = {}
+
+def branch_grads(w, x):
+    a, b = w + x, w + 1
+    found = dict(zip("wxab", torch.autograd.grad((a * b).sum(), (w, x, a, b))))
+    return known.setdefault((w.shape, w.stride(), w.dtype), found)
+""",
+    ),
+    Wrong(
+        "a hook left on x",
+        violates="rule 3: none of your own hooks is left",
+        check="test_no_graph_comes_along_and_w_and_x_stay_as_they_were",
+        source="""
+def branch_grads(w, x):
+    found = {}
+    a, b = w + x, w + 1
+    for name, t in dict(w=w, x=x, a=a, b=b).items():
+        t.register_hook(lambda grad, name=name: found.update({name: grad.clone()}))
+    (a * b).sum().backward()
+    return found
+""",
+    ),
+]
+
+GIVENS = [
+    "Write `branch_grads(w, x)`.",
+    "Both arguments are leaf tensors of the same shape, whose `.grad` is `None`.",
+    "It may be the very tensor that a `.grad` holds",
 ]

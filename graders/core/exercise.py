@@ -148,8 +148,12 @@ class Exercise:
 
 def call_by_name(function: Callable[..., Any], draw: Draw, *first: Any) -> Any:
     """Call `function(*first, ...)` with the values of the draw that it asks for by name."""
-    wanted = list(inspect.signature(function).parameters)[len(first) :]
-    return function(*first, **{name: draw[name] for name in wanted})
+    return function(*first, **asked_of(draw, function, len(first)))
+
+
+def asked_of(draw: Draw, function: Callable[..., Any], first: int = 0) -> Draw:
+    """The part of a draw that a function asks for by the names of its parameters, without those that come first."""
+    return {name: draw[name] for name in list(inspect.signature(function).parameters)[first:]}
 
 
 def exercise(

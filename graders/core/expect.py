@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from typing import Any, NoReturn
+from typing import Any, NoReturn, TypeVar
 
 import torch
 
@@ -19,6 +19,10 @@ from graders.wire.data import Array
 
 TOLERANCE = {torch.float32: (1e-5, 1e-5), torch.float64: (1e-10, 1e-10)}
 """(rtol, atol) by dtype for values that are compared directly."""
+
+
+T = TypeVar("T")
+_WORDS = {dict: "a dict", list: "a list", str: "a text", int: "a whole number", float: "a number", bool: "a bool"}
 
 
 class Mismatch(AssertionError):
@@ -139,6 +143,20 @@ class expect:
     ) -> NoReturn:
         """Raise `Mismatch` with what was expected beside what was seen, both in a few words."""
         raise Mismatch(Difference(kind, self.path, entry, expected, seen, note))
+
+    def of_type(self, wanted: type[T]) -> T:
+        """The value, which is exactly of this type."""
+        if type(self.value) is not wanted:
+            self._other_type(_WORDS.get(wanted, wanted.__name__))
+        value: T = self.value
+        return value
+
+    def list_of(self, wanted: type[T]) -> list[T]:
+        """The value, which is a list of entries that are exactly of this type."""
+        entries = self.of_type(list)
+        for entry in self.seen:
+            expect(entry).of_type(wanted)
+        return entries
 
     def close_to(
         self,

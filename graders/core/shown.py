@@ -24,9 +24,11 @@ def show(value: Any, digits: int = 6) -> str:
     if isinstance(value, Array):
         value = value.tensor
     if isinstance(value, torch.Tensor):
+        shape = tuple(value.shape)
+        if not value.numel():
+            return f"a tensor of shape {shape}, without entries"
         if value.numel() <= 6:
             return show(value.tolist(), digits)
-        shape = tuple(value.shape)
         return f"a tensor of shape {shape} that starts {show(value.reshape(-1)[:4].tolist(), digits)[:-1]}, …"
     if type(value) is float:
         return f"{value:.{digits}g}"
@@ -34,7 +36,7 @@ def show(value: Any, digits: int = 6) -> str:
         inner = ", ".join(show(item, digits) for item in value[:8]) + (", …" if len(value) > 8 else "")
         return f"[{inner}]" if type(value) is list else f"({inner})"
     if type(value) is dict:
-        return "{" + ", ".join(f"{key!r}: {show(item, digits)}" for key, item in list(value.items())[:8]) + "}"
+        return "{" + ", ".join(f"{show(key)}: {show(item, digits)}" for key, item in list(value.items())[:8]) + "}"
     if isinstance(value, Refused):
         return f"a {value.type} ({value.why})"
     return clean(repr(value), 100)

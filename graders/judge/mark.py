@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from graders.core.difference import Difference
-from graders.core.exercise import Check, Draw, Exercise, call_by_name
+from graders.core.exercise import Check, Draw, Exercise, asked_of
 from graders.core.expect import Mismatch
 from graders.core.results import CheckResult, ExerciseResult, Status
 from graders.core.text import MESSAGE_LIMIT, clean
@@ -41,7 +41,10 @@ def _mark(exercise: Exercise, draws: Sequence[Draw], outcomes: Sequence[Outcome]
     unseen = [outcome for outcome in outcomes if outcome.seen is None]
     if unseen:
         return _without_numbers(exercise, draws, outcomes, min(unseen, key=lambda one: _GRAVEST.index(_of(one))))
-    failures = [_failures(check, draws, outcomes) for check in exercise.checks]
+    try:
+        failures = [_failures(check, draws, outcomes) for check in exercise.checks]
+    except _Unjudged as error:
+        return suspect(exercise, str(error))
     held = [not any(by_draw) for by_draw in failures]
     share = exercise.points / len(exercise.checks)
     checks = tuple(
@@ -76,12 +79,28 @@ def _failures(check: Check, draws: Sequence[Draw], outcomes: Sequence[Outcome]) 
     """For each draw why the check does not hold; None where it holds."""
     found: list[Difference | None] = []
     for draw, outcome in zip(draws, outcomes):
+        given = asked_of(draw, check.run, first=1)
         try:
-            call_by_name(check.run, draw, outcome.seen)
+            check.run(outcome.seen, **given)
             found.append(None)
         except Mismatch as mismatch:
             found.append(mismatch.difference)
+        except Exception as error:
+            what = ": ".join(part for part in (type(error).__name__, clean(error, 100)) if part)
+            raise _Unjudged(f"the check whether {check.sentence} failed on it with {what}") from error
     return found
+
+
+class _Unjudged(Exception):
+    """A check raised an exception of its own. What it was given came from a notebook: somebody has to look at that."""
+
+
+def suspect(exercise: Exercise, why: str) -> ExerciseResult:
+    """The result of an exercise whose answer came to its end, and cannot be judged."""
+    share = round(exercise.points / len(exercise.checks), 4)
+    checks = tuple(CheckResult(check.sentence, False, 0.0, share, "not judged") for check in exercise.checks)
+    message = f"The answer could not be judged: {why}. An instructor should look at it."
+    return ExerciseResult(exercise.key, Status.SUSPECT, 0.0, exercise.points, None, clean(message), checks)
 
 
 def _of(outcome: Outcome) -> Status:

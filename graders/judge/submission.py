@@ -12,6 +12,7 @@ from dataclasses import replace
 from graders.core.exercise import Draw, Exercise
 from graders.core.results import CheckResult, ExerciseResult, Status
 from graders.core.text import clean
+from graders.judge.apart import BENCH, is_large
 from graders.judge.mark import mark
 from graders.run.transcript import Cell, Outcome, Run
 
@@ -46,7 +47,8 @@ class Marks:
         if what in self._known:
             return self._known[what]
         try:
-            result = mark(exercise, self.draws[exercise.key], outcomes)
+            by = BENCH.mark if is_large(outcomes) else mark
+            result = by(exercise, self.draws[exercise.key], outcomes)
         except Exception as error:  # a defect of this grader: not the learner's zero, and no other exercise's
             return _defect(exercise, error)
         if all(outcome.digest or outcome.seen is None for outcome in outcomes):

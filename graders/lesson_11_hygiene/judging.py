@@ -117,6 +117,12 @@ def partly_cleared(rows: Sequence[Sequence[int]], left: Sequence[Sequence[int]])
     return bool(changed and kept) and len(changed) + len(kept) == sum(map(any, rows))
 
 
+def counts_seen(hooks: Seen) -> list[int]:
+    """The number of hooks of each kind in each module, as one list, from what a probe saw: that may be anything."""
+    kinds = expect(hooks).of_type(dict)
+    return [count for kind in kinds for count in expect(hooks[kind]).list_of(int)]
+
+
 def some_kinds_cleared(before: Any, left: Any) -> bool:
     """Whether some kinds of hooks are gone from all modules, and the other kinds are untouched."""
     return partly_cleared([before[kind] for kind in KINDS], [left[kind] for kind in KINDS])
@@ -134,7 +140,7 @@ def all_new_hooks_fire(seen: Seen, spec: list[Any], entry: str, x: Tensor) -> No
     if type(seen["new"].value) is not list:
         expect(seen["new"]).fail("no new hooks could be registered")
     kinds = ("pre", "forward", "backward-pre", "backward")
-    fired = Counter(seen["new"].value)
+    fired = Counter(expect(seen["new"]).list_of(str))
     for call in trace(spec, x):
         for kind in kinds:
             fired[f"{kind} {call.name}"] -= (call.name, kind) != (entry, "backward")

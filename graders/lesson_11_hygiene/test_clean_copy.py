@@ -11,6 +11,7 @@ from graders.authoring import Mistake, apart, exercise, expect, no_hook_left, sh
 from graders.lesson_11_hygiene.judging import (
     all_new_hooks_fire,
     chain,
+    counts_seen,
     linear,
     some_hooks,
     some_kinds_cleared,
@@ -19,7 +20,6 @@ from graders.lesson_11_hygiene.judging import (
 )
 from graders.lesson_11_hygiene.shared import (
     KINDS,
-    all_counts,
     build,
     change_values,
     copies_of_grads,
@@ -151,7 +151,7 @@ class TestCleanCopy:
             "cleared-original",
             lambda seen: (
                 not seen["shares"].value
-                and sum(all_counts(seen["hooks"]["left"].value)) < sum(all_counts(seen["hooks"]["before"].value))
+                and sum(counts_seen(seen["hooks"]["left"])) < sum(counts_seen(seen["hooks"]["before"]))
             ),
             "The original has lost its hooks. Make the deep copy first, then strip the copy, and leave the original "
             "alone.",
@@ -200,8 +200,7 @@ class TestCleanCopy:
 
     def test_the_copy_has_no_hooks_and_computes_the_same(seen, spec, x, mode):
         expect(seen["module"]).is_true("your function did not return a module")
-        left = sum(all_counts(seen["hooks"]["copied"].value))
-        if left:
+        if left := sum(counts_seen(seen["hooks"]["copied"])):
             expect(seen["hooks"]["copied"]).fail(f"the copy still has {left} module hooks")
         expect(seen["output"]).close_to(plain_output(spec, x, mode))
         expect(seen["fired_by_the_copy"]).equals([])

@@ -16,7 +16,7 @@ from typing import Any
 from graders.core.expect import Seen
 from graders.core.results import Status
 from graders.core.text import clean
-from graders.wire.data import DataError, decode
+from graders.wire.data import DataError, decode, empty_rows
 from graders.wire.frames import Frame
 
 FROM_INSIDE = {"ready", "cell", "restart", "cells-done", "seen", "raised", "probe-end"}
@@ -42,6 +42,8 @@ class Outcome:
     call: str = ""
     digest: str = ""
     defined: bool = True
+    size: int = 0
+    """What there is to judge: bytes and characters, and rows of tensors without entries."""
 
 
 @dataclass(frozen=True)
@@ -117,7 +119,8 @@ def _outcome(frame: Frame) -> Outcome:
             tree, body = json.dumps(head.get("tree")), frame.body
             small = len(tree) + len(body) <= SMALL
             seen = _seen(tree, body) if small else _seen.__wrapped__(tree, body)
-            return Outcome(seen=seen, digest=hashlib.sha256(tree.encode() + b"\0" + body).hexdigest())
+            digest = hashlib.sha256(tree.encode() + b"\0" + body).hexdigest()
+            return Outcome(seen=seen, digest=digest, size=len(tree) + len(body) + empty_rows(seen.value))
         except DataError as error:
             return Outcome(status=Status.SUSPECT, message=f"an answer that is not data: {error}")
     return raised(head)

@@ -17,7 +17,7 @@ from __future__ import annotations
 import json
 import math
 from collections import Counter, OrderedDict, defaultdict
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -45,6 +45,8 @@ MAX_TEXT = 4000
 MAX_ITEMS = 4000
 MAX_DEPTH = 12
 MAX_BODY = 1 << 20
+MAX_EMPTY = 1 << 16
+"""Rows of tensors without entries, such as those of shape [n, 0]: they take no bytes, but work."""
 MAX_TREE = 60 << 10
 """Characters of a tree as JSON: it has to fit into the head of a frame, with a little more."""
 
@@ -76,19 +78,37 @@ def encode(value: object, max_body: int = MAX_BODY) -> tuple[Any, bytes]:
     Raises `DataError` when it is larger than the limits of this module.
     """
     body = bytearray()
-    counter = [0]
-    tree = _encode(value, body, counter, 0, max_body)
+    tree = _encode(value, body, _Count(), 0, max_body)
     if len(json.dumps(tree)) > MAX_TREE:
         raise DataError(f"numbers and texts outside of tensors of more than {MAX_TREE} characters")
     return tree, bytes(body)
 
 
-def _encode(value: Any, body: bytearray, counter: list[int], depth: int, max_body: int) -> Any:
-    counter[0] += 1
-    if depth > MAX_DEPTH:
-        raise DataError(f"nested deeper than {MAX_DEPTH} levels")
-    if counter[0] > MAX_ITEMS:
-        raise DataError(f"more than {MAX_ITEMS} values")
+@dataclass
+class _Count:
+    """How much was written or read so far: values, rows of empty tensors, bytes of the body."""
+
+    values: int = 0
+    rows: int = 0
+    bytes: int = 0
+
+    def value(self, depth: int) -> None:
+        """One more value. Raises `DataError` when there are too many."""
+        self.values += 1
+        if depth > MAX_DEPTH:
+            raise DataError(f"nested deeper than {MAX_DEPTH} levels")
+        if self.values > MAX_ITEMS:
+            raise DataError(f"more than {MAX_ITEMS} values")
+
+    def empty(self, shape: Sequence[int]) -> None:
+        """One more tensor without entries. Raises `DataError` when they have too many rows together."""
+        self.rows += math.prod(max(1, size) for size in shape)
+        if self.rows > MAX_EMPTY:
+            raise DataError(f"tensors without entries, but with more than {MAX_EMPTY} rows")
+
+
+def _encode(value: Any, body: bytearray, count: _Count, depth: int, max_body: int) -> Any:
+    count.value(depth)
     kind = type(value)
     if kind in _PLAIN:
         value = _PLAIN[kind](value)
@@ -104,23 +124,23 @@ def _encode(value: Any, body: bytearray, counter: list[int], depth: int, max_bod
     if kind is list or kind is tuple:
         if len(value) > MAX_ITEMS:
             raise DataError(f"more than {MAX_ITEMS} values")
-        items = [_encode(item, body, counter, depth + 1, max_body) for item in list(value)]
+        items = [_encode(item, body, count, depth + 1, max_body) for item in list(value)]
         return {"l" if kind is list else "u": items}
     if kind is dict:
         if len(value) > MAX_ITEMS:
             raise DataError(f"more than {MAX_ITEMS} values")
-        pairs = [[_encode(part, body, counter, depth + 1, max_body) for part in pair] for pair in list(value.items())]
+        pairs = [[_encode(part, body, count, depth + 1, max_body) for part in pair] for pair in list(value.items())]
         return {"d": pairs}
     if kind in (torch.Tensor, torch.nn.Parameter):
-        return _encode_tensor(value, body, max_body)
+        return _encode_tensor(value, body, count, max_body)
     if kind is np.ndarray:
-        return _encode_array(value, body, max_body)
+        return _encode_array(value, body, count, max_body)
     if kind is Refused:
         return {"x": [value.type, value.why]}
     return {"x": [_type_name(kind), _why_refused(kind)]}
 
 
-def _encode_tensor(value: torch.Tensor, body: bytearray, max_body: int) -> Any:
+def _encode_tensor(value: torch.Tensor, body: bytearray, count: _Count, max_body: int) -> Any:
     name = _NAMES.get(value.dtype)
     if name is None:
         return {"x": ["Tensor", f"its dtype is {value.dtype}"]}
@@ -135,19 +155,23 @@ def _encode_tensor(value: torch.Tensor, body: bytearray, max_body: int) -> Any:
         return {"x": ["Tensor", f"it has {value.dim()} dimensions"]}
     if value.numel() * value.element_size() > max_body - len(body):
         raise DataError(f"tensors of more than {max_body} bytes")
+    if not value.numel():
+        count.empty(value.shape)
     plain = value.detach().resolve_conj().resolve_neg().to("cpu").contiguous()
     offset = len(body)
     body += plain.reshape(-1).view(torch.uint8).numpy().tobytes()
     return {"t": [name, list(plain.shape), offset, bool(value.requires_grad), "tensor"]}
 
 
-def _encode_array(value: np.ndarray[Any, Any], body: bytearray, max_body: int) -> Any:
+def _encode_array(value: np.ndarray[Any, Any], body: bytearray, count: _Count, max_body: int) -> Any:
     if str(value.dtype) not in DTYPES:
         return {"x": ["ndarray", f"its dtype is {value.dtype}"]}
     if value.ndim > MAX_RANK:
         return {"x": ["ndarray", f"it has {value.ndim} dimensions"]}
     if value.nbytes > max_body - len(body):
         raise DataError(f"arrays of more than {max_body} bytes")
+    if not value.size:
+        count.empty(value.shape)
     offset = len(body)
     body += np.ascontiguousarray(value).tobytes()
     return {"t": [str(value.dtype), list(value.shape), offset, False, "array"]}
@@ -166,23 +190,15 @@ def _why_refused(kind: type) -> str:
 
 def decode(tree: Any, body: bytes) -> Any:
     """The value of a tree and its body. Raises `DataError` on anything that `encode` does not write."""
-    return _decode(tree, body, _Read(), 0)
+    return _decode(tree, body, _Count(), 0)
 
 
-@dataclass
-class _Read:
-    """How many values were read so far, and how many bytes of the body."""
-
-    values: int = 0
-    bytes: int = 0
-
-
-def _decode(tree: Any, body: bytes, done: _Read, depth: int) -> Any:
-    done.values += 1
-    if depth > MAX_DEPTH or done.values > MAX_ITEMS:
-        raise DataError("too many values")
-    if tree is None or type(tree) in (bool, str):
+def _decode(tree: Any, body: bytes, done: _Count, depth: int) -> Any:
+    done.value(depth)
+    if tree is None or type(tree) is bool:
         return tree
+    if type(tree) is str:
+        return _text(tree)
     if type(tree) is int:
         if not -(2**63) <= tree < 2**63:
             raise DataError("an integer of more than 64 bits")
@@ -202,13 +218,19 @@ def _decode(tree: Any, body: bytes, done: _Read, depth: int) -> Any:
     if tag == "d":
         return _decode_dict(content, body, done, depth)
     if tag == "x" and len(content) == 2 and all(type(part) is str for part in content):
-        return Refused(*content)
+        return Refused(*map(_text, content))
     if tag == "t":
         return _decode_tensor(content, body, done)
     raise DataError("not a value")
 
 
-def _decode_dict(content: list[Any], body: bytes, done: _Read, depth: int) -> dict[Any, Any]:
+def _text(tree: str) -> str:
+    if len(tree) > MAX_TEXT:
+        raise DataError(f"a text of more than {MAX_TEXT} characters")
+    return tree
+
+
+def _decode_dict(content: list[Any], body: bytes, done: _Count, depth: int) -> dict[Any, Any]:
     found: dict[Any, Any] = {}
     for pair in content:
         if type(pair) is not list or len(pair) != 2:
@@ -220,7 +242,7 @@ def _decode_dict(content: list[Any], body: bytes, done: _Read, depth: int) -> di
     return found
 
 
-def _decode_tensor(content: list[Any], body: bytes, done: _Read) -> Array:
+def _decode_tensor(content: list[Any], body: bytes, done: _Count) -> Array:
     if len(content) != 5:
         raise DataError("not a tensor")
     name, shape, offset, requires_grad, kind = content
@@ -238,15 +260,22 @@ def _decode_tensor(content: list[Any], body: bytes, done: _Read) -> Array:
     done.bytes += nbytes
     if done.bytes > len(body):
         raise DataError("a tensor larger than its bytes")
+    if not nbytes:
+        done.empty(shape)
     raw = torch.frombuffer(bytearray(body[offset : offset + nbytes]), dtype=torch.uint8) if nbytes else None
     if name == "bool" and raw is not None and bool((raw > 1).any()):
         raise DataError("not a tensor of bool")
-    if raw is not None:
-        return Array(raw.view(DTYPES[name]).reshape(shape), requires_grad, kind)
-    try:
-        return Array(torch.empty(shape, dtype=DTYPES[name]), requires_grad, kind)
-    except (RuntimeError, TypeError) as error:  # no entries, but a size beyond 64 bits
-        raise DataError("not a shape") from error
+    found = torch.empty(shape, dtype=DTYPES[name]) if raw is None else raw.view(DTYPES[name]).reshape(shape)
+    return Array(found, requires_grad, kind)
+
+
+def empty_rows(value: Any) -> int:
+    """The rows of all tensors without entries in a decoded value."""
+    if type(value) is Array:
+        return 0 if value.tensor.numel() else math.prod(max(1, size) for size in value.tensor.shape)
+    if type(value) is dict:
+        return sum(map(empty_rows, value.values()))
+    return sum(map(empty_rows, value)) if type(value) in (list, tuple) else 0
 
 
 def tensors(value: Any) -> Any:

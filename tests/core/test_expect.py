@@ -334,3 +334,17 @@ def test_a_tuple_has_the_length_that_is_asked_for() -> None:
     expect(Seen((1, 2))).has_length(2, container=tuple)
     assert why(expect(Seen([1, 2], "g")).has_length, 2, container=tuple) == "g: expected a tuple, saw a list"
     assert why(expect(Seen((1,), "g")).has_length, 2, container=tuple) == "g: expected 2 entries, saw 1"
+
+
+def test_a_tensor_without_entries_is_shown_by_its_shape_however_many_rows_it_has() -> None:
+    assert show(torch.empty(60_000, 0)) == "a tensor of shape (60000, 0), without entries"
+    assert show([torch.empty(0)]) == "[a tensor of shape (0,), without entries]"
+
+
+def test_a_value_of_a_type_is_had_and_any_other_is_a_mismatch() -> None:
+    assert expect(Seen(3)).of_type(int) == 3
+    assert expect(Seen(["a", "b"])).list_of(str) == ["a", "b"]
+    assert why(expect(Seen({})["size"]).of_type, int) == "size: expected a whole number, saw nothing"
+    assert why(expect(Seen(True)).of_type, int) == "the result: expected a whole number, saw a bool"
+    assert why(expect(Seen((1,))).list_of, int) == "the result: expected a list, saw a tuple"
+    assert why(expect(Seen([1, None], "keys")).list_of, int) == "keys[1]: expected a whole number, saw None"

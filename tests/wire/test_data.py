@@ -164,6 +164,10 @@ def endless() -> list[Any]:
         ([torch.ones(1 << 17)] * 3, "tensors of more than 1048576 bytes"),
         (np.ones(1 << 18), "arrays of more than 1048576 bytes"),
         (torch.ones(1).expand(1 << 40), "tensors of more than 1048576 bytes"),
+        (torch.empty(70_000, 0), "tensors without entries, but with more than 65536 rows"),
+        ([torch.empty(300, 0, 300)], "tensors without entries, but with more than 65536 rows"),
+        ([torch.empty(40_000, 0), np.empty((40_000, 0))], "tensors without entries, but with more than 65536 rows"),
+        (np.empty((0, 1 << 40)), "tensors without entries, but with more than 65536 rows"),
     ],
 )
 def test_what_is_too_large_is_not_written(value: Any, message: str) -> None:
@@ -182,6 +186,12 @@ def test_the_largest_values_are_written() -> None:
     [
         [1],
         {},
+        "x" * 4001,
+        {"x": ["x" * 4001, ""]},
+        {"d": [["x" * 4001, 1]]},
+        {"t": ["uint8", [70_000, 0], 0, False, "tensor"]},
+        {"l": [{"t": ["uint8", [0, 300, 300], 0, False, "tensor"]}]},
+        {"l": [{"t": ["uint8", [40_000, 0], 0, False, "tensor"]}] * 2},
         {"l": [], "u": []},
         {"q": []},
         {"l": "ab"},
@@ -225,7 +235,7 @@ def test_a_forged_tree_cannot_be_too_deep_or_too_long() -> None:
     for _ in range(500):
         deep = {"l": [deep]}
     for tree in (deep, {"l": [0] * 4000}, {"d": [[0, 0]] * 2000}):
-        with pytest.raises(DataError, match="too many values"):
+        with pytest.raises(DataError, match="nested deeper than 12 levels|more than 4000 values"):
             decode(tree, b"")
 
 

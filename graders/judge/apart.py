@@ -1,0 +1,139 @@
+"""Judging large answers in a process of its own, under limits of time and memory.
+
+What an answer holds is bounded, and what a check makes of it usually takes a millisecond; but nobody has proved of
+every check that it cannot take hours. A small answer has too little in it. A large one is judged here, and one that
+goes over the limits is suspect; nobody else's marks depend on it.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import importlib
+import multiprocessing
+import pickle
+import sys
+import threading
+from collections.abc import Sequence
+from dataclasses import dataclass
+from multiprocessing.connection import Connection
+from multiprocessing.process import BaseProcess
+from typing import Any
+
+from graders.core.exercise import Draw, Exercise
+from graders.core.results import ExerciseResult
+from graders.judge.mark import mark, suspect
+from graders.run.transcript import Outcome
+
+LARGE = 1 << 17
+"""`size` of an answer that is judged here. Those of the course have up to 40,000."""
+
+
+@dataclass(frozen=True)
+class Bounds:
+    """What the judging of one exercise may take: seconds of a core, seconds by the clock, bytes of memory."""
+
+    seconds: int = 20
+    clock: float = 200.0
+    memory: int = 1 << 30
+
+
+def is_large(outcomes: Sequence[Outcome]) -> bool:
+    """Whether these outcomes are too much to be judged without limits."""
+    return max((outcome.size for outcome in outcomes), default=0) > LARGE
+
+
+class Bench:
+    """A process that judges, started when it is first needed, and anew after it was ended."""
+
+    def __init__(self, bounds: Bounds | None = None) -> None:
+        """Answers are judged one after the other, from whatever thread they come."""
+        self._bounds = bounds or Bounds()
+        self._lock = threading.Lock()
+        self._process: BaseProcess | None = None
+        self._connection: Connection | None = None
+
+    def mark(self, exercise: Exercise, draws: Sequence[Draw], outcomes: Sequence[Outcome]) -> ExerciseResult:
+        """As `judge.mark`, and suspect where that goes over the bounds. Raises what it raises."""
+        place = exercise.draw.__module__, exercise.class_name
+        with self._lock:
+            connection = self._ready()
+            try:
+                # Tensors are pickled by value: this is our own data, on its way to a process of our own.
+                connection.send_bytes(pickle.dumps((place, list(draws), list(outcomes))))
+                answered = connection.poll(self._bounds.clock)
+                found = pickle.loads(connection.recv_bytes()) if answered else None
+            except (EOFError, OSError):
+                found = None
+            if found is None:
+                self.close()
+        if isinstance(found, ExerciseResult):
+            return found
+        if isinstance(found, Exception):
+            raise found
+        most = f"{self._bounds.seconds} seconds or {self._bounds.memory >> 20} MiB"
+        return suspect(exercise, f"that took more than {most}")
+
+    def _ready(self) -> Connection:
+        if self._connection is not None and self._process is not None and self._process.is_alive():
+            return self._connection
+        self.close()
+        context = multiprocessing.get_context("spawn")  # a process that has used torch is not forked
+        self._connection, theirs = context.Pipe()
+        self._process = context.Process(target=_serve, args=(theirs, self._bounds), daemon=True)
+        self._process.start()
+        theirs.close()
+        with contextlib.suppress(EOFError, OSError):
+            self._connection.recv_bytes()  # it has imported torch; the clock starts afterwards
+        return self._connection
+
+    def close(self) -> None:
+        """End the process, if there is one."""
+        if self._connection is not None:
+            self._connection.close()
+        if self._process is not None:
+            self._process.kill()
+            self._process.join()
+        self._process = self._connection = None
+
+
+BENCH = Bench()
+"""The one of this process."""
+
+
+def _serve(connection: Connection, bounds: Bounds) -> None:
+    """In the process that judges."""
+    import torch
+
+    torch.set_num_threads(1)
+    connection.send_bytes(b"ready")
+    while True:
+        try:
+            (module, name), draws, outcomes = pickle.loads(connection.recv_bytes())
+        except EOFError:
+            return
+        found: ExerciseResult | Exception
+        try:
+            exercise: Exercise = getattr(importlib.import_module(module), name)
+            _limit(bounds)
+            found = mark(exercise, draws, outcomes)
+        except Exception as error:
+            found = RuntimeError(f"{type(error).__name__}: {error}")
+        connection.send_bytes(pickle.dumps(found))
+
+
+def _limit(bounds: Bounds) -> None:
+    """Limit what this process takes from here on. Where a platform has no such limits, the clock remains."""
+    try:
+        import resource
+    except ImportError:
+        return
+    used = resource.getrusage(resource.RUSAGE_SELF)
+    seconds = int(used.ru_utime + used.ru_stime) + bounds.seconds
+    wanted: list[tuple[Any, int]] = [(resource.RLIMIT_CPU, seconds)]
+    if sys.platform == "linux":
+        with open("/proc/self/statm", encoding="ascii") as file:
+            wanted.append((resource.RLIMIT_AS, int(file.read().split()[0]) * resource.getpagesize() + bounds.memory))
+    for what, soft in wanted:
+        hard = resource.getrlimit(what)[1]
+        with contextlib.suppress(ValueError, OSError):
+            resource.setrlimit(what, (soft, hard))

@@ -8,7 +8,7 @@ from typing import Any
 
 import torch
 
-from graders.author.prove import Answer
+from graders.author.answers import Answer
 from graders.box.kernel import run_probe
 from graders.core.exercise import Draw, Exercise
 from graders.run.conversation import probes_for

@@ -235,7 +235,7 @@ def test_a_forged_tree_cannot_be_too_deep_or_too_long() -> None:
     for _ in range(500):
         deep = {"l": [deep]}
     for tree in (deep, {"l": [0] * 4000}, {"d": [[0, 0]] * 2000}):
-        with pytest.raises(DataError, match="nested deeper than 12 levels|more than 4000 values"):
+        with pytest.raises(DataError, match=r"nested deeper than 12 levels|more than 4000 values"):
             decode(tree, b"")
 
 

@@ -221,7 +221,7 @@ class TestPlotMaps:
         rows = [columns] * (len(fm) // columns) + [len(fm) % columns] * (len(fm) % columns > 0)
         expect(Seen(seen["figure"]["rows"].value, "images in each row")).equals(rows)
         if (there := expect(seen["figure"]["columns"]).of_type(int)) > columns:
-            expect(seen["figure"]["columns"]).fail(f"expected {columns} axes in a row, the empty ones too, saw {there}")
+            expect(seen["figure"]["columns"]).differs(f"{columns} axes in a row, the empty ones too", str(there))
 
     def test_the_colour_limits_are_right(seen, fm, shared):
         for k, (one, (low, high)) in enumerate(zip(seen["figure"]["maps"], limits(fm, shared))):

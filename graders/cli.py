@@ -212,6 +212,33 @@ def reset(key: Key, folder: Folder = None) -> None:
         raise typer.Exit(commands.reset(key, folder))
 
 
+@app.command(rich_help_panel="Write lessons", epilog=CODES)
+def new(
+    key: Annotated[str, typer.Argument(help="The key of the new exercise, for example 20-double-grad.")],
+    topic: Annotated[
+        str | None, typer.Option("--topic", help="The topic of a lesson that does not exist yet, for example doubling.")
+    ] = None,
+) -> None:
+    """Write the parts of a new exercise: its grader, its answers, and its cell in the lesson's source.
+
+    [bold]Example[/]
+
+    hookwork new 20-double-grad --topic doubling
+    """
+    from graders.author.skeleton import new_exercise
+    from graders.core.source import SourceError
+
+    with sentences():
+        try:
+            files = new_exercise(key, topic)
+        except SourceError as error:
+            typer.secho(f"✗ {error}", err=True, fg="red")
+            raise typer.Exit(2) from None
+    for file in files:
+        typer.echo(f"written: {file}")
+    typer.echo(f"What is still to be written: hookwork build --check {key[:2]}")
+
+
 @app.command(rich_help_panel="Write lessons")
 def build(
     lessons: Annotated[list[str] | None, typer.Argument(help="Stems or numbers of lessons; default: all.")] = None,

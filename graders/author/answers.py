@@ -27,8 +27,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from types import ModuleType
 
+from graders.author.places import places
 from graders.core import course
-from graders.core.course import words
 from graders.core.exercise import Exercise, sentence_of
 from graders.core.results import ExerciseResult, Status
 from graders.core.rules import RULES
@@ -183,7 +183,7 @@ def unanswered(exercise: Exercise, answers: Sequence[Answer]) -> Iterator[str]:
 
 def _answers(exercise: Exercise) -> ModuleType:
     """The module `tests/answers/lesson_NN_topic/function_name.py`. Raises `SourceError` when it is missing."""
-    file = course.PACKAGE.parent / "tests" / "answers" / exercise.file.parent.name / f"{words(exercise.key)}.py"
+    file = places(exercise.key, exercise.lesson).answers
     if not file.exists():
         raise SourceError(f"{file} is missing: it holds right answers, and a wrong one for each mistake")
     return load(file)

@@ -11,6 +11,7 @@ from pathlib import Path
 from graders.author.answers import Answer, answers_to, unanswered, unfounded_quotes, unviolated
 from graders.author.build import execute, stale
 from graders.author.lesson import notebook
+from graders.author.places import places, unwritten
 from graders.core import course
 from graders.core.exercise import Draw, Exercise
 from graders.core.results import ExerciseResult, Status
@@ -34,6 +35,11 @@ def prove(lessons: tuple[str, ...], report: Callable[[str], None], seeds: Sequen
     Solutions have to pass and wrong answers have to fail on each of `seeds`.
     """
     yield from unique_names()
+    for lesson in lessons:
+        yield from unwritten(lesson)
+    lessons = tuple(lesson for lesson in lessons if not any(unwritten(lesson)))
+    if not lessons:
+        return
     context = multiprocessing.get_context("spawn")  # a process that has used torch is not forked
     with ProcessPoolExecutor(default_jobs(), context) as pool:
         parts = [seeds[start::PARTS] for start in range(PARTS)]  # the slowest exercise keeps no core to itself
@@ -99,6 +105,8 @@ def well_formed(exercise: Exercise) -> Iterator[str]:
         yield f"{exercise.key} is in the grader of lesson {exercise.lesson[:2]}"
     if exercise.circumstances is not None and exercise.circumstances.unnamed:
         yield f"{exercise.key} neither covers nor excludes {', '.join(exercise.circumstances.unnamed)}"
+    if exercise.file.name != places(exercise.key, exercise.lesson).grader.name:
+        yield f"{exercise.key} is in {exercise.file.name}: call the file test_{course.words(exercise.key)}.py"
     for mistake in exercise.mistakes:
         if len(mistake.message) > 300:
             yield f"{exercise.key}, {mistake.id}: the message has {len(mistake.message)} characters, more than 300"

@@ -32,7 +32,7 @@ from graders.wire.threads import one_thread
 Draw = dict[str, Any]
 Case = Mapping[str, Any]
 
-_KEY = re.compile(r"\d\d-[a-z][a-z0-9]*(-[a-z0-9]+)*")
+KEY = re.compile(r"\d\d-[a-z][a-z0-9]*(-[a-z0-9]+)*")
 
 
 class DeadProbe(RuntimeError):
@@ -172,7 +172,7 @@ def exercise(
     `circumstances`; without them, each of `cases` is the keyword arguments of one draw. `tolerance` in the class is
     (rtol, atol) of the widest comparison, against which `oracle` is held. Raises `TypeError` when a part is missing.
     """
-    if not _KEY.fullmatch(key):
+    if not KEY.fullmatch(key):
         raise TypeError(f"{key!r} is no exercise key: it looks like 03-scale-grad")
 
     def make(body: type) -> Exercise:

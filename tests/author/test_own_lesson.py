@@ -31,7 +31,9 @@ def hookwork(course: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
 
 def test_the_page_names_the_three_files() -> None:
     assert list(parts()) == [
-        "solutions/20_doubling.py", "graders/test_20_doubling.py", "tests/answers/lesson_20.py"
+        "solutions/20_doubling.py",
+        "graders/lesson_20_doubling/test_double_grad.py",
+        "tests/answers/lesson_20_doubling/double_grad.py",
     ]  # fmt: skip
 
 
@@ -39,21 +41,24 @@ def test_the_page_names_the_three_files() -> None:
 def test_following_the_page_makes_a_lesson_that_holds(tmp_path: Path) -> None:
     course = tmp_path / "course"
     course.mkdir()
-    left_out = shutil.ignore_patterns("__pycache__", "*.ipynb", "test_0[2-9]*", "test_1*", "0[2-9]*", "1*")
+    left_out = shutil.ignore_patterns("__pycache__", "*.ipynb", "*0[2-9]_*", "*1[0-9]_*")
     for name in ("graders", "solutions", "lessons", "tests/answers"):
         shutil.copytree(ROOT / name, course / name, ignore=left_out)
     shutil.copy(ROOT / "pyproject.toml", course)
-    files = parts()
-    *first, answers = files
-    for path in first:
-        (course / path).write_text(files[path])
-    built = hookwork(course, "build", "20")
-    assert built.returncode == 0, built.stdout + built.stderr
-    # What is missing is told.
+    made = hookwork(course, "new", "20-double-grad", "--topic", "doubling")
+    assert made.returncode == 0, made.stdout + made.stderr
+    # What was made is in order, and what is missing is told.
+    subprocess.run([sys.executable, "-m", "ruff", "check", "-q", "."], cwd=course, check=True)
+    subprocess.run([sys.executable, "-m", "ruff", "format", "-q", "--check", "."], cwd=course, check=True)
     incomplete = hookwork(course, "build", "--check", "20")
     assert incomplete.returncode == 1
-    assert "lesson_20" in incomplete.stderr
-    (course / answers).write_text(files[answers])
+    for path in parts():
+        assert f"{path}, line" in incomplete.stderr
+    assert "Traceback" not in incomplete.stderr
+    for path, text in parts().items():
+        (course / path).write_text(text)
+    built = hookwork(course, "build", "20")
+    assert built.returncode == 0, built.stdout + built.stderr
     proved = hookwork(course, "build", "--check", "20")
     assert proved.returncode == 0, proved.stdout + proved.stderr
     assert "The course holds." in proved.stdout

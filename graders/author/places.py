@@ -1,0 +1,42 @@
+"""Where the three parts of an exercise are: its key leads to each."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from graders.core import course
+
+TODO = "TODO:"
+"""What `hookwork new` writes where an author has to write something; the rest of the line says what."""
+
+
+@dataclass(frozen=True)
+class Places:
+    """The three files of an exercise in a clone. Others of the same lesson share the source."""
+
+    grader: Path
+    answers: Path
+    source: Path
+
+
+def places(key: str, lesson: str, root: Path = course.PACKAGE.parent) -> Places:
+    """The files of the exercise of this key, in the lesson of this stem."""
+    words = course.words(key)
+    return Places(
+        grader=root / "graders" / f"lesson_{lesson}" / f"test_{words}.py",
+        answers=root / "tests" / "answers" / f"lesson_{lesson}" / f"{words}.py",
+        source=root / "solutions" / f"{lesson}.py",
+    )
+
+
+def unwritten(lesson: str, root: Path = course.PACKAGE.parent) -> Iterator[str]:
+    """What an author still has to write for a lesson: file, line and what belongs there."""
+    folders = (root / "graders" / f"lesson_{lesson}", root / "tests" / "answers" / f"lesson_{lesson}")
+    for file in (root / "solutions" / f"{lesson}.py", *(file for one in folders for file in sorted(one.glob("*.py")))):
+        lines = file.read_text(encoding="utf-8").split("\n") if file.exists() else []
+        for number, line in enumerate(lines, 1):
+            if TODO in line:
+                what = line.partition(TODO)[2].strip(" \"',")
+                yield f"{file.relative_to(root)}, line {number}: still to be written: {what}"

@@ -1,0 +1,154 @@
+"""`hookwork new`, and the way from a key to its files."""
+
+from __future__ import annotations
+
+import ast
+from pathlib import Path
+
+import pytest
+
+from graders.author.places import places, unwritten
+from graders.author.skeleton import new_exercise
+from graders.core import course
+from graders.core.exercise import Exercise
+from graders.core.source import SourceError, exercise_cells, stub
+
+GRADER = "graders/lesson_20_doubling/test_double_grad.py"
+ANSWERS = "tests/answers/lesson_20_doubling/double_grad.py"
+SOURCE = "solutions/20_doubling.py"
+
+
+@pytest.mark.parametrize("exercise", course.every_exercise(), ids=lambda exercise: exercise.key)
+def test_a_key_leads_to_its_three_files(exercise: Exercise) -> None:
+    found = places(exercise.key, exercise.lesson)
+    assert found.grader == exercise.file
+    assert f'"{exercise.key}",' in found.grader.read_text()
+    assert {"RIGHT", "WRONG"} <= names_of(found.answers)
+    assert exercise.key in exercise_cells(found.source.read_text())
+
+
+@pytest.mark.parametrize("lesson", course.lessons())
+def test_a_lesson_has_no_file_without_an_exercise(lesson: str) -> None:
+    wanted = {places(key, lesson) for key in course.keys(lesson)}
+    folder = course.PACKAGE / f"lesson_{lesson}"
+    assert {one.grader for one in wanted} == set(folder.glob("test_*.py"))
+    answers = set(next(iter(wanted)).answers.parent.glob("*.py"))
+    assert {file.stem for file in answers} - {"__init__", "shared"} == {one.answers.stem for one in wanted}
+    assert {file.stem for file in folder.glob("*.py")} - {"__init__", "shared", "judging"} == {
+        one.grader.stem for one in wanted
+    }
+
+
+@pytest.mark.parametrize("lesson", course.lessons())
+def test_exercises_import_only_the_authors_face(lesson: str) -> None:
+    allowed = {
+        "graders.authoring",
+        "graders.nets",
+        f"graders.lesson_{lesson}.shared",
+        f"graders.lesson_{lesson}.judging",
+    }
+    for file in course.PACKAGE.glob(f"lesson_{lesson}/*.py"):
+        nodes = [node for node in ast.walk(ast.parse(file.read_text())) if isinstance(node, ast.ImportFrom)]
+        imported = {node.module or "." for node in nodes}
+        assert {module for module in imported if module.startswith("graders")} <= allowed, file
+
+
+def names_of(file: Path) -> set[str]:
+    """What a file of answers defines."""
+    found: set[str] = set()
+    for node in ast.parse(file.read_text()).body:
+        targets = [node.target] if isinstance(node, ast.AnnAssign) else getattr(node, "targets", [])
+        found |= {target.id for target in targets if isinstance(target, ast.Name)}
+    return found
+
+
+@pytest.fixture
+def clone(tmp_path: Path) -> Path:
+    """An empty clone: no lesson yet."""
+    (tmp_path / "pyproject.toml").touch()
+    return tmp_path
+
+
+def test_a_new_lesson_is_made_with_its_exercise(clone: Path) -> None:
+    written = [str(file.relative_to(clone)) for file in new_exercise("20-double-grad", "doubling", clone)]
+    assert written == [
+        GRADER,
+        ANSWERS,
+        SOURCE,
+        "graders/lesson_20_doubling/__init__.py",
+        "tests/answers/lesson_20_doubling/__init__.py",
+    ]
+    grader = (clone / GRADER).read_text()
+    assert '@exercise(\n    "20-double-grad",' in grader
+    assert "class TestDoubleGrad:" in grader
+    assert "student.double_grad(x)" in grader
+    assert "@" not in grader.replace("@exercise(", "")
+    source = (clone / SOURCE).read_text()
+    assert source.startswith("# %% [markdown]\n# # Lesson 20. Doubling: TODO:")
+    assert stub(exercise_cells_with_marks(source)) == "def double_grad(x):\n    raise NotImplementedError"
+    assert (clone / "graders/lesson_20_doubling/__init__.py").read_text() == '"""Lesson 20. Doubling."""\n'
+
+
+def exercise_cells_with_marks(source: str) -> str:
+    """The one exercise cell of a source, with the marks of its solution."""
+    return source.partition('exercise="20-double-grad"\n')[2].partition("\n\n\n# %%")[0]
+
+
+def test_what_is_still_to_be_written_is_told_by_file_and_line(clone: Path) -> None:
+    new_exercise("20-double-grad", "doubling", clone)
+    told = list(unwritten("20_doubling", clone))
+    assert f"{SOURCE}, line 2: still to be written: what it is about" in told
+    assert f"{GRADER}, line 11: still to be written: what the learner makes, in a few words" in told
+    assert f"{ANSWERS}, line 5: still to be written: right answers in other styles than that of the lesson" in told
+    assert len(told) == (clone / SOURCE).read_text().count("TODO:") + 13
+    for file in (SOURCE, GRADER, ANSWERS):
+        (clone / file).write_text((clone / file).read_text().replace("TODO:", ""))
+    assert list(unwritten("20_doubling", clone)) == []
+
+
+def test_an_exercise_joins_its_lesson_before_the_recap(clone: Path) -> None:
+    new_exercise("20-double-grad", "doubling", clone)
+    before = (clone / SOURCE).read_text()
+    written = new_exercise("20-halve-grad", None, clone)
+    assert [file.name for file in written] == ["test_halve_grad.py", "halve_grad.py", "20_doubling.py"]
+    after = (clone / SOURCE).read_text()
+    assert list(exercise_cells(after)) == ["20-double-grad", "20-halve-grad"]
+    start, end = before.split("# %% [markdown]\n# ## Recap")
+    assert after.startswith(start.rstrip("\n"))
+    assert after.endswith("# ## Recap" + end)
+
+
+def test_an_exercise_goes_to_the_end_of_a_lesson_without_a_recap(clone: Path) -> None:
+    new_exercise("20-double-grad", "doubling", clone)
+    (clone / SOURCE).write_text("# %% [markdown]\n# # Lesson 20. Doubling\n")
+    (clone / "graders/lesson_20_doubling/test_double_grad.py").unlink()
+    new_exercise("20-halve-grad", None, clone)
+    assert (clone / SOURCE).read_text().endswith("    return 2 * x\n    ### END SOLUTION\n")
+
+
+@pytest.mark.parametrize(
+    ("key", "topic", "message"),
+    [
+        ("double-grad", "doubling", "'double-grad' is no key of an exercise: it looks like 03-scale-grad"),
+        ("20-Double", "doubling", "'20-Double' is no key"),
+        ("30-more", None, "there is no lesson 30 yet: name its topic, as in --topic watching_gradients"),
+        ("30-more", "No Topic", "'No Topic' is no topic: it looks like watching_gradients"),
+        ("20-more", "other", "lesson 20 is 20_doubling: leave --topic out, or take another number"),
+        ("20-double-grad", None, "solutions/20_doubling.py has a cell for 20-double-grad"),
+        ("20-taken", None, "tests/answers/lesson_20_doubling/taken.py exists: choose another key, or edit that"),
+    ],
+)
+def test_what_cannot_be_made_is_said_and_nothing_is_written(
+    clone: Path, key: str, topic: str | None, message: str
+) -> None:
+    new_exercise("20-double-grad", "doubling", clone)
+    (clone / "tests/answers/lesson_20_doubling/taken.py").touch()
+    before = sorted(clone.rglob("*"))
+    with pytest.raises(SourceError, match=message):
+        new_exercise(key, topic, clone)
+    assert sorted(clone.rglob("*")) == before
+
+
+def test_an_installed_course_is_not_written_into(tmp_path: Path) -> None:
+    with pytest.raises(SourceError, match="written in a clone of the course"):
+        new_exercise("20-double-grad", "doubling", tmp_path)

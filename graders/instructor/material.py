@@ -6,8 +6,8 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from graders.core import course
+from graders.core.cells import home_of
 from graders.core.text import clean
-from graders.judge.submission import home_of
 from graders.report.similar import Pair, similar
 from graders.report.titles import Titles
 from graders.run.intake import Unreadable, read_notebook

@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Any
 
 from graders.core import course
+from graders.core.cells import defines
 from graders.core.exercise import Exercise
-from graders.judge.submission import defines
 from graders.learner.folder import Trouble, shipped
 from graders.report.files import write_atomically
 from graders.run.intake import Unreadable, read_bytes, read_notebook

@@ -77,9 +77,9 @@ def judged(text: str) -> SubmissionResult:
         Frame({"type": "cell", "cell": 0, "status": text, "message": text}),
         Frame({"type": "cell", "cell": 1, "status": "raised", "message": text}),
         *(frame for case in (0, 1) for frame in (
-            Frame({"type": "asked", "key": "90-scale-sum", "case": case, "nonce": "n"}),
+            Frame({"type": "asked", "key": "90-scale-sum", "case": case, "cells": 0, "nonce": "n"}),
             Frame({"type": "seen", "nonce": "n", "tree": tree}, body))),
-        Frame({"type": "asked", "key": "90-wrap", "case": 0, "nonce": "n"}),
+        Frame({"type": "asked", "key": "90-wrap", "case": 0, "cells": 0, "nonce": "n"}),
         Frame({"type": "raised", "nonce": "n", "status": "raised", "error": text, "message": text, "line": text,
                "call": text}),
         Frame({"type": "ended", "how": "finished", "message": text, "seconds": 1.0}),

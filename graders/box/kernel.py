@@ -6,8 +6,10 @@ which belongs to the learner's notebook.
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import sys
+from collections.abc import Iterator
 from types import ModuleType
 from typing import Any
 
@@ -31,13 +33,14 @@ class ProbedKernel(IPythonKernel):  # type: ignore[misc]  # ipykernel is untyped
     _execute_sleep = 0.0  # ipykernel waits for front ends that cannot keep up
 
     def __init__(self, **kwargs: Any) -> None:
-        """As ipykernel makes it. `exit` and `quit` in a cell do nothing: probes come after the last cell."""
+        """As ipykernel makes it. `exit` and `quit` in a cell do nothing: more cells and probes may follow."""
         super().__init__(**kwargs)
         self.shell.ask_exit = lambda: None
         self._probes = ForkedProbes(lambda request: run_probe(self.shell.user_ns, request))
 
     async def do_execute(self, code: str, *arguments: Any, **options: Any) -> Any:
         """Run a cell. Without streams to flush afterwards, IPython would send no answer at all."""
+        self._probes.end()  # what a cell writes to memory would be copied for a child that is left
         self._mend_streams()
         try:
             return await super().do_execute(code, *arguments, **options)
@@ -78,14 +81,27 @@ class ProbedKernel(IPythonKernel):  # type: ignore[misc]  # ipykernel is untyped
 
 
 def run_probe(namespace: dict[str, Any], request: Frame) -> Answer:
-    """Run one probe on the executed notebook."""
+    """Run one probe on the notebook as it stands."""
+    with _module_named("probe") as module:  # so that its classes can be pickled
+        try:
+            draw = tensors(decode(request.head["draw"], request.body))
+            exec(compile(request.head["source"], "<probe>", "exec"), vars(module))
+        except (DataError, KeyError) as error:
+            return Answer({"type": "raised", "status": "crashed", "message": f"the probe could not start: {error}"})
+        return answer(module.probe, namespace, draw, request.head["seed"])
+
+
+@contextlib.contextmanager
+def _module_named(name: str) -> Iterator[ModuleType]:
+    """A new module of this name; afterwards the name stands for what it stood for before."""
+    before, module = sys.modules.get(name), ModuleType(name)
+    sys.modules[name] = module
     try:
-        draw = tensors(decode(request.head["draw"], request.body))
-        module = sys.modules["probe"] = ModuleType("probe")  # so that its classes can be pickled
-        exec(compile(request.head["source"], "<probe>", "exec"), vars(module))
-    except (DataError, KeyError) as error:
-        return Answer({"type": "raised", "status": "crashed", "message": f"the probe could not start: {error}"})
-    return answer(module.probe, namespace, draw, request.head["seed"])
+        yield module
+    finally:
+        sys.modules.pop(name, None)
+        if before is not None:
+            sys.modules[name] = before
 
 
 class _LocalIOPubThread(IOPubThread):  # type: ignore[misc]  # ipykernel is untyped

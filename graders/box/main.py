@@ -1,8 +1,8 @@
 """The process of the box: requests come in on stdin, frames go out on the descriptor named first.
 
-Requests: `notebook` (the code cells as JSON in the body, the limits), then any number of `probe`s, then
-`end`. Answers: `ready` (there is a kernel; nothing of the notebook has run), a `cell` each (and `restart`
-when the cells run again), `cells-done`, then one `seen` or `raised` for each probe with its nonce, then
+Requests: `notebook` (the code cells as JSON in the body, the limits), answered by `ready`: there is a kernel, and
+nothing of the notebook has run. Then any number of `run` (cells up to a number: a `cell` each, `restart` when the cells
+run again, at last `cells-done`) and `probe` (one `seen` or `raised`, with its nonce), then `end`, answered by
 `probe-end`. Or one request `self-test`, answered by the `cell` in which torch computed, and `held`.
 """
 
@@ -53,7 +53,7 @@ async def converse(out: int, forker: socket.socket | None = None) -> None:
         session = Session(SELF_TEST, limits, Path.cwd(), send, forker)
         try:
             await session.start()
-            await session.execute()
+            await session.run_to(len(SELF_TEST))
             send(Frame({"type": "held", "held": walls}))
         finally:
             await session.stop()
@@ -63,11 +63,13 @@ async def converse(out: int, forker: socket.socket | None = None) -> None:
     try:
         await session.start()
         send(Frame({"type": "ready"}))
-        await session.execute()
-        send(Frame({"type": "cells-done"}))
-        while (request := receive()).type == "probe":
-            answer = await session.probe(request.head, request.body)
-            send(Frame({**answer.head, "nonce": request.head["nonce"]}, answer.body))
+        while (request := receive()).type != "end":
+            if request.type == "run":
+                await session.run_to(request.head["cells"])
+                send(Frame({"type": "cells-done"}))
+            else:
+                answer = await session.probe(request.head, request.body)
+                send(Frame({**answer.head, "nonce": request.head["nonce"]}, answer.body))
     finally:
         watch.cancel()
         await session.stop()

@@ -1,4 +1,4 @@
-"""One notebook in one kernel: execute the cells, then answer probes.
+"""One notebook in one kernel: execute cells, and answer probes between them.
 
 A cell that raises costs what depends on it. A cell that takes the kernel with it (a crash, an exit, an
 endless loop that swallows interrupts, output without end) is left out, and the other cells run again in a
@@ -32,7 +32,7 @@ from graders.wire.frames import Frame
 from graders.wire.limits import FOLDERS, Limits
 
 MAX_KERNELS = 4
-"""A notebook whose cells keep killing their kernel gets no more than this many."""
+"""So many kernels may be lost to cells; then no further cell is run."""
 
 KEPT_OUTPUT = 1 << 20
 TEXT_LIMIT = 300
@@ -85,36 +85,45 @@ class Session:
         """
         self.cells, self.limits, self.folder, self.send, self.forker = cells, limits, folder, send, forker
         self.deadline = 0.0
+        self.position = self.end = 0
+        """The cells before `position` have run in this kernel; those before `end` are to run in any that follows."""
         self.lost: dict[int, tuple[str, str]] = {}
+        self.crashes = 0
         self.client: _CountingClient | None = None
         self.km: Any = None  # of jupyter_client, whose types differ between its sync and async classes
         self.kc: Any = None
         self.kernels = 0
         self.breach: str | None = None
 
-    async def execute(self) -> None:
-        """Run all cells that do not take the kernel with them, and send a frame for each."""
+    async def run_to(self, end: int) -> None:
+        """Run the cells before `end` that have not run yet, and send a frame for each.
+
+        Where the kernel was lost, all cells up to there run again, except for those that took it with them.
+        """
+        self.end = end
+        self.deadline = self.deadline or time.monotonic() + self.limits.notebook_seconds
         if self.client is None:
             await self.start()
-        self.deadline = time.monotonic() + self.limits.notebook_seconds
-        while (lost := await self._execute_once()) is not None:
+        while (lost := await self._run_once()) is not None:
             await self.stop()
-            if self.kernels >= MAX_KERNELS or time.monotonic() >= self.deadline:
+            self.crashes += 1
+            if self.crashes >= MAX_KERNELS or time.monotonic() >= self.deadline:
                 self.lost.update((i, ("skipped", "")) for i in range(lost + 1, len(self.cells)))
             self.send(Frame({"type": "restart", "cell": lost}))
             await self.start()
 
-    async def _execute_once(self) -> int | None:
-        """Run the cells in order; the index of one that cost us the kernel, if any."""
-        for index, source in enumerate(self.cells):
+    async def _run_once(self) -> int | None:
+        """Run cells in order, up to `self.end`; the index of one that cost us the kernel, if any."""
+        while (index := self.position) < self.end:
             started = time.monotonic()
             if index in self.lost:
                 status, message = self.lost[index]
             else:
-                status, message, alive = await self._execute_cell(index, source)
+                status, message, alive = await self._execute_cell(index, self.cells[index])
                 if not alive:
                     self.lost[index] = (status, message)
                     return index
+            self.position += 1
             seconds = round(time.monotonic() - started, 3)
             self.send(Frame({"type": "cell", "cell": index, "status": status, "message": message[:TEXT_LIMIT],
                              "seconds": seconds}))  # fmt: skip
@@ -185,7 +194,7 @@ class Session:
     async def probe(self, request: dict[str, Any], body: bytes) -> Frame:
         """The answer of the kernel to one probe. A kernel that does not answer is replaced."""
         if self.client is None:
-            await self.execute()
+            await self.run_to(self.end)
         assert self.client is not None
         message = self.kc.session.msg("probe_request", request)
         self.kc.session.send(self.kc.shell_channel.socket, message, buffers=[body])
@@ -215,6 +224,7 @@ class Session:
     async def start(self) -> None:
         """Start a kernel and wait until it answers; none of the notebook's code runs before that."""
         self.kernels += 1
+        self.position = 0
         if self.breach:  # the kernel that wrote too much has ended, so nothing is added while its files go
             for name in FOLDERS:
                 await asyncio.to_thread(shutil.rmtree, self.folder / name, True)

@@ -48,16 +48,29 @@ class Marks:
 
 
 def judge(exercises: Sequence[Exercise], marks: Marks, cells: Sequence[str], run: Run) -> list[ExerciseResult]:
-    """The results of a lesson's exercises for one run of the notebook with these code cells."""
+    """The results of a lesson's exercises for one run of the notebook with these code cells.
+
+    Of an exercise that was asked in two places the better result counts, and of two that are as good the one where
+    the exercise stands.
+    """
     results = []
     for exercise in exercises:
-        outcomes = [run.outcome(exercise.key, case) for case in range(len(exercise.cases))]
-        result = marks.of(exercise, outcomes)
+        attempts = run.attempts(exercise.key, len(exercise.cases))
+        result = max((marks.of(exercise, outcomes) for outcomes in attempts), key=_worth)
         if result.status is Status.NOT_ATTEMPTED:
             result = _with_reason(result, exercise, cells, run)
         home = home_of(cells, exercise.name)
         results.append(replace(result, cell=None if home is None else home + 1))
     return results
+
+
+def _worth(result: ExerciseResult) -> tuple[float, bool, bool]:
+    """By what the better of two results is found: its points, whether there are numbers, whether it was attempted.
+
+    What somebody has to look at hides behind nothing.
+    """
+    judged = result.status in (Status.PASSED, Status.WRONG, Status.SUSPECT)
+    return result.score, judged, result.status is not Status.NOT_ATTEMPTED
 
 
 def _defect(exercise: Exercise, error: Exception) -> ExerciseResult:

@@ -1,4 +1,8 @@
-"""The conversation with a box, from outside: send the notebook, ask every probe, write all of it down."""
+"""The conversation with a box, from outside: send the notebook, ask every probe, write all of it down.
+
+An exercise is probed where it stands, right after the last cell that defines it: there its check stands, too. What
+raises there is asked once more after the last cell, because what it needs may be defined further down.
+"""
 
 from __future__ import annotations
 
@@ -10,6 +14,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+from graders.core.cells import home_of
 from graders.core.draws import Rng
 from graders.core.exercise import Draw, Exercise
 from graders.run.box import Box, BoxDied, BoxOverLimit, BoxTimeout
@@ -29,9 +34,10 @@ SLACK_SECONDS = 15.0
 
 @dataclass(frozen=True)
 class Probe:
-    """One question: a probe, its draw as data, and where it belongs."""
+    """One question: a probe, its draw as data, and where it belongs. `name` is what the learner defines."""
 
     key: str
+    name: str
     case: int
     source: str
     tree: Any
@@ -49,7 +55,7 @@ def probes_for(exercises: Sequence[Exercise], draws: dict[str, list[Draw]], seed
     for exercise in exercises:
         for case, draw in enumerate(draws[exercise.key]):
             tree, body = encode(draw)
-            found.append(Probe(exercise.key, case, probe_source(exercise), tree, body, inner))
+            found.append(Probe(exercise.key, exercise.name, case, probe_source(exercise), tree, body, inner))
     return found
 
 
@@ -69,7 +75,7 @@ def run_notebook(
     how, message = "finished", ""
     with Box(kit, tier, limits, warm) as box:
         try:
-            _converse(box, cells, probes, limits, fork, transcript)
+            _Conversation(box, limits, fork, transcript).hold(cells, probes)
         except BoxTimeout:
             how, message = "timed-out", "the notebook did not come to its end in time"
         except FrameError as error:
@@ -86,49 +92,89 @@ def run_notebook(
     return transcript
 
 
-def _converse(
-    box: Box,
-    cells: Sequence[str],
-    probes: Sequence[Probe],
-    limits: Limits,
-    fork: bool,
-    transcript: list[Frame],
-) -> None:
-    def listen(deadline: float) -> Frame:
-        frame = box.receive(deadline)
-        if frame.type not in FROM_INSIDE:
-            raise FrameError("the box sent a frame of an unknown type")
-        transcript.append(frame)
-        return frame
+class _Conversation:
+    """What is said to a box and what it answers, in order, all of it written to the transcript."""
 
-    request = Frame({"type": "notebook", "limits": asdict(limits)}, json.dumps(list(cells)).encode())
-    starting = time.monotonic() + START_SECONDS
-    box.send(request, starting)
-    _demand(listen(starting), "ready")
-    box.watch_memory()
-    finishing = time.monotonic() + START_SECONDS + limits.notebook_seconds + SLACK_SECONDS
-    while (frame := listen(finishing)).type != "cells-done":
-        _demand(frame, "cell", "restart")
-    endless: set[str] = set()
-    for probe in probes:
-        if probe.key in endless:  # it would only loop again; the transcript's reader knows
-            continue
+    def __init__(self, box: Box, limits: Limits, fork: bool, transcript: list[Frame]) -> None:
+        self._box, self._limits, self._fork, self._transcript = box, limits, fork, transcript
+        self._cells = 0
+
+    def hold(self, cells: Sequence[str], probes: Sequence[Probe]) -> None:
+        """Run the cells, ask every exercise where it stands, and once more after the last cell what raised there."""
+        exercises: dict[str, list[Probe]] = {}
+        for probe in probes:
+            exercises.setdefault(probe.key, []).append(probe)
+        places = {key: _place(cells, cases[0].name) for key, cases in exercises.items()}
+        self._begin(cells)
+        for place in sorted(set(places.values())):
+            self._run_to(place)
+            for key in [key for key in exercises if places[key] == place]:
+                if self._ask(exercises[key]) or place == len(cells):
+                    del exercises[key]
+        self._run_to(len(cells))
+        for cases in exercises.values():
+            self._ask(cases)
+        self._send(Frame({"type": "end"}), SLACK_SECONDS)
+        _demand(self._listen(), "probe-end")
+
+    def _begin(self, cells: Sequence[str]) -> None:
+        request = Frame({"type": "notebook", "limits": asdict(self._limits)}, json.dumps(list(cells)).encode())
+        self._send(request, START_SECONDS)
+        _demand(self._listen(), "ready")
+        self._box.watch_memory()
+
+    def _run_to(self, end: int) -> None:
+        """Have the cells before `end` run."""
+        self._cells = end
+        self._send(Frame({"type": "run", "cells": end}), self._limits.notebook_seconds + SLACK_SECONDS)
+        while (frame := self._listen()).type != "cells-done":
+            _demand(frame, "cell", "restart")
+
+    def _ask(self, cases: Sequence[Probe]) -> bool:
+        """Ask the probes of one exercise until one comes to no end; whether there is no need to ask it elsewhere.
+
+        One that raised or found nothing may do better further down, where what it needs is defined.
+        """
+        for probe in cases:
+            answer = self._answer(probe)
+            if answer.type != "seen":
+                return answer.head.get("status") not in ("raised", "not-attempted")
+        return True
+
+    def _answer(self, probe: Probe) -> Frame:
         nonce = secrets.token_hex(16)
-        transcript.append(Frame({"type": "asked", "key": probe.key, "case": probe.case, "nonce": nonce}))
+        asked = {"type": "asked", "key": probe.key, "case": probe.case, "cells": self._cells, "nonce": nonce}
+        self._transcript.append(Frame(asked))
+        limits = self._limits
+        question = {"type": "probe", "nonce": nonce, "exercise": probe.key, "source": probe.source,
+                    "draw": probe.tree, "seed": probe.seed, "seconds": limits.probe_seconds, "pace": limits.pace,
+                    "fork": self._fork}  # fmt: skip
         # A kernel that was lost is started again for the next probe, and all cells run again with it.
-        deadline = time.monotonic() + limits.notebook_seconds + limits.probe_seconds + SLACK_SECONDS
-        question = {"type": "probe", "nonce": nonce, "exercise": probe.key, "source": probe.source, "draw": probe.tree,
-                    "seed": probe.seed, "seconds": limits.probe_seconds, "pace": limits.pace, "fork": fork}  # fmt: skip
-        box.send(Frame(question, probe.body), deadline)
-        while (frame := listen(deadline)).type in ("cell", "restart"):
+        self._send(Frame(question, probe.body), limits.notebook_seconds + limits.probe_seconds + SLACK_SECONDS)
+        while (frame := self._listen()).type in ("cell", "restart"):
             continue
         _demand(frame, "seen", "raised")
         if frame.head.get("nonce") != nonce:
             raise FrameError("an answer to a question that was not asked")
-        if frame.head.get("status") == "timed-out":
-            endless.add(probe.key)
-    box.send(Frame({"type": "end"}), time.monotonic() + SLACK_SECONDS)
-    _demand(listen(time.monotonic() + SLACK_SECONDS), "probe-end")
+        return frame
+
+    def _send(self, frame: Frame, seconds: float) -> None:
+        """Send a request; it has to be taken and answered within so many seconds."""
+        self._deadline = time.monotonic() + seconds
+        self._box.send(frame, self._deadline)
+
+    def _listen(self) -> Frame:
+        frame = self._box.receive(self._deadline)
+        if frame.type not in FROM_INSIDE:
+            raise FrameError("the box sent a frame of an unknown type")
+        self._transcript.append(frame)
+        return frame
+
+
+def _place(cells: Sequence[str], name: str) -> int:
+    """How many cells have to run before `name` is defined for good: all, where no cell is seen to define it."""
+    home = home_of(cells, name)
+    return len(cells) if home is None else home + 1
 
 
 def _demand(frame: Frame, *types: str) -> None:

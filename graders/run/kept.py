@@ -28,7 +28,8 @@ if TYPE_CHECKING:  # whether there are runs has to be known before anything impo
 def digest_of(probes: Sequence[Probe]) -> str:
     """The questions of a lesson as hexadecimal digits."""
     asked = [
-        [one.key, one.case, one.source, one.tree, hashlib.sha256(one.body).hexdigest(), one.seed] for one in probes
+        [one.key, one.name, one.case, one.source, one.tree, hashlib.sha256(one.body).hexdigest(), one.seed]
+        for one in probes
     ]
     return hashlib.sha256(json.dumps(asked).encode()).hexdigest()
 

@@ -1,7 +1,8 @@
 """A transcript: what was asked of a box and what it answered, frame by frame.
 
 It is kept as the frames came, so that it can be judged again without running anything. Two types of frames
-are ours and never come from inside: `asked` (before each answer: exercise, case, nonce) and `ended`.
+are ours and never come from inside: `asked` (before each answer: exercise, case, nonce, and how many
+cells had run) and `ended`.
 """
 
 from __future__ import annotations
@@ -57,26 +58,30 @@ class Cell:
 
 @dataclass(frozen=True)
 class Run:
-    """A transcript, read: the cells, and an outcome for each (exercise key, case)."""
+    """A transcript, read: the cells, and an outcome for each (exercise key, place, case).
+
+    A place is the number of cells that had run when the question was asked.
+    """
 
     cells: tuple[Cell, ...] = ()
-    outcomes: dict[tuple[str, int], Outcome] = field(default_factory=dict)
+    outcomes: dict[tuple[str, int, int], Outcome] = field(default_factory=dict)
     ended: str = "finished"
     message: str = ""
     seconds: float = 0.0
 
-    def outcome(self, key: str, case: int) -> Outcome:
-        """What became of a probe.
+    def attempts(self, key: str, cases: int) -> list[list[Outcome]]:
+        """What became of an exercise in each place where it was asked, first its own: an outcome for each case.
 
-        After a timeout the other cases of an exercise are not asked, and count as timed out, too. What was
-        never answered otherwise shares the fate of its box.
+        After one without numbers the other cases are not asked, and count as that one. What was never answered
+        otherwise shares the fate of its box.
         """
-        if (key, case) in self.outcomes:
-            return self.outcomes[key, case]
-        for (other, _), outcome in self.outcomes.items():
-            if other == key and outcome.status is Status.TIMED_OUT:
-                return outcome
-        return Outcome(status=_FATE.get(self.ended, Status.CRASHED), message=self.message)
+        fate = Outcome(status=_FATE.get(self.ended, Status.CRASHED), message=self.message)
+        found = []
+        for place in sorted({place for other, place, _ in self.outcomes if other == key}):
+            outcomes = [self.outcomes.get((key, place, case), fate) for case in range(cases)]
+            unseen = next((case for case in range(cases) if outcomes[case].seen is None), cases)
+            found.append(outcomes[:unseen] + outcomes[unseen : unseen + 1] * (cases - unseen))
+        return found or [[fate] * cases]
 
 
 _FATE = {
@@ -91,13 +96,13 @@ _FATE = {
 def read_transcript(transcript: Sequence[Frame]) -> Run:
     """What a transcript says. A box that broke the protocol is *suspect* from that point on."""
     cells: dict[int, Cell] = {}
-    outcomes: dict[tuple[str, int], Outcome] = {}
-    asked: tuple[str, int, str] | None = None
+    outcomes: dict[tuple[str, int, int], Outcome] = {}
+    asked: tuple[str, int, int, str] | None = None
     ended, message, seconds = "died", "", 0.0
     for frame in transcript:
         head = frame.head
         if frame.type == "asked":
-            asked = head["key"], head["case"], head["nonce"]
+            asked = head["key"], head["cells"], head["case"], head["nonce"]
         elif frame.type == "ended":
             ended, message, seconds = head["how"], clean(head["message"]), head["seconds"]
         elif frame.type == "restart":
@@ -105,9 +110,9 @@ def read_transcript(transcript: Sequence[Frame]) -> Run:
         elif frame.type == "cell" and type(head.get("cell")) is int and head["cell"] >= 0:
             cells[head["cell"]] = Cell(head["cell"], clean(head.get("status"), 20), clean(head.get("message")))
         elif frame.type in ("seen", "raised"):
-            if asked is None or head.get("nonce") != asked[2]:
+            if asked is None or head.get("nonce") != asked[3]:
                 return Run(tuple(cells.values()), outcomes, "suspect", "an answer that nobody had asked for", seconds)
-            outcomes[asked[:2]] = _outcome(frame)
+            outcomes[asked[:3]] = _outcome(frame)
             asked = None
     return Run(tuple(cells[index] for index in sorted(cells)), outcomes, ended, message, seconds)
 

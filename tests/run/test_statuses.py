@@ -338,8 +338,9 @@ def test_a_notebook_that_keeps_crashing_keeps_what_it_had(found: SubmissionResul
 
 
 @given(IMPORT, BRANCH, "import os, signal\nos.kill(os.getppid(), signal.SIGKILL)", CHAIN, PASSES)
-def test_a_cell_that_kills_the_box_costs_the_notebook(found: SubmissionResult) -> None:
-    assert verdicts(found) == dict.fromkeys(FULL, ("crashed", 0))
+def test_a_cell_that_kills_the_box_costs_what_follows(found: SubmissionResult) -> None:
+    lost = ("crashed", 0)
+    assert verdicts(found) == FULL | {"01-chain-grads": lost, "01-per-pass-grads": lost}
     assert found.message == "the process that ran the notebook ended before its time"
 
 
@@ -558,11 +559,14 @@ def test_state_that_is_left_behind_decides_over_no_answer_without_fork_either(ki
     assert [one.status.value for one in results] == ["passed"] * len(ANSWERS_2)
 
 
-def test_cells_that_run_again_have_the_notebooks_time_again(kit: Path) -> None:
+def test_cells_that_run_again_take_of_the_same_time(kit: Path) -> None:
     cells = ["import time\ntime.sleep(2)", "def branch_grads(w, x):\n    while True:\n        pass", CHAIN, PASSES]
-    limits = Limits(notebook_seconds=5, probe_seconds=1)
-    results = results_of(cells, kit, False, of_one_case(LESSON), limits)
-    assert [one.status.value for one in results] == ["timed-out", "passed", "passed"]
+    statuses = {}
+    for seconds in (4, 40):
+        limits = Limits(notebook_seconds=seconds, probe_seconds=1)
+        results = results_of(cells, kit, False, of_one_case(LESSON), limits)
+        statuses[seconds] = [one.status.value for one in results]
+    assert statuses == {4: ["timed-out"] * 3, 40: ["timed-out", "passed", "passed"]}
 
 
 def test_an_empty_cell_does_not_get_the_error_of_the_cell_before(kit: Path) -> None:
@@ -609,7 +613,7 @@ def test_an_answer_before_its_question_is_suspect(found: SubmissionResult) -> No
 )
 def test_answers_that_break_the_protocol_are_suspect(answers: list[Frame]) -> None:
     exercises = of_one_case(LESSON)[:1]
-    asked = Frame({"type": "asked", "key": "01-branch-grads", "case": 0, "nonce": "n0"})
+    asked = Frame({"type": "asked", "key": "01-branch-grads", "case": 0, "cells": 1, "nonce": "n0"})
     ended = Frame({"type": "ended", "how": "finished", "message": "", "seconds": 1.0})
     run = read_transcript([Frame({"type": "ready"}), Frame({"type": "cells-done"}), asked, *answers, ended])
     (result,) = judge(exercises, Marks({one.key: one.draws(SEED) for one in exercises}), [BRANCH], run)
@@ -694,7 +698,7 @@ def end_a_box_while_its_probe_hangs(kit: Path) -> None:
 
         box.receive = receive  # type: ignore[method-assign]
         cells = ["def branch_grads(w, x):\n    while True:\n        pass"]
-        conversation._converse(box, cells, [probe], AMPLE, True, transcript)
+        conversation._Conversation(box, AMPLE, True, transcript).hold(cells, [probe])
 
 
 def test_a_probe_that_hangs_does_not_survive_a_box_that_is_ended_early() -> None:

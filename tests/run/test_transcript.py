@@ -18,8 +18,8 @@ from graders.wire.frames import Frame, FrameError
 KEY = "90-scale-sum"
 
 
-def asked(case: int = 0, nonce: str = "n") -> Frame:
-    return Frame({"type": "asked", "key": KEY, "case": case, "nonce": nonce})
+def asked(case: int = 0, nonce: str = "n", *, cells: int = 2) -> Frame:
+    return Frame({"type": "asked", "key": KEY, "case": case, "cells": cells, "nonce": nonce})
 
 
 def seen(value: Any, nonce: str = "n") -> Frame:
@@ -42,9 +42,14 @@ def ended(how: str = "finished", message: str = "") -> Frame:
 READY, DONE, END = (Frame({"type": name}) for name in ("ready", "cells-done", "probe-end"))
 
 
+def outcome(run: Run, case: int = 0, key: str = KEY) -> Outcome:
+    """The outcome of one case of an exercise, in the first place where it was asked."""
+    return run.attempts(key, case + 1)[0][case]
+
+
 def outcome_of(*frames: Frame) -> Outcome:
     """The outcome of the only probe in a finished run with these frames after its question."""
-    return read_transcript([READY, DONE, asked(), *frames, END, ended()]).outcome(KEY, 0)
+    return outcome(read_transcript([READY, DONE, asked(), *frames, END, ended()]))
 
 
 def test_a_finished_run_has_cells_outcomes_and_its_time() -> None:
@@ -53,8 +58,8 @@ def test_a_finished_run_has_cells_outcomes_and_its_time() -> None:
          asked(1, "m"), raised("m", status="timed-out", message="no result after 10 seconds"), END, ended()]
     )  # fmt: skip
     assert run.cells == (Cell(0, "ok", ""), Cell(1, "raised", "ValueError: no"))
-    assert run.outcome(KEY, 0).seen["a"].tensor.tolist() == [1.0]
-    assert run.outcome(KEY, 1) == Outcome(status=Status.TIMED_OUT, message="no result after 10 seconds")
+    assert outcome(run).seen["a"].tensor.tolist() == [1.0]
+    assert outcome(run, 1) == Outcome(status=Status.TIMED_OUT, message="no result after 10 seconds")
     assert (run.ended, run.message, run.seconds) == ("finished", "", 1.5)
 
 
@@ -82,6 +87,19 @@ def test_the_box_may_report_what_the_learners_code_did(status: str) -> None:
 @pytest.mark.parametrize("status", ["passed", "wrong", "suspect", "not-graded", "", None, 1, ["raised"], {}])
 def test_any_other_status_from_inside_is_suspect(status: Any) -> None:
     assert outcome_of(raised(status=status)).status == Status.SUSPECT
+
+
+def test_an_exercise_has_an_outcome_for_each_case_in_each_place() -> None:
+    run = read_transcript([
+        READY, cell(0), DONE,
+        asked(0, "a", cells=1), seen(1, "a"), asked(1, "b", cells=1), raised("b", status="raised"),
+        cell(1), DONE,
+        asked(0, "c"), seen(3, "c"), asked(1, "d"), seen(4, "d"), asked(2, "e"), seen(5, "e"), END, ended(),
+    ])  # fmt: skip
+    here, further_down = run.attempts(KEY, 3)
+    assert (here[0].seen.value, [one.status for one in here[1:]]) == (1, [Status.RAISED, Status.RAISED])
+    assert [one.seen.value for one in further_down] == [3, 4, 5]
+    assert run.attempts("90-never-asked", 2) == [[Outcome(status=Status.CRASHED)] * 2]
 
 
 def test_texts_from_inside_are_cleaned_and_cut() -> None:
@@ -112,19 +130,21 @@ def test_an_answer_that_is_not_data_is_suspect(tree: Any) -> None:
         [Frame({"type": "seen", "tree": 1})],
         [raised("m", status="raised")],
         [seen(1), seen(2)],
-        [raised(status="raised"), seen(2)],
     ],
 )
 def test_an_answer_to_no_question_makes_the_rest_suspect(answers: list[Frame]) -> None:
     run = read_transcript([READY, DONE, asked(), *answers, asked(1, "k"), seen(1, "k"), END, ended()])
     assert (run.ended, run.message) == ("suspect", "an answer that nobody had asked for")
-    assert run.outcome(KEY, 1) == Outcome(status=Status.SUSPECT, message="an answer that nobody had asked for")
+    assert outcome(run, 1) == Outcome(status=Status.SUSPECT, message="an answer that nobody had asked for")
 
 
 def test_what_was_answered_before_the_breach_stays() -> None:
     run = read_transcript([READY, DONE, asked(), seen(1), seen(2), ended()])
-    assert run.outcome(KEY, 0).seen.value == 1
-    assert run.outcome(KEY, 1).status == Status.SUSPECT
+    assert outcome(run).seen.value == 1
+    assert outcome(run, 1).status == Status.SUSPECT
+    run = read_transcript([READY, DONE, asked(), raised(status="raised"), seen(2), ended()])
+    assert [outcome(run, case).status for case in (0, 1)] == [Status.RAISED] * 2  # the second would not be asked
+    assert outcome(run, 0, "90-other").status == Status.SUSPECT
 
 
 @pytest.mark.parametrize("index", [-1, -10, True, "0", None, 1.0, [0]])
@@ -143,14 +163,14 @@ def test_a_cell_without_a_proper_number_is_left_out(index: Any) -> None:
 )
 def test_a_probe_without_an_answer_shares_the_fate_of_its_box(how: str, status: Status) -> None:
     run = read_transcript([READY, DONE, asked(), seen(1), asked(1, "m"), ended(how, "why")])
-    assert run.outcome(KEY, 0).seen.value == 1
-    assert run.outcome(KEY, 1) == Outcome(status=status, message="why")
-    assert run.outcome("90-never-asked", 0) == Outcome(status=status, message="why")
+    assert outcome(run).seen.value == 1
+    assert outcome(run, 1) == Outcome(status=status, message="why")
+    assert outcome(run, 0, "90-never-asked") == Outcome(status=status, message="why")
 
 
 def test_a_transcript_without_an_end_is_that_of_a_box_that_died() -> None:
     assert read_transcript([]) == Run(ended="died")
-    assert read_transcript([READY]).outcome(KEY, 0).status == Status.CRASHED
+    assert outcome(read_transcript([READY])).status == Status.CRASHED
 
 
 def test_a_transcript_is_kept_as_it_came() -> None:

@@ -61,13 +61,15 @@ def global_hooks() -> int:
 def known_state(seed: int, *, quiet: bool = True) -> Iterator[None]:
     """Grad mode on, float32, one thread, no global hooks or modes, seeded generators, silent output, warnings ignored.
 
-    Everything is put back on exit. With `quiet=False`, output goes where it went before.
+    Everything is put back on exit, and figures that were opened are closed. With `quiet=False`, output goes where it
+    went before.
     """
     with contextlib.ExitStack() as stack:
         if quiet:
             stack.callback(_restore_streams, sys.stdout, sys.stderr)
             sys.stdout = sys.stderr = _Discard()
         stack.enter_context(_own_warnings())
+        stack.enter_context(_own_figures())
         stack.enter_context(_no_function_modes())
         stack.enter_context(torch.inference_mode(False))
         stack.enter_context(torch.enable_grad())
@@ -90,6 +92,23 @@ def _own_warnings() -> Iterator[None]:
         warnings.resetwarnings()
         warnings.simplefilter("ignore")
         yield
+
+
+@contextlib.contextmanager
+def _own_figures() -> Iterator[None]:
+    """Close the figures that were opened meanwhile: the next cell would show them as its own."""
+    before = _open_figures()
+    try:
+        yield
+    finally:
+        for number in _open_figures() - before:
+            sys.modules["matplotlib.pyplot"].close(number)
+
+
+def _open_figures() -> set[int]:
+    """The numbers of the figures that pyplot keeps; it keeps none when nobody has imported it."""
+    pyplot = sys.modules.get("matplotlib.pyplot")
+    return set() if pyplot is None else set(pyplot.get_fignums())
 
 
 @contextlib.contextmanager

@@ -67,7 +67,7 @@ def test_a_cell_that_the_notebook_does_not_have_is_no_reason() -> None:
 def test_each_exercise_is_judged_by_its_own_outcomes() -> None:
     draws: dict[str, Any] = {one.key: one.draws(1) for one in (SCALE_SUM, WRAP)}
     late = Outcome(status=Status.TIMED_OUT, message="late")
-    run = Run((), {("90-scale-sum", 1): late, ("90-wrap", 0): MISSING}, ended="died", message="gone")
+    run = Run((), {("90-scale-sum", 0, 0): late, ("90-wrap", 0, 0): MISSING}, ended="died", message="gone")
     results = judge([SCALE_SUM, WRAP], Marks(draws), [], run)
     assert [(one.key, one.status) for one in results] == [
         ("90-scale-sum", Status.TIMED_OUT),

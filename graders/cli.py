@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from importlib.metadata import version
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
+from typer.core import TyperGroup
 
+from graders.core.errors import ExitCode, FileTrouble, HookworkError, NotInstalled
 from graders.instructor import command as instructor
 from graders.learner import completion
 
@@ -18,8 +18,28 @@ CODES = (
     "3 something could not be graded, which is not your doing."
 )
 
+
+class Commands(TyperGroup):
+    """The commands. What they return is the exit code; what a person can mend ends in one line and in no traceback."""
+
+    def invoke(self, ctx: Any) -> None:
+        """Run a command and end with its exit code."""
+        try:
+            code = super().invoke(ctx)
+        except HookworkError as error:
+            trouble = error
+        except BrokenPipeError:
+            raise  # whoever reads our output went away: nothing to say, and nobody to say it to
+        except OSError as error:
+            trouble = FileTrouble(error)
+        else:
+            raise typer.Exit(code or ExitCode.FINE)
+        typer.secho(f"✗ {trouble.shown()}", err=True, fg="red")
+        raise typer.Exit(trouble.exit_code)
+
+
 app = typer.Typer(
-    no_args_is_help=True, pretty_exceptions_enable=False, rich_markup_mode="rich", epilog=CODES,
+    cls=Commands, no_args_is_help=True, pretty_exceptions_enable=False, rich_markup_mode="rich", epilog=CODES,
     context_settings={"help_option_names": ["-h", "--help"]},
 )  # fmt: skip
 
@@ -30,27 +50,6 @@ Folder = Annotated[
 Key = Annotated[
     str, typer.Argument(help="The key of an exercise, for example 01-chain-grads.", autocompletion=completion.keys)
 ]
-
-
-@contextmanager
-def sentences() -> Iterator[None]:
-    """What a person can mend ends in one sentence and exit code 2, and in no traceback."""
-    from graders.core.course import UnknownName
-    from graders.learner.folder import Trouble
-    from graders.run.submissions import NoSubmissions
-
-    try:
-        yield
-    except (Trouble, UnknownName, NoSubmissions) as error:
-        typer.secho(f"✗ {error}", err=True, fg="red")
-    except OSError as error:
-        where = f"{error.filename}: " if error.filename else ""
-        typer.secho(
-            f"✗ {where}{error.strerror or error}. Is the disk full, or the folder read-only?", err=True, fg="red"
-        )
-    else:
-        return
-    raise typer.Exit(2)
 
 
 def show_version(wanted: bool) -> None:
@@ -75,7 +74,7 @@ def start(
         Path | None, typer.Argument(metavar="DIR", help="Where your lessons are or shall be; default: hookwork/.")
     ] = None,
     no_open: Annotated[bool, typer.Option("--no-open", help="Copy the lessons, and do not open JupyterLab.")] = False,
-) -> None:
+) -> int:
     """Copy the lessons into a folder of yours, and open JupyterLab on the next one.
 
     Files that are there already are never touched: a second start continues.
@@ -88,8 +87,7 @@ def start(
     """
     from graders.learner import commands
 
-    with sentences():
-        raise typer.Exit(commands.start(folder, opened=not no_open))
+    return commands.start(folder, opened=not no_open)
 
 
 @app.command(rich_help_panel="Learn", epilog=CODES)
@@ -109,7 +107,7 @@ def check(
     isolation: Annotated[
         str, typer.Option(metavar="TIER", help="The tier in which it runs: auto, A, B, C or D (see the README).")
     ] = "auto",
-) -> None:
+) -> int:
     """Run a notebook in a box of its own, and say for each exercise what was measured.
 
     [bold]Examples[/]
@@ -121,17 +119,11 @@ def check(
     hookwork check downloads/03_changing_gradients.ipynb
     """
     from graders.learner import commands
-    from graders.run.selftest import NoIsolation
     from graders.run.tiers import TIERS
 
     if isolation not in ("auto", *TIERS):
         raise typer.BadParameter(f"{isolation!r} is no tier: auto, {', '.join(TIERS)}", param_hint="--isolation")
-    with sentences():
-        try:
-            raise typer.Exit(commands.check(target, folder, seed, isolation))
-        except NoIsolation as error:
-            typer.secho(f"✗ {error}", err=True, fg="red")
-            raise typer.Exit(3) from None
+    return commands.check(target, folder, seed, isolation)
 
 
 @app.command(rich_help_panel="Learn", epilog=CODES)
@@ -139,7 +131,7 @@ def watch(
     folder: Annotated[
         Path | None, typer.Argument(metavar="DIR", help="Your folder with the lessons; default: this one.")
     ] = None,
-) -> None:
+) -> int:
     """Mark a notebook whenever it is saved. Ctrl-C ends.
 
     [bold]Examples[/]
@@ -150,12 +142,11 @@ def watch(
     """
     from graders.learner import commands
 
-    with sentences():
-        raise typer.Exit(commands.watch(folder))
+    return commands.watch(folder)
 
 
 @app.command(rich_help_panel="Learn", epilog=CODES)
-def progress(folder: Folder = None) -> None:
+def progress(folder: Folder = None) -> int:
     """Show lessons, exercises and points, and what is next.
 
     It knows what was checked in a notebook, by `check` and by `watch`: all write hookwork-progress.json.
@@ -166,12 +157,11 @@ def progress(folder: Folder = None) -> None:
     """
     from graders.learner import commands
 
-    with sentences():
-        raise typer.Exit(commands.progress(folder))
+    return commands.progress(folder)
 
 
 @app.command(rich_help_panel="Learn", epilog=CODES)
-def hint(key: Key, folder: Folder = None) -> None:
+def hint(key: Key, folder: Folder = None) -> int:
     """Show the next hint for an exercise; after the last one, the first again.
 
     [bold]Example[/]
@@ -180,12 +170,11 @@ def hint(key: Key, folder: Folder = None) -> None:
     """
     from graders.learner import commands
 
-    with sentences():
-        raise typer.Exit(commands.hint(key, folder))
+    return commands.hint(key, folder)
 
 
 @app.command(rich_help_panel="Learn", epilog=CODES)
-def solution(key: Key, folder: Folder = None) -> None:
+def solution(key: Key, folder: Folder = None) -> int:
     """Show the worked answer: once your check has passed, or when you ask twice (exit code 1 the first time).
 
     [bold]Example[/]
@@ -194,12 +183,11 @@ def solution(key: Key, folder: Folder = None) -> None:
     """
     from graders.learner import commands
 
-    with sentences():
-        raise typer.Exit(commands.solution(key, folder))
+    return commands.solution(key, folder)
 
 
 @app.command(rich_help_panel="Learn", epilog=CODES)
-def reset(key: Key, folder: Folder = None) -> None:
+def reset(key: Key, folder: Folder = None) -> int:
     """Put the stub of one exercise back into your notebook, after a backup; everything else stays.
 
     [bold]Example[/]
@@ -208,8 +196,7 @@ def reset(key: Key, folder: Folder = None) -> None:
     """
     from graders.learner import commands
 
-    with sentences():
-        raise typer.Exit(commands.reset(key, folder))
+    return commands.reset(key, folder)
 
 
 @app.command(rich_help_panel="Write lessons", epilog=CODES)
@@ -244,7 +231,7 @@ def build(
     lessons: Annotated[list[str] | None, typer.Argument(help="Stems or numbers of lessons; default: all.")] = None,
     check: Annotated[bool, typer.Option("--check", help="Prove the course instead of writing it.")] = False,
     seeds: Annotated[int, typer.Option(min=1, help="With --check: on how many seeds.")] = 20,
-) -> None:
+) -> int:
     """Build the notebooks from their sources, or prove with --check that the course holds.
 
     Exit status 1 when something is wrong; each problem is one line.
@@ -253,21 +240,18 @@ def build(
         from graders.author import build as building
         from graders.author import prove
         from graders.author.table import table
-    except ModuleNotFoundError as error:
-        typer.echo(f"{error.name} is needed to build lessons. Install it with: pip install 'hookwork[dev]'", err=True)
-        raise typer.Exit(1) from None
+    except ModuleNotFoundError:
+        raise NotInstalled("building lessons", "dev") from None
     from graders.core import course
     from graders.core.source import SourceError
 
     chosen = tuple(one for one in course.lessons() if not lessons or any(one.startswith(part) for part in lessons))
     if not chosen:
-        typer.echo(f"No lesson starts with {' or '.join(lessons or [])}: {', '.join(course.lessons())}", err=True)
-        raise typer.Exit(1)
-    problems = 0
+        raise course.UnknownLesson(f"No lesson starts with {' or '.join(lessons or [])}: {', '.join(course.lessons())}")
+    problems: list[str] = []
 
     def complain(problem: str) -> None:
-        nonlocal problems
-        problems += 1
+        problems.append(problem)
         typer.echo(f"✗ {problem}", err=True)
 
     if check:
@@ -280,11 +264,12 @@ def build(
             try:
                 for file in building.build(lesson):
                     typer.echo(f"written: {file}")
-            except SourceError as error:
-                complain(str(error))
+            except SourceError as error:  # the other lessons are built all the same
+                complain(error.shown())
     if problems:
-        raise typer.Exit(1)
+        return ExitCode.NOT_PASSED
     typer.echo("The course holds." if check else "Built.")
+    return ExitCode.FINE
 
 
 instructor.register(app)

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from graders.core.errors import HookworkError
 from graders.core.source import exercise_cells
 
 if TYPE_CHECKING:  # exercises bring torch along, and naming lessons and keys should be quick
@@ -19,20 +20,12 @@ PACKAGE = Path(__file__).parent.parent
 _FOLDER = re.compile(r"lesson_(\d\d_\w+)")
 
 
-class UnknownName(KeyError):
-    """No exercise or lesson has this name; the message names those that are close to it."""
-
-    def __str__(self) -> str:
-        """The message without the quotes of KeyError."""
-        return str(self.args[0])
+class UnknownKey(HookworkError):
+    """No exercise has this key; the message names those that are close to it."""
 
 
-class UnknownKey(UnknownName):
-    """No exercise has this key."""
-
-
-class UnknownLesson(UnknownName):
-    """No lesson has this number or stem."""
+class UnknownLesson(HookworkError):
+    """No lesson has this number or stem; the message names the lessons."""
 
 
 @functools.cache

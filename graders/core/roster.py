@@ -8,6 +8,8 @@ import unicodedata
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
+from graders.core.errors import HookworkError
+
 _NAMES = ("student", "name", "full name", "sortable name")
 _FIRST, _LAST = ("first name", "firstname", "given name"), ("surname", "last name", "lastname", "family name")
 _IDS = ("id", "identifier", "id number", "idnumber", "student id", "user id", "sis user id", "sis login id", "login",
@@ -15,7 +17,7 @@ _IDS = ("id", "identifier", "id number", "idnumber", "student id", "user id", "s
 _NOBODY = ("points possible", "student, test", "test student")
 
 
-class BadRoster(ValueError):
+class BadRoster(HookworkError):
     """A roster that cannot be read; the message says what a roster looks like."""
 
 

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import re
 
+from graders.core.errors import ExitCode, HookworkError
+
 BEGIN, END = "### BEGIN SOLUTION", "### END SOLUTION"
 STUB = "raise NotImplementedError"
 
@@ -15,8 +17,10 @@ _CELL = re.compile(r"^# %%(.*)$", re.M)
 _KEY = re.compile(r'exercise="([\w-]+)"')
 
 
-class SourceError(ValueError):
+class SourceError(HookworkError):
     """A lesson's source that cannot be built; the message names the cell and the remedy."""
+
+    exit_code = ExitCode.NOT_PASSED
 
 
 def exercise_cells(text: str) -> dict[str, str]:

@@ -17,6 +17,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from graders.core.errors import NotInstalled
 from graders.core.results import SubmissionResult
 from graders.core.text import clean
 from graders.instructor.request import BadRequest
@@ -53,11 +54,14 @@ class Job:
 
 @contextmanager
 def dask(address: str) -> Iterator[Executor]:
-    """The executor of a Dask cluster: an address such as `tcp://10.0.0.1:8786`, or a scheduler file. `BadRequest`."""
+    """The executor of a Dask cluster: an address such as `tcp://10.0.0.1:8786`, or a scheduler file.
+
+    Raises `NotInstalled`, or `BadRequest` when no scheduler answers.
+    """
     try:
         from distributed import Client
     except ModuleNotFoundError:
-        raise BadRequest("--cluster needs Dask. Install it with: pip install 'hookwork[cluster]'") from None
+        raise NotInstalled("--cluster", "cluster") from None
     try:
         where = {"scheduler_file": address} if Path(address).is_file() else {"address": address}
         client = Client(**where, timeout="30s", set_as_default=False)

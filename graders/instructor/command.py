@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
 import math
 from pathlib import Path
 from typing import Annotated, Any
@@ -68,7 +67,7 @@ def grade(
     notebook_timeout: Annotated[float | None, typer.Option(metavar="S", help="Seconds for all cells.")] = None,
     probe_timeout: Annotated[float | None, typer.Option(metavar="S", help="Seconds for one call.")] = None,
     memory_limit: Annotated[str | None, typer.Option(metavar="SIZE", help="Memory of a notebook, as in 2G.")] = None,
-) -> None:
+) -> int:
     """Mark a class: results, gradebook, a page for each student, and class.html.
 
     [bold]Examples[/]
@@ -81,14 +80,12 @@ def grade(
     """
     from dataclasses import replace
 
-    from graders.cli import sentences
     from graders.core import course
-    from graders.instructor.request import BadRequest, Request, moment, read_points, read_roster, read_rule
+    from graders.instructor.request import Request, moment, read_points, read_roster
     from graders.learner.commands import console
     from graders.pytest_plugin.options import seconds, size
-    from graders.report.policy import LateRule, Points
+    from graders.report.policy import Points, late_rule
     from graders.run.kept import KeptRuns
-    from graders.run.selftest import NoIsolation
     from graders.run.tiers import TIERS
     from graders.run.warm import head_start
     from graders.wire.limits import Limits
@@ -98,41 +95,38 @@ def grade(
         raise typer.BadParameter(f"{isolation!r} is no tier: auto, {', '.join(TIERS)}", param_hint="--isolation")
     if unknown := [name for name in exports if name not in EXPORT_NAMES]:
         raise typer.BadParameter(f"{unknown[0]!r} is none of {', '.join(EXPORT_NAMES)}", param_hint="--export")
-    try:
-        given: dict[str, Any] = {
-            "cell_seconds": cell_timeout and seconds(str(cell_timeout)),
-            "notebook_seconds": notebook_timeout and seconds(str(notebook_timeout)),
-            "probe_seconds": probe_timeout and seconds(str(probe_timeout)),
-            "memory": memory_limit and size(memory_limit),
-        }
-    except argparse.ArgumentTypeError as error:
-        raise typer.BadParameter(str(error)) from None
-    with sentences():
-        try:
-            keys = _split(exercise)
-            for key in keys:
-                course.find_exercise(key)
-            request = Request(
-                where, out, seed, jobs, isolation, allow_unisolated,
-                replace(Limits(), **{name: value for name, value in given.items() if value}),
-                exports,
-                read_roster(roster) if roster else None,
-                moment(deadline) if deadline else math.inf,
-                read_rule(late) if late != "none" else LateRule(),
-                read_points(points) if points else Points(),
-                tuple(student or ()), keys, cluster, fresh,
-            )  # fmt: skip
-            all_run = where.exists() and not cluster and KeptRuns(out / "runs", fresh=fresh).empty
-            with head_start(now=all_run) as warm:
-                from graders.instructor.grading import grade as run  # imports torch
+    given: dict[str, Any] = {
+        "cell_seconds": cell_timeout and seconds(str(cell_timeout)),
+        "notebook_seconds": notebook_timeout and seconds(str(notebook_timeout)),
+        "probe_seconds": probe_timeout and seconds(str(probe_timeout)),
+        "memory": memory_limit and size(memory_limit),
+    }
+    keys = _split(exercise)
+    for key in keys:
+        course.find_exercise(key)
+    request = Request(
+        where=where,
+        out=out,
+        seed=seed,
+        jobs=jobs,
+        isolation=isolation,
+        allow_unisolated=allow_unisolated,
+        limits=replace(Limits(), **{name: value for name, value in given.items() if value}),
+        exports=exports,
+        roster=read_roster(roster) if roster else None,
+        deadline=moment(deadline) if deadline else math.inf,
+        rule=late_rule(late),
+        points=read_points(points) if points else Points(),
+        students=tuple(student or ()),
+        exercises=keys,
+        cluster=cluster,
+        fresh=fresh,
+    )
+    all_run = where.exists() and not cluster and KeptRuns(out / "runs", fresh=fresh).empty
+    with head_start(now=all_run) as warm:
+        from graders.instructor.grading import grade as run  # imports torch
 
-                raise typer.Exit(run(request, console(), warm))
-        except BadRequest as error:
-            typer.secho(f"✗ {error}", err=True, fg="red")
-            raise typer.Exit(2) from None
-        except NoIsolation as error:
-            typer.secho(f"✗ {error}", err=True, fg="red")
-            raise typer.Exit(3) from None
+        return run(request, console(), warm)
 
 
 def autograder(
@@ -147,11 +141,9 @@ def autograder(
 
     hookwork autograder github --out .github/workflows/mark.yml
     """
-    from graders.cli import sentences
     from graders.instructor import autograders
 
     if kind not in autograders.KINDS:
         raise typer.BadParameter(f"{kind!r} is none of {', '.join(autograders.KINDS)}", param_hint="KIND")
-    with sentences():
-        autograders.KINDS[kind](out)
-        typer.echo(f"written: {out}")
+    autograders.KINDS[kind](out)
+    typer.echo(f"written: {out}")

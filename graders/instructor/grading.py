@@ -16,6 +16,7 @@ from rich.text import Text
 
 from graders.core import course
 from graders.core.draws import new_seed
+from graders.core.errors import ExitCode
 from graders.core.results import Batch, SubmissionResult, SubmissionStatus
 from graders.core.text import clean, plural
 from graders.instructor import cluster, earlier
@@ -35,7 +36,6 @@ from graders.run.submissions import Submission, find_submissions
 from graders.run.tiers import accepted_tiers
 from graders.run.warm import WarmProcess
 
-GRADED, NOT_GRADED = 0, 3
 """Exit codes: everything has a verdict, whatever the marks; something has none."""
 
 TELL_EVERY = 30.0
@@ -72,7 +72,7 @@ def grade(request: Request, out: Console, warm: WarmProcess) -> int:
     out.print(summary.render(batch, brief=True))
     _tell_strangers(strangers, request, out)
     out.print(Text(f"\nwritten: {', '.join(map(str, written))}"))
-    return GRADED if all(one.graded for one in batch.submissions) else NOT_GRADED
+    return ExitCode.FINE if all(one.graded for one in batch.submissions) else ExitCode.NOT_GRADED
 
 
 def _chosen(found: Sequence[Submission], request: Request) -> list[Submission]:

@@ -10,10 +10,11 @@ from pathlib import Path
 from typing import TypeVar
 
 from graders.core import course
+from graders.core.errors import HookworkError
 from graders.core.roster import BadRoster, Roster
 from graders.core.roster import parse as parse_roster
 from graders.core.text import clean
-from graders.report.policy import BadPolicy, LateRule, Points, late_rule, points_table
+from graders.report.policy import BadPolicy, LateRule, Points, points_table
 from graders.run.lms import Owner
 from graders.run.submissions import Submission
 from graders.wire.limits import Limits
@@ -21,7 +22,7 @@ from graders.wire.limits import Limits
 T = TypeVar("T")
 
 
-class BadRequest(Exception):
+class BadRequest(HookworkError):
     """Something that was asked for cannot be; the message says what can."""
 
 
@@ -92,14 +93,6 @@ def read_points(file: Path) -> Points:
         if name not in known:
             raise BadRequest(f"{file}: {key} has no check {name!r}. Its checks: {'; '.join(known)}")
     return table
-
-
-def read_rule(text: str) -> LateRule:
-    """A rule for late work. Raises `BadRequest`."""
-    try:
-        return late_rule(text)
-    except BadPolicy as error:
-        raise BadRequest(str(error)) from error
 
 
 def _read(file: Path, parse: Callable[[str], T]) -> T:

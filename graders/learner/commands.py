@@ -17,6 +17,7 @@ from rich.console import Console
 from rich.text import Text
 
 from graders.core import course
+from graders.core.errors import ExitCode
 from graders.core.results import Status
 from graders.core.text import plural
 from graders.learner import folder as folders
@@ -25,9 +26,6 @@ from graders.learner.saved import Saved
 from graders.notebook import record
 from graders.notebook.record import Record
 from graders.run.warm import head_start
-
-FINE, NOT_PASSED, USAGE, NOT_GRADED = 0, 1, 2, 3
-"""Exit codes: all is well; something is not passed (yet); a wrong name or file; ours or the machine's failure."""
 
 LOOK_SECONDS = 0.5
 
@@ -60,13 +58,13 @@ def start(given: Path | None, *, opened: bool) -> int:
             Text("JupyterLab is not installed. Install it with: pip install 'hookwork[lab]'\n"
                  "Or open the folder in VS Code or another front end, with this Python as the kernel.")
         )  # fmt: skip
-        return FINE
+        return ExitCode.FINE
     # As root, which is usual in containers, JupyterLab starts only when told to.
     as_root = ["--allow-root"] if hasattr(os, "geteuid") and os.geteuid() == 0 else []
     command = [sys.executable, "-m", "jupyterlab", file.name, *as_root]
     if not opened:
         out.print(Text(f"Open it with: cd {folder} && jupyter lab {file.name}"))
-        return FINE
+        return ExitCode.FINE
     out.print(Text("Opening JupyterLab; Ctrl-C here ends it.", "dim"))
     with subprocess.Popen(command, cwd=folder) as server:
         signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is JupyterLab's, which asks before it ends
@@ -77,7 +75,7 @@ def check(target: str | None, given: Path | None, seed: int | None, isolation: s
     """Mark the notebooks that are meant, and show the verdicts."""
     out = console()
     chosen, only = _meant(target, given)
-    code, used, kept = FINE, [], Record()
+    code, used, kept = ExitCode.FINE, [], Record()
     with head_start(now=True) as warm:
         # These import torch.
         from graders.learner import screens
@@ -92,9 +90,9 @@ def check(target: str | None, given: Path | None, seed: int | None, isolation: s
             out.print(screens.result(result, only), "")
             statuses = [one.status for one in result.exercises if only in (None, one.key)]
             if not result.graded:
-                code = NOT_GRADED
+                code = ExitCode.NOT_GRADED
             elif not statuses or any(one is not Status.PASSED for one in statuses):
-                code = max(code, NOT_PASSED)
+                code = max(code, ExitCode.NOT_PASSED)
         out.print(screens.following(standing(course.every_exercise(), kept)))
         seeds = ", ".join(map(str, used))
         out.print(Text(f"Isolation {mine.choice.tier}. The inputs were drawn from --seed {seeds}", "dim"))
@@ -168,7 +166,7 @@ def watch(given: Path | None) -> int:
                 _waiting(out, folder)
             time.sleep(LOOK_SECONDS)
     out.print("\nNo longer watching.")
-    return FINE
+    return ExitCode.FINE
 
 
 def _waiting(out: Console, folder: Path) -> None:
@@ -201,7 +199,7 @@ def progress(given: Path | None) -> int:
     kept = record.load(folder)
     out.print(screens.progress(standing(course.every_exercise(), kept), folder.absolute()))
     _tell(out, kept)
-    return FINE
+    return ExitCode.FINE
 
 
 def hint(key: str, given: Path | None) -> int:
@@ -214,7 +212,7 @@ def hint(key: str, given: Path | None) -> int:
         number = kept.next_hint(key)
     out.print(screens.hint(exercise, number))
     _tell(out, kept)
-    return FINE
+    return ExitCode.FINE
 
 
 def solution(key: str, given: Path | None) -> int:
@@ -227,7 +225,7 @@ def solution(key: str, given: Path | None) -> int:
         opened = kept.ask(key)
     out.print(screens.solution(exercise, course.worked_answer(exercise)) if opened else screens.not_yet(exercise))
     _tell(out, kept)
-    return FINE if opened else NOT_PASSED
+    return ExitCode.FINE if opened else ExitCode.NOT_PASSED
 
 
 def reset(key: str, given: Path | None) -> int:
@@ -245,7 +243,7 @@ def reset(key: str, given: Path | None) -> int:
         cells = ", ".join(map(str, done.others))
         out.print(Text(f"Code cell {cells} defines {exercise.name} as well, and was left alone.", "yellow"))
     out.print(Text("Is the notebook open? In JupyterLab: File > Reload Notebook from Disk.", "dim"))
-    return FINE
+    return ExitCode.FINE
 
 
 def _tell(out: Console, kept: Record) -> None:

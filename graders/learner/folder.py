@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from graders.core import course
+from graders.core.errors import HookworkError
 from graders.notebook.record import Record
 from graders.report.files import write_atomically
 from graders.run.intake import Unreadable, read_notebook
@@ -14,7 +15,7 @@ NAME = "hookwork"
 """The folder that `hookwork start` makes where none is named."""
 
 
-class Trouble(Exception):
+class Trouble(HookworkError):
     """Something that a learner can mend; the message says what it is, where, and how."""
 
 

@@ -9,6 +9,7 @@ from typing import Any
 from graders.box.probing import answer
 from graders.core import course
 from graders.core.draws import new_seed
+from graders.core.errors import HookworkError
 from graders.core.exercise import Draw, Exercise
 from graders.core.expect import Seen
 from graders.core.results import ExerciseResult, Status
@@ -117,8 +118,8 @@ def _find(key: str) -> Exercise | None:
     """The exercise, or None after a message: a typing error in a key ends in no traceback."""
     try:
         return course.find_exercise(key)
-    except course.UnknownKey as error:
-        render.show(render.note(str(error)))
+    except HookworkError as error:
+        render.show(render.note(error.shown()))
         return None
 
 

@@ -14,10 +14,10 @@ from typing import Any
 import pytest
 
 from graders.core import course
-from graders.core.text import clean
+from graders.pytest_plugin.errors import shown_by_pytest
 from graders.run.kept import KeptRuns
 from graders.run.leftovers import temporary_folder
-from graders.run.submissions import NoSubmissions, Submission, find_submissions
+from graders.run.submissions import Submission, find_submissions
 from graders.run.warm import WarmProcess, head_start
 
 
@@ -41,10 +41,8 @@ def pytest_configure(config: pytest.Config) -> None:
     resources = config.stash[_resources] = contextlib.ExitStack()
     scratch = _scratch_folder(worker, resources)
     given: Path | None = config.getoption("--submissions")
-    try:
+    with shown_by_pytest():
         submissions = find_submissions(given or course.lessons_folder(), course.lessons(), scratch)
-    except NoSubmissions as error:
-        raise pytest.UsageError(clean(error, 1000)) from None
     out: Path | None = config.getoption("--out")
     kept = KeptRuns(out / "runs", fresh=config.getoption("--fresh")) if out else None
     if worker:

@@ -13,12 +13,13 @@ from graders.core.draws import new_seed
 from graders.marking.batch import Marking
 from graders.marking.jobs import default_jobs
 from graders.pytest_plugin.collection import CheckItem
+from graders.pytest_plugin.errors import shown_by_pytest
 from graders.pytest_plugin.options import limits_from
 from graders.pytest_plugin.preparing import PREPARED
 from graders.pytest_plugin.state import MARKING
 from graders.run.kept import KeptRuns
 from graders.run.kit import make_kit
-from graders.run.selftest import Choice, NoIsolation, choose_tier
+from graders.run.selftest import Choice, choose_tier
 from graders.run.tiers import accepted_tiers
 from graders.run.warm import WarmProcess
 
@@ -61,7 +62,7 @@ def _seed(config: pytest.Config, kept: KeptRuns | None) -> int:
 
 def _choose_tier(config: pytest.Config, kit: Path, warm: WarmProcess) -> Choice:
     """The tier of isolation, tested from inside."""
-    try:
+    with shown_by_pytest():
         return choose_tier(
             config.getoption("--isolation"),
             kit,
@@ -70,8 +71,6 @@ def _choose_tier(config: pytest.Config, kit: Path, warm: WarmProcess) -> Choice:
             allow_unisolated=config.getoption("--allow-unisolated"),
             warm=warm,
         )
-    except NoIsolation as error:
-        raise pytest.UsageError(str(error)) from None
 
 
 def _is_class(config: pytest.Config) -> bool:

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from rich.console import Console
 
+from graders.core.errors import ExitCode
 from graders.core.results import Batch
 from graders.core.text import plural
 from graders.pytest_plugin.preparing import PREPARED
@@ -17,8 +18,6 @@ from graders.run.submissions import Submission
 
 _written = pytest.StashKey[str]()
 _NOT_WRITTEN = "The results could not be written"
-OURS = 3
-"""The exit status when something was not graded, or could not be written down: our failure, not the learners'."""
 NOTABLY_SLOW = 1.5
 
 
@@ -47,7 +46,7 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
         config.stash[_written] = _write(batch, out, config.stash[PREPARED].submissions)
     failed = config.stash.get(_written, "").startswith(_NOT_WRITTEN)
     if session.exitstatus in (0, 1) and (failed or not all(one.graded for one in batch.submissions)):
-        session.exitstatus = OURS
+        session.exitstatus = ExitCode.NOT_GRADED
 
 
 def _write(batch: Batch, out: Path, submissions: list[Submission]) -> str:

@@ -9,13 +9,14 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
+from graders.core.errors import HookworkError
 from graders.core.results import ExerciseResult, Status, SubmissionResult
 
 DAY = 86_400.0
 _RULE = re.compile(r"(\d+(?:\.\d+)?)\s*%\s*/\s*(day|hour)(?:\s*,?\s*(?:at most|max)\s*(\d+(?:\.\d+)?)\s*%)?")
 
 
-class BadPolicy(ValueError):
+class BadPolicy(HookworkError):
     """A rule or a table of points that cannot be read; the message says how to write it."""
 
 

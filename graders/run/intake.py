@@ -11,6 +11,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, BinaryIO
 
+from graders.core.errors import HookworkError
+
 MAX_BYTES = 20 << 20
 MAX_CELLS = 500
 MAX_SOURCE = 2 << 20
@@ -22,7 +24,7 @@ _KINDS = {b"PK\x03\x04": "a zip archive", b"PK\x05\x06": "an empty zip archive",
           b"%PDF": "a PDF", b"\x89PNG": "a picture", b"\xd0\xcf\x11\xe0": "an Office file"}  # fmt: skip
 
 
-class Unreadable(Exception):
+class Unreadable(HookworkError):
     """The file is not a notebook that can be run; the message says what to hand in instead."""
 
 

@@ -15,6 +15,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import IO
 
+from graders.core.errors import HookworkError
 from graders.core.text import clean
 from graders.run.intake import Unreadable, open_regular
 
@@ -27,7 +28,7 @@ _TAR_EXTRA = 1 << 20
 """What the headers and the padding of a tar file may take beyond its members."""
 
 
-class BadArchive(Exception):
+class BadArchive(HookworkError):
     """An archive, or one student's part of it, that is not unpacked; the message says what is wrong and what helps."""
 
 

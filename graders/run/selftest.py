@@ -12,6 +12,7 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from graders.core.errors import ExitCode, HookworkError
 from graders.run.box import Box, BoxDied, BoxTimeout
 from graders.run.start_failure import explain
 from graders.run.tiers import WARM_TIERS, missing
@@ -25,8 +26,10 @@ MOST_PROCESSES = 32
 """The self-test tries to start more processes than allowed; few show the wall as well as many."""
 
 
-class NoIsolation(Exception):
+class NoIsolation(HookworkError):
     """No tier holds that would be good enough; the message says why, and what can be done."""
+
+    exit_code = ExitCode.NOT_GRADED
 
 
 @dataclass(frozen=True)

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
+from graders.core.errors import HookworkError
 from graders.core.text import clean
 from graders.run.archives import is_wanted, unpack, unpack_class
 from graders.run.intake import Unreadable, read_notebook
@@ -19,7 +20,7 @@ OWN = "me"
 """The student's name when a single notebook, or one folder of notebooks, is marked."""
 
 
-class NoSubmissions(Exception):
+class NoSubmissions(HookworkError):
     """There is nothing to mark; the message says where it was looked for and what is expected there."""
 
 

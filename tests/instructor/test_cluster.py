@@ -12,10 +12,10 @@ from pathlib import Path
 
 import pytest
 
+from graders.core.errors import NotInstalled
 from graders.core.results import SubmissionResult, SubmissionStatus
 from graders.instructor import cluster
 from graders.instructor.cluster import Job, Terms
-from graders.instructor.request import BadRequest
 from graders.report import results_json
 from graders.run import memory
 from graders.run.submissions import Submission
@@ -75,7 +75,7 @@ def test_a_job_can_be_marked_in_another_process(tmp_path: Path) -> None:
 
 def test_without_dask_it_says_how_to_get_it(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "distributed", None)
-    with pytest.raises(BadRequest, match=r"hookwork\[cluster\]"), cluster.dask("tcp://127.0.0.1:1"):
+    with pytest.raises(NotInstalled, match=r"hookwork\[cluster\]"), cluster.dask("tcp://127.0.0.1:1"):
         pass
 
 

@@ -1,0 +1,54 @@
+"""What a person can mend, and how a command ends.
+
+Whoever finds a wrong name, file or option raises a `HookworkError`, and nobody on the way has to know it. The command
+line (`graders.cli`), pytest (`graders.pytest_plugin.errors`) and the notebook (`graders.notebook.commands`) each show
+it in one place.
+"""
+
+from __future__ import annotations
+
+from enum import IntEnum
+
+from graders.core.text import clean
+
+ERROR_LIMIT = 1000
+"""Characters of a message: it may name every lesson, or every check of an exercise."""
+
+
+class ExitCode(IntEnum):
+    """How a command ends."""
+
+    FINE = 0
+    NOT_PASSED = 1
+    """Something is not passed, or not built, yet."""
+    USAGE = 2
+    """A wrong name, file or option."""
+    NOT_GRADED = 3
+    """Something could not be graded, which is ours or the machine's failure."""
+
+
+class HookworkError(Exception):
+    """Something that a person can mend. The message says what it is, where, and what helps."""
+
+    exit_code = ExitCode.USAGE
+
+    def shown(self) -> str:
+        """The message in one line without anything that could steer a terminal."""
+        return clean(self, ERROR_LIMIT)
+
+
+class FileTrouble(HookworkError):
+    """The system refuses a file."""
+
+    def __init__(self, error: OSError) -> None:
+        """Say it as the system does, with the usual causes."""
+        where = f"{error.filename}: " if error.filename else ""
+        super().__init__(f"{where}{error.strerror or error}. Is the disk full, or the folder read-only?")
+
+
+class NotInstalled(HookworkError):
+    """A command needs packages that the course itself does not."""
+
+    def __init__(self, what: str, extra: str) -> None:
+        """`what` needs the packages of `hookwork[extra]`."""
+        super().__init__(f"{what} needs more packages. Install them with: pip install 'hookwork[{extra}]'")

@@ -1,0 +1,59 @@
+from __future__ import annotations
+
+import pytest
+
+from graders.core import course
+from graders.core.errors import ExitCode, FileTrouble, HookworkError, NotInstalled
+from graders.core.roster import BadRoster
+from graders.core.source import SourceError
+from graders.instructor.request import BadRequest
+from graders.learner.folder import Trouble
+from graders.report.policy import BadPolicy
+from graders.run.intake import Unreadable
+from graders.run.members import BadArchive
+from graders.run.selftest import NoIsolation
+from graders.run.submissions import NoSubmissions
+
+
+@pytest.mark.parametrize(
+    ("kind", "code"),
+    [
+        (course.UnknownKey, ExitCode.USAGE),
+        (course.UnknownLesson, ExitCode.USAGE),
+        (BadRoster, ExitCode.USAGE),
+        (BadPolicy, ExitCode.USAGE),
+        (BadRequest, ExitCode.USAGE),
+        (BadArchive, ExitCode.USAGE),
+        (Unreadable, ExitCode.USAGE),
+        (NoSubmissions, ExitCode.USAGE),
+        (Trouble, ExitCode.USAGE),
+        (SourceError, ExitCode.NOT_PASSED),
+        (NoIsolation, ExitCode.NOT_GRADED),
+    ],
+)
+def test_what_a_person_can_mend_has_one_base_and_an_exit_code(kind: type[HookworkError], code: ExitCode) -> None:
+    error = kind("There is no x. Write y.")
+    assert isinstance(error, HookworkError)
+    assert (error.exit_code, error.shown()) == (code, "There is no x. Write y.")
+
+
+def test_the_exit_codes_are_those_of_the_readme() -> None:
+    assert [(code.name, int(code)) for code in ExitCode] == [
+        ("FINE", 0), ("NOT_PASSED", 1), ("USAGE", 2), ("NOT_GRADED", 3)
+    ]  # fmt: skip
+
+
+def test_a_message_is_one_line_that_steers_no_terminal() -> None:
+    assert HookworkError("no file \x1b[2J\nx").shown() == "no file \N{REPLACEMENT CHARACTER}[2J x"
+
+
+def test_a_file_that_the_system_refuses_is_named() -> None:
+    error = FileTrouble(PermissionError(13, "Permission denied", "results.json"))
+    assert error.shown() == "results.json: Permission denied. Is the disk full, or the folder read-only?"
+    assert FileTrouble(OSError("odd")).shown().startswith("odd. ")
+
+
+def test_what_is_not_installed_says_how_to_install_it() -> None:
+    assert NotInstalled("--cluster", "cluster").shown() == (
+        "--cluster needs more packages. Install them with: pip install 'hookwork[cluster]'"
+    )

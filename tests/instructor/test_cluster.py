@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from graders.core.errors import NotInstalled
-from graders.core.results import SubmissionResult, SubmissionStatus
+from graders.core.results import Status, SubmissionResult, SubmissionStatus
 from graders.instructor import cluster
 from graders.instructor.cluster import Job, Terms
 from graders.report import results_json
@@ -70,7 +70,7 @@ def test_a_job_can_be_marked_in_another_process(tmp_path: Path) -> None:
         found = dict(cluster.mark(executor, hand_in(tmp_path, "ann"), TERMS, lambda result: None, otherwise))
     (result,) = found.values()
     assert result.status is SubmissionStatus.GRADED, result.message
-    assert [one.status.value for one in result.exercises] == ["not-attempted", "passed", "not-attempted"]
+    assert {one.key for one in result.exercises if one.status is Status.PASSED} == {"01-chain-grads"}
 
 
 def test_without_dask_it_says_how_to_get_it(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -205,7 +205,7 @@ def new(
     topic: Annotated[
         str | None, typer.Option("--topic", help="The topic of a lesson that does not exist yet, for example doubling.")
     ] = None,
-) -> None:
+) -> int:
     """Write the parts of a new exercise: its grader, its answers, and its cell in the lesson's source.
 
     [bold]Example[/]
@@ -213,17 +213,11 @@ def new(
     hookwork new 20-double-grad --topic doubling
     """
     from graders.author.skeleton import new_exercise
-    from graders.core.source import SourceError
 
-    with sentences():
-        try:
-            files = new_exercise(key, topic)
-        except SourceError as error:
-            typer.secho(f"✗ {error}", err=True, fg="red")
-            raise typer.Exit(2) from None
-    for file in files:
+    for file in new_exercise(key, topic):
         typer.echo(f"written: {file}")
     typer.echo(f"What is still to be written: hookwork build --check {key[:2]}")
+    return ExitCode.FINE
 
 
 @app.command(rich_help_panel="Write lessons")

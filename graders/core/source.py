@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 
-from graders.core.errors import ExitCode, HookworkError
+from graders.core.errors import HookworkError
 
 BEGIN, END = "### BEGIN SOLUTION", "### END SOLUTION"
 STUB = "raise NotImplementedError"
@@ -19,8 +19,6 @@ _KEY = re.compile(r'exercise="([\w-]+)"')
 
 class SourceError(HookworkError):
     """A lesson's source that cannot be built; the message names the cell and the remedy."""
-
-    exit_code = ExitCode.NOT_PASSED
 
 
 def exercise_cells(text: str) -> dict[str, str]:

@@ -27,7 +27,7 @@ from graders.run.submissions import NoSubmissions
         (Unreadable, ExitCode.USAGE),
         (NoSubmissions, ExitCode.USAGE),
         (Trouble, ExitCode.USAGE),
-        (SourceError, ExitCode.NOT_PASSED),
+        (SourceError, ExitCode.USAGE),
         (NoIsolation, ExitCode.NOT_GRADED),
     ],
 )

@@ -6,7 +6,7 @@
 # **The goal.** You can capture the feature maps of all convolutions, draw them in a grid without fooling yourself, and
 # sum up a whole data set in a few numbers for each channel.
 #
-# As always: *predict* first, then run the cell, then read on.
+# As always: write down what you predict, run the cell, then read on.
 
 # %%
 import contextlib
@@ -117,11 +117,8 @@ show(
 # `named_modules()` find?
 
 # %%
-my_guess = None
-
-# %%
 convolutions = [name for name, module in model.named_modules() if isinstance(module, nn.Conv2d)]
-print("found:", len(convolutions), "  your guess:", my_guess)
+print("found:", len(convolutions))
 shortcuts = [number for number, name in enumerate(convolutions) if "downsample" in name]
 print("in shortcuts:", {number: convolutions[number] for number in shortcuts})
 print("0, 15 and 30:", convolutions[0], convolutions[15], convolutions[30])
@@ -267,7 +264,8 @@ print((flat - flat.min()) / (flat.max() - flat.min()))
 assert ((flat - flat.min()) / (flat.max() - flat.min())).isnan().all()
 
 # %% [markdown]
-# NaN, because 0 / 0 is NaN. Such maps are not rare: after a ReLU, a channel that finds nothing is 0 everywhere.
+# NaN, because 0 / 0 is NaN. Such maps are not rare: after a ReLU, a channel that finds nothing is 0 everywhere. (It can
+# also be a positive number everywhere, if only the bias of its filter speaks.)
 #
 # A popular remedy is to add a little to the denominator: `max - min + 1e-5`. It invents a smallest size that a map may
 # have. Below, a map with values around 1e-6 should reach 1, and does not:
@@ -440,8 +438,9 @@ def plot_maps(fm, ncols=8, shared=False):
 # %% [markdown]
 # ## What the ResNet sees
 #
-# Now the pictures: convolutions 0, 15 and 30, early, middle and late. Each grid shows at most 64 maps. Each map is on a
-# scale of its own, from its minimum (black) to its maximum (white), so compare patterns, not strengths.
+# Now the pictures: convolutions 0, 15 and 30, early, middle and late. Each map is on a scale of its own, from its minimum
+# (black) to its maximum (white), so compare patterns, not strengths. Without the ImageNet weights, one grid with a few
+# maps of each is enough. With them, there is a grid for each of the three.
 
 
 # %% tags=["figure"]
@@ -466,28 +465,36 @@ def show_layer(number, place, looks):
     )
 
 
-show_layer(
-    0, "at the beginning", "The person can be recognised in many of them, in others only edges or blurred areas."
-)
+def show_a_few():
+    """One grid: the first eight maps of each of the three convolutions, a row for each, all drawn equally large."""
+    rows = [F.interpolate(maps[name][None, :8], size=(112, 112))[0] for name in names]
+    places = [f"{number}: map {k}" for number in (0, 15, 30) for k in range(8)]
+    title = f"Convolutions 0, 15 and 30: eight maps of each, each on its own scale; {weights}"
+    show(
+        map_grid(torch.cat(rows), columns=8, title=title, names=places),
+        f"Grid with the first eight feature maps of each of the convolutions 0, 15 and 30 for the photo, computed with "
+        f"{weights}. Each is a gray image on a scale of its own. In the row of convolution 0 the person can be "
+        "recognised in every map. In that of convolution 15 the maps are coarser, and hardly a detail of the photo can "
+        "be recognised. In that of convolution 30 each map consists of 49 gray squares.",
+    )
+
+
+if weights == "ImageNet weights":
+    show_layer(0, "at the beginning", "The person can be recognised in many of them, in others only edges or areas.")
+    show_layer(15, "in the middle", "They are coarser, and hardly a detail of the photo can be recognised.")
+    show_layer(30, "near the end", "Each consists of 49 gray squares in which the photo cannot be recognised.")
+else:
+    show_a_few()
 
 # %% [markdown]
-# Convolution 0 looks at 7 by 7 pixels of the photo. The person can be recognised in many maps: some keep the light and
-# dark of the photo, some show it as a negative, some show edges.
-
-# %% tags=["figure"]
-show_layer(15, "in the middle", "They are coarser, and hardly a detail of the photo can be recognised.")
-
-# %% [markdown]
-# In the middle the maps are 28 by 28. Each pixel now depends on a large part of the photo.
-
-# %% tags=["figure"]
-show_layer(30, "near the end", "Each consists of 49 gray squares in which the photo cannot be recognised.")
-
-# %% [markdown]
-# Late in the network, 49 pixels are left. A map no longer shows the photo. It says roughly *where* in the photo its
-# channel found something. In a trained network that may be a part of an object. With random weights it is nothing that
-# has a name, and yet such a grid looks just as convincing. **A grid of maps alone does not prove that a network has
-# learned anything.**
+# - **Convolution 0** looks at 7 by 7 pixels of the photo. The person can be recognised: some maps keep the light and
+#   dark of the photo, some show it as a negative, some show edges.
+# - **Convolution 15.** The maps are 28 by 28. Each pixel now depends on a large part of the photo.
+# - **Convolution 30.** 49 pixels are left. A map no longer shows the photo. It says roughly *where* in the photo its
+#   channel found something. In a trained network that may be a part of an object. With random weights it is nothing
+#   that has a name, and yet such a grid looks just as convincing.
+#
+# **A grid of maps alone does not prove that a network has learned anything.**
 #
 # ## Maps that mean something
 #
@@ -547,9 +554,20 @@ show(
 # Trained channels divide the work: the surface of the triangle, its edges (in map 12 only one of them), the background
 # without the triangle.
 #
-# A channel with one value everywhere is called **dead** on this drawing, and is crossed out. After a ReLU that value is
-# 0. There is nothing to scale, and a black image would suggest that there is something dark to see.
+# A channel with one value everywhere is called **dead** on this drawing, and is crossed out. Here, after a ReLU, that
+# value is 0; in another net it may be a positive number. There is nothing to scale, and a black image would suggest
+# that there is something dark to see.
 #
+# Maps 1, 6 and 13 look black, too. They are not dead. Nearly all of their pixels are 0 or close to 0, but a few are not:
+
+# %%
+for k in (1, 6, 13):
+    print(
+        f"map {k:2}: largest value {early[k].max():.2f}, above a tenth of it: {(early[k] > early[k].max() / 10).sum()}"
+    )
+assert all(early[k].max() > 0 and (early[k] > early[k].max() / 10).float().mean() < 0.05 for k in (1, 6, 13))
+
+# %% [markdown]
 # Now the same 16 maps with one scale for all of them. With a shared scale a colour bar makes sense, because it holds
 # for every image.
 
@@ -636,7 +654,7 @@ for row, (number, best) in enumerate(rows):
     axes.imshow(drawings[number].permute(1, 2, 0).numpy(), extent=(0.3, 1.3, bottom, bottom + 1), aspect="auto")
     caption(axes, 0.8, bottom - 0.13, f"drawing {number}", align="center", size=8.5)
     for column, k in enumerate(best):
-        left = 1.75 + 1.07 * column
+        left = 1.6 + 1.05 * column
         axes.imshow(last[number, k].numpy(), cmap="gray", extent=(left, left + 1, bottom, bottom + 1), aspect="auto")
         caption(axes, left + 0.5, bottom + 1.1, str(k), align="center", size=8.5)
         mine = int(votes[k]) == int(labels[number])
@@ -662,17 +680,17 @@ show(
 # a few sums at each batch, and keeps nothing else.
 
 # %% tags=["figure"]
-figure, axes = card(8.2, 2.6)
+figure, axes = card(8.2, 2.65)
 node(axes, 1.05, 1.75, "batches", kind="plain", note="5, 2, 1 images", width=1.3)
 node(axes, 3.2, 1.75, "model", kind="plain", width=1.2)
 node(axes, 5.35, 1.75, "layer's output", kind="non-leaf", note="[B, C, ...]", width=1.6)
-node(axes, 5.35, 0.5, "hook adds", kind="loss", width=1.6)
+node(axes, 5.35, 0.55, "hook adds", kind="hook", width=1.6)
 arrow(axes, (1.75, 1.75), (2.55, 1.75))
 arrow(axes, (3.85, 1.75), (4.5, 1.75))
 arrow(axes, (5.35, 1.45), (5.35, 0.82), dashed=True)
-arrow(axes, (6.2, 0.5), (6.75, 0.5))
+arrow(axes, (6.2, 0.55), (6.75, 0.55))
 for line, text in enumerate(("count n", "sum of v", "sum of v²", "zeros")):
-    caption(axes, 6.85, 0.95 - 0.27 * line, text)
+    caption(axes, 6.85, 0.93 - 0.23 * line, text)
 caption(axes, 0.4, 0.5, "After each batch only the sums are kept,", size=9.5)
 caption(axes, 0.4, 0.25, "one number of each for every channel.", size=9.5)
 show(

@@ -7,7 +7,7 @@
 # **The goal.** You can log without keeping the graph, find and remove hooks whose handles are lost, copy a model
 # without its hooks, and name the layer that made the first NaN.
 #
-# As always: *predict* first, then run the cell, then read on.
+# As always: write down what you predict, run the cell, then read on.
 
 # %%
 import copy
@@ -22,7 +22,7 @@ from torch import nn
 from torch.nn.utils import prune
 
 from graders import check, hint, progress, solution
-from graders.figures import FORWARD, INK, QUIET, arrow, caption, card, node, show
+from graders.figures import BACKWARD, FORWARD, INK, QUIET, arrow, caption, card, node, show
 
 # %% [markdown]
 # ## What a log line keeps alive
@@ -129,11 +129,11 @@ node(axes, 0.95, 1.65, "your log", kind="plain", width=1.1)
 node(axes, 2.75, 1.65, "o.mean()", kind="loss", note="one number", width=1.2)
 for x, name, tensors in ((4.35, "Linear", "2 saved"), (5.85, "Tanh", "1 saved"), (7.35, "Linear", "1 saved")):
     node(axes, x, 1.65, name, kind="non-leaf", below=tensors, width=1.0)
-caption(axes, 5.85, 2.12, "the graph", colour=FORWARD, size=9.5, align="center")
+caption(axes, 5.85, 2.12, "the graph", size=9.5, align="center")
 for left, right in ((1.55, 2.1), (3.4, 3.8), (4.9, 5.3), (6.4, 6.8)):
-    arrow(axes, (left, 1.65), (right, 1.65))
+    arrow(axes, (left, 1.65), (right, 1.65), plain=True)
 node(axes, 2.75, 0.5, "o.detach().mean()", kind="leaf", width=1.8)
-arrow(axes, (1.15, 1.35), (1.8, 0.65), dashed=True, label="or")
+arrow(axes, (1.15, 1.35), (1.8, 0.65), dashed=True, label="or", plain=True)
 caption(axes, 3.85, 0.5, "has no graph: nothing hangs on it", colour=QUIET)
 show(
     figure,
@@ -161,16 +161,18 @@ figure, axes = card(8.2, 2.9)
 caption(axes, 0.4, 2.6, "Saved tensors alive after each batch, when each batch logs one number", size=11)
 for index, count in enumerate(curves["o.mean()"]):
     left = 0.75 + 0.62 * index
-    axes.bar(left, 1.5 * count / 40, bottom=0.55, width=0.4, color="#c2571a")
-    caption(axes, left, 0.55 + 1.5 * count / 40 + 0.13, str(count), align="center", size=9)
-    caption(axes, left, 0.33, str(index + 1), align="center", colour=QUIET, size=9)
-caption(axes, 7.15, 1.5, "o.mean()", colour="#c2571a")
-axes.plot([0.5, 6.6], [0.55, 0.55], color=FORWARD, linewidth=2.5)
-caption(axes, 6.72, 0.6, "o.detach().mean()", colour=FORWARD)
+    axes.bar(left, 1.5 * count / 40, bottom=0.65, width=0.3, color=BACKWARD)
+    caption(axes, left, 0.65 + 1.5 * count / 40 + 0.13, str(count), align="center", size=9)
+    caption(axes, left + 0.28, 0.76, str(curves["o.detach().mean()"][index]), align="center", colour=FORWARD, size=10)
+    caption(axes, left, 0.45, str(index + 1), align="center", colour=QUIET, size=9)
+axes.plot([0.5, 6.75], [0.65, 0.65], color=QUIET, linewidth=0.8)
+caption(axes, 0.5, 0.2, "number of the batch", colour=QUIET, size=9)
+caption(axes, 6.95, 1.9, "bars: o.mean()", colour=BACKWARD, size=9.5)
+caption(axes, 6.95, 0.76, "o.detach().mean()", colour=FORWARD, size=8.5)
 show(
     figure,
     "Bar chart over ten batches. With o.mean() in the log, 4 saved tensors are alive after the first batch, and 4 more "
-    "after each further batch, up to 40. With o.detach().mean(), there are 0 after every batch.",
+    "after each further batch, up to 40. Beside each bar stands the number for o.detach().mean(): always 0.",
 )
 
 # %% [markdown]
@@ -364,10 +366,11 @@ node(axes, 1.15, 1.95, "module", kind="leaf", width=1.3)
 names = ["_forward_pre_hooks", "_forward_hooks", "_backward_pre_hooks", "_backward_hooks"]
 for index, (name, entry) in enumerate(zip(names, ["{3: …}", "{4: …, 5: hook}", "{6: …}", "{7: …}"])):
     y = 2.9 - 0.65 * index
-    node(axes, 4.1, y, f"{name}  {entry}", kind="non-leaf", width=3.3, height=0.4)
-    arrow(axes, (1.85, 1.95), (2.4, y))
-node(axes, 7.2, 2.25, "handle", kind="loss", below="number 5", width=1.0)
-arrow(axes, (6.65, 2.25), (5.8, 2.25), dashed=True)
+    node(axes, 4.1, y, f"{name}  {entry}", kind="hook", width=3.3, height=0.4)
+    arrow(axes, (1.85, 1.95), (2.4, y), plain=True)
+node(axes, 7.2, 2.25, "handle", kind="plain", width=1.0)
+caption(axes, 7.2, 1.82, "number 5", align="center", size=9.5)
+arrow(axes, (6.65, 2.25), (5.8, 2.25), dashed=True, plain=True)
 caption(axes, 0.35, 0.3, "Dashed: a weak reference. remove() deletes entry 5. Without the handle, the entry stays.")
 show(
     figure,
@@ -377,6 +380,43 @@ show(
 )
 
 # %% [markdown]
+# ### The flag that a legacy hook leaves
+#
+# The old `register_backward_hook` (lesson 7) leaves something behind that is in no dict. A module takes either these
+# legacy hooks or full backward hooks, never both. A **flag** says which: `_is_full_backward_hook` is `None` at first,
+# `False` after a legacy hook, `True` after a full one.
+#
+# **Predict.** A legacy hook is registered, and its handle removes it. All dicts are empty. Can the layer take a full
+# backward hook now?
+
+# %% tags=["a-look-inside"]
+# A look inside: private attributes, for debugging only.
+old = nn.Linear(4, 4)
+with warnings.catch_warnings():
+    warnings.simplefilter("ignore")  # it is deprecated
+    old.register_backward_hook(lambda module, grad_input, grad_output: None).remove()
+print("hooks:", len(old._backward_hooks), "  flag:", old._is_full_backward_hook)
+assert len(old._backward_hooks) == 0 and old._is_full_backward_hook is False
+
+for module in (old, copy.deepcopy(old)):
+    try:
+        module.register_full_backward_hook(lambda module, grad_input, grad_output: None)
+        raise AssertionError("it was registered")
+    except RuntimeError as error:
+        print("RuntimeError:", str(error).split(". ")[0])
+        assert "Cannot use both regular backward hooks and full backward hooks" in str(error)
+
+old._is_full_backward_hook = None
+old.register_full_backward_hook(lambda module, grad_input, grad_output: None).remove()
+print("flag:", old._is_full_backward_hook)
+assert old._is_full_backward_hook is True
+
+# %% [markdown]
+# No. Nothing sets the flag back: neither `handle.remove()` nor `clear()`. A deep copy takes it along. So whoever empties
+# the dicts of a module, and wants the module to be as new, sets the flag to `None` as well.
+#
+# ### What may not be removed
+#
 # Emptying these dicts is a hammer. Some hooks are part of how a model works: `torch.nn.utils.prune`, for example,
 # recomputes the pruned weight in a forward pre-hook, each time the layer is called. Remove that hook, and the layer
 # computes with a stale weight from then on.
@@ -472,18 +512,18 @@ assert log == ["output", "output"]  # the hook is still on the copy
 figure, axes = card(8.2, 3.6)
 node(axes, 1.2, 2.95, "original", kind="leaf", width=1.4)
 node(axes, 1.2, 0.95, "copy", kind="leaf", width=1.4)
-node(axes, 4.1, 1.95, "function", kind="non-leaf", width=1.4)
+node(axes, 4.1, 1.95, "function", kind="hook", width=1.4)
 node(axes, 6.9, 1.95, "log", kind="plain", width=1.0)
-node(axes, 4.1, 2.95, "recorder", kind="non-leaf", width=1.4)
+node(axes, 4.1, 2.95, "recorder", kind="hook", width=1.4)
 node(axes, 6.9, 2.95, "its list", kind="plain", width=1.0)
-node(axes, 4.1, 0.95, "a copy of recorder", kind="non-leaf", width=1.7)
+node(axes, 4.1, 0.95, "a copy of recorder", kind="hook", width=1.7)
 node(axes, 6.9, 0.95, "another list", kind="plain", width=1.2)
-arrow(axes, (1.95, 2.95), (3.35, 2.95))
-arrow(axes, (1.95, 2.8), (3.35, 2.05))
-arrow(axes, (1.95, 1.05), (3.35, 1.85))
-arrow(axes, (1.95, 0.95), (3.2, 0.95))
+arrow(axes, (1.95, 2.95), (3.35, 2.95), plain=True)
+arrow(axes, (1.95, 2.8), (3.35, 2.05), plain=True)
+arrow(axes, (1.95, 1.05), (3.35, 1.85), plain=True)
+arrow(axes, (1.95, 0.95), (3.2, 0.95), plain=True)
 for y in (2.95, 1.95, 0.95):
-    arrow(axes, (4.98, y), (6.28, y), label="writes")
+    arrow(axes, (4.98, y), (6.28, y), label="writes", plain=True)
 caption(axes, 0.35, 0.3, "After deepcopy: one function serves both models, and objects are doubled.")
 show(
     figure,
@@ -593,7 +633,7 @@ for index, (name, values) in enumerate(steps):
     x = 0.95 + 1.57 * index
     bad = index >= 2
     node(axes, x, 1.35, name, kind="loss" if name == "Log" else "plain", width=1.05)
-    caption(axes, x, 0.85, values, align="center", colour="#c2571a" if bad else FORWARD)
+    caption(axes, x, 0.85, values, align="center", colour=BACKWARD if bad else FORWARD)
     if index:
         arrow(axes, (x - 0.99, 1.35), (x - 0.56, 1.35))
 caption(axes, 0.35, 0.3, "Log is to blame: finite values go in, and -inf comes out. Centre and Linear are victims.")
@@ -781,6 +821,7 @@ assert with_hook < 1e-3
 # | `model.state_dict()` | not in it | not in it |
 # | `pickle.dumps(model)`, `torch.save(model, path)` | pickled; a lambda raises an error | dropped |
 # | `torch.compile(model)` | those before the first call count; later ones may be ignored | |
+# | `handle.remove()` | gone; but a legacy hook leaves its flag, and full backward hooks are refused | gone |
 #
 # ## Where you meet this in the wild
 #

@@ -129,10 +129,10 @@ CONFIG = {
 def initialize(limits: str) -> Any:
     """The kernel's application with its sockets bound, limited as the JSON says; `start` runs it."""
     apply_limits(limits)
+    limit_memory(limits)  # what torch and Jupyter take by now does not count; threads come next
     kernelapp.IOPubThread = _LocalIOPubThread
     app = kernelapp.IPKernelApp.instance(kernel_class=ProbedKernel, config=Config(CONFIG))
     app.initialize(sys.argv[1:])
-    limit_memory(limits)  # what torch, Jupyter and their threads take by now does not count
     return app
 
 

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import contextlib
 import errno
+import mmap
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 from graders.box import confine
 from graders.wire.limits import FILES_SLACK, MIB, PROBE_MEMORY, PROBE_PROCESSES, STACKS, Limits
@@ -34,7 +35,7 @@ def limit_memory(text: str) -> None:
         import resource
     except ImportError:
         return
-    if not (held := _address_space()):
+    if not (held := address_space()):
         return
     soft = held + Limits.from_json(text).memory + STACKS
     _bound(resource.RLIMIT_AS, soft, soft + PROBE_MEMORY)
@@ -49,25 +50,42 @@ def cut_short(limits: Limits) -> str:
         import resource
     except ImportError:
         return ""
-    promised = (
-        ("open files", resource.RLIMIT_NOFILE, limits.descriptors, "-n {}", 1),
-        ("MiB in a file", resource.RLIMIT_FSIZE, limits.files, "-f unlimited", MIB),
-        ("MiB of memory", resource.RLIMIT_AS, _address_space() + limits.memory + STACKS, "-v unlimited", MIB),
+    promised: tuple[tuple[str, int, int, Callable[[], int], str], ...] = (
+        ("open files", resource.RLIMIT_NOFILE, 1, lambda: limits.descriptors, f"-n {limits.descriptors}"),
+        ("MiB in a file", resource.RLIMIT_FSIZE, MIB, lambda: limits.files, "-f unlimited"),
+        ("MiB of memory", resource.RLIMIT_AS, MIB, lambda: address_space() + limits.memory + STACKS, "-v unlimited"),
     )
-    for name, what, wanted, option, unit in promised:
+    for name, what, unit, wanted, option in promised:
         _, most = resource.getrlimit(what)
-        if resource.RLIM_INFINITY != most < wanted:
-            return f"{most // unit} {name} are too few. Remedy: `ulimit {option.format(wanted)}`"
+        if most != resource.RLIM_INFINITY and most < wanted():
+            return f"{most // unit} {name} are too few. Remedy: `ulimit {option}`"
     return ""
 
 
-def _address_space() -> int:
-    """Bytes of address space that this process has; 0 where /proc does not tell."""
+def address_space() -> int:
+    """Bytes of address space that this process has; 0 where it cannot be bounded.
+
+    Found by trying, since a box may not be allowed to read /proc: the least bound under which a page can still be had.
+    For a process of one thread: another one might want memory meanwhile.
+    """
+    import resource
+
+    before = resource.getrlimit(resource.RLIMIT_AS)
+    least, enough = 0, 1 << 47
     try:
-        with open("/proc/self/statm", "rb") as file:
-            return int(file.read().split()[0]) * os.sysconf("SC_PAGE_SIZE")
-    except OSError:
+        while enough - least > MIB:
+            middle = (least + enough) // 2
+            resource.setrlimit(resource.RLIMIT_AS, (middle, before[1]))
+            try:
+                mmap.mmap(-1, mmap.PAGESIZE).close()
+                enough = middle
+            except (OSError, MemoryError):
+                least = middle
+    except (ValueError, OSError):  # macOS refuses the limit
         return 0
+    finally:
+        resource.setrlimit(resource.RLIMIT_AS, before)
+    return enough
 
 
 def _bound(what: int, soft: int, hard: int) -> None:
@@ -147,7 +165,7 @@ def processes_exhausted() -> bool:
 
 def limit_hit(error: str, message: str) -> str | None:
     """Which limit an exception tells of, by its name and message: "memory", "files", "descriptors", "processes"."""
-    if error == "MemoryError" or "can't allocate memory" in message:
+    if error == "MemoryError" or "can't allocate memory" in message or f"[Errno {errno.ENOMEM}]" in message:
         return "memory"
     if any(f"[Errno {number}]" in message for number in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)):
         return "files"

@@ -1,19 +1,20 @@
 from __future__ import annotations
 
+import resource
 import subprocess
 import sys
 
 import pytest
 
 from graders.box.limits import cut_short
-from graders.wire.limits import Limits
+from graders.wire.limits import MIB, Limits
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="limits are those of Linux")
 
 LIMITED = """\
 import resource
 from graders.box.limits import cut_short
-from graders.wire.limits import Limits
+from graders.wire.limits import MIB, Limits
 resource.setrlimit(resource.{what}, ({most}, {most}))
 print(cut_short(Limits()))
 """
@@ -36,3 +37,18 @@ def test_limits_around_us_that_are_below_what_notebooks_are_promised(what: str, 
 
 def test_here_nothing_is_cut_short() -> None:
     assert cut_short(Limits()) == ""
+
+
+ADDRESS_SPACE = """\
+import os, resource
+from graders.box.limits import address_space
+print(address_space() - int(open("/proc/self/statm").read().split()[0]) * os.sysconf("SC_PAGE_SIZE"))
+print(resource.getrlimit(resource.RLIMIT_AS))
+"""
+
+
+def test_the_address_space_is_found_without_proc_and_stays_as_it_was() -> None:
+    done = subprocess.run([sys.executable, "-c", ADDRESS_SPACE], capture_output=True, text=True, check=True)
+    difference, limits = done.stdout.splitlines()
+    assert abs(int(difference)) <= 4 * MIB
+    assert limits == str(resource.getrlimit(resource.RLIMIT_AS))

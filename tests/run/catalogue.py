@@ -457,6 +457,22 @@ BEYOND = {
         "            time.sleep(60)\n        finally:\n            os._exit(0)\ntime.sleep(50)",
         SMALL,
     ),
+    "memory that several processes share with nobody by mmap": fatal(
+        "over-limit",
+        "import mmap, os, time\nfor _ in range(20):\n    if os.fork() == 0:\n        try:\n"
+        "            kept = mmap.mmap(-1, 100 << 20)\n            kept.write(b'x' * (100 << 20))\n"
+        "            time.sleep(60)\n        finally:\n            os._exit(0)\ntime.sleep(50)",
+        SMALL,
+    ),
+    "memory by mmap": in_cell(
+        "over-limit",
+        "import mmap\nkept = []\nwhile True:\n    kept.append(mmap.mmap(-1, 50 << 20))\n    kept[-1].write(b'x' * (50 << 20))",
+        SMALL,
+    ),
+    "memory in /dev/shm": in_cell(
+        "over-limit", "kept = open('/dev/shm/x', 'wb', buffering=0)\nwhile True:\n    kept.write(b'x' * (1 << 20))", SMALL
+    ),
+    "memory up to the limit": honest("kept = [b'x' * (50 << 20) for _ in range(18)]\ndel kept", SMALL),
     "memory of no process: memfd": leak("import os\nleaked = os.memfd_create('x') >= 0"),
     "memory of no process: System V and message queues": leak(
         REFUSED.format(calls="((29, 0, 4096, 0o1600), (64, 0, 1, 0o1600), (68, 0, 0o1600), (240, b'/x', 0o102, 0o600, 0))")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 from pathlib import Path
 
@@ -112,6 +113,14 @@ def test_an_exercise_that_lacks_something_is_reported() -> None:
         "01-branch-grads has fewer than two hints",
         "01-branch-grads has no contract with an example in its docstring",
     ]
+
+
+def test_a_probe_that_reaches_for_what_judges_is_reported(tmp_path: Path) -> None:
+    file = tmp_path / "test_branch_grads.py"
+    text = exercise("01-branch-grads").file.read_text()
+    file.write_text(re.sub(r"(def probe\(.*\n)", r"\1        expect(student)\n", text))
+    bad = replace(exercise("01-branch-grads"), file=file)
+    assert "the probe uses 'expect' of graders.core.expect, which is not in the box" in "".join(prove.well_formed(bad))
 
 
 def test_an_edited_notebook_is_reported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

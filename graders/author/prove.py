@@ -21,6 +21,7 @@ from graders.marking.jobs import default_jobs
 from graders.notebook.commands import check_in
 from graders.run.conversation import probes_for, run_notebook
 from graders.run.kit import kit_folder
+from graders.run.probe_source import ProbeNeedsMore, probe_source
 from graders.run.transcript import read_transcript
 from graders.run.warm import WarmProcess
 from graders.wire.limits import Limits
@@ -107,6 +108,10 @@ def well_formed(exercise: Exercise) -> Iterator[str]:
         yield f"{exercise.key} neither covers nor excludes {', '.join(exercise.circumstances.unnamed)}"
     if exercise.file.name != places(exercise.key, exercise.lesson).grader.name:
         yield f"{exercise.key} is in {exercise.file.name}: call the file test_{course.words(exercise.key)}.py"
+    try:
+        probe_source(exercise)
+    except ProbeNeedsMore as error:
+        yield str(error)
     for mistake in exercise.mistakes:
         if len(mistake.message) > 300:
             yield f"{exercise.key}, {mistake.id}: the message has {len(mistake.message)} characters, more than 300"
@@ -151,6 +156,11 @@ def runs_through(lesson: str) -> list[str]:
 def marked_in_a_box(lesson: str, kit: Path, warm: WarmProcess | None) -> list[str]:
     """In a box every cell of the solution runs and every answer passes; the learner's notebook is not attempted."""
     exercises = course.exercises(lesson)
+    try:
+        for exercise in exercises:
+            probe_source(exercise)
+    except ProbeNeedsMore:
+        return []  # said already, of the exercise
     draws = {exercise.key: exercise.draws(0) for exercise in exercises}
     problems = []
     for solved, wanted in ((True, Status.PASSED), (False, Status.NOT_ATTEMPTED)):

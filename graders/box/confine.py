@@ -14,8 +14,8 @@ from collections.abc import Iterable, Iterator
 
 _libc = ctypes.CDLL(None, use_errno=True) if sys.platform == "linux" else None
 
-_PR_SET_PDEATHSIG, _PR_SET_DUMPABLE, _PR_SET_KEEPCAPS, _PR_SET_SECCOMP = 1, 4, 8, 22
-_PR_CAPBSET_DROP, _PR_SET_CHILD_SUBREAPER, _PR_SET_NO_NEW_PRIVS, _PR_CAP_AMBIENT = 24, 36, 38, 47
+_PR_SET_PDEATHSIG, _PR_SET_DUMPABLE, _PR_SET_KEEPCAPS = 1, 4, 8
+_PR_GET_SECCOMP, _PR_CAPBSET_DROP, _PR_SET_CHILD_SUBREAPER, _PR_SET_NO_NEW_PRIVS, _PR_CAP_AMBIENT = 21, 24, 36, 38, 47
 _CAP_DAC_READ_SEARCH = 2
 
 # Landlock: bits of access to files, in the order in which kernels learned them.
@@ -59,6 +59,8 @@ _METADATA = {
     "fsetxattr": (190, 7), "removexattr": (197, 14), "lremovexattr": (198, 15), "fremovexattr": (199, 16),
 }  # fmt: skip
 _SOCKET, _SOCKETPAIR, _CLONE, _CLONE3 = (41, 198), (53, 199), (56, 220), (435, 435)
+_CONNECT, _SENDTO, _SECCOMP = (42, 203), (44, 206), (317, 277)
+_SOCK_STREAM, _SOCK_SEQPACKET = 1, 5
 _IOCTL_CALL, _TYPE_INTO_TERMINAL = (16, 29), (0x5412, 0x541C)  # TIOCSTI, TIOCLINUX
 _EPERM, _ENOSYS, _EAFNOSUPPORT = 1, 38, 97
 
@@ -186,59 +188,110 @@ def filter_system_calls(*, metadata: bool = True) -> None:
 
     Without `metadata`, permissions, owners and times of files cannot be changed either. Raises `CannotConfine`.
     """
-    if _libc is None or _machine() not in _ARCH:
+    if _machine() not in _ARCH:
         raise CannotConfine(_ENOSYS, f"no filter of system calls for {_machine()}")
+    _install(_program(_machine(), [*_DENIED.values(), *(() if metadata else _METADATA.values())]))
+
+
+def filtered() -> bool:
+    """Whether a filter of system calls is installed in this process."""
+    return _libc is not None and _machine() in _ARCH and _libc.prctl(_PR_GET_SECCOMP, 0, 0, 0, 0) == 2
+
+
+def refuse_connections() -> None:
+    """seccomp: this process and its children cannot connect or send to any socket by its address from here on.
+
+    Landlock does not keep a process from the sockets of other programs, which have a path and belong to no network.
+    What is connected already goes on, servers can accept, and pairs can be made. Raises `CannotConfine`.
+    """
+    _install(_no_addresses(_machine()))
+
+
+def _install(program: bytes) -> None:
+    """Install a filter in all threads of this process."""
     no_new_privileges()
-    program = _program(_machine(), [*_DENIED.values(), *(() if metadata else _METADATA.values())])
+    assert _libc is not None
     buffer = ctypes.create_string_buffer(program, len(program))
     header = struct.pack("@HP", len(program) // 8, ctypes.addressof(buffer))
     holder = ctypes.create_string_buffer(header, len(header))
-    _prctl("seccomp", _PR_SET_SECCOMP, 2, ctypes.addressof(holder))
+    number = _SECCOMP[0 if _machine() == "x86_64" else 1]
+    in_all_threads = ctypes.c_ulong(1)
+    if (found := _libc.syscall(number, ctypes.c_ulong(1), in_all_threads, holder)) > 0:
+        raise CannotConfine(_ENOSYS, f"seccomp: the thread {found} has another filter")
+    _call("seccomp", found)
+
+
+def _no_addresses(machine: str) -> bytes:
+    """A filter that refuses connect(2), sendto(2) with an address, and sockets that could send without them."""
+    column = 0 if machine == "x86_64" else 1
+    parts = [*_begin(machine), _skip_unless(_CONNECT[column], 1), _fail(_EPERM)]
+    # The address is the fifth argument, a pointer of two halves. Where both are zero, it is a plain send.
+    parts += [_skip_unless(_SENDTO[column], 6), _load(48), _skip_unless(0, 2), _load(52), _jump(0, 1, 0)]
+    parts += [_fail(_EPERM), _leave(_ALLOW)]
+    for numbers in (_SOCKET, _SOCKETPAIR):
+        # Datagrams carry addresses in memory, where a filter does not see them; streams and packets ignore them.
+        parts += [_skip_unless(numbers[column], 6), _load(24), _and(0xF), _jump(_SOCK_STREAM, 2, 0)]
+        parts += [_jump(_SOCK_SEQPACKET, 1, 0), _fail(_EPERM), _leave(_ALLOW)]
+    return b"".join([*parts, _leave(_ALLOW)])
+
+
+# Classic BPF over struct seccomp_data: the number at 0, the architecture at 4, the arguments from 16 on.
+
+_ALLOW, _KILL = 0x7FFF0000, 0x80000000
+
+
+def _load(offset: int) -> bytes:
+    return struct.pack("<HBBI", 0x20, 0, 0, offset)
+
+
+def _and(mask: int) -> bytes:
+    return struct.pack("<HBBI", 0x54, 0, 0, mask)
+
+
+def _leave(verdict: int) -> bytes:
+    return struct.pack("<HBBI", 0x06, 0, 0, verdict)
+
+
+def _fail(number: int) -> bytes:
+    return _leave(0x00050000 | number)
+
+
+def _jump(value: int, equal: int, other: int) -> bytes:
+    """Go on so many instructions further when what was loaded is equal to a value, or is not."""
+    return struct.pack("<HBBI", 0x15, equal, other, value)
+
+
+def _skip_unless(value: int, count: int) -> bytes:
+    return _jump(value, 0, count)
+
+
+def _begin(machine: str) -> list[bytes]:
+    """Kill for another architecture, refuse its variants, load the number."""
+    parts = [_load(4), _skip_unless(_ARCH[machine], 1), struct.pack("<HBBI", 0x05, 0, 0, 1), _leave(_KILL), _load(0)]
+    if machine == "x86_64":  # the x32 variants of all calls
+        parts += [struct.pack("<HBBI", 0x35, 0, 1, 0x40000000), _fail(_ENOSYS)]
+    return parts
 
 
 def _program(machine: str, denied: Iterable[tuple[int, int | None]]) -> bytes:
-    """Classic BPF over struct seccomp_data: the number at 0, the architecture at 4, the arguments from 16 on.
-
-    `denied` has the numbers of system calls by column; None where an architecture has no such call.
-    """
+    """A filter that refuses the calls in `denied`, by column; None where an architecture has no such call."""
     column = 0 if machine == "x86_64" else 1
-    allow, kill = 0x7FFF0000, 0x80000000
-
-    def load(offset: int) -> bytes:
-        return struct.pack("<HBBI", 0x20, 0, 0, offset)
-
-    def leave(verdict: int) -> bytes:
-        return struct.pack("<HBBI", 0x06, 0, 0, verdict)
-
-    def unless_equal(value: int, skip: int) -> bytes:
-        return struct.pack("<HBBI", 0x15, 0, skip, value)
-
-    def fail(number: int) -> bytes:
-        return leave(0x00050000 | number)
-
-    parts = [load(4), unless_equal(_ARCH[machine], 1), struct.pack("<HBBI", 0x05, 0, 0, 1), leave(kill), load(0)]
-    if machine == "x86_64":  # the x32 variants of all calls
-        parts += [struct.pack("<HBBI", 0x35, 0, 1, 0x40000000), fail(_ENOSYS)]
+    parts = _begin(machine)
     for one in denied:
         if (number := one[column]) is not None:
-            parts += [unless_equal(number, 1), fail(_EPERM)]
+            parts += [_skip_unless(number, 1), _fail(_EPERM)]
     for numbers in (_SOCKET, _SOCKETPAIR):
-        parts += [
-            unless_equal(numbers[column], 4),
-            load(16),
-            unless_equal(AF_UNIX, 1),
-            leave(allow),
-            fail(_EAFNOSUPPORT),
-        ]
-    parts += [unless_equal(_IOCTL_CALL[column], 6), load(24)]
+        parts += [_skip_unless(numbers[column], 4), _load(16), _skip_unless(AF_UNIX, 1), _leave(_ALLOW)]
+        parts += [_fail(_EAFNOSUPPORT)]
+    parts += [_skip_unless(_IOCTL_CALL[column], 6), _load(24)]
     for request in _TYPE_INTO_TERMINAL:
-        parts += [unless_equal(request, 1), fail(_EPERM)]
-    parts += [leave(allow)]
+        parts += [_skip_unless(request, 1), _fail(_EPERM)]
+    parts += [_leave(_ALLOW)]
     # clone3 hides its flags in memory; without it the C library falls back to clone, whose flags can be seen.
-    parts += [unless_equal(_CLONE3[column], 1), fail(_ENOSYS)]
+    parts += [_skip_unless(_CLONE3[column], 1), _fail(_ENOSYS)]
     any_bit = struct.pack("<HBBI", 0x45, 0, 1, _CLONE_NAMESPACES)
-    parts += [unless_equal(_CLONE[column], 4), load(16), any_bit, fail(_EPERM), leave(allow)]
-    return b"".join([*parts, leave(allow)])
+    parts += [_skip_unless(_CLONE[column], 4), _load(16), any_bit, _fail(_EPERM), _leave(_ALLOW)]
+    return b"".join([*parts, _leave(_ALLOW)])
 
 
 def drop_capabilities() -> None:

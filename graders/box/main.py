@@ -20,7 +20,7 @@ from typing import Any
 
 from graders.box import confine
 from graders.box.limits import cut_short, limit_processes
-from graders.box.selftest import SELF_TEST, held
+from graders.box.selftest import SELF_TEST, held, knocking
 from graders.wire import frames
 from graders.wire.frames import Frame
 from graders.wire.limits import FOLDERS, Limits
@@ -50,7 +50,7 @@ async def converse(out: int, forker: socket.socket | None = None) -> None:
         if short := cut_short(limits):
             send(Frame({"type": "held", "short": short}))
             return
-        session = Session(SELF_TEST, limits, Path.cwd(), send, forker)
+        session = Session([*SELF_TEST, knocking(request.head["sockets"])], limits, Path.cwd(), send, forker)
         try:
             await session.start()
             await session.run_to(len(SELF_TEST))

@@ -18,6 +18,21 @@ SELF_TEST = [
 """A notebook that any kernel can run, with all limits on."""
 
 
+def knocking(sockets: list[str]) -> str:
+    """A cell that tries to connect and to send to sockets of other programs, by their paths."""
+    return f"""import socket
+for place in {sockets!r}:
+    for kind in (socket.SOCK_STREAM, socket.SOCK_DGRAM):
+        for how in ("connect", "sendto"):
+            try:
+                one = socket.socket(socket.AF_UNIX, kind)
+                one.connect(place) if how == "connect" else one.sendto(b"x", place)
+                one.send(b"x")
+            except OSError:
+                pass
+"""
+
+
 def held(request: dict[str, Any], limits: Limits) -> dict[str, bool]:
     """Which walls held: writing to `write`, reading `read`, reaching loopback `port`, forking on, /proc/sys."""
     return {

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import select
 import socket
 import tempfile
 import time
@@ -87,9 +88,10 @@ def self_test(tier: str, kit: Path, limits: Limits, warm: WarmProcess | None = N
     A kernel is started with all limits on, and torch computes in it. Tier D has no walls that could hold.
     """
     limits = replace(limits, processes=min(limits.processes, MOST_PROCESSES))
-    with _canaries() as (outside, submission, port, arrived):
+    with _canaries() as (outside, submission, port, sockets, visitors):
         request = {"type": "self-test", "limits": asdict(limits), "walls": tier != "D",
-                   "read": submission, "write": outside, "port": port}  # fmt: skip
+                   "read": submission, "write": outside, "port": port,
+                   "sockets": sockets if tier != "D" else []}  # fmt: skip
         deadline = time.monotonic() + SECONDS
         computed: dict[str, Any] = {}
         try:
@@ -112,27 +114,58 @@ def self_test(tier: str, kit: Path, limits: Limits, warm: WarmProcess | None = N
         if not isinstance(held, dict) or (tier != "D" and len(held) < 5):
             return "its self-test gave no answer"
         broken = [str(wall) for wall, standing in held.items() if standing is not True]
-        if os.path.getsize(outside) or arrived():
+        if os.path.getsize(outside):
             broken.append("something came out that the self-test did not see")
+        broken += visitors()
         return f"not prevented: {', '.join(broken)}" if broken else ""
 
 
 @contextlib.contextmanager
-def _canaries() -> Iterator[tuple[str, str, int, Callable[[], bool]]]:
-    """A file that must stay empty, one that must not be read, and a port that must stay silent."""
-    with tempfile.TemporaryDirectory() as folder, socket.create_server(("127.0.0.1", 0)) as server:
-        os.chmod(folder, 0o755)
-        outside, submission = Path(folder) / "outside", Path(folder) / "submission.ipynb"
+def _canaries() -> Iterator[tuple[str, str, int, list[str], Callable[[], list[str]]]]:
+    """A file that must stay empty, one that must not be read, and sockets that must stay silent: a port, and paths.
+
+    The function tells which walls those stood behind who came nevertheless.
+    """
+    with contextlib.ExitStack() as stack:
+        folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
+        server = stack.enter_context(socket.create_server(("127.0.0.1", 0)))
+        folder.chmod(0o755)
+        outside, submission = folder / "outside", folder / "submission.ipynb"
         for file in (outside, submission):
             file.touch()
             file.chmod(0o666)
-        server.settimeout(0.01)
+        listeners = [one for place in _places_of_sockets(stack, folder) for one in _listening(stack, place)]
 
-        def arrived() -> bool:
-            try:
-                server.accept()[0].close()
-            except (TimeoutError, OSError):
-                return False
-            return True
+        def visitors() -> list[str]:
+            reached = any(map(_was_visited, listeners))
+            found = {"reaching a server on this machine": _was_visited(server), "reaching sockets of others": reached}
+            return [wall for wall, fell in found.items() if fell]
 
-        yield str(outside), str(submission), server.getsockname()[1], arrived
+        yield str(outside), str(submission), server.getsockname()[1], [one.getsockname() for one in listeners], visitors
+
+
+def _places_of_sockets(stack: contextlib.ExitStack, folder: Path) -> Iterator[Path]:
+    """Folders in which a program may have a socket for everybody; some need root to write to."""
+    yield folder
+    for place in ("/run", "/var/tmp"):
+        with contextlib.suppress(OSError):
+            found = Path(stack.enter_context(tempfile.TemporaryDirectory(dir=place)))
+            found.chmod(0o755)
+            yield found
+
+
+def _listening(stack: contextlib.ExitStack, folder: Path) -> Iterator[socket.socket]:
+    """Sockets in a folder to which everybody may connect or send."""
+    if not hasattr(socket, "AF_UNIX"):
+        return
+    for name, kind in (("stream", socket.SOCK_STREAM), ("datagram", socket.SOCK_DGRAM)):
+        one = stack.enter_context(socket.socket(socket.AF_UNIX, kind))
+        one.bind(str(folder / name))
+        (folder / name).chmod(0o777)
+        if kind == socket.SOCK_STREAM:
+            one.listen()
+        yield one
+
+
+def _was_visited(server: socket.socket) -> bool:
+    return bool(select.select([server], [], [], 0.01)[0])

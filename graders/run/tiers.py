@@ -34,6 +34,7 @@ _FILES = ("/etc/ld.so.cache", "/etc/ld.so.conf", "/etc/ld.so.conf.d", "/etc/alte
 _PROC = ("/proc/cpuinfo", "/proc/meminfo", "/proc/stat", "/proc/filesystems", "/proc/sys/vm/overcommit_memory",
          "/proc/sys/kernel/random")  # fmt: skip
 _DEVICES = ("/dev/null", "/dev/zero", "/dev/urandom", "/dev/random")
+_SOCKETS = ("/run", "/var/run", "/var/tmp")
 _TERMINALS = ("/dev/tty", "/dev/ptmx", "/dev/pts")
 HELD_MEMORY = 512 << 20
 """What a container is allowed for torch and Jupyter, before the notebook adds anything: builds with CUDA take most."""
@@ -176,6 +177,9 @@ def _landlocked(folder: Path, kit: Path, limits: Limits) -> Launch:
         os.chown(folder, uid, uid)
     small = ("tmpfs", f"size={16 << 20},mode=1777")
     places = {"/tmp": small, "/dev/shm": small, "/dev/pts": ("devpts", "newinstance,ptmxmode=0666,mode=0620")}
+    # Programs of the machine keep their sockets there, and no Landlock closes them.
+    shut = [one for one in _SOCKETS if os.path.isdir(one) and not os.path.islink(one)]
+    places |= dict.fromkeys(shut, ("tmpfs", "size=64k,mode=0755"))
     most = limits.files + FILES_SLACK + (1 << 20)  # so that the watch inside, which can say what happened, comes first
     size = f"size={most},nr_inodes={20 * limits.inodes},uid={uid or os.getuid()},gid={uid or os.getgid()},mode=0700"
     box = {

@@ -2,7 +2,7 @@
 
 Names with a prefix such as `res_` are those of the catalogue in which such attacks are collected; `BEYOND` are ours.
 Every notebook begins with a cell that defines the canaries: SECRET and OUTSIDE (files), FOLDER (of the submissions),
-GRADEBOOK, NEIGHBOUR (another submission), PORT, ABSTRACT and SOCKET (listeners), GRADER (its pid), PACKAGE.
+GRADEBOOK, NEIGHBOUR (another submission), PORT, ABSTRACT, SOCKETS and DATAGRAMS (listeners), GRADER (its pid), PACKAGE.
 """
 
 from __future__ import annotations
@@ -556,7 +556,24 @@ BEYOND = {
         "    try:\n        open(name, 'w').close(); leaked = True\n    except OSError:\n        pass"
     ),
     "a socket by its path": leak(
-        "import socket\ns = socket.socket(socket.AF_UNIX)\ns.connect(SOCKET)\nleaked = True"
+        "import socket\nfor place in SOCKETS:\n    try:\n        socket.socket(socket.AF_UNIX).connect(place); leaked = True\n"
+        "    except OSError:\n        pass"
+    ),
+    "a datagram to a socket by its path": leak(
+        "import array, socket\nways = [lambda s, p: s.sendto(b'x', p), lambda s, p: s.sendmsg([b'x'], [], 0, p),\n"
+        "        lambda s, p: (s.connect(p), s.send(b'x'))]\nfor place in DATAGRAMS:\n    for way in ways:\n"
+        "        for make in (lambda: socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM), lambda: socket.socket(socket.AF_UNIX, socket.SOCK_RAW),\n"
+        "                     lambda: socket.socketpair(socket.AF_UNIX, socket.SOCK_DGRAM)[0]):\n"
+        "            try:\n                way(make(), place); leaked = True\n            except OSError:\n                pass"
+    ),
+    "a socket by its path, from threads of the kernel and from a child": leak(
+        "import os, socket, subprocess, sys, threading, time\n"
+        "def knock():\n    global leaked\n    for place in SOCKETS:\n        try:\n"
+        "            socket.socket(socket.AF_UNIX).connect(place); leaked = True\n        except OSError:\n            pass\n"
+        "k = get_ipython().kernel\nk.iopub_thread.schedule(knock)\nthreading.Thread(target=knock).start()\n"
+        "code = f'import socket\\nfor p in {SOCKETS!r}:\\n    socket.socket(socket.AF_UNIX).connect(p)'\n"
+        "time.sleep(0.3)\n"
+        "try:\n    leaked |= subprocess.run([sys.executable, '-c', code], capture_output=True).returncode == 0\nexcept OSError:\n    pass"
     ),
     "sockets of other families": leak(FAMILY.format(families="((10, 1), (16, 3), (17, 3), (38, 5), (40, 1), (31, 3), (2, 3))")),
     "watches the folder of submissions": leak(

@@ -8,6 +8,7 @@ from __future__ import annotations
 import contextlib
 import os
 import platform
+import select
 import socket
 import tempfile
 from collections.abc import Iterator
@@ -71,7 +72,7 @@ def run_cases(tier: str, folder: Path, cases: dict[str, Case]) -> Outcome:
         file.write_text("kept")
         file.chmod(0o666)
     found = Outcome()
-    with listeners(folder / "socket", tier, found) as places, kit_folder() as kit:
+    with listeners(folder, tier, found) as places, kit_folder() as kit:
         neighbour = make_class.hand_in(folder / "neighbour", LESSON, [make_class.SETUP, *RIGHT])
         canaries = {"OUTSIDE": str(files["outside.txt"]), "SECRET": str(files["secret.txt"]), "FOLDER": str(folder),
                     "GRADEBOOK": str(files["gradebook.csv"]), "NEIGHBOUR": str(neighbour), "GRADER": os.getpid(),
@@ -108,28 +109,40 @@ def processes_of(kit: Path) -> list[str]:
 
 
 @contextlib.contextmanager
-def listeners(path: Path, tier: str, found: Outcome) -> Iterator[dict[str, object]]:
+def listeners(folder: Path, tier: str, found: Outcome) -> Iterator[dict[str, object]]:
     """Sockets at which nobody may arrive; those who did are noted in `found.visitors`."""
     abstract = f"\0hookwork-test-{os.getpid()}-{tier}"
     with contextlib.ExitStack() as stack:
+        places = [folder]
+        for outer in ("/run", "/var/tmp"):
+            with contextlib.suppress(OSError):
+                places.append(Path(stack.enter_context(tempfile.TemporaryDirectory(dir=outer))))
+        streams, datagrams = ([listening(stack, place / kind.name, kind) for place in places]
+                              for kind in (socket.SOCK_STREAM, socket.SOCK_DGRAM))  # fmt: skip
         tcp = stack.enter_context(socket.create_server(("127.0.0.1", 0)))
-        udp, unnamed, named = (
+        udp, unnamed = (
             stack.enter_context(socket.socket(*kind))
-            for kind in ((socket.AF_INET, socket.SOCK_DGRAM), (socket.AF_UNIX,), (socket.AF_UNIX,))
+            for kind in ((socket.AF_INET, socket.SOCK_DGRAM), (socket.AF_UNIX,))
         )
         port = tcp.getsockname()[1]
         udp.bind(("127.0.0.1", port))
         unnamed.bind(abstract)
-        named.bind(str(path))
-        path.chmod(0o777)
-        for server in (unnamed, named):
-            server.listen()
-        yield {"PORT": port, "ABSTRACT": abstract, "SOCKET": str(path)}
-        for name, server in (("tcp", tcp), ("udp", udp), ("abstract", unnamed), ("named", named)):
-            server.settimeout(0.05)
-            with contextlib.suppress(TimeoutError):
-                server.recv(1) if server is udp else server.accept()
-                found.visitors.append(name)
+        unnamed.listen()
+        yield {"PORT": port, "ABSTRACT": abstract, "SOCKETS": [one.getsockname() for one in streams],
+               "DATAGRAMS": [one.getsockname() for one in datagrams]}  # fmt: skip
+        every = {"tcp": [tcp], "udp": [udp], "abstract": [unnamed], "stream": streams, "datagram": datagrams}
+        found.visitors += [name for name, servers in every.items() if select.select(servers, [], [], 0.05)[0]]
+
+
+def listening(stack: contextlib.ExitStack, path: Path, kind: socket.SocketKind) -> socket.socket:
+    """A socket for everybody."""
+    found = stack.enter_context(socket.socket(socket.AF_UNIX, kind))
+    path.parent.chmod(0o755)
+    found.bind(str(path))
+    path.chmod(0o777)
+    if kind is socket.SOCK_STREAM:
+        found.listen()
+    return found
 
 
 @pytest.mark.parametrize("case", CASES)

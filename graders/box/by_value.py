@@ -1,0 +1,30 @@
+"""How processes of a notebook, such as those of a DataLoader, hand tensors to each other without a socket.
+
+torch passes on a descriptor of their memory, through a socket that the receiver connects to. In a box nothing connects.
+"""
+
+from __future__ import annotations
+
+from multiprocessing.reduction import ForkingPickler
+from typing import Any
+
+import torch
+from torch import UntypedStorage
+from torch.multiprocessing import reductions
+
+_EMPTY = torch.empty(0).untyped_storage()
+
+
+def send_tensors_by_value() -> None:
+    """From here on tensors travel between processes as their bytes."""
+    ForkingPickler.register(UntypedStorage, _reduced)
+
+
+def _reduced(storage: UntypedStorage) -> tuple[Any, ...]:
+    if storage.device.type != "cpu":
+        return tuple(reductions.reduce_storage(storage))  # type: ignore[no-untyped-call]
+    return _rebuilt, (torch.empty(0, dtype=torch.uint8).set_(storage).numpy().tobytes(),)
+
+
+def _rebuilt(raw: bytes) -> UntypedStorage:
+    return torch.frombuffer(bytearray(raw), dtype=torch.uint8).untyped_storage() if raw else _EMPTY

@@ -9,10 +9,14 @@
 # Forward hooks and backward hooks belong to modules. Tensor hooks belong to tensors that you hold in your hand. A lot
 # happens between them: a `relu` that is only a function, a module in a plain list, a tensor that only autograd keeps.
 # This last lesson is about the hooks that reach those places.
+#
+# It is long. Take it in **two sittings**: the break is marked. The appendix at the end is for the curious, and no
+# exercise needs it.
 
 # %%
 import gc
 import weakref
+from contextlib import nullcontext
 
 import torch
 import torch.nn.functional as F
@@ -23,7 +27,7 @@ from torch.nn.modules.module import register_module_forward_hook, register_modul
 from torch.utils.flop_counter import FlopCounterMode
 
 from graders import check, hint, progress, solution
-from graders.figures import BACKWARD, FORWARD, QUIET, arrow, caption, card, node, show, timeline
+from graders.figures import BACKWARD, FORWARD, QUIET, arrow, caption, card, node, show
 from graders.nets import resnet34
 
 VERSION = tuple(int(part) for part in torch.__version__.split(".")[:2])
@@ -53,15 +57,16 @@ class Net(nn.Module):
 
 
 # %%
-my_guess = "first"
-
-# %%
 net = Net()
 fired = []
-for name, module in net.named_modules():
+handles = [
     module.register_forward_hook(lambda module, args, output, name=name: fired.append(name or "net"))
+    for name, module in net.named_modules()
+]
 net(torch.ones(1, 2))
-print("my guess:", my_guess, "  fired:", fired)
+for handle in handles:
+    handle.remove()
+print("fired:", fired)
 assert fired == ["first", "net"]
 
 # %% [markdown]
@@ -89,16 +94,13 @@ assert fired == ["first", "net"]
 # for `c`?
 
 # %%
-my_guess = "?"
-
-# %%
 a, b, c = (torch.ones(2, requires_grad=True) for _ in range(3))
 calls = []
 handle = register_multi_grad_hook(
     [a, b, c], lambda grads: calls.append([g if g is None else g.tolist() for g in grads])
 )
 (2 * a + 3 * b).sum().backward()
-print("my guess:", my_guess, "  calls:", calls)
+print("calls:", calls)
 assert calls == [[[2, 2], [3, 3], None]]
 
 (4 * c).sum().backward()
@@ -169,6 +171,29 @@ assert [one.name() for one in (add, relu, power, multiply)] == [
 ]
 
 # %% [markdown]
+# ### A walk through the whole graph
+#
+# How do you visit *every* node? Keep a list of nodes to visit, take one out, and put its next nodes in. Two things to
+# mind. Branches meet again, so keep a **set** of the nodes that you have visited, or you will come to the same node
+# twice. And do not write it as a function that calls itself: a graph can have ten thousand nodes in a row, and Python
+# stops at about a thousand calls inside each other.
+#
+# **Predict.** The walk starts at `y`. How many nodes does it find, with the two `AccumulateGrad` of the leaves?
+
+# %%
+visited, to_visit = set(), [y.grad_fn]
+while to_visit:
+    one = to_visit.pop()
+    if one is None or one in visited:
+        continue
+    visited.add(one)
+    to_visit += [after for after, _ in one.next_functions]
+print(len(visited), sorted(one.name().split("::")[-1] for one in visited))
+assert len(visited) == 6
+
+# %% [markdown]
+# ### Hooks on a node
+#
 # Lesson 8 used two kinds of hooks on a node as watchers:
 #
 # - `node.register_prehook(fn)`: `fn(grad_outputs)` is called before the node works. `grad_outputs` is a tuple with the
@@ -180,9 +205,6 @@ assert [one.name() for one in (add, relu, power, multiply)] == [
 # node of `h`? Which two leave it?
 
 # %%
-my_guess = "arrives: ?   leave: ? and ?"
-
-# %%
 records = {}
 for one in (add, relu, power, multiply):
     name = one.name()
@@ -192,7 +214,6 @@ for one in (add, relu, power, multiply):
 
     one.register_hook(keep)
 y.backward()
-print("my guess:", my_guess)
 for name, (arriving, leaving) in records.items():
     print(f"{name:14} arrives: {arriving}   leaves: {leaving}")
 
@@ -259,14 +280,11 @@ assert (w.grad.item(), x.grad.item()) == (20, 0)
 # through a graph that is thrown away at once, and register a hook there. Does it fire in the next backward pass?
 
 # %%
-my_guess = "?"
-
-# %%
 p = torch.ones(1, requires_grad=True)
 calls = []
 (p * 1).grad_fn.next_functions[0][0].register_hook(lambda *args: calls.append("through a graph"))
 (p * 2).backward()
-print("my guess:", my_guess, "  calls:", calls)
+print("calls:", calls)
 assert calls == []
 
 node_of_p = get_gradient_edge(p).node  # as long as we keep it, it is the node of p
@@ -324,6 +342,15 @@ def grad_into_nodes(y, node_names):
 
 
 # %% [markdown]
+# ---
+#
+# ## A break
+#
+# This is the end of the first sitting. You can reach several gradients at once, and every node of a graph. When you
+# come back, first run all cells above this one.
+#
+# ---
+#
 # ## What autograd keeps for backward
 #
 # A node needs values from forward. The gradient of `w * x` for `w` is the gradient that arrives times `x`, so the node
@@ -340,9 +367,6 @@ def grad_into_nodes(y, node_names):
 #
 # **Predict.** We run `y = w * x`, `z = relu(y)`, `s = z + 1`, then backward. How often is `pack` called, and when is
 # `unpack` called?
-
-# %%
-my_guess = "pack: ? times"
 
 # %%
 names = {2.0: "x", 3.0: "w", 6.0: "z"}
@@ -370,7 +394,6 @@ with saved_tensors_hooks(pack, unpack):
 in_forward = list(events)
 events.clear()
 s.backward()
-print("my guess:", my_guess)
 print("forward: ", in_forward)
 print("backward:", events)
 
@@ -378,15 +401,25 @@ print("backward:", events)
 assert sorted(in_forward[:2]) == ["pack(w)", "pack(x)"]
 assert in_forward[2:] == ["y = w * x is done", "pack(z)", "z = relu(y) is done", "s = z + 1 is done"]
 assert events[0] == "unpack(z)" and sorted(events[1:]) == ["unpack(w)", "unpack(x)"]
-lanes = {"forward: pack": FORWARD, "backward: unpack": BACKWARD}
-rows = [(event, "forward: pack") for event in in_forward]
-rows += [("s.backward() starts", "backward: unpack")]
-rows += [(event, "backward: unpack") for event in events]
+figure, axes = card(8.2, 2.9)
+caption(axes, 0.4, 2.6, "A tensor is packed when it is saved, and unpacked when it is needed", size=11)
+for x_position, operation, packed, unpacked in (
+    (1.6, "y = w * x", "pack(x), pack(w)", "unpack(x), unpack(w)"),
+    (4.2, "z = relu(y)", "pack(z)", "unpack(z)"),
+    (6.8, "s = z + 1", "nothing is saved", "nothing is needed"),
+):
+    node(axes, x_position, 1.4, operation, kind="non-leaf", width=1.5)
+    caption(axes, x_position, 2.05, packed, colour=FORWARD if "(" in packed else QUIET, align="center")
+    caption(axes, x_position, 0.75, unpacked, colour=BACKWARD if "(" in unpacked else QUIET, align="center")
+for start, end in ((2.4, 3.4), (5.0, 6.0)):
+    arrow(axes, (start, 1.5), (end, 1.5))
+    arrow(axes, (end, 1.3), (start, 1.3), backward=True)
+caption(axes, 0.4, 0.25, "Blue: forward, from left to right. Orange: backward, from right to left.", size=9.5)
 show(
-    timeline(rows, title="A tensor is packed when it is saved, and unpacked when it is needed", lanes=lanes),
-    "Timeline in two columns. Forward: w and x are packed, then y = w * x is done; z is packed, z = relu(y) is done; "
-    "s = z + 1 is done, and nothing was packed for it. Backward: s.backward() starts, z is unpacked for relu, then w "
-    "and x are unpacked for the product.",
+    figure,
+    "Three operations. In forward, from left to right: y = w * x packs x and w, z = relu(y) packs z, and s = z + 1 "
+    "saves nothing. In backward, from right to left: s = z + 1 needs nothing, relu unpacks z, and the product unpacks x "
+    "and w.",
 )
 
 # %% [markdown]
@@ -394,7 +427,7 @@ show(
 # called before backward, and there it runs in the reverse order of the operations. It also runs after the `with` block
 # is closed: a tensor that was packed by your hook is unpacked by your hook, whenever that happens.
 #
-# Four rules:
+# Five rules:
 #
 # - `pack` sees every tensor that is saved inside the block, also weights, masks and indices, and the same tensor again
 #   when it is saved again: `x * x` saves `x` twice.
@@ -403,6 +436,10 @@ show(
 # - To keep a tensor as it is, return `tensor.detach()`, not `tensor`. `pack` can get the *output* of an operation, whose
 #   graph contains the node that saves it. Node and output would keep each other alive until backward; if there is no
 #   backward, they are never freed.
+# - Autograd no longer notices when somebody overwrites what is kept. Without these hooks, it checks each saved tensor in
+#   backward, and raises if an in-place operation has changed it. `tensor.detach()` shares its memory with the tensor,
+#   and the gradient is then wrong without a word. If such code may run between forward and backward, keep
+#   `tensor.detach().clone()`, which costs the memory of a copy.
 
 # %%
 x = torch.ones(100, requires_grad=True)
@@ -442,6 +479,39 @@ print("detached:", lives_on(lambda tensor: tensor.detach()), "  not detached:", 
 assert not lives_on(lambda tensor: tensor.detach())
 if VERSION >= (2, 13):
     assert lives_on(lambda tensor: tensor)
+
+# %% [markdown]
+# The last rule in numbers. `z = y * y` with `y = 1` has the gradient 2. After forward, somebody runs `y.fill_(7)`.
+#
+# **Predict.** What does backward say without hooks, with `tensor.detach()`, and with a copy?
+
+
+# %%
+def overwritten(block):
+    """The gradient of y * y at 1 when y is overwritten by 7 between forward and backward."""
+    leaf = torch.tensor(1.0, requires_grad=True)
+    y = leaf * 1
+    with block:
+        z = y * y
+    with torch.no_grad():
+        y.fill_(7)
+    try:
+        z.backward()
+    except RuntimeError as error:
+        return "RuntimeError: " + str(error).split(":")[0]
+    return leaf.grad.item()
+
+
+blocks = {
+    "no hooks": nullcontext(),
+    "detach()": saved_tensors_hooks(lambda tensor: tensor.detach(), lambda packed: packed),
+    "detach().clone()": saved_tensors_hooks(lambda tensor: tensor.detach().clone(), lambda packed: packed),
+}
+results = {name: overwritten(block) for name, block in blocks.items()}
+for name, result in results.items():
+    print(f"{name:17} {result}")
+assert "modified by an inplace operation" in results["no hooks"]
+assert (results["detach()"], results["detach().clone()"]) == (14, 2)
 
 # %% [markdown]
 # To weigh a tensor, multiply its number of elements by the bytes of one element: 4 for float32, 8 for float64 and
@@ -508,14 +578,11 @@ if torch.cuda.is_available():
 # **Predict.** `y = w * w` at `w = 3`. What are `y` and `w.grad`?
 
 # %%
-my_guess = "y = ?   w.grad = ?"
-
-# %%
 w = torch.tensor(3.0, requires_grad=True)
 with saved_tensors_hooks(lambda tensor: torch.ones_like(tensor), lambda packed: packed):
     y = w * w
 y.backward()
-print("my guess:", my_guess, "  y:", y.item(), "  w.grad:", w.grad.item())
+print("y:", y.item(), "  w.grad:", w.grad.item())
 assert y.item() == 9 and w.grad.item() == 2
 
 # %% [markdown]
@@ -524,7 +591,8 @@ assert y.item() == 9 and w.grad.item() == 2
 #
 # - float16 has 11 binary digits: 1.0004 becomes 1. Its largest number is 65504; what is larger becomes infinity.
 # - Indices and masks are saved, too. float16 has no odd numbers above 2048, so that an index would point to another
-#   place, and a float cannot be an index at all.
+#   place, and a float cannot be an index at all. `tensor.is_floating_point()` tells which tensors hold numbers of this
+#   kind; leave all others as they are.
 # - A tensor has to come back with the dtype that it had. A float32 matrix does not multiply with a float64 gradient.
 
 # %%
@@ -532,6 +600,9 @@ for number in (1.0004, 2051, 70000.0):
     print(number, "->", torch.tensor(number).half().item())
 assert torch.tensor(1.0004).half().item() == 1 and torch.tensor(2051).half().item() == 2052
 assert torch.tensor(70000.0).half().isinf()
+for tensor in (torch.tensor(1.5, dtype=torch.float64), torch.tensor(2), torch.tensor(True)):
+    print(tensor.dtype, "is floating point:", tensor.is_floating_point())
+assert torch.ones(1).is_floating_point() and not torch.tensor(2).is_floating_point()
 assert torch.finfo(torch.float16).max == 65504
 
 
@@ -572,13 +643,10 @@ def with_half_saved(fn):
 # **Predict.** How many calls does a global forward hook see in `net(x)`?
 
 # %%
-my_guess = "? calls"
-
-# %%
 seen = []
 with register_module_forward_hook(lambda module, args, output: seen.append(type(module).__name__)):
     net(torch.ones(1, 2))
-print("my guess:", my_guess, "  seen:", seen)
+print("seen:", seen)
 assert seen == ["Linear", "Linear", "Net"]
 
 nn.Tanh()(torch.ones(1))  # the handle was a context manager: the hook is off again
@@ -635,13 +703,10 @@ def count_calls_by_type(model, x):
 # **Predict.** Does `FlopCounterMode` agree with the last row of the table, 54 · 9 = 486 MACs?
 
 # %%
-my_guess = "? FLOPs"
-
-# %%
 conv, image = nn.Conv2d(2, 6, 3, groups=2), torch.zeros(1, 2, 5, 5)
 with FlopCounterMode(display=False) as counter:
     conv(image)
-print("my guess:", my_guess, "  FLOPs:", counter.get_total_flops())
+print("FLOPs:", counter.get_total_flops())
 assert counter.get_total_flops() == 2 * 54 * 9 == 972
 for layer, x, macs in (
     (nn.Linear(10, 4), torch.zeros(3, 10), 12 * 10),
@@ -658,9 +723,6 @@ for layer, x, macs in (
 # **Predict.** In which of these is most of the work, and in which are most of the weights?
 
 # %%
-my_guess = "work: ?   weights: ?"
-
-# %%
 model, h = resnet34().eval(), torch.zeros(1, 3, 224, 224)
 macs, weights = {}, {}
 with torch.no_grad():
@@ -671,7 +733,6 @@ with torch.no_grad():
         if counter.get_total_flops():
             macs[name] = counter.get_total_flops() // 2
             weights[name] = sum(parameter.numel() for parameter in stage.parameters())
-print("my guess:", my_guess)
 for name in macs:
     print(f"{name:7} {macs[name] / 1e6:7.1f} million MACs {weights[name] / 1e6:7.2f} million parameters")
 
@@ -690,12 +751,12 @@ assert round(sum(macs.values()) / 1e9, 2) == 3.66
 figure, axes = card(8.6, 3.5)
 caption(axes, 0.3, 3.2, "ResNet-34, one image of 224 by 224: where the work is, and where the weights are", size=11.5)
 caption(axes, 1.3, 2.8, "million MACs", colour=FORWARD)
-caption(axes, 5.2, 2.8, "million parameters", colour=BACKWARD)
+caption(axes, 5.2, 2.8, "million parameters")
 for row, (name, (work, size)) in enumerate(millions.items()):
     height = 2.45 - 0.4 * row
     caption(axes, 0.4, height, name)
-    for left, value, most, colour in ((1.3, work, 1335.9, FORWARD), (5.2, size, 13.11, BACKWARD)):
-        axes.barh(height, 2.5 * value / most, left=left, height=0.24, color=colour, alpha=0.75)
+    for left, value, most, colour in ((1.3, work, 1335.9, FORWARD), (5.2, size, 13.11, QUIET)):
+        axes.barh(height, max(2.5 * value / most, 0.02), left=left, height=0.24, color=colour)
         caption(axes, left + 2.5 * value / most + 0.08, height, f"{value}", size=9, colour=QUIET)
 axes.set(xlim=(0, 8.6), ylim=(0, 3.5))
 show(
@@ -740,9 +801,114 @@ def count_macs(model, x):
 
 
 # %% [markdown]
-# ## At the border
+# ## Myths
 #
-# Four short visits to places where hooks end, or begin again under another name.
+# **"Hooks see everything."** They see what passes by the place where they are. You have seen functions without a
+# module, and in lesson 5 a module whose weight is used without a call (`out_proj` of `nn.MultiheadAttention`). And there
+# are **fast paths**. In evaluation without grad, `nn.TransformerEncoderLayer` computes everything in one
+# fused operation and calls none of the modules inside it. On PyTorch 2.4 a hook on an inner module is silent then. On
+# 2.13 the layer looks for hooks on its modules first, and leaves the fast path when it finds one. It does not look for
+# global hooks: these see one call there, that of the layer itself.
+
+# %%
+encoder, query = nn.TransformerEncoderLayer(4, 2, 8, batch_first=True).eval(), torch.ones(1, 3, 4)
+
+
+def with_and_without_grad(register):
+    """The classes of the calls that a forward hook sees, with grad and without."""
+    seen = {}
+    for grad in (True, False):
+        calls = seen["grad" if grad else "no grad"] = []
+        with register(lambda module, args, output, calls=calls: calls.append(type(module).__name__)):
+            with torch.set_grad_enabled(grad):
+                encoder(query)
+    return seen
+
+
+local = with_and_without_grad(encoder.linear1.register_forward_hook)
+everywhere = with_and_without_grad(register_module_forward_hook)
+print("a hook on linear1:", local)
+print("a global hook:    ", everywhere)
+assert local["grad"] == ["Linear"]
+if VERSION == (2, 4):
+    assert local["no grad"] == []
+elif VERSION >= (2, 13):
+    assert local["no grad"] == ["Linear"]
+assert len(everywhere["grad"]) > 1 and everywhere["no grad"] == ["TransformerEncoderLayer"]
+
+# %% [markdown]
+# So trust a hook only after you have seen it fire: count its calls once in the same mode in which you will use it.
+#
+# **"A multi-grad hook can replace gradients, like a tensor hook."** Its return value is ignored. It is a place to look.
+
+# %%
+x = torch.ones(1, requires_grad=True)
+handle = register_multi_grad_hook([x], lambda grads: [100 * grad for grad in grads])
+(2 * x).backward()
+handle.remove()
+print(x.grad.item())
+assert x.grad.item() == 2
+
+# %% [markdown]
+# ## Recap
+#
+# | call | the hook gets | when it fires | what it may return |
+# |---|---|---|---|
+# | `register_multi_grad_hook(tensors, fn)` | list of gradients, `None` if unused | once for each pass | anything: it is ignored |
+# | `node.register_prehook(fn)` | `grad_outputs` | before the node works | new `grad_outputs` |
+# | `node.register_hook(fn)` | `grad_inputs, grad_outputs` | after the node has worked | new `grad_inputs` |
+# | `saved_tensors_hooks(pack, unpack)` | `pack`: a tensor | a tensor is saved, in forward | what is kept |
+# | | `unpack`: what was kept | the tensor is needed, in backward | the tensor |
+# | `register_module_forward_hook(fn)` | `module, args, output` | after the call of *any* module | new output |
+# | `optimizer.register_step_pre_hook(fn)` (appendix) | `optimizer, args, kwargs` | before `step()` | new `args, kwargs` |
+#
+# `FlopCounterMode()` and `get_gradient_edge(t)` are no hooks, but they belong here: the first counts work, the second
+# names the place of a gradient in the graph.
+#
+# ## Where you meet this in the wild
+#
+# - **Activation offloading and checkpointing.** `save_on_cpu` is a pair of `pack` and `unpack`. So is
+#   `torch.utils.checkpoint` with `use_reentrant=False`: its `pack` keeps almost nothing, and its `unpack` runs the
+#   forward again. That is why forward hooks fired in backward in lesson 8.
+# - **Sharded training (FSDP)**, in its first version, hooks the `AccumulateGrad` node of each parameter, to send a
+#   gradient away as soon as it is complete. It keeps these nodes, for the reason that you have seen.
+# - **Profilers.** `FlopCounterMode` can list its counts by module, also for backward. To know which module is at work, it
+#   uses global forward hooks and multi-grad hooks.
+#
+# ## The whole course on one page
+#
+# | call | lesson | when it fires | what its return does |
+# |---|---|---|---|
+# | `t.retain_grad()` (no hook) | 1 | `.grad` is written after the tensor hooks | |
+# | `t.register_hook(fn)` | 2, 3 | the complete gradient arrives at `t` | replaces it for all that is upstream |
+# | `p.register_post_accumulate_grad_hook(fn)` | 4 | `.grad` of the leaf has been written | nothing may be returned |
+# | `m.register_forward_pre_hook(fn)` | 6 | before `forward` of `m` | replaces the input |
+# | `m.register_forward_hook(fn)` | 5, 6 | after `forward` of `m` | replaces the output |
+# | `m.register_full_backward_pre_hook(fn)` | 7 | the gradient arrives at the output of `m` | replaces it |
+# | `m.register_full_backward_hook(fn)` | 7 | the gradients of the inputs of `m` are complete\* | replaces them |
+# | `register_module_forward_hook(fn)`, ... | 8, 12 | as the four above, for every module | as above |
+# | `node.register_prehook(fn)` | 8, 12 | the gradient arrives at the node | replaces it |
+# | `node.register_hook(fn)` | 8, 12 | the node has worked | replaces what leaves it |
+# | `register_multi_grad_hook(ts, fn)` | 12 | all gradients of the pass have arrived | nothing: it is ignored |
+# | `saved_tensors_hooks(pack, unpack)` | 12 | a tensor is saved; it is needed | is kept in its place; is used |
+#
+# \* If no input requires grad, right after the pre-hook (lesson 8).
+#
+# And what holds for all of them:
+#
+# - A hook changes something by *returning* it, not by editing its argument. `None` keeps the old value. (Only `pack` and
+#   `unpack` have to return something.)
+# - Keep the handle, and remove the hook in `finally` or with `with`.
+# - Keep copies, detached: `.detach().clone()`.
+# - A hook that you have not seen fire proves nothing. Predict, run, and compare.
+#
+# You started with a gradient that was `None`. You can now follow a value on its whole way, forward and back, stop it
+# anywhere, look at it, and change it, and you can prove in which order that happens.
+
+# %% [markdown]
+# ## Appendix: at the border
+#
+# For the curious. Four short visits to places where hooks end, or begin again under another name.
 #
 # **`torch.func.grad` ignores hooks on parameters.** It computes gradients of a *function* of the parameters. The values
 # that it puts in the place of the parameters are other tensors, without your hooks. Hooks on modules fire, because the
@@ -828,124 +994,6 @@ with register_module_parameter_registration_hook(lambda module, name, parameter:
     nn.Linear(2, 1)
 print(events)
 assert events == ["saving", ("loaded, missing", ["weight"]), "weight", "bias"]
-
-# %% [markdown]
-# ## Myths
-#
-# **"Hooks see everything."** They see what passes by the place where they are. You have seen functions without a
-# module. It also happens with modules: `nn.MultiheadAttention` has a linear layer `out_proj`, and uses its weight
-# without calling it. A forward hook on `out_proj` never fires.
-
-# %%
-attention = nn.MultiheadAttention(4, 2, batch_first=True)
-calls = []
-for name, module in attention.named_modules():
-    module.register_forward_hook(lambda module, args, output, name=name: calls.append(name or "attention"))
-query = torch.ones(1, 3, 4)
-attention(query, query, query)
-print("modules:", [name for name, _ in attention.named_modules() if name], "  fired:", calls)
-assert calls == ["attention"] and isinstance(attention.out_proj, nn.Linear)
-
-# %% [markdown]
-# And there are **fast paths**. In evaluation without grad, `nn.TransformerEncoderLayer` computes everything in one
-# fused operation and calls none of the modules inside it. On PyTorch 2.4 a hook on an inner module is silent then. On
-# 2.13 the layer looks for hooks on its modules first, and leaves the fast path when it finds one. It does not look for
-# global hooks: these see one call there, that of the layer itself.
-
-# %%
-encoder = nn.TransformerEncoderLayer(4, 2, 8, batch_first=True).eval()
-
-
-def with_and_without_grad(register):
-    """The classes of the calls that a forward hook sees, with grad and without."""
-    seen = {}
-    for grad in (True, False):
-        calls = seen["grad" if grad else "no grad"] = []
-        with register(lambda module, args, output, calls=calls: calls.append(type(module).__name__)):
-            with torch.set_grad_enabled(grad):
-                encoder(query)
-    return seen
-
-
-local = with_and_without_grad(encoder.linear1.register_forward_hook)
-everywhere = with_and_without_grad(register_module_forward_hook)
-print("a hook on linear1:", local)
-print("a global hook:    ", everywhere)
-assert local["grad"] == ["Linear"]
-if VERSION == (2, 4):
-    assert local["no grad"] == []
-elif VERSION >= (2, 13):
-    assert local["no grad"] == ["Linear"]
-assert len(everywhere["grad"]) > 1 and everywhere["no grad"] == ["TransformerEncoderLayer"]
-
-# %% [markdown]
-# So trust a hook only after you have seen it fire: count its calls once in the same mode in which you will use it.
-#
-# **"A multi-grad hook can replace gradients, like a tensor hook."** Its return value is ignored. It is a place to look.
-
-# %%
-x = torch.ones(1, requires_grad=True)
-handle = register_multi_grad_hook([x], lambda grads: [100 * grad for grad in grads])
-(2 * x).backward()
-handle.remove()
-print(x.grad.item())
-assert x.grad.item() == 2
-
-# %% [markdown]
-# ## Recap
-#
-# | call | the hook gets | when it fires | what it may return |
-# |---|---|---|---|
-# | `register_multi_grad_hook(tensors, fn)` | list of gradients, `None` if unused | once for each pass | anything: it is ignored |
-# | `node.register_prehook(fn)` | `grad_outputs` | before the node works | new `grad_outputs` |
-# | `node.register_hook(fn)` | `grad_inputs, grad_outputs` | after the node has worked | new `grad_inputs` |
-# | `saved_tensors_hooks(pack, unpack)` | `pack`: a tensor | a tensor is saved, in forward | what is kept |
-# | | `unpack`: what was kept | the tensor is needed, in backward | the tensor |
-# | `register_module_forward_hook(fn)` | `module, args, output` | after the call of *any* module | new output |
-# | `optimizer.register_step_pre_hook(fn)` | `optimizer, args, kwargs` | before `step()` | new `args, kwargs` |
-#
-# `FlopCounterMode()` and `get_gradient_edge(t)` are no hooks, but they belong here: the first counts work, the second
-# names the place of a gradient in the graph.
-#
-# ## Where you meet this in the wild
-#
-# - **Activation offloading and checkpointing.** `save_on_cpu` is a pair of `pack` and `unpack`. So is
-#   `torch.utils.checkpoint` with `use_reentrant=False`: its `pack` keeps almost nothing, and its `unpack` runs the
-#   forward again. That is why forward hooks fired in backward in lesson 8.
-# - **Sharded training (FSDP)**, in its first version, hooks the `AccumulateGrad` node of each parameter, to send a
-#   gradient away as soon as it is complete. It keeps these nodes, for the reason that you have seen.
-# - **Profilers.** `FlopCounterMode` can list its counts by module, also for backward. To know which module is at work, it
-#   uses global forward hooks and multi-grad hooks.
-#
-# ## The whole course on one page
-#
-# | call | lesson | when it fires | what its return does |
-# |---|---|---|---|
-# | `t.retain_grad()` (no hook) | 1 | `.grad` is written after the tensor hooks | |
-# | `t.register_hook(fn)` | 2, 3 | the complete gradient arrives at `t` | replaces it for all that is upstream |
-# | `p.register_post_accumulate_grad_hook(fn)` | 4 | `.grad` of the leaf has been written | nothing may be returned |
-# | `m.register_forward_pre_hook(fn)` | 6 | before `forward` of `m` | replaces the input |
-# | `m.register_forward_hook(fn)` | 5, 6 | after `forward` of `m` | replaces the output |
-# | `m.register_full_backward_pre_hook(fn)` | 7 | the gradient arrives at the output of `m` | replaces it |
-# | `m.register_full_backward_hook(fn)` | 7 | the gradients of the inputs of `m` are complete\* | replaces them |
-# | `register_module_forward_hook(fn)`, ... | 8, 12 | as the four above, for every module | as above |
-# | `node.register_prehook(fn)` | 8, 12 | the gradient arrives at the node | replaces it |
-# | `node.register_hook(fn)` | 8, 12 | the node has worked | replaces what leaves it |
-# | `register_multi_grad_hook(ts, fn)` | 12 | all gradients of the pass have arrived | nothing: it is ignored |
-# | `saved_tensors_hooks(pack, unpack)` | 12 | a tensor is saved; it is needed | is kept in its place; is used |
-#
-# \* If no input requires grad, right after the pre-hook (lesson 8).
-#
-# And what holds for all of them:
-#
-# - A hook changes something by *returning* it, not by editing its argument. `None` keeps the old value. (Only `pack` and
-#   `unpack` have to return something.)
-# - Keep the handle, and remove the hook in `finally` or with `with`.
-# - Keep copies, detached: `.detach().clone()`.
-# - A hook that you have not seen fire proves nothing. Predict, run, and compare.
-#
-# You started with a gradient that was `None`. You can now follow a value on its whole way, forward and back, stop it
-# anywhere, look at it, and change it, and you can prove in which order that happens.
 
 # %%
 progress()

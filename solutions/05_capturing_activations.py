@@ -20,7 +20,7 @@ from matplotlib.figure import Figure
 from torch import nn
 
 from graders import check, hint, progress, solution
-from graders.figures import CARD, FORWARD, INK, QUIET, arrow, caption, card, node, show, timeline
+from graders.figures import CARD, FORWARD, INK, QUIET, arrow, caption, card, node, show
 
 # %% [markdown]
 # ## A model that we leave alone
@@ -164,26 +164,6 @@ for handle in handles:
     handle.remove()
 print(" -> ".join(order))
 assert order == ["stem[0]", "stem", "head", "model"]
-
-# %% tags=["figure"]
-events = [
-    ("model(image) begins", "modules"),
-    ("stem begins", "modules"),
-    ("stem[0] runs", "modules"),
-    ("hook of stem[0]", "hooks"),
-    ("the rest of stem runs", "modules"),
-    ("hook of stem", "hooks"),
-    ("pool, blocks, pool run", "modules"),
-    ("head runs", "modules"),
-    ("hook of head", "hooks"),
-    ("hook of model", "hooks"),
-]
-show(
-    timeline(events, title="One call of the model", lanes={"modules": FORWARD, "hooks": INK}),
-    "Timeline of one call of the model. 1: model(image) begins. 2: stem begins. 3: stem[0] runs. 4: the hook of "
-    "stem[0] fires. 5: the rest of stem runs. 6: the hook of stem fires. 7: pool, blocks and pool run. 8: head runs. "
-    "9: the hook of head fires. 10: the hook of the model fires.",
-)
 
 # %% [markdown]
 # ## A module by its name
@@ -722,7 +702,8 @@ def leaf_shapes(model, x):
 # - **Functions.** `F.relu`, `x + y`, `x.flatten(1)` are no modules. There is nothing to hook.
 # - **Modules whose weights are used without calling them.** `nn.MultiheadAttention` has a submodule `out_proj`, but
 #   computes with `out_proj.weight` directly.
-# - **Modules in a plain Python list.** `named_modules()` does not know them, so you will not find them by name.
+# - **Modules in a plain Python list.** `named_modules()` does not know them, so you will not find them by name (lesson 12
+#   shows how to see them all the same).
 #
 # **Predict.** We hook an attention layer and its `out_proj`. Only one of the two hooks fires. Which?
 
@@ -745,17 +726,6 @@ for handle in handles:
 print("one residual block, with two calls of F.relu and one addition:", fired)
 assert fired == ["Conv2d", "Conv2d", "Residual"]
 
-
-class Hidden(nn.Module):
-    """Keeps its layer in a plain list."""
-
-    def __init__(self):
-        super().__init__()
-        self.layers = [nn.Linear(4, 4)]
-
-
-print("names in Hidden:", [name for name, _ in Hidden().named_modules()])
-assert [name for name, _ in Hidden().named_modules()] == [""]
 
 # %% [markdown]
 # If a hook of yours never fires, look through this list first.
@@ -974,16 +944,6 @@ class ActivationStore:
 # %% [markdown]
 # ## Myths
 #
-# **"A hook runs after every layer."** It runs after the module on which it was registered, and after no other.
-
-# %%
-fired = []
-with model.stem[0].register_forward_hook(lambda module, args, output: fired.append(type(module).__name__)):
-    model(image)
-assert fired == ["Conv2d"]
-print(len(list(model.modules())), "modules, and the hook fired", len(fired), "time")
-
-# %% [markdown]
 # **"The second argument of the hook is the input tensor."** It is a tuple of all positional arguments. Many hooks call
 # it `input`, and then `input.shape` raises.
 

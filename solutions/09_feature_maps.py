@@ -23,7 +23,7 @@ from matplotlib.figure import Figure
 from torch import nn
 
 from graders import check, hint, progress, solution
-from graders.figures import BACKWARD, FORWARD, INK, QUIET, arrow, caption, card, map_grid, node, show, timeline
+from graders.figures import BACKWARD, FORWARD, INK, QUIET, arrow, caption, card, map_grid, node, show
 from graders.nets import CLASSES, draw_shapes, imagenet_resnet34, resnet34, shapes_net
 from graders.nets.resnet import MEAN, STD
 
@@ -148,25 +148,6 @@ with contextlib.ExitStack() as stack:
         model(image)
 print("ran:", ran)
 assert ran == ["downsample.0", "conv1", "conv2"]
-
-# %% tags=["figure"]
-figure = timeline(
-    [
-        ("conv1", "defined"),
-        ("conv2", "defined"),
-        ("downsample.0", "defined"),
-        ("downsample.0", "ran"),
-        ("conv1", "ran"),
-        ("conv2", "ran"),
-    ],
-    title="layer2.0: first all definitions, later the calls",
-    lanes={"defined": QUIET, "ran": FORWARD},
-)
-show(
-    figure,
-    "Timeline of the block layer2.0. Its convolutions are defined in the order conv1, conv2, downsample.0. They run in "
-    "the order downsample.0, conv1, conv2.",
-)
 
 # %% [markdown]
 # In this network the shortcut comes first. So the two ways of counting differ, and it is safer to go by names. In this

@@ -17,11 +17,14 @@ import jsonschema
 import pytest
 
 from graders.marking.batch import Marking
+from graders.marking.questions import Questions
+from graders.marking.setup import controlled
 from graders.report import results_json
-from graders.run.kept import from_bytes
+from graders.run.cache import from_bytes
+from graders.run.runner import BoxRunner
 from graders.run.submissions import Submission
+from graders.run.terms import Terms
 from graders.run.tiers import missing
-from graders.wire.limits import Limits
 from tests import make_class
 from tests.answers import answers_of
 
@@ -75,7 +78,7 @@ def test_when_bubblewrap_goes_away_nobody_gets_a_zero(place: Path, kit: Path, mo
     (place / "bin/bwrap").symlink_to(str(shutil.which("bwrap")))
     monkeypatch.setenv("PATH", str(place / "bin"))
     class_ = hand_in(place / "class", "ada", "ben")
-    batch = Marking(1, Limits(), 1, kit, tier="A", controlled=True)
+    batch = Marking(Questions(1), controlled(BoxRunner(kit, "A"), Terms(), 1))
     ada, ben = (Submission(name, LESSON, class_ / name / f"{LESSON}.ipynb") for name in ("ada", "ben"))
     assert batch.result(ada).score == 4.0
     (place / "bin/bwrap").unlink()

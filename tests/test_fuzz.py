@@ -27,8 +27,8 @@ from hypothesis import strategies as st
 from graders.core.results import Status
 from graders.core.text import clean
 from graders.run.archives import unpack, unpack_class
+from graders.run.cache import from_bytes, to_bytes
 from graders.run.intake import MAX_CELLS, Notebook, Unreadable, parse_notebook
-from graders.run.kept import from_bytes, to_bytes
 from graders.run.members import BadArchive
 from graders.run.transcript import Outcome, read_transcript
 from graders.wire import frames

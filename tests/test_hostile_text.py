@@ -18,12 +18,13 @@ from rich.console import Console
 from graders.core.results import Batch, SubmissionResult, SubmissionStatus
 from graders.judge.submission import Marks, judge
 from graders.marking.batch import Marking
+from graders.marking.questions import Questions
 from graders.report import gradebook, results_json, summary
+from graders.run.runner import BoxRunner
 from graders.run.submissions import Submission, find_submissions
 from graders.run.transcript import read_transcript
 from graders.wire.data import encode
 from graders.wire.frames import Frame
-from graders.wire.limits import Limits
 from tests import notebooks
 from tests.batches import batch
 from tests.notebooks import LESSON
@@ -105,7 +106,7 @@ def test_what_comes_out_of_a_box_is_shown_without_traps(trap: str) -> None:
 @pytest.mark.parametrize("trap", TRAPS)
 def test_names_are_shown_without_traps(trap: str, kit: Path, tmp_path: Path) -> None:
     name = TRAPS[trap]
-    marking = Marking(1, Limits(), 1, kit)
+    marking = Marking(Questions(1), BoxRunner(kit))
     for student, file in ((name, tmp_path / "none"), ("bob", Path(f"{name}.ipynb")), ("cy", None)):
         marking.result(Submission(student, LESSON, file))
     marking.result(Submission("dan", LESSON, None, origin=name, problem=name))

@@ -16,8 +16,8 @@ from nbformat import NotebookNode
 
 from graders.author.lesson import notebook
 from graders.core import course
+from graders.core.files import write_atomically
 from graders.core.source import SourceError
-from graders.report.files import write_atomically
 
 CELL_SECONDS = 120
 

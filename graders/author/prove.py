@@ -6,7 +6,6 @@ import multiprocessing
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
-from pathlib import Path
 
 from graders.author.answers import Answer, answers_to, unanswered, unfounded_quotes, unviolated
 from graders.author.build import execute, stale
@@ -16,15 +15,15 @@ from graders.core import course
 from graders.core.exercise import Draw, Exercise
 from graders.core.results import ExerciseResult, Status
 from graders.core.source import SourceError
-from graders.judge.submission import Marks, judge
+from graders.judge.submission import judge
 from graders.marking.jobs import default_jobs
+from graders.marking.questions import LessonQuestions
 from graders.notebook.commands import check_in
-from graders.run.conversation import probes_for, run_notebook
-from graders.run.kit import kit_folder
+from graders.run.boxes import head_start
 from graders.run.probe_source import ProbeNeedsMore, probe_source
+from graders.run.runner import Runner
+from graders.run.terms import Terms
 from graders.run.transcript import read_transcript
-from graders.run.warm import WarmProcess
-from graders.wire.limits import Limits
 
 PARTS = 5
 """Into how many pieces of work the proof of an exercise is cut."""
@@ -137,10 +136,10 @@ def mark_source(exercise: Exercise, source: str, seed: int, draws: list[Draw] | 
 
 def lessons_run(lessons: tuple[str, ...]) -> list[str]:
     """Every lesson runs through, and is marked as it should be."""
-    with kit_folder() as kit, WarmProcess(kit) as warm, ThreadPoolExecutor(default_jobs()) as pool:
-        forked = warm if warm.works() else None
+    with head_start(now=True) as boxes, ThreadPoolExecutor(default_jobs()) as pool:
+        runner = boxes.runner(Terms(isolation="D", own_work=True))
         jobs = [pool.submit(runs_through, lesson) for lesson in lessons]
-        jobs += [pool.submit(marked_in_a_box, lesson, kit, forked) for lesson in lessons]
+        jobs += [pool.submit(marked_in_a_box, lesson, runner) for lesson in lessons]
         return [problem for job in jobs for problem in job.result()]
 
 
@@ -153,23 +152,19 @@ def runs_through(lesson: str) -> list[str]:
     return []
 
 
-def marked_in_a_box(lesson: str, kit: Path, warm: WarmProcess | None) -> list[str]:
+def marked_in_a_box(lesson: str, runner: Runner) -> list[str]:
     """In a box every cell of the solution runs and every answer passes; the learner's notebook is not attempted."""
-    exercises = course.exercises(lesson)
     try:
-        for exercise in exercises:
-            probe_source(exercise)
+        asked = LessonQuestions.of(course.exercises(lesson), seed=0)
     except ProbeNeedsMore:
         return []  # said already, of the exercise
-    draws = {exercise.key: exercise.draws(0) for exercise in exercises}
     problems = []
     for solved, wanted in ((True, Status.PASSED), (False, Status.NOT_ATTEMPTED)):
         cells = [cell.source for cell in notebook(lesson, solved=solved).cells if cell.cell_type == "code"]
-        transcript = run_notebook(cells, probes_for(exercises, draws, 0), Limits(), kit, warm=warm)
-        run = read_transcript(transcript)
+        run = read_transcript(runner.run(cells, asked.probes).frames)
         if solved:
-            problems += [f"solutions/{lesson}.py: {one.message}" for one in run.cells if one.status != "ok"]
-        for result in judge(exercises, Marks(draws), cells, run):
+            problems += [f"solutions/{lesson}.py: {cell.message}" for cell in run.cells if cell.status != "ok"]
+        for result in judge(asked.exercises, asked.marks, cells, run):
             if result.status is not wanted:
                 problems.append(f"{result.key} is {result.status.value} in a box, not {wanted.value}: {result.message}")
     return problems

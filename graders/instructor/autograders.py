@@ -10,7 +10,7 @@ from importlib.metadata import PackageNotFoundError, requires
 from pathlib import Path
 
 from graders.core import course
-from graders.report.files import write_atomically
+from graders.core.files import write_atomically
 
 TEMPLATES = Path(__file__).with_name("templates")
 _EXECUTABLE = ("setup.sh", "run_autograder")

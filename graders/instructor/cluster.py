@@ -21,25 +21,15 @@ from graders.core.errors import NotInstalled
 from graders.core.results import SubmissionResult
 from graders.core.text import clean
 from graders.instructor.request import BadRequest
-from graders.marking.batch import Marking
+from graders.marking.questions import Questions
+from graders.marking.setup import controlled
+from graders.marking.submission import mark
 from graders.report import results_json
+from graders.run.boxes import head_start
 from graders.run.intake import Unreadable, read_bytes
-from graders.run.kit import kit_folder
-from graders.run.selftest import choose_tier
+from graders.run.runner import Runner
 from graders.run.submissions import Submission
-from graders.run.warm import WarmProcess
-from graders.wire.limits import Limits
-
-
-@dataclass(frozen=True)
-class Terms:
-    """How the notebooks of a run are marked, the same for all."""
-
-    seed: int
-    limits: Limits
-    isolation: str = "auto"
-    own_work: bool = False
-    allow_unisolated: bool = False
+from graders.run.terms import Terms
 
 
 @dataclass(frozen=True)
@@ -49,6 +39,7 @@ class Job:
     student: str
     lesson: str
     content: bytes
+    seed: int
     terms: Terms
 
 
@@ -72,9 +63,9 @@ def dask(address: str) -> Iterator[Executor]:
         yield client.get_executor(pure=False)
 
 
-def mark(
-    executor: Executor, chosen: Sequence[Submission], terms: Terms, done: Callable[[SubmissionResult], None],
-    otherwise: Callable[[Submission, str], SubmissionResult],
+def mark_elsewhere(
+    executor: Executor, chosen: Sequence[Submission], seed: int, terms: Terms,
+    done: Callable[[SubmissionResult], None], otherwise: Callable[[Submission, str], SubmissionResult],
 ) -> Iterator[tuple[Submission, SubmissionResult]]:  # fmt: skip
     """The results of these submissions as they come, each once.
 
@@ -88,7 +79,7 @@ def mark(
                 content = read_bytes(one.file)
             except Unreadable:
                 continue
-            jobs[executor.submit(mark_there, Job(one.student, one.lesson, content, terms))] = one
+            jobs[executor.submit(mark_there, Job(one.student, one.lesson, content, seed, terms))] = one
     try:
         for future in as_completed(jobs):
             one = jobs[future]
@@ -106,33 +97,26 @@ def mark(
 
 
 _lock = threading.Lock()
-_markings: dict[Terms, Marking] = {}
+_batches: dict[tuple[int, Terms], tuple[Questions, Runner]] = {}
 
 
 def mark_there(job: Job) -> dict[str, Any]:
     """Mark a notebook, in the process of a worker."""
-    marking = _marking(job.terms)
+    questions, runner = _batch(job.seed, job.terms)
     with tempfile.TemporaryDirectory(prefix="hookwork-job-") as folder:
         file = Path(folder) / f"{job.lesson}.ipynb"
         file.write_bytes(job.content)
-        result = marking.result(Submission(job.student, job.lesson, file))
-    (data,) = results_json.to_data(replace(marking.batch(), submissions=(result,)))["submissions"]
-    return dict(data)
+        result = mark(Submission(job.student, job.lesson, file), questions, runner).settled()
+    return results_json.submission_to_data(result)
 
 
-def _marking(terms: Terms) -> Marking:
-    """One for all jobs of a run in this process, so that its machine is tested once."""
+def _batch(seed: int, terms: Terms) -> tuple[Questions, Runner]:
+    """What all jobs of a run have in common in this process, so that its machine is tested once."""
     with _lock:
-        if terms not in _markings:
+        if (seed, terms) not in _batches:
             resources = ExitStack()
             atexit.register(resources.close)
-            kit = resources.enter_context(kit_folder())
-            # It ends with this process, also when that is killed: then nobody is left at the other end of its socket.
-            warm = resources.enter_context(WarmProcess(kit))
-            choice = choose_tier(terms.isolation, kit, terms.limits, own_work=terms.own_work,
-                                 allow_unisolated=terms.allow_unisolated, warm=warm)  # fmt: skip
-            marking = Marking(terms.seed, terms.limits, 1, kit, tier=choice.tier, warm=choice.warm,
-                              controlled=not terms.own_work)  # fmt: skip
-            resources.callback(marking.close)
-            _markings[terms] = marking
-        return _markings[terms]
+            # The boxes end with this process, also when that is killed: then nobody is left at the other end.
+            boxes = resources.enter_context(head_start(now=True))
+            _batches[seed, terms] = Questions(seed), controlled(boxes.runner(terms), terms, seed)
+        return _batches[seed, terms]

@@ -28,6 +28,7 @@ def _split(names: list[str] | None) -> tuple[str, ...]:
 
 
 def grade(
+    context: typer.Context,
     where: Annotated[
         Path, typer.Argument(metavar="DIR", help="A class, a student's folder, a notebook, or an archive of these.")
     ],
@@ -81,13 +82,13 @@ def grade(
     from dataclasses import replace
 
     from graders.core import course
+    from graders.instructor.machines import Machines
     from graders.instructor.request import Request, moment, read_points, read_roster
     from graders.learner.commands import console
     from graders.pytest_plugin.options import seconds, size
     from graders.report.policy import Points, late_rule
-    from graders.run.kept import KeptRuns
+    from graders.run.cache import RunCache
     from graders.run.tiers import TIERS
-    from graders.run.warm import head_start
     from graders.wire.limits import Limits
 
     exports = _split(export)
@@ -122,11 +123,12 @@ def grade(
         cluster=cluster,
         fresh=fresh,
     )
-    all_run = where.exists() and not cluster and KeptRuns(out / "runs", fresh=fresh).empty
-    with head_start(now=all_run) as warm:
+    all_run = where.exists() and not cluster and RunCache(out / "runs", fresh=fresh).empty
+    machines = context.obj or Machines()
+    with machines.here(now=all_run) as boxes:
         from graders.instructor.grading import grade as run  # imports torch
 
-        return run(request, console(), warm)
+        return run(request, console(), boxes, machines.cluster)
 
 
 def autograder(

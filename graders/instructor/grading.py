@@ -6,9 +6,9 @@ import gc
 import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from concurrent.futures import Executor
+from contextlib import AbstractContextManager, ExitStack, closing, contextmanager
 from dataclasses import replace
-from pathlib import Path
 
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
@@ -17,24 +17,25 @@ from rich.text import Text
 from graders.core import course
 from graders.core.draws import new_seed
 from graders.core.errors import ExitCode
+from graders.core.files import write_atomically
 from graders.core.results import Batch, SubmissionResult, SubmissionStatus
 from graders.core.text import clean, plural
 from graders.instructor import cluster, earlier
 from graders.instructor.material import similar_answers, titles
 from graders.instructor.request import BadRequest, Request, iso, named_by_roster
 from graders.marking.batch import Marking
-from graders.marking.jobs import default_jobs
+from graders.marking.questions import Questions
+from graders.marking.setup import set_up
+from graders.marking.submission import without_run
 from graders.report import outputs, summary
 from graders.report.exports import EXPORTS
-from graders.report.files import write_atomically
 from graders.report.policy import penalised, weighted
-from graders.run.kept import KeptRuns
-from graders.run.kit import make_kit
+from graders.run.boxes import Boxes
+from graders.run.cache import RunCache
 from graders.run.leftovers import temporary_folder
-from graders.run.selftest import choose_tier
+from graders.run.runner import NoRunner
 from graders.run.submissions import Submission, find_submissions
-from graders.run.tiers import accepted_tiers
-from graders.run.warm import WarmProcess
+from graders.run.terms import Terms
 
 """Exit codes: everything has a verdict, whatever the marks; something has none."""
 
@@ -44,8 +45,13 @@ TELL_EVERY = 30.0
 Done = Callable[[SubmissionResult], None]
 
 
-def grade(request: Request, out: Console, warm: WarmProcess) -> int:
-    """Mark, write all files, and print the table. The exit code. Boxes are forked from `warm`, where they can be."""
+def grade(
+    request: Request, out: Console, boxes: Boxes, executor: Callable[[str], AbstractContextManager[Executor]]
+) -> int:
+    """Mark, write all files, and print the table. The exit code.
+
+    Notebooks run in `boxes`, or with `--cluster` on the executor at that address.
+    """
     gc.freeze()  # otherwise Python searches all of torch for garbage when it ends, for half a second
     before = earlier.load(request.out) if request.regrade else None
     with ExitStack() as resources:
@@ -56,9 +62,19 @@ def grade(request: Request, out: Console, warm: WarmProcess) -> int:
             found, strangers = named_by_roster(found, request.roster)
         chosen = _chosen(found, request)
         is_class = len({one.student for one in found}) > 1
-        kept = KeptRuns(request.out / "runs", fresh=request.fresh)
-        seed = request.seed if request.seed is not None else before.seed if before else kept.seed(new_seed())
-        batch = _marked(chosen, request, seed, kept, warm, resources, out, is_class=is_class)
+        terms = Terms(
+            request.limits, request.isolation, own_work=not is_class, allow_unisolated=request.allow_unisolated
+        )
+        cache = RunCache(request.out / "runs", fresh=request.fresh)
+        seed = request.seed if request.seed is not None else before.seed if before else cache.seed(new_seed())
+        if request.cluster:
+            there = resources.enter_context(executor(request.cluster))
+            out.print(Text(f"{plural(len(chosen), 'notebook')} on {request.cluster}; seed {seed}", "dim"))
+            batch = _marked_elsewhere(chosen, seed, terms, there, out)
+        else:
+            marking = set_up(seed, terms, boxes, chosen, cache=cache, jobs=request.jobs)
+            resources.callback(marking.close)
+            batch = _marked(chosen, marking, out)
         batch = replace(batch, submissions=_settled(batch, chosen, request))
         if before:
             batch = earlier.merged(before, batch, request.exercises)
@@ -95,32 +111,11 @@ def _chosen(found: Sequence[Submission], request: Request) -> list[Submission]:
     return chosen
 
 
-def _marked(
-    chosen: Sequence[Submission],
-    request: Request,
-    seed: int,
-    kept: KeptRuns,
-    warm: WarmProcess,
-    resources: ExitStack,
-    out: Console,
-    *,
-    is_class: bool,
-) -> Batch:
-    """Mark these, here or on a cluster. When interrupted, what has no result yet is `not-graded`; nothing is lost."""
-    if request.cluster:
-        return _marked_elsewhere(chosen, request, seed, resources, out, is_class=is_class)
-    jobs = request.jobs or default_jobs()
-    marking = Marking(
-        seed, request.limits, jobs, warm.kit, kept, None, controlled=is_class,
-        accepted=accepted_tiers(request.isolation, unisolated=request.allow_unisolated or not is_class),
-    )  # fmt: skip
-    resources.callback(marking.close)
-    if marking.has_to_run(chosen):
-        marking.run_in(choose_tier(request.isolation, make_kit(warm.kit), request.limits, own_work=not is_class,
-                                   allow_unisolated=request.allow_unisolated, warm=warm))  # fmt: skip
-    tier = marking.tier or ""
+def _marked(chosen: Sequence[Submission], marking: Marking, out: Console) -> Batch:
+    """Mark these here. When interrupted, what has no result yet is `not-graded`; nothing is lost."""
+    tier = marking.runner.tier
     how = f"isolation {tier}" if tier else "all runs are kept from before"
-    out.print(Text(f"{plural(len(chosen), 'notebook')}, {jobs} at a time; {how}; seed {seed}", "dim"))
+    out.print(Text(f"{plural(len(chosen), 'notebook')}, {marking.jobs} at a time; {how}; seed {marking.seed}", "dim"))
     with progress(len(chosen), out) as done:
         try:
             marking.start(chosen, done)
@@ -132,25 +127,22 @@ def _marked(
     return _completed(marking.batch(), chosen, tier)
 
 
-def _marked_elsewhere(
-    chosen: Sequence[Submission], request: Request, seed: int, resources: ExitStack, out: Console, *, is_class: bool
-) -> Batch:
+def _marked_elsewhere(chosen: Sequence[Submission], seed: int, terms: Terms, executor: Executor, out: Console) -> Batch:
     """Mark these on a cluster; what needs no run is looked at here."""
-    executor = resources.enter_context(cluster.dask(request.cluster))
-    terms = cluster.Terms(seed, request.limits, request.isolation, not is_class, request.allow_unisolated)
-    out.print(Text(f"{plural(len(chosen), 'notebook')} on {request.cluster}; seed {seed}", "dim"))
-    tier = "D" if request.isolation == "auto" else request.isolation  # of what was never run
+    tier = "D" if terms.isolation == "auto" else terms.isolation  # of what was never run
     found: dict[Submission, SubmissionResult] = {}
-    here = Marking(seed, request.limits, 1, Path(), tier=tier)
-    resources.callback(here.close)
-    with progress(len(chosen), out) as done:
+    with progress(len(chosen), out) as done, closing(Marking(Questions(seed), NoRunner(tier))) as here:
+
+        def not_marked(submission: Submission, why: str) -> SubmissionResult:
+            return without_run(submission, SubmissionStatus.NOT_GRADED, why, tier)
+
         try:
-            for one, result in cluster.mark(executor, chosen, terms, done, lambda one, why: _not_begun(one, tier, why)):
-                found[one] = result
-            here.start([one for one in chosen if one not in found], done)
+            for submission, result in cluster.mark_elsewhere(executor, chosen, seed, terms, done, not_marked):
+                found[submission] = result
+            here.start([submission for submission in chosen if submission not in found], done)
         except KeyboardInterrupt:
             out.print(Text("Interrupted: what is marked is written.", "yellow"))
-    batch = here.batch()
+        batch = here.batch()
     return _completed(replace(batch, submissions=(*batch.submissions, *found.values())), chosen, tier)
 
 
@@ -158,18 +150,13 @@ def _completed(batch: Batch, chosen: Sequence[Submission], tier: str) -> Batch:
     """The batch in order, with a result for each submission."""
     there = {(one.student, one.lesson) for one in batch.submissions}
     why = "The run was interrupted before this notebook."
-    left = [_not_begun(one, tier, why) for one in chosen if (clean(one.student, 200), one.lesson) not in there]
+    left = [without_run(one, SubmissionStatus.NOT_GRADED, why, tier) for one in chosen
+            if (clean(one.student, 200), one.lesson) not in there]  # fmt: skip
     return replace(batch, submissions=tuple(sorted((*batch.submissions, *left), key=_place)))
 
 
 def _place(one: SubmissionResult) -> tuple[str, str]:
     return one.student, one.lesson
-
-
-def _not_begun(one: Submission, tier: str, why: str) -> SubmissionResult:
-    most = sum(exercise.points for exercise in course.exercises(one.lesson))
-    return SubmissionResult(clean(one.student, 200), one.lesson, clean(one.origin or one.file or "", 1000), "",
-                            SubmissionStatus.NOT_GRADED, tier, 0.0, most, 0.0, (), why)  # fmt: skip
 
 
 def _settled(batch: Batch, chosen: Sequence[Submission], request: Request) -> tuple[SubmissionResult, ...]:

@@ -25,7 +25,8 @@ from graders.learner.folder import Trouble
 from graders.learner.saved import Saved
 from graders.notebook import record
 from graders.notebook.record import Record
-from graders.run.warm import head_start
+from graders.run.boxes import head_start
+from graders.run.terms import Terms
 
 LOOK_SECONDS = 0.5
 
@@ -76,16 +77,16 @@ def check(target: str | None, given: Path | None, seed: int | None, isolation: s
     out = console()
     chosen, only = _meant(target, given)
     code, used, kept = ExitCode.FINE, [], Record()
-    with head_start(now=True) as warm:
+    with head_start(now=True) as boxes:
         # These import torch.
         from graders.learner import screens
-        from graders.learner.marker import marker
+        from graders.learner.marking import mark_own
         from graders.notebook.standing import standing
 
-        mine = marker(warm, isolation)
+        runner = boxes.runner(Terms(isolation=isolation, own_work=True))
         for lesson, file in chosen.items():
             with out.status(f"Running {file}"):
-                result, seed_used, kept = mine.mark(lesson, file, seed)
+                result, seed_used, kept = mark_own(lesson, file, runner, seed)
             used.append(seed_used)
             out.print(screens.result(result, only), "")
             statuses = [one.status for one in result.exercises if only in (None, one.key)]
@@ -95,7 +96,7 @@ def check(target: str | None, given: Path | None, seed: int | None, isolation: s
                 code = max(code, ExitCode.NOT_PASSED)
         out.print(screens.following(standing(course.every_exercise(), kept)))
         seeds = ", ".join(map(str, used))
-        out.print(Text(f"Isolation {mine.choice.tier}. The inputs were drawn from --seed {seeds}", "dim"))
+        out.print(Text(f"Isolation {runner.tier}. The inputs were drawn from --seed {seeds}", "dim"))
     _tell(out, kept)
     return code
 
@@ -145,20 +146,20 @@ def watch(given: Path | None) -> int:
             f"{folder.absolute()} holds no notebook of a lesson. Get the lessons with: hookwork start, or name the "
             "folder: hookwork watch FOLDER"
         )
-    with _ending_calmly(), head_start(now=True) as warm:
+    with _ending_calmly(), head_start(now=True) as boxes:
         from graders.learner import screens
-        from graders.learner.marker import marker
+        from graders.learner.marking import mark_own
         from graders.notebook.standing import standing
 
         saved = Saved(folder)
         exercises = course.every_exercise()
-        mine = marker(warm)
+        runner = boxes.runner(Terms(own_work=True))
         out.print(screens.following(standing(exercises, record.load(folder))))
         _waiting(out, folder)
         while True:
             for lesson, file in saved.look():
                 with out.status(f"Running {file}"):
-                    result, _, kept = mine.mark(lesson, file)
+                    result, _, kept = mark_own(lesson, file, runner)
                 out.clear()  # does nothing where there is no screen to clear
                 out.print(Text(f"{datetime.now():%H:%M:%S}", "dim"), screens.result(result), "")
                 out.print(screens.following(standing(exercises, kept)))

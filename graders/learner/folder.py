@@ -6,8 +6,8 @@ from pathlib import Path
 
 from graders.core import course
 from graders.core.errors import HookworkError
+from graders.core.files import write_atomically
 from graders.notebook.record import Record
-from graders.report.files import write_atomically
 from graders.run.intake import Unreadable, read_notebook
 from graders.run.submissions import NoSubmissions, find_submissions
 

@@ -12,8 +12,8 @@ from typing import Any
 from graders.core import course
 from graders.core.cells import defines
 from graders.core.exercise import Exercise
+from graders.core.files import write_atomically
 from graders.learner.folder import Trouble, shipped
-from graders.report.files import write_atomically
 from graders.run.intake import Unreadable, read_bytes, read_notebook
 
 BACKUPS = "hookwork-backups"

@@ -1,22 +1,25 @@
 """The control: a notebook of our own whose results are known, marked before, between and after those of a class.
 
 One of its answers is right and one is wrong. When either comes out otherwise, the machine or the graders are at fault,
-and nothing counts that was marked since the control last came out well. The time it takes tells the machine's pace.
+and nothing counts that ran since the control last came out well. The time it takes tells the machine's pace.
 """
 
 from __future__ import annotations
 
+import threading
+from collections.abc import Callable, Sequence
 from dataclasses import replace
-from pathlib import Path
 
 from graders.core.results import Status
-from graders.judge.submission import Marks, judge
+from graders.judge.submission import judge
 from graders.marking.control_exercise import BAD, GOOD
-from graders.run.conversation import probes_for, run_notebook
+from graders.marking.questions import LessonQuestions
+from graders.run.conversation import Probe
+from graders.run.runner import Runner, Stopped, Stretch, Transcript
 from graders.run.transcript import read_transcript
-from graders.run.warm import WarmProcess
-from graders.wire.limits import Limits
 
+CONTROL_EVERY = 64
+"""Runs between two controls."""
 NOMINAL_SECONDS = {"forked": 0.6, "started": 3.0}
 """What the control takes in a forked box and in a started one, on the machine for which the limits were chosen: a core
 of 2024 with little else to do."""
@@ -30,32 +33,77 @@ CELLS = (
 )
 
 
-def control(seed: int, limits: Limits, kit: Path, tier: str, warm: WarmProcess | None = None) -> tuple[str, float]:
+class ControlledRunner:
+    """Marks the control before the first run, after every `every` runs, and when it is asked to confirm.
+
+    The first control sets the clocks by the pace of this machine. When one fails, nothing is run any more.
+    """
+
+    def __init__(
+        self, seed: int, at_pace: Callable[[float], Runner], *, forked: bool, every: int = CONTROL_EVERY
+    ) -> None:
+        """`at_pace(factor)` is what runs notebooks, with so many times the usual seconds."""
+        self._seed, self._at_pace, self._forked, self._every = seed, at_pace, forked, every
+        self._runner = at_pace(1.0)
+        self._begun = False
+        self._trouble = ""
+        self._stretch, self._runs = Stretch(), 0
+        self._lock, self._control_lock = threading.Lock(), threading.Lock()
+
+    @property
+    def tier(self) -> str:
+        """The isolation of what is run."""
+        return self._runner.tier
+
+    def run(self, cells: Sequence[str], probes: Sequence[Probe]) -> Transcript:
+        """See `Runner`. Raises `Stopped` once the control did not come out right."""
+        self._begin()
+        if self._trouble:
+            raise Stopped(f"The control did not come out right: {self._trouble}")
+        transcript = self._runner.run(cells, probes)
+        with self._lock:
+            self._runs += 1
+            stretch, due = self._stretch, self._runs >= self._every
+        if due:
+            self.confirm()
+        return replace(transcript, stretch=stretch)
+
+    def confirm(self) -> None:
+        """Mark the control once more, if anything ran since. Where it fails, nothing counts that ran since the last."""
+        with self._control_lock:
+            with self._lock:
+                if self._trouble or not self._runs:
+                    return
+                closed, self._stretch, self._runs = self._stretch, Stretch(), 0
+            trouble, _ = control(self._runner, self._seed)
+            if trouble:
+                with self._lock:
+                    self._trouble, open_now = trouble, self._stretch
+                closed.fail(trouble)
+                open_now.fail(trouble)
+
+    def _begin(self) -> None:
+        """The first control, before anything of a stranger runs."""
+        with self._control_lock:
+            if not self._begun:
+                self._trouble, seconds = control(self._runner, self._seed)
+                self._runner = self._at_pace(slowness(seconds, forked=self._forked))
+                self._begun = True
+
+
+def control(runner: Runner, seed: int) -> tuple[str, float]:
     """What is wrong with the control, in a few words and empty when nothing is; and the seconds that it took."""
-    exercises = (GOOD, BAD)
-    draws = {one.key: one.draws(seed) for one in exercises}
     try:
-        probes = probes_for(exercises, draws, seed)
-        run = read_transcript(run_notebook(CELLS, probes, limits, kit, tier=tier, warm=warm))
-        found = [one.status for one in judge(exercises, Marks(draws), CELLS, run)]
+        asked = LessonQuestions.of((GOOD, BAD), seed)
+        run = read_transcript(runner.run(CELLS, asked.probes).frames)
+        good, bad = (result.status for result in judge(asked.exercises, asked.marks, CELLS, run))
     except Exception as error:
         return f"{type(error).__name__}: {error}", 0.0
-    if found == [Status.PASSED, Status.WRONG]:
+    if (good, bad) == (Status.PASSED, Status.WRONG):
         return "", run.seconds
-    return run.message or f"its right and wrong answers came out {found[0].value} and {found[1].value}", run.seconds
+    return run.message or f"its right and wrong answers came out {good.value} and {bad.value}", run.seconds
 
 
-def slowness(seconds: float, *, warm: bool) -> float:
+def slowness(seconds: float, *, forked: bool) -> float:
     """How many times the usual time limits this machine should have, from what the control took: 1 to `SLOWEST`."""
-    return min(SLOWEST, max(1.0, seconds / NOMINAL_SECONDS["forked" if warm else "started"]))
-
-
-def scaled(limits: Limits, factor: float) -> Limits:
-    """The same limits with `factor` times the seconds."""
-    return replace(
-        limits,
-        cell_seconds=limits.cell_seconds * factor,
-        notebook_seconds=limits.notebook_seconds * factor,
-        probe_seconds=limits.probe_seconds * factor,
-        pace=limits.pace * factor,
-    )
+    return min(SLOWEST, max(1.0, seconds / NOMINAL_SECONDS["forked" if forked else "started"]))

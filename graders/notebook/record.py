@@ -16,8 +16,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from graders.core.files import write_atomically
 from graders.core.results import Status
-from graders.report.files import write_atomically
 
 try:
     import fcntl

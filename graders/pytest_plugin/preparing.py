@@ -15,20 +15,27 @@ import pytest
 
 from graders.core import course
 from graders.pytest_plugin.errors import shown_by_pytest
-from graders.run.kept import KeptRuns
+from graders.pytest_plugin.options import limits_from
+from graders.run.boxes import Boxes, head_start
+from graders.run.cache import RunCache
 from graders.run.leftovers import temporary_folder
 from graders.run.submissions import Submission, find_submissions
-from graders.run.warm import WarmProcess, head_start
+from graders.run.terms import Terms
+from graders.run.warm import WarmProcess
 
 
 @dataclass(frozen=True)
 class Prepared:
-    """What there is to mark, a private folder for what is unpacked, what forks boxes, and the runs kept in `--out`."""
+    """What there is to mark, a private folder for what is unpacked, where and on which terms notebooks run.
+
+    `cache` holds the runs in `--out`.
+    """
 
     submissions: list[Submission]
     scratch: Path
-    warm: WarmProcess
-    kept: KeptRuns | None
+    boxes: Boxes
+    terms: Terms
+    cache: RunCache | None
 
 
 PREPARED = pytest.StashKey[Prepared]()
@@ -44,13 +51,13 @@ def pytest_configure(config: pytest.Config) -> None:
     with shown_by_pytest():
         submissions = find_submissions(given or course.lessons_folder(), course.lessons(), scratch)
     out: Path | None = config.getoption("--out")
-    kept = KeptRuns(out / "runs", fresh=config.getoption("--fresh")) if out else None
+    cache = RunCache(out / "runs", fresh=config.getoption("--fresh")) if out else None
     if worker:
-        warm = resources.enter_context(WarmProcess(Path(worker["hookwork_kit"])))
+        boxes = Boxes(resources.enter_context(WarmProcess(Path(worker["hookwork_kit"]))))
     else:
-        all_run = not config.option.collectonly and (kept is None or kept.empty)
-        warm = resources.enter_context(head_start(now=all_run))
-    config.stash[PREPARED] = Prepared(submissions, scratch, warm, kept)
+        all_run = not config.option.collectonly and (cache is None or cache.empty)
+        boxes = resources.enter_context(head_start(now=all_run))
+    config.stash[PREPARED] = Prepared(submissions, scratch, boxes, _terms(config, submissions), cache)
 
     # torch stays to the end. The garbage collector need not search it, neither now nor when Python ends: each would
     # take half a second.
@@ -61,6 +68,16 @@ def pytest_configure(config: pytest.Config) -> None:
     gc.enable()
     for module in (running, collection, summary, xdist):
         config.pluginmanager.register(module, module.__name__)
+
+
+def _terms(config: pytest.Config, submissions: list[Submission]) -> Terms:
+    """How the options ask for notebooks to be run."""
+    return Terms(
+        limits=limits_from(config),
+        isolation=config.getoption("--isolation"),
+        own_work=len({submission.student for submission in submissions}) <= 1,
+        allow_unisolated=config.getoption("--allow-unisolated"),
+    )
 
 
 def _scratch_folder(worker: dict[str, Any], resources: contextlib.ExitStack) -> Path:

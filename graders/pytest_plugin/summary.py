@@ -25,7 +25,7 @@ def pytest_report_header(config: pytest.Config) -> str:
     """The seed, and what is marked."""
     count = len(config.stash[PREPARED].submissions)
     marking = config.stash[MARKING]
-    where = f"isolation {marking.tier}" if marking.tier else "nothing has to run"
+    where = f"isolation {marking.runner.tier}" if marking.runner.tier else "nothing has to run"
     return f"hookwork: {plural(count, 'submission')}, seed {marking.seed}, {where}"
 
 
@@ -72,7 +72,7 @@ def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> Non
     terminalreporter.ensure_newline()
     terminalreporter.section("hookwork")
     console.print(summary.render(batch))
-    factor = config.stash[MARKING].slowness
+    factor = config.stash[MARKING].pace
     if factor > NOTABLY_SLOW:
         console.print(f"This machine is slow or busy: notebooks had {factor:.1f} times the usual seconds.")
     if _written in config.stash:

@@ -12,16 +12,40 @@ import pytest
 from graders.pytest_plugin.preparing import PREPARED
 from graders.pytest_plugin.state import FROM_WORKERS, MARKING
 from graders.report import results_json
+from graders.run.runner import BoxRunner
 
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_configure_node(node: Any) -> None:
-    """Every worker gets the same seed, and folders that are removed even when the worker is killed."""
-    node.workerinput["hookwork_seed"] = node.config.stash[MARKING].seed
-    node.workerinput["hookwork_tier"] = node.config.stash[MARKING].tier
-    node.workerinput["hookwork_warm"] = node.config.stash[MARKING].warm is not None
-    node.workerinput["hookwork_kit"] = str(node.config.stash[MARKING].kit)
-    node.workerinput["hookwork_scratch"] = str(node.config.stash[PREPARED].scratch)
+    """Every worker gets the same seed and tier, and folders that are removed even when the worker is killed."""
+    marking, prepared = node.config.stash[MARKING], node.config.stash[PREPARED]
+    tier, forked = marking.runner.tier, False
+    if tier:
+        forked = prepared.boxes.runner(prepared.terms).warm is not None
+    node.workerinput["hookwork_seed"] = marking.seed
+    node.workerinput["hookwork_tier"] = tier
+    node.workerinput["hookwork_forked"] = forked
+    node.workerinput["hookwork_kit"] = str(prepared.boxes.warm.kit)
+    node.workerinput["hookwork_scratch"] = str(prepared.scratch)
+
+
+def is_worker(config: pytest.Config) -> bool:
+    """Whether this process is a worker."""
+    return hasattr(config, "workerinput")
+
+
+def seed(config: pytest.Config) -> int:
+    """The seed that this worker was given."""
+    return int(config.workerinput["hookwork_seed"])  # type: ignore[attr-defined]  # it is a worker's
+
+
+def runner(config: pytest.Config) -> BoxRunner | None:
+    """What runs notebooks in this worker: in the tier that was tested where it was started."""
+    given = config.workerinput  # type: ignore[attr-defined]  # it is a worker's
+    if not given["hookwork_tier"]:
+        return None
+    warm, limits = config.stash[PREPARED].boxes.warm, config.stash[PREPARED].terms.limits
+    return BoxRunner(warm.kit, given["hookwork_tier"], limits, warm if given["hookwork_forked"] else None)
 
 
 @pytest.hookimpl(optionalhook=True)

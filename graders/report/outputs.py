@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
+from graders.core.files import write_atomically
 from graders.core.results import Batch
 from graders.report import class_page, feedback, gradebook, results_json
-from graders.report.files import write_atomically
 from graders.report.names import file_names
 from graders.report.similar import Pair
 from graders.report.titles import Titles

@@ -37,6 +37,12 @@ def to_data(batch: Batch) -> dict[str, Any]:
     return data
 
 
+def submission_to_data(submission: SubmissionResult) -> dict[str, Any]:
+    """One submission as JSON values."""
+    data: dict[str, Any] = json.loads(json.dumps(asdict(submission)))
+    return data
+
+
 def validate(data: dict[str, Any]) -> None:
     """Raises `ValueError` when `data` does not follow the schema."""
     try:

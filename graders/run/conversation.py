@@ -11,7 +11,6 @@ import secrets
 import time
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
-from pathlib import Path
 from typing import Any
 
 from graders.core.cells import home_of
@@ -21,9 +20,7 @@ from graders.run.box import Box, BoxDied, BoxOverLimit, BoxTimeout
 from graders.run.probe_source import probe_source
 from graders.run.start_failure import explain
 from graders.run.transcript import FROM_INSIDE
-from graders.run.warm import WarmProcess
 from graders.wire.data import encode
-from graders.wire.forking import available as can_fork
 from graders.wire.frames import Frame, FrameError
 from graders.wire.limits import Limits
 
@@ -59,21 +56,12 @@ def probes_for(exercises: Sequence[Exercise], draws: dict[str, list[Draw]], seed
     return found
 
 
-def run_notebook(
-    cells: Sequence[str],
-    probes: Sequence[Probe],
-    limits: Limits,
-    kit: Path,
-    *,
-    tier: str = "D",
-    fork: bool = can_fork,
-    warm: WarmProcess | None = None,
-) -> list[Frame]:
+def run_notebook(box: Box, cells: Sequence[str], probes: Sequence[Probe], limits: Limits, *, fork: bool) -> list[Frame]:
     """The transcript of one submission in a box of its own. Never raises for what the notebook does."""
     started = time.monotonic()
     transcript: list[Frame] = []
     how, message = "finished", ""
-    with Box(kit, tier, limits, warm) as box:
+    with box:
         try:
             _Conversation(box, limits, fork, transcript).hold(cells, probes)
         except BoxTimeout:

@@ -9,18 +9,19 @@ import socket
 import tempfile
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
 from graders.core.errors import ExitCode, HookworkError
-from graders.run.box import Box, BoxDied, BoxTimeout
+from graders.run.box import BoxDied, BoxTimeout
+from graders.run.runner import BoxRunner
 from graders.run.start_failure import explain
+from graders.run.terms import Terms
 from graders.run.tiers import WARM_TIERS, missing
 from graders.run.warm import WarmProcess
 from graders.wire.forking import ForkerDied
 from graders.wire.frames import Frame, FrameError
-from graders.wire.limits import Limits
 
 SECONDS = 60.0
 MOST_PROCESSES = 32
@@ -33,61 +34,17 @@ class NoIsolation(HookworkError):
     exit_code = ExitCode.NOT_GRADED
 
 
-@dataclass(frozen=True)
-class Choice:
-    """A tier that holds, or None when nothing has to run; and the warm process when boxes can be forked from it."""
-
-    tier: str | None
-    warm: WarmProcess | None = None
+def missing_for(runner: BoxRunner) -> str:
+    """What a runner needs and is not there, in a few words; empty when it can be tried."""
+    return missing(runner.tier, warm=runner.warm is not None)
 
 
-def choose_tier(
-    wanted: str,
-    kit: Path,
-    limits: Limits,
-    *,
-    own_work: bool,
-    allow_unisolated: bool,
-    warm: WarmProcess | None = None,
-) -> Choice:
-    """The tier to use: `wanted` itself, or for "auto" the best that holds; forked from `warm` where that holds.
-
-    Tier D protects nothing. It is for `own_work`; for a class it has to be allowed. Raises `NoIsolation`.
-    """
-    reasons: dict[str, list[str]] = {}
-    for tier in ("A", "B") if wanted == "auto" else (wanted,):
-        if tier == "D":
-            break
-        problems = []
-        for process in (warm, None) if warm is not None and tier in WARM_TIERS else (None,):
-            if problem := missing(tier, warm=process is not None):
-                problems.append(problem)
-            elif problem := self_test(tier, kit, limits, process):
-                problems.insert(0, problem)
-            else:
-                return Choice(tier, process)
-        reasons.setdefault(problems[0], []).append(tier)
-    if wanted in ("auto", "D") and (own_work or allow_unisolated):
-        if (
-            warm is None or not warm.works()
-        ):  # a kernel that has to be started takes seconds: the notebook's own will do
-            return Choice("D")
-        if not (problem := self_test("D", kit, limits, warm)):
-            return Choice("D", warm)
-        reasons.setdefault(problem, []).append("D")
-    elif wanted in ("auto", "D"):
-        reasons["the notebooks of a class could read your files and use your network. Install bubblewrap, run on "
-                "Linux or in a container, or accept that with --allow-unisolated"] = ["D"]  # fmt: skip
-    told = "; ".join(f"tier {', '.join(tiers)}: {problem}" for problem, tiers in reasons.items())
-    raise NoIsolation(f"No notebook was run, because no tier of isolation works here. {told}.")
-
-
-def self_test(tier: str, kit: Path, limits: Limits, warm: WarmProcess | None = None) -> str:
-    """What does not hold in a tier, in a few words; empty when everything does.
+def self_test(runner: BoxRunner) -> str:
+    """What does not hold in the boxes of a runner, in a few words; empty when everything does.
 
     A kernel is started with all limits on, and torch computes in it. Tier D has no walls that could hold.
     """
-    limits = replace(limits, processes=min(limits.processes, MOST_PROCESSES))
+    tier, limits = runner.tier, replace(runner.limits, processes=min(runner.limits.processes, MOST_PROCESSES))
     with _canaries() as (outside, submission, port, sockets, visitors):
         request = {"type": "self-test", "limits": asdict(limits), "walls": tier != "D",
                    "read": submission, "write": outside, "port": port,
@@ -95,7 +52,7 @@ def self_test(tier: str, kit: Path, limits: Limits, warm: WarmProcess | None = N
         deadline = time.monotonic() + SECONDS
         computed: dict[str, Any] = {}
         try:
-            with Box(kit, tier, limits, warm) as box:
+            with replace(runner, limits=limits).box() as box:
                 try:
                     box.send(Frame(request), deadline)
                     while (frame := box.receive(deadline)).type == "cell":
@@ -118,6 +75,48 @@ def self_test(tier: str, kit: Path, limits: Limits, warm: WarmProcess | None = N
             broken.append("something came out that the self-test did not see")
         broken += visitors()
         return f"not prevented: {', '.join(broken)}" if broken else ""
+
+
+def choose_runner(
+    terms: Terms,
+    kit: Path,
+    warm: WarmProcess,
+    *,
+    lacking: Callable[[BoxRunner], str] = missing_for,
+    test: Callable[[BoxRunner], str] = self_test,
+) -> BoxRunner:
+    """What runs notebooks on these terms: in the tier that they name, or for "auto" in the best that holds.
+
+    Boxes are forked from `warm` where that holds. A runner is used when nothing is `lacking` and its `test` finds
+    nothing. Tier D protects nothing: it is for somebody's own work, and for a class it has to be allowed. Raises
+    `NoIsolation`.
+    """
+    reasons: dict[str, list[str]] = {}
+    for tier in ("A", "B") if terms.isolation == "auto" else (terms.isolation,):
+        if tier == "D":
+            break
+        problems = []
+        for process in (warm, None) if tier in WARM_TIERS else (None,):
+            runner = BoxRunner(kit, tier, terms.limits, process)
+            if problem := lacking(runner):
+                problems.append(problem)
+            elif problem := test(runner):
+                problems.insert(0, problem)
+            else:
+                return runner
+        reasons.setdefault(problems[0], []).append(tier)
+    if terms.isolation in ("auto", "D") and (terms.own_work or terms.allow_unisolated):
+        if not warm.works():  # a kernel that has to be started takes seconds: the notebook's own will do
+            return BoxRunner(kit, "D", terms.limits)
+        runner = BoxRunner(kit, "D", terms.limits, warm)
+        if not (problem := test(runner)):
+            return runner
+        reasons.setdefault(problem, []).append("D")
+    elif terms.isolation in ("auto", "D"):
+        reasons["the notebooks of a class could read your files and use your network. Install bubblewrap, run on "
+                "Linux or in a container, or accept that with --allow-unisolated"] = ["D"]  # fmt: skip
+    told = "; ".join(f"tier {', '.join(tiers)}: {problem}" for problem, tiers in reasons.items())
+    raise NoIsolation(f"No notebook was run, because no tier of isolation works here. {told}.")
 
 
 @contextlib.contextmanager

@@ -42,13 +42,6 @@ INSIDE = "/box"
 """The box's own folder as tier A shows it."""
 
 
-def accepted_tiers(wanted: str, *, unisolated: bool) -> tuple[str, ...]:
-    """The tiers whose kept runs will do for `--isolation`; `unisolated` when D is good enough."""
-    if wanted != "auto":
-        return (wanted,)
-    return TIERS if unisolated else TIERS[:-1]
-
-
 @dataclass(frozen=True)
 class Launch:
     """How to start a box: a plan for `graders.box.start`, or the command of a container."""

@@ -10,13 +10,11 @@ import subprocess
 import sys
 import tempfile
 import threading
-from collections.abc import Iterator
 from dataclasses import asdict
 from pathlib import Path
 from types import TracebackType
 from typing import Any
 
-from graders.run.kit import empty_kit_folder, write_font_list, write_modules
 from graders.run.tiers import environment, passed_on
 from graders.wire.forking import ForkedProcess, ForkerDied, available
 from graders.wire.limits import Limits
@@ -27,9 +25,9 @@ START_SECONDS = 60.0
 class WarmProcess:
     """Forks boxes on request, from any thread. A context manager; the process ends with it."""
 
-    def __init__(self, kit: Path) -> None:
+    def __init__(self, kit: Path, *, can_fork: bool = available) -> None:
         """`kit` is the folder with the modules that exist in a box, when the process starts."""
-        self.kit = kit
+        self.kit, self._can_fork = kit, can_fork
         self._lock = threading.Lock()
         self._process: subprocess.Popen[bytes] | None = None
         self._starting = False
@@ -72,7 +70,7 @@ class WarmProcess:
 
     def _launch(self) -> None:
         self.close()
-        if not available:
+        if not self._can_fork:
             raise ForkerDied("this platform cannot fork a process that has used torch")
         self._control, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         self._errors = tempfile.TemporaryFile()  # noqa: SIM115 - closed with the process
@@ -112,20 +110,6 @@ class WarmProcess:
             self._process.kill()
             self._process.wait()
             self._process = None
-
-
-@contextlib.contextmanager
-def head_start(*, now: bool) -> Iterator[WarmProcess]:
-    """A warm process with a kit of its own, to be had before torch is imported here.
-
-    With `now` it starts, and imports torch on another core meanwhile. Otherwise the kit is a folder yet to be filled.
-    """
-    with empty_kit_folder() as kit, WarmProcess(kit) as process:
-        if now:
-            write_modules(kit)
-            process.begin()
-            write_font_list(kit)  # long before the process asks for fonts
-        yield process
 
 
 def box_request(plan: dict[str, Any], folder: Path, inside: str, kit: Path, limits: Limits) -> dict[str, Any]:

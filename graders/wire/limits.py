@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 
 MIB = 1 << 20
 STACKS = 256 * MIB
@@ -46,6 +46,16 @@ class Limits:
         in memory, and pages of the warm process that are copied when they are written to.
         """
         return self.memory + STACKS + 2 * PROBE_MEMORY
+
+    def at_pace(self, factor: float) -> Limits:
+        """The same limits with `factor` times the seconds."""
+        return replace(
+            self,
+            cell_seconds=self.cell_seconds * factor,
+            notebook_seconds=self.notebook_seconds * factor,
+            probe_seconds=self.probe_seconds * factor,
+            pace=self.pace * factor,
+        )
 
     def to_json(self) -> str:
         """As text, to be handed to a child process."""

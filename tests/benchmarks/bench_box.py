@@ -24,11 +24,11 @@ from pathlib import Path
 import torch
 
 from graders.core import course
-from graders.run.conversation import Probe, probes_for, run_notebook
+from graders.run.conversation import Probe, probes_for
 from graders.run.kit import kit_folder
+from graders.run.runner import BoxRunner
 from graders.run.tiers import missing
 from graders.run.warm import WarmProcess
-from graders.wire.limits import Limits
 from tests.answers import answers_of
 
 LESSON_1 = answers_of("01")
@@ -42,8 +42,8 @@ def measure(tier: str, notebooks: int, probes: Sequence[Probe], kit: Path, warm:
     """Milliseconds for one of `notebooks` submissions in a row."""
     started = time.perf_counter()
     for _ in range(notebooks):
-        transcript = run_notebook(CELLS, probes, Limits(), kit, tier=tier, warm=warm)
-        assert transcript[-1].head["how"] == "finished", transcript[-1]
+        transcript = BoxRunner(kit, tier, warm=warm).run(CELLS, probes)
+        assert transcript.ended == "finished", transcript.frames[-1]
     return 1000 * (time.perf_counter() - started) / notebooks
 
 

@@ -15,16 +15,16 @@ import pytest
 from graders.core.errors import NotInstalled
 from graders.core.results import Status, SubmissionResult, SubmissionStatus
 from graders.instructor import cluster
-from graders.instructor.cluster import Job, Terms
+from graders.instructor.cluster import Job
 from graders.report import results_json
 from graders.run import memory
 from graders.run.submissions import Submission
-from graders.wire.limits import Limits
+from graders.run.terms import Terms
 from tests import notebooks
 from tests.batches import batch, graded, ungraded
 from tests.notebooks import LESSON
 
-TERMS = Terms(7, Limits(), own_work=True)
+TERMS = Terms(own_work=True)
 
 
 class Here(Executor):
@@ -58,7 +58,7 @@ def otherwise(one: Submission, why: str) -> SubmissionResult:
 def test_every_notebook_has_one_result_and_what_no_worker_can_mark_is_not_graded(tmp_path: Path) -> None:
     chosen = [*hand_in(tmp_path, "ann", "bob"), Submission("cy", LESSON, None), Submission("di", LESSON, tmp_path)]
     told: list[SubmissionResult] = []
-    found = dict(cluster.mark(Here(), chosen, TERMS, told.append, otherwise))
+    found = dict(cluster.mark_elsewhere(Here(), chosen, 7, TERMS, told.append, otherwise))
     assert {one.student: result.status.value for one, result in found.items()} == {"ann": "graded", "bob": "not-graded"}
     assert found[chosen[0]].file == str(tmp_path / "ann.ipynb")
     assert "No worker could mark it: RuntimeError: KilledWorker" in found[chosen[1]].message
@@ -67,7 +67,7 @@ def test_every_notebook_has_one_result_and_what_no_worker_can_mark_is_not_graded
 
 def test_a_job_can_be_marked_in_another_process(tmp_path: Path) -> None:
     with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as executor:
-        found = dict(cluster.mark(executor, hand_in(tmp_path, "ann"), TERMS, lambda result: None, otherwise))
+        found = dict(cluster.mark_elsewhere(executor, hand_in(tmp_path, "ann"), 7, TERMS, print, otherwise))
     (result,) = found.values()
     assert result.status is SubmissionStatus.GRADED, result.message
     assert {one.key for one in result.exercises if one.status is Status.PASSED} == {"01-chain-grads"}
@@ -98,7 +98,7 @@ def test_a_worker_is_killed_and_nothing_is_lost_or_marked_twice(tmp_path: Path) 
                 family.extend(memory.family(victim))
                 os.kill(victim, signal.SIGKILL)
 
-        found = dict(cluster.mark(executor, hand_in(tmp_path, *students), TERMS, tell, otherwise))
+        found = dict(cluster.mark_elsewhere(executor, hand_in(tmp_path, *students), 7, TERMS, tell, otherwise))
     assert sorted(told) == students
     assert {one.student: result.status.value for one, result in found.items()} == dict.fromkeys(students, "graded")
     deadline = time.monotonic() + 20

@@ -1,107 +1,96 @@
-"""`hookwork grade` as it is typed, with results that were made by hand in place of a run."""
+"""`hookwork grade` as it is typed, with notebooks that run in this process."""
 
 from __future__ import annotations
 
 import csv
 import json
 import os
-from collections.abc import Callable, Iterable, Iterator, Sequence
+import signal
+import threading
+import time
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any
 
 import pytest
 from typer.testing import CliRunner
 
 from graders.cli import app
-from graders.core import course
-from graders.core.results import Batch, CheckResult, ExerciseResult, Status, SubmissionResult, SubmissionStatus
-from graders.instructor import cluster, command, grading
+from graders.instructor import command
+from graders.instructor.machines import Machines
+from graders.marking.control import CELLS
 from graders.report.exports import EXPORTS
-from graders.run import warm
-from graders.run.submissions import Submission
 from tests import notebooks
+from tests.answers import answers_of
+from tests.doubles import InProcessRunner, no_head_start
 from tests.instructor.test_cluster import Here
 from tests.notebooks import KEYS, LESSON
 
+LESSON_1 = answers_of("01")
 
-class Fake:
-    """Stands in for `Marking`: everybody passes everything, except as `verdicts` says."""
 
-    verdicts: ClassVar[dict[tuple[str, str], Status]] = {}
-    marked: ClassVar[list[str]] = []
-    interrupt_after = 99
-    controlled = False
+class ClassRunner(InProcessRunner):
+    """Runs the notebooks of a class in this process, and notes whose it has run, and how often the control."""
 
-    def __init__(self, seed: int, *arguments: Any, controlled: bool = False, **rest: Any) -> None:
-        self.seed, self.results, self.tier = seed, [], "A"
-        Fake.controlled = controlled
+    def __init__(self) -> None:
+        super().__init__("A", before=self.look)
+        self.students: list[str] = []
+        self.controls = 0
+        self.broken = False
+        self.interrupted_at = ""
 
-    def start(self, submissions: Iterable[Submission], done: Callable[[SubmissionResult], None]) -> None:
-        for one in submissions:
-            if len(self.results) >= self.interrupt_after:
-                raise KeyboardInterrupt
-            self.marked.append(one.student)
-            self.results.append(self.result(one))
-            done(self.results[-1])
-
-    def result(self, one: Submission) -> SubmissionResult:
-        if one.file is None:
-            status = SubmissionStatus.UNREADABLE if one.problem else SubmissionStatus.MISSING
-            return SubmissionResult(one.student, one.lesson, "", "", status, "A", 0, 4, 0, (), one.problem or "None.")
-        exercises = tuple(self.exercise(one.student, key.key, key.points) for key in course.exercises(one.lesson))
-        total = sum(exercise.score for exercise in exercises)
-        sha = f"{hash(one.file.read_text()) % 16**64:064x}"
-        graded = SubmissionStatus.GRADED
-        return SubmissionResult(one.student, one.lesson, str(one.file), sha, graded, "A", total, 4, 1.0, exercises)
-
-    def exercise(self, student: str, key: str, points: float) -> ExerciseResult:
-        status = self.verdicts.get((student, key), Status.PASSED)
-        score = points if status is Status.PASSED else 0.0
-        return ExerciseResult(key, status, score, points, None, "", (
-            CheckResult("it holds", status is Status.PASSED, score, points),))  # fmt: skip
-
-    def batch(self) -> Batch:
-        return Batch(self.seed, "2.13.0", "2026-01-02T03:04:05+00:00", tuple(self.results))
-
-    def has_to_run(self, submissions: Iterable[Submission]) -> bool:
-        return False
-
-    def close(self) -> None:
-        pass
+    def look(self, cells: Sequence[str]) -> None:
+        if tuple(cells) == CELLS:
+            self.controls += 1
+            return
+        if self.broken:
+            raise OSError("no space left on device")
+        self.students.append(cells[0].split()[1])
+        if self.students[-1] == self.interrupted_at:
+            signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGINT)
+            time.sleep(0.5)  # until the process that waits for this notebook has taken no other one up
 
 
 @pytest.fixture(autouse=True)
-def quick(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """No notebook is run."""
-
-    @contextmanager
-    def no_process(*, now: bool) -> Iterator[warm.WarmProcess]:
-        yield warm.WarmProcess(tmp_path)
-
-    monkeypatch.setattr(grading, "Marking", Fake)
-    monkeypatch.setattr(warm, "head_start", no_process)
-    monkeypatch.setattr(grading, "choose_tier", lambda *arguments, **options: "A")
-    monkeypatch.setattr(Fake, "verdicts", {})
-    monkeypatch.setattr(Fake, "marked", [])
+def runner(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> ClassRunner:
+    """What runs the notebooks, in an empty folder."""
     monkeypatch.setenv("COLUMNS", "120")
     monkeypatch.chdir(tmp_path)
+    machines.append(made := ClassRunner())
+    return made
 
 
-def hand_in(student: str, day: int = 1, name: str = f"{LESSON}.ipynb", cell: str = "1") -> Path:
-    """A notebook of a student in the folder `class`, handed in at noon of a day in January 2026."""
+machines: list[ClassRunner] = []
+"""The last of them is that of the test."""
+
+
+def hand_in(
+    student: str, day: int = 1, name: str = f"{LESSON}.ipynb", cell: str = "1", wrong: Sequence[str] = ()
+) -> Path:
+    """A notebook of a student in the folder `class`, handed in at noon of a day in January 2026.
+
+    All its answers are right but those to the exercises in `wrong`. The first cell holds `cell`.
+    """
+    answers = LESSON_1.right | {key: list(LESSON_1.wrong[key].values()) for key in wrong}
     file = Path("class", student, name)
     file.parent.mkdir(parents=True, exist_ok=True)
-    file.write_text(notebooks.text(cell))
+    file.write_text(
+        notebooks.text(f"# {student} {cell}", "import torch", *(answers[key][0] for key in KEYS)), encoding="utf-8"
+    )
     noon = datetime(2026, 1, day, 12).timestamp()
     os.utime(file, (noon, noon))
     return file
 
 
-def grade(*arguments: str, code: int = 0) -> str:
+def grade(*arguments: str, code: int = 0, cluster: Callable[[str], Any] | None = None) -> str:
     """Type `hookwork grade class --out out`; what it prints."""
-    done = CliRunner().invoke(app, ["grade", "class", "--out", "out", *arguments])
+    here = Machines(here=lambda now: no_head_start(machines[-1]))
+    if cluster is not None:
+        here = replace(here, cluster=cluster)
+    done = CliRunner().invoke(app, ["grade", "class", "--out", "out", "--jobs", "1", *arguments], obj=here)
     assert done.exit_code == code, done.output + repr(done.exception)
     return done.output
 
@@ -111,9 +100,8 @@ def results() -> dict[str, dict[str, Any]]:
     return {one["student"]: one for one in json.loads(Path("out/results.json").read_text())["submissions"]}
 
 
-def test_a_class_gets_a_table_and_every_file() -> None:
-    hand_in("ann"), hand_in("bob")
-    Fake.verdicts["bob", KEYS[0]] = Status.WRONG
+def test_a_class_gets_a_table_and_every_file(runner: ClassRunner) -> None:
+    hand_in("ann"), hand_in("bob", wrong=KEYS[:1])
     text = grade("--export", "canvas,junit", "--export", "gradescope", "--export", "moodle")
     assert "ann" in text
     assert "✗✓✓" in text
@@ -121,21 +109,22 @@ def test_a_class_gets_a_table_and_every_file() -> None:
     assert "written: out/results.json, out/gradebook.csv, out/class.html, out/feedback, out/canvas.csv" in (
         text.replace("\n", " ")
     )
-    files = {str(file.relative_to("out")) for file in Path("out").rglob("*") if file.is_file()}
+    files = {str(file.relative_to("out")) for file in Path("out").rglob("*")
+             if file.is_file() and file.suffix != ".frames"}  # fmt: skip
     assert files == {
         "results.json", "gradebook.csv", "class.html", "runs/seed", "canvas.csv", "junit.xml", f"moodle/{LESSON}.csv",
         *(f"feedback/{name}/{LESSON}.html" for name in ("ann", "bob")),
         *(f"gradescope/{name}/results.json" for name in ("ann", "bob")),
     }  # fmt: skip
-    assert Fake.controlled
+    assert runner.controls == 2
 
 
-def test_the_exit_code_is_3_when_something_was_not_graded_and_0_whatever_the_marks() -> None:
-    hand_in("ann")
-    Fake.verdicts["ann", KEYS[0]] = Status.TIMED_OUT
+def test_the_exit_code_is_3_when_something_was_not_graded_and_0_whatever_the_marks(runner: ClassRunner) -> None:
+    hand_in("ann", wrong=KEYS)
     grade()
-    Fake.verdicts["ann", KEYS[0]] = Status.NOT_GRADED
-    assert "What somebody should look at" in grade(code=3)
+    runner.broken = True
+    assert "Nothing was graded, all for one reason: " in grade("--fresh", code=3)
+    assert runner.controls == 0  # one person's own work needs none
 
 
 def test_who_is_missing_is_listed_and_who_is_not_in_the_roster_is_told() -> None:
@@ -205,16 +194,14 @@ def test_other_points_count_everywhere() -> None:
     assert (results()["ann"]["score"], results()["ann"]["max_score"]) == (14, 14)
 
 
-def test_one_student_is_marked_again_and_the_rest_stays() -> None:
+def test_one_student_is_marked_again_and_the_rest_stays(runner: ClassRunner) -> None:
     hand_in("ann"), hand_in("bob")
     grade("--seed", "7")
     before = results()["bob"]
-    Fake.marked.clear()
-    Fake.verdicts["ann", KEYS[0]] = Status.WRONG
-    Fake.verdicts["bob", KEYS[0]] = Status.WRONG
+    assert (runner.students, runner.controls) == (["ann", "bob"], 2)
+    hand_in("ann", wrong=KEYS[:1]), hand_in("bob", wrong=KEYS[:1])
     grade("--student", "ann")
-    assert Fake.marked == ["ann"]
-    assert Fake.controlled
+    assert (runner.students, runner.controls) == (["ann", "bob", "ann"], 4)
     assert results()["ann"]["exercises"][0]["status"] == "wrong"
     assert results()["bob"] == before
     assert json.loads(Path("out/results.json").read_text())["seed"] == 7
@@ -224,21 +211,24 @@ def test_one_student_is_marked_again_and_the_rest_stays() -> None:
 def test_one_exercise_is_marked_again_unless_the_notebook_is_another_one() -> None:
     hand_in("ann"), hand_in("bob")
     grade()
-    Fake.verdicts |= {(name, key): Status.WRONG for name in ("ann", "bob") for key in KEYS[:2]}
-    hand_in("bob", cell="2")
+    stored = json.loads(Path("out/results.json").read_text())
+    for submission in stored["submissions"]:  # as if graders of another version had written it
+        for exercise in submission["exercises"]:
+            exercise["status"] = "wrong"
+    Path("out/results.json").write_text(json.dumps(stored))
+    hand_in("bob", wrong=KEYS[:2])
     grade("--exercise", KEYS[0])
-    wrong = {name: [one["key"] for one in found["exercises"] if one["status"] == "wrong"]
+    wrong = {name: {one["key"] for one in found["exercises"] if one["status"] == "wrong"}
              for name, found in results().items()}  # fmt: skip
-    assert wrong == {"ann": [KEYS[0]], "bob": list(KEYS[:2])}
+    assert wrong == {"ann": set(KEYS[1:]), "bob": set(KEYS[:2])}
 
 
-def test_an_interrupted_run_keeps_what_is_marked(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_interrupted_run_keeps_what_is_marked(runner: ClassRunner) -> None:
     hand_in("ann"), hand_in("bob"), hand_in("cy")
-    monkeypatch.setattr(Fake, "interrupt_after", 2)
+    runner.interrupted_at = "bob"
     assert "Interrupted" in grade(code=3)
     assert {name: one["status"] for name, one in results().items()} == {
         "ann": "graded", "bob": "graded", "cy": "not-graded"}  # fmt: skip
-    monkeypatch.setattr(Fake, "interrupt_after", 99)
     grade("--student", "cy")
     assert {one["status"] for one in results().values()} == {"graded"}
 
@@ -278,20 +268,19 @@ def test_results_of_something_else_are_not_overwritten_by_a_part() -> None:
     assert Path("out/results.json").read_text() == '{"mine": 1}'
 
 
-def test_on_a_cluster_only_what_needs_a_run_is_sent(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_on_a_cluster_only_what_needs_a_run_is_sent(runner: ClassRunner) -> None:
     @contextmanager
     def dask(address: str) -> Iterator[Here]:
         assert address == "tcp://there:8786"
         yield Here()
 
-    monkeypatch.setattr(cluster, "dask", dask)
     hand_in("ann"), hand_in("bob")
     Path("roster.csv").write_text("Name\nann\nbob\nzoe\n")
-    text = grade("--cluster", "tcp://there:8786", "--roster", "roster.csv", code=3)
+    text = grade("--cluster", "tcp://there:8786", "--roster", "roster.csv", code=3, cluster=dask)
     assert "3 notebooks on tcp://there:8786" in text
     assert {name: one["status"] for name, one in results().items()} == {
         "ann": "graded", "bob": "not-graded", "zoe": "missing"}  # fmt: skip
-    assert Fake.marked == ["zoe"]
+    assert runner.noted == []
 
 
 def test_the_names_of_exports_and_the_help_are_complete() -> None:

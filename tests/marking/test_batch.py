@@ -3,6 +3,8 @@ from __future__ import annotations
 from pathlib import Path
 
 from graders.marking.batch import Marking
+from graders.marking.questions import Questions
+from graders.run.runner import BoxRunner, StoppingRunner
 from graders.run.submissions import Submission
 from graders.wire.limits import Limits
 from tests.notebooks import BRANCH, LESSON, text
@@ -13,10 +15,10 @@ def test_where_no_kernel_starts_only_the_first_notebook_is_tried_and_all_give_on
 ) -> None:
     file = tmp_path / "notebook.ipynb"
     file.write_text(text(BRANCH), encoding="utf-8")
-    marking = Marking(1, Limits(descriptors=10), 1, kit)
-    found = [marking.mark(Submission(name, LESSON, file)) for name in ("ann", "bob", "cy")]
+    marking = Marking(Questions(1), StoppingRunner(BoxRunner(kit, limits=Limits(descriptors=10))))
+    found = [marking.result(Submission(name, LESSON, file)) for name in ("ann", "bob", "cy")]
     marking.close()
-    assert {one.status.value for one in found} == {"not-graded"}
-    assert len({one.message for one in found}) == 1
+    assert {result.status.value for result in found} == {"not-graded"}
+    assert len({result.message for result in found}) == 1
     assert found[0].message.startswith("the process for the notebook did not start: open files: ")
-    assert [bool(one.sha256) for one in found] == [True, False, False]  # the others were not run
+    assert [bool(result.sha256) for result in found] == [True, False, False]  # the others were not run

@@ -2,163 +2,154 @@
 
 from __future__ import annotations
 
-import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 
 from graders.core.results import SubmissionResult
-from graders.marking import batch as marking
 from graders.marking.batch import Marking
-from graders.marking.control import control, scaled, slowness
+from graders.marking.control import CELLS, ControlledRunner, control, slowness
+from graders.marking.questions import Questions
+from graders.marking.setup import controlled
+from graders.run.conversation import Probe
+from graders.run.runner import BoxRunner, StoppingRunner, Stretch, Transcript
 from graders.run.submissions import Submission
+from graders.run.terms import Terms
 from graders.wire.frames import Frame
 from graders.wire.limits import Limits
 from tests import notebooks
+from tests.doubles import InProcessRunner, ended
 
 
 def test_a_slow_machine_gets_longer_limits_within_bounds() -> None:
     seconds = (0.0, 1.0, 3.0, 4.5, 6.0, 12.0, 1000.0)
-    assert [slowness(one, warm=False) for one in seconds] == [1, 1, 1, 1.5, 2, 4, 4]
-    assert [slowness(one / 5, warm=True) for one in seconds] == pytest.approx([1, 1, 1, 1.5, 2, 4, 4])
+    assert [slowness(each, forked=False) for each in seconds] == [1, 1, 1, 1.5, 2, 4, 4]
+    assert [slowness(each / 5, forked=True) for each in seconds] == pytest.approx([1, 1, 1, 1.5, 2, 4, 4])
 
 
-def test_only_seconds_are_scaled() -> None:
-    assert scaled(Limits(cell_seconds=10, notebook_seconds=20, probe_seconds=1, memory=5), 1.5) == Limits(
-        cell_seconds=15, notebook_seconds=30, probe_seconds=1.5, memory=5, pace=1.5
-    )
+def test_only_seconds_are_stretched() -> None:
+    limits = Limits(cell_seconds=10, notebook_seconds=20, probe_seconds=1, memory=5)
+    stretched = Limits(cell_seconds=15, notebook_seconds=30, probe_seconds=1.5, memory=5, pace=1.5)
+    assert limits.at_pace(1.5) == stretched
+    runner = BoxRunner(Path("kit"), "A", limits)
+    assert runner.at_pace(1.5) == BoxRunner(Path("kit"), "A", stretched)
 
 
 def test_the_control_comes_out_right_here(kit: Path) -> None:
-    problem, seconds = control(7, Limits(), kit, "D")
+    problem, seconds = control(BoxRunner(kit), 7)
     assert problem == ""
     assert seconds > 0
 
 
 def test_a_control_that_cannot_run_says_why(tmp_path: Path) -> None:
-    assert control(7, Limits(), tmp_path, "D")[0].startswith("the process for the notebook did not start")
+    trouble, _ = control(BoxRunner(tmp_path), 7)
+    assert trouble.startswith("the process for the notebook did not start")
 
 
-@pytest.fixture
-def gate() -> threading.Semaphore:
-    """Lets as many notebooks run as each control releases."""
-    return threading.Semaphore(0)
+def test_ones_own_work_has_no_control_and_the_work_of_others_has() -> None:
+    runner = BoxRunner(Path("kit"))
+    assert isinstance(controlled(runner, Terms(own_work=True), 1), StoppingRunner)
+    assert isinstance(controlled(runner, Terms(own_work=False), 1), ControlledRunner)
 
 
-@pytest.fixture
-def runs(monkeypatch: pytest.MonkeyPatch, gate: threading.Semaphore) -> list[str]:
-    """Notes each notebook instead of running it."""
-    noted: list[str] = []
+@dataclass
+class Machine:
+    """Runs nothing but the control, whose outcomes are given: what is wrong with it, and the seconds that it takes."""
 
-    def run_notebook(cells: tuple[str, ...], probes: object, limits: Limits, *_: object, **__: object) -> list[Frame]:
-        gate.acquire()
-        noted.append(f"{cells[0]} {limits.cell_seconds:g}")
-        ended = {"type": "ended", "how": "finished", "message": "", "seconds": 1.0}
-        return [Frame({"type": "ready"}), Frame({"type": "cells-done"}), Frame(ended)]
+    controls: Iterator[tuple[str, float]]
+    noted: list[str]
+    pace: float = 1.0
+    tier: str = "A"
 
-    monkeypatch.setattr(marking, "run_notebook", run_notebook)
-    return noted
+    def at_pace(self, factor: float) -> Machine:
+        return Machine(self.controls, self.noted, factor)
+
+    def run(self, cells: Sequence[str], probes: Sequence[Probe]) -> Transcript:
+        if tuple(cells) == CELLS:
+            trouble, seconds = next(self.controls)
+            frames = list(InProcessRunner().run(cells, probes).frames)
+            return Transcript([*frames[: 1 if trouble else -1], ended("died", trouble, seconds)], self.tier)
+        self.noted.append(f"{cells[0]} at {self.pace:g}")
+        return Transcript([Frame({"type": "ready"}), Frame({"type": "cells-done"}), ended()], self.tier, self.pace)
+
+    def confirm(self) -> None:
+        raise AssertionError("the control is what confirms")
 
 
-@pytest.fixture
-def mark_class(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, gate: threading.Semaphore
-) -> Iterator[Callable[..., tuple[Marking, list[Submission]]]]:
-    """Marks a class of five, with these outcomes of the controls, one after the other."""
-    made: list[Marking] = []
+class Class:
+    """Five students, marked one after the other by a machine with these outcomes of its controls."""
 
-    def mark(controls: list[tuple[str, float]], at_a_time: int = 5) -> tuple[Marking, list[Submission]]:
-        outcomes = iter(controls)
-
-        def next_control(*_: object) -> tuple[str, float]:
-            gate.release(at_a_time)
-            return next(outcomes)
-
-        monkeypatch.setattr(marking, "control", next_control)
-        submissions = []
+    def __init__(self, folder: Path, *controls: tuple[str, float], every: int = 64) -> None:
+        self.runs: list[str] = []
+        self.controls = iter(controls)
+        machine = Machine(self.controls, self.runs)
+        self.marking = Marking(Questions(1), ControlledRunner(1, machine.at_pace, forked=False, every=every))
+        self.submissions = []
         for name in "abcde":
-            file = tmp_path / f"{name}.ipynb"
+            file = folder / f"{name}.ipynb"
             file.write_text(notebooks.text(name))
-            submissions.append(Submission(name, notebooks.LESSON, file))
-        made.append(Marking(1, Limits(), 1, tmp_path, controlled=True))
-        made[-1].start(submissions, lambda _: None)
-        assert next(outcomes, None) is None
-        return made[-1], submissions
+            self.submissions.append(Submission(name, notebooks.LESSON, file))
 
-    yield mark
-    for one in made:
-        one.close()
-
-
-def statuses(batch: Marking) -> dict[str, str]:
-    return {one.student: one.status.value for one in batch.batch().submissions}
+    def start(self) -> dict[str, str]:
+        """Mark all; the status of each. Every control that was given has been marked."""
+        found: list[SubmissionResult] = []
+        self.marking.start(self.submissions, found.append)
+        assert len(found) == 5
+        assert next(self.controls, None) is None
+        return {result.student: result.status.value for result in self.marking.batch().submissions}
 
 
-Mark = Callable[..., tuple[Marking, list[Submission]]]
+def test_with_good_controls_all_counts(tmp_path: Path) -> None:
+    batch = Class(tmp_path, ("", 1.0), ("", 1.0))
+    assert batch.start() == dict.fromkeys("abcde", "graded")
+    assert sorted(batch.runs) == ["a at 1", "b at 1", "c at 1", "d at 1", "e at 1"]
 
 
-def test_with_good_controls_all_counts(mark_class: Mark, runs: list[str]) -> None:
-    batch, _ = mark_class([("", 1.0), ("", 1.0)])
-    assert statuses(batch) == dict.fromkeys("abcde", "graded")
-    assert sorted(runs) == ["a 60", "b 60", "c 60", "d 60", "e 60"]
+def test_the_first_control_sets_the_clocks(tmp_path: Path) -> None:
+    batch = Class(tmp_path, ("", 6.0), ("", 1.0))
+    batch.start()
+    assert batch.runs[0] == "a at 2"
+    assert batch.marking.pace == 2
 
 
-def test_the_first_control_sets_the_clocks(mark_class: Mark, runs: list[str]) -> None:
-    mark_class([("", 6.0), ("", 1.0)])
-    assert runs[0] == "a 120"
+def test_when_the_first_control_fails_nothing_runs(tmp_path: Path) -> None:
+    batch = Class(tmp_path, ("it broke", 1.0))
+    assert batch.start() == dict.fromkeys("abcde", "not-graded")
+    assert batch.marking.result(batch.submissions[0]).message == "The control did not come out right: it broke"
+    assert batch.runs == []
 
 
-def test_when_the_first_control_fails_nothing_runs(mark_class: Mark, runs: list[str]) -> None:
-    batch, submissions = mark_class([("it broke", 1.0)])
-    assert statuses(batch) == dict.fromkeys("abcde", "not-graded")
-    assert batch.result(submissions[0]).message == "The control did not come out right: it broke"
-    assert runs == []
-
-
-def test_when_the_last_control_fails_nothing_counts(mark_class: Mark, runs: list[str]) -> None:
-    batch, submissions = mark_class([("", 1.0), ("it broke", 1.0)])
-    assert statuses(batch) == dict.fromkeys("abcde", "not-graded")
-    result = batch.result(submissions[0])
+def test_when_the_last_control_fails_nothing_counts(tmp_path: Path) -> None:
+    batch = Class(tmp_path, ("", 1.0), ("it broke", 1.0))
+    assert batch.start() == dict.fromkeys("abcde", "not-graded")
+    result = batch.marking.result(batch.submissions[0])
     assert (result.score, result.exercises, result.graded) == (0, (), False)
     assert "did not come out right: it broke" in result.message
 
 
-def test_what_a_good_control_confirmed_stays(
-    mark_class: Mark, runs: list[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(marking, "CONTROL_EVERY", 2)
-    batch, _ = mark_class([("", 1.0), ("", 1.0), ("it broke", 1.0)], 2)
-    counted, not_counted = dict.fromkeys("ab", "graded"), dict.fromkeys("cde", "not-graded")
-    assert statuses(batch) == counted | not_counted
+def test_what_a_good_control_confirmed_stays(tmp_path: Path) -> None:
+    batch = Class(tmp_path, ("", 1.0), ("", 1.0), ("it broke", 1.0), every=2)
+    assert batch.start() == dict.fromkeys("ab", "graded") | dict.fromkeys("cde", "not-graded")
+    assert [run[0] for run in batch.runs] == list("abcd")
 
 
-def test_without_start_the_control_comes_before_the_first_result_and_when_asked(
-    gate: threading.Semaphore, runs: list[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    gate.release()
-    outcomes = iter([("", 1.0), ("it broke", 1.0)])
-    monkeypatch.setattr(marking, "control", lambda *_: next(outcomes))
-    file = tmp_path / "x.ipynb"
-    file.write_text(notebooks.text("x"))
-    batch = Marking(1, Limits(), 1, tmp_path, controlled=True)
-    submission = Submission("x", notebooks.LESSON, file)
-    assert batch.result(submission).status.value == "graded"
-    batch.confirm()
-    assert batch.result(submission).status.value == "not-graded"
-    batch.confirm()  # a control is not marked again when it failed
-    batch.close()
+def test_a_control_comes_before_the_first_result_and_when_asked_but_none_after_one_that_failed(tmp_path: Path) -> None:
+    batch = Class(tmp_path, ("", 1.0), ("it broke", 1.0))
+    assert batch.marking.result(batch.submissions[0]).status.value == "graded"
+    batch.marking.confirm()
+    assert batch.marking.result(batch.submissions[0]).status.value == "not-graded"
+    batch.marking.confirm()
 
 
-def test_one_notebook_is_marked_without_a_control(
-    gate: threading.Semaphore, runs: list[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    gate.release()
-    monkeypatch.setattr(marking, "control", lambda *_: pytest.fail("a control was marked"))
-    file = tmp_path / "x.ipynb"
-    file.write_text(notebooks.text("x"))
-    batch = Marking(1, Limits(), 1, tmp_path)
-    found: list[SubmissionResult] = []
-    batch.start([Submission("x", notebooks.LESSON, file)], found.append)
-    batch.close()
-    assert [one.status.value for one in found] == ["graded"]
+def test_where_nothing_ran_there_is_nothing_to_confirm(tmp_path: Path) -> None:
+    Class(tmp_path).marking.confirm()
+
+
+def test_what_is_to_be_undone_is_undone_once_whenever_it_is_said() -> None:
+    stretch, undone = Stretch(), []
+    stretch.when_it_fails(lambda: undone.append("before"))
+    stretch.fail("it broke")
+    stretch.when_it_fails(lambda: undone.append("after"))
+    assert (stretch.trouble, undone) == ("it broke", ["before", "after"])

@@ -19,8 +19,10 @@ import pytest
 
 from graders.core.results import SubmissionResult
 from graders.marking.batch import Marking
+from graders.marking.questions import Questions
 from graders.run import conversation
 from graders.run.kit import kit_folder
+from graders.run.runner import BoxRunner
 from graders.run.submissions import Submission
 from graders.run.tiers import missing
 from graders.run.warm import WarmProcess
@@ -86,7 +88,7 @@ def run_cases(tier: str, folder: Path, cases: dict[str, Case]) -> Outcome:
         listed = set(folder.iterdir())
         with WarmProcess(kit) as warm:  # as `pytest graders` marks them
             for limits, names in by_limits.items():
-                marking = Marking(3, limits, 2, kit, tier=tier, warm=warm)  # type: ignore[arg-type]
+                marking = Marking(Questions(3), BoxRunner(kit, tier, limits, warm), jobs=2)
                 submissions = [Submission(file.parent.name, LESSON, file) for file in names]
                 marking.start(
                     submissions, lambda result, names=names: found.results.update({names[Path(result.file)]: result})

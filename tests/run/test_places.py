@@ -13,13 +13,13 @@ import pytest
 
 from graders.core import course
 from graders.core.cells import home_of
-from graders.judge.submission import Marks, judge
+from graders.judge.submission import judge
+from graders.marking.questions import LessonQuestions
 from graders.notebook.commands import check_in
-from graders.run.conversation import probes_for, run_notebook
+from graders.run.runner import BoxRunner
 from graders.run.tiers import missing
 from graders.run.transcript import read_transcript
 from graders.run.warm import WarmProcess
-from graders.wire.limits import Limits
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="kernels are forked")
 
@@ -102,9 +102,9 @@ def checked(cells: Sequence[str]) -> tuple[str, ...]:
 
 def graded(cells: Sequence[str], kit: Path, **options: Any) -> tuple[str, ...]:
     """What grading says."""
-    draws = {one.key: one.draws(SEED) for one in EXERCISES}
-    transcript = run_notebook(cells, probes_for(EXERCISES, draws, SEED), Limits(), kit, **options)
-    return tuple(one.status.value for one in judge(EXERCISES, Marks(draws), cells, read_transcript(transcript)))
+    asked = LessonQuestions.of(EXERCISES, SEED)
+    run = read_transcript(BoxRunner(kit, **options).run(cells, asked.probes).frames)
+    return tuple(result.status.value for result in judge(asked.exercises, asked.marks, cells, run))
 
 
 @pytest.mark.parametrize("name", CASES)

@@ -19,11 +19,13 @@ from graders.core.exercise import Exercise
 from graders.core.results import ExerciseResult, SubmissionResult
 from graders.judge.submission import Marks, judge
 from graders.marking.batch import Marking
+from graders.marking.questions import LessonQuestions, Questions
+from graders.marking.submission import mark as mark_submission
 from graders.report import results_json
 from graders.run import conversation
 from graders.run.box import Box, BoxTimeout
-from graders.run.conversation import probes_for, run_notebook
 from graders.run.kit import kit_folder
+from graders.run.runner import BoxRunner, NoRunner
 from graders.run.submissions import Submission
 from graders.run.transcript import read_transcript
 from graders.run.warm import WarmProcess
@@ -38,6 +40,7 @@ LESSON_1 = answers_of("01")
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="limits and crashes are those of Linux")
 
 SEED = 20
+QUESTIONS = Questions(SEED)
 AMPLE = Limits()
 """For notebooks that come to an end by themselves: no busy machine makes them look slow."""
 SHORT = Limits(cell_seconds=2, probe_seconds=1.5)
@@ -98,11 +101,8 @@ def mark(
         file = folder / name / f"{notebook.lesson}.ipynb"
         file.parent.mkdir()
         file.write_text(notebook.text, encoding="utf-8")
-        marking = Marking(SEED, notebook.limits, 1, kit, warm=None if notebook.started else warm)
-        try:
-            return marking.result(Submission(name, notebook.lesson, file))
-        finally:
-            marking.close()
+        runner = BoxRunner(kit, limits=notebook.limits, warm=None if notebook.started else warm)
+        return mark_submission(Submission(name, notebook.lesson, file), QUESTIONS, runner).result
 
     def start(name: str, notebook: Given) -> Future[SubmissionResult]:
         if name not in futures:
@@ -385,16 +385,15 @@ def peak_memory() -> int:
 
 def test_a_hundred_megabytes_of_output_cost_its_cell_and_no_memory_here(kit: Path) -> None:
     cells = [IMPORT, BRANCH, "for _ in range(100):\n    print('x' * (1 << 20))\n" + CHAIN, PASSES]
-    draws = {one.key: one.draws(SEED) for one in course.exercises(LESSON)}
-    probes = probes_for(course.exercises(LESSON), draws, SEED)
+    asked = QUESTIONS.of(LESSON)
     peak_memory()
     before = peak_memory()
-    transcript = run_notebook(cells, probes, AMPLE, kit)
+    transcript = BoxRunner(kit).run(cells, asked.probes)
     assert peak_memory() - before < 50e6
-    results = judge(course.exercises(LESSON), Marks(draws), cells, read_transcript(transcript))
+    results = judge(asked.exercises, asked.marks, cells, read_transcript(transcript.frames))
     assert {one.key: (one.status.value, one.score) for one in results} == FULL | {"01-chain-grads": ("over-limit", 0)}
-    (message,) = [one.message for one in results if one.key == "01-chain-grads"]
-    assert message == (
+    (lost,) = (result for result in results if result.key == "01-chain-grads")
+    assert lost.message == (
         "`chain_grads` was not defined, because code cell 3 went over a limit: "
         "output: the notebook wrote more than 8 MiB of output."
     )
@@ -426,18 +425,16 @@ def test_a_notebook_of_another_kernel_is_run_as_python(found: SubmissionResult) 
 
 
 @pytest.fixture
-def unreadable(kit: Path) -> Iterator[Callable[[Path], str]]:
+def unreadable() -> Callable[[Path], str]:
     """The message for a file that cannot be read as a notebook."""
-    marking = Marking(SEED, AMPLE, 1, kit)
 
     def read(file: Path) -> str:
-        found = marking.result(Submission("ann", LESSON, file))
+        found = mark_submission(Submission("ann", LESSON, file), QUESTIONS, NoRunner("D")).result
         assert (found.status.value, found.score, found.max_score, found.exercises) == ("unreadable", 0, 4, ())
         assert found.graded
         return found.message
 
-    yield read
-    marking.close()
+    return read
 
 
 @pytest.mark.parametrize(
@@ -470,16 +467,14 @@ def test_what_is_no_ordinary_file_is_unreadable_and_not_waited_for(
     assert unreadable(pipe) == "This is not an ordinary file. Hand in the notebook file itself."
 
 
-def test_no_file_is_missing(kit: Path) -> None:
-    marking = Marking(SEED, AMPLE, 1, kit)
-    found = marking.result(Submission("ann", LESSON, None))
-    marking.close()
+def test_no_file_is_missing() -> None:
+    found = mark_submission(Submission("ann", LESSON, None), QUESTIONS, NoRunner()).result
     assert (found.status.value, found.score, found.file) == ("missing", 0, "")
     assert found.message == "No notebook was handed in for this lesson."
 
 
-def test_a_name_that_is_not_utf_8_can_be_reported(kit: Path) -> None:
-    marking = Marking(SEED, AMPLE, 1, kit)
+def test_a_name_that_is_not_utf_8_can_be_reported() -> None:
+    marking = Marking(QUESTIONS, NoRunner())
     found = marking.result(Submission("jos\udce9", LESSON, Path("class/jos\udce9/x.ipynb")))
     marking.close()
     assert (found.student, found.file, found.status.value) == ("jos\ufffd", "class/jos\ufffd/x.ipynb", "unreadable")
@@ -488,19 +483,18 @@ def test_a_name_that_is_not_utf_8_can_be_reported(kit: Path) -> None:
 
 def test_a_failure_of_the_graders_is_never_the_learners_zero(tmp_path: Path) -> None:
     (tmp_path / "x.ipynb").write_text(notebooks.text(BRANCH))
-    marking = Marking(SEED, AMPLE, 1, tmp_path / "no-kit")
-    found = marking.result(Submission("ann", LESSON, tmp_path / "x.ipynb"))
-    marking.close()
+    runner = BoxRunner(tmp_path / "no-kit")
+    found = mark_submission(Submission("ann", LESSON, tmp_path / "x.ipynb"), QUESTIONS, runner).result
     assert (found.status.value, found.graded) == ("not-graded", False)
     assert found.message.startswith("the process for the notebook did not start")
 
 
-def test_many_notebooks_are_marked_at_once_and_each_only_once(kit: Path, tmp_path: Path) -> None:
+def test_many_notebooks_are_marked_at_once_and_each_only_once(tmp_path: Path) -> None:
     submissions = []
     for name in ("ann", "bob", "cy"):
         (tmp_path / f"{name}.ipynb").write_text("not a notebook")
         submissions.append(Submission(name, LESSON, tmp_path / f"{name}.ipynb"))
-    marking = Marking(SEED, AMPLE, 2, kit)
+    marking = Marking(QUESTIONS, NoRunner(), jobs=2)
     done: list[SubmissionResult] = []
     marking.start([*submissions, submissions[0]], done.append)
     marking.close()
@@ -523,7 +517,7 @@ ODD_STATE = [
     "warnings.simplefilter('error')",
 ]
 LESSON_2 = "02_watching_gradients"
-ANSWERS_2 = [answers[0] for answers in answers_of(LESSON_2).right.values()]
+ANSWERS_2 = [answers[0] for answers in answers_of("02").right.values()]
 
 
 @given(*ODD_STATE, *ANSWERS_2, lesson=LESSON_2)
@@ -541,9 +535,9 @@ def results_of(
     cells: list[str], kit: Path, fork: bool, exercises: list[Exercise], limits: Limits = SHORT
 ) -> list[ExerciseResult]:
     """The results of a notebook whose probes run in forked processes, or in the kernel itself."""
-    draws = {one.key: one.draws(SEED) for one in exercises}
-    transcript = run_notebook(cells, probes_for(exercises, draws, SEED), limits, kit, fork=fork)
-    return judge(exercises, Marks(draws), cells, read_transcript(transcript))
+    asked = LessonQuestions.of(exercises, SEED)
+    transcript = BoxRunner(kit, limits=limits, fork=fork).run(cells, asked.probes)
+    return judge(asked.exercises, asked.marks, cells, read_transcript(transcript.frames))
 
 
 def test_results_without_fork_are_the_same(kit: Path) -> None:
@@ -575,7 +569,7 @@ def test_cells_that_run_again_take_of_the_same_time(kit: Path) -> None:
 
 
 def test_an_empty_cell_does_not_get_the_error_of_the_cell_before(kit: Path) -> None:
-    run = read_transcript(run_notebook(["1 / 0", "", " \n", "x = 1"], [], AMPLE, kit))
+    run = read_transcript(BoxRunner(kit).run(["1 / 0", "", " \n", "x = 1"], []).frames)
     assert [(cell.index, cell.status) for cell in run.cells] == [(0, "raised"), (1, "ok"), (2, "ok"), (3, "ok")]
 
 
@@ -652,22 +646,16 @@ def survivors(kit: Path) -> list[int]:
     return left
 
 
-@pytest.fixture
-def folders(monkeypatch: pytest.MonkeyPatch) -> dict[Path, list[Path]]:
-    """The folders of boxes that are started during a test, by kit."""
-    made: dict[Path, list[Path]] = {}
+class NotingRunner(BoxRunner):
+    """Notes the boxes in which it runs notebooks."""
 
-    class NotedBox(Box):
-        def __enter__(self) -> Box:
-            super().__enter__()
-            made.setdefault(self._kit, []).append(self.folder)
-            return self
-
-    monkeypatch.setattr(conversation, "Box", NotedBox)
-    return made
+    def box(self) -> Box:
+        made = super().box()
+        vars(self).setdefault("noted", []).append(made)
+        return made
 
 
-def test_no_process_and_no_folder_survive_a_run(folders: dict[Path, list[Path]]) -> None:
+def test_no_process_and_no_folder_survive_a_run() -> None:
     cells = [
         "import subprocess\nquiet = subprocess.Popen(['sleep', '60'])",
         "import os\nif os.fork() == 0:\n    import time\n    time.sleep(60)",
@@ -678,17 +666,19 @@ def test_no_process_and_no_folder_survive_a_run(folders: dict[Path, list[Path]])
         PASSES,
     ]
     with kit_folder() as kit:
-        results = results_of(cells, kit, True, of_one_case(LESSON))
-        assert [one.status.value for one in results] == ["timed-out", "passed", "passed"]
-        assert [folder.name[:13] for folder in folders[kit]] == ["hookwork-box-"]
-        assert [folder for folder in folders[kit] if folder.exists()] == []
+        asked, runner = LessonQuestions.of(of_one_case(LESSON), SEED), NotingRunner(kit, limits=SHORT)
+        run = read_transcript(runner.run(cells, asked.probes).frames)
+        results = judge(asked.exercises, asked.marks, cells, run)
+        assert sorted(result.status.value for result in results) == ["passed", "passed", "timed-out"]
+        (box,) = vars(runner)["noted"]
+        assert box.folder.name[:13] == "hookwork-box-"
+        assert not box.folder.exists()
         assert survivors(kit) == []
 
 
 def end_a_box_while_its_probe_hangs(kit: Path) -> None:
     """Start an endless probe, and end its box when its process is there. Raises `BoxTimeout`."""
-    exercises = of_one_case(LESSON)[:1]
-    (probe,) = probes_for(exercises, {one.key: one.draws(SEED) for one in exercises}, SEED)
+    probes = LessonQuestions.of(of_one_case(LESSON)[:1], SEED).probes
     transcript: list[Frame] = []
     with Box(kit) as box:
 
@@ -703,7 +693,7 @@ def end_a_box_while_its_probe_hangs(kit: Path) -> None:
 
         box.receive = receive  # type: ignore[method-assign]
         cells = ["def branch_grads(w, x):\n    while True:\n        pass"]
-        conversation._Conversation(box, AMPLE, True, transcript).hold(cells, [probe])
+        conversation._Conversation(box, AMPLE, True, transcript).hold(cells, probes)
 
 
 def test_a_probe_that_hangs_does_not_survive_a_box_that_is_ended_early() -> None:

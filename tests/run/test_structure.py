@@ -23,13 +23,14 @@ import pytest
 
 from graders.core.results import SubmissionResult
 from graders.marking.batch import Marking
+from graders.marking.questions import Questions
 from graders.report import gradebook, results_json
 from graders.run.kit import kit_folder
 from graders.run.leftovers import temporary_folder
+from graders.run.runner import BoxRunner
 from graders.run.submissions import find_submissions
 from graders.run.tiers import missing
 from graders.run.warm import WarmProcess
-from graders.wire.limits import Limits
 from tests import notebooks
 from tests.notebooks import BRANCH, CHAIN, LESSON, PASSES
 
@@ -312,7 +313,7 @@ def mark(folder: Path, tier: str) -> dict[str, SubmissionResult]:
     """All submissions of a class, as `pytest graders --submissions` marks them; their reports carry no trap."""
     with temporary_folder("unpacked") as scratch, kit_folder() as kit, WarmProcess(kit) as warm:
         submissions = find_submissions(folder, [LESSON], scratch)
-        marking = Marking(5, Limits(), 2, kit, tier=tier, warm=warm)
+        marking = Marking(Questions(5), BoxRunner(kit, tier, warm=warm), jobs=2)
         marking.start(submissions, lambda result: None)
         batch = marking.batch()
         marking.close()

@@ -5,13 +5,15 @@ from __future__ import annotations
 import json
 import os
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from graders.run import selftest, tiers
-from graders.run.conversation import run_notebook
-from graders.run.selftest import NoIsolation, choose_tier
+from graders.run import tiers
+from graders.run.runner import BoxRunner
+from graders.run.selftest import NoIsolation, choose_runner, self_test
+from graders.run.terms import Terms
 from graders.run.transcript import read_transcript
 from graders.run.warm import WarmProcess
 from graders.wire.limits import MIB, Limits
@@ -61,50 +63,68 @@ def test_a_notebook_runs_over_the_standard_streams_of_a_container(
     program.write_text(FAKE.format(log=log, inside=tmp_path / "inside", kit=kit, python=sys.executable))
     program.chmod(0o755)
     monkeypatch.setenv("PATH", f"{program.parent}:{os.environ['PATH']}")
-    run = read_transcript(run_notebook(["x = 1", "!echo hello", "1 / 0"], [], Limits(), kit, tier="C"))
+    run = read_transcript(BoxRunner(kit, "C").run(["x = 1", "!echo hello", "1 / 0"], []).frames)
     assert (run.ended, [cell.status for cell in run.cells]) == ("finished", ["ok", "ok", "raised"])
     started, removed = log.read_text().splitlines()
     name = next(word for word in started.split() if word.startswith("--name=")).removeprefix("--name=")
     assert removed == f"rm --force {name}"
 
 
-def hold(monkeypatch: pytest.MonkeyPatch, **problems: str) -> None:
-    """Let the tiers that are not named hold, and the others have these problems."""
-    monkeypatch.setattr(selftest, "missing", lambda tier, warm=False: "")
-    monkeypatch.setattr(selftest, "self_test", lambda tier, kit, limits, warm: problems.get(tier, ""))
+class NoProcess(WarmProcess):
+    """Forks nothing."""
+
+    def works(self) -> bool:
+        return False
 
 
-def choose(wanted: str, *, own_work: bool = False, allow: bool = False) -> str:
-    return choose_tier(wanted, Path(), Limits(), own_work=own_work, allow_unisolated=allow).tier
+def choose(isolation: str, *, own_work: bool = False, allow: bool = False, **problems: str) -> str:
+    """The tier that is chosen where those that are not named hold, and the others have these problems."""
+    terms = Terms(isolation=isolation, own_work=own_work, allow_unisolated=allow)
+    return chosen(terms, lambda runner: problems.get(runner.tier, "")).tier
 
 
-def test_the_best_tier_that_holds_is_chosen(monkeypatch: pytest.MonkeyPatch) -> None:
-    hold(monkeypatch)
-    assert [choose(one) for one in ("auto", "A", "B", "C")] == ["A", "A", "B", "C"]
-    hold(monkeypatch, A="not prevented: writing outside")
-    assert choose("auto") == "B"
+def chosen(terms: Terms, test: Callable[[BoxRunner], str], warm: WarmProcess | None = None) -> BoxRunner:
+    """The runner that is chosen where nothing is lacking, and the tiers are tested like this."""
+    return choose_runner(terms, Path(), warm or NoProcess(Path()), lacking=lambda runner: "", test=test)
 
 
-def test_a_class_is_not_marked_without_isolation_unless_that_is_allowed(monkeypatch: pytest.MonkeyPatch) -> None:
-    hold(monkeypatch, A="not prevented: writing outside", B="it does not start here")
-    for wanted in ("auto", "D"):
+def test_the_best_tier_that_holds_is_chosen() -> None:
+    assert [choose(isolation) for isolation in ("auto", "A", "B", "C")] == ["A", "A", "B", "C"]
+    assert choose("auto", A="not prevented: writing outside") == "B"
+
+
+def test_a_tier_that_holds_only_around_started_boxes_is_used_with_these() -> None:
+    warm = NoProcess(Path())
+    runner = chosen(Terms(), lambda runner: "it does not start" if runner.warm else "", warm)
+    assert (runner.tier, runner.warm) == ("A", None)
+    assert chosen(Terms(), lambda runner: "", warm).warm is warm
+
+
+def test_a_class_is_not_marked_without_isolation_unless_that_is_allowed() -> None:
+    problems = {"A": "not prevented: writing outside", "B": "it does not start here"}
+    for isolation in ("auto", "D"):
         with pytest.raises(NoIsolation, match="--allow-unisolated"):
-            choose(wanted)
-        assert choose(wanted, own_work=True) == "D"
-        assert choose(wanted, allow=True) == "D"
+            choose(isolation, **problems)
+        assert choose(isolation, own_work=True, **problems) == "D"
+        assert choose(isolation, allow=True, **problems) == "D"
 
 
-def test_a_tier_that_was_asked_for_and_does_not_hold_is_refused_in_any_case(monkeypatch: pytest.MonkeyPatch) -> None:
-    hold(monkeypatch, A="not prevented: writing outside")
+def test_a_tier_that_was_asked_for_and_does_not_hold_is_refused_in_any_case() -> None:
     with pytest.raises(NoIsolation, match=r"tier A: not prevented: writing outside\.$"):
-        choose("A", own_work=True, allow=True)
+        choose("A", own_work=True, allow=True, A="not prevented: writing outside")
+
+
+def test_the_tiers_whose_cached_runs_will_do() -> None:
+    assert Terms().accepted_tiers == ("A", "B", "C")
+    assert Terms(own_work=True).accepted_tiers == Terms(allow_unisolated=True).accepted_tiers == ("A", "B", "C", "D")
+    assert Terms(isolation="B", own_work=True).accepted_tiers == ("B",)
 
 
 @pytest.mark.parametrize("tier", ["A", "B"])
 def test_the_tiers_hold_here(tier: str, kit: Path) -> None:
     if reason := tiers.missing(tier):
         pytest.skip(reason)
-    assert selftest.self_test(tier, kit, Limits()) == ""
+    assert self_test(BoxRunner(kit, tier)) == ""
 
 
 @pytest.mark.parametrize("tier", ["A", "B", "D"])
@@ -112,19 +132,18 @@ def test_where_no_kernel_starts_the_self_test_says_which_limit_and_what_to_do(ti
     with WarmProcess(kit) as warm:
         if reason := tiers.missing(tier, warm=warm.works()):
             pytest.skip(reason)
-        assert selftest.self_test(tier, kit, Limits(), warm) == ""
-        found = selftest.self_test(tier, kit, Limits(descriptors=10), warm)
-        short = selftest.self_test(tier, kit, Limits(descriptors=1 << 40), warm)
+        assert self_test(BoxRunner(kit, tier, warm=warm)) == ""
+        found = self_test(BoxRunner(kit, tier, Limits(descriptors=10), warm))
+        short = self_test(BoxRunner(kit, tier, Limits(descriptors=1 << 40), warm))
     assert short.startswith("the limits of this shell are too low (")
     assert short.endswith(f" open files are too few. Remedy: `ulimit -n {1 << 40}`)")
     assert found.startswith("it does not start here (open files: ")
     assert "Remedy: a notebook's kernel needs about 60: allow more with `ulimit -n" in found
 
 
-def test_one_reason_for_all_tiers_is_told_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    hold(monkeypatch, A="no kernel starts", B="no kernel starts")
+def test_one_reason_for_all_tiers_is_told_once() -> None:
     with pytest.raises(NoIsolation, match=r"tier A, B: no kernel starts; tier D: the notebooks of a class"):
-        choose("auto")
+        choose("auto", A="no kernel starts", B="no kernel starts")
 
 
 def test_without_bubblewrap_tier_a_is_missing(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

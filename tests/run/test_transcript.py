@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from graders.core.results import Status
-from graders.run.kept import from_bytes, to_bytes
+from graders.run.cache import from_bytes, to_bytes
 from graders.run.transcript import Cell, Outcome, Run, read_transcript
 from graders.wire import frames
 from graders.wire.data import encode

@@ -14,12 +14,13 @@ import pytest
 
 from graders.core import course
 from graders.judge.submission import Marks, judge
-from graders.run import warm as warm_module
-from graders.run.conversation import probes_for, run_notebook
+from graders.marking.questions import LessonQuestions
+from graders.run.boxes import head_start
+from graders.run.runner import BoxRunner
 from graders.run.selftest import self_test
 from graders.run.tiers import WARM_TIERS, missing
 from graders.run.transcript import read_transcript
-from graders.run.warm import WarmProcess, head_start
+from graders.run.warm import WarmProcess
 from graders.wire.forking import ForkerDied
 from graders.wire.limits import Limits
 
@@ -27,14 +28,14 @@ TIERS = [tier for tier in WARM_TIERS if not missing(tier, warm=True)]
 
 
 def statuses(cells: list[str], kit: Path, warm: WarmProcess | None, tier: str = "D") -> list[tuple[str, str]]:
-    run = read_transcript(run_notebook(cells, [], Limits(), kit, tier=tier, warm=warm))
+    run = read_transcript(BoxRunner(kit, tier, warm=warm).run(cells, []).frames)
     assert run.ended == "finished", run.message
     return [(cell.status, cell.message) for cell in run.cells]
 
 
 @pytest.mark.parametrize("tier", [tier for tier in TIERS if tier != "D"])
 def test_the_walls_hold_around_a_forked_box(tier: str, kit: Path, warm: WarmProcess) -> None:
-    assert self_test(tier, kit, Limits(), warm) == ""
+    assert self_test(BoxRunner(kit, tier, warm=warm)) == ""
 
 
 @pytest.mark.slow  # every lesson also runs warm in the ordinary tests
@@ -42,13 +43,12 @@ def test_the_walls_hold_around_a_forked_box(tier: str, kit: Path, warm: WarmProc
 def test_every_lesson_is_marked_alike_warm_and_cold(lesson: str, kit: Path, warm: WarmProcess) -> None:
     content = nbformat.read(course.solutions_folder() / f"{lesson}.ipynb", as_version=4)
     cells = [cell.source for cell in content.cells if cell.cell_type == "code"]
-    exercises = course.exercises(lesson)
-    draws = {one.key: one.draws(3) for one in exercises}
+    asked = LessonQuestions.of(course.exercises(lesson), 3)
     marks = []
     for process in (warm, None):
-        transcript = run_notebook(cells, probes_for(exercises, draws, 3), Limits(), kit, tier=TIERS[0], warm=process)
-        run = read_transcript(transcript)
-        marks.append((run.ended, [cell.status for cell in run.cells], list(judge(exercises, Marks(draws), cells, run))))
+        run = read_transcript(BoxRunner(kit, TIERS[0], warm=process).run(cells, asked.probes).frames)
+        results = list(judge(asked.exercises, Marks(asked.marks.draws), cells, run))
+        marks.append((run.ended, [cell.status for cell in run.cells], results))
     assert marks[0] == marks[1]
     assert {one.status.value for one in marks[0][2]} == {"passed"}
 
@@ -84,7 +84,7 @@ def test_forked_kernels_draw_numbers_of_their_own(kit: Path, warm: WarmProcess) 
 @pytest.mark.parametrize("tier", TIERS)
 def test_nothing_is_left_when_a_box_ends(tier: str, kit: Path, warm: WarmProcess) -> None:
     cells = ["import subprocess\nsubprocess.Popen(['sleep', '1000'])"]
-    run_notebook(cells, [], Limits(), kit, tier=tier, warm=warm)
+    BoxRunner(kit, tier, warm=warm).run(cells, [])
     assert warm._process is not None
     deadline = time.monotonic() + 5
     while (left := descendants(warm._process.pid)) and time.monotonic() < deadline:
@@ -130,7 +130,9 @@ def test_it_can_begin_before_it_is_needed(kit: Path) -> None:
     assert begun.returncode is not None  # never needed, and ended with the block
 
 
-@pytest.mark.parametrize("module", ["conftest", "instructor.command", "instructor.request", "learner.commands"])
+@pytest.mark.parametrize(
+    "module", ["conftest", "instructor.machines", "instructor.command", "instructor.request", "learner.commands"]
+)
 def test_it_begins_before_torch_is_imported_here(module: str) -> None:
     slow = "{'torch', 'numpy', 'nbformat'}"
     program = f"import sys, graders.run.warm, graders.{module}\nassert not {slow} & set(sys.modules)"
@@ -138,21 +140,20 @@ def test_it_begins_before_torch_is_imported_here(module: str) -> None:
 
 
 def test_a_head_start_makes_the_kit_and_ends_what_nobody_waited_for() -> None:
-    with head_start(now=True) as process:
+    with head_start(now=True) as boxes:
+        process = boxes.warm
         assert process.kit.joinpath("graders/box/warm.py").exists()
         begun = process._process
     assert begun is not None
     assert begun.returncode == -signal.SIGKILL  # nobody waits until it has imported everything
     assert not process.kit.exists()
-    with head_start(now=False) as process:
-        assert list(process.kit.iterdir()) == []
-        assert process._process is None
+    with head_start(now=False) as boxes:
+        assert list(boxes.warm.kit.iterdir()) == []
+        assert boxes.warm._process is None
 
 
 @pytest.mark.parametrize("begun", [False, True])
-def test_what_cannot_be_started_says_why(
-    kit: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, begun: bool
-) -> None:
+def test_what_cannot_be_started_says_why(tmp_path: Path, begun: bool) -> None:
     (tmp_path / "graders").mkdir()
     (tmp_path / "graders/__init__.py").write_text("raise ImportError('a broken kit')")
     with WarmProcess(tmp_path) as process:
@@ -161,10 +162,13 @@ def test_what_cannot_be_started_says_why(
         with pytest.raises(ForkerDied, match="ImportError: a broken kit"):
             process.fork({}, [])
         assert not process.works()
-    monkeypatch.setattr(warm_module, "available", False)
-    with WarmProcess(kit) as process:
+
+
+def test_where_nothing_can_be_forked_nothing_is_started(kit: Path) -> None:
+    with WarmProcess(kit, can_fork=False) as process:
         process.begin()
         assert not process.works()
+        assert process._process is None
 
 
 def descendants(pid: int) -> list[int]:

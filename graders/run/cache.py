@@ -15,7 +15,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from graders.report.files import write_atomically
+from graders.core.files import write_atomically
 from graders.run.kit import kit_version
 from graders.wire import frames
 from graders.wire.frames import Frame, FrameError
@@ -25,7 +25,7 @@ if TYPE_CHECKING:  # whether there are runs has to be known before anything impo
     from graders.run.conversation import Probe
 
 
-def digest_of(probes: Sequence[Probe]) -> str:
+def digest_of_probes(probes: Sequence[Probe]) -> str:
     """The questions of a lesson as hexadecimal digits."""
     asked = [
         [one.key, one.name, one.case, one.source, one.tree, hashlib.sha256(one.body).hexdigest(), one.seed]
@@ -34,7 +34,7 @@ def digest_of(probes: Sequence[Probe]) -> str:
     return hashlib.sha256(json.dumps(asked).encode()).hexdigest()
 
 
-def run_name(cells: Sequence[str], questions: str, limits: Limits) -> str:
+def run_key(cells: Sequence[str], questions: str, limits: Limits) -> str:
     """What decides over a run, as 32 digits: the code, the digest of the questions, the limits, the programs."""
     import torch
 
@@ -42,7 +42,7 @@ def run_name(cells: Sequence[str], questions: str, limits: Limits) -> str:
     return hashlib.sha256(json.dumps(content).encode()).hexdigest()[:32]
 
 
-class KeptRuns:
+class RunCache:
     """The transcripts in a folder, each in a file named by its run and the tier in which it ran."""
 
     def __init__(self, folder: Path, *, fresh: bool = False) -> None:

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from graders.report.files import write_atomically
+from graders.core.files import write_atomically
 
 
 def test_a_file_is_written_with_its_folders(tmp_path: Path) -> None:

@@ -1,0 +1,24 @@
+"""Where `hookwork grade` has notebooks run. A test gives it machines of another kind."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from concurrent.futures import Executor
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+
+from graders.run.boxes import Boxes, head_start
+
+
+def _dask(address: str) -> AbstractContextManager[Executor]:
+    from graders.instructor.cluster import dask  # imports torch
+
+    return dask(address)
+
+
+@dataclass(frozen=True)
+class Machines:
+    """`here(now=...)` is a head start of the boxes of this machine, `cluster(address)` an executor elsewhere."""
+
+    here: Callable[..., AbstractContextManager[Boxes]] = head_start
+    cluster: Callable[[str], AbstractContextManager[Executor]] = _dask

@@ -1,0 +1,28 @@
+"""Marking one's own notebook: in a box, as a course would."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from graders.core.draws import new_seed
+from graders.core.results import SubmissionResult, SubmissionStatus
+from graders.marking.questions import Questions
+from graders.marking.submission import mark
+from graders.notebook import record
+from graders.notebook.record import Record
+from graders.run.runner import Runner
+from graders.run.submissions import OWN, Submission
+
+
+def mark_own(lesson: str, file: Path, runner: Runner, seed: int | None = None) -> tuple[SubmissionResult, int, Record]:
+    """The result of a notebook, the seed that was used, and the learner's record, which now knows of it.
+
+    It runs in this thread: Ctrl-C ends the box at once.
+    """
+    seed = new_seed() if seed is None else seed
+    result = mark(Submission(OWN, lesson, file), Questions(seed), runner).result
+    with record.editing(file.parent) as noted:
+        if result.status is SubmissionStatus.GRADED:
+            for exercise in result.exercises:
+                noted.note(exercise.key, exercise.status)
+    return result, seed, noted

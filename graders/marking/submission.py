@@ -1,0 +1,82 @@
+"""Marking one submission: read the file, run the notebook, judge the answers."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+
+from graders.core import course
+from graders.core.results import SubmissionResult, SubmissionStatus
+from graders.core.text import clean
+from graders.judge.submission import judge
+from graders.marking.questions import Questions
+from graders.run.intake import Unreadable, read_notebook
+from graders.run.runner import Runner, Stopped, Stretch
+from graders.run.submissions import Submission
+from graders.run.transcript import read_transcript
+
+
+@dataclass(frozen=True)
+class Marked:
+    """What marking a submission gave, and the control on which it depends."""
+
+    result: SubmissionResult
+    pace: float = 1.0
+    """By how much the seconds of its run were stretched."""
+    stretch: Stretch = field(default_factory=Stretch)
+
+    def settled(self) -> SubmissionResult:
+        """The result; `not-graded` instead of the verdict when the control showed that the run does not count."""
+        if not self.stretch.trouble or self.result.status is not SubmissionStatus.GRADED:
+            return self.result
+        why = f"The control, a notebook whose results are known, did not come out right: {self.stretch.trouble}"
+        return replace(self.result, status=SubmissionStatus.NOT_GRADED, score=0.0, exercises=(), message=clean(why))
+
+
+def mark(submission: Submission, questions: Questions, runner: Runner) -> Marked:
+    """Mark one submission here and now, in this thread. Whatever fails that is not the learner's is `not-graded`."""
+    if submission.problem:
+        return Marked(without_run(submission, SubmissionStatus.UNREADABLE, submission.problem, runner.tier))
+    if submission.file is None:
+        why = "No notebook was handed in for this lesson."
+        return Marked(without_run(submission, SubmissionStatus.MISSING, why, runner.tier))
+    try:
+        notebook = read_notebook(submission.file)
+        asked = questions.of(submission.lesson)
+        transcript = runner.run(notebook.cells, asked.probes)
+        run = read_transcript(transcript.frames)
+        exercises = tuple(judge(asked.exercises, asked.marks, notebook.cells, run))
+    except Unreadable as error:
+        return Marked(without_run(submission, SubmissionStatus.UNREADABLE, str(error), runner.tier))
+    except Stopped as error:
+        return Marked(without_run(submission, SubmissionStatus.NOT_GRADED, str(error), runner.tier))
+    except Exception as error:
+        # A defect of a grader or of this machine, for example a full disk: never the learner's zero.
+        why = f"The graders failed with {type(error).__name__}: {error}"
+        return Marked(without_run(submission, SubmissionStatus.NOT_GRADED, why, runner.tier))
+    result = replace(
+        without_run(submission, SubmissionStatus.GRADED, run.message, transcript.tier),
+        status=SubmissionStatus.NOT_GRADED if run.ended == "not-started" else SubmissionStatus.GRADED,
+        sha256=notebook.sha256,
+        score=round(sum(exercise.score for exercise in exercises), 4),
+        seconds=run.seconds,
+        exercises=exercises,
+        message=run.message,
+    )
+    return Marked(result, transcript.pace, transcript.stretch)
+
+
+def without_run(submission: Submission, status: SubmissionStatus, message: str, tier: str) -> SubmissionResult:
+    """The result of a submission whose notebook was not run."""
+    return SubmissionResult(
+        student=clean(submission.student, 200),
+        lesson=submission.lesson,
+        file=clean(submission.origin or submission.file or "", 1000),
+        sha256="",
+        status=status,
+        isolation=tier,
+        score=0.0,
+        max_score=sum(exercise.points for exercise in course.exercises(submission.lesson)),
+        seconds=0.0,
+        exercises=(),
+        message=clean(message),
+    )

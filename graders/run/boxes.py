@@ -1,0 +1,46 @@
+"""Where the notebooks of this process run. To be had before torch is imported: the warm process imports it then."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from graders.run.kit import empty_kit_folder, make_kit, write_font_list, write_modules
+from graders.run.terms import Terms
+from graders.run.warm import WarmProcess
+
+if TYPE_CHECKING:  # they bring torch along
+    from graders.run.runner import BoxRunner
+
+
+class Boxes:
+    """A kit, and the process that forks boxes with it. Both are made when something has to run, and not before."""
+
+    def __init__(self, warm: WarmProcess) -> None:
+        """Boxes are forked from `warm` where that holds, and otherwise started with its kit."""
+        self.warm = warm
+        self._runners: dict[Terms, BoxRunner] = {}
+
+    def runner(self, terms: Terms) -> BoxRunner:
+        """What runs notebooks on these terms, in a tier that was tested from inside once. Raises `NoIsolation`."""
+        from graders.run.selftest import choose_runner
+
+        if terms not in self._runners:
+            self._runners[terms] = choose_runner(terms, make_kit(self.warm.kit), self.warm)
+        return self._runners[terms]
+
+
+@contextlib.contextmanager
+def head_start(*, now: bool) -> Iterator[Boxes]:
+    """Boxes with a kit of their own, removed afterwards.
+
+    With `now` the warm process starts, and imports torch on another core meanwhile. Otherwise the kit is a folder yet
+    to be filled.
+    """
+    with empty_kit_folder() as kit, WarmProcess(kit) as warm:
+        if now:
+            write_modules(kit)
+            warm.begin()
+            write_font_list(kit)  # long before the process asks for fonts
+        yield Boxes(warm)

@@ -1,0 +1,215 @@
+"""The seam between marking and running: what runs a notebook, wherever and however that is done.
+
+BoxRunner         runs each notebook in a box of its own
+CachedRunner      looks into the run cache first, and asks another runner when the run is not there
+ControlledRunner  marks a control exercise along with what another runner runs (`graders.marking.control`)
+StoppingRunner    runs nothing more when not even the first notebook starts
+NoRunner          runs nothing: for what is known to need no run
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Protocol
+
+from graders.run.box import Box
+from graders.run.cache import RunCache, digest_of_probes, run_key
+from graders.run.conversation import Probe, run_notebook
+from graders.run.terms import Terms
+from graders.run.warm import WarmProcess
+from graders.wire.forking import available as can_fork
+from graders.wire.frames import Frame
+from graders.wire.limits import Limits
+
+
+class NotRun(Exception):
+    """A notebook that would have to be run, where nothing is."""
+
+
+class Stopped(Exception):
+    """Nothing more is run, for a reason that is no notebook's; the message says which."""
+
+
+class Stretch:
+    """The runs between two controls. When the second control fails, none of them counts: `trouble` says why."""
+
+    def __init__(self) -> None:
+        """So far there is nothing wrong."""
+        self.trouble = ""
+        self._undo: list[Callable[[], None]] = []
+        self._lock = threading.Lock()
+
+    def when_it_fails(self, undo: Callable[[], None]) -> None:
+        """Have `undo` called when these runs turn out not to count; at once, when that is known already."""
+        with self._lock:
+            if not self.trouble:
+                self._undo.append(undo)
+                return
+        undo()
+
+    def fail(self, trouble: str) -> None:
+        """Let none of these runs count."""
+        with self._lock:
+            self.trouble = trouble
+            calls, self._undo = self._undo, []
+        for undo in calls:
+            undo()
+
+
+@dataclass(frozen=True)
+class Transcript:
+    """What was asked of a notebook and what it answered, frame by frame, and how it was run.
+
+    `tier` is the isolation in which it ran, `pace` by how much its seconds were stretched for a slow machine.
+    """
+
+    frames: Sequence[Frame]
+    tier: str
+    pace: float = 1.0
+    stretch: Stretch = field(default_factory=Stretch, compare=False, repr=False)
+
+    @property
+    def ended(self) -> str:
+        """How the run ended: "finished", "timed-out", "over-limit", "suspect", "died" or "not-started"."""
+        return str(self.frames[-1].head["how"])
+
+    @property
+    def message(self) -> str:
+        """Why it ended like this; empty when it finished."""
+        return str(self.frames[-1].head["message"])
+
+
+class Runner(Protocol):
+    """Runs notebooks, from any thread."""
+
+    @property
+    def tier(self) -> str:
+        """The isolation of what it runs itself; empty where nothing is run."""
+
+    def run(self, cells: Sequence[str], probes: Sequence[Probe]) -> Transcript:
+        """Run the code cells of a notebook, and ask the probes.
+
+        Nothing is raised for what the notebook does, but when this machine or the graders fail.
+        """
+
+    def confirm(self) -> None:
+        """Settle whether what ran so far counts: called when a batch is through."""
+
+
+@dataclass(frozen=True)
+class NoRunner:
+    """Runs nothing."""
+
+    tier: str = ""
+
+    def run(self, cells: Sequence[str], probes: Sequence[Probe]) -> Transcript:
+        """Raise `NotRun`."""
+        raise NotRun("its run is not in the cache, and nothing was to be run")
+
+    def confirm(self) -> None:
+        """Nothing has run."""
+
+
+@dataclass(frozen=True)
+class BoxRunner:
+    """Runs each notebook in a box of its own: a process forked from `warm`, or started where that is None.
+
+    `kit` is the folder with the modules that exist inside. With `fork`, each probe runs in a process of its own.
+    """
+
+    kit: Path
+    tier: str = "D"
+    limits: Limits = field(default_factory=Limits)
+    warm: WarmProcess | None = None
+    fork: bool = can_fork
+    tries: int = 2
+    """A box that died or did not start is given a second chance."""
+
+    def box(self) -> Box:
+        """A new box, not yet started."""
+        return Box(self.kit, self.tier, self.limits, self.warm)
+
+    def run(self, cells: Sequence[str], probes: Sequence[Probe]) -> Transcript:
+        """See `Runner`."""
+        for _ in range(self.tries):
+            frames = run_notebook(self.box(), cells, probes, self.limits, fork=self.fork)
+            transcript = Transcript(frames, self.tier, self.limits.pace)
+            if transcript.ended not in ("died", "not-started"):
+                break
+        return transcript
+
+    def at_pace(self, factor: float) -> BoxRunner:
+        """The same with `factor` times the seconds."""
+        return replace(self, limits=self.limits.at_pace(factor))
+
+    def confirm(self) -> None:
+        """Nothing runs beside the notebooks that could tell."""
+
+
+class StoppingRunner:
+    """Runs nothing more when not even the first notebook starts: the next one would not start either."""
+
+    def __init__(self, runner: Runner) -> None:
+        """`runner` runs them."""
+        self._runner = runner
+        self._why = ""
+        self._started = False
+
+    @property
+    def tier(self) -> str:
+        """The isolation of what is run."""
+        return self._runner.tier
+
+    def run(self, cells: Sequence[str], probes: Sequence[Probe]) -> Transcript:
+        """See `Runner`. Raises `Stopped`."""
+        if self._why:
+            raise Stopped(self._why)
+        transcript = self._runner.run(cells, probes)
+        if transcript.ended != "not-started":
+            self._started = True
+        elif not self._started:
+            self._why = transcript.message
+        return transcript
+
+    def confirm(self) -> None:
+        """See `Runner`."""
+        self._runner.confirm()
+
+
+class CachedRunner:
+    """Takes runs from a cache, where they are there on these terms; what `otherwise` runs is added to it."""
+
+    def __init__(self, cache: RunCache, terms: Terms, otherwise: Runner) -> None:
+        """A run in any tier that the terms accept will do."""
+        self._cache, self._terms, self._otherwise = cache, terms, otherwise
+        self._digests: dict[int, tuple[Sequence[Probe], str]] = {}
+
+    @property
+    def tier(self) -> str:
+        """The isolation of what is not in the cache."""
+        return self._otherwise.tier
+
+    def run(self, cells: Sequence[str], probes: Sequence[Probe]) -> Transcript:
+        """See `Runner`."""
+        key = run_key(cells, self._digest(probes), self._terms.limits)
+        if found := self._cache.find(key, self._terms.accepted_tiers):
+            tier, frames = found
+            return Transcript(frames, tier)
+        transcript = self._otherwise.run(cells, probes)
+        if transcript.ended != "not-started":
+            self._cache.keep(key, transcript.tier, transcript.frames)
+            transcript.stretch.when_it_fails(lambda: self._cache.forget(key, transcript.tier))
+        return transcript
+
+    def _digest(self, probes: Sequence[Probe]) -> str:
+        """Those of a lesson are one object for a whole class, and as long to digest as a run is to read."""
+        if id(probes) not in self._digests:
+            self._digests[id(probes)] = probes, digest_of_probes(probes)
+        return self._digests[id(probes)][1]
+
+    def confirm(self) -> None:
+        """See `Runner`."""
+        self._otherwise.confirm()

@@ -1,0 +1,29 @@
+"""The terms on which notebooks are run."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from graders.run.tiers import TIERS
+from graders.wire.limits import Limits
+
+
+@dataclass(frozen=True)
+class Terms:
+    """Limits and isolation, the same for all notebooks of a batch. They can be sent to another machine.
+
+    `isolation` is a tier, or "auto" for the best that holds. Somebody's `own_work` needs none and has no control marked
+    along; for that of others it has to be allowed (`allow_unisolated`).
+    """
+
+    limits: Limits = field(default_factory=Limits)
+    isolation: str = "auto"
+    own_work: bool = False
+    allow_unisolated: bool = False
+
+    @property
+    def accepted_tiers(self) -> tuple[str, ...]:
+        """The tiers whose cached runs will do."""
+        if self.isolation != "auto":
+            return (self.isolation,)
+        return TIERS if self.own_work or self.allow_unisolated else TIERS[:-1]

@@ -1,0 +1,173 @@
+"""Runs kept by content: what is run again and what is not."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from graders.core.results import SubmissionResult, SubmissionStatus
+from graders.marking.batch import Marking
+from graders.marking.questions import Questions
+from graders.marking.setup import set_up
+from graders.run.cache import RunCache, run_key
+from graders.run.conversation import Probe
+from graders.run.runner import CachedRunner, NoRunner, Transcript
+from graders.run.submissions import Submission
+from graders.run.terms import Terms
+from graders.wire.limits import Limits
+from tests.answers import answers_of
+from tests.doubles import InProcessRunner, NoBoxes, ended
+from tests.make_class import SETUP, hand_in
+
+LESSON_1 = answers_of("01")
+
+LESSON = "01_where_gradients_live"
+CELLS = [SETUP, *(answers[0] for answers in LESSON_1.right.values())]
+TERMS = Terms(isolation="D", own_work=True)
+
+
+@dataclass
+class Out:
+    """One folder of results, into which batches are marked one after the other."""
+
+    folder: Path
+    runner: InProcessRunner
+
+    def mark(
+        self, seed: int = 1, *, fresh: bool = False, terms: Terms = TERMS,
+        **students: list[str],
+    ) -> tuple[list[SubmissionResult], int]:  # fmt: skip
+        """The results of these notebooks, and how many of them were run."""
+        submissions = [
+            Submission(name, LESSON, hand_in(self.folder / name, LESSON, cells)) for name, cells in students.items()
+        ]
+        return self.mark_submissions(submissions, seed, fresh=fresh, terms=terms)
+
+    def mark_submissions(
+        self, submissions: list[Submission], seed: int = 1, *, fresh: bool = False, terms: Terms = TERMS
+    ) -> tuple[list[SubmissionResult], int]:
+        """The same with submissions of any kind."""
+        self.runner.noted.clear()
+        boxes, cache = NoBoxes(self.runner), RunCache(self.folder / "out/runs", fresh=fresh)
+        batch = set_up(seed, terms, boxes, submissions, cache=cache, jobs=1)
+        assert not self.runner.noted  # where they run is settled first
+        batch.start(submissions, lambda _: None)
+        batch.close()
+        assert bool(boxes.terms) == bool(self.runner.noted)
+        # The files differ in the ids of their cells, which do not matter.
+        return [replace(result, sha256="") for result in batch.batch().submissions], len(self.runner.noted)
+
+
+@pytest.fixture
+def out(tmp_path: Path) -> Out:
+    return Out(tmp_path, InProcessRunner("D"))
+
+
+def test_marking_again_runs_nothing_and_comes_out_equal(out: Out) -> None:
+    first, runs = out.mark(ada=CELLS, ben=CELLS[:2])
+    assert runs == 2
+    assert out.mark(ada=CELLS, ben=CELLS[:2]) == (first, 0)
+    assert [one.score for one in first] == [4.0, 1.0]
+
+
+def test_what_is_kept_and_what_cannot_be_read_have_the_tier_that_is_chosen_last(out: Out) -> None:
+    out.mark(ada=CELLS)
+    (out.folder / "broken.ipynb").write_text("")
+    files = {"broken": out.folder / "broken.ipynb", "ada": hand_in(out.folder / "ada", LESSON, CELLS),
+             "ben": hand_in(out.folder / "ben", LESSON, CELLS[:2])}  # fmt: skip
+    results, runs = out.mark_submissions([Submission(name, LESSON, file) for name, file in files.items()])
+    assert runs == 1
+    found = {result.student: (result.status.value, result.isolation, result.score) for result in results}
+    assert found == {"broken": ("unreadable", "D", 0.0), "ada": ("graded", "D", 4.0), "ben": ("graded", "D", 1.0)}
+
+
+def test_a_new_submission_costs_one_run_and_an_equal_one_none(out: Out) -> None:
+    out.mark(ada=CELLS)
+    results, runs = out.mark(ada=CELLS, ben=CELLS[:2], cleo=CELLS)
+    assert runs == 1
+    assert [one.score for one in results] == [4.0, 1.0, 4.0]
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"seed": 2},
+        {"fresh": True},
+        {"terms": replace(TERMS, limits=Limits(probe_seconds=59.0))},
+        {"terms": replace(TERMS, isolation="B")},
+    ],
+    ids=["seed", "fresh", "limits", "tier"],
+)
+def test_what_decides_over_a_run_makes_it_run_again(out: Out, change: dict[str, Any]) -> None:
+    out.mark(ada=CELLS[:2])
+    assert out.mark(ada=CELLS[:2], **change)[1] == 1
+
+
+@pytest.mark.parametrize("damage", [b"", b"garbage", None], ids=["empty", "garbage", "cut"])
+def test_a_damaged_file_is_run_again(out: Out, damage: bytes | None) -> None:
+    first, _ = out.mark(ada=CELLS[:2])
+    (file,) = (out.folder / "out/runs").glob("*.frames")
+    file.write_bytes(file.read_bytes()[:-3] if damage is None else damage)
+    again, runs = out.mark(ada=CELLS[:2])
+    assert (first[0].score, again[0].score, runs) == (1.0, 1.0, 1)
+
+
+def test_the_code_the_questions_and_the_limits_name_a_run() -> None:
+    names = {
+        run_key(["x"], "q", Limits()), run_key(["x", ""], "q", Limits()), run_key(["x"], "r", Limits()),
+        run_key(["x"], "q", Limits(memory=1)), run_key(["\ud800"], "q", Limits()),
+    }  # fmt: skip
+    assert len(names) == 5
+    assert run_key(["x"], "q", Limits()) in names
+
+
+def test_a_batch_keeps_its_seed_until_a_fresh_one(tmp_path: Path) -> None:
+    assert RunCache(tmp_path).seed(5) == 5
+    assert RunCache(tmp_path).seed(6) == 5
+    assert RunCache(tmp_path, fresh=True).seed(7) == 7
+    assert RunCache(tmp_path).seed(8) == 7
+    (tmp_path / "seed").write_text("nonsense")
+    assert RunCache(tmp_path).seed(9) == 9
+
+
+def test_a_folder_without_runs_is_empty(tmp_path: Path) -> None:
+    kept = RunCache(tmp_path / "runs")
+    assert kept.empty
+    kept.keep("a" * 32, "D", [])
+    assert not kept.empty
+    assert RunCache(tmp_path / "runs", fresh=True).empty
+
+
+def test_where_nothing_is_run_nothing_counts(out: Out) -> None:
+    batch = Marking(Questions(1), NoRunner())
+    result = batch.result(Submission("ada", LESSON, hand_in(out.folder / "ada", LESSON, CELLS)))
+    batch.close()
+    assert (result.status, result.isolation) == (SubmissionStatus.NOT_GRADED, "")
+    assert "its run is not in the cache" in result.message
+
+
+def test_a_run_that_does_not_count_is_forgotten(tmp_path: Path) -> None:
+    cache = RunCache(tmp_path / "runs")
+    runner = CachedRunner(cache, TERMS, InProcessRunner("D"))
+    kept, doubtful = runner.run(["x = 1"], []), runner.run(["y = 1"], [])
+    doubtful.stretch.fail("the control broke")
+    asked = InProcessRunner("D")
+    again = CachedRunner(cache, TERMS, asked)
+    assert again.run(["x = 1"], []) == kept
+    again.run(["y = 1"], [])
+    assert asked.noted == [["y = 1"]]
+
+
+def test_what_did_not_start_is_not_kept(tmp_path: Path) -> None:
+    class NotStarting(InProcessRunner):
+        def run(self, cells: Sequence[str], probes: Sequence[Probe]) -> Transcript:
+            return replace(super().run(cells, probes), frames=[ended("not-started")])
+
+    runner = NotStarting()
+    for _ in range(2):
+        CachedRunner(RunCache(tmp_path / "runs"), TERMS, runner).run(["x = 1"], [])
+    assert len(runner.noted) == 2

@@ -48,6 +48,10 @@ def grade(
     points: Annotated[
         Path | None, typer.Option(metavar="CSV", help="Other points: columns exercise, points and, if wanted, check.")
     ] = None,
+    lessons: Annotated[
+        list[str] | None,
+        typer.Option(metavar="NAMES", help="Lessons that are due, as in 01,02. Default: what several handed in."),
+    ] = None,
     student: Annotated[
         list[str] | None, typer.Option(metavar="NAME", help="Mark only this student again; the rest stays.")
     ] = None,
@@ -83,7 +87,7 @@ def grade(
 
     from graders.core import course
     from graders.instructor.machines import Machines
-    from graders.instructor.request import Request, moment, read_points, read_roster
+    from graders.instructor.request import Request, moment, read_lessons, read_points, read_roster
     from graders.learner.commands import console
     from graders.pytest_plugin.options import seconds, size
     from graders.report.policy import Points, late_rule
@@ -122,6 +126,7 @@ def grade(
         exercises=keys,
         cluster=cluster,
         fresh=fresh,
+        lessons=read_lessons(_split(lessons)),
     )
     all_run = where.exists() and not cluster and RunCache(out / "runs", fresh=fresh).empty
     machines = context.obj or Machines()

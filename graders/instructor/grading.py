@@ -56,10 +56,10 @@ def grade(
     before = earlier.load(request.out) if request.regrade else None
     with ExitStack() as resources:
         scratch = resources.enter_context(temporary_folder("unpacked"))
-        found = find_submissions(request.where, course.lessons(), scratch, request.due)
+        found = find_submissions(request.where, course.lessons(), scratch, request.due, request.lessons)
         strangers: list[str] = []
         if request.roster:
-            found, strangers = named_by_roster(found, request.roster)
+            found, strangers = named_by_roster(found, request.roster, request.lessons)
         chosen = _chosen(found, request)
         is_class = len({one.student for one in found}) > 1
         terms = Terms(

@@ -13,10 +13,11 @@ from graders.core import course
 from graders.core.errors import HookworkError
 from graders.core.roster import BadRoster, Roster
 from graders.core.roster import parse as parse_roster
+from graders.core.student_names import is_plain
 from graders.core.text import clean
 from graders.report.policy import BadPolicy, LateRule, Points, points_table
 from graders.run.lms import Owner
-from graders.run.submissions import Submission
+from graders.run.submissions import Submission, due_lessons
 from graders.wire.limits import Limits
 
 T = TypeVar("T")
@@ -28,7 +29,10 @@ class BadRequest(HookworkError):
 
 @dataclass(frozen=True)
 class Request:
-    """One call of `hookwork grade`. `students` and `exercises` limit a regrade; empty means all."""
+    """One call of `hookwork grade`. `students` and `exercises` limit a regrade; empty means all.
+
+    `lessons` are those that are due; none means those that several handed in.
+    """
 
     where: Path
     out: Path
@@ -46,6 +50,7 @@ class Request:
     exercises: tuple[str, ...] = ()
     cluster: str = ""
     fresh: bool = False
+    lessons: tuple[str, ...] = ()
 
     @property
     def regrade(self) -> bool:
@@ -95,6 +100,18 @@ def read_points(file: Path) -> Points:
     return table
 
 
+def read_lessons(names: Sequence[str]) -> tuple[str, ...]:
+    """The stems of lessons, given by stem or number. Raises `BadRequest`."""
+    found: list[str] = []
+    for name in names:
+        asked = name.zfill(2) if name.isdecimal() else name
+        matching = [one for one in course.lessons() if asked in (one, one[:2])]
+        if not matching:
+            raise BadRequest(f"{clean(name, 60)!r} is no lesson; there are {', '.join(course.lessons())}")
+        found += matching
+    return tuple(found)
+
+
 def _read(file: Path, parse: Callable[[str], T]) -> T:
     try:
         return parse(file.read_text(encoding="utf-8"))
@@ -104,20 +121,33 @@ def _read(file: Path, parse: Callable[[str], T]) -> T:
         raise BadRequest(f"{file} cannot be used: {clean(error)}.") from error
 
 
-def named_by_roster(submissions: Sequence[Submission], roster: Roster) -> tuple[list[Submission], list[str]]:
+def named_by_roster(
+    submissions: Sequence[Submission], roster: Roster, due: Sequence[str] = ()
+) -> tuple[list[Submission], list[str]]:
     """The submissions under the names of the roster, with those of people who handed in nothing; and the strangers.
 
-    When two folders seem to be one person's, both keep their names: nobody's work is put onto another's.
+    A name is somebody's that has it letter by letter. When two folders otherwise seem to be one person's, both keep
+    their names: nobody's work is put onto another's. A name with what cannot be seen is a stranger's, without a number.
     """
-    people = {one.student: roster.find(one.student, one.student_id) for one in submissions}
+    exact = {person.name: person for person in roster.people}
+    people = {
+        one.student: exact.get(one.student)
+        or (roster.find(one.student, one.student_id) if is_plain(one.student) or one.student_id else None)
+        for one in submissions
+    }
     claims: dict[str, list[str]] = {}
     for student, person in people.items():
         claims.setdefault(person.name if person else "", []).append(student)
     names = {claimed[0]: name for name, claimed in claims.items() if name and len(claimed) == 1}
+    names |= {name: name for name, claimed in claims.items() if name in claimed}
     # Nobody may get a name that somebody else's folder has.
     names = {student: name for student, name in names.items() if name == student or name not in people}
     found = [replace(one, student=names.get(one.student, one.student)) for one in submissions]
-    lessons = sorted({one.lesson for one in submissions})
+    handed_in: dict[str, set[str]] = {}
+    for one in submissions:
+        if one.file is not None or one.problem:
+            handed_in.setdefault(one.student, set()).add(one.lesson)
+    lessons = due_lessons(handed_in.values(), due) or sorted({one.lesson for one in submissions})
     there = {one.student for one in found} | set(names.values())
     there |= {person.name for person in people.values() if person}
     for person in roster.people:

@@ -17,7 +17,8 @@ def file_names(students: Iterable[str]) -> dict[str, str]:
     """
     names: dict[str, str] = {}
     taken: set[str] = set()
-    for student in sorted(set(students)):
+    # Those first who are called like that: nobody takes another's place.
+    for student in sorted(set(students), key=lambda one: (_plain(one) != one, one)):
         plain = _plain(student)
         name, count = plain, 1
         while _folded(name) in taken:

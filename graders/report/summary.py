@@ -12,6 +12,7 @@ from rich.text import Text
 
 from graders.core.looks import LOOKS
 from graders.core.results import Batch, Status, SubmissionResult, SubmissionStatus
+from graders.core.student_names import alike, is_plain
 from graders.core.text import clean, plural, points
 
 FEW_LESSONS = 3
@@ -127,9 +128,20 @@ def _attention(batch: Batch, brief: bool) -> Iterator[Text]:
             if exercise.status in ours or (exercise.status is not Status.PASSED and not brief):
                 verdict = exercise.mistake or exercise.status.value
                 lines.append(Text(f"  {_who(one)}: {exercise.key} {verdict}. {clean(exercise.message)}"))
+    lines += map(Text, _names(batch))
     if lines:
         yield Text("\nWhat somebody should look at" if brief else "\nWhat went wrong")
         yield from lines
+
+
+def _names(batch: Batch) -> Iterator[str]:
+    """The names that can be taken for another's."""
+    students = {one.student for one in batch.submissions}
+    for group in alike(students):
+        yield f"  {', '.join(repr(clean(one, 60)) for one in group)}: different students whose names look alike."
+    for one in sorted(students):
+        if not is_plain(one):
+            yield f"  {clean(one, 60)!r}: the name has blanks (␣) or characters that cannot be seen."
 
 
 def _who(submission: SubmissionResult) -> str:

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from graders.core.errors import HookworkError
+from graders.core.student_names import BLANK, visible
 from graders.core.text import clean
 from graders.run.archives import is_wanted, unpack, unpack_class
 from graders.run.intake import Unreadable, read_notebook
@@ -93,18 +94,19 @@ class _HandIn:
 
 
 def find_submissions(
-    where: Path, lessons: Sequence[str], scratch: Path | None = None, deadline: Deadline = no_deadline
-) -> list[Submission]:
+    where: Path, lessons: Sequence[str], scratch: Path | None = None, deadline: Deadline = no_deadline,
+    due: Sequence[str] = (),
+) -> list[Submission]:  # fmt: skip
     """The submissions in a class folder, a student's folder, a single notebook, or an archive of one of these.
 
     `lessons` are the stems of the lessons that can be marked. Archives are unpacked into new folders in `scratch`,
-    which should be private; without it they are not opened. A student in a class who has no notebook for a lesson
-    that somebody else handed in gets a submission without a file. Of several files for one lesson the last before the
-    `deadline` counts. Raises `NoSubmissions`.
+    which should be private; without it they are not opened. A student in a class who has no notebook for a lesson that
+    is `due` gets a submission without a file; when nothing is said to be due, a lesson is that several handed in. Of
+    several files for one lesson the last before the `deadline` counts. Links are not followed. Raises `NoSubmissions`.
     """
     if not where.exists():
         raise NoSubmissions(f"{where} does not exist. Give a notebook, or a folder with notebooks.")
-    finder = _Finder(lessons, scratch, deadline)
+    finder = _Finder(lessons, scratch, deadline, due)
     try:
         if where.is_dir():
             return finder.in_folder(where, where.absolute().name)
@@ -122,8 +124,10 @@ def find_submissions(
 class _Finder:
     """Looks for submissions of these lessons; archives are unpacked below `scratch`."""
 
-    def __init__(self, lessons: Sequence[str], scratch: Path | None, deadline: Deadline) -> None:
-        self.lessons, self.scratch, self.deadline = lessons, scratch, deadline
+    def __init__(
+        self, lessons: Sequence[str], scratch: Path | None, deadline: Deadline, due: Sequence[str] = ()
+    ) -> None:
+        self.lessons, self.scratch, self.deadline, self.due = lessons, scratch, deadline, due
         self.unpacked = 0
 
     def in_archive(self, archive: Path) -> list[Submission]:
@@ -153,10 +157,14 @@ class _Finder:
         for path in direct:
             if known := owner_of_file(path.name):
                 students[known[0]].files.append(file_of(path, known[1]))
-        for folder in sorted(path for path in where.iterdir() if path.is_dir()):
+        for folder in sorted(path for path in where.iterdir() if path.is_dir() and path not in direct):
             if folder.name.startswith((".", "_")):
                 continue
             own = students[owner_of_folder(folder.name)]
+            if folder.is_symlink():
+                why = "The folder is a link to another place, which is not followed. Hand in the notebooks themselves."
+                own.problems.append(_Problem(why, str(folder)))
+                continue
             try:
                 own.files += [file_of(path, path.name) for path in _files(folder)]
             except OSError as error:
@@ -164,8 +172,8 @@ class _Finder:
         for owner, why in bad.items():
             students[owner].problems.append(_Problem(why, str(archive)))
         for own in students.values():
-            self._open_up(own)
-        found = list(_of_class(students, self.lessons, self.deadline))
+            self._sorted_out(own)
+        found = list(_of_class(students, self.lessons, self.deadline, self.due))
         if not found:
             reasons = [problem.why for own in students.values() for problem in own.problems]
             reasons.append(f"Expected: {shown}/<student>/{self.lessons[0]}.ipynb")
@@ -173,11 +181,19 @@ class _Finder:
         return found
 
     def _of_one(self, student: str, own: _HandIn, example: Path) -> list[Submission]:
-        self._open_up(own)
+        self._sorted_out(own)
         found = list(_of_student(Owner(_shown(student)), own, self.lessons, (), self.deadline))
         if not found:
             raise NoSubmissions(own.problems[0].why if own.problems else _unknown_lesson(example, self.lessons))
         return found
+
+    def _sorted_out(self, own: _HandIn) -> None:
+        """Folders that are called like a notebook become problems, archives the notebooks in them."""
+        for file in [file for file in own.files if file.path.is_dir() and not file.path.is_symlink()]:
+            own.files.remove(file)
+            why = f"{clean(file.name, 100)} is a folder, not a file. Hand in the saved notebook (.ipynb) itself."
+            own.problems.append(_Problem(why, file.origin or str(file.path), file.lesson))
+        self._open_up(own)
 
     def _file(self, path: Path, name: str, origin: str) -> _File:
         late = is_marked_late(path.name)
@@ -213,21 +229,35 @@ class _Finder:
 
 
 def _files(folder: Path) -> list[Path]:
-    """The notebooks and archives that lie directly in a folder."""
-    return sorted(path for path in folder.iterdir() if is_wanted(path.name) and not path.is_dir())
+    """What lies directly in a folder and is called like a notebook or an archive. It may be none, or a link."""
+    return sorted(path for path in folder.iterdir() if is_wanted(path.name))
 
 
-def _of_class(students: Mapping[Owner, _HandIn], lessons: Sequence[str], deadline: Deadline) -> Iterator[Submission]:
+def _of_class(
+    students: Mapping[Owner, _HandIn], lessons: Sequence[str], deadline: Deadline, said: Sequence[str]
+) -> Iterator[Submission]:
     """The submissions of all students and those that are missing, by student and lesson."""
     names = _names(students)
-    found_lessons = {file.lesson for own in students.values() for file in own.files}
-    found_lessons |= {problem.lesson for own in students.values() for problem in own.problems}
-    known = sorted(lesson for lesson in found_lessons if lesson)
+    handed_in = [
+        {lesson for lesson in (*(file.lesson for file in own.files), *(one.lesson for one in own.problems)) if lesson}
+        for own in students.values()
+    ]
+    due, known = due_lessons(handed_in, said), sorted(set().union(*handed_in, said))
     for owner in sorted(students, key=names.__getitem__):
         one = replace(owner, name=names[owner])
-        found = {sub.lesson: sub for sub in _of_student(one, students[owner], lessons, known, deadline)}
-        for lesson in known:
+        found = {sub.lesson: sub for sub in _of_student(one, students[owner], lessons, due or known, deadline)}
+        # Who handed in nothing stays in the list, also where it cannot be told what is due.
+        for lesson in sorted({*found, *due} or known):
             yield found.get(lesson) or Submission(one.name, lesson, None, student_id=one.id)
+
+
+def due_lessons(handed_in: Iterable[Iterable[str]], said: Sequence[str] = ()) -> list[str]:
+    """The lessons that were said to be due, or else those that more than one student handed in.
+
+    `handed_in` has the lessons of each student. What one person hands in makes nobody else's missing.
+    """
+    count = Counter(lesson for own in handed_in for lesson in own)
+    return sorted(said or (lesson for lesson, students in count.items() if students > 1))
 
 
 def _names(owners: Iterable[Owner]) -> dict[Owner, str]:
@@ -235,7 +265,7 @@ def _names(owners: Iterable[Owner]) -> dict[Owner, str]:
     shown = {owner: _shown(owner.name) for owner in owners}
     count = Counter(shown.values())
     names: dict[Owner, str] = {}
-    for owner in sorted(shown):
+    for owner in sorted(shown, key=lambda one: (shown[one] != one.name, one)):  # to whom it belongs letter by letter
         name = f"{shown[owner]} ({owner.id})" if owner.id and count[shown[owner]] > 1 else shown[owner]
         while name in names.values():
             name += "*"
@@ -245,8 +275,8 @@ def _names(owners: Iterable[Owner]) -> dict[Owner, str]:
 
 def _shown(name: str) -> str:
     """A student's name as it can be shown, and as a folder may be called."""
-    shown = clean(name, 60).strip()
-    return shown if shown.strip(".") else OWN
+    shown = visible(name)
+    return shown if shown.strip(f". {BLANK}") else OWN
 
 
 def _of_student(

@@ -45,3 +45,7 @@ def test_a_counted_name_meets_no_other() -> None:
 def test_long_names_are_cut_and_stay_apart() -> None:
     names = file_names(["x" * 300 + "a", "x" * 300 + "b"])
     assert sorted(names.values()) == ["x" * 60, "x" * 60 + "-2"]
+
+
+def test_a_name_that_is_a_folders_own_keeps_it() -> None:
+    assert file_names(["␣zzz_good", "zzz_good"]) == {"zzz_good": "zzz_good", "␣zzz_good": "zzz_good-2"}

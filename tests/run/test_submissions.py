@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from graders.run.intake import Unreadable, read_notebook
 from graders.run.submissions import NoSubmissions, Submission, find_submissions, lesson_of
 from tests import notebooks
 
@@ -148,3 +149,63 @@ def test_the_message_says_what_is_expected_where(tmp_path: Path) -> None:
     )
     assert why_none(one) == f"{one / 'homework.ipynb'} belongs to no known lesson. {known}"
     assert why_none(one / "homework.ipynb") == f"{one / 'homework.ipynb'} belongs to no known lesson. {known}"
+
+
+def test_nobody_takes_the_name_of_another(tmp_path: Path) -> None:
+    hand_in(tmp_path, *(f"{name}/01_first_things.ipynb" for name in (" zzz_good", "zzz_good", "zzz_good ", "ZZZ_good")))
+    by_name = {one.student: one.file and one.file.parent.name for one in find_submissions(tmp_path, LESSONS)}
+    assert by_name == {
+        "zzz_good": "zzz_good",
+        "ZZZ_good": "ZZZ_good",
+        "␣zzz_good": " zzz_good",
+        "zzz_good␣": "zzz_good ",
+    }
+
+
+def test_a_name_that_is_shown_like_another_stays_another(tmp_path: Path) -> None:
+    hand_in(tmp_path, "␣ann/01_first_things.ipynb", " ann/01_first_things.ipynb")
+    by_name = {one.student: one.file and one.file.parent.name for one in find_submissions(tmp_path, LESSONS)}
+    assert by_name == {"␣ann": "␣ann", "␣ann*": " ann"}
+
+
+def test_a_linked_folder_or_file_is_not_followed(tmp_path: Path) -> None:
+    hand_in(tmp_path, "class/ann/01_first_things.ipynb", "elsewhere/01_first_things.ipynb")
+    (tmp_path / "class/bob").symlink_to(tmp_path / "elsewhere")
+    (tmp_path / "class/eve").mkdir()
+    (tmp_path / "class/eve/01_first_things.ipynb").symlink_to(tmp_path / "elsewhere/01_first_things.ipynb")
+    ann, bob, eve = find_submissions(tmp_path / "class", LESSONS)
+    assert (ann.student, bob.student, eve.student) == ("ann", "bob", "eve")
+    assert bob.file is None
+    assert bob.problem == (
+        "The folder is a link to another place, which is not followed. Hand in the notebooks themselves."
+    )
+    assert eve.file is not None
+    with pytest.raises(Unreadable, match="it is a link to another file"):
+        read_notebook(eve.file)
+
+
+def test_a_folder_that_is_called_like_a_notebook_has_a_message(tmp_path: Path) -> None:
+    hand_in(tmp_path, "ann/01_first_things.ipynb")
+    (tmp_path / "bob/01_first_things.ipynb").mkdir(parents=True)
+    _, bob = find_submissions(tmp_path, LESSONS)
+    assert (bob.student, bob.lesson, bob.file) == ("bob", "01_first_things", None)
+    assert bob.problem == ("01_first_things.ipynb is a folder, not a file. Hand in the saved notebook (.ipynb) itself.")
+    (alone,) = find_submissions(tmp_path / "bob", LESSONS)
+    assert alone.problem == bob.problem
+
+
+def test_what_one_student_hands_in_makes_nobody_elses_missing(tmp_path: Path) -> None:
+    hand_in(tmp_path, "ann/01_first_things.ipynb", "bob/01_first_things.ipynb", "eve/02_second_things.ipynb")
+    assert [one[:2] for one in found(tmp_path)] == [
+        ("ann", "01_first_things"),
+        ("bob", "01_first_things"),
+        ("eve", "01_first_things"),
+        ("eve", "02_second_things"),
+    ]
+    said = find_submissions(tmp_path, LESSONS, due=["02_second_things"])
+    assert [(one.student, one.lesson, one.file is None) for one in said if one.student != "eve"] == [
+        ("ann", "01_first_things", False),
+        ("ann", "02_second_things", True),
+        ("bob", "01_first_things", False),
+        ("bob", "02_second_things", True),
+    ]

@@ -1,0 +1,56 @@
+"""Names of students as people read them: none that looks like another's without a word about it.
+
+A name is what a folder or a platform says, letter by letter. What would not be seen is shown: a blank at an end or
+after another becomes ␣, and characters without a picture become U+FFFD.
+"""
+
+from __future__ import annotations
+
+import unicodedata
+from collections import defaultdict
+from collections.abc import Iterable
+
+from graders.core.text import clean
+
+BLANK = "\N{OPEN BOX}"
+LONGEST = 60
+
+# Letters of other scripts that look like these in most fonts; enough to warn of, and nothing hangs on it.
+_LOOKS_LIKE = str.maketrans(
+    "\u0430\u0432\u0441\u0501\u0435\u0261\u04bb\u0456\u0458\u043a\u04cf\u043c\u043d\u043e"
+    "\u0440\u051b\u0455\u0442\u0443\u0445\u0475\u051d\u03b1\u03b2\u03b3\u03b5\u03b9\u03ba"
+    "\u03bd\u03bf\u03c1\u03c4\u03c5\u03c7\u03c901",
+    "abcdeghijklmhopqstyxvwabyeiknoptuxwol",
+)  # fmt: skip
+
+
+def visible(name: str) -> str:
+    """A name in which everything can be seen, of at most 60 characters. Most names stay as they are."""
+    letters = [" " if unicodedata.category(one) == "Zs" else one for one in clean(name, LONGEST)]
+    shown = [
+        BLANK if one == " " and (index in (0, len(letters) - 1) or letters[index - 1] == " ") else one
+        for index, one in enumerate(letters)
+    ]
+    for index in range(len(shown) - 1, 0, -1):  # a blank before those at the end is at the end, too
+        if shown[index] != BLANK:
+            break
+        shown[index - 1] = BLANK if shown[index - 1] == " " else shown[index - 1]
+    return "".join(shown)
+
+
+def is_plain(name: str) -> bool:
+    """Whether nothing in a shown name had to be made visible."""
+    return BLANK not in name and "\N{REPLACEMENT CHARACTER}" not in name
+
+
+def alike(names: Iterable[str]) -> list[list[str]]:
+    """The groups of different names that a reader may take for one: by case, accent, blanks, or letters of a script."""
+    groups: defaultdict[str, set[str]] = defaultdict(set)
+    for name in names:
+        groups[_outline(name)].add(name)
+    return sorted(sorted(group) for group in groups.values() if len(group) > 1)
+
+
+def _outline(name: str) -> str:
+    plain = unicodedata.normalize("NFKD", name).casefold().translate(_LOOKS_LIKE)
+    return "".join(one for one in plain if one.isalnum()) or name

@@ -354,6 +354,34 @@ show(
 
 # %% [markdown]
 # This is a vanishing gradient in its smallest form. Each step passes on half, and after five steps 3 percent are left.
+#
+# Mind steps that work **in place**. `h.mul_(5)` writes its result into `h` and returns `h` itself. Then two steps of the
+# chain are one tensor object, and one object has one `.grad`.
+#
+# **Predict.** `first = 2 * x` and `second = first.mul_(5)`. The gradient at the last step is 1, so the gradient at the
+# step before is 5. What is in `first.grad`? And when `first` is copied before it is overwritten?
+
+# %%
+x = torch.tensor([3.0], requires_grad=True)
+first = 2 * x
+first.retain_grad()
+second = first.mul_(5)
+second.sum().backward()
+print("one object:", second is first, "  first.grad:", first.grad.item())
+assert second is first and first.grad.item() == 1
+
+x = torch.tensor([3.0], requires_grad=True)
+first = 2 * x
+first.retain_grad()
+second = first.clone().mul_(5)
+second.retain_grad()
+second.sum().backward()
+print("two objects:", second is not first, "  first.grad:", first.grad.item(), "  second.grad:", second.grad.item())
+assert (first.grad.item(), second.grad.item()) == (5, 1)
+
+# %% [markdown]
+# A retained gradient belongs to the latest value of its tensor: here that after `mul_(5)`, and the 5 is nowhere. A
+# `clone()` is a tensor of its own, and gradients pass through it unchanged.
 
 
 # %% exercise="01-chain-grads"

@@ -86,10 +86,10 @@ def grade(
     from dataclasses import replace
 
     from graders.core import course
+    from graders.core.quantities import seconds, size
+    from graders.core.terminal import console
     from graders.instructor.machines import Machines
     from graders.instructor.request import Request, moment, read_lessons, read_points, read_roster
-    from graders.learner.commands import console
-    from graders.pytest_plugin.options import seconds, size
     from graders.report.policy import Points, late_rule
     from graders.run.cache import RunCache
     from graders.run.tiers import TIERS

@@ -21,7 +21,7 @@ from graders.core.files import write_atomically
 from graders.core.results import Batch, SubmissionResult, SubmissionStatus
 from graders.core.text import clean, plural
 from graders.instructor import cluster, earlier
-from graders.instructor.material import similar_answers, titles
+from graders.instructor.report_inputs import similar_answers, titles
 from graders.instructor.request import BadRequest, Request, iso, named_by_roster
 from graders.marking.batch import Marking
 from graders.marking.questions import Questions

@@ -19,6 +19,7 @@ from rich.text import Text
 from graders.core import course
 from graders.core.errors import ExitCode
 from graders.core.results import Status
+from graders.core.terminal import console
 from graders.core.text import plural
 from graders.learner import folder as folders
 from graders.learner.folder import Trouble
@@ -29,13 +30,6 @@ from graders.run.boxes import head_start
 from graders.run.terms import Terms
 
 LOOK_SECONDS = 0.5
-
-
-def console() -> Console:
-    """Where the commands print; of a width that can be read."""
-    found = Console(highlight=False)
-    found.width = min(found.width, 120)
-    return found
 
 
 def start(given: Path | None, *, opened: bool) -> int:

@@ -7,57 +7,14 @@ not be one of them.
 
 from __future__ import annotations
 
-import re
 from pathlib import Path
 
 import pytest
 
-from graders.core.errors import HookworkError
+from graders.core.quantities import jobs, natural, seconds, size
 from graders.pytest_plugin.errors import option
 from graders.run.tiers import TIERS
 from graders.wire.limits import Limits
-
-
-class BadOption(HookworkError):
-    """The value of an option; the message says how to write one."""
-
-
-_SIZE = re.compile(r"(\d+(?:\.\d+)?)\s*([KMG]?)i?B?", re.IGNORECASE)
-_UNITS = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30}
-
-
-def size(text: str) -> int:
-    """Bytes of a size such as `512M` or `2GiB`."""
-    match = _SIZE.fullmatch(text.strip())
-    if match is None:
-        raise BadOption(f"{text!r} is no size; write it like 512M or 2G")
-    return int(float(match[1]) * _UNITS[match[2].upper()])
-
-
-def seconds(text: str) -> float:
-    """A positive number of seconds."""
-    try:
-        value = float(text)
-    except ValueError:
-        value = 0.0
-    if not 0 < value < 1e6:
-        raise BadOption(f"{text!r} is no number of seconds above 0")
-    return value
-
-
-def natural(text: str) -> int:
-    """A whole number from 0 up, below the bound that JSON readers keep exact."""
-    if not text.isascii() or not text.isdigit() or int(text) >= 2**53:
-        raise BadOption(f"{text!r} is no whole number between 0 and 2**53")
-    return int(text)
-
-
-def jobs(text: str) -> int:
-    """How many notebooks run at once: 1 or more."""
-    value = natural(text)
-    if value < 1:
-        raise BadOption("at least 1 notebook has to run at a time")
-    return value
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

@@ -52,7 +52,7 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
 def _write(batch: Batch, out: Path, submissions: list[Submission]) -> str:
     """Write the files of `--out`; what became of that, in one line."""
     # Loaded only here: templates and plots would be a tenth of what collecting the tests takes.
-    from graders.instructor.material import similar_answers, titles
+    from graders.instructor.report_inputs import similar_answers, titles
     from graders.report import outputs
 
     try:

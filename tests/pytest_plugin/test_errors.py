@@ -5,8 +5,8 @@ import argparse
 import pytest
 
 from graders.core.errors import HookworkError
+from graders.core.quantities import jobs, natural, seconds, size
 from graders.pytest_plugin.errors import option, shown_by_pytest
-from graders.pytest_plugin.options import jobs, natural, seconds, size
 
 
 def test_what_a_person_can_mend_is_an_error_of_usage() -> None:

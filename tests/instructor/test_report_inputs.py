@@ -4,7 +4,7 @@ from pathlib import Path
 
 from graders.core import course
 from graders.core.source import exercise_cells
-from graders.instructor.material import similar_answers, titles
+from graders.instructor.report_inputs import similar_answers, titles
 from graders.report.similar import Pair
 from graders.run.submissions import Submission
 from tests import notebooks

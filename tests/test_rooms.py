@@ -1,0 +1,87 @@
+"""Which room of `graders/` may import which: data flows in one direction, and there is no circle."""
+
+from __future__ import annotations
+
+import ast
+import functools
+from graphlib import TopologicalSorter
+from pathlib import Path
+
+import pytest
+
+import graders
+
+PACKAGE = Path(graders.__file__).parent
+
+MAY_IMPORT = {
+    "wire": set(),
+    "box": {"wire"},
+    "core": {"wire"},
+    "figures": set(),
+    "nets": set(),
+    "run": {"core", "wire", "box"},  # of the box, what this system can confine
+    "judge": {"core", "wire", "run"},  # of run, the transcript
+    "report": {"core"},
+    "marking": {"core", "wire", "run", "judge"},
+    "authoring": {"core", "wire", "box"},  # of the box, the instruments of probes
+    "lesson": {"authoring", "nets"},
+    "notebook": {"core", "wire", "box", "run", "judge"},
+    "learner": {"core", "run", "marking", "notebook"},
+    "instructor": {"core", "wire", "run", "marking", "report"},
+    "author": {"core", "run", "judge", "marking", "notebook"},
+    "pytest_plugin": {"core", "wire", "run", "marking", "report", "instructor"},
+    "conftest": {"pytest_plugin"},
+    "cli": {"core", "run", "learner", "instructor", "author"},
+    "__init__": {"notebook"},
+}
+"""For each room, those that it may import. A room of a single file has its name; all lessons are one room."""
+
+
+def room_of(parts: tuple[str, ...]) -> str:
+    """The room of a module, by the parts of its name below `graders`."""
+    return "lesson" if parts[0].startswith("lesson_") else parts[0]
+
+
+@functools.cache
+def imports() -> dict[str, dict[str, list[str]]]:
+    """For each room, the rooms that it imports, and where."""
+    found: dict[str, dict[str, list[str]]] = {}
+    for file in sorted(PACKAGE.rglob("*.py")):
+        module = file.relative_to(PACKAGE).with_suffix("").parts
+        if module[0] == "course":  # copies of lessons in an installation
+            continue
+        seen = found.setdefault(room_of(module), {})
+        for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
+            for name in imported(node):
+                if name and room_of(name) != room_of(module):
+                    seen.setdefault(room_of(name), []).append("/".join(module))
+    return found
+
+
+def imported(node: ast.AST) -> list[tuple[str, ...]]:
+    """The modules of ours that a statement imports, as the parts of their names below `graders`."""
+    if isinstance(node, ast.Import):
+        names = [alias.name for alias in node.names]
+    elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
+        whole = node.module == "graders"
+        names = [f"graders.{alias.name}" for alias in node.names] if whole else [node.module]
+    else:
+        return []
+    return [tuple(name.split(".")[1:]) for name in names if name.split(".")[0] == "graders"]
+
+
+@pytest.mark.parametrize("room", MAY_IMPORT)
+def test_a_room_imports_what_it_may_and_the_table_says_no_more(room: str) -> None:
+    seen = imports().get(room, {})
+    strangers = {other: files for other, files in seen.items() if other not in MAY_IMPORT[room]}
+    assert strangers == {}
+    assert MAY_IMPORT[room] - set(seen) == set()
+
+
+def test_every_room_is_in_the_table() -> None:
+    assert set(imports()) == set(MAY_IMPORT)
+
+
+def test_there_is_no_circle() -> None:
+    order = list(TopologicalSorter(MAY_IMPORT).static_order())
+    assert order.index("run") < order.index("judge") < order.index("marking")

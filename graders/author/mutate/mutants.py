@@ -1,0 +1,91 @@
+"""All mutants of a right answer."""
+
+from __future__ import annotations
+
+import ast
+import difflib
+from collections.abc import Iterator
+from copy import deepcopy
+from dataclasses import dataclass
+
+from graders.author.mutate.operators import OPERATORS, Replacement
+from graders.author.mutate.prelude import PRELUDE
+from graders.author.mutate.wrappers import MANNERS, wrapped
+
+NOTING = ("_did", "_part(", "_only", "_not_")
+"""Parts of the names of helpers that note what they do."""
+
+
+@dataclass(frozen=True)
+class Mutant:
+    """A wrong answer, or so one hopes: the text of a cell, and what was done to a right one."""
+
+    operator: str
+    source: str
+    changed: str
+    """The first line that is new; empty where a manner was put around the whole answer."""
+    diff: str
+    may_be_idle: bool = True
+    """Whether it notes when it does something wrong."""
+
+    @property
+    def headline(self) -> str:
+        """By which a survivor is listed with its reason."""
+        return f"{self.operator}: {self.changed}" if self.changed else self.operator
+
+
+def mannered(source: str, name: str) -> Iterator[Mutant]:
+    """A right answer in every manner."""
+    for manner, body in MANNERS.items():
+        yield Mutant(manner, wrapped(source, name, body), "", f"+ def {name}(*args, **kwargs):{body}")
+
+
+def mutants(source: str) -> Iterator[Mutant]:
+    """A right answer with one thing changed, in every place and by every operator; each text once."""
+    tree = ast.parse(source)
+    plain = ast.unparse(tree)
+    seen = {plain}
+    for changed, operator in _changed(tree):
+        try:
+            text = ast.unparse(ast.fix_missing_locations(changed))
+            compile(text, "<mutant>", "exec")
+        except (SyntaxError, ValueError, TypeError, AttributeError):
+            continue
+        if text not in seen:
+            seen.add(text)
+            yield _mutant(operator, plain, text)
+
+
+def _mutant(operator: str, before: str, after: str) -> Mutant:
+    lines = list(difflib.unified_diff(before.split("\n"), after.split("\n"), n=1, lineterm=""))[2:]
+    new = next((line[1:].strip() for line in lines if line.startswith("+")), "")
+    if new.startswith("@"):
+        new += f" {after.split(new, 1)[1].strip().partition(chr(10))[0]}"
+    gone = next((line[1:].strip() for line in lines if line.startswith("-")), "")
+    return Mutant(operator, f"{PRELUDE}\n{after}", f"without {gone}" if new in ("", "pass") else new, "\n".join(lines),
+                  may_be_idle=any(name in line for line in lines if line[:1] == "+" for name in NOTING))  # fmt: skip
+
+
+def _changed(tree: ast.Module) -> Iterator[tuple[ast.Module, str]]:
+    """A tree for each replacement of each node."""
+    for number, node in enumerate(ast.walk(tree)):
+        for name, operator in OPERATORS.items():
+            for replacement in operator(node):
+                changed = deepcopy(tree)
+                if _replace(changed, number, deepcopy(replacement)):
+                    yield changed, name
+
+
+def _replace(tree: ast.Module, number: int, replacement: Replacement) -> bool:
+    """Put a replacement into the place of the node with this number, in the order of `ast.walk`."""
+    target = next(node for index, node in enumerate(ast.walk(tree)) if index == number)
+    for parent in ast.walk(tree):
+        for field, value in ast.iter_fields(parent):
+            if value is target and not isinstance(replacement, list):
+                setattr(parent, field, replacement)
+                return True
+            if isinstance(value, list) and any(entry is target for entry in value):
+                place = next(index for index, entry in enumerate(value) if entry is target)
+                value[place : place + 1] = replacement if isinstance(replacement, list) else [replacement]
+                return True
+    return False

@@ -1,0 +1,250 @@
+"""Operators: what people lose, swallow or take for something else when they write hooks, as changes of a syntax tree.
+
+An operator is a generator of replacements for one node of a right answer. A replacement of a statement is a list of
+statements. Names with an underscore are helpers of `prelude`.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable, Iterator
+from copy import deepcopy
+
+Replacement = ast.AST | list[ast.stmt]
+Operator = Callable[[ast.AST], Iterator[Replacement]]
+
+OPERATORS: dict[str, Operator] = {}
+"""By the name under which a mutant is shown."""
+
+COPIES = {"clone": "_not_copied", "copy": "_not_copied", "detach": "_not_detached"}
+CONVERSIONS = ("list", "dict", "tuple", "deepcopy", "reversed", "sorted")
+REGISTRATIONS = ("register_forward_hook", "register_forward_pre_hook", "register_full_backward_hook",
+                 "register_full_backward_pre_hook")  # fmt: skip
+OTHER_METHODS = {
+    "modules": "children",
+    "named_modules": "named_children",
+    "register_forward_hook": "register_forward_pre_hook",
+    "register_forward_pre_hook": "register_forward_hook",
+    "register_full_backward_hook": "register_full_backward_pre_hook",
+    "register_full_backward_pre_hook": "register_full_backward_hook",
+    "register_post_accumulate_grad_hook": "register_hook",
+    "sum": "mean",
+    "mean": "sum",
+}
+GUARDS = ("_only_the_first_call", "_only_three_calls", "_not_the_first_call", "_only_with_grad_mode",
+          "_only_without_grad_mode", "_only_in_training", "_only_where_grad_fn")  # fmt: skip
+PARTS = ("stop=1", "stop=3", "stop=-1", "start=1", "step=-1")
+KEEPING = ("append", "update", "add", "extend", "__setitem__", "setdefault")
+"""Methods whose result nobody wants: a `lambda` that calls one returns nothing that counts."""
+OPPOSITES: dict[type[ast.AST], type[ast.AST]] = {
+    ast.Add: ast.Sub, ast.Sub: ast.Add, ast.Mult: ast.Div, ast.Div: ast.Mult,
+    ast.Lt: ast.LtE, ast.LtE: ast.Lt, ast.Gt: ast.GtE, ast.GtE: ast.Gt, ast.Eq: ast.NotEq, ast.NotEq: ast.Eq,
+    ast.In: ast.NotIn, ast.NotIn: ast.In, ast.And: ast.Or, ast.Or: ast.And,
+}  # fmt: skip
+
+
+def _operator(name: str) -> Callable[[Operator], Operator]:
+    def register(function: Operator) -> Operator:
+        OPERATORS[name] = function
+        return function
+
+    return register
+
+
+def _method(node: ast.AST) -> str:
+    """The name of the method or function that a call calls; empty for any other node."""
+    if not isinstance(node, ast.Call):
+        return ""
+    return node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")
+
+
+def _call(name: str, *args: ast.expr) -> ast.Call:
+    return ast.Call(ast.Name(name, ast.Load()), list(args), [])
+
+
+@_operator("lost copy")
+def lost_copy(node: ast.AST) -> Iterator[Replacement]:
+    """`t.clone()` and `t.detach()` are `t`, and `list(x)` is `x`."""
+    if isinstance(node, ast.Call):
+        if _method(node) in COPIES and isinstance(node.func, ast.Attribute) and not node.args:
+            yield _call(COPIES[_method(node)], node.func.value)
+        elif _method(node) in CONVERSIONS and len(node.args) == 1 and not node.keywords:
+            yield _call("_not_copied", node.args[0])
+
+
+@_operator("lost statement")
+def lost_statement(node: ast.AST) -> Iterator[Replacement]:
+    """A call, a deletion or an assignment to something of somebody else is left out."""
+    targets = node.targets if isinstance(node, ast.Assign) else [node.target] if isinstance(node, ast.AugAssign) else []
+    assigns = bool(targets) and not any(isinstance(target, ast.Name) for target in targets)
+    if assigns or isinstance(node, ast.Delete) or (isinstance(node, ast.Expr) and isinstance(node.value, ast.Call)):
+        yield [ast.Pass()]
+
+
+@_operator("lost return")
+def lost_return(node: ast.AST) -> Iterator[Replacement]:
+    """A function computes and returns nothing; a `lambda` returns None."""
+    if isinstance(node, ast.Return) and node.value is not None:
+        yield [ast.Expr(node.value)]
+    if isinstance(node, ast.Lambda) and _method(node.body) not in KEEPING:
+        yield ast.Lambda(node.args, ast.Subscript(ast.Tuple([ast.Constant(None), node.body], ast.Load()),
+                                                  ast.Constant(0), ast.Load()))  # fmt: skip
+
+
+@_operator("clean-up not after an exception")
+def not_after_an_exception(node: ast.AST) -> Iterator[Replacement]:
+    """`finally` and `with` do their work only when all goes well."""
+    yield from _cleaned_up(node, "_only_when_well")
+
+
+@_operator("clean-up only after an `Exception`")
+def only_after_exceptions(node: ast.AST) -> Iterator[Replacement]:
+    """`finally` becomes `except Exception`: an interrupt gets past it."""
+    yield from _cleaned_up(node, "_not_after_interrupts")
+
+
+def _cleaned_up(node: ast.AST, helper: str) -> Iterator[Replacement]:
+    """The managers of a `with` statement wrapped; `finally` as a manager that is wrapped."""
+    if isinstance(node, ast.With):
+        changed = deepcopy(node)
+        for item in changed.items:
+            item.context_expr = _call(helper, item.context_expr)
+        yield [changed]
+    elif isinstance(node, ast.Try) and node.finalbody and not node.handlers:
+        # nonlocal names of the clean-up are read only, as nearly always
+        cleanup = ast.parse("def _clean_up(*_):\n    pass").body[0]
+        assert isinstance(cleanup, ast.FunctionDef)
+        cleanup.body = list(node.finalbody)
+        manager = ast.parse(f"{helper}(_contextlib.ExitStack())", mode="eval").body
+        push = ast.parse("_stack.callback(_clean_up)").body[0]
+        item = ast.withitem(manager, ast.Name("_stack", ast.Store()))
+        yield [cleanup, ast.With([item], [push, *node.body])]
+
+
+@_operator("exception swallowed")
+def swallowed(node: ast.AST) -> Iterator[Replacement]:
+    """The exception ends in an `except`, and the clean-up is done."""
+    if not isinstance(node, ast.With) and not (isinstance(node, ast.Try) and node.finalbody and not node.handlers):
+        return
+    for kind in ("Exception", "BaseException"):
+        noted = ast.parse("_did.append('swallowed')").body
+        handler = ast.ExceptHandler(ast.Name(kind, ast.Load()), None, noted)
+        if isinstance(node, ast.Try):
+            yield [ast.Try(node.body, [handler], [], node.finalbody)]
+        else:
+            yield [ast.Try([node], [handler], [], [])]
+
+
+@_operator("another method")
+def another_method(node: ast.AST) -> Iterator[Replacement]:
+    """`children()` for `modules()`, a pre-hook for a hook."""
+    if isinstance(node, ast.Attribute) and node.attr in OTHER_METHODS and isinstance(node.ctx, ast.Load):
+        yield ast.Attribute(node.value, OTHER_METHODS[node.attr], node.ctx)
+
+
+@_operator("prepend=True")
+def prepended(node: ast.AST) -> Iterator[Replacement]:
+    """The hook comes before those of the caller; an option that was given is left out."""
+    if isinstance(node, ast.Call) and _method(node) in REGISTRATIONS:
+        if all(keyword.arg != "prepend" for keyword in node.keywords):
+            yield ast.Call(node.func, node.args, [*node.keywords, ast.keyword("prepend", ast.Constant(True))])
+        for keyword in node.keywords:
+            yield ast.Call(node.func, node.args, [other for other in node.keywords if other is not keyword])
+
+
+@_operator("model.forward(x)")
+def forward_directly(node: ast.AST) -> Iterator[Replacement]:
+    """`forward` is called by hand, past all hooks."""
+    if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in ("model", "module", "net"):
+        yield ast.Call(ast.Attribute(node.func, "forward", ast.Load()), node.args, node.keywords)
+
+
+@_operator("the name ignored")
+def name_ignored(node: ast.AST) -> Iterator[Replacement]:
+    """Whatever is asked for, the first or the last submodule is taken."""
+    if _method(node) == "get_submodule" and isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
+        for place in (0, -1):
+            yield ast.parse(f"list({ast.unparse(node.func.value)}.modules())[1:][{place}]", mode="eval").body
+
+
+@_operator("truth for None")
+def truth_for_none(node: ast.AST) -> Iterator[Replacement]:
+    """`x` for `x is not None`, and other tests that are almost the same."""
+    if isinstance(node, ast.Compare) and len(node.ops) == 1 and isinstance(node.comparators[0], ast.Constant):
+        if node.comparators[0].value is None and isinstance(node.ops[0], ast.Is):
+            yield ast.UnaryOp(ast.Not(), node.left)
+        elif node.comparators[0].value is None and isinstance(node.ops[0], ast.IsNot):
+            yield node.left
+    if isinstance(node, ast.Attribute) and node.attr == "requires_grad" and isinstance(node.ctx, ast.Load):
+        yield ast.Attribute(node.value, "grad_fn", ast.Load())
+        yield ast.Attribute(node.value, "is_leaf", ast.Load())
+
+
+@_operator("condition dropped")
+def condition_dropped(node: ast.AST) -> Iterator[Replacement]:
+    """What stands behind an `if` is always done, or never."""
+    if isinstance(node, ast.If):
+        yield list(node.body)
+        yield list(node.orelse) or [ast.Pass()]
+    if isinstance(node, ast.IfExp):
+        yield node.body
+        yield node.orelse
+    if isinstance(node, ast.comprehension) and node.ifs:
+        yield ast.comprehension(node.target, node.iter, [], node.is_async)
+
+
+@_operator("not for all")
+def not_for_all(node: ast.AST) -> Iterator[Replacement]:
+    """A loop stops early, begins late, or runs backwards (which is all the same where handles are removed)."""
+    if not isinstance(node, ast.For | ast.comprehension):
+        return
+    removes = isinstance(node, ast.For) and all(_method(getattr(one, "value", one)) == "remove" for one in node.body)
+    for part in PARTS[:-1] if removes else PARTS:
+        changed = deepcopy(node)
+        changed.iter = ast.parse(f"_part({ast.unparse(node.iter)}, {part})", mode="eval").body
+        yield [changed] if isinstance(changed, ast.For) else changed
+
+
+@_operator("a list for a tuple")
+def list_for_tuple(node: ast.AST) -> Iterator[Replacement]:
+    """The entries are right, and the container is another one."""
+    if isinstance(node, ast.Return) and isinstance(node.value, ast.Tuple):
+        yield [ast.Return(ast.List(node.value.elts, ast.Load()))]
+    if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in ("tuple", "list"):
+        other = {"tuple": "list", "list": "tuple"}[node.func.id]
+        yield ast.Call(ast.Name(other, ast.Load()), node.args, node.keywords)
+
+
+@_operator("one global slot")
+def global_slot(node: ast.AST) -> Iterator[Replacement]:
+    """What each call should have for itself is made once for all calls."""
+    if isinstance(node, ast.Assign) and ast.unparse(node.value) in ("{}", "[]", "dict()", "list()", "set()"):
+        slot = f"globals().setdefault('_slot_{node.lineno}', {ast.unparse(node.value)})"
+        yield [ast.Assign(node.targets, ast.parse(slot, mode="eval").body, lineno=0)]
+
+
+@_operator("a hook that works at times")
+def hook_at_times(node: ast.AST) -> Iterator[Replacement]:
+    """A function inside another one, which is a hook as a rule, does nothing in some calls."""
+    for guard in GUARDS:
+        if isinstance(node, ast.Lambda):
+            yield _call(guard, node)
+        elif isinstance(node, ast.FunctionDef) and node.col_offset > 0 and not _makes_a_function(node):
+            yield [ast.FunctionDef(**{**vars(node), "decorator_list": [ast.Name(guard, ast.Load())]})]
+
+
+def _makes_a_function(node: ast.FunctionDef) -> bool:
+    return any(isinstance(part, ast.Lambda | ast.FunctionDef) for part in ast.walk(node) if part is not node)
+
+
+@_operator("almost")
+def almost(node: ast.AST) -> Iterator[Replacement]:
+    """A number is one larger; an operator, a comparison or a condition is another."""
+    if isinstance(node, ast.Constant) and isinstance(node.value, bool):
+        yield ast.Constant(not node.value)
+    elif isinstance(node, ast.Constant) and isinstance(node.value, int | float):
+        yield ast.Constant(node.value + 1)
+    elif isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Not | ast.USub):
+        yield node.operand
+    elif type(node) in OPPOSITES:
+        yield OPPOSITES[type(node)]()

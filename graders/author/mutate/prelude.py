@@ -1,0 +1,103 @@
+"""What stands above every mutant: helpers that do the wrong thing, and note in `_did` when it made a difference.
+
+A mutant that passes and never did anything wrong, because what it does wrong does not occur in the exercise, is idle:
+it counts for nothing.
+"""
+
+PRELUDE = '''
+import contextlib as _contextlib
+import functools as _functools
+import torch
+from torch import nn as _nn
+
+_did, _known, _calls, _results = [], {}, [], []
+
+def _given(args, kind):
+    for arg in args:
+        if isinstance(arg, kind):
+            yield arg
+        elif isinstance(arg, (list, tuple)):
+            yield from _given(arg, kind)
+        elif isinstance(arg, dict):
+            yield from _given(arg.values(), kind)
+
+def _modules(args):
+    for model in _given(args, _nn.Module):
+        yield from model.modules()
+
+def _tensors(args):
+    yield from _given(args, torch.Tensor)
+    for model in _given(args, _nn.Module):
+        yield from model.parameters()
+
+def _mapped(value, change):
+    if isinstance(value, torch.Tensor):
+        _did.append(value)
+        return change(value)
+    if isinstance(value, dict):
+        return {key: _mapped(entry, change) for key, entry in value.items()}
+    if type(value) in (list, tuple):
+        return type(value)(_mapped(entry, change) for entry in value)
+    return value
+
+def _hooks(args):
+    for module in _modules(args):
+        for kind in ("_forward_pre_hooks", "_forward_hooks", "_backward_pre_hooks", "_backward_hooks"):
+            yield getattr(module, kind)
+    for t in _tensors(args):
+        yield t._backward_hooks or {}
+
+def _at_times(holds):
+    """A hook that does nothing, and returns nothing, where `holds(number of this call, first argument)` is false."""
+    def decorator(function):
+        calls = []
+        @_functools.wraps(function)
+        def hook(*args, **kwargs):
+            calls.append(0)
+            if holds(len(calls), args[0] if args else None):
+                return function(*args, **kwargs)
+            _did.append(hook)
+        return hook
+    return decorator
+
+_only_the_first_call = _at_times(lambda call, _: call == 1)
+_only_three_calls = _at_times(lambda call, _: call <= 3)
+_not_the_first_call = _at_times(lambda call, _: call > 1)
+_only_with_grad_mode = _at_times(lambda call, _: torch.is_grad_enabled())
+_only_without_grad_mode = _at_times(lambda call, _: not torch.is_grad_enabled())
+_only_in_training = _at_times(lambda call, first: getattr(first, "training", True))
+_only_where_grad_fn = _at_times(lambda call, first: getattr(first, "grad_fn", True) is not None)
+
+def _part(entries, start=None, stop=None, step=None):
+    every = list(entries)
+    if (part := every[start:stop:step]) != every:
+        _did.append(part)
+    return part
+
+def _not_copied(value):
+    _did.append(value)
+    return value
+
+def _not_detached(t):
+    if getattr(t, "requires_grad", True):
+        _did.append(t)
+    return t
+
+class _only_when_well:
+    """Manages only where no exception ends the block."""
+    def __init__(self, manager):
+        self.manager = manager
+    def __enter__(self):
+        return self.manager.__enter__()
+    def __exit__(self, kind, error, trace):
+        if self.leaves(kind):
+            return _did.append(error)
+        return self.manager.__exit__(kind, error, trace)
+    def leaves(self, kind):
+        return kind is not None
+
+class _not_after_interrupts(_only_when_well):
+    """Manages, but not where an exception that is no `Exception` ends the block."""
+    def leaves(self, kind):
+        return kind is not None and not issubclass(kind, Exception)
+'''

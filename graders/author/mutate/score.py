@@ -1,0 +1,134 @@
+"""`hookwork build --mutate`: marks every mutant in a child of its own, and tells which ones the graders let pass."""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import signal
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import dataclass, field
+from typing import Any
+
+import torch
+
+from graders.author.answers import Answers, answers_to
+from graders.author.mutate.mutants import Mutant, mannered, mutants
+from graders.core import course
+from graders.core.exercise import Draw, Exercise
+from graders.core.results import Status
+from graders.marking.jobs import default_jobs
+from graders.notebook.commands import check_in
+
+SEED = 4
+"""One seed is enough: what a contract covers occurs in every marking."""
+Part = tuple[int, int]
+PASSED, IDLE, REFUSED = b"passed", b"idle", b"refused"
+SECONDS = 20
+"""What a mutant may take before it counts as refused."""
+
+
+@dataclass
+class Score:
+    """What became of the mutants of one exercise."""
+
+    key: str
+    refused: int = 0
+    listed: int = 0
+    idle: int = 0
+    survivors: list[Mutant] = field(default_factory=list)
+
+    def __str__(self) -> str:
+        """One line, with the score in percent: how many of those that are wrong were refused."""
+        wrong = self.refused + len(self.survivors)
+        percent = 100 * self.refused / wrong if wrong else 100.0
+        return (
+            f"{self.key}: {percent:.1f} % ({self.refused} of {wrong} mutants refused; besides, {self.listed} are listed "
+            f"as right, and {self.idle} did nothing wrong here)"
+        )
+
+    def __add__(self, other: Score) -> Score:
+        """Two parts of the mutants together."""
+        return Score(
+            self.key,
+            self.refused + other.refused,
+            self.listed + other.listed,
+            self.idle + other.idle,
+            self.survivors + other.survivors,
+        )
+
+
+def scores(keys: Sequence[str], part: Part, report: Callable[[str], None]) -> Iterator[str]:
+    """Report the score of each exercise; yields each survivor, as a headline and a diff."""
+    jobs = default_jobs()
+    context = multiprocessing.get_context("spawn")  # a process that has used torch's threads is not forked
+    with ProcessPoolExecutor(jobs, context) as pool:
+        work = {
+            key: [pool.submit(score, key, (part[0] + part[1] * job, part[1] * jobs)) for job in range(jobs)]
+            for key in keys
+        }
+        for key, parts in work.items():
+            found = sum((one.result() for one in parts), Score(key))
+            report(str(found))
+            for mutant in found.survivors:
+                yield f"{key} lets pass: {mutant.headline}\n{mutant.diff}\n"
+
+
+def score(key: str, part: Part = (0, 1)) -> Score:
+    """Mark a part of the mutants of an exercise: (K, N) are every N-th of them, from the K-th, counted from 0."""
+    torch.set_num_threads(1)  # so that this process can be forked
+    exercise = course.find_exercise(key)
+    answers = answers_to(exercise)
+    found, draws = Score(key), exercise.draws(SEED)
+    for mutant in every_mutant(exercise, answers)[part[0] :: part[1]]:
+        told = verdict(exercise, mutant.source, draws)
+        if told == REFUSED:
+            found.refused += 1
+        elif told == IDLE and mutant.may_be_idle:
+            found.idle += 1
+        elif mutant.headline in answers.survivors:
+            found.listed += 1
+        else:
+            found.survivors.append(mutant)
+    return found
+
+
+def every_mutant(exercise: Exercise, answers: Answers) -> list[Mutant]:
+    """The solution in every manner, and each right answer with one thing changed; each text once."""
+    found = {one.source: one for one in mannered(answers.right[0].source, exercise.name)}
+    for answer in answers.right:
+        found |= {one.source: one for one in mutants(answer.source)}
+    return list(found.values())
+
+
+def verdict(exercise: Exercise, source: str, draws: list[Draw]) -> bytes:
+    """What becomes of an answer in a forked child with a clock; one that takes too long is refused."""
+    reading, writing = os.pipe()
+    child = os.fork()
+    if child == 0:
+        _mark_and_leave(exercise, source, draws, reading, writing)
+    os.close(writing)
+    with os.fdopen(reading, "rb") as pipe:
+        told = pipe.read()
+    os.waitpid(child, 0)
+    return told or REFUSED
+
+
+def _mark_and_leave(exercise: Exercise, source: str, draws: list[Draw], reading: int, writing: int) -> None:
+    """The child's whole life: it writes its verdict into the pipe."""
+    signal.signal(signal.SIGALRM, signal.SIG_DFL)
+    signal.alarm(SECONDS)
+    told = REFUSED
+    try:
+        os.close(reading)
+        null = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(null, 1)
+        os.dup2(null, 2)
+        namespace: dict[str, Any] = {"__name__": "__main__"}
+        exec(compile(source, f"<{exercise.key}>", "exec"), namespace)
+        result = check_in(exercise, namespace, SEED, draws=draws)
+        if result.status is Status.PASSED:
+            told = PASSED if namespace["_did"] else IDLE
+    finally:
+        os.write(writing, told)
+        os._exit(0)

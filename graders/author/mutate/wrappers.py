@@ -1,0 +1,247 @@
+"""Manners: a right answer inside a function that does something to what it was given, before, after or instead.
+
+Each is the body of a function of the same name that calls the right answer as `_right`. The names of `prelude` are
+there.
+"""
+
+from __future__ import annotations
+
+from graders.author.mutate.prelude import PRELUDE
+
+MANNERS: dict[str, str] = {
+    "zero_grad() first": """
+    for t in _tensors(args):
+        if t.is_leaf and t.grad is not None:
+            _did.append(t)
+            t.grad = None
+    return _right(*args, **kwargs)""",
+    "`.grad` put back as a copy": """
+    old = [(t, t.grad) for t in _tensors(args) if t.is_leaf and t.grad is not None]
+    try:
+        return _right(*args, **kwargs)
+    finally:
+        for t, grad in old:
+            _did.append(t)
+            t.grad = grad.clone()""",
+    "eval() and back at the root": """
+    models = [(model, model.training) for model in _given(args, _nn.Module)]
+    for model, _ in models:
+        _did.append(model)
+        model.eval()
+    try:
+        return _right(*args, **kwargs)
+    finally:
+        for model, training in models:
+            model.train(training)""",
+    "left in eval mode after an exception": """
+    try:
+        return _right(*args, **kwargs)
+    except BaseException:
+        for module in _modules(args):
+            _did.append(module)
+            module.training = False
+        raise""",
+    "hooks of others cleared": """
+    for hooks in _hooks(args):
+        _did.extend(hooks)
+        hooks.clear()
+    return _right(*args, **kwargs)""",
+    "the last hook of others lost": """
+    for hooks in list(_hooks(args)):
+        if hooks:
+            _did.append(hooks.popitem())
+    return _right(*args, **kwargs)""",
+    "a hook left on a module": """
+    for module in list(_modules(args))[-1:]:
+        _did.append(module.register_forward_hook(lambda *_: None))
+    return _right(*args, **kwargs)""",
+    "a hook left on a tensor": """
+    for t in _tensors(args):
+        if t.requires_grad:
+            _did.append(t.register_hook(lambda grad: None))
+    return _right(*args, **kwargs)""",
+    "a hook left after an exception": """
+    try:
+        return _right(*args, **kwargs)
+    except BaseException:
+        for model in _given(args, _nn.Module):
+            _did.append(model.register_forward_hook(lambda *_: None))
+        for t in _tensors(args):
+            if t.requires_grad:
+                _did.append(t.register_hook(lambda grad: None))
+        raise""",
+    "forward left patched": """
+    for model in _given(args, _nn.Module):
+        _did.append(forward := model.forward)
+        model.forward = lambda *a, forward=forward, **k: forward(*a, **k)
+    return _right(*args, **kwargs)""",
+    "the caller's list emptied": """
+    lists = [arg for arg in args if isinstance(arg, list)]
+    kept = [list(one) if any(one is other for other in lists) else one for one in args]
+    result = _right(*kept, **kwargs)
+    for one in lists:
+        _did.extend(one)
+        one.clear()
+    return result""",
+    "the caller's list turned round": """
+    result = _right(*args, **kwargs)
+    for one in args:
+        if isinstance(one, list):
+            _did.extend(one[1:])
+            one.reverse()
+    return result""",
+    "the caller's dict emptied": """
+    dicts = [arg for arg in args if isinstance(arg, dict)]
+    kept = [dict(one) if any(one is other for other in dicts) else one for one in args]
+    result = _right(*kept, **kwargs)
+    for one in dicts:
+        _did.extend(one)
+        one.clear()
+    return result""",
+    "a cache by id": """
+    key = tuple(map(id, args))
+    _calls.append(args)  # so that no id is used again
+    _did.extend([key] * (key in _known))
+    if key not in _known:
+        _known[key] = _right(*args, **kwargs)
+    return _known[key]""",
+    "a cache by shape": """
+    key = str([(t.shape, t.dtype, t.stride()) for t in _given(args, torch.Tensor)] + list(_given(args, (int, float))))
+    _did.extend([key] * (key in _known))
+    if key not in _known:
+        _known[key] = _right(*args, **kwargs)
+    return _known[key]""",
+    "only the first call": """
+    _did.extend(_results)
+    if not _results:
+        _results.append(_right(*args, **kwargs))
+    return _results[0]""",
+    "only three calls": """
+    _calls.append(0)
+    return _right(*args, **kwargs) if len(_calls) <= 3 else _did.append(0)""",
+    "the result's memory used again": """
+    result = _right(*args, **kwargs)
+    news, olds = list(_given([result], torch.Tensor)), list(_given(_results[-1:], torch.Tensor))
+    for new, old in zip(news, olds):
+        if new.shape == old.shape and new.dtype == old.dtype:
+            _did.append(old.detach().copy_(new.detach()))
+    _results.append(result)
+    return result""",
+    ".float() of the arguments": """
+    _did.extend(_given(args, torch.Tensor))
+    return _right(*[a.float() if type(a) is torch.Tensor and a.is_floating_point() else a for a in args], **kwargs)""",
+    ".float() of the results": """
+    return _mapped(_right(*args, **kwargs), lambda t: t.float() if t.is_floating_point() else t)""",
+    ".half() and back in the results": """
+    return _mapped(_right(*args, **kwargs), lambda t: t.bfloat16().to(t.dtype) if t.is_floating_point() else t)""",
+    "numbers rounded": """
+    result = _right(*args, **kwargs)
+    if type(result) is float:
+        _did.append(result)
+        return round(result, 2)
+    return result""",
+    ".view(-1)": """
+    for t in _given(args, torch.Tensor):
+        _did.append(t.view(-1))
+    return _right(*args, **kwargs)""",
+    "at most two dimensions": """
+    for t in _given(args, torch.Tensor):
+        _did.append(t)
+        assert t.dim() <= 2
+    return _right(*args, **kwargs)""",
+    "at least one dimension": """
+    for t in _given(args, torch.Tensor):
+        _did.append(t[..., 0])
+    return _right(*args, **kwargs)""",
+    "no empty collection": """
+    for one in args:
+        if isinstance(one, (list, tuple, dict)):
+            _did.append(next(iter(one)))
+    return _right(*args, **kwargs)""",
+    "values that lose digits": """
+    for t in _tensors(args):
+        if t.is_floating_point():
+            _did.append(t)
+            t.data = t.data + 1e4 - 1e4
+    return _right(*args, **kwargs)""",
+    "requires_grad switched off": """
+    result = _right(*args, **kwargs)
+    for t in _tensors(args):
+        if t.is_leaf and t.requires_grad:
+            _did.append(t.requires_grad_(False))
+    return result""",
+    "requires_grad switched on": """
+    for t in _tensors(args):
+        if t.is_floating_point() and not t.requires_grad:
+            _did.append(t.requires_grad_(True))
+    return _right(*args, **kwargs)""",
+    "results with a graph": """
+    return _mapped(_right(*args, **kwargs), lambda t: t.clone().requires_grad_() if t.is_floating_point() else t)""",
+    "a list for a tuple, a tuple for a list": """
+    result = _right(*args, **kwargs)
+    if type(result) in (list, tuple):
+        _did.append(result)
+        return (list if type(result) is tuple else tuple)(result)
+    return result""",
+    "a tensor for a number": """
+    result = _right(*args, **kwargs)
+    if type(result) in (int, float):
+        _did.append(result)
+        return torch.tensor(result)
+    return result""",
+    "entries missing": """
+    result = _right(*args, **kwargs)
+    if type(result) in (list, tuple):
+        _did.extend(result)
+        return result[:-1]
+    if type(result) is dict and result:
+        _did.append(result.popitem())
+    return result""",
+    "under no_grad": """
+    _did.append(0)
+    with torch.no_grad():
+        return _right(*args, **kwargs)""",
+    "grad mode left off": """
+    result = _right(*args, **kwargs)
+    _did.append(torch.set_grad_enabled(False))
+    return result""",
+    "grad mode left on": """
+    if not torch.is_grad_enabled():
+        _did.append(torch.set_grad_enabled(True))
+    return _right(*args, **kwargs)""",
+    "the default dtype left changed": """
+    _did.append(torch.set_default_dtype(torch.float64))
+    return _right(*args, **kwargs)""",
+    "every Exception swallowed": """
+    try:
+        return _right(*args, **kwargs)
+    except NotImplementedError:
+        raise
+    except Exception:
+        return _did.append(0)""",
+    "every exception swallowed": """
+    try:
+        return _right(*args, **kwargs)
+    except NotImplementedError:
+        raise
+    except BaseException:
+        return _did.append(0)""",
+    "KeyError swallowed": """
+    try:
+        return _right(*args, **kwargs)
+    except KeyError:
+        return _did.append(0)""",
+    "another exception raised": """
+    try:
+        return _right(*args, **kwargs)
+    except NotImplementedError:
+        raise
+    except Exception as error:
+        _did.append(error)
+        raise RuntimeError(str(error)) from error""",
+}
+
+
+def wrapped(source: str, name: str, body: str) -> str:
+    """The cell with a right answer, and after it a function of its name that calls it in this manner."""
+    return f"{PRELUDE}\n{source}\n\n_right = {name}\n\ndef {name}(*args, **kwargs):{body}\n"

@@ -225,29 +225,38 @@ def build(
     lessons: Annotated[list[str] | None, typer.Argument(help="Stems or numbers of lessons; default: all.")] = None,
     check: Annotated[bool, typer.Option("--check", help="Prove the course instead of writing it.")] = False,
     seeds: Annotated[int, typer.Option(min=1, help="With --check: on how many seeds.")] = 20,
+    mutate: Annotated[
+        bool, typer.Option("--mutate", help="Try the graders with wrong answers made from right ones; keys, too.")
+    ] = False,
+    part: Annotated[str, typer.Option(metavar="K/N", help="With --mutate: every N-th one, from the K-th.")] = "0/1",
 ) -> int:
-    """Build the notebooks from their sources, or prove with --check that the course holds.
+    """Build the notebooks from their sources; prove with --check that the course holds; try the graders with --mutate.
 
-    Exit status 1 when something is wrong; each problem is one line.
+    Exit status 1 when something is wrong; each problem is one line, and each mutant that passes is shown as a diff.
     """
     try:
         from graders.author import build as building
         from graders.author import prove
+        from graders.author.mutate import score
         from graders.author.table import table
     except ModuleNotFoundError:
         raise NotInstalled("building lessons", "dev") from None
     from graders.core import course
     from graders.core.source import SourceError
 
-    chosen = tuple(one for one in course.lessons() if not lessons or any(one.startswith(part) for part in lessons))
-    if not chosen:
-        raise course.UnknownLesson(f"No lesson starts with {' or '.join(lessons or [])}: {', '.join(course.lessons())}")
     problems: list[str] = []
 
     def complain(problem: str) -> None:
         problems.append(problem)
         typer.echo(f"✗ {problem}", err=True)
 
+    if mutate:
+        for survivor in score.scores(score.chosen(lessons or []), score.parsed(part), typer.echo):
+            complain(survivor)
+        return ExitCode.NOT_PASSED if problems else ExitCode.FINE
+    chosen = tuple(one for one in course.lessons() if not lessons or any(one.startswith(part) for part in lessons))
+    if not chosen:
+        raise course.UnknownLesson(f"No lesson starts with {' or '.join(lessons or [])}: {', '.join(course.lessons())}")
     if check:
         for problem in prove.prove(chosen, lambda text: typer.echo(f"proved  {text}"), range(seeds)):
             complain(problem)

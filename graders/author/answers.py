@@ -13,7 +13,7 @@ A file `tests/answers/lesson_NN_topic/function_name.py` holds
         ),
     ]
     GIVENS = ["`p` is a leaf."]                  # sentences of the contract that demand nothing
-    SURVIVORS = {"first line of a mutant": "why it is a right answer"}
+    SURVIVORS = {"lost copy: return x": "why this mutant is right"}  # its headline, or how that begins
 """
 
 from __future__ import annotations

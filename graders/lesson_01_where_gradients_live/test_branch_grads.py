@@ -92,6 +92,7 @@ class TestBranchGrads:
         seen = {"grads": grads, "calls": calls[:20], "changed": witness.changes()}
         if call == "again":
             first.grad = second.grad = None
+            first.data, second.data = second.data, first.data
             seen["again"] = student.branch_grads(first, second)
         elif call == "in turn":
             seen["in turn"] = student.branch_grads(*reversed(callers()))
@@ -124,10 +125,8 @@ class TestBranchGrads:
         expect_gradients(seen["grads"], w, x)
 
     def test_another_call_has_its_own_gradients(seen, w, x, call):
-        if call == "again":
-            expect_gradients(seen["again"], w, x)
-        elif call == "in turn":
-            expect_gradients(seen["in turn"], x, w)
+        if call != "once":
+            expect_gradients(seen[call], x, w)
 
     def test_the_example_of_the_contract_comes_out(seen):
         expect_gradients(seen["example"], torch.tensor([1.0]), torch.tensor([2.0]))

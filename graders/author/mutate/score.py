@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import multiprocessing
 import os
+import re
 import signal
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
@@ -15,6 +16,7 @@ import torch
 from graders.author.answers import Answers, answers_to
 from graders.author.mutate.mutants import Mutant, mannered, mutants
 from graders.core import course
+from graders.core.errors import HookworkError
 from graders.core.exercise import Draw, Exercise
 from graders.core.results import Status
 from graders.marking.jobs import default_jobs
@@ -43,8 +45,8 @@ class Score:
         wrong = self.refused + len(self.survivors)
         percent = 100 * self.refused / wrong if wrong else 100.0
         return (
-            f"{self.key}: {percent:.1f} % ({self.refused} of {wrong} mutants refused; besides, {self.listed} are listed "
-            f"as right, and {self.idle} did nothing wrong here)"
+            f"{self.key}: {percent:.1f} % ({self.refused} of {wrong} mutants refused; besides, {self.listed} are "
+            f"listed as right, and {self.idle} did nothing wrong here)"
         )
 
     def __add__(self, other: Score) -> Score:
@@ -56,6 +58,28 @@ class Score:
             self.idle + other.idle,
             self.survivors + other.survivors,
         )
+
+
+def chosen(names: Sequence[str]) -> list[str]:
+    """The keys that begin with one of these names, or whose lessons do. Without names, those of converted exercises.
+
+    Raises `UnknownLesson` when there is none.
+    """
+    every = [(lesson, key) for lesson in course.lessons() for key in course.keys(lesson)]
+    if not names:
+        return [key for _, key in every if answers_to(course.find_exercise(key)).converted]
+    found = [key for lesson, key in every if any(one.startswith(name) for one in (lesson, key) for name in names)]
+    if not found:
+        raise course.UnknownLesson(f"No lesson and no key starts with {' or '.join(names)}")
+    return found
+
+
+def parsed(text: str) -> Part:
+    """K/N as two numbers; K is taken modulo N, so that the day of the year will do. Raises `HookworkError`."""
+    match = re.fullmatch(r"(\d+)/([1-9]\d*)", text)
+    if match is None:
+        raise HookworkError(f"--part is K/N, as in 3/10, and not {text!r}")
+    return int(match[1]) % int(match[2]), int(match[2])
 
 
 def scores(keys: Sequence[str], part: Part, report: Callable[[str], None]) -> Iterator[str]:
@@ -86,7 +110,7 @@ def score(key: str, part: Part = (0, 1)) -> Score:
             found.refused += 1
         elif told == IDLE and mutant.may_be_idle:
             found.idle += 1
-        elif mutant.headline in answers.survivors:
+        elif mutant.headline.startswith(tuple(answers.survivors)):
             found.listed += 1
         else:
             found.survivors.append(mutant)

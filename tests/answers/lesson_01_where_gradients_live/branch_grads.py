@@ -25,7 +25,7 @@ def branch_grads(w, x):
     found = {}
     a, b = w + x, w + 1
     def keep(name):
-        return lambda grad: found.update({name: grad.detach().clone()})
+        return lambda grad: found.update({name: grad.detach()})
     handles = [t.register_hook(keep(name)) for name, t in (("w", w), ("x", x), ("a", a), ("b", b))]
     (a * b).sum().backward()
     for handle in handles:
@@ -36,14 +36,14 @@ def branch_grads(w, x):
 def branch_grads(w, x):
     with __import__("torch").no_grad():
         a, b = w + x, w + 1
-        return {"w": a + b, "x": b.clone(), "a": b.clone(), "b": a.clone()}
+        return {"w": a + b, "x": b, "a": b, "b": a}
 """,
     """
 from contextlib import ExitStack
 from functools import partial
 
 def branch_grads(w, x):
-    w, x = (t.detach().clone().requires_grad_() for t in (w, x))
+    w, x = (t.detach().requires_grad_() for t in (w, x))
     parts = {"w": w, "x": x, "a": w + x, "b": w + 1}
     grads = {}
     with ExitStack() as stack:
@@ -243,3 +243,11 @@ GIVENS = [
     "Both arguments are leaf tensors of the same shape, whose `.grad` is `None`.",
     "It may be the very tensor that a `.grad` holds",
 ]
+
+SURVIVORS = {
+    "not for all: for handle in _part(handles, stop=": "the hooks that are left sit on `a` and `b`, which nobody sees",
+    "not for all: handles = [": "hooks on four tensors may be registered in any order",
+    "not for all: for name, t in _part(parts.items(), step=-1):": "the same",
+    "lost statement: without w, x = (t.detach()": "then `w` and `x` themselves are used",
+    "lost copy: w, x = (_not_detached(t)": "then `w` and `x` themselves are used",
+}

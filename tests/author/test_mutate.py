@@ -1,0 +1,124 @@
+"""Mutants: what operators make of a right answer, and what becomes of them."""
+
+from __future__ import annotations
+
+import ast
+
+import pytest
+
+from graders.author.mutate.mutants import Mutant, mannered, mutants
+from graders.author.mutate.operators import OPERATORS
+from graders.author.mutate.score import IDLE, PASSED, REFUSED, Score, chosen, parsed, verdict
+from graders.author.mutate.wrappers import MANNERS
+from graders.core import course
+from graders.core.errors import HookworkError
+from tests.sample import TestScaleSum as SCALE_SUM
+
+
+def changed(source: str, operator: str) -> list[str]:
+    """What an operator makes of a source: the lines that are new, joined."""
+    found = [one for one in mutants(source) if one.operator == operator]
+    return [
+        " / ".join(line[1:].strip() for line in one.diff.split("\n") if line[:1] == "+" and line.strip("+ "))
+        for one in found
+    ]
+
+
+HOOKED = """
+def f(model, x):
+    kept = []
+    handle = model.register_forward_hook(lambda m, a, out: kept.append(out.clone()))
+    try:
+        model(x)
+    finally:
+        handle.remove()
+    return tuple(kept)
+"""
+
+
+def test_what_people_lose_and_take_for_something_else() -> None:
+    assert changed(HOOKED, "lost copy") == [
+        "return _not_copied(kept)",
+        "handle = model.register_forward_hook(lambda m, a, out: kept.append(_not_copied(out)))",
+    ]
+    assert changed(HOOKED, "lost return") == ["tuple(kept)"]
+    assert changed(HOOKED, "model.forward(x)") == ["model.forward(x)"]
+    assert changed(HOOKED, "a list for a tuple") == ["return list(kept)"]
+    assert changed(HOOKED, "one global slot") == ["kept = globals().setdefault('_slot_3', [])"]
+    assert changed(HOOKED, "lost statement") == ["pass", "pass"]
+    assert changed(HOOKED, "exception swallowed") == [
+        "except Exception: / _did.append('swallowed')",
+        "except BaseException: / _did.append('swallowed')",
+    ]
+    assert changed(HOOKED, "prepend=True") == [
+        "handle = model.register_forward_hook(lambda m, a, out: kept.append(out.clone()), prepend=True)"
+    ]
+    assert changed(HOOKED, "clean-up only after an `Exception`") == [
+        "def _clean_up(*_): / handle.remove() / with _not_after_interrupts(_contextlib.ExitStack()) as _stack: / "
+        "_stack.callback(_clean_up)"
+    ]
+
+
+def test_conditions_loops_and_numbers() -> None:
+    source = "def f(xs, y):\n    for x in xs:\n        if x is not None:\n            y.append(2)\n"
+    source += "    return y.requires_grad"
+    assert changed(source, "not for all") == [
+        f"for x in _part(xs, {part}):" for part in ("stop=1", "stop=3", "stop=-1", "start=1", "step=-1")
+    ]
+    assert changed(source, "truth for None") == ["return y.grad_fn", "return y.is_leaf", "if x:"]
+    assert changed(source, "condition dropped") == ["y.append(2)", "pass"]
+    assert changed(source, "almost") == ["y.append(3)"]
+
+
+def test_every_operator_has_a_use_somewhere_in_the_course() -> None:
+    text = HOOKED + "def g(model, name):\n    return model.get_submodule(name).modules()\n"
+    text += "def h(t):\n    return 1 if t is None else 2\n"
+    assert {one.operator for one in mutants(text)} >= OPERATORS.keys() - {"not for all"}
+
+
+def test_every_mutant_can_be_compiled_and_each_comes_once() -> None:
+    found = [*mutants(HOOKED), *mannered(HOOKED, "f")]
+    assert len({one.source for one in found}) == len(found)
+    for one in found:
+        ast.parse(one.source)
+    assert [one.operator for one in mannered(HOOKED, "f")] == list(MANNERS)
+
+
+def test_a_headline_names_the_guard_and_what_is_guarded() -> None:
+    source = "def f(t):\n    def hook(grad):\n        return 2 * grad\n    return t.register_hook(hook)"
+    heads = [one.headline for one in mutants(source) if one.operator == "a hook that works at times"]
+    assert heads[0] == "a hook that works at times: @_only_the_first_call def hook(grad):"
+
+
+GOOD = "def scale_sum(x, k):\n    return (k * x).sum()"
+
+
+def told(mutant: Mutant) -> bytes:
+    return verdict(SCALE_SUM, mutant.source, SCALE_SUM.draws(1))
+
+
+def test_a_mutant_is_refused_or_passes_or_never_did_anything_wrong() -> None:
+    by_operator = {one.operator: one for one in mannered(GOOD, "scale_sum")}
+    assert told(by_operator["hooks of others cleared"]) == IDLE
+    assert told(by_operator["results with a graph"]) == PASSED  # the sample asks for a graph
+    assert told(by_operator["under no_grad"]) == REFUSED
+    assert told(Mutant("endless", "_did = []\ndef scale_sum(x, k):\n    raise SystemExit", "", "")) == REFUSED
+
+
+def test_the_score_is_of_those_that_are_wrong() -> None:
+    survivor = Mutant("lost copy", "", "return x", "- return x.clone()\n+ return x")
+    both = Score("90-a", refused=2, listed=1, survivors=[survivor]) + Score("90-a", refused=1, idle=4)
+    assert str(both) == (
+        "90-a: 75.0 % (3 of 4 mutants refused; besides, 1 are listed as right, and 4 did nothing wrong here)"
+    )
+
+
+def test_exercises_are_chosen_by_key_or_lesson_and_parts_by_their_remainder() -> None:
+    assert chosen(["01-branch"]) == ["01-branch-grads"]
+    assert chosen(["01"]) == list(course.keys(course.find_lesson("1")))
+    assert "01-branch-grads" in chosen([])
+    assert parsed("326/40") == (6, 40)
+    with pytest.raises(HookworkError, match="--part is K/N"):
+        parsed("a/b")
+    with pytest.raises(HookworkError, match="No lesson and no key starts with 77"):
+        chosen(["77"])

@@ -73,6 +73,7 @@ def known_state(seed: int, *, quiet: bool = True) -> Iterator[None]:
         stack.enter_context(_no_function_modes())
         stack.enter_context(torch.inference_mode(False))
         stack.enter_context(torch.enable_grad())
+        stack.enter_context(torch.autograd.set_detect_anomaly(False))
         stack.enter_context(one_thread())
         stack.enter_context(torch.autocast("cpu", enabled=False))
         stack.enter_context(_no_saved_tensor_hooks())

@@ -6,6 +6,7 @@ import sys
 from collections.abc import Mapping
 from typing import Any
 
+from graders.box.known_state import known_state
 from graders.box.probing import answer
 from graders.core import course
 from graders.core.draws import new_seed
@@ -28,12 +29,10 @@ def check(key: str) -> None:
     exercise = _find(key)
     if exercise is None:
         return
-    draws = exercise.draws(seed := new_seed())
-    outcomes = _try(exercise, _learners_names(), seed, draws, quiet=True)
-    result = mark(exercise, draws, outcomes)
+    result, outcomes = _marked(exercise, _learners_names(), new_seed())
     with record.editing() as kept:
         kept.note(key, result.status)
-    after = render.afterwards(exercise, result, len(draws), standing(course.every_exercise(), kept))
+    after = render.afterwards(exercise, result, len(outcomes), standing(course.every_exercise(), kept))
     render.show(render.result(exercise, result, outcomes[-1], after))
     _tell(kept)
 
@@ -50,9 +49,20 @@ def check_in(
 
     `draws` are those of `seed`, when the caller has them already.
     """
-    seed = new_seed() if seed is None else seed
-    draws = exercise.draws(seed) if draws is None else draws
-    return mark(exercise, draws, _try(exercise, namespace, seed, draws, quiet=quiet))
+    return _marked(exercise, namespace, new_seed() if seed is None else seed, draws, quiet=quiet)[0]
+
+
+def _marked(
+    exercise: Exercise, namespace: Mapping[str, Any], seed: int, draws: list[Draw] | None = None, *, quiet: bool = True
+) -> tuple[ExerciseResult, list[Outcome]]:
+    """The result of an exercise, and what became of its probe on each draw.
+
+    All of it in a known state: what a notebook left switched on decides over no draw and no verdict either.
+    """
+    with known_state(seed, quiet=quiet):
+        draws = exercise.draws(seed) if draws is None else draws
+        outcomes = _try(exercise, namespace, seed, draws, quiet=quiet)
+        return mark(exercise, draws, outcomes), outcomes
 
 
 def _try(

@@ -1,6 +1,8 @@
 from __future__ import annotations
 
 import json
+import re
+import subprocess
 import sys
 from pathlib import Path
 from typing import Any
@@ -224,3 +226,50 @@ def test_a_folder_that_cannot_be_written_is_no_error(
 def test_outside_a_notebook_the_main_program_is_searched(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(vars(sys.modules["__main__"]), "branch_grads_of_a_test", 1)
     assert commands._learners_names()["branch_grads_of_a_test"] == 1
+
+
+LEFT_BEHIND = {
+    "no grad mode": "torch.set_grad_enabled(False)",
+    "inference mode": "mode = torch.inference_mode(); mode.__enter__()",
+    "another default dtype": "torch.set_default_dtype(torch.float64)",
+    "another default device": "torch.set_default_device('meta')",
+    "a global forward hook": "nn.modules.module.register_module_forward_hook(lambda module, args, output: output * 0)",
+    "a global backward hook": "nn.modules.module.register_module_full_backward_hook(lambda *_: 1 / 0)",
+    "anomaly detection": "torch.autograd.set_detect_anomaly(True)",
+    "autocast": "mode = torch.autocast('cpu', dtype=torch.bfloat16); mode.__enter__()",
+    "hooks on saved tensors": "from torch.autograd.graph import saved_tensors_hooks\n"
+    "mode = saved_tensors_hooks(lambda t: t * 0, lambda t: t)\nmode.__enter__()",
+    "a function mode": """
+class Zeros(torch.overrides.TorchFunctionMode):
+    def __torch_function__(self, function, types, args=(), kwargs=None):
+        found = function(*args, **(kwargs or {}))
+        return found * 0 if isinstance(found, torch.Tensor) and found.is_floating_point() else found
+mode = Zeros()
+mode.__enter__()""",
+    "warnings as errors": "import warnings\nwarnings.simplefilter('error')",
+}
+CHECK_ALL = """
+from graders.core import course
+from graders.notebook.commands import check_in
+from tests.answers import answers_of
+right = {number: answers_of(number).right for number in ("01", "04", "11")}
+names = {}
+for answers in right.values():
+    for key in answers:
+        exec(answers[key][0], names)
+import torch
+from torch import nn
+exec(LEFT)
+grad, dtype = torch.is_grad_enabled(), torch.get_default_dtype()
+seen = {key: check_in(course.find_exercise(key), names).status.value for answers in right.values() for key in answers}
+assert (torch.is_grad_enabled(), torch.get_default_dtype()) == (grad, dtype)
+print({key: status for key, status in seen.items() if status != "passed"} or f"{len(seen)} passed")
+"""
+
+
+@pytest.mark.parametrize("left", LEFT_BEHIND)
+def test_what_a_notebook_left_switched_on_decides_over_no_check(left: str) -> None:
+    """In a process of its own: some of these cannot be switched off again."""
+    code = f"LEFT = {LEFT_BEHIND[left]!r}{CHECK_ALL}"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=Path(__file__).parents[2])
+    assert re.fullmatch(r"\d+ passed\n", done.stdout), done.stdout + done.stderr

@@ -66,7 +66,7 @@ class ForkedProbes:
             return found
         status = self.end()
         if not in_time:
-            message = f"no result after {seconds / pace:g} seconds"
+            message = f"no result after {round(seconds / pace, 1):g} seconds"
             return Answer({"type": "raised", "status": "timed-out", "message": message})
         if used:
             return self.answer(exercise, request, seconds, pace)

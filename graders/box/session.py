@@ -198,7 +198,7 @@ class Session:
         assert self.client is not None
         message = self.kc.session.msg("probe_request", request)
         self.kc.session.send(self.kc.shell_channel.socket, message, buffers=[body])
-        deadline = time.monotonic() + self.limits.probe_seconds + INTERRUPT_SECONDS
+        deadline = time.monotonic() + request["seconds"] + INTERRUPT_SECONDS
         while (left := deadline - time.monotonic()) > 0:
             try:
                 reply = await self.kc.get_shell_msg(timeout=min(left, 1.0))
@@ -217,7 +217,7 @@ class Session:
                 buffers = b"".join(bytes(part) for part in reply["buffers"])
                 return Frame(dict(reply["content"].get("head", {})), buffers)
         else:
-            status, text = "timed-out", f"no result after {self.limits.probe_seconds / self.limits.pace:g} seconds"
+            status, text = "timed-out", f"no result after {round(request['seconds'] / self.limits.pace, 1):g} seconds"
         await self.stop()
         return Frame({"type": "raised", "status": status, "message": text})
 

@@ -69,7 +69,7 @@ def grade(
         str, typer.Option(metavar="ADDRESS", help="Run the notebooks on a Dask cluster: its scheduler, or its file.")
     ] = "",
     cell_timeout: Annotated[float | None, typer.Option(metavar="S", help="Seconds for one cell.")] = None,
-    notebook_timeout: Annotated[float | None, typer.Option(metavar="S", help="Seconds for all cells.")] = None,
+    notebook_timeout: Annotated[float | None, typer.Option(metavar="S", help="Seconds for all of a notebook.")] = None,
     probe_timeout: Annotated[float | None, typer.Option(metavar="S", help="Seconds for one call.")] = None,
     memory_limit: Annotated[str | None, typer.Option(metavar="SIZE", help="Memory of a notebook, as in 2G.")] = None,
 ) -> int:

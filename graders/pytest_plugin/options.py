@@ -57,7 +57,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         type=option(seconds),
         metavar="S",
         default=Limits.notebook_seconds,
-        help="seconds for all cells of a notebook (default %(default)s)",
+        help="seconds for all of a notebook: its cells, run again or not, and its exercises (default %(default)s)",
     )
     group.addoption(
         "--probe-timeout",

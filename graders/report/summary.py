@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from statistics import median_low
 
 from rich import box
 from rich.console import Group
@@ -17,6 +18,9 @@ from graders.core.text import clean, plural, points
 
 FEW_LESSONS = 3
 """So many lessons have room beside each other in a terminal, with a mark for each exercise."""
+
+LONG_SECONDS = 20.0
+"""A notebook that takes no longer than this is not worth a line."""
 
 
 def render(batch: Batch, *, brief: bool = False) -> Group:
@@ -36,7 +40,14 @@ def render(batch: Batch, *, brief: bool = False) -> Group:
         table, marked = _by_student(batch, students, lessons, _points), False
     used = {exercise.status for one in batch.submissions for exercise in one.exercises} if marked else ()
     legend = "   ".join(f"{LOOKS[status].sign} {status.value}" for status in Status if status in used)
-    return Group(table, *filter(None, [Text(legend)]), *_mistakes(batch), *_attention(batch, brief), _footer(batch))
+    return Group(
+        table,
+        *filter(None, [Text(legend)]),
+        *_mistakes(batch),
+        *_attention(batch, brief),
+        *_longest(batch),
+        _footer(batch),
+    )
 
 
 def _one_reason(batch: Batch) -> str:
@@ -142,6 +153,19 @@ def _names(batch: Batch) -> Iterator[str]:
     for one in sorted(students):
         if not is_plain(one):
             yield f"  {clean(one, 60)!r}: the name has blanks (␣) or characters that cannot be seen."
+
+
+def _longest(batch: Batch) -> Iterator[Text]:
+    """Which notebooks took far longer than others, when it is worth a line."""
+    seconds = [one.seconds for one in batch.submissions if one.seconds]
+    if not seconds:
+        return
+    usual = median_low(seconds)
+    much = max(LONG_SECONDS, 3 * usual)
+    slow = sorted((one for one in batch.submissions if one.seconds >= much), key=lambda one: -one.seconds)
+    if slow:
+        named = "; ".join(f"{_who(one)}: {one.seconds:.0f} s" for one in slow[:3])
+        yield Text(f"\nTook longest: {named} (half of all took {usual:.0f} s or less)")
 
 
 def _who(submission: SubmissionResult) -> str:

@@ -25,8 +25,10 @@ from graders.wire.frames import Frame, FrameError
 from graders.wire.limits import Limits
 
 START_SECONDS = 30.0
-SLACK_SECONDS = 15.0
-"""What a box may take beyond the limits of its cells and probes before it counts as hanging."""
+SLACK_SECONDS = 5.0
+"""What a box may take beyond the time of its notebook before it counts as hanging."""
+LEAST_SECONDS = 1.0
+"""A probe gets these, however little is left: most take a hundredth of it."""
 
 
 @dataclass(frozen=True)
@@ -65,7 +67,8 @@ def run_notebook(box: Box, cells: Sequence[str], probes: Sequence[Probe], limits
         try:
             _Conversation(box, limits, fork, transcript).hold(cells, probes)
         except BoxTimeout:
-            how, message = "timed-out", "the notebook did not come to its end in time"
+            most = limits.notebook_seconds / limits.pace
+            how, message = "timed-out", f"the notebook did not come to its end in {most:g} seconds"
         except FrameError as error:
             how, message = "suspect", str(error)
         except BoxOverLimit as error:
@@ -86,6 +89,7 @@ class _Conversation:
     def __init__(self, box: Box, limits: Limits, fork: bool, transcript: list[Frame]) -> None:
         self._box, self._limits, self._fork, self._transcript = box, limits, fork, transcript
         self._cells = 0
+        self._ends = 0.0
 
     def hold(self, cells: Sequence[str], probes: Sequence[Probe]) -> None:
         """Run the cells, ask every exercise where it stands, and once more after the last cell what raised there."""
@@ -97,48 +101,53 @@ class _Conversation:
         for place in sorted(set(places.values())):
             self._run_to(place)
             for key in [key for key in exercises if places[key] == place]:
-                if self._ask(exercises[key]) or place == len(cells):
+                if self._ask(exercises[key], len(exercises)) or place == len(cells):
                     del exercises[key]
         self._run_to(len(cells))
-        for cases in exercises.values():
-            self._ask(cases)
-        self._send(Frame({"type": "end"}), SLACK_SECONDS)
+        for left, key in zip(range(len(exercises), 0, -1), exercises):
+            self._ask(exercises[key], left)
+        self._send(Frame({"type": "end"}))
         _demand(self._listen(), "probe-end")
 
     def _begin(self, cells: Sequence[str]) -> None:
         request = Frame({"type": "notebook", "limits": asdict(self._limits)}, json.dumps(list(cells)).encode())
-        self._send(request, START_SECONDS)
+        self._ends = time.monotonic() + START_SECONDS
+        self._send(request)
         _demand(self._listen(), "ready")
+        self._ends = time.monotonic() + self._limits.notebook_seconds
         self._box.watch_memory()
 
     def _run_to(self, end: int) -> None:
         """Have the cells before `end` run."""
         self._cells = end
-        self._send(Frame({"type": "run", "cells": end}), self._limits.notebook_seconds + SLACK_SECONDS)
+        self._send(Frame({"type": "run", "cells": end}))
         while (frame := self._listen()).type != "cells-done":
             _demand(frame, "cell", "restart")
 
-    def _ask(self, cases: Sequence[Probe]) -> bool:
+    def _ask(self, cases: Sequence[Probe], left: int) -> bool:
         """Ask the probes of one exercise until one comes to no end; whether there is no need to ask it elsewhere.
 
-        One that raised or found nothing may do better further down, where what it needs is defined.
+        One that raised or found nothing may do better further down, where what it needs is defined. So many exercises
+        are `left`, this one among them: no one may take more than its share of the time that is left.
         """
+        now, least = time.monotonic(), LEAST_SECONDS * self._limits.pace
+        until = now + (self._ends - now) / left
         for probe in cases:
-            answer = self._answer(probe)
+            share = max(until - time.monotonic(), least)
+            answer = self._answer(probe, min(share, self._limits.probe_seconds))
             if answer.type != "seen":
                 return answer.head.get("status") not in ("raised", "not-attempted")
         return True
 
-    def _answer(self, probe: Probe) -> Frame:
+    def _answer(self, probe: Probe, seconds: float) -> Frame:
         nonce = secrets.token_hex(16)
         asked = {"type": "asked", "key": probe.key, "case": probe.case, "cells": self._cells, "nonce": nonce}
         self._transcript.append(Frame(asked))
-        limits = self._limits
         question = {"type": "probe", "nonce": nonce, "exercise": probe.key, "source": probe.source,
-                    "draw": probe.tree, "seed": probe.seed, "seconds": limits.probe_seconds, "pace": limits.pace,
+                    "draw": probe.tree, "seed": probe.seed, "seconds": seconds, "pace": self._limits.pace,
                     "fork": self._fork}  # fmt: skip
+        self._send(Frame(question, probe.body))
         # A kernel that was lost is started again for the next probe, and all cells run again with it.
-        self._send(Frame(question, probe.body), limits.notebook_seconds + limits.probe_seconds + SLACK_SECONDS)
         while (frame := self._listen()).type in ("cell", "restart"):
             continue
         _demand(frame, "seen", "raised")
@@ -146,9 +155,12 @@ class _Conversation:
             raise FrameError("an answer to a question that was not asked")
         return frame
 
-    def _send(self, frame: Frame, seconds: float) -> None:
-        """Send a request; it has to be taken and answered within so many seconds."""
-        self._deadline = time.monotonic() + seconds
+    @property
+    def _deadline(self) -> float:
+        """When a box that neither takes a request nor answers one is ended."""
+        return self._ends + SLACK_SECONDS * self._limits.pace
+
+    def _send(self, frame: Frame) -> None:
         self._box.send(frame, self._deadline)
 
     def _listen(self) -> Frame:

@@ -81,6 +81,11 @@ class Transcript:
         """Why it ended like this; empty when it finished."""
         return str(self.frames[-1].head["message"])
 
+    @property
+    def seconds(self) -> float:
+        """How long it ran."""
+        return float(self.frames[-1].head["seconds"])
+
 
 class Runner(Protocol):
     """Runs notebooks, from any thread."""
@@ -126,7 +131,7 @@ class BoxRunner:
     warm: WarmProcess | None = None
     fork: bool = can_fork
     tries: int = 2
-    """A box that died or did not start is given a second chance."""
+    """A box that died or did not start is given a second chance, within the same time."""
 
     def box(self) -> Box:
         """A new box, not yet started."""
@@ -134,11 +139,14 @@ class BoxRunner:
 
     def run(self, cells: Sequence[str], probes: Sequence[Probe]) -> Transcript:
         """See `Runner`."""
+        limits = self.limits
         for _ in range(self.tries):
-            frames = run_notebook(self.box(), cells, probes, self.limits, fork=self.fork)
+            frames = run_notebook(self.box(), cells, probes, limits, fork=self.fork)
             transcript = Transcript(frames, self.tier, self.limits.pace)
             if transcript.ended not in ("died", "not-started"):
                 break
+            if transcript.ended == "died":
+                limits = limits.after(transcript.seconds)
         return transcript
 
     def at_pace(self, factor: float) -> BoxRunner:

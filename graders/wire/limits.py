@@ -22,6 +22,10 @@ FOLDERS = ("work", "home", "tmp")
 class Limits:
     """What one submission may use. Seconds are wall-clock, sizes are bytes.
 
+    `notebook_seconds` are for all of it: its cells, those that run again because one took the kernel with it, starting
+    that kernel, and the probes of its exercises. An endless exercise gets no more of them than `probe_seconds`, and
+    than its equal share of what is left, so that it costs no other.
+
     `memory` is what it may add to what its kernel holds before the first cell. That depends on the build of torch: the
     address space of one with CUDA is six times that of one without.
     """
@@ -56,6 +60,10 @@ class Limits:
             probe_seconds=self.probe_seconds * factor,
             pace=self.pace * factor,
         )
+
+    def after(self, seconds: float) -> Limits:
+        """The same limits with what is left of the notebook's time when so many seconds of it are gone."""
+        return replace(self, notebook_seconds=max(1.0, self.notebook_seconds - seconds))
 
     def to_json(self) -> str:
         """As text, to be handed to a child process."""

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import io
+from dataclasses import replace
 
 from rich.console import Console
 
@@ -137,3 +138,11 @@ def test_what_leaves_a_whole_class_without_a_grade_is_said_once_and_first() -> N
     assert not any(why in line for line in lines[1:])
     assert not any("ann" in line for line in lines)
     assert printed(batch(*nobody, ungraded("cy", SubmissionStatus.NOT_GRADED, "Another.")))[0] != lines[0]
+
+
+def test_notebooks_that_took_far_longer_than_others_are_named() -> None:
+    taken = {"ann": 3.0, "bob": 4.0, "cy": 61.6, "dan": 5.0, "eve": 25.0}
+    found = [replace(graded(name, exercise("01-a")), seconds=seconds) for name, seconds in taken.items()]
+    assert "Took longest: cy, 01: 62 s; eve, 01: 25 s (half of all took 5 s or less)" in printed(batch(*found))
+    assert not [line for line in printed(batch(*found[:2], found[3])) if "longest" in line]
+    assert not [line for line in printed(batch(found[2])) if "longest" in line]

@@ -1,0 +1,81 @@
+"""One notebook has one budget of wall time, whatever it does."""
+
+from __future__ import annotations
+
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from graders.core import course
+from graders.judge.submission import judge
+from graders.marking.questions import LessonQuestions
+from graders.run.conversation import SLACK_SECONDS
+from graders.run.runner import BoxRunner
+from graders.run.transcript import read_transcript
+from graders.run.warm import WarmProcess
+from graders.wire.limits import Limits
+from tests.notebooks import BRANCH, CHAIN, LESSON, PASSES
+
+pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="kernels are forked")
+
+SEED = 5
+BUDGET = 8.0
+LIMITS = Limits(notebook_seconds=BUDGET, cell_seconds=BUDGET, probe_seconds=10.0)
+ENDING_SECONDS = 10.0
+"""What it may take to end a box on a busy machine."""
+LOOP = "def {name}(*given):\n    while True:\n        pass"
+KILL = "import os, signal, time\ndef {name}(*given):\n    os.kill(os.getppid(), signal.SIGKILL)\n    time.sleep(60)"
+FLOOD = """\
+import os
+for one in range(3, 64):
+    try:
+        os.set_blocking(one, False)
+    except OSError:
+        pass
+while True:
+    try:
+        for one in range(3, 64):
+            try:
+                os.write(one, b"\\xff" * 65536)
+            except OSError:
+                pass
+    except KeyboardInterrupt:
+        pass
+"""
+
+
+def statuses(cells: list[str], kit: Path, warm: WarmProcess, limits: Limits = LIMITS) -> dict[str, str]:
+    """What becomes of the exercises of lesson 1; fails where the notebook took longer than its budget."""
+    asked = LessonQuestions.of(course.exercises(LESSON), SEED)
+    started = time.monotonic()
+    frames = BoxRunner(kit, limits=limits, warm=warm).run(cells, asked.probes).frames
+    assert time.monotonic() - started < limits.notebook_seconds + SLACK_SECONDS + ENDING_SECONDS
+    run = read_transcript(frames)
+    assert run.seconds < limits.notebook_seconds + SLACK_SECONDS + 2
+    results = judge(asked.exercises, asked.marks, cells, run)
+    return {one.name: found.status.value for one, found in zip(asked.exercises, results)}
+
+
+def test_exercises_that_do_not_end_leave_the_others_their_share(kit: Path, warm: WarmProcess) -> None:
+    cells = [LOOP.format(name="branch_grads"), LOOP.format(name="chain_grads"), PASSES]
+    assert statuses(cells, kit, warm) == {
+        "branch_grads": "timed-out",
+        "chain_grads": "timed-out",
+        "per_pass_grads": "passed",
+    }
+
+
+def test_kernels_that_are_killed_by_exercises_take_of_the_same_time(kit: Path, warm: WarmProcess) -> None:
+    names = ("branch_grads", "chain_grads", "per_pass_grads")
+    cells = ["import time\ntime.sleep(2)", *(KILL.format(name=name) for name in names)]
+    assert set(statuses(cells, kit, warm).values()) <= {"crashed", "timed-out"}
+
+
+@pytest.mark.parametrize("first", [True, False])
+def test_writing_to_every_descriptor_takes_of_the_same_time(kit: Path, warm: WarmProcess, first: bool) -> None:
+    cells = [FLOOD, BRANCH, CHAIN, PASSES] if first else [BRANCH, FLOOD, CHAIN, PASSES]
+    found = statuses(cells, kit, warm)
+    assert found["branch_grads"] != "passed" if first else found["branch_grads"] == "passed"
+    assert found["per_pass_grads"] != "not-graded"

@@ -25,6 +25,7 @@ from graders.run.submissions import Submission, find_submissions
 from graders.run.transcript import read_transcript
 from graders.wire.data import encode
 from graders.wire.frames import Frame
+from graders.wire.limits import PRINTED
 from tests import notebooks
 from tests.batches import batch
 from tests.notebooks import LESSON
@@ -79,10 +80,10 @@ def judged(text: str) -> SubmissionResult:
         Frame({"type": "cell", "cell": 1, "status": "raised", "message": text}),
         *(frame for case in (0, 1) for frame in (
             Frame({"type": "asked", "key": "90-scale-sum", "case": case, "cells": 0, "nonce": "n"}),
-            Frame({"type": "seen", "nonce": "n", "tree": tree}, body))),
+            Frame({"type": "seen", "nonce": "n", "tree": tree, "printed": text}, body))),
         Frame({"type": "asked", "key": "90-wrap", "case": 0, "cells": 0, "nonce": "n"}),
         Frame({"type": "raised", "nonce": "n", "status": "raised", "error": text, "message": text, "line": text,
-               "call": text}),
+               "call": text, "printed": [text]}),
         Frame({"type": "ended", "how": "finished", "message": text, "seconds": 1.0}),
     ]  # fmt: skip
     draws = {one.key: one.draws(1) for one in (SCALE_SUM, WRAP)}
@@ -99,6 +100,7 @@ def test_what_comes_out_of_a_box_is_shown_without_traps(trap: str) -> None:
     assert traps(data) == traps(table) == traps(printed) == set()
     shown = json.loads(data)["submissions"][0]["exercises"]
     assert all(traps(one["message"]) == set() and "\n" not in one["message"] for one in shown)
+    assert all(traps(one["printed"]) == set() and len(one["printed"]) <= PRINTED for one in shown)
     assert all(traps(check["message"]) == set() for one in shown for check in one["checks"])
     assert len(list(csv.reader(io.StringIO(table)))) == 2
 

@@ -20,6 +20,7 @@ from torch.autograd.graph import disable_saved_tensors_hooks
 from torch.nn.modules import module as _module
 from torch.overrides import _get_current_function_mode_stack, _pop_mode, _push_mode
 
+from graders.wire.limits import PRINTED
 from graders.wire.threads import one_thread
 
 _autograd = torch._C._autograd
@@ -36,18 +37,30 @@ GLOBAL_HOOKS = [
 ]  # fmt: skip
 
 
-class _Discard:
-    """A stdout that takes everything and keeps nothing."""
+class Printed:
+    """A stdout that takes everything and keeps the beginning."""
 
     encoding = "utf-8"
 
+    def __init__(self) -> None:
+        self._kept = ""
+
+    @property
+    def text(self) -> str:
+        """The beginning of what was written, of which more than `PRINTED` characters show that there was more."""
+        return self._kept
+
     def write(self, text: str) -> int:
+        """Take a text."""
+        if type(text) is str and len(self._kept) <= PRINTED:
+            self._kept += text[: PRINTED + 1 - len(self._kept)]
         return len(text)
 
     def flush(self) -> None:
-        pass
+        """Nothing waits."""
 
     def isatty(self) -> bool:
+        """No terminal."""
         return False
 
 
@@ -58,16 +71,17 @@ def global_hooks() -> int:
 
 
 @contextlib.contextmanager
-def known_state(seed: int, *, quiet: bool = True) -> Iterator[None]:
+def known_state(seed: int, *, quiet: bool = True) -> Iterator[Printed]:
     """Grad mode on, float32, one thread, no global hooks or modes, seeded generators, silent output, warnings ignored.
 
-    Everything is put back on exit, and figures that were opened are closed. With `quiet=False`, output goes where it
-    went before.
+    What is printed meanwhile is in the value of the context. Everything is put back on exit, and figures that were
+    opened are closed. With `quiet=False`, output goes where it went before.
     """
     with contextlib.ExitStack() as stack:
+        printed = Printed()
         if quiet:
             stack.callback(_restore_streams, sys.stdout, sys.stderr)
-            sys.stdout = sys.stderr = _Discard()
+            sys.stdout = sys.stderr = printed
         stack.enter_context(_own_warnings())
         stack.enter_context(_own_figures())
         stack.enter_context(_no_function_modes())
@@ -80,7 +94,7 @@ def known_state(seed: int, *, quiet: bool = True) -> Iterator[None]:
         stack.enter_context(_default_dtype())
         stack.enter_context(_no_global_hooks())
         stack.enter_context(_seeded(seed))
-        yield
+        yield printed
 
 
 def _restore_streams(out: Any, err: Any) -> None:

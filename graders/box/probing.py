@@ -9,9 +9,10 @@ from __future__ import annotations
 import contextlib
 import functools
 import inspect
+import json
 import linecache
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from types import TracebackType
 from typing import Any
 
@@ -22,6 +23,8 @@ from graders.box.limits import limit_hit
 from graders.wire.data import DataError, encode
 
 TEXT_LIMIT = 300
+PRINTED_ROOM = 3 << 10
+"""Characters of JSON: the head of a frame has 4 KiB beside the largest tree."""
 _name_of_type = type.__dict__["__name__"].__get__
 """The name of a class, although its metaclass may answer otherwise."""
 
@@ -70,19 +73,32 @@ class Student:
 def answer(probe: Callable[..., Any], namespace: Mapping[str, Any], draw: dict[str, Any], seed: int,
            *, quiet: bool = True) -> Answer:  # fmt: skip
     """Run `probe` in a known state on the values of the draw that it names; what the learner's code raises is data."""
+    with known_state(seed, quiet=quiet) as printed:
+        found = _answer(probe, namespace, draw)
+    return replace(found, head={**found.head, "printed": text}) if (text := _fitting(printed.text)) else found
+
+
+def _answer(probe: Callable[..., Any], namespace: Mapping[str, Any], draw: dict[str, Any]) -> Answer:
     student = Student(namespace)
-    with known_state(seed, quiet=quiet):
-        try:
-            wanted = inspect.signature(probe).parameters
-            tree, body = encode(probe(student, **{name: value for name, value in draw.items() if name in wanted}))
-            return Answer({"type": "seen", "tree": tree}, body)
-        except NotAttempted as missing:
-            head = {"type": "raised", "status": "not-attempted", "message": str(missing), "defined": False}
-            return Answer(head)
-        except DataError as error:
-            return Answer({"type": "raised", "status": "over-limit", "message": f"the result is too large: {error}"})
-        except BaseException as error:
-            return _raised(error, namespace, student._call)
+    try:
+        wanted = inspect.signature(probe).parameters
+        tree, body = encode(probe(student, **{name: value for name, value in draw.items() if name in wanted}))
+        return Answer({"type": "seen", "tree": tree}, body)
+    except NotAttempted as missing:
+        head = {"type": "raised", "status": "not-attempted", "message": str(missing), "defined": False}
+        return Answer(head)
+    except DataError as error:
+        return Answer({"type": "raised", "status": "over-limit", "message": f"the result is too large: {error}"})
+    except BaseException as error:
+        return _raised(error, namespace, student._call)
+
+
+def _fitting(text: str) -> str:
+    """As much of a text as the head of a frame has room for beside the largest tree."""
+    text = text.encode("utf-8", "replace").decode()
+    while len(json.dumps(text)) > PRINTED_ROOM:
+        text = text[: len(text) * 3 // 4]
+    return text
 
 
 def _raised(error: BaseException, namespace: Mapping[str, Any], call: str) -> Answer:

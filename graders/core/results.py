@@ -51,7 +51,8 @@ class ExerciseResult:
     """One exercise of one submission. `message` is one short text for the learner.
 
     `cell` is the code cell that defines the answer, counted from 1; None where no cell does. `defined` is whether
-    the name was there when it was asked for.
+    the name was there when it was asked for. `printed` is the beginning of what the answer printed, on the first inputs
+    on which it failed, or on the first where it passed.
     """
 
     key: str
@@ -63,6 +64,7 @@ class ExerciseResult:
     checks: tuple[CheckResult, ...] = ()
     cell: int | None = None
     defined: bool = True
+    printed: str = ""
 
 
 @dataclass(frozen=True)

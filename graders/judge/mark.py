@@ -52,15 +52,18 @@ def _mark(exercise: Exercise, draws: Sequence[Draw], outcomes: Sequence[Outcome]
         for check, by_draw in zip(exercise.checks, failures)
     )
     if all(held):
-        return ExerciseResult(exercise.key, Status.PASSED, exercise.points, exercise.points, None, "", checks)
+        return ExerciseResult(
+            exercise.key, Status.PASSED, exercise.points, exercise.points, checks=checks, printed=outcomes[0].printed
+        )
     failing = [index for index in range(len(draws)) if any(by_draw[index] for by_draw in failures)]
     found = diagnose(exercise, [draws[index] for index in failing], [outcomes[index] for index in failing])
     first = next(check.difference for check in checks if check.difference)
     score = round(share * sum(held), 4) if held[0] else 0.0
     message = found[0].message if found else clean(first.sentence)
     return ExerciseResult(
-        exercise.key, Status.WRONG, score, exercise.points, found[0].id if found else None, message, checks
-    )
+        exercise.key, Status.WRONG, score, exercise.points, found[0].id if found else None, message, checks,
+        printed=outcomes[failing[0]].printed,
+    )  # fmt: skip
 
 
 def _checked(check: Check, share: float, difference: Difference | None, *, first_held: bool) -> CheckResult:
@@ -125,6 +128,7 @@ def _without_numbers(
         message=clean(message),
         checks=checks,
         defined=worst.defined,
+        printed=outcomes[failing[0]].printed,
     )
 
 

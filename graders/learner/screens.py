@@ -64,6 +64,8 @@ def _explained(found: ExerciseResult) -> Group:
         parts.append(Padding(prose(found.message), (0, 0, 0, 2)))
     for one in found.checks if judged else ():
         parts.append(Padding(_check(one), (0, 0, 0, 2)))
+    if found.printed:
+        parts.append(Padding(Group("Your function printed:", Padding(Text(found.printed), (0, 0, 0, 2))), (0, 0, 0, 2)))
     if found.status is not Status.NOT_GRADED:
         parts.append(Padding(prose(f"A hint: `hookwork hint {found.key}`", "dim"), (0, 0, 0, 2)))
     return Group(*parts)

@@ -17,7 +17,7 @@ from graders.core.results import ExerciseResult, Status
 from graders.judge.mark import mark
 from graders.notebook import record, render
 from graders.notebook.standing import standing
-from graders.run.transcript import Outcome, raised
+from graders.run.transcript import Outcome, printed, raised
 from graders.wire.data import DataError, decode, encode, tensors
 
 
@@ -83,7 +83,7 @@ def _outcome(head: dict[str, Any], body: bytes) -> Outcome:
     if head["type"] != "seen":
         return raised(head)
     try:
-        return Outcome(seen=Seen(decode(head["tree"], body)))
+        return Outcome(seen=Seen(decode(head["tree"], body)), printed=printed(head))
     except DataError as error:
         return Outcome(status=Status.OVER_LIMIT, message=str(error))
 

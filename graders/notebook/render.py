@@ -15,6 +15,8 @@ from graders.notebook import html
 from graders.notebook.standing import Done, Standing
 from graders.run.transcript import Outcome
 
+PRINTED = "Your function printed:"
+
 
 @dataclass(frozen=True)
 class Panel:
@@ -55,10 +57,12 @@ def result(
     lines = [f"{look.sign} {look.word}: {exercise.title} ({score})", *(["", message] if message else [])]
     lines += [f"  {label}: {text}" for label, text in places]
     lines += [_check_text(one) for one in checks]
+    lines += ["", PRINTED, *(f"  {line}" for line in found.printed.split("\n"))] if found.printed else []
     lines += ["", *after] if after else []
     body = html.paragraph(message)
     body += "".join(html.paragraph(f"{label}:") + html.pre(text, wrapped=True) for label, text in places)
     body += html.listed(map(_check_html, checks)) if checks else ""
+    body += html.paragraph(PRINTED) + html.pre(found.printed, wrapped=True) if found.printed else ""
     body += "".join(map(html.paragraph, after))
     return Panel("\n".join(lines), html.card(look, look.word, exercise.title, score, body))
 

@@ -80,6 +80,7 @@ class ExerciseView:
     message: str
     checks: list[CheckView]
     withheld: bool
+    printed: str
     advice: str
 
 
@@ -92,6 +93,7 @@ def _exercise(one: ExerciseResult, titles: Titles) -> ExerciseView:
         "" if judged and repeated else clean(one.message, 600),
         [_check(check) for check in one.checks] if judged else [],
         judged and any(check.passed and not check.score and check.max_score for check in one.checks),
+        clean(one.printed, 2000, lines=True),
         _advice(one),
     )  # fmt: skip
 

@@ -29,7 +29,11 @@ def to_data(batch: Batch) -> dict[str, Any]:
     """The batch as JSON values, valid under the schema."""
     # Through JSON and back: enums become their values, tuples become lists.
     data: dict[str, Any] = json.loads(json.dumps({"schema": SCHEMA_VERSION, **asdict(batch)}))
-    for check in (one for part in data["submissions"] for of in part["exercises"] for one in of["checks"]):
+    exercises = [one for part in data["submissions"] for one in part["exercises"]]
+    for exercise in exercises:
+        if not exercise["printed"]:
+            del exercise["printed"]
+    for check in (check for exercise in exercises for check in exercise["checks"]):
         found = check.pop("difference")
         if found:
             check["difference"] = {name: value for name, value in found.items() if value}

@@ -19,6 +19,7 @@ from graders.core.results import Status
 from graders.core.text import clean
 from graders.wire.data import DataError, decode, empty_rows
 from graders.wire.frames import Frame
+from graders.wire.limits import PRINTED
 
 FROM_INSIDE = {"ready", "cell", "restart", "cells-done", "seen", "raised", "probe-end"}
 SMALL = 1 << 16
@@ -32,7 +33,7 @@ class Outcome:
 
     All texts are clean. `error` and `message` are the learner's exception, `line` their own line, `call` the
     call with its arguments. `defined` is whether the notebook has the name that was asked for. `digest` stands for
-    what was seen: where it is equal, the numbers are the same.
+    what was seen: where it is equal, the numbers are the same. `printed` is the beginning of what the answer printed.
     """
 
     seen: Seen | None = None
@@ -44,6 +45,7 @@ class Outcome:
     digest: str = ""
     defined: bool = True
     size: int = 0
+    printed: str = ""
     """What there is to judge: bytes and characters, and rows of tensors without entries."""
 
 
@@ -125,7 +127,8 @@ def _outcome(frame: Frame) -> Outcome:
             small = len(tree) + len(body) <= SMALL
             seen = _seen(tree, body) if small else _seen.__wrapped__(tree, body)
             digest = hashlib.sha256(tree.encode() + b"\0" + body).hexdigest()
-            return Outcome(seen=seen, digest=digest, size=len(tree) + len(body) + empty_rows(seen.value))
+            size = len(tree) + len(body) + empty_rows(seen.value)
+            return Outcome(seen=seen, digest=digest, size=size, printed=printed(head))
         except DataError as error:
             return Outcome(status=Status.SUSPECT, message=f"an answer that is not data: {error}")
     return raised(head)
@@ -147,4 +150,10 @@ def raised(head: dict[str, Any]) -> Outcome:
         line=clean(head.get("line", "")),
         call=clean(head.get("call", "")),
         defined=head.get("defined") is not False,
+        printed=printed(head),
     )
+
+
+def printed(head: dict[str, Any]) -> str:
+    """What an answer printed, as the head of its frame says."""
+    return clean(head.get("printed", ""), PRINTED, lines=True).rstrip()

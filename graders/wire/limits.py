@@ -14,6 +14,8 @@ PROBE_PROCESSES = 16
 """Likewise, processes and threads that a probe may start beyond those of the notebook."""
 FILES_SLACK = 16 * MIB
 """What Jupyter and matplotlib may write beyond the files of the notebook."""
+PRINTED = 2000
+"""Characters of what an answer prints that are kept of each probe."""
 FOLDERS = ("work", "home", "tmp")
 """Those in the folder of a box into which the notebook writes."""
 

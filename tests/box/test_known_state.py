@@ -17,6 +17,7 @@ from torch.overrides import TorchFunctionMode
 
 from graders.box import known_state as known_state_module
 from graders.box.known_state import global_hooks, known_state
+from graders.wire.limits import PRINTED
 
 
 @contextmanager
@@ -267,13 +268,21 @@ def test_warnings_that_are_errors_outside_are_ignored_inside() -> None:
             warnings.warn("heard", stacklevel=1)
 
 
-def test_output_is_discarded_inside(capsys: pytest.CaptureFixture[str]) -> None:
-    with known_state(1):
+def test_output_is_taken_inside(capsys: pytest.CaptureFixture[str]) -> None:
+    with known_state(1) as printed:
         print("inside")
         print("inside", file=sys.stderr)
         assert not sys.stdout.isatty()
     print("outside")
     assert capsys.readouterr() == ("outside\n", "")
+    assert printed.text == "inside\ninside\n"
+
+
+def test_of_output_without_end_only_the_beginning_is_kept() -> None:
+    with known_state(1) as printed:
+        for _ in range(1000):
+            print("x" * 10_000)
+    assert printed.text == "x" * (PRINTED + 1)
 
 
 def test_output_may_be_kept(capsys: pytest.CaptureFixture[str]) -> None:

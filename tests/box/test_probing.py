@@ -19,7 +19,8 @@ from graders.box.probing import (
     snapshot,
     tensor_hooks,
 )
-from graders.wire.data import decode
+from graders.wire.data import MAX_TREE, decode
+from graders.wire.frames import MAX_HEAD, Frame, pack
 
 
 def notebook(source: str) -> dict[str, Any]:
@@ -31,13 +32,28 @@ def notebook(source: str) -> dict[str, Any]:
 
 def probed(source: str, probe: Callable[..., Any] | None = None, **draw: Any) -> Answer:
     """The answer of a probe that calls `f(x)`, or of another one, in a notebook with this cell."""
-    return answer(probe or (lambda student, **values: student.f(*values.values())), notebook(source), draw, 1)
+    names = ", ".join(draw)
+    return answer(probe or eval(f"lambda student, {names}: student.f({names})"), notebook(source), draw, 1)
 
 
 def test_what_a_probe_saw_is_data() -> None:
     found = probed("def f(x):\n    return {'y': 2 * x}", x=torch.tensor([1.0, 2.0]))
     assert found.head["type"] == "seen"
     assert decode(found.head["tree"], found.body)["y"].tensor.tolist() == [2.0, 4.0]
+
+
+def test_what_was_printed_comes_with_the_answer_and_with_an_exception() -> None:
+    assert probed("def f(x):\n    print('here', x)\n    return x", x=1).head["printed"] == "here 1\n"
+    assert probed("def f(x):\n    print('here', x)\n    1 / 0", x=1).head["printed"] == "here 1\n"
+    assert "printed" not in probed("def f(x):\n    return x", x=1).head
+
+
+@pytest.mark.parametrize("character", ["x", "\n", "\u00e9", "\U0001f600", "\ud800", "\0"])
+def test_what_was_printed_has_room_beside_the_largest_tree(character: str) -> None:
+    source = f"def f(x):\n    print({character!r} * 5000)\n    return ['a' * 3900] * {MAX_TREE // 3910}"
+    head = probed(source, x=1).head
+    assert head["printed"]
+    assert len(pack(Frame({**head, "nonce": "n" * 32}))) <= MAX_HEAD + 8
 
 
 def test_a_missing_name_is_not_attempted() -> None:

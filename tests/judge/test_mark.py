@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -90,6 +91,14 @@ def test_an_exception_on_one_draw_costs_the_exercise() -> None:
     assert [(check.passed, check.score, check.max_score, check.message) for check in result.checks] == [
         (False, 0.0, 1.0, "not judged")
     ] * 3
+
+
+def test_what_was_printed_is_that_of_the_first_draw_that_failed() -> None:
+    good, other = (replace(right(draw), printed=f"good {draw['kind']}") for draw in DRAWS)
+    bad = replace(right(DRAWS[1], hooks=1), printed="bad")
+    assert marked(good, other).printed == "good double"
+    assert marked(good, bad).printed == "bad"
+    assert marked(good, replace(RAISED, printed="raised")).printed == "raised"
 
 
 def test_an_exception_can_be_a_known_mistake() -> None:

@@ -42,7 +42,7 @@ def test_a_right_answer_passes_and_is_noted(cell: Any, capsys: pytest.CaptureFix
     assert headline == "✓ Passed: The gradient of every branch (1 of 1 point)"
     assert checks == [f"  ✓ {one.sentence}" for one in course.find_exercise("01-branch-grads").checks]
     assert gap == ""
-    assert held.startswith("It held on 3 sets of inputs")
+    assert held.startswith(f"It held on {len(course.find_exercise('01-branch-grads').cases)} sets of inputs")
     assert 'solution("01-branch-grads")' in advice
     assert following == "Next: `01-per-pass-grads`, One gradient for each pass"
     assert json.loads(Path(record.NAME).read_text()) == {"exercises": {"01-branch-grads": "passed"}}
@@ -121,10 +121,23 @@ def test_a_result_that_is_too_large_is_over_the_limit() -> None:
     assert "the result is too large: more than 4000 values" in result.message
 
 
-def test_prints_of_the_answer_are_not_shown_by_a_check(cell: Any, capsys: pytest.CaptureFixture[str]) -> None:
-    cell("def branch_grads(w, x):\n    print('noise')\n    raise ValueError")
+def test_what_the_answer_prints_is_shown_below_the_verdict_once(cell: Any, capsys: pytest.CaptureFixture[str]) -> None:
+    cell("def branch_grads(w, x):\n    print('shape', w.dim())\n    print('\\x1b[2Jred')\n    raise ValueError")
     check("01-branch-grads")
-    assert "noise" not in capsys.readouterr().out
+    text = capsys.readouterr().out
+    assert text.count("Your function printed:\n  shape ") == text.count("shape ") == 1
+    assert "\n  \ufffd[2Jred\n\nA hint" in text
+    cell(BRANCH)
+    check("01-branch-grads")
+    assert "printed" not in capsys.readouterr().out
+
+
+def test_of_much_that_is_printed_the_beginning_is_shown(cell: Any, capsys: pytest.CaptureFixture[str]) -> None:
+    cell("def branch_grads(w, x):\n    for _ in range(1000):\n        print('a' * 99)\n    raise ValueError")
+    check("01-branch-grads")
+    text = capsys.readouterr().out
+    assert text.count("a" * 99) == 20
+    assert text.count("…") == 1
 
 
 @pytest.mark.parametrize("command", [check, hint, solution])

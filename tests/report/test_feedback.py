@@ -88,6 +88,12 @@ def test_a_message_that_only_repeats_a_check_is_said_once() -> None:
     assert "the result 6 2" in found.text
 
 
+def test_what_the_answer_printed_is_shown() -> None:
+    shown = page(exercise("01-a", Status.WRONG, 0, printed="<b>w</b>\n  2\u202e"))
+    assert "Your function printed <b>w</b> 2\ufffd" in shown.text
+    assert "printed" not in page(exercise("01-a")).text
+
+
 def test_timelines_stand_side_by_side_with_the_first_difference() -> None:
     found = page(wrong("", Difference(Kind.ORDER, "log", timelines=Timelines(("a", "b", "c"), ("a", "c"), 2))))
     assert (

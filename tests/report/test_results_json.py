@@ -86,7 +86,14 @@ def test_a_file_of_an_earlier_version_is_read() -> None:
     data = {"schema": 1, "seed": 1, "torch": "2", "created": "now", "submissions": [submission]}
     (result,) = results_json.batch_from_data(data).submissions[0].exercises
     assert result.checks == (CheckResult("c", False, 0, 1, "x: expected 1, saw 2", None),)
-    assert (result.cell, result.defined) == (None, True)
+    assert (result.cell, result.defined, result.printed) == (None, True, "")
+
+
+def test_what_the_answer_printed_is_written_and_comes_back() -> None:
+    found = batch(graded("ann", exercise("01-a", printed="a\n  b"), exercise("01-b")))
+    data = results_json.to_data(found)
+    assert [one.get("printed") for one in data["submissions"][0]["exercises"]] == ["a\n  b", None]
+    assert results_json.batch_from_data(data) == found
 
 
 def test_an_empty_batch_is_valid() -> None:

@@ -8,7 +8,23 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from graders.authoring import Mistake, Seen, close, exercise, expect, snapshot
+from graders.authoring import (
+    ALL,
+    FACTOR,
+    CallersHooks,
+    Circumstances,
+    Mistake,
+    Seen,
+    Witness,
+    abort,
+    close,
+    exercise,
+    expect,
+    laid_out,
+    nothing_changed,
+    prepared,
+    snapshot,
+)
 
 
 def copied(log: Any) -> Any:
@@ -28,14 +44,24 @@ def copied(log: Any) -> Any:
         "The order comes by itself: in every backward pass the tensor hook runs first. Both hooks append to the same "
         "list. `.item()` makes a Python float of a norm.",
     ),
-    cases=(
-        {"shape": (3,), "dtype": torch.float32, "old": False},
-        {"shape": (2, 3), "dtype": torch.float64, "old": False},
-        {"shape": (2, 2), "dtype": torch.float32, "old": True},
+    circumstances=Circumstances(
+        covers={
+            "dtype": ALL, "rank": ALL, "layout": ALL, "values": ALL, "place": ("leaf", "parameter"), "grad": ALL,
+            "hooks": ALL, "call": ("in turn",), "grad_mode": ALL,
+            "backward": ("plain", "create_graph", "after an aborted one"),
+        },
+        excludes={
+            "number": "no number is an argument",
+            "collection": "there is no collection",
+            "model": "there is no model",
+            "hooked": "there is one tensor to hook",
+            "failure": "the function calls nothing of the caller",
+        },
+        pairs=[("backward", "hooks")],
     ),
-)
+)  # fmt: skip
 class TestPassAndTotalNorms:
-    """Write `pass_and_total_norms(p)`. `p` is a leaf that requires grad, of any shape.
+    """Write `pass_and_total_norms(p)`. `p` is a leaf that requires grad.
 
     Return a new, empty list at once. From then on each `backward()` that reaches `p` appends two entries to this same
     list:
@@ -43,95 +69,162 @@ class TestPassAndTotalNorms:
     1. the tuple `("pass", norm)` with the norm of the gradient of this pass alone,
     2. the tuple `("total", norm)` with the norm of `p.grad` as it is after this pass.
 
-    Here `norm` is the L2 norm over all elements, as a Python float. Between two passes the caller may set `p.grad` to
-    `None`, or to another tensor. No gradient and no value is changed by your function.
+    Here `norm` is the L2 norm over all elements, as a Python float, exact to the digits of the dtype of `p`. Between
+    two passes the caller may set `p.grad` to `None`, or to another tensor. Your hooks stay for good, and change no
+    gradient. The caller calls `backward()` only, and not `torch.autograd.grad`.
+
+    A hook that the caller registers on `p` after your call may change the gradient once more. Then "total" still is the
+    norm of what is in `p.grad`, while "pass" may be the norm before this hook or after it.
 
     **Example.** After `p = torch.zeros(2, requires_grad=True)` and `log = pass_and_total_norms(p)`, run
     `(torch.tensor([3., 4.]) * p).sum().backward()` twice. Now `log` is
     `[("pass", 5.0), ("total", 5.0), ("pass", 5.0), ("total", 10.0)]`.
     """
 
-    def draw(rng, shape, dtype, old):
-        draw = {name: rng.tensor(*shape, dtype=dtype) for name in ("p", "x", "q", "k", "m")}
-        return {**draw, "old": rng.tensor(*shape, dtype=dtype) if old else None}
+    def draw(rng, dtype, rank, layout, values):
+        shape = rng.shape(rank)
+        parts = {name: rng.tensor(*shape, dtype=dtype, values=values, layout=layout) for name in ("p", "k", "m")}
+        return {**parts, "x": rng.tensor(*shape, dtype=dtype, values=values)}
 
-    def alive(p, k, m, old):
-        entries = norms_over((k, k, m), old)
-        passes, totals = entries[::2], entries[1::2]
-        return all(abs(a - b) > 0.05 for a, b in zip(passes[1:], totals[1:])) and len({*totals, 0.0}) == 4
+    def alive(k, m, grad, hooks):
+        entries = norms_over(passes(k, m, hooks), 0.7 if grad == "filled" else None)
+        singles, totals = entries[::2], entries[1::2]
+        return (
+            all(abs(a - b) > 0.05 for a, b in zip(singles[1:], totals[1:])) and len({*totals, 0.0}) == len(totals) + 1
+        )
 
-    def probe(student, p, x, q, k, m, old):
-        p.requires_grad_()
+    def probe(student, p, x, k, m, layout, place, grad, hooks, grad_mode, backward):
+        p = prepared(p, layout=layout, place=place, grad=grad)
+        k, m = laid_out(k, layout), laid_out(m, layout)
+        q = p.detach().clone().requires_grad_()
         x.requires_grad_()
-        q.requires_grad_()
-        p.grad = None if old is None else old.clone()
-        before = snapshot(p)
-        log = student.pass_and_total_norms(p)
-        other = student.pass_and_total_norms(q)
-        seen = {"start": copied(log)}
+        callers = CallersHooks(hooks).on_parameter(p, "p")
+        values, grads = Witness(p=p.detach(), k=k, m=m), Witness(p=p)
+        with torch.set_grad_enabled(grad_mode == "on"):
+            log = student.pass_and_total_norms(p)
+            other = student.pass_and_total_norms(q)
+        seen = {"start": copied(log), "changed": grads.changes()}
+        if backward == "after an aborted one":
+            inner = p + x
+            abort(lambda: (k * inner).sum(), inner)
         for factor in (k, k, m):
-            (factor * (p + x)).sum().backward()
-        seen |= {"log": copied(log), "p.grad": snapshot(p.grad)}
+            (factor * (p + x)).sum().backward(create_graph=backward == "create_graph")
+        seen |= {"log": copied(log), "p.grad": snapshot(p.grad), "other at first": copied(other)}
         p.grad = None
-        for factor in (m, -m):
+        for factor in (m, -m, 1e-9 * k):
             (factor * (p + x)).sum().backward()
         (m * q).sum().backward()
-        return {**seen, "whole": copied(log), "other": copied(other), "x.grad": snapshot(x.grad),
-                "q.grad": snapshot(q.grad), "kept": torch.equal(p.detach(), before)}  # fmt: skip
+        seen |= {"whole": copied(log), "other": copied(other), "x.grad": snapshot(x.grad), "q.grad": snapshot(q.grad),
+                 "tiny": snapshot(p.grad)}  # fmt: skip
+        callers.remove()
+        q.grad = None
+        q.register_hook(lambda g: -g / 2)
+        (m * q).sum().backward()
+        return {**seen, "changed by hooks": values.changes(), "late hook": copied(other)[2:], "q.grad late": q.grad}
 
     mistakes = (
         Mistake(
             "reads-dot-grad-too-early",
-            lambda seen, k, m, old: any(close_norms(labelled(seen, "total"), late) for late in lagging(k, m, old)),
+            lambda seen, k, m, grad, hooks: any(
+                close_norms(labelled(seen, "total"), late) for late in lagging(k, m, grad, hooks)
+            ),
             "Your total lags one pass behind. In a tensor hook, `.grad` is still the old one: it is written after "
             "all tensor hooks have run. Read it in a post-accumulate-grad hook.",
             raises="'NoneType' object has no attribute",
         ),
         Mistake(
             "pass-is-not-total",
-            lambda seen, k, m: close_norms(labelled(seen, "total"), norms_over((k, k, m), None)[::2]),
+            lambda seen, k, m, hooks: close_norms(labelled(seen, "total"), norms_over(passes(k, m, hooks), None)[::2]),
             "Your total is the norm of this pass once more. The total is what `p.grad` holds after the pass: the sum "
             "over all passes since it was last cleared.",
         ),
         Mistake(
             "accumulated-grad",
-            lambda seen, k, m, old: close_norms(labelled(seen, "pass"), norms_over((k, k, m), old)[1::2]),
+            lambda seen, k, m, grad, hooks: close_norms(
+                labelled(seen, "pass"), norms_over(passes(k, m, hooks), old(grad))[1::2]
+            ),
             'Your "pass" is the norm of `p.grad`, and `.grad` adds up over passes. The gradient of this pass alone is '
             "what a tensor hook receives (`register_hook`).",
         ),
+        Mistake(
+            "total-before-later-hooks",
+            lambda seen, k, m, grad, hooks: (
+                close(seen["late hook"][1][1], m.norm().item())
+                and close_norms(labelled(seen, "total"), norms_over(passes(k, m, hooks), old(grad))[1::2])
+            ),
+            "A hook that the caller registered after yours changed the gradient, and your total does not know it. Read "
+            "`p.grad` when it has been written: in a post-accumulate-grad hook.",
+        ),
     )
 
-    def test_each_pass_appends_its_own_norm_and_that_of_the_total(seen, k, m, old):
-        expect(seen["start"]).has_length(0, "entries before the first pass")
-        same_log(seen["log"], norms_over((k, k, m), old))
+    def test_each_pass_appends_its_own_norm_and_that_of_the_total(seen, k, m, grad, hooks):
+        expect(seen["start"]).equals([])
+        same_log(seen["log"], norms_over(passes(k, m, hooks), old(grad)), k)
 
-    def test_the_total_follows_when_the_caller_clears_it(seen, k, m, old):
-        same_log(seen["whole"], norms_over((k, k, m), old) + norms_over((m, -m), None))
+    def test_the_total_follows_when_the_caller_clears_it(seen, k, m, grad, hooks):
+        first, then = passes(k, m, hooks), [f * times(hooks) for f in (m, -m, 1e-9 * k)]
+        same_log(seen["whole"], norms_over(first, old(grad)) + norms_over(then, None), k)
 
     def test_each_call_has_a_list_of_its_own(seen, m):
-        same_log(seen["other"], norms_over((m,), None))
+        expect(seen["other at first"]).equals([])
+        same_log(seen["other"], norms_over([m], None), m)
 
-    def test_the_flow_is_unchanged(seen, k, m, old):
-        expect(seen["p.grad"]).close_to(2 * k + m + (0 if old is None else old))
-        expect(seen["x.grad"]).close_to(2 * k + m)
-        expect(seen["q.grad"]).close_to(m)
-        expect(seen["kept"]).is_true("the values of p changed; the task is only to watch")
+    def test_the_total_is_what_a_later_hook_left(seen, m):
+        expect(seen["late hook"]).has_length(2, "entries of the pass with a later hook")
+        expect(seen["late hook"][1][0]).equals("total")
+        expect(seen["late hook"][1][1]).close_to(m.norm().item() / 2, **digits(m))
+
+    def test_the_flow_is_unchanged(seen, p, k, m, grad, hooks):
+        first, tiny = list(accumulate(passes(k, m, hooks), initial=start(k, old(grad))))[-1], times(hooks)
+        expect(seen["p.grad"]).close_to(first, rtol=0, atol=0)
+        expect(seen["tiny"]).close_to(((m * tiny) + (-m * tiny)) + 1e-9 * k * tiny, rtol=0, atol=0)
+        expect(seen["q.grad"]).close_to(m, rtol=0, atol=0)
+        expect(seen["q.grad late"]).close_to(-m / 2, rtol=0, atol=0)
+        expect(seen["x.grad"]).close_to(((((k + k) + m) + m) - m) + 1e-9 * k)
+        nothing_changed(seen["changed"], but=["hook-left p"])
+        nothing_changed(seen["changed by hooks"])
 
 
-def norms_over(factors: tuple[Tensor, ...], start: Tensor | None) -> list[float]:
-    """The norms of the log in order: pass, total, pass, total, … when `.grad` holds `start` at the beginning."""
-    totals = list(accumulate(factors, initial=torch.zeros_like(factors[0]) if start is None else start))[1:]
-    return [part.norm().item() for pair in zip(factors, totals) for part in pair]
+def times(hooks: str) -> float:
+    """By what the hooks of the caller multiply a gradient."""
+    return FACTOR if hooks == "replacing" else 1.0
 
 
-def same_log(log: Seen, norms: list[float]) -> None:
+def passes(k: Tensor, m: Tensor, hooks: str) -> list[Tensor]:
+    """The gradients of the first three passes."""
+    return [factor * times(hooks) for factor in (k, k, m)]
+
+
+def old(grad: str) -> float | None:
+    """What `.grad` holds everywhere before the first pass."""
+    return 0.7 if grad == "filled" else None
+
+
+def start(like: Tensor, filled: float | None) -> Tensor:
+    """`.grad` before the first pass; zeros stand for None."""
+    return like * 0 + (filled or 0)
+
+
+def norms_over(gradients: list[Tensor], filled: float | None) -> list[float]:
+    """The norms of the log in order: pass, total, pass, total, … when `.grad` is `filled` at the beginning."""
+    totals = list(accumulate(gradients, initial=start(gradients[0], filled)))[1:]
+    return [part.norm().item() for pair in zip(gradients, totals) for part in pair]
+
+
+def digits(like: Tensor) -> dict[str, float]:
+    """The tolerance for a norm in the dtype of a tensor."""
+    return {"rtol": 1e-5, "atol": 1e-12} if like.element_size() == 4 else {"rtol": 1e-12, "atol": 1e-15}
+
+
+def same_log(log: Seen, norms: list[float], like: Tensor) -> None:
     """Expect a log with these norms, labelled "pass" and "total" in turn."""
     expect(log).has_length(len(norms), "entries")
     for index, (entry, norm) in enumerate(zip(log, norms)):
+        expect(entry).has_length(2, "entries", tuple)
         expect(entry[0]).equals("total" if index % 2 else "pass")
-        expect(entry[1]).close_to(norm)
         if type(entry[1].value) is not float:
             expect(entry[1]).fail("expected a Python float; `.item()` makes one of a tensor")
+        expect(entry[1]).close_to(norm, **digits(like))
 
 
 def labelled(seen: Seen, label: str) -> list[Seen]:
@@ -141,10 +234,10 @@ def labelled(seen: Seen, label: str) -> list[Seen]:
 
 def close_norms(norms: list[Seen], expected: list[float]) -> bool:
     """Whether these are the expected norms."""
-    return len(norms) == len(expected) and all(close(one, norm) for one, norm in zip(norms, expected))
+    return len(norms) == len(expected) and all(close(seen, norm) for seen, norm in zip(norms, expected))
 
 
-def lagging(k: Tensor, m: Tensor, old: Tensor | None) -> list[list[float]]:
+def lagging(k: Tensor, m: Tensor, grad: str, hooks: str) -> list[list[float]]:
     """The totals of somebody who reads `.grad` before it is written, with or without an entry for the first."""
-    totals = norms_over((k, k, m), old)[1:-1:2]
-    return [[0.0 if old is None else old.norm().item(), *totals], totals]
+    totals = norms_over(passes(k, m, hooks), old(grad))[1:-1:2]
+    return [[start(k, old(grad)).norm().item(), *totals], totals]

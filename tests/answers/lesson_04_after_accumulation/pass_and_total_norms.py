@@ -1,5 +1,7 @@
 """Answers to 04-pass-and-total-norms."""
 
+from graders.author.answers import Wrong
+
 RIGHT = [
     """
 def pass_and_total_norms(p):
@@ -19,18 +21,6 @@ def pass_and_total_norms(p):
     log = []
     p.register_post_accumulate_grad_hook(lambda q: note(log, "total", q.grad))
     p.register_hook(partial(note, log, "pass"))
-    return log
-""",
-    """
-import torch
-
-def pass_and_total_norms(p):
-    log = []
-    def hook(grad):
-        total = grad if p.grad is None else p.grad + grad
-        log.extend([("pass", torch.linalg.vector_norm(grad).item()),
-                    ("total", torch.linalg.vector_norm(total).item())])
-    p.register_hook(hook)
     return log
 """,
     """
@@ -59,18 +49,39 @@ def pass_and_total_norms(p):
     return log
 """,
     """
+import torch
+
 def pass_and_total_norms(p):
     log = []
-    def hook(g):
-        total = g if p.grad is None else p.grad + g
-        log.extend([("pass", g.norm().item()), ("total", total.norm().item())])
-    p.register_hook(hook)
+    @torch.no_grad()
+    def total(q):
+        log.append(("total", torch.linalg.vector_norm(q.grad.detach()).item()))
+    def single(grad):
+        log.append(("pass", torch.linalg.vector_norm(grad.detach()).item()))
+    p.register_hook(single), p.register_post_accumulate_grad_hook(total)
+    return log
+""",
+    """
+def pass_and_total_norms(p):
+    log, before = [], []
+    def about_to_come(grad):
+        before[:] = [None if p.grad is None else p.grad.detach().clone()]
+        log.append(("pass", (grad.detach() ** 2).sum().sqrt().item()))
+    def has_come(p):
+        log.append(("total", (p.grad.detach() ** 2).sum().sqrt().item()))
+    p.register_hook(about_to_come)
+    p.register_post_accumulate_grad_hook(has_come)
     return log
 """,
 ]
 
-WRONG = {
-    "reads-dot-grad-too-early": """
+WRONG = [
+    Wrong(
+        "reads `.grad` in a tensor hook",
+        violates="with the norm of `p.grad` as it is after this pass",
+        check="test_each_pass_appends_its_own_norm_and_that_of_the_total",
+        mistake="reads-dot-grad-too-early",
+        source="""
 def pass_and_total_norms(p):
     log = []
     def hook(grad):
@@ -79,7 +90,13 @@ def pass_and_total_norms(p):
     p.register_hook(hook)
     return log
 """,
-    "pass-is-not-total": """
+    ),
+    Wrong(
+        "the norm of this pass twice",
+        violates="with the norm of `p.grad` as it is after this pass",
+        check="test_each_pass_appends_its_own_norm_and_that_of_the_total",
+        mistake="pass-is-not-total",
+        source="""
 def pass_and_total_norms(p):
     log = []
     def hook(grad):
@@ -88,7 +105,13 @@ def pass_and_total_norms(p):
     p.register_hook(hook)
     return log
 """,
-    "accumulated-grad": """
+    ),
+    Wrong(
+        "the norm of the total twice",
+        violates="with the norm of the gradient of this pass alone",
+        check="test_each_pass_appends_its_own_norm_and_that_of_the_total",
+        mistake="accumulated-grad",
+        source="""
 def pass_and_total_norms(p):
     log = []
     def hook(p):
@@ -97,59 +120,133 @@ def pass_and_total_norms(p):
     p.register_post_accumulate_grad_hook(hook)
     return log
 """,
-}
-
-ALSO_WRONG = [
-    "def pass_and_total_norms(p):\n    return []",
-    "def pass_and_total_norms(p):\n    pass",
-    # The gradient of this pass as a difference of totals: breaks when the caller clears .grad.
-    """
+    ),
+    Wrong(
+        "adds the gradient to `.grad` by itself, before a later hook changes it",
+        violates='Then "total" still is the norm of what is in `p.grad`',
+        check="test_the_total_is_what_a_later_hook_left",
+        mistake="total-before-later-hooks",
+        source="""
+def pass_and_total_norms(p):
+    log = []
+    def hook(g):
+        total = g if p.grad is None else p.grad + g
+        log.extend([("pass", g.norm().item()), ("total", total.norm().item())])
+    p.register_hook(hook)
+    return log
+""",
+    ),
+    Wrong(
+        "returns no list of its own",
+        violates="Return a new, empty list at once.",
+        check="test_each_pass_appends_its_own_norm_and_that_of_the_total",
+        source="""
+log = []
+def pass_and_total_norms(p):
+    p.register_hook(lambda grad: log.append(("pass", grad.norm().item())))
+    p.register_post_accumulate_grad_hook(lambda q: log.append(("total", q.grad.norm().item())))
+    return log if len(log) > 100 else list(log)
+""",
+    ),
+    Wrong(
+        "one list for all calls",
+        violates="Return a new, empty list at once.",
+        check="test_each_call_has_a_list_of_its_own",
+        source="""
+log = []
+def pass_and_total_norms(p):
+    log.clear()
+    p.register_hook(lambda grad: log.append(("pass", grad.norm().item())))
+    p.register_post_accumulate_grad_hook(lambda q: log.append(("total", q.grad.norm().item())))
+    return log
+""",
+    ),
+    Wrong(
+        "notes the first pass only",
+        violates="From then on each `backward()` that reaches `p` appends two entries to this same list",
+        check="test_each_pass_appends_its_own_norm_and_that_of_the_total",
+        source="""
+def pass_and_total_norms(p):
+    log = []
+    def single(grad):
+        if not log:
+            log.append(("pass", grad.norm().item()))
+    def total(q):
+        if len(log) == 1:
+            log.append(("total", q.grad.norm().item()))
+    p.register_hook(single)
+    p.register_post_accumulate_grad_hook(total)
+    return log
+""",
+    ),
+    Wrong(
+        "the gradient of this pass as a difference of totals",
+        violates="Between two passes the caller may set `p.grad` to `None`, or to another tensor.",
+        check="test_the_total_follows_when_the_caller_clears_it",
+        source="""
 def pass_and_total_norms(p):
     log, state = [], {"last": 0.0 if p.grad is None else p.grad.clone()}
     def hook(q):
         log.append(("pass", (q.grad - state["last"]).norm().item()))
         log.append(("total", q.grad.norm().item()))
-        state["last"] = q.grad.clone()
+        state["last"] = q.grad.detach().clone()
     p.register_post_accumulate_grad_hook(hook)
     return log
 """,
-    # A sum of its own: knows neither an old .grad nor that the caller cleared it.
-    """
-def pass_and_total_norms(p):
-    log, total = [], []
-    def hook(grad):
-        total.append(grad.clone())
-        log.append(("pass", grad.norm().item()))
-        log.append(("total", sum(total).norm().item()))
-    p.register_hook(hook)
-    return log
-""",
-    # One list for all calls.
-    """
-log = []
-def pass_and_total_norms(p):
-    p.register_hook(lambda grad: log.append(("pass", grad.norm().item())))
-    p.register_post_accumulate_grad_hook(lambda q: log.append(("total", q.grad.norm().item())))
-    return log
-""",
-    # Tensors instead of floats.
-    """
+    ),
+    Wrong(
+        "tensors instead of floats",
+        violates="as a Python float",
+        check="test_each_pass_appends_its_own_norm_and_that_of_the_total",
+        source="""
 def pass_and_total_norms(p):
     log = []
-    p.register_hook(lambda grad: log.append(("pass", grad.norm())))
-    p.register_post_accumulate_grad_hook(lambda q: log.append(("total", q.grad.norm())))
+    p.register_hook(lambda grad: log.append(("pass", grad.norm().detach())))
+    p.register_post_accumulate_grad_hook(lambda q: log.append(("total", q.grad.norm().detach())))
     return log
 """,
-    # The L1 norm.
-    """
+    ),
+    Wrong(
+        "the L1 norm",
+        violates="Here `norm` is the L2 norm over all elements",
+        check="test_each_pass_appends_its_own_norm_and_that_of_the_total",
+        source="""
 def pass_and_total_norms(p):
     log = []
     p.register_hook(lambda grad: log.append(("pass", grad.abs().sum().item())))
     p.register_post_accumulate_grad_hook(lambda q: log.append(("total", q.grad.abs().sum().item())))
     return log
 """,
-    # Changes the flow.
-    """
+    ),
+    Wrong(
+        "the norm of a float64 gradient in float32",
+        violates="exact to the digits of the dtype of `p`",
+        check="test_each_pass_appends_its_own_norm_and_that_of_the_total",
+        source="""
+def pass_and_total_norms(p):
+    log = []
+    p.register_hook(lambda grad: log.append(("pass", grad.float().norm().item())))
+    p.register_post_accumulate_grad_hook(lambda q: log.append(("total", q.grad.float().norm().item())))
+    return log
+""",
+    ),
+    Wrong(
+        "flattens by `view`",
+        violates="rule 1: in any layout",
+        check="raised",
+        source="""
+def pass_and_total_norms(p):
+    log = []
+    p.register_hook(lambda grad: log.append(("pass", grad.view(-1).norm().item())))
+    p.register_post_accumulate_grad_hook(lambda q: log.append(("total", q.grad.view(-1).norm().item())))
+    return log
+""",
+    ),
+    Wrong(
+        "halves the gradient on the way",
+        violates="Your hooks stay for good, and change no gradient.",
+        check="test_the_flow_is_unchanged",
+        source="""
 def pass_and_total_norms(p):
     log = []
     def hook(grad):
@@ -159,26 +256,56 @@ def pass_and_total_norms(p):
     p.register_post_accumulate_grad_hook(lambda q: log.append(("total", q.grad.norm().item())))
     return log
 """,
-    # The norm of the total without its first entry, read too early.
-    """
+    ),
+    Wrong(
+        "divides by the norm and multiplies again, which rounds, and shrinks tiny gradients",
+        violates="Your hooks stay for good, and change no gradient.",
+        check="test_the_flow_is_unchanged",
+        source="""
 def pass_and_total_norms(p):
     log = []
     def hook(grad):
-        log.append(("pass", grad.norm().item()))
-        log.append(("total", p.grad.norm().item()))
+        norm = grad.norm()
+        log.append(("pass", norm.item()))
+        return grad / (norm + 1e-12) * norm
     p.register_hook(hook)
+    p.register_post_accumulate_grad_hook(lambda q: log.append(("total", q.grad.norm().item())))
     return log
 """,
-    # A sum of its own, which misses what `.grad` held before.
-    """
-import torch
-
+    ),
+    Wrong(
+        "clears `.grad` first",
+        violates="rule 2: What you were given stays as it was.",
+        check="test_each_pass_appends_its_own_norm_and_that_of_the_total",
+        source="""
 def pass_and_total_norms(p):
-    log, t = [], torch.zeros_like(p)
-    def hook(g):
-        t.add_(g)
-        log.extend([("pass", g.norm().item()), ("total", t.norm().item())])
-    p.register_hook(hook)
+    log = []
+    p.grad = None
+    p.register_hook(lambda grad: log.append(("pass", grad.norm().item())))
+    p.register_post_accumulate_grad_hook(lambda q: log.append(("total", q.grad.norm().item())))
     return log
 """,
+    ),
+    Wrong(
+        "removes the hooks of others",
+        violates="rule 3: Hooks that were there before",
+        check="test_the_flow_is_unchanged",
+        source="""
+def pass_and_total_norms(p):
+    log = []
+    for hooks in (p._backward_hooks, p._post_accumulate_grad_hooks):
+        if hooks:
+            hooks.clear()
+    p.register_hook(lambda grad: log.append(("pass", grad.norm().item())))
+    p.register_post_accumulate_grad_hook(lambda q: log.append(("total", q.grad.norm().item())))
+    return log
+""",
+    ),
+]
+
+GIVENS = [
+    "Write `pass_and_total_norms(p)`.",
+    "`p` is a leaf that requires grad.",
+    "The caller calls `backward()` only, and not `torch.autograd.grad`.",
+    "A hook that the caller registers on `p` after your call may change the gradient once more.",
 ]

@@ -512,8 +512,8 @@ assert len(handles) == 6 and len(found) == 1
 # Only one: `repr` shows the settings of a layer, and here six layers have the same settings. Names are unique. Printed
 # forms and class names are not.
 #
-# The third trap belongs to notebooks: run a cell that registers a hook three times, and three hooks fire. Register in a
-# `with` block, or remove the old handle in the same cell before you register anew.
+# The third trap belongs to notebooks. A cell registers a hook, and you run this cell three times: now three hooks fire.
+# Register in a `with` block, or remove the old handle in the same cell before you register anew.
 
 
 # %% exercise="05-capture-many"

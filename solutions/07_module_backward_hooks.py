@@ -534,15 +534,6 @@ def clamp_grad_input(module, c):
 # `grad_output` changes then: the gradients of the parameters, `grad_input`, and all layers before. The layers after the
 # module have had their turn and stay as they were.
 #
-# A full backward hook on the same module sees the new `grad_output`:
-
-# %%
-with lin.register_full_backward_hook(look):
-    grads_with(lin.register_full_backward_pre_hook, lambda module, grad_output: (5 * grad_output[0],))
-print(seen["go"][0])
-assert torch.equal(seen["go"][0], 5 * factors)
-
-# %% [markdown]
 # A module may return several tensors, as a tuple. Then `grad_output` has one entry for each of them.
 #
 # **Predict.** The loss uses the first output only. What is the second entry of `grad_output`?
@@ -599,15 +590,8 @@ assert torch.equal(sum(per_row), plain[1])
 
 # %% [markdown]
 # This is more than an exercise in algebra. `backward()` adds up all rows at once, and the share of a single example is
-# lost. With the input of a layer and `grad_output` you can compute each share. Its norm tells you which example pulls
-# hardest:
-
-# %%
-norms = [matrix.norm().item() for matrix in per_row]
-print([round(norm, 2) for norm in norms])
-assert [round(norm, 2) for norm in norms] == [2.24, 3.16]
-
-# %% [markdown]
+# lost. With the input of a layer and `grad_output` you can compute each share.
+#
 # The input may have more than two dimensions (sequences, for example), or just one: a single row. The last dimension
 # always holds the features; all others just count rows.
 

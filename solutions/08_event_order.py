@@ -18,7 +18,11 @@ import warnings
 import torch
 from torch import nn
 from torch.autograd.graph import get_gradient_edge
-from torch.nn.modules.module import register_module_forward_hook, register_module_forward_pre_hook
+from torch.nn.modules.module import (
+    register_module_forward_hook,
+    register_module_forward_pre_hook,
+    register_module_full_backward_hook,
+)
 from torch.utils.checkpoint import checkpoint
 
 from graders import check, hint, progress, solution
@@ -345,7 +349,7 @@ assert events == ["net.bpre"]
 # 6: hooks run in the order of registration, and `prepend=True` puts a hook in front of the hooks that are on the
 # module already.
 #
-# The third is about **global hooks**. They belong to no module and fire for every module of the process. The functions
+# The third is about **global hooks**, and you will find it yourself. Global hooks belong to no module and fire for every module of the process. The functions
 # that register them are in `torch.nn.modules.module`:
 #
 # - `register_module_forward_pre_hook`
@@ -401,8 +405,19 @@ assert out.item() == 21 and layer(torch.tensor(2.0)).item() == 3
 
 # %% [markdown]
 # **Global hooks run before the hooks of the module**, whenever they were registered, and `prepend` does not change
-# that.
-#
+# that. And in backward the hooks of one module are *not* reversed: the order is the same.
+
+# %%
+order = []
+layer = nn.Linear(1, 1)
+layer.register_full_backward_hook(lambda *_: order.append("appended"))
+layer.register_full_backward_hook(lambda *_: order.append("prepended"), prepend=True)
+with register_module_full_backward_hook(lambda *_: order.append("global")):
+    layer(torch.ones(1, 1, requires_grad=True)).sum().backward()
+print(order)
+assert order == ["global", "prepended", "appended"]
+
+# %% [markdown]
 # ## One level deeper: the nodes
 #
 # Backward does not know modules. It walks a graph of **nodes**, and each node is one operation. The node of a non-leaf

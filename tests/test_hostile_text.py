@@ -16,7 +16,7 @@ import pytest
 from rich.console import Console
 
 from graders.core.results import Batch, SubmissionResult, SubmissionStatus
-from graders.judge.submission import Marks, judge
+from graders.judge.submission import Verdicts, judge_submission
 from graders.marking.batch import Marking
 from graders.marking.questions import Questions
 from graders.report import gradebook, results_json, summary
@@ -88,7 +88,7 @@ def judged(text: str) -> SubmissionResult:
     ]  # fmt: skip
     draws = {one.key: one.draws(1) for one in (SCALE_SUM, WRAP)}
     run = read_transcript(frames)
-    found = tuple(judge([SCALE_SUM, WRAP], Marks(draws), [text, text], run))
+    found = tuple(judge_submission([SCALE_SUM, WRAP], Verdicts(draws), [text, text], run))
     return SubmissionResult("ann", LESSON, "x", "a" * 64, SubmissionStatus.GRADED, "D", 0, 4, 1.0, found, run.message)
 
 

@@ -15,7 +15,7 @@ from graders.core import course
 from graders.core.exercise import Draw, Exercise
 from graders.core.results import ExerciseResult, Status
 from graders.core.source import SourceError
-from graders.judge.submission import judge
+from graders.judge.submission import judge_submission
 from graders.marking.jobs import default_jobs
 from graders.marking.questions import LessonQuestions
 from graders.notebook.commands import check_in
@@ -164,7 +164,7 @@ def marked_in_a_box(lesson: str, runner: Runner) -> list[str]:
         run = read_transcript(runner.run(cells, asked.probes).frames)
         if solved:
             problems += [f"solutions/{lesson}.py: {cell.message}" for cell in run.cells if cell.status != "ok"]
-        for result in judge(asked.exercises, asked.marks, cells, run):
+        for result in judge_submission(asked.exercises, asked.verdicts, cells, run):
             if result.status is not wanted:
                 problems.append(f"{result.key} is {result.status.value} in a box, not {wanted.value}: {result.message}")
     return problems

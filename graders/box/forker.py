@@ -91,10 +91,10 @@ def _become(child: Child, request: dict[str, Any], received: list[int]) -> None:
         os._exit(code)  # torch takes 0.4 s to leave the ordinary way
 
 
-def close_all_but(kept: set[int]) -> None:
-    """Close every descriptor of this process except `kept`."""
+def close_all_but(left_open: set[int]) -> None:
+    """Close every descriptor of this process except `left_open`."""
     first = 0
-    for one in sorted(kept):
+    for one in sorted(left_open):
         if first < one:  # an empty range would count as one without end
             os.closerange(first, one)
         first = one + 1

@@ -65,16 +65,16 @@ def stage(binds: Sequence[Sequence[str]]) -> None:
 
 
 def private_places(
-    folder: str, size: str, places: Mapping[str, Sequence[str]], kept: Sequence[str], hidden: Sequence[str]
+    folder: str, size: str, places: Mapping[str, Sequence[str]], staying: Sequence[str], hidden: Sequence[str]
 ) -> None:
     """Make all files read-only, and put small file systems of the box's own over the places that it may write to.
 
     `places` maps paths to the kind and the options of their file systems; `size` has the options of the tmpfs that
-    `folder` becomes. The folders in `kept` stay where they are, although they may lie in one of `places`; those in
+    `folder` becomes. The folders in `staying` stay where they are, although they may lie in one of `places`; those in
     `hidden` are empty. Raises `OSError` where the kernel forbids it.
     """
     _own_namespaces(_NEW_MOUNTS)
-    held = [(path, os.open(path, os.O_PATH)) for path in kept if path.startswith(tuple(f"{one}/" for one in places))]
+    held = [(path, os.open(path, os.O_PATH)) for path in staying if path.startswith(tuple(f"{one}/" for one in places))]
     _restrict("/", _ATTR_READ_ONLY)
     for path, (kind, options) in places.items():
         _mount("none", path, kind, _NOSUID | (_NODEV if kind == "tmpfs" else 0), options)

@@ -90,7 +90,7 @@ def _supervise(plan: dict[str, Any], box: Enter) -> NoReturn:
     if child == 0:
         signal.signal(signal.SIGTERM, signal.SIG_DFL)
         try:
-            mounts.private_places(plan["folder"], plan["size"], plan["places"], plan["kept"], plan["box"]["hidden"])
+            mounts.private_places(plan["folder"], plan["size"], plan["places"], plan["staying"], plan["box"]["hidden"])
             os.chdir(plan["folder"])
             os.write(tell, b"+")
         except BaseException:

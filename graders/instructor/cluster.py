@@ -23,7 +23,7 @@ from graders.core.text import clean
 from graders.instructor.request import BadRequest
 from graders.marking.questions import Questions
 from graders.marking.setup import controlled
-from graders.marking.submission import mark
+from graders.marking.submission import mark_submission
 from graders.report import results_json
 from graders.run.boxes import head_start
 from graders.run.intake import Unreadable, read_bytes
@@ -106,7 +106,7 @@ def mark_there(job: Job) -> dict[str, Any]:
     with tempfile.TemporaryDirectory(prefix="hookwork-job-") as folder:
         file = Path(folder) / f"{job.lesson}.ipynb"
         file.write_bytes(job.content)
-        result = mark(Submission(job.student, job.lesson, file), questions, runner).settled()
+        result = mark_submission(Submission(job.student, job.lesson, file), questions, runner).settled()
     return results_json.submission_to_data(result)
 
 

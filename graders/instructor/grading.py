@@ -20,7 +20,7 @@ from graders.core.errors import ExitCode
 from graders.core.files import write_atomically
 from graders.core.results import Batch, SubmissionResult, SubmissionStatus
 from graders.core.text import clean, plural
-from graders.instructor import cluster, earlier
+from graders.instructor import cluster, regrade
 from graders.instructor.report_inputs import similar_answers, titles
 from graders.instructor.request import BadRequest, Request, iso, named_by_roster
 from graders.marking.batch import Marking
@@ -53,7 +53,7 @@ def grade(
     Notebooks run in `boxes`, or with `--cluster` on the executor at that address.
     """
     gc.freeze()  # otherwise Python searches all of torch for garbage when it ends, for half a second
-    before = earlier.load(request.out) if request.regrade else None
+    before = regrade.load(request.out) if request.regrade else None
     with ExitStack() as resources:
         scratch = resources.enter_context(temporary_folder("unpacked"))
         found = find_submissions(request.where, course.lessons(), scratch, request.due, request.lessons)
@@ -77,7 +77,7 @@ def grade(
             batch = _marked(chosen, marking, out)
         batch = replace(batch, submissions=_settled(batch, chosen, request))
         if before:
-            batch = earlier.merged(before, batch, request.exercises)
+            batch = regrade.merged(before, batch, request.exercises)
         known = titles(one.lesson for one in batch.submissions)
         written = outputs.write(batch, request.out, known, similar_answers(found))
         for name in request.exports:

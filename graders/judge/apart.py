@@ -21,7 +21,7 @@ from typing import Any
 
 from graders.core.exercise import Draw, Exercise
 from graders.core.results import ExerciseResult
-from graders.judge.mark import mark, suspect
+from graders.judge.exercise import judge_exercise, suspect
 from graders.run.transcript import Outcome
 
 LARGE = 1 << 17
@@ -52,8 +52,8 @@ class Bench:
         self._process: BaseProcess | None = None
         self._connection: Connection | None = None
 
-    def mark(self, exercise: Exercise, draws: Sequence[Draw], outcomes: Sequence[Outcome]) -> ExerciseResult:
-        """As `judge.mark`, and suspect where that goes over the bounds. Raises what it raises."""
+    def judge(self, exercise: Exercise, draws: Sequence[Draw], outcomes: Sequence[Outcome]) -> ExerciseResult:
+        """As `judge_exercise`, and suspect where that goes over the bounds. Raises what it raises."""
         place = exercise.draw.__module__, exercise.class_name
         with self._lock:
             connection = self._ready()
@@ -115,7 +115,7 @@ def _serve(connection: Connection, bounds: Bounds) -> None:
         try:
             exercise: Exercise = getattr(importlib.import_module(module), name)
             _limit(bounds)
-            found = mark(exercise, draws, outcomes)
+            found = judge_exercise(exercise, draws, outcomes)
         except Exception as error:
             found = RuntimeError(f"{type(error).__name__}: {error}")
         connection.send_bytes(pickle.dumps(found))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from graders.core.cells import defines, home_of
@@ -10,7 +10,7 @@ from graders.core.exercise import Draw, Exercise
 from graders.core.results import CheckResult, ExerciseResult, Status
 from graders.core.text import clean
 from graders.judge.apart import BENCH, is_large
-from graders.judge.mark import mark
+from graders.judge.exercise import judge_exercise
 from graders.run.transcript import Cell, Outcome, Run
 
 _CELL_STATUS = {
@@ -20,34 +20,43 @@ _CELL_STATUS = {
 }
 
 
-class Marks:
+Judge = Callable[[Exercise, Sequence[Draw], Sequence[Outcome]], ExerciseResult]
+
+
+def judge_within_bounds(exercise: Exercise, draws: Sequence[Draw], outcomes: Sequence[Outcome]) -> ExerciseResult:
+    """The result of an exercise; what is large is judged in a process whose time and memory are bounded."""
+    return (BENCH.judge if is_large(outcomes) else judge_exercise)(exercise, draws, outcomes)
+
+
+class Verdicts:
     """The draws of a lesson, and what each exercise got for them.
 
-    Right answers give the same numbers, and wrong ones often the same wrong ones: what was marked is not marked again.
+    Right answers give the same numbers, and wrong ones often the same wrong ones: what was judged is not judged again.
     """
 
-    def __init__(self, draws: dict[str, list[Draw]]) -> None:
+    def __init__(self, draws: dict[str, list[Draw]], judge: Judge = judge_within_bounds) -> None:
         """`draws` maps the keys of exercises to a draw for each case."""
-        self.draws = draws
-        self._known: dict[tuple[str, tuple[Outcome, ...]], ExerciseResult] = {}
+        self.draws, self._judge = draws, judge
+        self._judged: dict[tuple[str, tuple[Outcome, ...]], ExerciseResult] = {}
 
     def of(self, exercise: Exercise, outcomes: Sequence[Outcome]) -> ExerciseResult:
         """The result of an exercise for the outcomes of all its cases."""
         # What was seen is told by its digest; tensors cannot be compared at once.
         what = exercise.key, tuple(replace(outcome, seen=None) for outcome in outcomes)
-        if what in self._known:
-            return self._known[what]
+        if what in self._judged:
+            return self._judged[what]
         try:
-            by = BENCH.mark if is_large(outcomes) else mark
-            result = by(exercise, self.draws[exercise.key], outcomes)
+            result = self._judge(exercise, self.draws[exercise.key], outcomes)
         except Exception as error:  # a defect of this grader: not the learner's zero, and no other exercise's
             return _defect(exercise, error)
         if all(outcome.digest or outcome.seen is None for outcome in outcomes):
-            self._known[what] = result
+            self._judged[what] = result
         return result
 
 
-def judge(exercises: Sequence[Exercise], marks: Marks, cells: Sequence[str], run: Run) -> list[ExerciseResult]:
+def judge_submission(
+    exercises: Sequence[Exercise], verdicts: Verdicts, cells: Sequence[str], run: Run
+) -> list[ExerciseResult]:
     """The results of a lesson's exercises for one run of the notebook with these code cells.
 
     Of an exercise that was asked in two places the better result counts, and of two that are as good the one where
@@ -56,7 +65,7 @@ def judge(exercises: Sequence[Exercise], marks: Marks, cells: Sequence[str], run
     results = []
     for exercise in exercises:
         attempts = run.attempts(exercise.key, len(exercise.cases))
-        result = max((marks.of(exercise, outcomes) for outcomes in attempts), key=_worth)
+        result = max((verdicts.of(exercise, outcomes) for outcomes in attempts), key=_worth)
         if result.status is Status.NOT_ATTEMPTED:
             result = _with_reason(result, exercise, cells, run)
         home = home_of(cells, exercise.name)

@@ -40,8 +40,8 @@ def start(given: Path | None, *, opened: bool) -> int:
         folder = Path(folders.NAME)
     new = folders.copy_lessons(folder)
     there = folders.notebooks(folder)
-    kept = "" if len(new) == len(there) else f", {len(new) or 'none'} of them new; yours are as they were"
-    out.print(Text(f"{plural(len(there), 'lesson')} in {folder}{kept}."))
+    unchanged = "" if len(new) == len(there) else f", {len(new) or 'none'} of them new; yours are as they were"
+    out.print(Text(f"{plural(len(there), 'lesson')} in {folder}{unchanged}."))
     done = record.load(folder)
     _tell(out, done)
     lesson = folders.next_lesson(done)
@@ -70,7 +70,7 @@ def check(target: str | None, given: Path | None, seed: int | None, isolation: s
     """Mark the notebooks that are meant, and show the verdicts."""
     out = console()
     chosen, only = _meant(target, given)
-    code, used, kept = ExitCode.FINE, [], Record()
+    code, used, notes = ExitCode.FINE, [], Record()
     with head_start(now=True) as boxes:
         # These import torch.
         from graders.learner import screens
@@ -80,7 +80,7 @@ def check(target: str | None, given: Path | None, seed: int | None, isolation: s
         runner = boxes.runner(Terms(isolation=isolation, own_work=True))
         for lesson, file in chosen.items():
             with out.status(f"Running {file}"):
-                result, seed_used, kept = mark_own(lesson, file, runner, seed)
+                result, seed_used, notes = mark_own(lesson, file, runner, seed)
             used.append(seed_used)
             out.print(screens.result(result, only), "")
             statuses = [one.status for one in result.exercises if only in (None, one.key)]
@@ -88,10 +88,10 @@ def check(target: str | None, given: Path | None, seed: int | None, isolation: s
                 code = ExitCode.NOT_GRADED
             elif not statuses or any(one is not Status.PASSED for one in statuses):
                 code = max(code, ExitCode.NOT_PASSED)
-        out.print(screens.following(standing(course.every_exercise(), kept)))
+        out.print(screens.following(standing(course.every_exercise(), notes)))
         seeds = ", ".join(map(str, used))
         out.print(Text(f"Isolation {runner.tier}. The inputs were drawn from --seed {seeds}", "dim"))
-    _tell(out, kept)
+    _tell(out, notes)
     return code
 
 
@@ -153,11 +153,11 @@ def watch(given: Path | None) -> int:
         while True:
             for lesson, file in saved.look():
                 with out.status(f"Running {file}"):
-                    result, _, kept = mark_own(lesson, file, runner)
+                    result, _, notes = mark_own(lesson, file, runner)
                 out.clear()  # does nothing where there is no screen to clear
                 out.print(Text(f"{datetime.now():%H:%M:%S}", "dim"), screens.result(result), "")
-                out.print(screens.following(standing(exercises, kept)))
-                _tell(out, kept)
+                out.print(screens.following(standing(exercises, notes)))
+                _tell(out, notes)
                 _waiting(out, folder)
             time.sleep(LOOK_SECONDS)
     out.print("\nNo longer watching.")
@@ -191,9 +191,9 @@ def progress(given: Path | None) -> int:
 
     out = console()
     folder = folders.find_folder(given)
-    kept = record.load(folder)
-    out.print(screens.progress(standing(course.every_exercise(), kept), folder.absolute()))
-    _tell(out, kept)
+    notes = record.load(folder)
+    out.print(screens.progress(standing(course.every_exercise(), notes), folder.absolute()))
+    _tell(out, notes)
     return ExitCode.FINE
 
 
@@ -203,10 +203,10 @@ def hint(key: str, given: Path | None) -> int:
 
     out = console()
     exercise = course.find_exercise(key)
-    with record.editing(folders.find_folder(given)) as kept:
-        number = kept.next_hint(key)
+    with record.editing(folders.find_folder(given)) as notes:
+        number = notes.next_hint(key)
     out.print(screens.hint(exercise, number))
-    _tell(out, kept)
+    _tell(out, notes)
     return ExitCode.FINE
 
 
@@ -216,10 +216,10 @@ def solution(key: str, given: Path | None) -> int:
 
     out = console()
     exercise = course.find_exercise(key)
-    with record.editing(folders.find_folder(given)) as kept:
-        opened = kept.ask(key)
+    with record.editing(folders.find_folder(given)) as notes:
+        opened = notes.ask(key)
     out.print(screens.solution(exercise, course.worked_answer(exercise)) if opened else screens.not_yet(exercise))
-    _tell(out, kept)
+    _tell(out, notes)
     return ExitCode.FINE if opened else ExitCode.NOT_PASSED
 
 
@@ -241,7 +241,7 @@ def reset(key: str, given: Path | None) -> int:
     return ExitCode.FINE
 
 
-def _tell(out: Console, kept: Record) -> None:
+def _tell(out: Console, notes: Record) -> None:
     """Say what happened to the progress file, when something did."""
-    if kept.trouble:
-        out.print(Text(kept.trouble, "yellow"))
+    if notes.trouble:
+        out.print(Text(notes.trouble, "yellow"))

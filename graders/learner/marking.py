@@ -7,7 +7,7 @@ from pathlib import Path
 from graders.core.draws import new_seed
 from graders.core.results import SubmissionResult, SubmissionStatus
 from graders.marking.questions import Questions
-from graders.marking.submission import mark
+from graders.marking.submission import mark_submission
 from graders.notebook import record
 from graders.notebook.record import Record
 from graders.run.runner import Runner
@@ -20,9 +20,9 @@ def mark_own(lesson: str, file: Path, runner: Runner, seed: int | None = None) -
     It runs in this thread: Ctrl-C ends the box at once.
     """
     seed = new_seed() if seed is None else seed
-    result = mark(Submission(OWN, lesson, file), Questions(seed), runner).result
-    with record.editing(file.parent) as noted:
+    result = mark_submission(Submission(OWN, lesson, file), Questions(seed), runner).result
+    with record.editing(file.parent) as notes:
         if result.status is SubmissionStatus.GRADED:
             for exercise in result.exercises:
-                noted.note(exercise.key, exercise.status)
-    return result, seed, noted
+                notes.note(exercise.key, exercise.status)
+    return result, seed, notes

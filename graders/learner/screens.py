@@ -16,8 +16,8 @@ from rich.text import Text
 from graders.core import course
 from graders.core.difference import Difference
 from graders.core.exercise import Exercise
-from graders.core.looks import LOOKS
 from graders.core.results import CheckResult, ExerciseResult, Status, SubmissionResult
+from graders.core.status_styles import STATUS_STYLES
 from graders.core.text import plural, points
 from graders.notebook.render import plural_points
 from graders.notebook.standing import Standing
@@ -44,7 +44,7 @@ def result(found: SubmissionResult, only: str | None = None) -> Group:
     shown = [one for one in found.exercises if only in (None, one.key)]
     table = Table(box=None, padding=(0, 2, 0, 0), show_header=False)
     for one in shown:
-        look = LOOKS[one.status]
+        look = STATUS_STYLES[one.status]
         reached = f"{points(one.score)} of {plural_points(one.max_score)}"
         table.add_row(Text(look.sign, look.style), one.key, Text(look.word, look.style), Text(reached, "dim"))
     parts: list[RenderableType] = [title, table]
@@ -57,7 +57,7 @@ def result(found: SubmissionResult, only: str | None = None) -> Group:
 
 def _explained(found: ExerciseResult) -> Group:
     """What is wrong with one exercise: the mistake, and the checks that do not hold."""
-    look = LOOKS[found.status]
+    look = STATUS_STYLES[found.status]
     parts: list[RenderableType] = [Text.assemble((f"{look.sign} {found.key}", f"bold {look.style}"))]
     judged = found.status is Status.WRONG
     if found.message and (found.mistake is not None or not judged):
@@ -72,7 +72,7 @@ def _explained(found: ExerciseResult) -> Group:
 
 
 def _check(check: CheckResult) -> RenderableType:
-    look = LOOKS[Status.PASSED if check.passed else Status.WRONG]
+    look = STATUS_STYLES[Status.PASSED if check.passed else Status.WRONG]
     line = Text.assemble((look.sign, look.style), " ", check.name)
     if not check.message:
         return line
@@ -111,7 +111,9 @@ def progress(standing: Standing, folder: Path) -> Group:
         table.add_column(name, justify=justify)  # type: ignore[arg-type]  # rich has a Literal here
     current = standing.next.lesson if standing.next else ""
     for stem, lesson in standing.lessons.items():
-        signs = Text.assemble(*((LOOKS[one.status].sign, LOOKS[one.status].style) for one in lesson.exercises))
+        signs = Text.assemble(
+            *((STATUS_STYLES[one.status].sign, STATUS_STYLES[one.status].style) for one in lesson.exercises)
+        )
         reached = f"{points(lesson.score)} of {points(lesson.max_score)}"
         table.add_row("→" if stem == current else "", course.title(stem), signs, reached)
     score = f", {points(standing.score)} of {plural_points(standing.max_score)}  "
@@ -127,7 +129,7 @@ def _current(standing: Standing) -> Iterator[RenderableType]:
         return
     table = Table(box=None, padding=(0, 2, 0, 0), show_header=False)
     for one in standing.lessons[standing.next.lesson].exercises:
-        look, exercise = LOOKS[one.status], one.exercise
+        look, exercise = STATUS_STYLES[one.status], one.exercise
         table.add_row(Text(look.sign, look.style), exercise.key, exercise.title, Text(look.word, look.style))
     yield ""
     yield Text(f"Lesson {course.title(standing.next.lesson)}", "bold")

@@ -11,7 +11,7 @@ import torch
 
 from graders.core.results import Batch, SubmissionResult
 from graders.marking.questions import Questions
-from graders.marking.submission import Marked, mark
+from graders.marking.submission import Marked, mark_submission
 from graders.run.runner import Runner
 from graders.run.submissions import Submission
 
@@ -72,7 +72,7 @@ class Marking:
             return self._futures[submission]
 
     def _mark(self, submission: Submission) -> Marked:
-        return self._marked.get(submission) or mark(submission, self.questions, self.runner)
+        return self._marked.get(submission) or mark_submission(submission, self.questions, self.runner)
 
     def _done(self) -> list[Marked]:
         futures = tuple(self._futures.values())

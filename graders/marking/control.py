@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from graders.core.results import Status
-from graders.judge.submission import judge
+from graders.judge.submission import judge_submission
 from graders.marking.control_exercise import BAD, GOOD
 from graders.marking.questions import LessonQuestions
 from graders.run.conversation import Probe
@@ -34,7 +34,7 @@ CELLS = (
 
 
 class ControlledRunner:
-    """Marks the control before the first run, after every `every` runs, and when it is asked to confirm.
+    """Verdicts the control before the first run, after every `every` runs, and when it is asked to confirm.
 
     The first control sets the clocks by the pace of this machine. When one fails, nothing is run any more.
     """
@@ -96,7 +96,7 @@ def control(runner: Runner, seed: int) -> tuple[str, float]:
     try:
         asked = LessonQuestions.of((GOOD, BAD), seed)
         run = read_transcript(runner.run(CELLS, asked.probes).frames)
-        good, bad = (result.status for result in judge(asked.exercises, asked.marks, CELLS, run))
+        good, bad = (result.status for result in judge_submission(asked.exercises, asked.verdicts, CELLS, run))
     except Exception as error:
         return f"{type(error).__name__}: {error}", 0.0
     if (good, bad) == (Status.PASSED, Status.WRONG):

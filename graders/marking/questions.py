@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from graders.core import course
 from graders.core.exercise import Exercise
-from graders.judge.submission import Marks
+from graders.judge.submission import Verdicts
 from graders.run.conversation import Probe, probes_for
 
 
@@ -17,7 +17,7 @@ class LessonQuestions:
     """What is asked in a lesson, and what was judged of the answers so far."""
 
     exercises: tuple[Exercise, ...]
-    marks: Marks
+    verdicts: Verdicts
     probes: Sequence[Probe]
 
     @staticmethod
@@ -25,7 +25,7 @@ class LessonQuestions:
         """The draws of a seed, and the probes that ask them."""
         exercises = tuple(exercises)
         draws = {exercise.key: exercise.draws(seed) for exercise in exercises}
-        return LessonQuestions(exercises, Marks(draws), probes_for(exercises, draws, seed))
+        return LessonQuestions(exercises, Verdicts(draws), probes_for(exercises, draws, seed))
 
 
 class Questions:

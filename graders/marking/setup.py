@@ -9,7 +9,7 @@ from graders.marking.batch import Marking
 from graders.marking.control import ControlledRunner
 from graders.marking.jobs import default_jobs
 from graders.marking.questions import Questions
-from graders.marking.submission import Marked, mark
+from graders.marking.submission import Marked, mark_submission
 from graders.run.boxes import Boxes
 from graders.run.cache import RunCache
 from graders.run.runner import BoxRunner, CachedRunner, NoRunner, Runner, StoppingRunner
@@ -56,7 +56,7 @@ def regraded(
     """What can be marked without running anything, up to the first that has to be run; whether there is such a one."""
     found: dict[Submission, Marked] = {}
     for submission in submissions:
-        marked = mark(submission, questions, runner)
+        marked = mark_submission(submission, questions, runner)
         if marked.result.status is SubmissionStatus.NOT_GRADED:
             return found, True
         if marked.result.sha256:  # one that cannot be read is given the batch's tier, which is yet to be chosen

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from graders.core import course
 from graders.core.results import SubmissionResult, SubmissionStatus
 from graders.core.text import clean
-from graders.judge.submission import judge
+from graders.judge.submission import judge_submission
 from graders.marking.questions import Questions
 from graders.run.intake import Unreadable, read_notebook
 from graders.run.runner import Runner, Stopped, Stretch
@@ -32,7 +32,7 @@ class Marked:
         return replace(self.result, status=SubmissionStatus.NOT_GRADED, score=0.0, exercises=(), message=clean(why))
 
 
-def mark(submission: Submission, questions: Questions, runner: Runner) -> Marked:
+def mark_submission(submission: Submission, questions: Questions, runner: Runner) -> Marked:
     """Mark one submission here and now, in this thread. Whatever fails that is not the learner's is `not-graded`."""
     if submission.problem:
         return Marked(without_run(submission, SubmissionStatus.UNREADABLE, submission.problem, runner.tier))
@@ -44,7 +44,7 @@ def mark(submission: Submission, questions: Questions, runner: Runner) -> Marked
         asked = questions.of(submission.lesson)
         transcript = runner.run(notebook.cells, asked.probes)
         run = read_transcript(transcript.frames)
-        exercises = tuple(judge(asked.exercises, asked.marks, notebook.cells, run))
+        exercises = tuple(judge_submission(asked.exercises, asked.verdicts, notebook.cells, run))
     except Unreadable as error:
         return Marked(without_run(submission, SubmissionStatus.UNREADABLE, str(error), runner.tier))
     except Stopped as error:

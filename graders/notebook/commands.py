@@ -14,7 +14,7 @@ from graders.core.errors import HookworkError
 from graders.core.exercise import Draw, Exercise
 from graders.core.expect import Seen
 from graders.core.results import ExerciseResult, Status
-from graders.judge.mark import mark
+from graders.judge.exercise import judge_exercise
 from graders.notebook import record, render
 from graders.notebook.standing import standing
 from graders.run.transcript import Outcome, printed, raised
@@ -30,11 +30,11 @@ def check(key: str) -> None:
     if exercise is None:
         return
     result, outcomes = _marked(exercise, _learners_names(), new_seed())
-    with record.editing() as kept:
-        kept.note(key, result.status)
-    after = render.afterwards(exercise, result, len(outcomes), standing(course.every_exercise(), kept))
+    with record.editing() as notes:
+        notes.note(key, result.status)
+    after = render.afterwards(exercise, result, len(outcomes), standing(course.every_exercise(), notes))
     render.show(render.result(exercise, result, outcomes[-1], after))
-    _tell(kept)
+    _tell(notes)
 
 
 def check_in(
@@ -62,7 +62,7 @@ def _marked(
     with known_state(seed, quiet=quiet):
         draws = exercise.draws(seed) if draws is None else draws
         outcomes = _try(exercise, namespace, seed, draws, quiet=quiet)
-        return mark(exercise, draws, outcomes), outcomes
+        return judge_exercise(exercise, draws, outcomes), outcomes
 
 
 def _try(
@@ -93,10 +93,10 @@ def hint(key: str) -> None:
     exercise = _find(key)
     if exercise is None:
         return
-    with record.editing() as kept:
-        given = kept.next_hint(key)
+    with record.editing() as notes:
+        given = notes.next_hint(key)
     render.show(render.hint(exercise, given))
-    _tell(kept)
+    _tell(notes)
 
 
 def solution(key: str) -> None:
@@ -104,24 +104,24 @@ def solution(key: str) -> None:
     exercise = _find(key)
     if exercise is None:
         return
-    with record.editing() as kept:
-        opened = kept.ask(key)
+    with record.editing() as notes:
+        opened = notes.ask(key)
     render.show(render.solution(exercise, course.worked_answer(exercise)) if opened else render.not_yet(exercise))
-    _tell(kept)
+    _tell(notes)
 
 
 def progress() -> None:
     """Show which exercises are passed, and what is next."""
-    kept = record.load()
+    notes = record.load()
     titles = {lesson: course.title(lesson) for lesson in course.lessons()}
-    render.show(render.progress(standing(course.every_exercise(), kept), titles))
-    _tell(kept)
+    render.show(render.progress(standing(course.every_exercise(), notes), titles))
+    _tell(notes)
 
 
-def _tell(kept: record.Record) -> None:
+def _tell(notes: record.Record) -> None:
     """Say what happened to the progress file, when something did."""
-    if kept.trouble:
-        render.show(render.note(kept.trouble))
+    if notes.trouble:
+        render.show(render.note(notes.trouble))
 
 
 def _find(key: str) -> Exercise | None:

@@ -11,19 +11,19 @@ from collections.abc import Iterable, Sequence
 from html import escape
 
 from graders.core.difference import Difference
-from graders.core.looks import Look
+from graders.core.status_styles import StatusStyle
 
-INFO = Look("i", "", (50, 100, 190), "blue")
-"""How hints, answers and progress look: neither right nor wrong."""
+INFO = StatusStyle("i", "", (50, 100, 190), "blue")
+"""How hints, answers and progress style: neither right nor wrong."""
 
 _CELL = "text-align:left;vertical-align:top;padding:.2em .9em .2em .5em;border:0;white-space:pre-wrap"
 _MONO = "font-family:var(--jp-code-font-family,ui-monospace,monospace);font-size:.95em"
 _GREY = "rgba(127,127,127,.4)"
 
 
-def rgb(look: Look, alpha: float = 1) -> str:
-    """A look's colour in CSS."""
-    return f"rgba({','.join(map(str, look.colour))},{alpha:g})"
+def rgb(style: StatusStyle, alpha: float = 1) -> str:
+    """A style's colour in CSS."""
+    return f"rgba({','.join(map(str, style.colour))},{alpha:g})"
 
 
 def code(text: str) -> str:
@@ -34,27 +34,27 @@ def code(text: str) -> str:
     return "".join(f"<code>{part}</code>" if index % 2 else part for index, part in enumerate(parts))
 
 
-def badge(look: Look, label: str = "") -> str:
+def badge(style: StatusStyle, label: str = "") -> str:
     """The sign on a disc, or an empty ring where nothing was tried. Hidden from screen readers without `label`."""
-    hollow = look.sign == "·"
-    paint = f"border:2px dashed {rgb(look)}" if hollow else f"background:{rgb(look)};border:2px solid {rgb(look)}"
+    hollow = style.sign == "·"
+    paint = f"border:2px dashed {rgb(style)}" if hollow else f"background:{rgb(style)};border:2px solid {rgb(style)}"
     spoken = f"role='img' aria-label='{escape(label)}' title='{escape(label)}'" if label else "aria-hidden='true'"
     return (
         f"<span {spoken} style='display:inline-block;box-sizing:border-box;width:1.5em;height:1.5em;line-height:1.3em;"
         f"flex:none;border-radius:50%;text-align:center;font-weight:bold;font-size:.85em;color:#fff;{paint}'>"
-        f"{'&nbsp;' if hollow else escape(look.sign)}</span>"
+        f"{'&nbsp;' if hollow else escape(style.sign)}</span>"
     )
 
 
-def card(look: Look, word: str, title: str, aside: str, body: str) -> str:
+def card(style: StatusStyle, word: str, title: str, aside: str, body: str) -> str:
     """A box with a headline: sign and word, what it is about, and an aside at the right."""
     heading = f"<strong style='font-size:1.1em'>{code(word)}</strong>" if word else ""
     name = escape(f"{word}: {title}" if word and title else word or title)
     return (
-        f"<div role='group' aria-label='{name}' style='border:1px solid {_GREY};border-left:6px solid {rgb(look)};"
-        f"border-radius:4px;background:{rgb(look, 0.12)};padding:.6em .9em;margin:.4em 0;max-width:60em;"
+        f"<div role='group' aria-label='{name}' style='border:1px solid {_GREY};border-left:6px solid {rgb(style)};"
+        f"border-radius:4px;background:{rgb(style, 0.12)};padding:.6em .9em;margin:.4em 0;max-width:60em;"
         "line-height:1.5'>"
-        f"<div role='status' style='display:flex;flex-wrap:wrap;gap:.2em .6em;align-items:center'>{badge(look)}"
+        f"<div role='status' style='display:flex;flex-wrap:wrap;gap:.2em .6em;align-items:center'>{badge(style)}"
         f"{heading}<span style='flex:1 1 14em'>{code(title)}</span>"
         f"<span style='margin-left:auto'>{escape(aside)}</span></div>{body}</div>"
     )

@@ -7,10 +7,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from graders.core.exercise import Exercise
-from graders.core.looks import LOOKS
 from graders.core.results import CheckResult, ExerciseResult, Status
+from graders.core.status_styles import STATUS_STYLES
 from graders.core.text import plural, points
-from graders.judge.mark import what_was_raised
+from graders.judge.exercise import what_was_raised
 from graders.notebook import html
 from graders.notebook.standing import Done, Standing
 from graders.run.transcript import Outcome
@@ -45,7 +45,7 @@ def result(
 
     `outcome` is that of the last probe: it knows the line and the call of an exception. `after` says what to do next.
     """
-    look = LOOKS[found.status]
+    look = STATUS_STYLES[found.status]
     score = f"{points(found.score)} of {plural_points(found.max_score)}"
     judged = found.status in (Status.PASSED, Status.WRONG)
     checks = found.checks if judged else ()
@@ -76,13 +76,13 @@ def _places(outcome: Outcome) -> list[tuple[str, str]]:
 
 
 def _check_text(check: CheckResult) -> str:
-    look = LOOKS[Status.PASSED if check.passed else Status.WRONG]
+    look = STATUS_STYLES[Status.PASSED if check.passed else Status.WRONG]
     detail = f"\n{check.message}".replace("\n", "\n      ") if check.message else ""
     return f"  {look.sign} {check.name}{detail}"
 
 
 def _check_html(check: CheckResult) -> str:
-    look = LOOKS[Status.PASSED if check.passed else Status.WRONG]
+    look = STATUS_STYLES[Status.PASSED if check.passed else Status.WRONG]
     line = f"{html.badge(look, 'holds' if check.passed else 'does not hold')} {html.code(check.name)}"
     if not check.message:
         return line
@@ -158,10 +158,10 @@ def progress(course: Standing, titles: Mapping[str, str]) -> Panel:
         current = following is not None and following.lesson == stem
         name = titles.get(stem, stem)
         reached = f"{points(lesson.score)} of {plural_points(lesson.max_score)}"
-        signs = "".join(LOOKS[one.status].sign for one in lesson.exercises)
+        signs = "".join(STATUS_STYLES[one.status].sign for one in lesson.exercises)
         lines.append(f"{'→' if current else ' '} {name}  {signs}  {reached}")
         lines += [_exercise_text(one) for one in lesson.exercises] if current else []
-        badges = " ".join(html.badge(LOOKS[one.status], f"{one.exercise.key}: {LOOKS[one.status].word}")
+        badges = " ".join(html.badge(STATUS_STYLES[one.status], f"{one.exercise.key}: {STATUS_STYLES[one.status].word}")
                           for one in lesson.exercises)  # fmt: skip
         summary = f"<span style='display:inline-block;min-width:17em'>{html.code(name)}</span>{badges}&ensp; {reached}"
         body += html.folded(summary, html.listed(map(_exercise_html, lesson.exercises)), opened=current)
@@ -169,13 +169,13 @@ def progress(course: Standing, titles: Mapping[str, str]) -> Panel:
     return Panel("\n".join([*lines, last]), panel)
 
 
-def _exercise_text(one: Done) -> str:
-    return (
-        f"    {LOOKS[one.status].sign} {one.exercise.key}  {one.exercise.title} ({plural_points(one.exercise.points)})"
-    )
+def _exercise_text(done: Done) -> str:
+    exercise = done.exercise
+    points = plural_points(exercise.points)
+    return f"    {STATUS_STYLES[done.status].sign} {exercise.key}  {exercise.title} ({points})"
 
 
 def _exercise_html(one: Done) -> str:
-    look = LOOKS[one.status]
+    look = STATUS_STYLES[one.status]
     text = f"`{one.exercise.key}` {one.exercise.title} ({plural_points(one.exercise.points)})"
     return f"{html.badge(look, look.word)} {html.code(text)}"

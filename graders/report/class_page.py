@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from urllib.parse import quote
 
-from graders.core.looks import LOOKS
 from graders.core.results import Batch, ExerciseResult, Status, SubmissionResult, SubmissionStatus
+from graders.core.status_styles import STATUS_STYLES
 from graders.core.text import clean, plural, points
 from graders.report import class_numbers as numbers
 from graders.report import pages, plots
@@ -52,7 +52,7 @@ def render(batch: Batch, titles: Titles, folders: Mapping[str, str], similar: Se
         more_help=max(0, len(needy) - SHOWN_HELP),
         ungraded=numbers.ungraded(batch),
         rows=_rows(batch, lessons, keys, folders),
-        legend=[status for status in LOOKS if any(one.counts.get(status) for one in found)],
+        legend=[status for status in STATUS_STYLES if any(one.counts.get(status) for one in found)],
         similar=list(similar)[:SHOWN_PAIRS],
         more_similar=max(0, len(similar) - SHOWN_PAIRS),
         batch=batch,
@@ -158,7 +158,7 @@ def _lesson(
 def _cell(one: ExerciseResult | None, href: str) -> Cell:
     if one is None:
         return Cell("", "no result", "", "")
-    look = LOOKS[one.status]
+    look = STATUS_STYLES[one.status]
     word = f"{look.word}, {points(one.score)} of {points(one.max_score)}"
     partly = one.status is Status.WRONG and one.score > 0
     return Cell("◐" if partly else pages.sign(one.status), word, one.status.value, f"{href}#{one.key}")

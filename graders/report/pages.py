@@ -7,8 +7,8 @@ from pathlib import Path
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup, escape
 
-from graders.core.looks import LOOKS
 from graders.core.results import Status
+from graders.core.status_styles import STATUS_STYLES
 from graders.core.text import clean, plural, points
 
 FOLDER = Path(__file__).with_name("templates")
@@ -24,7 +24,7 @@ def code(text: str) -> Markup:
 
 def sign(status: Status) -> str:
     """The sign of a status. Few fonts of browsers have the hourglass that terminals show."""
-    return "∞" if status is Status.TIMED_OUT else LOOKS[status].sign
+    return "∞" if status is Status.TIMED_OUT else STATUS_STYLES[status].sign
 
 
 def _environment() -> Environment:
@@ -37,7 +37,7 @@ def _environment() -> Environment:
         lstrip_blocks=True,
     )
     made.filters.update(code=code, points=points, clean=clean, plural=plural, sign=sign)
-    made.globals.update(LOOKS=LOOKS, Status=Status)
+    made.globals.update(STATUS_STYLES=STATUS_STYLES, Status=Status)
     return made
 
 

@@ -11,8 +11,8 @@ from rich.console import Group
 from rich.table import Table
 from rich.text import Text
 
-from graders.core.looks import LOOKS
 from graders.core.results import Batch, Status, SubmissionResult, SubmissionStatus
+from graders.core.status_styles import STATUS_STYLES
 from graders.core.student_names import alike, is_plain
 from graders.core.text import clean, plural, points
 
@@ -39,7 +39,7 @@ def render(batch: Batch, *, brief: bool = False) -> Group:
     else:
         table, marked = _by_student(batch, students, lessons, _points), False
     used = {exercise.status for one in batch.submissions for exercise in one.exercises} if marked else ()
-    legend = "   ".join(f"{LOOKS[status].sign} {status.value}" for status in Status if status in used)
+    legend = "   ".join(f"{STATUS_STYLES[status].sign} {status.value}" for status in Status if status in used)
     return Group(
         table,
         *filter(None, [Text(legend)]),
@@ -97,7 +97,9 @@ def _verdicts(submission: SubmissionResult) -> Text:
     """A mark for each exercise, or why there is none."""
     if submission.status is not SubmissionStatus.GRADED:
         return Text(submission.status.value, "yellow")
-    return Text.assemble(*((LOOKS[one.status].sign, LOOKS[one.status].style) for one in submission.exercises))
+    return Text.assemble(
+        *((STATUS_STYLES[one.status].sign, STATUS_STYLES[one.status].style) for one in submission.exercises)
+    )
 
 
 def _cell(submission: SubmissionResult | None) -> Text:

@@ -16,7 +16,7 @@ from typing import Any
 from graders.core.cells import home_of
 from graders.core.draws import Rng
 from graders.core.exercise import Draw, Exercise
-from graders.run.box import Box, BoxDied, BoxOverLimit, BoxTimeout
+from graders.run.box_process import Box, BoxDied, BoxOverLimit, BoxTimeout
 from graders.run.probe_source import probe_source
 from graders.run.start_failure import explain
 from graders.run.transcript import FROM_INSIDE

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Protocol
 
-from graders.run.box import Box
+from graders.run.box_process import Box
 from graders.run.cache import RunCache, digest_of_probes, run_key
 from graders.run.conversation import Probe, run_notebook
 from graders.run.terms import Terms

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from graders.core.errors import ExitCode, HookworkError
-from graders.run.box import BoxDied, BoxTimeout
+from graders.run.box_process import BoxDied, BoxTimeout
 from graders.run.runner import BoxRunner
 from graders.run.start_failure import explain
 from graders.run.terms import Terms

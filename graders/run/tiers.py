@@ -184,10 +184,10 @@ def _landlocked(folder: Path, kit: Path, limits: Limits) -> Launch:
         "metadata": uid is not None,
     }
     private = box | {"writable": [str(folder), *_DEVICES, *_TERMINALS, "/dev/shm", "/tmp"], "metadata": True}
-    kept = [os.path.realpath(one) for one in (*python_folders(), str(kit))]
+    staying = [os.path.realpath(one) for one in (*python_folders(), str(kit))]
     closed = uid is not None and not all(_open_to_all(one) for one in (*python_folders(), str(kit), str(folder)))
-    plan = {"tier": "B", "uid": uid, "keep_reading": closed, "folder": str(folder), "kept": kept, "places": places,
-            "size": size,
+    plan = {"tier": "B", "uid": uid, "keep_reading": closed, "folder": str(folder), "staying": staying,
+            "places": places, "size": size,
             "command": _main(), "box": box, "private_box": private}  # fmt: skip
     return Launch(str(folder), plan)
 

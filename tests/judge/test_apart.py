@@ -9,8 +9,8 @@ import pytest
 from graders.core.expect import Seen
 from graders.core.results import Status
 from graders.judge.apart import LARGE, Bench, Bounds, is_large
-from graders.judge.mark import mark
-from graders.judge.submission import Marks
+from graders.judge.exercise import judge_exercise
+from graders.judge.submission import Verdicts
 from graders.run.transcript import Outcome
 from tests.heavy import TestHeavy as HEAVY
 from tests.sample import TestScaleSum as SCALE_SUM
@@ -35,37 +35,37 @@ def bench() -> Iterator[Bench]:
      ("memory", "the check whether it ends failed on it with MemoryError")],
 )  # fmt: skip
 def test_what_goes_over_the_limits_is_suspect_and_the_next_is_judged(bench: Bench, what: str, why: str) -> None:
-    result = bench.mark(HEAVY, DRAWS, answered(what))
+    result = bench.judge(HEAVY, DRAWS, answered(what))
     assert (result.status, result.score, result.max_score) == (Status.SUSPECT, 0.0, 1)
     assert result.message == f"The answer could not be judged: {why}. An instructor should look at it."
-    assert bench.mark(HEAVY, DRAWS, answered("good")).status is Status.PASSED
+    assert bench.judge(HEAVY, DRAWS, answered("good")).status is Status.PASSED
 
 
 def test_the_clock_ends_what_uses_no_core() -> None:
     bench = Bench(Bounds(seconds=1000, clock=0.5))
-    assert bench.mark(HEAVY, DRAWS, answered("time")).status is Status.SUSPECT
+    assert bench.judge(HEAVY, DRAWS, answered("time")).status is Status.SUSPECT
 
 
 def test_it_comes_to_the_same_result(bench: Bench) -> None:
     draws = SCALE_SUM.draws(1)
     outcomes = [Outcome(seen=Seen({"total": 1.0}), size=LARGE + 1) for _ in draws]
-    assert bench.mark(SCALE_SUM, draws, outcomes) == mark(SCALE_SUM, draws, outcomes)
+    assert bench.judge(SCALE_SUM, draws, outcomes) == judge_exercise(SCALE_SUM, draws, outcomes)
 
 
 def test_a_defect_of_ours_is_raised_here_too(bench: Bench) -> None:
     with pytest.raises(RuntimeError, match="KeyError: 'number'"):
-        bench.mark(HEAVY, [{}], answered("good"))
+        bench.judge(HEAVY, [{}], answered("good"))
 
 
 def test_only_large_answers_are_judged_there() -> None:
     assert not is_large([])
     assert not is_large([Outcome(size=LARGE), Outcome(status=Status.RAISED)])
     assert is_large([Outcome(size=1), Outcome(size=LARGE + 1)])
-    assert Marks({HEAVY.key: DRAWS}).of(HEAVY, answered("good")).status is Status.PASSED
+    assert Verdicts({HEAVY.key: DRAWS}).of(HEAVY, answered("good")).status is Status.PASSED
 
 
 def test_a_check_that_fails_in_its_own_way_is_suspect() -> None:
-    result = mark(HEAVY, DRAWS, answered("raise"))
+    result = judge_exercise(HEAVY, DRAWS, answered("raise"))
     assert (result.status, result.score) == (Status.SUSPECT, 0.0)
     assert result.message == (
         "The answer could not be judged: the check whether it ends failed on it with TypeError: what is this?. "

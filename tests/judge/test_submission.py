@@ -8,8 +8,8 @@ import torch
 from torch import Tensor
 
 from graders.core.results import ExerciseResult, Status
-from graders.judge import submission
-from graders.judge.submission import Marks, explain, judge
+from graders.judge.exercise import judge_exercise
+from graders.judge.submission import Verdicts, explain, judge_submission
 from graders.run.transcript import Cell, Outcome, Run, read_transcript
 from graders.wire.data import encode
 from graders.wire.frames import Frame
@@ -23,7 +23,7 @@ CELL = "def wrapped_layer(layer):\n    return layer"
 def judged(cells: list[str], *ends: Cell, outcome: Outcome = MISSING) -> ExerciseResult:
     """The result of the exercise `wrapped_layer` when its probe ended like this, in a run with these cells."""
     run = Run(tuple(ends), {("90-wrap", 0, 0): outcome})
-    (result,) = judge([WRAP], Marks({"90-wrap": WRAP.draws(1)}), cells, run)
+    (result,) = judge_submission([WRAP], Verdicts({"90-wrap": WRAP.draws(1)}), cells, run)
     return result
 
 
@@ -68,7 +68,7 @@ def test_each_exercise_is_judged_by_its_own_outcomes() -> None:
     draws: dict[str, Any] = {one.key: one.draws(1) for one in (SCALE_SUM, WRAP)}
     late = Outcome(status=Status.TIMED_OUT, message="late")
     run = Run((), {("90-scale-sum", 0, 0): late, ("90-wrap", 0, 0): MISSING}, ended="died", message="gone")
-    results = judge([SCALE_SUM, WRAP], Marks(draws), [], run)
+    results = judge_submission([SCALE_SUM, WRAP], Verdicts(draws), [], run)
     assert [(one.key, one.status) for one in results] == [
         ("90-scale-sum", Status.TIMED_OUT),
         ("90-wrap", Status.NOT_ATTEMPTED),
@@ -85,26 +85,24 @@ def test_the_cell_that_defines_the_answer_is_named_the_last_of_several() -> None
     assert judged(["1"], outcome=MISSING).cell is None
 
 
-def test_equal_numbers_are_marked_once_and_others_again(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_equal_numbers_are_judged_once_and_others_again() -> None:
     draws = SCALE_SUM.draws(1)
-    marked: list[object] = []
-    mark = submission.mark
+    judged: list[object] = []
 
     def counted(*given: Any) -> ExerciseResult:
-        marked.append(given)
-        return mark(*given)
+        judged.append(given)
+        return judge_exercise(*given)
 
-    monkeypatch.setattr(submission, "mark", counted)
-    marks = Marks({"90-scale-sum": draws})
+    verdicts = Verdicts({"90-scale-sum": draws}, counted)
     right, wrong = (
         [observed(draw["x"], factor) for draw, factor in zip(draws, factors)] for factors in ((2, -1), (1, 1))
     )
-    results = [marks.of(SCALE_SUM, outcomes) for outcomes in (right, wrong, list(right), wrong[:1] + right[1:])]
+    results = [verdicts.of(SCALE_SUM, outcomes) for outcomes in (right, wrong, list(right), wrong[:1] + right[1:])]
     assert [one.status for one in results] == [Status.PASSED, Status.WRONG, Status.PASSED, Status.WRONG]
-    assert len(marked) == 3
+    assert len(judged) == 3
     unknown = [replace(outcome, digest="") for outcome in wrong]
-    assert marks.of(SCALE_SUM, unknown).status is Status.WRONG
-    assert marks.of(SCALE_SUM, [replace(outcome, digest="") for outcome in right]).status is Status.PASSED
+    assert verdicts.of(SCALE_SUM, unknown).status is Status.WRONG
+    assert verdicts.of(SCALE_SUM, [replace(outcome, digest="") for outcome in right]).status is Status.PASSED
 
 
 def observed(x: Tensor, factor: int) -> Outcome:

@@ -5,8 +5,8 @@ import re
 import pytest
 
 from graders.core.difference import Difference, Kind, Timelines
-from graders.core.looks import LOOKS, Look
 from graders.core.results import CheckResult, ExerciseResult, Status
+from graders.core.status_styles import STATUS_STYLES, StatusStyle
 from graders.notebook import render
 from graders.notebook.html import INFO, code
 from graders.notebook.record import Record
@@ -177,8 +177,8 @@ def contrast(one: tuple[int, ...], other: tuple[int, ...]) -> float:
     return (high + 0.05) / (low + 0.05)
 
 
-@pytest.mark.parametrize("look", [*LOOKS.values(), INFO])
-def test_signs_and_edges_can_be_told_from_light_and_dark_pages(look: Look) -> None:
+@pytest.mark.parametrize("look", [*STATUS_STYLES.values(), INFO])
+def test_signs_and_edges_can_be_told_from_light_and_dark_pages(look: StatusStyle) -> None:
     assert contrast(look.colour, (255, 255, 255)) >= 4.5  # the sign on its disc, and the edge on a light page
     assert contrast(look.colour, (17, 17, 17)) >= 3  # the edge on a dark page
 

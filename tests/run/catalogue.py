@@ -372,7 +372,7 @@ INTROSPECTION = {
     ),
     "intro_loaded_modules": leak(
         "import sys\nleaked = any('lesson_01' in m or 'judge' in m or 'answers' in m for m in sys.modules)\n"
-        "for name in ('graders.lesson_01_where_gradients_live', 'graders.judge.mark', 'graders.core.mistakes', 'tests.answers'):\n"
+        "for name in ('graders.lesson_01_where_gradients_live', 'graders.judge.exercise', 'graders.core.mistakes', 'tests.answers'):\n"
         "    try:\n        __import__(name); leaked = True\n    except ImportError:\n        pass"
     ),
     "intro_detect_grading": leak(

@@ -13,7 +13,7 @@ import pytest
 
 from graders.core import course
 from graders.core.cells import home_of
-from graders.judge.submission import judge
+from graders.judge.submission import judge_submission
 from graders.marking.questions import LessonQuestions
 from graders.notebook.commands import check_in
 from graders.run.runner import BoxRunner
@@ -104,7 +104,7 @@ def graded(cells: Sequence[str], kit: Path, **options: Any) -> tuple[str, ...]:
     """What grading says."""
     asked = LessonQuestions.of(EXERCISES, SEED)
     run = read_transcript(BoxRunner(kit, **options).run(cells, asked.probes).frames)
-    return tuple(result.status.value for result in judge(asked.exercises, asked.marks, cells, run))
+    return tuple(result.status.value for result in judge_submission(asked.exercises, asked.verdicts, cells, run))
 
 
 @pytest.mark.parametrize("name", CASES)

@@ -17,13 +17,13 @@ import pytest
 from graders.core import course
 from graders.core.exercise import Exercise
 from graders.core.results import ExerciseResult, SubmissionResult
-from graders.judge.submission import Marks, judge
+from graders.judge.submission import Verdicts, judge_submission
 from graders.marking.batch import Marking
 from graders.marking.questions import LessonQuestions, Questions
-from graders.marking.submission import mark as mark_submission
+from graders.marking.submission import mark_submission
 from graders.report import results_json
 from graders.run import conversation
-from graders.run.box import Box, BoxTimeout
+from graders.run.box_process import Box, BoxTimeout
 from graders.run.kit import kit_folder
 from graders.run.runner import BoxRunner, NoRunner
 from graders.run.submissions import Submission
@@ -92,7 +92,7 @@ def given(
 def mark(
     request: pytest.FixtureRequest, kit: Path, warm: WarmProcess, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Callable[[str, Given], SubmissionResult]]:
-    """Marks the notebook of a test, two at a time."""
+    """Verdicts the notebook of a test, two at a time."""
     folder = tmp_path_factory.mktemp("notebooks")
     pool = ThreadPoolExecutor(2)
     futures: dict[str, Future[SubmissionResult]] = {}
@@ -390,7 +390,7 @@ def test_a_hundred_megabytes_of_output_cost_its_cell_and_no_memory_here(kit: Pat
     before = peak_memory()
     transcript = BoxRunner(kit).run(cells, asked.probes)
     assert peak_memory() - before < 50e6
-    results = judge(asked.exercises, asked.marks, cells, read_transcript(transcript.frames))
+    results = judge_submission(asked.exercises, asked.verdicts, cells, read_transcript(transcript.frames))
     assert {one.key: (one.status.value, one.score) for one in results} == FULL | {"01-chain-grads": ("over-limit", 0)}
     (lost,) = (result for result in results if result.key == "01-chain-grads")
     assert lost.message == (
@@ -537,7 +537,7 @@ def results_of(
     """The results of a notebook whose probes run in forked processes, or in the kernel itself."""
     asked = LessonQuestions.of(exercises, SEED)
     transcript = BoxRunner(kit, limits=limits, fork=fork).run(cells, asked.probes)
-    return judge(asked.exercises, asked.marks, cells, read_transcript(transcript.frames))
+    return judge_submission(asked.exercises, asked.verdicts, cells, read_transcript(transcript.frames))
 
 
 def test_results_without_fork_are_the_same(kit: Path) -> None:
@@ -615,7 +615,7 @@ def test_answers_that_break_the_protocol_are_suspect(answers: list[Frame]) -> No
     asked = Frame({"type": "asked", "key": "01-branch-grads", "case": 0, "cells": 1, "nonce": "n0"})
     ended = Frame({"type": "ended", "how": "finished", "message": "", "seconds": 1.0})
     run = read_transcript([Frame({"type": "ready"}), Frame({"type": "cells-done"}), asked, *answers, ended])
-    (result,) = judge(exercises, Marks({one.key: one.draws(SEED) for one in exercises}), [BRANCH], run)
+    (result,) = judge_submission(exercises, Verdicts({one.key: one.draws(SEED) for one in exercises}), [BRANCH], run)
     assert (result.status.value, result.score) == ("suspect", 0)
     assert "An instructor should look at it." in result.message
 
@@ -668,7 +668,7 @@ def test_no_process_and_no_folder_survive_a_run() -> None:
     with kit_folder() as kit:
         asked, runner = LessonQuestions.of(of_one_case(LESSON), SEED), NotingRunner(kit, limits=SHORT)
         run = read_transcript(runner.run(cells, asked.probes).frames)
-        results = judge(asked.exercises, asked.marks, cells, run)
+        results = judge_submission(asked.exercises, asked.verdicts, cells, run)
         assert sorted(result.status.value for result in results) == ["passed", "passed", "timed-out"]
         (box,) = vars(runner)["noted"]
         assert box.folder.name[:13] == "hookwork-box-"

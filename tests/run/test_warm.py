@@ -13,7 +13,7 @@ import nbformat
 import pytest
 
 from graders.core import course
-from graders.judge.submission import Marks, judge
+from graders.judge.submission import Verdicts, judge_submission
 from graders.marking.questions import LessonQuestions
 from graders.run.boxes import head_start
 from graders.run.runner import BoxRunner
@@ -47,7 +47,7 @@ def test_every_lesson_is_marked_alike_warm_and_cold(lesson: str, kit: Path, warm
     marks = []
     for process in (warm, None):
         run = read_transcript(BoxRunner(kit, TIERS[0], warm=process).run(cells, asked.probes).frames)
-        results = list(judge(asked.exercises, Marks(asked.marks.draws), cells, run))
+        results = list(judge_submission(asked.exercises, Verdicts(asked.verdicts.draws), cells, run))
         marks.append((run.ended, [cell.status for cell in run.cells], results))
     assert marks[0] == marks[1]
     assert {one.status.value for one in marks[0][2]} == {"passed"}

@@ -9,9 +9,9 @@ import json
 from collections.abc import Sequence
 from typing import Any
 
-from graders.core.looks import LOOKS
 from graders.core.results import Batch, CheckResult, ExerciseResult, Status, SubmissionResult, SubmissionStatus
 from graders.core.roster import Roster
+from graders.core.status_styles import STATUS_STYLES
 from graders.core.text import clean, points
 from graders.report.names import file_names
 from graders.report.titles import Titles
@@ -70,7 +70,7 @@ def _tests(one: SubmissionResult, lesson: int, titles: Titles) -> list[dict[str,
 
 def _test(exercise: ExerciseResult, check: CheckResult, number: str, *, first: bool, titles: Titles) -> dict[str, Any]:
     judged = exercise.status in (Status.PASSED, Status.WRONG)
-    why = [f"{LOOKS[exercise.status].word}. {clean(exercise.message)}"] if first and exercise.message else []
+    why = [f"{STATUS_STYLES[exercise.status].word}. {clean(exercise.message)}"] if first and exercise.message else []
     why += [clean(check.message, 1200, lines=True)] if judged and check.message else []
     test: dict[str, Any] = {
         "name": f"{titles.exercise(exercise.key)}: {clean(check.name)}",

@@ -28,7 +28,7 @@ _GRAVEST = (
 )
 
 
-def mark(exercise: Exercise, draws: Sequence[Draw], outcomes: Sequence[Outcome]) -> ExerciseResult:
+def judge_exercise(exercise: Exercise, draws: Sequence[Draw], outcomes: Sequence[Outcome]) -> ExerciseResult:
     """The result of one exercise; `draws` and `outcomes` have one entry for each case.
 
     Expected values are computed with one thread, like everything in a box.

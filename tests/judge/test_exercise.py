@@ -10,7 +10,7 @@ import torch
 from graders.core.difference import Difference, Kind
 from graders.core.expect import Seen
 from graders.core.results import CheckResult, ExerciseResult, Status
-from graders.judge.mark import describe, mark
+from graders.judge.exercise import describe, judge_exercise
 from graders.run.transcript import Outcome
 from graders.wire.data import decode, encode
 from tests.sample import TestScaleSum as SCALE_SUM
@@ -27,7 +27,7 @@ def right(draw: dict[str, Any], **changes: Any) -> Outcome:
 
 
 def marked(*outcomes: Outcome) -> ExerciseResult:
-    return mark(SCALE_SUM, DRAWS, outcomes)
+    return judge_exercise(SCALE_SUM, DRAWS, outcomes)
 
 
 def held(result: ExerciseResult) -> Sequence[bool]:
@@ -74,7 +74,7 @@ def test_a_recognised_mistake_explains_the_numbers() -> None:
 
 def test_an_answer_of_any_shape_is_wrong_and_no_error() -> None:
     for seen in (None, [], {}, "text", {"total": None, "x.grad": [1], "hooks": "0"}):
-        result = mark(SCALE_SUM, DRAWS, [Outcome(seen=Seen(decode(*encode(seen))))] * 2)
+        result = judge_exercise(SCALE_SUM, DRAWS, [Outcome(seen=Seen(decode(*encode(seen))))] * 2)
         assert (result.status, result.score) == (Status.WRONG, 0.0)
         assert "expected a tensor, saw " in result.message
 
@@ -162,7 +162,7 @@ def test_every_end_is_one_sentence(outcome: Outcome, sentence: str) -> None:
 
 def test_a_defect_of_a_check_is_not_the_learners_wrong_answer() -> None:
     with pytest.raises(KeyError, match="x"):
-        mark(SCALE_SUM, [{"kind": "double"}], [right(DRAWS[0])])
+        judge_exercise(SCALE_SUM, [{"kind": "double"}], [right(DRAWS[0])])
 
 
 def test_a_long_exception_leaves_room_for_the_line_and_the_call() -> None:

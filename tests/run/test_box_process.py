@@ -9,7 +9,7 @@ import pytest
 
 from graders.box import forked
 from graders.box.probing import Answer
-from graders.run.box import Box
+from graders.run.box_process import Box
 from graders.run.leftovers import remove_tree
 from graders.wire import forking
 from graders.wire.frames import Frame

@@ -73,7 +73,7 @@ class SubmissionResult:
 
     `student_id` is the number that a learning platform gave, `handed_in` a time in ISO 8601. `score` is what counts:
     the points of the exercises less `penalty`, the points lost by being late. `superseded` names the files that were
-    handed in for the same lesson and do not count.
+    handed in for the same lesson and do not count. `seed` is that of its inputs, None when it was not run.
     """
 
     student: str
@@ -91,6 +91,7 @@ class SubmissionResult:
     handed_in: str = ""
     penalty: float = 0.0
     superseded: tuple[str, ...] = ()
+    seed: int | None = None
 
     @property
     def graded(self) -> bool:

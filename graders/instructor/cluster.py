@@ -8,6 +8,7 @@ Dask the jobs of a worker that dies go to another one, and each job has one resu
 from __future__ import annotations
 
 import atexit
+import hashlib
 import tempfile
 import threading
 from collections.abc import Callable, Iterator, Sequence
@@ -40,6 +41,9 @@ class Job:
     lesson: str
     content: bytes
     seed: int
+    """Of its inputs."""
+    batch: int
+    """The seed of the batch, and of the control."""
     terms: Terms
 
 
@@ -64,7 +68,7 @@ def dask(address: str) -> Iterator[Executor]:
 
 
 def mark_elsewhere(
-    executor: Executor, chosen: Sequence[Submission], seed: int, terms: Terms,
+    executor: Executor, chosen: Sequence[Submission], questions: Questions, terms: Terms,
     done: Callable[[SubmissionResult], None], otherwise: Callable[[Submission, str], SubmissionResult],
 ) -> Iterator[tuple[Submission, SubmissionResult]]:  # fmt: skip
     """The results of these submissions as they come, each once.
@@ -79,7 +83,10 @@ def mark_elsewhere(
                 content = read_bytes(one.file)
             except Unreadable:
                 continue
-            jobs[executor.submit(mark_there, Job(one.student, one.lesson, content, seed, terms))] = one
+            digest = hashlib.sha256(content).hexdigest()
+            seed = questions.seed_for(clean(one.student, 200), one.lesson, digest)
+            job = Job(one.student, one.lesson, content, seed, questions.seed, terms)
+            jobs[executor.submit(mark_there, job)] = one
     try:
         for future in as_completed(jobs):
             one = jobs[future]
@@ -102,11 +109,12 @@ _batches: dict[tuple[int, Terms], tuple[Questions, Runner]] = {}
 
 def mark_there(job: Job) -> dict[str, Any]:
     """Mark a notebook, in the process of a worker."""
-    questions, runner = _batch(job.seed, job.terms)
+    questions, runner = _batch(job.batch, job.terms)
     with tempfile.TemporaryDirectory(prefix="hookwork-job-") as folder:
         file = Path(folder) / f"{job.lesson}.ipynb"
         file.write_bytes(job.content)
-        result = mark_submission(Submission(job.student, job.lesson, file), questions, runner).settled()
+        submission = Submission(job.student, job.lesson, file)
+        result = mark_submission(submission, questions.at(job.seed), runner).settled()
     return results_json.submission_to_data(result)
 
 

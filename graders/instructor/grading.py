@@ -15,7 +15,6 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from rich.text import Text
 
 from graders.core import course
-from graders.core.draws import new_seed
 from graders.core.errors import ExitCode
 from graders.core.files import write_atomically
 from graders.core.results import Batch, SubmissionResult, SubmissionStatus
@@ -66,13 +65,14 @@ def grade(
             request.limits, request.isolation, own_work=not is_class, allow_unisolated=request.allow_unisolated
         )
         cache = RunCache(request.out / "runs", fresh=request.fresh)
-        seed = request.seed if request.seed is not None else before.seed if before else cache.seed(new_seed())
+        again = request.fresh and not request.regrade
+        seed, repeated = earlier.questions_seeds(request.out, cache, given=request.seed, fresh=again)
         if request.cluster:
             there = resources.enter_context(executor(request.cluster))
             out.print(Text(f"{plural(len(chosen), 'notebook')} on {request.cluster}; seed {seed}", "dim"))
-            batch = _marked_elsewhere(chosen, seed, terms, there, out)
+            batch = _marked_elsewhere(chosen, Questions(seed, repeated), terms, there, out)
         else:
-            marking = set_up(seed, terms, boxes, chosen, cache=cache, jobs=request.jobs)
+            marking = set_up(seed, terms, boxes, chosen, cache=cache, jobs=request.jobs, earlier=repeated)
             resources.callback(marking.close)
             batch = _marked(chosen, marking, out)
         batch = replace(batch, submissions=_settled(batch, chosen, request))
@@ -127,17 +127,19 @@ def _marked(chosen: Sequence[Submission], marking: Marking, out: Console) -> Bat
     return _completed(marking.batch(), chosen, tier)
 
 
-def _marked_elsewhere(chosen: Sequence[Submission], seed: int, terms: Terms, executor: Executor, out: Console) -> Batch:
+def _marked_elsewhere(
+    chosen: Sequence[Submission], questions: Questions, terms: Terms, executor: Executor, out: Console
+) -> Batch:
     """Mark these on a cluster; what needs no run is looked at here."""
     tier = "D" if terms.isolation == "auto" else terms.isolation  # of what was never run
     found: dict[Submission, SubmissionResult] = {}
-    with progress(len(chosen), out) as done, closing(Marking(Questions(seed), NoRunner(tier))) as here:
+    with progress(len(chosen), out) as done, closing(Marking(questions, NoRunner(tier))) as here:
 
         def not_marked(submission: Submission, why: str) -> SubmissionResult:
             return without_run(submission, SubmissionStatus.NOT_GRADED, why, tier)
 
         try:
-            for submission, result in cluster.mark_elsewhere(executor, chosen, seed, terms, done, not_marked):
+            for submission, result in cluster.mark_elsewhere(executor, chosen, questions, terms, done, not_marked):
                 found[submission] = result
             here.start([submission for submission in chosen if submission not in found], done)
         except KeyboardInterrupt:

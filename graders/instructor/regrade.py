@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
+from graders.core.draws import new_seed
 from graders.core.results import Batch, ExerciseResult, SubmissionResult, SubmissionStatus
 from graders.instructor.request import BadRequest
+from graders.marking.questions import Earlier
 from graders.report import results_json
+from graders.run.cache import RunCache
 
 
 def load(out: Path) -> Batch | None:
@@ -23,6 +27,31 @@ def load(out: Path) -> Batch | None:
         raise BadRequest(f"{file} holds no results of this version. Choose another --out, or move it away.") from None
 
 
+def seeds(before: Batch | None) -> Earlier:
+    """The seed with which each file was marked, by student, lesson and SHA-256."""
+    if before is None:
+        return {}
+    return {
+        (one.student, one.lesson, one.sha256): before.seed if one.seed is None else one.seed
+        for one in before.submissions
+        if one.sha256 and one.status is SubmissionStatus.GRADED
+    }
+
+
+def questions_seeds(out: Path, cache: RunCache, *, given: int | None, fresh: bool) -> tuple[int, Earlier]:
+    """The seed of what is marked for the first time, and the seeds of what was marked before.
+
+    With `given` that is the seed of all; a `fresh` batch begins anew.
+    """
+    if given is not None:
+        return given, {}
+    before = None
+    with contextlib.suppress(BadRequest):  # of another version, or none at all: nothing is repeated then
+        before = load(out)
+    known = seeds(before)
+    return cache.seed(new_seed(), spent={*known.values(), *([before.seed] if before else [])}), {} if fresh else known
+
+
 def merged(before: Batch, new: Batch, exercises: Sequence[str]) -> Batch:
     """The earlier results with what is new in place of what it replaces.
 
@@ -33,7 +62,7 @@ def merged(before: Batch, new: Batch, exercises: Sequence[str]) -> Batch:
         known = old.get((one.student, one.lesson))
         same = known is not None and known.sha256 == one.sha256 and known.exercises and one.exercises
         old[one.student, one.lesson] = _partly(known, one, exercises) if known and same and exercises else one
-    return replace(new, submissions=tuple(old[who] for who in sorted(old)))
+    return replace(new, seed=before.seed, submissions=tuple(old[who] for who in sorted(old)))
 
 
 def _partly(known: SubmissionResult, one: SubmissionResult, exercises: Sequence[str]) -> SubmissionResult:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor, as_completed
 from datetime import datetime, timezone
@@ -55,7 +56,10 @@ class Marking:
         results = sorted(
             (marked.settled() for marked in self._done()), key=lambda result: (result.student, result.lesson)
         )
-        return Batch(seed=self.seed, torch=torch.__version__, created=self.created, submissions=tuple(results))
+        # Where nothing new was marked, the batch's own seed was asked of nobody.
+        used = Counter(result.seed for result in results if result.seed is not None)
+        seed = self.seed if self.seed in used or not used else used.most_common(1)[0][0]
+        return Batch(seed=seed, torch=torch.__version__, created=self.created, submissions=tuple(results))
 
     def confirm(self) -> None:
         """Settle whether what ran so far counts."""

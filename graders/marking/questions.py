@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from graders.core import course
@@ -28,18 +28,37 @@ class LessonQuestions:
         return LessonQuestions(exercises, Verdicts(draws), probes_for(exercises, draws, seed))
 
 
-class Questions:
-    """What is asked in each lesson for one seed: the same of everyone in a batch."""
+Earlier = Mapping[tuple[str, str, str], int]
+"""The seed with which a file was marked before, by student, lesson and SHA-256."""
 
-    def __init__(self, seed: int) -> None:
+
+class Questions:
+    """What is asked in each lesson: the same of everyone whose notebook is marked for the first time.
+
+    A file that was marked before is asked what it was asked then. Whatever is handed in after that has the inputs of
+    the batch's own seed, which nobody has been told.
+    """
+
+    def __init__(self, seed: int, earlier: Earlier | None = None) -> None:
         """Draws are made when a lesson is first asked for."""
-        self.seed = seed
-        self._lessons: dict[str, LessonQuestions] = {}
+        self.seed, self.earlier = seed, earlier or {}
+        self._lessons: dict[tuple[str, int], LessonQuestions] = {}
         self._lock = threading.Lock()
 
-    def of(self, lesson: str) -> LessonQuestions:
-        """Those of a lesson. From any thread."""
+    def at(self, seed: int) -> Questions:
+        """The same for another seed; what is drawn is shared."""
+        found = Questions(seed)
+        found._lessons, found._lock = self._lessons, self._lock
+        return found
+
+    def seed_for(self, student: str, lesson: str, sha256: str) -> int:
+        """The seed of the inputs for a file."""
+        return self.earlier.get((student, lesson, sha256), self.seed)
+
+    def of(self, lesson: str, seed: int | None = None) -> LessonQuestions:
+        """Those of a lesson, for the batch's seed or another one. From any thread."""
+        which = lesson, self.seed if seed is None else seed
         with self._lock:
-            if lesson not in self._lessons:
-                self._lessons[lesson] = LessonQuestions.of(course.exercises(lesson), self.seed)
-            return self._lessons[lesson]
+            if which not in self._lessons:
+                self._lessons[which] = LessonQuestions.of(course.exercises(lesson), which[1])
+            return self._lessons[which]

@@ -8,7 +8,7 @@ from graders.core.results import SubmissionStatus
 from graders.marking.batch import Marking
 from graders.marking.control import ControlledRunner
 from graders.marking.jobs import default_jobs
-from graders.marking.questions import Questions
+from graders.marking.questions import Earlier, Questions
 from graders.marking.submission import Marked, mark_submission
 from graders.run.boxes import Boxes
 from graders.run.cache import RunCache
@@ -25,12 +25,13 @@ def set_up(
     *,
     cache: RunCache | None = None,
     jobs: int | None = None,
+    earlier: Earlier | None = None,
 ) -> Marking:
-    """A marking of these submissions, those in the cache marked already.
+    """A marking of these submissions, those in the cache marked already. `earlier` has seeds that are to be repeated.
 
     Only when one has to be run is a tier of isolation chosen, and tested. Raises `NoIsolation`.
     """
-    questions = Questions(seed)
+    questions = Questions(seed, earlier)
     marked, left = regraded(submissions, questions, _with_cache(NoRunner(), terms, cache))
     runner = boxes.runner(terms) if left else None
     return assembled(questions, terms, runner, cache=cache, jobs=jobs, marked=marked)

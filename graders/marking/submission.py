@@ -41,7 +41,8 @@ def mark_submission(submission: Submission, questions: Questions, runner: Runner
         return Marked(without_run(submission, SubmissionStatus.MISSING, why, runner.tier))
     try:
         notebook = read_notebook(submission.file)
-        asked = questions.of(submission.lesson)
+        seed = questions.seed_for(clean(submission.student, 200), submission.lesson, notebook.sha256)
+        asked = questions.of(submission.lesson, seed)
         transcript = runner.run(notebook.cells, asked.probes)
         run = read_transcript(transcript.frames)
         exercises = tuple(judge_submission(asked.exercises, asked.verdicts, notebook.cells, run))
@@ -57,6 +58,7 @@ def mark_submission(submission: Submission, questions: Questions, runner: Runner
         without_run(submission, SubmissionStatus.GRADED, run.message, transcript.tier),
         status=SubmissionStatus.NOT_GRADED if run.ended == "not-started" else SubmissionStatus.GRADED,
         sha256=notebook.sha256,
+        seed=seed,
         score=round(sum(exercise.score for exercise in exercises), 4),
         seconds=run.seconds,
         exercises=exercises,

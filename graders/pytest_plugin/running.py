@@ -7,7 +7,7 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
 from graders.core.draws import new_seed
-from graders.marking.questions import Questions
+from graders.marking.questions import Earlier, Questions
 from graders.marking.setup import assembled, set_up
 from graders.pytest_plugin import xdist
 from graders.pytest_plugin.collection import CheckItem
@@ -26,21 +26,31 @@ def pytest_configure(config: pytest.Config) -> None:
     prepared = config.stash[PREPARED]
     terms = prepared.terms
     if xdist.is_worker(config):
-        questions, runner = Questions(xdist.seed(config)), xdist.runner(config)
+        questions, runner = Questions(*xdist.seeds(config)), xdist.runner(config)
         config.stash[MARKING] = assembled(questions, terms, runner, cache=prepared.cache, jobs=1)
         return
     submissions = [] if config.option.collectonly else prepared.submissions
-    seed, jobs = _seed(config, prepared.cache), config.getoption("--jobs")
+    seed, earlier = _seeds(config, prepared.cache)
     with shown_by_pytest():
-        config.stash[MARKING] = set_up(seed, terms, prepared.boxes, submissions, cache=prepared.cache, jobs=jobs)
+        config.stash[MARKING] = set_up(
+            seed,
+            terms,
+            prepared.boxes,
+            submissions,
+            cache=prepared.cache,
+            jobs=config.getoption("--jobs"),
+            earlier=earlier,
+        )
 
 
-def _seed(config: pytest.Config, cache: RunCache | None) -> int:
-    """The seed that was asked for, that of the batch which `--out` goes on with, or a new one."""
-    given: int | None = config.getoption("--seed")
-    if given is not None:
-        return given
-    return cache.seed(new_seed()) if cache else new_seed()
+def _seeds(config: pytest.Config, cache: RunCache | None) -> tuple[int, Earlier]:
+    """The seed of what is marked for the first time, and those of what `--out` has results of."""
+    given, out = config.getoption("--seed"), config.getoption("--out")
+    if cache is None:
+        return new_seed() if given is None else given, {}
+    from graders.instructor.earlier import questions_seeds
+
+    return questions_seeds(out, cache, given=given, fresh=config.getoption("--fresh"))
 
 
 def pytest_unconfigure(config: pytest.Config) -> None:

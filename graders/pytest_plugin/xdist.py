@@ -23,6 +23,7 @@ def pytest_configure_node(node: Any) -> None:
     if tier:
         forked = prepared.boxes.runner(prepared.terms).warm is not None
     node.workerinput["hookwork_seed"] = marking.seed
+    node.workerinput["hookwork_earlier"] = [[*file, one] for file, one in marking.questions.earlier.items()]
     node.workerinput["hookwork_tier"] = tier
     node.workerinput["hookwork_forked"] = forked
     node.workerinput["hookwork_kit"] = str(prepared.boxes.warm.kit)
@@ -34,9 +35,11 @@ def is_worker(config: pytest.Config) -> bool:
     return hasattr(config, "workerinput")
 
 
-def seed(config: pytest.Config) -> int:
-    """The seed that this worker was given."""
-    return int(config.workerinput["hookwork_seed"])  # type: ignore[attr-defined]  # it is a worker's
+def seeds(config: pytest.Config) -> tuple[int, dict[tuple[str, str, str], int]]:
+    """The seeds that this worker was given: of what is new, and of what was marked before."""
+    given = config.workerinput  # type: ignore[attr-defined]  # it is a worker's
+    earlier = {(student, lesson, sha256): one for student, lesson, sha256, one in given["hookwork_earlier"]}
+    return int(given["hookwork_seed"]), earlier
 
 
 def runner(config: pytest.Config) -> BoxRunner | None:

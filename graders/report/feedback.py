@@ -32,7 +32,7 @@ def render(submission: SubmissionResult, batch: Batch, titles: Titles) -> str:
         exercises=[_exercise(one, titles) for one in submission.exercises],
         created=_moment(batch.created),
         file=clean(submission.file.replace("\\", "/").rpartition("/")[2], 200),
-        seed=batch.seed,
+        seed=batch.seed if submission.seed is None else submission.seed,
         number=submission.lesson[:2].lstrip("0"),
         torch=clean(batch.torch),
         superseded=[clean(one.replace("\\", "/").rpartition("/")[2], 200) for one in submission.superseded],

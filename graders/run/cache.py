@@ -11,7 +11,7 @@ import hashlib
 import io
 import json
 import platform
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -49,15 +49,17 @@ class RunCache:
         """The folder is made when the first run is kept. A `fresh` batch finds nothing that is there already."""
         self._folder, self._fresh = folder, fresh
 
-    def seed(self, new: int) -> int:
-        """The seed of the batch that was begun in this folder; `new`, noted down, when none was.
+    def seed(self, new: int, spent: Collection[int] = ()) -> int:
+        """The seed of the batch that was begun in this folder; `new`, noted down, when none was, or it is `spent`.
 
-        Without the same questions no kept run would be of use.
+        Without the same questions the runs of an interrupted batch would be of no use. A seed is spent when there are
+        results: students may have read it, or the numbers that were drawn from it.
         """
         file = self._folder / "seed"
         if not self._fresh:
             with contextlib.suppress(OSError, ValueError):
-                return int(file.read_text(encoding="ascii"))
+                if (noted := int(file.read_text(encoding="ascii"))) not in spent:
+                    return noted
         with contextlib.suppress(OSError):  # said, with the remedy, when the results cannot be written either
             write_atomically(file, f"{new}\n")
         return new

@@ -265,7 +265,10 @@ def _decode_tensor(content: list[Any], body: bytes, done: _Count) -> Array:
     raw = torch.frombuffer(bytearray(body[offset : offset + nbytes]), dtype=torch.uint8) if nbytes else None
     if name == "bool" and raw is not None and bool((raw > 1).any()):
         raise DataError("not a tensor of bool")
-    found = torch.empty(shape, dtype=DTYPES[name]) if raw is None else raw.view(DTYPES[name]).reshape(shape)
+    # A notebook may have chosen another default device.
+    found = (
+        torch.empty(shape, dtype=DTYPES[name], device="cpu") if raw is None else raw.view(DTYPES[name]).reshape(shape)
+    )
     return Array(found, requires_grad, kind)
 
 

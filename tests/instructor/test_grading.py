@@ -289,3 +289,29 @@ def test_the_names_of_exports_and_the_help_are_complete() -> None:
         text = CliRunner().invoke(app, [name, "--help"]).output
         assert f"hookwork {name}" in text
     assert "Exit codes: 0 everything was graded" in CliRunner().invoke(app, ["grade", "--help"]).output
+
+
+def test_what_is_handed_in_after_the_feedback_went_out_is_asked_anew(runner: ClassRunner) -> None:
+    hand_in("ann"), hand_in("bob")
+    grade()
+    first = results()
+    assert first["ann"]["seed"] == first["bob"]["seed"]
+    page = Path(f"out/feedback/ann/{LESSON}.html").read_text()
+    assert f"seed {first['ann']['seed']}" in page
+    hand_in("ann", wrong=KEYS[:1]), hand_in("eve")
+    grade()
+    second = results()
+    assert second["bob"]["seed"] == first["bob"]["seed"]
+    assert second["ann"]["seed"] == second["eve"]["seed"] != first["ann"]["seed"]
+    assert runner.students == ["ann", "bob", "ann", "eve"]
+    grade("--student", "ann", "--fresh")  # an appeal
+    assert results() == second | {"ann": {**second["ann"], "seconds": results()["ann"]["seconds"]}}
+
+
+def test_an_interrupted_batch_goes_on_with_its_seed(runner: ClassRunner) -> None:
+    hand_in("ann")
+    grade()
+    seed = results()["ann"]["seed"]
+    Path("out/results.json").unlink()  # the marking was killed before there were any
+    grade()
+    assert (results()["ann"]["seed"], runner.students) == (seed, ["ann"])

@@ -36,6 +36,7 @@ def test_the_file_holds_the_batch() -> None:
         "submissions": [
             {
                 "student": "ann", "lesson": "01_first", "file": "class/ann/01_first.ipynb", "sha256": "a" * 64,
+                "seed": None,
                 "status": "graded", "isolation": "D", "score": 0.5, "max_score": 2, "seconds": 1.25, "message": "",
                 "student_id": "", "handed_in": "", "penalty": 0.0, "superseded": [],
                 "exercises": [

@@ -256,3 +256,9 @@ def test_a_decoded_tensor_has_memory_of_its_own() -> None:
     first.tensor.add_(1)
     assert second.tensor.tolist() == [1.0, 1.0]
     assert decode(tree, body)[0].tensor.tolist() == [1.0, 1.0]
+
+
+def test_what_is_read_lies_in_ordinary_memory_whatever_the_default_device_is() -> None:
+    tree, body = encode([torch.ones(2), torch.empty(0, 2)])
+    with torch.device("meta"):
+        assert [one.tensor.device.type for one in decode(tree, body)] == ["cpu", "cpu"]

@@ -66,7 +66,7 @@ def grade(
         )
         cache = RunCache(request.out / "runs", fresh=request.fresh)
         again = request.fresh and not request.regrade
-        seed, repeated = earlier.questions_seeds(request.out, cache, given=request.seed, fresh=again)
+        seed, repeated = regrade.questions_seeds(request.out, cache, given=request.seed, fresh=again)
         if request.cluster:
             there = resources.enter_context(executor(request.cluster))
             out.print(Text(f"{plural(len(chosen), 'notebook')} on {request.cluster}; seed {seed}", "dim"))

@@ -48,7 +48,7 @@ def _seeds(config: pytest.Config, cache: RunCache | None) -> tuple[int, Earlier]
     given, out = config.getoption("--seed"), config.getoption("--out")
     if cache is None:
         return new_seed() if given is None else given, {}
-    from graders.instructor.earlier import questions_seeds
+    from graders.instructor.regrade import questions_seeds
 
     return questions_seeds(out, cache, given=given, fresh=config.getoption("--fresh"))
 

@@ -16,6 +16,7 @@ from graders.core.errors import NotInstalled
 from graders.core.results import Status, SubmissionResult, SubmissionStatus
 from graders.instructor import cluster
 from graders.instructor.cluster import Job
+from graders.marking.questions import Questions
 from graders.report import results_json
 from graders.run import memory
 from graders.run.submissions import Submission
@@ -58,7 +59,7 @@ def otherwise(one: Submission, why: str) -> SubmissionResult:
 def test_every_notebook_has_one_result_and_what_no_worker_can_mark_is_not_graded(tmp_path: Path) -> None:
     chosen = [*hand_in(tmp_path, "ann", "bob"), Submission("cy", LESSON, None), Submission("di", LESSON, tmp_path)]
     told: list[SubmissionResult] = []
-    found = dict(cluster.mark_elsewhere(Here(), chosen, 7, TERMS, told.append, otherwise))
+    found = dict(cluster.mark_elsewhere(Here(), chosen, Questions(7), TERMS, told.append, otherwise))
     assert {one.student: result.status.value for one, result in found.items()} == {"ann": "graded", "bob": "not-graded"}
     assert found[chosen[0]].file == str(tmp_path / "ann.ipynb")
     assert "No worker could mark it: RuntimeError: KilledWorker" in found[chosen[1]].message
@@ -67,7 +68,7 @@ def test_every_notebook_has_one_result_and_what_no_worker_can_mark_is_not_graded
 
 def test_a_job_can_be_marked_in_another_process(tmp_path: Path) -> None:
     with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as executor:
-        found = dict(cluster.mark_elsewhere(executor, hand_in(tmp_path, "ann"), 7, TERMS, print, otherwise))
+        found = dict(cluster.mark_elsewhere(executor, hand_in(tmp_path, "ann"), Questions(7), TERMS, print, otherwise))
     (result,) = found.values()
     assert result.status is SubmissionStatus.GRADED, result.message
     assert {one.key for one in result.exercises if one.status is Status.PASSED} == {"01-chain-grads"}
@@ -98,7 +99,7 @@ def test_a_worker_is_killed_and_nothing_is_lost_or_marked_twice(tmp_path: Path) 
                 family.extend(memory.family(victim))
                 os.kill(victim, signal.SIGKILL)
 
-        found = dict(cluster.mark_elsewhere(executor, hand_in(tmp_path, *students), 7, TERMS, tell, otherwise))
+        found = dict(cluster.mark_elsewhere(executor, hand_in(tmp_path, *students), Questions(7), TERMS, tell, otherwise))
     assert sorted(told) == students
     assert {one.student: result.status.value for one, result in found.items()} == dict.fromkeys(students, "graded")
     deadline = time.monotonic() + 20

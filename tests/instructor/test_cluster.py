@@ -99,7 +99,8 @@ def test_a_worker_is_killed_and_nothing_is_lost_or_marked_twice(tmp_path: Path) 
                 family.extend(memory.family(victim))
                 os.kill(victim, signal.SIGKILL)
 
-        found = dict(cluster.mark_elsewhere(executor, hand_in(tmp_path, *students), Questions(7), TERMS, tell, otherwise))
+        chosen = hand_in(tmp_path, *students)
+        found = dict(cluster.mark_elsewhere(executor, chosen, Questions(7), TERMS, tell, otherwise))
     assert sorted(told) == students
     assert {one.student: result.status.value for one, result in found.items()} == dict.fromkeys(students, "graded")
     deadline = time.monotonic() + 20

@@ -2,25 +2,35 @@
 
 from __future__ import annotations
 
+import math
+
 import torch
 from torch import Tensor, nn
 
 from graders.authoring import (
-    Boom,
+    ALL,
+    CallersHooks,
+    Circumstances,
+    Failure,
     Mistake,
+    Seen,
+    Witness,
+    came_through,
+    changes,
     close,
     exercise,
     expect,
-    expecting_boom,
-    no_hook_left,
+    fill_grad,
+    laid_out,
+    nothing_changed,
+    prepared,
     snapshot,
-    tensor_hooks,
 )
-from graders.lesson_02_watching_gradients.judging import LEFT_AFTER_EXCEPTION
+from graders.lesson_02_watching_gradients.judging import LEFT_AFTER_EXCEPTION, OLD, factor
 from graders.lesson_02_watching_gradients.shared import plain
 
 PASSES = {
-    "linear": lambda p, k: (k * p).sum(),
+    "linear": lambda p, k: k * p.sum(),
     "square": lambda p, k: k * (p * p).sum(),
     "flat": lambda p, k: (0 * p).sum() + k,
 }
@@ -37,128 +47,246 @@ def pass_gradient(kind: str, k: float, p: Tensor) -> Tensor:
     title="Log the norm of every pass",
     hints=(
         "After the first pass `p.grad` is a sum over passes. It is not the gradient of this pass.",
-        "A hook on `p` sees exactly the gradient of this pass.",
+        "A hook on `p` sees exactly the gradient of this pass. The L2 norm of a tensor of any shape is `grad.norm()`.",
         "The handle is a context manager: `with p.register_hook(fn):` removes the hook at the end of the block, "
         "even when a loss raises.",
     ),
-    cases=({"old": False}, {"old": True}, {"old": True}),
+    circumstances=Circumstances(
+        covers={
+            "dtype": ALL,
+            "rank": ALL,
+            "layout": ALL,
+            "values": ALL,
+            "place": ("leaf", "parameter"),
+            "grad": ALL,
+            "collection": ALL,
+            "hooks": ALL,
+            "call": ALL,
+            "failure": ALL,
+            "failing_run": ALL,
+        },
+        excludes={
+            "number": "there is no number among the arguments",
+            "model": "it gets the weight of a layer, and no model",
+            "hooked": "there is no model; the hooks sit on p",
+            "grad_mode": "`backward()` needs it switched on, as in the plain loop",
+            "backward": "the function runs the passes itself",
+        },
+        own={"spoilt": ("no", "yes"), "raised_in": ("loss", "backward")},
+        impossible=[lambda grad, spoilt: grad == "empty" and spoilt == "yes"],
+        at_least=5,
+    ),
 )
 class TestNormLog:
-    """Write `norm_log(p, losses)`. `p` is a leaf, and `losses` is a list of functions, each from `p` to a
-    scalar tensor that depends on `p`. For each loss in order, run `loss(p).backward()` once. Return a list with one
-    Python float for each: the L2 norm of the gradient of that pass alone.
+    """Write `norm_log(p, losses)`. `p` is a leaf, and `losses` is a list of functions, each from `p` to a scalar tensor
+    that depends on `p`; it may be empty, and one function may stand in it twice. For each loss in order, run
+    `loss(p).backward()` once. Return a list with one Python float for each: the L2 norm of the gradient of that pass
+    alone, whatever `p.grad` holds. The L2 norm is the square root of the sum of all squared entries.
 
-    `p.grad` ends as the plain loop would leave it: it accumulates over all passes, on top of what it holds at the
-    start. No hook of yours is left on `p`, even when a loss raises; the exception comes through.
+    `p.grad` ends as the plain loop would leave it, also when a loss raises: it accumulates over the passes that were
+    run, on top of what it holds at the start. That may be anything, even `inf`.
 
     **Example.** For `p = tensor([1., 2.])` and `losses = [lambda p: (torch.tensor([3., 4.]) * p).sum(),
     lambda p: 2 * p[0]]` the result is `[5.0, 2.0]`, and `p.grad` ends as `tensor([5., 4.])`.
     """
 
-    def draw(rng, old):
+    def draw(rng, dtype, rank, layout, values, collection):
         kinds = [["linear", rng.uniform(1, 4)], ["square", rng.uniform(0.5, 2)], ["flat", 1.0]]
         kinds = [*rng.shuffled(kinds), ["linear", rng.uniform(1, 4)]]
+        which = {"empty": [], "one": [3], "many": [0, 1, 2, 3], "repeated": [0, 1, 0, 2, 3, 1]}[collection]
+        rows, inner, outer = rng.integer(2, 4), rng.integer(2, 4), rng.integer(2, 4)
         return {
-            "p": rng.tensor(3),
-            "losses": kinds,
-            "old": rng.tensor(3, low=1) if old else None,
-            "weight": rng.tensor(1, 1),
-            "bias": rng.tensor(1),
-            "points": rng.tensor(3),
-            "targets": rng.tensor(3),
+            "p": rng.tensor(*rng.shape(rank), dtype=dtype, values=values, layout=layout),
+            "losses": [kinds[index] for index in which],
+            "which": which,
+            "weight": rng.tensor(outer, inner, dtype=dtype, low=-1.0, high=1.0),
+            "bias": rng.tensor(outer, dtype=dtype),
+            "points": [rng.tensor(rows, inner, dtype=dtype, low=-2.0, high=2.0) for _ in range(2)],
+            "targets": [rng.tensor(rows, outer, dtype=dtype) for _ in range(2)],
         }
 
-    def alive(p, losses, old):
-        # The norm of a sum must differ from the norm of its last part, and so must the sums themselves.
-        norms, sums, last = pass_norms(p, losses), accumulated(p, losses, old), pass_gradient(*losses[-1], p)
-        return min(abs(a - b.norm().item()) for a, b in zip(norms[1:], sums[1:])) > 0.05 and not torch.equal(
-            sums[-1], last
-        )
+    def alive(p, losses, grad, spoilt):
+        # The norm of a sum must differ from the norm of its last part.
+        norms, sums = norms_of(pass_gradients(p, losses)), accumulated(p, losses, grad, spoilt)
+        return all(abs(a - b.norm().item()) > 0.05 for a, b in zip(norms[1:], sums[2:]))
 
-    def probe(student, p, losses, old, weight, bias, points, targets):
-        p.requires_grad_()
-        p.grad = None if old is None else old.clone()
-        calls = []
-        p.register_hook(lambda grad: calls.append(1))
-        functions = [lambda q, kind=kind, k=k: PASSES[kind](q, k) for kind, k in losses]
-        norms = plain(student.norm_log(p, functions))
-        seen = {"norms": norms, "p.grad": snapshot(p.grad), "passes": len(calls), "hooks": tensor_hooks(p)}
+    def oracle(p, losses, hooks, weight, bias, points, targets):
+        gradients = [factor(hooks) * one for one in pass_gradients(p, losses)]
+        layer = layer_gradients(weight, bias, points, targets)
+        return [norms_of(gradients), sum(gradients, torch.zeros_like(p)), norms_of([w for w, _ in layer]), layer]
+
+    def probe(student, p, losses, which, layout, place, grad, spoilt, hooks, call, failure, failing_run, raised_in,
+              weight, bias, points, targets):  # fmt: skip
+        values = p
+        p = prepared(values, layout=layout, place=place, grad=grad)
+        if spoilt == "yes":
+            p.grad.view(-1)[0] = math.inf
+        CallersHooks(hooks).on_parameter(p, "p")
+        log = []
+
+        def counted(index, kind, k):
+            def function(q):
+                log.append(f"loss {index}")
+                loss = PASSES[kind](q, k)
+                loss.register_hook(lambda gradient: log.append(f"backward {index}"))
+                return loss
+
+            return function
+
+        made = {index: counted(index, kind, k) for index, (kind, k) in zip(which, losses)}
+        functions = [made[index] for index in which]
+        witness = Witness(p=p, losses=functions)
+        seen = {"norms": plain(student.norm_log(p, functions)), "log": log[:60], "p.grad": snapshot(p.grad),
+                "changed": witness.changes()}  # fmt: skip
+        if call == "again":
+            seen["again"], seen["p.grad again"] = plain(student.norm_log(p, functions)), snapshot(p.grad)
+
+        fresh = prepared(values, layout=layout, place=place, grad=grad)
+        CallersHooks(hooks).on_parameter(fresh, "p")
+        boom = Failure(failure, failing_run)
 
         def failing(q):
-            raise Boom
+            if raised_in == "loss":
+                boom.strike()
+            loss = (2 * q).sum()
+            if raised_in == "backward":
+                loss.register_hook(boom.strike)
+            return loss
 
-        with expecting_boom(seen):
-            student.norm_log(p, [functions[0], failing])
-        seen["hooks_after_exception"] = tensor_hooks(p)
-        layer = nn.Linear(1, 1)
+        witness = Witness(p=fresh)
+        seen["failure"] = boom.during(lambda: student.norm_log(fresh, [failing, failing, failing]))
+        seen |= {"p.grad after": snapshot(fresh.grad), "changed_after": witness.changes()}
+
+        layer = nn.Linear(weight.shape[1], weight.shape[0], dtype=weight.dtype)
         layer.load_state_dict({"weight": weight, "bias": bias})
-        squared = [lambda w, x=x, y=y: (layer(x.reshape(1)) - y).square().sum() for x, y in zip(points, targets)]
-        return {**seen, "layer": plain(student.norm_log(layer.weight, squared))}
+        layer.weight = nn.Parameter(laid_out(weight, "transposed"))
+        fill_grad(layer.bias)
+        squared = [lambda w, x=x, y=y: (layer(x) - y).square().mean() for x, y in zip(points, targets)]
+        seen["layer"] = plain(student.norm_log(layer.weight, squared))
+        seen |= {"weight.grad": layer.weight.grad, "bias.grad": layer.bias.grad}
+        two = torch.tensor([1.0, 2.0], requires_grad=True)
+        example = student.norm_log(two, [lambda p: (torch.tensor([3.0, 4.0]) * p).sum(), lambda p: 2 * p[0]])
+        return {**seen, "example": plain(example), "example.grad": two.grad}
 
     mistakes = (
+        Mistake("accumulated-grad", lambda seen: close(seen["example"], [5.0, 41**0.5])),
         Mistake(
-            "accumulated-grad",
-            lambda seen, p, losses, old: any(
-                close(seen["norms"], [total.norm().item() for total in accumulated(p, losses, start)])
-                for start in (None, old)
+            "difference-of-sums",
+            lambda seen, spoilt: (
+                spoilt == "yes"
+                and close(seen["example"], [5.0, 2.0])
+                and any(type(entry.value) is float and not math.isfinite(entry.value) for entry in seen["norms"])
             ),
+            "You subtract what `p.grad` held before from what it holds after the pass. With large numbers in `p.grad` "
+            "the digits of the gradient are lost, and `inf - inf` is NaN. A hook gets the gradient itself.",
         ),
         Mistake(
             "cleared-callers-grad",
-            lambda seen, p, losses, old: (
-                close(seen["norms"], pass_norms(p, losses))
-                and not close(seen["p.grad"], accumulated(p, losses, old)[-1])
-            ),
-            "The norms are right, but `p.grad` does not hold what the plain loop would leave there. Do not clear it, "
-            "and run `backward()`: the caller needs the sum over all passes, on top of what `p.grad` held before.",
+            lambda seen: close(seen["example"], [5.0, 2.0]) and close(seen["example.grad"], torch.tensor([2.0, 0.0])),
+            "The norms are right, but `p.grad` holds the last gradient alone. Do not clear it: the caller needs the "
+            "sum over all passes, on top of what `p.grad` held before.",
+        ),
+        Mistake(
+            "never-accumulated",
+            lambda seen: close(seen["example"], [5.0, 2.0]) and seen["example.grad"].value is None,
+            "The norms are right, but no pass wrote `p.grad`. Run `backward()`: the caller needs the sum over all "
+            "passes, on top of what `p.grad` held before.",
         ),
         Mistake(
             "hook-left-behind",
-            lambda seen, losses: seen["hooks"].value != 1 or len(seen["norms"]) == len(losses) * (len(losses) + 1) // 2,
+            lambda seen: (
+                bool(changes(seen["changed"], "hook-left *")) and not changes(seen["changed"], "hook-removed *")
+            ),
             "A hook is still registered after your function returned (or after each pass, so that the next one runs "
             "it again). Keep the handle and call its `remove()`.",
         ),
         Mistake(
             "hook-left-after-exception",
-            lambda seen: seen["hooks"].value == 1 and seen["hooks_after_exception"].value != 1,
+            lambda seen: not changes(seen["changed"], "hook-*") and bool(changes(seen["changed_after"], "hook-left *")),
             LEFT_AFTER_EXCEPTION,
         ),
     )
 
-    def test_each_pass_has_its_own_norm(seen, p, losses):
-        expect(seen["norms"]).has_length(len(losses), "norms")
-        for entry, norm in zip(seen["norms"], pass_norms(p, losses)):
-            expect(entry).close_to(norm)
-            if type(entry.value) is not float:
-                expect(entry).fail("expected a Python float; `.item()` makes one of a tensor")
+    def test_each_pass_has_its_own_norm(seen, p, losses, hooks):
+        expect_norms(seen["norms"], norms_of([factor(hooks) * one for one in pass_gradients(p, losses)]), p)
+
+    def test_another_call_starts_afresh(seen, p, losses, grad, spoilt, hooks, call):
+        if call == "again":
+            gradients = pass_gradients(p, losses)
+            expect_norms(seen["again"], norms_of([factor(hooks) * one for one in gradients]), p)
+            expect_sum(seen["p.grad again"], accumulated(p, [*losses, *losses], grad, spoilt, hooks), grad)
 
     def test_it_works_on_the_weight_of_a_layer(seen, weight, bias, points, targets):
-        residuals = points * weight.item() + bias.item() - targets
-        expect(seen["layer"]).has_length(len(points), "norms")
-        for entry, norm in zip(seen["layer"], (2 * residuals * points).abs().tolist()):
-            expect(entry).close_to(norm)
+        gradients = layer_gradients(weight, bias, points, targets)
+        expect_norms(seen["layer"], norms_of([one for one, _ in gradients]), weight)
+        expect(seen["weight.grad"]).close_to(sum(one for one, _ in gradients))
+        expect(seen["bias.grad"]).close_to(OLD + sum(one for _, one in gradients))
 
-    def test_p_grad_accumulates_over_single_passes(seen, p, losses, old):
-        expect(seen["p.grad"]).close_to(accumulated(p, losses, old)[-1])
-        expect(seen["passes"]).equals(len(losses))
+    def test_p_grad_accumulates_over_single_passes(seen, p, losses, which, grad, spoilt, hooks):
+        expect_sum(seen["p.grad"], accumulated(p, losses, grad, spoilt, hooks), grad)
+        expect(seen["log"]).timeline([event for index in which for event in (f"loss {index}", f"backward {index}")])
 
-    def test_no_hook_is_left(seen):
-        no_hook_left(seen["hooks"], before=1)
+    def test_nothing_else_changes(seen):
+        nothing_changed(seen["changed"], but=["grad-* p"])
 
-    def test_no_hook_is_left_when_a_loss_raises(seen):
-        expect(seen["exception"]).equals("propagated")
-        no_hook_left(seen["hooks_after_exception"], before=1)
+    def test_an_exception_comes_through_and_leaves_what_the_plain_loop_leaves(seen, p, grad, hooks, failing_run):
+        came_through(seen["failure"], "a loss or its `backward()`")
+        nothing_changed(seen["changed_after"], but=["grad-* p"], when="after an exception")
+        done = [] if failing_run == "first" else [["linear", 2.0]]
+        expect_sum(seen["p.grad after"], accumulated(p, done, grad, "no", hooks), grad)
+
+    def test_the_example_of_the_contract_comes_out(seen):
+        expect_norms(seen["example"], [5.0, 2.0], torch.zeros(1))
+        expect(seen["example.grad"]).close_to(torch.tensor([5.0, 4.0]))
 
 
-def pass_norms(p: Tensor, losses: list[tuple[str, float]]) -> list[float]:
-    """The L2 norm of the gradient of each loss."""
-    return [pass_gradient(kind, k, p).norm().item() for kind, k in losses]
+def pass_gradients(p: Tensor, losses: list[tuple[str, float]]) -> list[Tensor]:
+    """The gradient of each loss."""
+    return [pass_gradient(kind, k, p) for kind, k in losses]
 
 
-def accumulated(p: Tensor, losses: list[tuple[str, float]], start: Tensor | None) -> list[Tensor]:
-    """What `p.grad` holds after each pass when it holds `start` at the beginning."""
-    total, found = torch.zeros_like(p) if start is None else start, []
-    for kind, k in losses:
-        total = total + pass_gradient(kind, k, p)
-        found.append(total)
+def norms_of(gradients: list[Tensor]) -> list[float]:
+    """The L2 norm of each."""
+    return [one.square().sum().sqrt().item() for one in gradients]
+
+
+def accumulated(
+    p: Tensor, losses: list[tuple[str, float]], grad: str, spoilt: str, hooks: str = "none"
+) -> list[Tensor]:
+    """What `p.grad` holds at the start, and after each pass."""
+    total = torch.full_like(p, OLD if grad == "filled" else 0.0)
+    if spoilt == "yes":
+        total.view(-1)[0] = math.inf
+    found = [total]
+    for gradient in pass_gradients(p, losses):
+        found.append(found[-1] + factor(hooks) * gradient)
     return found
+
+
+def layer_gradients(
+    weight: Tensor, bias: Tensor, points: list[Tensor], targets: list[Tensor]
+) -> list[tuple[Tensor, Tensor]]:
+    """The gradients of the mean squared error for weight and bias, in closed form, for each batch."""
+    found = []
+    for x, y in zip(points, targets):
+        errors = 2 * (x @ weight.T + bias - y) / y.numel()
+        found.append((errors.T @ x, errors.sum(0)))
+    return found
+
+
+def expect_norms(norms: Seen, expected: list[float], p: Tensor) -> None:
+    """A list of Python floats."""
+    expect(norms).has_length(len(expected), "norms")
+    limit = 1e-9 if p.dtype == torch.float64 else None
+    for entry, norm in zip(norms, expected):
+        expect(entry).close_to(norm, rtol=limit, atol=limit)
+        if type(entry.value) is not float:
+            expect(entry).fail("expected a Python float; `.item()` makes one of a tensor")
+
+
+def expect_sum(seen: Seen, totals: list[Tensor], grad: str) -> None:
+    """What `.grad` holds at the end; with no pass, what it held at the start."""
+    if grad == "empty" and len(totals) == 1:
+        expect(seen).equals(None)
+    else:
+        expect(seen).close_to(totals[-1])

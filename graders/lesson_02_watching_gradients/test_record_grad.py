@@ -3,11 +3,29 @@
 from __future__ import annotations
 
 import torch
-from torch import Tensor
 
-from graders.authoring import Mistake, close, exercise, expect, no_hook_left, removed, snapshot, tensor_hooks
-from graders.lesson_02_watching_gradients.judging import NONE_HAS_NO_GRADIENT
-from graders.lesson_02_watching_gradients.shared import zero_in_place
+from graders.authoring import (
+    ALL,
+    CallersHooks,
+    Circumstances,
+    Mistake,
+    Witness,
+    changes,
+    close,
+    exercise,
+    expect,
+    nothing_changed,
+    prepared,
+    removed,
+)
+from graders.lesson_02_watching_gradients.judging import (
+    NONE_HAS_NO_GRADIENT,
+    OLD,
+    arriving,
+    factor,
+    flowing,
+)
+from graders.lesson_02_watching_gradients.shared import leaf_and_tensor, run_passes
 
 
 @exercise(
@@ -19,54 +37,95 @@ from graders.lesson_02_watching_gradients.shared import zero_in_place
         "A hook that returns `None` changes nothing, and `list.append` returns `None`.",
         "Store a copy without a graph, `grad.detach().clone()`, and return the handle that `register_hook` gave you.",
     ),
-    cases=(
-        {"leaf": True, "dtype": torch.float32},
-        {"leaf": False, "dtype": torch.float32},
-        {"leaf": False, "dtype": torch.float64},
+    circumstances=Circumstances(
+        covers={
+            "dtype": ALL,
+            "rank": ALL,
+            "layout": ALL,
+            "values": ALL,
+            "place": ALL,
+            "grad": ALL,
+            "collection": ("empty", "many"),
+            "hooks": ALL,
+            "call": ALL,
+            "grad_mode": ALL,
+            "backward": ALL,
+        },
+        excludes={
+            "number": "there is no number among the arguments",
+            "model": "there is no model",
+            "hooked": "there is no model; the hooks sit on the tensor",
+            "failure": "nothing of the caller's is called",
+        },
     ),
 )
 class TestRecordGrad:
-    """Write `record_grad(t, store)`. `t` is a tensor that requires grad, leaf or not. `store` is a list.
-    From now on, every gradient that arrives at `t` is appended to `store`, one entry for each backward pass,
-    `torch.autograd.grad` included. Return the handle; after `handle.remove()` nothing is appended any more.
+    """Write `record_grad(t, store)`. `t` is a tensor that requires grad, leaf or not. `store` is a list. From now on,
+    every gradient that arrives at `t` is appended to `store`, one entry for each backward pass, as the hooks that
+    were on `t` before have left it. Return a handle: after `handle.remove()` nothing is appended any more.
 
-    Each entry is a copy that nothing later can change, with the dtype of the gradient and without a graph (even when
-    the pass was run with `create_graph=True`). The gradients that flow through `t` stay as they are.
+    Each entry is a copy with the dtype of the gradient and without a graph, and nothing that happens later changes
+    it. The gradients that flow through `t` stay as they are.
 
     **Example.** For `y = tensor([2.], requires_grad=True)` and `record_grad(y, store)`, the call
     `(y * y).sum().backward()` leaves `store == [tensor([4.])]`.
     """
 
-    def draw(rng, leaf, dtype):
-        return {"x": rng.tensor(2, 3, dtype=dtype), "up": rng.tensor(2, 3, dtype=dtype), "leaf": leaf}
+    def draw(rng, dtype, rank, layout, values):
+        shape = rng.shape(rank)
+        like = {"dtype": dtype, "layout": layout, "values": values, "low": -2.0, "high": 2.0}
+        return {"x": rng.tensor(*shape, **like), "up": rng.tensor(*shape, **like)}
 
-    def probe(student, x, up, leaf):
-        x.requires_grad_()
-        t = x if leaf else 2 * x
-        hooks = tensor_hooks(x, t)
-        store = []
-        handle = student.record_grad(t, store)
-        hooked = tensor_hooks(x, t) - hooks
-        (t * t).backward(gradient=up, retain_graph=True)
-        (t**3).backward(gradient=up, retain_graph=True)
-        flow = snapshot(x.grad)
-        (with_graph,) = torch.autograd.grad((t * t).sum(), t, create_graph=True)
-        bad = t.register_hook(zero_in_place)
-        (t * t * up).sum().backward(retain_graph=True)
-        bad.remove()
-        seen = {"store": store[:20], "x.grad": flow, "graph_flows": with_graph.requires_grad, "hooked": hooked,
-                "has_remove": removed(handle)}  # fmt: skip
+    def oracle(x, up, grad, hooks, backward):
+        return [*arriving(x, up, hooks, backward), flowing(x, up, grad, hooks)]
+
+    def probe(student, x, up, layout, place, grad, collection, hooks, call, grad_mode, backward):
+        leaf, t = leaf_and_tensor(x, layout, place, grad)
+        CallersHooks(hooks).on_tensor(t, "t")
+        before = ["an entry", 2.0] if collection == "many" else []
+        store, more = list(before), []
+        always = Witness(t=t)
+        with torch.set_grad_enabled(grad_mode == "on"):
+            witness = Witness(t=t, store=store)
+            handle = student.record_grad(t, store)
+            seen = {"changed": witness.changes()}
+        u = prepared(-x, layout=layout) if call == "in turn" else t
+        other = None if call == "once" else student.record_grad(u, more)
+        seen |= run_passes(leaf, t, up, layout, backward)
+        if call == "in turn":
+            (u * u).sum().backward()
+        kept = len(store) >= len(before) and all(one is two for one, two in zip(store, before))
+        seen |= {"kept": kept, "has_remove": not isinstance(handle, (list, tuple)) and removed(handle)}
         count = len(store)
-        (t * t).backward(gradient=up)
-        return {**seen, "after_remove": len(store) - count, "hooks_left": tensor_hooks(x, t) - hooks}
+        for end in (t, u):
+            (end * end).sum().backward()
+        seen |= {"store": store[len(before) : count][:30], "after_remove": len(store) - count, "more": more[:30]}
+        if other is not None:
+            removed(other)
+            (u * u).sum().backward()
+            seen["more_after_remove"] = len(more) - len(seen["more"])
+        y, example = torch.tensor([2.0], requires_grad=True), []
+        student.record_grad(y, example)
+        (y * y).sum().backward()
+        return {**seen, "changed_at_the_end": always.changes(), "example": example[:3]}
 
     mistakes = (
-        Mistake("values-not-gradients", lambda seen, x, leaf: close(seen["store"][0], x if leaf else 2 * x)),
+        Mistake("values-not-gradients", lambda seen, x: close(seen["store"][0], x)),
         Mistake(
             "stored-alias",
-            lambda seen, x, up, leaf: (
-                close(seen["store"][0], arriving(x, up, leaf)[0]) and close(seen["store"][3], 0.0)
+            lambda seen, x, up, hooks, backward: (
+                seen["graph_flows"].value is True
+                and close(seen["store"][1], arriving(x, up, hooks, backward)[1])
+                and close(seen["store"][len(seen["store"]) - 1], 0.0)
             ),
+        ),
+        Mistake(
+            "returned-the-copy",
+            lambda seen, x, up, hooks, backward: (
+                seen["graph_flows"].value is False and close(seen["store"][1], arriving(x, up, hooks, backward)[1])
+            ),
+            "Your hook returned its copy, and what a hook returns flows on instead of the gradient: without its graph, "
+            "and in memory that others may overwrite. Return nothing.",
         ),
         Mistake(
             "no-handle",
@@ -76,48 +135,56 @@ class TestRecordGrad:
         ),
         Mistake(
             "hooked-a-copy",
-            lambda seen: seen["has_remove"].value is True and seen["store"].value == [] and seen["hooked"].value == 0,
+            lambda seen: (
+                seen["has_remove"].value is True
+                and seen["store"].value == []
+                and not changes(seen["changed"], "hook-left *")
+            ),
         ),
         Mistake(
             "reads-dot-grad",
-            lambda seen, x, up, leaf: (
+            lambda seen, x, up, grad, hooks: (
                 seen["store"][0].value is None
-                or (len(seen["store"]) > 1 and any(close(seen["store"][1], total) for total in totals(x, up, leaf)))
+                or (grad == "filled" and close(seen["store"][0], OLD))
+                or close(seen["store"][1], OLD + factor(hooks) * up if grad == "filled" else factor(hooks) * up)
             ),
             raises=NONE_HAS_NO_GRADIENT,
         ),
     )
 
-    def test_every_gradient_is_recorded(seen, x, up, leaf):
-        expected = arriving(x, up, leaf)
+    def test_every_gradient_is_recorded(seen, x, up, hooks, backward):
+        expect(seen["kept"]).is_true("store belongs to the caller, and the entries that it had are not there any more")
+        expected = arriving(x, up, hooks, backward)
         expect(seen["store"]).has_length(len(expected), "recorded gradients")
-        for entry, gradient in list(zip(seen["store"], expected))[:2]:
-            expect(entry).close_to(gradient, detached=False)
+        expect(seen["store"][1]).close_to(expected[1], detached=False)
 
-    def test_entries_are_copies_without_a_graph(seen, x, up, leaf):
-        for entry, gradient in zip(seen["store"], arriving(x, up, leaf)):
+    def test_entries_are_copies_without_a_graph(seen, x, up, hooks, backward):
+        for entry, gradient in zip(seen["store"], arriving(x, up, hooks, backward)):
             expect(entry).close_to(gradient)
 
-    def test_the_flow_is_unchanged(seen, x, up, leaf):
-        first, second, *_ = arriving(x, up, leaf)
-        expect(seen["x.grad"]).close_to((first + second) * (1 if leaf else 2))
+    def test_the_flow_is_unchanged(seen, x, up, grad, hooks):
+        expect(seen["leaf.grad"]).close_to(flowing(x, up, grad, hooks))
+        expect(seen["cube"]).close_to(factor(hooks) * 0.75 * x * x)
         expect(seen["graph_flows"]).is_true(
             "with create_graph=True the gradient that flowed on had lost its graph: the hook returned a detached one"
         )
 
-    def test_the_handle_removes_the_hook(seen):
+    def test_the_handle_removes_its_hook_and_no_other(seen, x, up, hooks, call, backward):
         expect(seen["has_remove"]).is_true("the function returned nothing that has a remove() method")
         expect(seen["after_remove"]).equals(0)
-        no_hook_left(seen["hooks_left"])
+        if call == "once":
+            return
+        again = [*arriving(x, up, hooks, backward), *[factor(hooks) * 2 * x] * 2]
+        own = again if call == "again" else [-2 * x] * 2
+        expect(seen["more"]).has_length(len(own), "gradients recorded by the second of two calls")
+        for entry, gradient in zip(seen["more"], own):
+            expect(entry).close_to(gradient)
+        expect(seen["more_after_remove"]).equals(0)
 
+    def test_nothing_else_changes(seen):
+        nothing_changed(seen["changed"], but=["hook-left t"])
+        nothing_changed(seen["changed_at_the_end"], but=["grad-* t", "hook-left t"], when="after the passes")
 
-def arriving(x: Tensor, up: Tensor, leaf: bool) -> list[Tensor]:
-    """What arrives at t in the four passes of the probe, in closed form."""
-    t = x if leaf else 2 * x
-    return [2 * t * up, 3 * t**2 * up, 2 * t, 2 * t * up]
-
-
-def totals(x: Tensor, up: Tensor, leaf: bool) -> list[Tensor]:
-    """What `t.grad` may hold in or after the second pass, for a leaf."""
-    first, second, *_ = arriving(x, up, leaf)
-    return [first, first + second]
+    def test_the_example_of_the_contract_comes_out(seen):
+        expect(seen["example"]).has_length(1, "recorded gradients")
+        expect(seen["example"][0]).close_to(torch.tensor([4.0]))

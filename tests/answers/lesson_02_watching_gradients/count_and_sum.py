@@ -1,5 +1,7 @@
 """Answers to 02-count-and-sum."""
 
+from graders.author.answers import Wrong
+
 RIGHT = [
     """
 def count_and_sum(t):
@@ -44,16 +46,38 @@ import torch
 
 def count_and_sum(t):
     d, received = {"n": 0, "sum": None}, []
-    def hook(grads):
-        received.append(grads[0].detach().clone())
+    def hook(grad):
+        received.append(grad.detach().clone())
         d.update(n=len(received), sum=torch.stack(received).sum(0))
-    torch.autograd.graph.register_multi_grad_hook((t,), hook)
+    torch.autograd.graph.register_multi_grad_hook((t,), hook, mode="any")
     return d
+""",
+    """
+import weakref
+
+class Tally(dict):
+    pass
+
+def count_and_sum(t):
+    tally = Tally(n=0, sum=None)
+    known = weakref.ref(tally)
+    def hook(grad):
+        if (d := known()) is not None:
+            d["n"] += 1
+            d["sum"] = sum((one for one in [d["sum"]] if one is not None), grad.detach().clone())
+        return grad
+    t.register_hook(hook)
+    return tally
 """,
 ]
 
-WRONG = {
-    "only-last-pass": """
+WRONG = [
+    Wrong(
+        "replaces instead of adding",
+        violates="the sum of all gradients that it received",
+        check="test_the_gradients_add_up_over_passes",
+        mistake="only-last-pass",
+        source="""
 def count_and_sum(t):
     d = {"n": 0, "sum": None}
     def hook(grad):
@@ -62,7 +86,13 @@ def count_and_sum(t):
     t.register_hook(hook)
     return d
 """,
-    "reads-dot-grad": """
+    ),
+    Wrong(
+        "reads .grad",
+        violates="the sum of all gradients that it received",
+        check="test_the_gradients_add_up_over_passes",
+        mistake="reads-dot-grad",
+        source="""
 def count_and_sum(t):
     d = {"n": 0, "sum": None}
     def hook(grad):
@@ -71,44 +101,235 @@ def count_and_sum(t):
     t.register_hook(hook)
     return d
 """,
-}
-
-ALSO_WRONG = [
-    "def count_and_sum(t):\n    return {'n': 0, 'sum': None}",
-    """
+    ),
+    Wrong(
+        "no hook",
+        violates="a hook on `t` keeps this same dict up to date",
+        check="test_the_gradients_add_up_over_passes",
+        source="def count_and_sum(t):\n    return {'n': 0, 'sum': None}",
+    ),
+    Wrong(
+        "the first gradient itself",
+        violates="nothing outside your hook changes it",
+        check="test_the_sum_is_a_copy_without_a_graph",
+        mistake="stored-alias",
+        source="""
 def count_and_sum(t):
     d = {"n": 0, "sum": None}
     def hook(grad):
         d["n"] += 1
-        d["sum"] = grad if d["sum"] is None else d["sum"] + grad
+        d["sum"] = grad.detach() if d["sum"] is None else d["sum"] + grad.detach()
     t.register_hook(hook)
     return d
 """,
-    """
+    ),
+    Wrong(
+        "starts with a number",
+        violates='Return the dict `{"n": 0, "sum": None}` at once',
+        check="test_an_unused_tensor_stays_at_the_start",
+        source="""
 def count_and_sum(t):
     d = {"n": 0, "sum": 0}
     def hook(grad):
         d["n"] += 1
-        d["sum"] = d["sum"] + grad.clone()
+        d["sum"] = d["sum"] + grad.detach()
     t.register_hook(hook)
     return d
 """,
-    """
+    ),
+    Wrong(
+        "a dict of n alone at first",
+        violates='Return the dict `{"n": 0, "sum": None}` at once',
+        check="test_an_unused_tensor_stays_at_the_start",
+        source="""
+def count_and_sum(t):
+    d = {"n": 0}
+    def hook(grad):
+        d["n"] += 1
+        d["sum"] = d["sum"] + grad.detach() if "sum" in d else grad.detach().clone()
+    t.register_hook(hook)
+    return d
+""",
+    ),
+    Wrong(
+        "graphs of later gradients",
+        violates="without a graph",
+        check="test_the_sum_is_a_copy_without_a_graph",
+        source="""
 def count_and_sum(t):
     d = {"n": 0, "sum": None}
     def hook(grad):
         d["n"] += 1
-        d["sum"] = grad.clone() if d["sum"] is None else d["sum"] + grad
+        d["sum"] = grad.detach().clone() if d["sum"] is None else d["sum"] + grad
     t.register_hook(hook)
     return d
 """,
-    """
+    ),
+    Wrong(
+        "a new dict in each pass",
+        violates="keeps this same dict up to date",
+        check="test_the_gradients_add_up_over_passes",
+        mistake="another-dict",
+        source="""
+def count_and_sum(t):
+    d = {"n": 0, "sum": None}
+    def hook(grad):
+        nonlocal d
+        d = {"n": d["n"] + 1, "sum": grad.detach().clone() if d["sum"] is None else d["sum"] + grad.detach()}
+    t.register_hook(hook)
+    return d
+""",
+    ),
+    Wrong(
+        "float32 for everybody",
+        violates="with the dtype of the gradients",
+        check="test_the_gradients_add_up_over_passes",
+        source="""
 def count_and_sum(t):
     d = {"n": 0, "sum": None}
     def hook(grad):
         d["n"] += 1
-        d["sum"] = t.grad
+        g = grad.detach().clone().float()
+        d["sum"] = g if d["sum"] is None else d["sum"] + g
     t.register_hook(hook)
     return d
 """,
+    ),
+    Wrong(
+        "counts the uses",
+        violates='`"n"` is the number of times that the hook was called',
+        check="test_the_gradients_add_up_over_passes",
+        source="""
+def count_and_sum(t):
+    d = {"n": 0, "sum": None}
+    def hook(grad):
+        d["n"] += grad.numel()
+        g = grad.detach().clone()
+        d["sum"] = g if d["sum"] is None else d["sum"] + g
+    t.register_hook(hook)
+    return d
+""",
+    ),
+    Wrong(
+        "a detached gradient flows on",
+        violates="The gradients that flow through `t` stay as they are",
+        check="test_the_flow_is_unchanged",
+        mistake="returned-the-gradient",
+        source="""
+def count_and_sum(t):
+    d = {"n": 0, "sum": None}
+    def hook(grad):
+        d["n"] += 1
+        g = grad.detach().clone()
+        d["sum"] = g if d["sum"] is None else d["sum"] + g
+        return g
+    t.register_hook(hook)
+    return d
+""",
+    ),
+    Wrong(
+        "adds into the first gradient",
+        violates="The gradients that flow through `t` stay as they are",
+        check="raised",
+        source="""
+def count_and_sum(t):
+    d = {"n": 0, "sum": None}
+    def hook(grad):
+        d["n"] += 1
+        if d["sum"] is None:
+            d["sum"] = grad.detach()
+        else:
+            d["sum"] += grad.detach()
+    t.register_hook(hook)
+    return d
+""",
+    ),
+    Wrong(
+        "one dict for all tensors",
+        violates="rule 1: on several at the same time",
+        check="test_an_unused_tensor_stays_at_the_start",
+        source="""
+d = {}
+
+def count_and_sum(t):
+    d.update(n=0, sum=None)
+    def hook(grad):
+        d["n"] += 1
+        g = grad.detach().clone()
+        d["sum"] = g if d["sum"] is None else d["sum"] + g
+    t.register_hook(hook)
+    return d
+""",
+    ),
+    Wrong(
+        "one slot for all calls",
+        violates="rule 1: It works however often it is called",
+        check="test_the_gradients_add_up_over_passes",
+        source="""
+slot = []
+
+def count_and_sum(t):
+    while slot:
+        slot.pop().remove()
+    d = {"n": 0, "sum": None}
+    def hook(grad):
+        d["n"] += 1
+        g = grad.detach().clone()
+        d["sum"] = g if d["sum"] is None else d["sum"] + g
+    slot.append(t.register_hook(hook))
+    return d
+""",
+    ),
+    Wrong(
+        "one dimension at most",
+        violates="rule 1: tensors of any shape",
+        check="raised",
+        source="""
+def count_and_sum(t):
+    d = {"n": 0, "sum": None}
+    def hook(grad):
+        d["n"] += 1
+        g = grad.detach().clone()
+        d["sum"] = g if d["sum"] is None else d["sum"] + g
+    assert t.dim() < 2
+    t.register_hook(hook)
+    return d
+""",
+    ),
+    Wrong(
+        "the caller's hooks are cleared",
+        violates="rule 3: Hooks that were there before are there afterwards",
+        check="test_nothing_else_changes",
+        source="""
+def count_and_sum(t):
+    if t._backward_hooks:
+        t._backward_hooks.clear()
+    d = {"n": 0, "sum": None}
+    def hook(grad):
+        d["n"] += 1
+        g = grad.detach().clone()
+        d["sum"] = g if d["sum"] is None else d["sum"] + g
+    t.register_hook(hook)
+    return d
+""",
+    ),
+    Wrong(
+        "fails in a pass of autograd.grad",
+        violates="rule 5: `torch.autograd.grad`",
+        check="raised",
+        source="""
+import torch
+
+def count_and_sum(t):
+    d = {"n": 0, "sum": None}
+    def hook(grads):
+        d["n"] += 1
+        g = grads[0].detach().clone()
+        d["sum"] = g if d["sum"] is None else d["sum"] + g
+    torch.autograd.graph.register_multi_grad_hook((t,), hook)
+    return d
+""",
+    ),
 ]
+
+GIVENS = ["Write `count_and_sum(t)`.", "`t` is a tensor that requires grad."]

@@ -1,5 +1,7 @@
 """Answers to 02-norm-log."""
 
+from graders.author.answers import Wrong
+
 RIGHT = [
     """
 def norm_log(p, losses):
@@ -13,8 +15,7 @@ def norm_log(p, losses):
 def norm_log(p, losses):
     norms = []
     for loss in losses:
-        before = None if p.grad is None else p.grad.clone()
-        p.grad = None
+        before, p.grad = p.grad, None
         try:
             loss(p).backward()
             norms.append(float(p.grad.square().sum().sqrt()))
@@ -51,6 +52,64 @@ def norm_log(p, losses):
     return norms
 """,
     """
+import contextlib
+import torch
+
+def norm_log(p, losses):
+    norms = []
+    def hook(grad):
+        norms.append(torch.linalg.vector_norm(grad.detach()).item())
+        return grad
+    with contextlib.ExitStack() as stack:
+        stack.callback(p.register_hook(hook).remove)
+        for loss in losses:
+            torch.autograd.backward([loss(p)])
+    return norms
+""",
+    """
+def norm_log(p, losses):
+    return [one_norm(p, loss) for loss in losses]
+
+def one_norm(p, loss):
+    norms = []
+    with p.register_hook(lambda grad: norms.append(grad.reshape(-1).norm().item())):
+        loss(p).backward()
+    return norms.pop()
+""",
+]
+
+HOOKED = """
+import torch
+
+def norm_log(p, losses):
+    norms = []
+    with p.register_hook(lambda grad: norms.append(NORM)):
+        for loss in losses:
+            loss(p).backward()
+    return norms
+"""
+
+WRONG = [
+    Wrong(
+        "norms of the sums",
+        violates="the L2 norm of the gradient of that pass alone",
+        check="test_each_pass_has_its_own_norm",
+        mistake="accumulated-grad",
+        source="""
+def norm_log(p, losses):
+    norms = []
+    for loss in losses:
+        loss(p).backward()
+        norms.append(p.grad.norm().item())
+    return norms
+""",
+    ),
+    Wrong(
+        "norms of differences of sums",
+        violates="whatever `p.grad` holds",
+        check="test_each_pass_has_its_own_norm",
+        mistake="difference-of-sums",
+        source="""
 def norm_log(p, losses):
     norms = []
     for loss in losses:
@@ -59,18 +118,13 @@ def norm_log(p, losses):
         norms.append((p.grad - before).norm().item())
     return norms
 """,
-]
-
-WRONG = {
-    "accumulated-grad": """
-def norm_log(p, losses):
-    norms = []
-    for loss in losses:
-        loss(p).backward()
-        norms.append(p.grad.norm().item())
-    return norms
-""",
-    "cleared-callers-grad": """
+    ),
+    Wrong(
+        "p.grad is cleared",
+        violates="`p.grad` ends as the plain loop would leave it",
+        check="test_p_grad_accumulates_over_single_passes",
+        mistake="cleared-callers-grad",
+        source="""
 def norm_log(p, losses):
     norms = []
     for loss in losses:
@@ -79,7 +133,154 @@ def norm_log(p, losses):
         norms.append(p.grad.norm().item())
     return norms
 """,
-    "hook-left-behind": """
+    ),
+    Wrong(
+        "what the caller had in p.grad is lost",
+        violates="on top of what it holds at the start",
+        check="test_p_grad_accumulates_over_single_passes",
+        source="""
+def norm_log(p, losses):
+    norms = []
+    p.grad = None
+    with p.register_hook(lambda grad: norms.append(grad.norm().item())):
+        for loss in losses:
+            loss(p).backward()
+    return norms
+""",
+    ),
+    Wrong(
+        "an old inf is taken away",
+        violates="That may be anything, even `inf`",
+        check="test_p_grad_accumulates_over_single_passes",
+        source="""
+import torch
+
+def norm_log(p, losses):
+    norms = []
+    if p.grad is not None:
+        torch.nan_to_num_(p.grad)
+    with p.register_hook(lambda grad: norms.append(grad.norm().item())):
+        for loss in losses:
+            loss(p).backward()
+    return norms
+""",
+    ),
+    Wrong(
+        "autograd.grad",
+        violates="it accumulates over the passes that were run",
+        check="test_p_grad_accumulates_over_single_passes",
+        mistake="never-accumulated",
+        source="""
+import torch
+
+def norm_log(p, losses):
+    return [torch.autograd.grad(loss(p), p)[0].norm().item() for loss in losses]
+""",
+    ),
+    Wrong(
+        "the total is put back at the end only",
+        violates="also when a loss raises",
+        check="test_an_exception_comes_through_and_leaves_what_the_plain_loop_leaves",
+        source="""
+def norm_log(p, losses):
+    norms, total = [], p.grad
+    for loss in losses:
+        p.grad = None
+        loss(p).backward()
+        norms.append(p.grad.norm().item())
+        total = p.grad if total is None else total + p.grad
+    p.grad = total
+    return norms
+""",
+    ),
+    Wrong(
+        "other leaves get nothing",
+        violates="run `loss(p).backward()` once",
+        check="test_it_works_on_the_weight_of_a_layer",
+        source="""
+def norm_log(p, losses):
+    norms = []
+    with p.register_hook(lambda grad: norms.append(grad.norm().item())):
+        for loss in losses:
+            loss(p).backward(inputs=[p])
+    return norms
+""",
+    ),
+    Wrong(
+        "two passes for each loss",
+        violates="run `loss(p).backward()` once",
+        check="test_p_grad_accumulates_over_single_passes",
+        source="""
+import torch
+
+def norm_log(p, losses):
+    norms = []
+    for loss in losses:
+        value = loss(p)
+        norms.append(torch.autograd.grad(value, p, retain_graph=True)[0].norm().item())
+        value.backward()
+    return norms
+""",
+    ),
+    Wrong(
+        "all losses first",
+        violates="For each loss in order",
+        check="test_p_grad_accumulates_over_single_passes",
+        source="""
+def norm_log(p, losses):
+    norms = []
+    with p.register_hook(lambda grad: norms.append(grad.norm().item())):
+        for value in [loss(p) for loss in losses]:
+            value.backward()
+    return norms
+""",
+    ),
+    Wrong(
+        "equal losses once",
+        violates="one function may stand in it twice",
+        check="test_each_pass_has_its_own_norm",
+        source="""
+def norm_log(p, losses):
+    norms = {}
+    for loss in losses:
+        with p.register_hook(lambda grad: norms.update({loss: grad.norm().item()})):
+            loss(p).backward()
+    return list(norms.values())
+""",
+    ),
+    Wrong(
+        "needs a first loss",
+        violates="it may be empty",
+        check="raised",
+        source="""
+def norm_log(p, losses):
+    norms = []
+    with p.register_hook(lambda grad: norms.append(grad.norm().item())):
+        losses[0](p).backward()
+        for loss in losses[1:]:
+            loss(p).backward()
+    return norms
+""",
+    ),
+    Wrong(
+        "the list is emptied",
+        violates="rule 2: Lists and dicts keep their entries",
+        check="test_nothing_else_changes",
+        source="""
+def norm_log(p, losses):
+    norms = []
+    with p.register_hook(lambda grad: norms.append(grad.norm().item())):
+        while losses:
+            losses.pop(0)(p).backward()
+    return norms
+""",
+    ),
+    Wrong(
+        "a hook for each pass, and none removed",
+        violates="rule 3: none of your own hooks is left",
+        check="test_each_pass_has_its_own_norm",
+        mistake="hook-left-behind",
+        source="""
 def norm_log(p, losses):
     norms = []
     for loss in losses:
@@ -87,7 +288,13 @@ def norm_log(p, losses):
         loss(p).backward()
     return norms
 """,
-    "hook-left-after-exception": """
+    ),
+    Wrong(
+        "remove() without finally",
+        violates="rule 4: Rules 2 and 3 hold then, too",
+        check="test_an_exception_comes_through_and_leaves_what_the_plain_loop_leaves",
+        mistake="hook-left-after-exception",
+        source="""
 def norm_log(p, losses):
     norms = []
     handle = p.register_hook(lambda grad: norms.append(grad.norm().item()))
@@ -96,28 +303,100 @@ def norm_log(p, losses):
     handle.remove()
     return norms
 """,
-}
+    ),
+    Wrong(
+        "remove() under except Exception",
+        violates="rule 4: also for `KeyboardInterrupt`",
+        check="test_an_exception_comes_through_and_leaves_what_the_plain_loop_leaves",
+        source="""
+def norm_log(p, losses):
+    norms = []
+    handle = p.register_hook(lambda grad: norms.append(grad.norm().item()))
+    try:
+        for loss in losses:
+            loss(p).backward()
+    except Exception:
+        handle.remove()
+        raise
+    handle.remove()
+    return norms
+""",
+    ),
+    Wrong(
+        "a RuntimeError is swallowed",
+        violates="rule 4: Errors come through",
+        check="test_an_exception_comes_through_and_leaves_what_the_plain_loop_leaves",
+        source="""
+def norm_log(p, losses):
+    norms = []
+    with p.register_hook(lambda grad: norms.append(grad.norm().item())):
+        for loss in losses:
+            try:
+                loss(p).backward()
+            except RuntimeError:
+                pass
+    return norms
+""",
+    ),
+    Wrong(
+        "everybody's hooks are cleared",
+        violates="rule 3: Hooks that were there before are there afterwards",
+        check="test_nothing_else_changes",
+        source="""
+def norm_log(p, losses):
+    norms = []
+    p.register_hook(lambda grad: norms.append(grad.norm().item()))
+    try:
+        for loss in losses:
+            loss(p).backward()
+    finally:
+        p._backward_hooks.clear()
+    return norms
+""",
+    ),
+    Wrong(
+        "the gradient is normalised",
+        violates="`p.grad` ends as the plain loop would leave it",
+        check="test_p_grad_accumulates_over_single_passes",
+        source="""
+def norm_log(p, losses):
+    norms = []
+    def hook(grad):
+        norms.append(grad.norm().item())
+        return grad / (grad.norm() + 1e-12)
+    with p.register_hook(hook):
+        for loss in losses:
+            loss(p).backward()
+    return norms
+""",
+    ),
+    Wrong(
+        "no entry for a gradient of zeros",
+        violates="one Python float for each",
+        check="test_each_pass_has_its_own_norm",
+        source=HOOKED.replace("norms.append(NORM)", "norms.append(grad.norm().item()) if grad.any() else None"),
+    ),
+    *(
+        Wrong(what, violates=violates, check=check, source=HOOKED.replace("NORM", norm))
+        for what, norm, violates, check in [
+            ("tensors", "grad.norm()", "one Python float for each",
+             "test_each_pass_has_its_own_norm"),
+            ("numpy's floats", "grad.norm().numpy()[()]", "one Python float for each",
+             "test_each_pass_has_its_own_norm"),
+            ("the L1 norm", "grad.abs().sum().item()", "the square root of the sum of all squared entries",
+             "test_each_pass_has_its_own_norm"),
+            ("a matrix norm", "torch.linalg.norm(grad, 2).item()", "the L2 norm of the gradient", "raised"),
+            ("a matrix norm of matrices", "torch.linalg.norm(grad, 2 if grad.dim() == 2 else None).item()",
+             "the sum of all squared entries", "test_it_works_on_the_weight_of_a_layer"),
+            ("norms of the rows", "grad.norm(dim=-1).sum().item()", "the L2 norm of the gradient",
+             "test_it_works_on_the_weight_of_a_layer"),
+            ("the largest column", "(grad.norm(dim=0).max() if grad.dim() > 1 else grad.norm()).item()",
+             "the L2 norm of the gradient", "test_it_works_on_the_weight_of_a_layer"),
+            ("rounded to float32", "grad.float().norm().item()", "rule 1: in `float32` and in `float64`",
+             "test_each_pass_has_its_own_norm"),
+            ("flattened by view", "grad.view(-1).norm().item()", "rule 1: in any layout", "raised"),
+        ]
+    ),
+]  # fmt: skip
 
-ALSO_WRONG = [
-    """
-import torch
-def norm_log(p, losses):
-    return [torch.autograd.grad(loss(p), p)[0].norm().item() for loss in losses]
-""",
-    """
-def norm_log(p, losses):
-    norms = []
-    with p.register_hook(lambda grad: norms.append(grad.norm())):
-        for loss in losses:
-            loss(p).backward()
-    return norms
-""",
-    """
-def norm_log(p, losses):
-    norms = []
-    with p.register_hook(lambda grad: norms.append(grad.abs().sum().item())):
-        for loss in losses:
-            loss(p).backward()
-    return norms
-""",
-]
+GIVENS = ["Write `norm_log(p, losses)`."]

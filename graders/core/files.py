@@ -1,24 +1,75 @@
-"""Writing files so that none is ever half-written."""
+"""Writing files so that none is ever half-written, and following nobody's links."""
 
 from __future__ import annotations
 
+import contextlib
 import os
+import secrets
+import stat
 import tempfile
 from pathlib import Path
 
+_BY_DESCRIPTOR = {os.open, os.mkdir, os.unlink} <= os.supports_dir_fd
 
-def write_atomically(path: Path, content: bytes | str) -> None:
-    """Write to a temporary name beside `path`, flush it to the disk, and move it into place."""
-    path.parent.mkdir(parents=True, exist_ok=True)
+
+def write_atomically(path: Path, content: bytes | str, *, below: Path | None = None) -> None:
+    """Write to a temporary name beside `path`, flush it to the disk, and move it into place.
+
+    A link at `path` is replaced. The folders between `below` and the file must not be links: somebody may have put one
+    there meanwhile. Raises `OSError`.
+    """
     raw = content.encode() if isinstance(content, str) else content
+    if below is not None and _BY_DESCRIPTOR:
+        _write_below(below, path.relative_to(below), raw)
+        return
+    path.parent.mkdir(parents=True, exist_ok=True)
     descriptor, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
     try:
-        with os.fdopen(descriptor, "wb") as file:
-            file.write(raw)
-            file.flush()
-            os.fsync(file.fileno())
+        _fill(descriptor, raw)
         os.chmod(temporary, 0o644)
         os.replace(temporary, path)
     except BaseException:
         Path(temporary).unlink(missing_ok=True)
         raise
+
+
+def _write_below(folder: Path, inner: Path, raw: bytes) -> None:
+    """The same, from folder to folder by descriptors: what was opened cannot be exchanged."""
+    folder.mkdir(parents=True, exist_ok=True)
+    here = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        for part in inner.parts[:-1]:
+            with contextlib.suppress(FileExistsError):
+                os.mkdir(part, dir_fd=here)
+            deeper = os.open(part, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW, dir_fd=here)
+            os.close(here)
+            here = deeper
+        temporary = f".{inner.name}.{secrets.token_hex(6)}"
+        try:
+            _fill(os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o644, dir_fd=here), raw)
+            os.chmod(temporary, 0o644, dir_fd=here)
+            os.replace(temporary, inner.name, src_dir_fd=here, dst_dir_fd=here)
+        except BaseException:
+            with contextlib.suppress(FileNotFoundError):
+                os.unlink(temporary, dir_fd=here)
+            raise
+    finally:
+        os.close(here)
+
+
+def _fill(descriptor: int, raw: bytes) -> None:
+    with os.fdopen(descriptor, "wb") as file:
+        file.write(raw)
+        file.flush()
+        os.fsync(file.fileno())
+
+
+def read_own(path: Path) -> bytes:
+    """The bytes of a regular file that nobody but this user can have written. Raises `OSError` for any other."""
+    flags = os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
+    with os.fdopen(os.open(path, flags), "rb") as file:
+        facts = os.fstat(file.fileno())
+        own = not hasattr(os, "geteuid") or (facts.st_uid == os.geteuid() and not facts.st_mode & 0o022)
+        if not stat.S_ISREG(facts.st_mode) or not own:
+            raise PermissionError(f"{path} is not an ordinary file of this user alone")
+        return file.read()

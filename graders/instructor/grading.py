@@ -83,7 +83,7 @@ def grade(
         for name in request.exports:
             files = EXPORTS[name](batch, known, request.roster)
             for path, text in files.items():
-                write_atomically(request.out / path, text)
+                write_atomically(request.out / path, text, below=request.out)
             written.append(request.out / next(iter(files)).partition("/")[0] if files else request.out)
     out.print(summary.render(batch, brief=True))
     _tell_strangers(strangers, request, out)

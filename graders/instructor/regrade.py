@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import contextlib
 import json
+import os
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
 from graders.core.draws import new_seed
+from graders.core.files import read_own
 from graders.core.results import Batch, ExerciseResult, SubmissionResult, SubmissionStatus
 from graders.instructor.request import BadRequest
 from graders.marking.questions import Earlier
@@ -19,10 +21,14 @@ from graders.run.cache import RunCache
 def load(out: Path) -> Batch | None:
     """The results in `out/results.json`; None where there are none. Raises `BadRequest` when they cannot be read."""
     file = out / "results.json"
-    if not file.exists():
+    if not os.path.lexists(file):
         return None
     try:
-        return results_json.batch_from_data(json.loads(file.read_text(encoding="utf-8")))
+        return results_json.batch_from_data(json.loads(read_own(file)))
+    except OSError:
+        raise BadRequest(
+            f"{file} is not a file of yours alone, so it is not gone on with. Copy it, or choose another --out."
+        ) from None
     except ValueError:
         raise BadRequest(f"{file} holds no results of this version. Choose another --out, or move it away.") from None
 

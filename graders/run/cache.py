@@ -15,7 +15,7 @@ from collections.abc import Collection, Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from graders.core.files import write_atomically
+from graders.core.files import read_own, write_atomically
 from graders.run.kit import kit_version
 from graders.wire import frames
 from graders.wire.frames import Frame, FrameError
@@ -58,36 +58,52 @@ class RunCache:
         file = self._folder / "seed"
         if not self._fresh:
             with contextlib.suppress(OSError, ValueError):
-                if (noted := int(file.read_text(encoding="ascii"))) not in spent:
+                if (noted := int(self._read(file))) not in spent:
                     return noted
         with contextlib.suppress(OSError):  # said, with the remedy, when the results cannot be written either
-            write_atomically(file, f"{new}\n")
+            self._write(file, f"{new}\n")
         return new
 
     @property
     def empty(self) -> bool:
         """Whether there is nothing to be found."""
-        return self._fresh or not any(self._folder.glob("*.frames"))
+        return self._fresh or self._folder.is_symlink() or not any(self._folder.glob("*.frames"))
 
     def find(self, name: str, tiers: Iterable[str]) -> tuple[str, list[Frame]] | None:
         """The tier and the transcript of a kept run that ran in one of `tiers`; None when there is none."""
         for tier in () if self._fresh else tiers:
-            with contextlib.suppress(OSError, FrameError):  # not there, or not as we wrote it: then it is run again
-                transcript = from_bytes(self._file(name, tier).read_bytes())
-                if transcript and transcript[-1].type == "ended":
+            # Not there, not ours, or not as we wrote it: then it is run again.
+            with contextlib.suppress(OSError, FrameError):
+                label, *transcript = from_bytes(self._read(self._file(name, tier))) or [Frame({})]
+                # A file that somebody moved to another's name holds another's run.
+                if label.head == _label(name, tier) and transcript and transcript[-1].type == "ended":
                     return tier, transcript
         return None
 
     def keep(self, name: str, tier: str, transcript: Sequence[Frame]) -> None:
         """Keep a run. Raises `OSError` when it cannot be written."""
-        write_atomically(self._file(name, tier), to_bytes(transcript))
+        self._write(self._file(name, tier), to_bytes([Frame(_label(name, tier)), *transcript]))
 
     def forget(self, name: str, tier: str) -> None:
         """Do not keep a run any longer."""
         self._file(name, tier).unlink(missing_ok=True)
 
+    def _read(self, file: Path) -> bytes:
+        """A file of ours. Raises `OSError` for one that is not, and where the folder is a link."""
+        if self._folder.is_symlink():
+            raise PermissionError(f"{self._folder} is a link")
+        return read_own(file)
+
+    def _write(self, file: Path, content: bytes | str) -> None:
+        write_atomically(file, content, below=self._folder.parent)
+
     def _file(self, name: str, tier: str) -> Path:
         return self._folder / f"{name}.{tier}.frames"
+
+
+def _label(name: str, tier: str) -> dict[str, str]:
+    """The first frame of a kept file: which run it is."""
+    return {"type": "kept", "run": name, "tier": tier}
 
 
 def to_bytes(transcript: Sequence[Frame]) -> bytes:

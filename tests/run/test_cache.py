@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -18,6 +19,7 @@ from graders.run.conversation import Probe
 from graders.run.runner import CachedRunner, NoRunner, Transcript
 from graders.run.submissions import Submission
 from graders.run.terms import Terms
+from graders.wire.frames import Frame
 from graders.wire.limits import Limits
 from tests.answers import answers_of
 from tests.doubles import InProcessRunner, NoBoxes, ended
@@ -171,3 +173,66 @@ def test_what_did_not_start_is_not_kept(tmp_path: Path) -> None:
     for _ in range(2):
         CachedRunner(RunCache(tmp_path / "runs"), TERMS, runner).run(["x = 1"], [])
     assert len(runner.noted) == 2
+
+
+def poisoned(folder: Path, how: str) -> None:
+    """What another user, or a notebook that got out, may do to a kept run of somebody else's work."""
+    good, wanted = folder / "good.A.frames", folder / "wanted.A.frames"
+    match how:
+        case "moved":
+            good.rename(wanted)
+        case "linked":
+            wanted.symlink_to(good)
+        case "hard-linked":
+            wanted.hardlink_to(good)
+        case "writable":
+            RunCache(folder).keep("wanted", "A", KEPT)
+            wanted.chmod(0o666)
+        case "another user's":
+            RunCache(folder).keep("wanted", "A", KEPT)
+            if os.geteuid() == 0:
+                os.chown(wanted, 12345, 12345)
+            else:
+                wanted.chmod(0o664)
+        case "a pipe":
+            os.mkfifo(wanted)
+        case "a linked folder":
+            RunCache(folder).keep("wanted", "A", KEPT)
+            folder.rename(folder.with_name("elsewhere"))
+            folder.symlink_to(folder.with_name("elsewhere"))
+
+
+KEPT = [Frame({"type": "ready"}), Frame({"type": "ended", "how": "finished", "message": "", "seconds": 1.0})]
+
+
+@pytest.mark.parametrize(
+    "how", ["moved", "linked", "hard-linked", "writable", "another user's", "a pipe", "a linked folder"]
+)
+def test_a_run_that_does_not_verify_is_not_used(tmp_path: Path, how: str) -> None:
+    folder = tmp_path / "out/runs"
+    RunCache(folder).keep("good", "A", KEPT)
+    assert RunCache(folder).find("good", "A") == ("A", KEPT)
+    poisoned(folder, how)
+    assert RunCache(folder).find("wanted", "A") is None
+
+
+def test_a_planted_seed_is_not_used(tmp_path: Path) -> None:
+    folder = tmp_path / "out/runs"
+    folder.mkdir(parents=True)
+    (folder / "seed").write_text("5")
+    (folder / "seed").chmod(0o666)
+    assert RunCache(folder).seed(6) == 6
+    (tmp_path / "elsewhere").write_text("7")
+    (folder / "seed").unlink()
+    (folder / "seed").symlink_to(tmp_path / "elsewhere")
+    assert RunCache(folder).seed(8) == 8
+    assert (tmp_path / "elsewhere").read_text() == "7"
+
+
+def test_nothing_is_kept_through_a_link(tmp_path: Path) -> None:
+    (tmp_path / "elsewhere").mkdir()
+    (tmp_path / "out").mkdir()
+    (tmp_path / "out/runs").symlink_to(tmp_path / "elsewhere")
+    with pytest.raises(OSError, match="runs"):
+        RunCache(tmp_path / "out/runs").keep("good", "A", KEPT)
+    assert list((tmp_path / "elsewhere").iterdir()) == []

@@ -390,7 +390,7 @@ def chain_grads(fns, x):
     ### BEGIN SOLUTION
     steps, h = [], x
     for fn in fns:
-        h = fn(h)
+        h = fn(h.clone())
         h.retain_grad()
         steps.append(h)
     h.sum().backward()

@@ -2,20 +2,48 @@
 
 from __future__ import annotations
 
-from itertools import pairwise
-
 import torch
 from torch import Tensor
 
-from graders.authoring import Mistake, Seen, close, exercise, expect, no_hook_left, tensor_hooks
+from graders.authoring import (
+    ALL,
+    CallersHooks,
+    Circumstances,
+    Failure,
+    Mistake,
+    Seen,
+    Witness,
+    came_through,
+    close,
+    exercise,
+    expect,
+    nothing_changed,
+    prepared,
+)
 
-FUNCTIONS = {
+STEPS = {
     "scale": lambda t, k: k * t,
-    "shift": lambda t, k: t * t + k,
+    "square": lambda t, k: t * t + k,
     "tanh": lambda t, k: torch.tanh(t * k / 4),
-    "mix": lambda t, k: t * t.sum() / 4,
+    "mixing": lambda t, k: k * t * t.mean(),
+    "in place": lambda t, k: t.mul_(k),
+    "identity": lambda t, k: t,
+    "stretch": lambda t, k: torch.stack([t, k * t]),
 }
-"""Functions of a tensor and a number that keep the shape; `mix` lets every element touch every other."""
+"""Functions of a tensor and a number, as a chain may have them; "mixing" lets every element touch every other."""
+
+BACK = {
+    "scale": lambda t, k, g: k * g,
+    "square": lambda t, k, g: 2 * t * g,
+    "tanh": lambda t, k, g: k / 4 * (1 - torch.tanh(t * k / 4) ** 2) * g,
+    "mixing": lambda t, k, g: k * (t.mean() * g + (g * t).mean()),
+    "in place": lambda t, k, g: k * g,
+    "identity": lambda t, k, g: g,
+    "stretch": lambda t, k, g: g[0] + k * g[1],
+}
+"""For each function, what a gradient `g` of its result becomes for its argument `t`, by hand."""
+
+Chain = list[list[str | float]]
 
 
 @exercise(
@@ -23,120 +51,240 @@ FUNCTIONS = {
     points=2,
     title="The gradient at every step of a chain",
     hints=(
-        "Run the functions one after the other and keep every intermediate result in a list.",
-        "Call `retain_grad()` on each intermediate result as soon as it exists.",
-        "One `backward()` on the sum of the last result fills all of them, and `x.grad` as well.",
+        "Run the functions one after the other and keep every intermediate result in a list. Call `retain_grad()` on "
+        "each as soon as it exists.",
+        "A function that works in place overwrites what you give it: then two steps are one tensor. What could you "
+        "give it instead of `h` itself?",
+        "`fn(h.clone())`: the copy may be overwritten, and gradients pass through `clone()` unchanged. One "
+        "`backward()` on the sum of the last result fills every `.grad`, also that of `x`.",
     ),
-    cases=({"steps": 3, "mixing": False}, {"steps": 3, "mixing": True}, {"steps": 4, "mixing": True}),
+    circumstances=Circumstances(
+        covers={
+            "dtype": ALL,
+            "rank": ALL,
+            "layout": ALL,
+            "values": ALL,
+            "place": ("leaf", "parameter"),
+            "collection": ALL,
+            "hooks": ("none", "watching"),
+            "call": ALL,
+            "failure": ALL,
+        },
+        excludes={
+            "grad": "whether the gradient is added or replaces the old one would be another question",
+            "number": "there is no number among the arguments",
+            "model": "there is no model",
+            "hooked": "there is no model; the hooks sit on `x`",
+            "grad_mode": "`backward()` needs it switched on, and lesson 1 does not know how to do that",
+            "backward": "the function runs the pass itself",
+            "failing_run": "each function is called once",
+        },
+        own={"special": ("mixing", "in place", "identity", "stretch")},
+        pairs=[("collection", "special")],
+        impossible=[
+            lambda collection, special: collection == "empty" and special != "identity",
+            lambda collection, special: collection != "many" and special == "mixing",
+            lambda collection, special: collection == "one" and special != "in place",
+            lambda rank, special: rank == 0 and special == "mixing",
+        ],
+    ),
 )
 class TestChainGrads:
-    """Write `chain_grads(fns, x)`. `fns` is a list of functions, each from a tensor to a tensor. `x` is a leaf.
-    The chain is `h_0 = x`, `h_1 = fns[0](h_0)`, `h_2 = fns[1](h_1)`, and so on to the last, `h_n`. The output is
-    `h_n.sum()`.
+    """Write `chain_grads(fns, x)`. `fns` is a list of functions, each from a tensor to a tensor. `x` is a leaf whose
+    `.grad` is `None`. The chain is `h_0 = x`, `h_1 = fns[0](h_0)`, `h_2 = fns[1](h_1)`, and so on to the last, `h_n`.
+    The output is `h_n.sum()`.
 
-    Return a list with the gradient of the output with respect to `h_1`, `h_2`, …, `h_n`, in this order; no entry
-    requires grad. Call each function exactly once. Afterwards `x.grad` holds the gradient with respect to `x`. The
-    value of `x` stays as it is, and no hook is left on it. The functions may be anything: some mix the elements of
-    their input.
+    Return a list with the gradient of the output with respect to `h_1`, `h_2`, …, `h_n`, in this order. Where two of
+    them are equal, they may be one tensor. Call each function exactly once. Afterwards `x.grad` holds the gradient with
+    respect to `x`.
+
+    A function may mix the elements of its argument, change its shape, return it as it is, or overwrite it in place.
 
     **Example.** For `fns = [lambda t: 3 * t, lambda t: t * t]` and `x = tensor([2.])` the chain is 2, 6, 36. The
     result is `[tensor([12.]), tensor([1.])]`, and `x.grad` is `tensor([36.])`.
     """
 
-    def draw(rng, steps, mixing):
-        kinds = [rng.choice(("scale", "shift", "tanh")) for _ in range(steps)]
-        if mixing:
-            kinds[rng.integer(1, steps - 1)] = "mix"
+    def draw(rng, dtype, rank, layout, values, collection, special):
+        ordinary = rng.shuffled(["scale", "square", "tanh"])
+        numbers = rng.shuffled([-2.0, -1.5, 1.5, 2.0, 2.5])
+        first, second = (list(one) for one in zip(ordinary[:2], numbers))
+        both = [special, numbers[2]], [special, numbers[3]]
         return {
-            "chain": [[kind, rng.choice((-2.0, -1.5, 1.5, 2.0, 2.5))] for kind in kinds],
-            "x": rng.tensor(3, low=-2, high=2),
+            "chain": {
+                "empty": [],
+                "one": [both[0]],
+                "many": [both[0], first, both[1], second],
+                "repeated": [both[0], first, both[0], first],
+            }[collection],
+            "x": rng.tensor(*rng.shape(rank), low=-1.5, high=1.5, dtype=dtype, values=values, layout=layout),
         }
 
-    def alive(chain, x):
-        *grads, _ = chain_by_differences(chain, x)
-        sizes = [gradient.abs().max() for gradient in grads]
-        apart = all(not torch.allclose(a, b, atol=0.05) for a, b in pairwise(grads))
-        return bool(min(sizes) > 0.05 and max(sizes) < 100 and apart)
+    def alive(chain, x, special):
+        grads = gradients(chain, x)
+        sizes = [float(gradient.abs().max()) for gradient in grads]
+        local = local_gradients(chain, x)
+        mixed = special != "mixing" or any((one - other).abs().max() > 0.1 for one, other in zip(local, grads))
+        return min(sizes) > 0.05 and max(sizes) < 1000 and bool(mixed)
 
-    def probe(student, chain, x):
+    def oracle(chain, x):
+        return gradients(chain, x)
+
+    def probe(student, chain, x, layout, place, collection, hooks, call, failure):
         calls = []
 
-        def counted(index, kind, k):
-            def function(t):
-                calls.append(index)
-                return FUNCTIONS[kind](t, k)
+        def function(kind, k):
+            def step(t):
+                calls.append([kind, k])
+                return STEPS[kind](t, k)
 
-            return function
+            return step
 
-        before = x.clone()
-        x.requires_grad_()
-        grads = student.chain_grads([counted(i, kind, k) for i, (kind, k) in enumerate(chain)], x)
-        return {
-            "grads": grads, "x.grad": x.grad, "calls": calls[:50], "hooks": tensor_hooks(x),
-            "x_kept": torch.equal(x.detach(), before) and x.requires_grad,
-        }  # fmt: skip
+        def functions():
+            made = [function(kind, k) for kind, k in chain]
+            return made[:2] * 2 if collection == "repeated" else made
+
+        def leaf():
+            return prepared(x, layout=layout, place=place)
+
+        t, fns = leaf(), functions()
+        CallersHooks(hooks).on_tensor(t, "x")
+        witness = Witness(x=t, fns=fns)
+        grads = student.chain_grads(fns, t)
+        seen = {"grads": grads, "x.grad": t.grad, "calls": calls[:50], "changed": witness.changes()}
+        if call != "once":
+            other = t if call == "again" else leaf()
+            other.grad = None
+            seen["another call"] = student.chain_grads(functions(), other)
+
+        t, fails = leaf(), Failure(failure)
+        witness = Witness(x=t)
+        seen["failure"] = fails.during(lambda: student.chain_grads([*functions(), fails.strike], t))
+        seen["changed by failure"] = witness.changes()
+
+        t = prepared(torch.tensor([2.0]))
+        seen["example"] = student.chain_grads([lambda t: 3 * t, lambda t: t * t], t)
+        return {**seen, "example, x.grad": t.grad}
 
     mistakes = (
         Mistake(
+            "overwritten-in-place",
+            lambda seen, chain, x, special: (
+                special == "in place"
+                and not close_chain(seen["grads"], gradients(chain, x)[1:])
+                and close_chain(seen["grads"], after_the_last_write(chain, x))
+            ),
+            "A function worked in place: it overwrote the tensor that you gave it, so two steps of your chain are one "
+            "tensor, with one `.grad`. Give it a copy: `fn(h.clone())`.",
+            raises=(
+                "a leaf Variable that requires grad is being used in an in-place operation",
+                "modified by an inplace operation",
+                "is being used in an in-place operation",
+                "is a view and is being modified inplace",
+            ),
+        ),
+        Mistake(
+            "local-derivatives",
+            lambda seen, chain, x: (
+                not close_chain(seen["grads"], gradients(chain, x)[1:])
+                and close_chain(seen["grads"], local_gradients(chain, x)[1:])
+            ),
+            "You multiplied the derivatives of the single functions. That is right only where each element of a result "
+            "depends on one element of the argument. `backward()` knows all paths.",
+        ),
+        Mistake(
             "cut-between-steps",
             lambda seen, chain, x: (
-                close(seen["grads"][len(chain) - 1], 1)
-                and not close_chain(seen["grads"], chain_by_differences(chain, x)[1:])
-                and not close(seen["x.grad"], chain_by_differences(chain, x)[0], rtol=1e-4, atol=1e-4)
+                len(chain) > 1
+                and close(seen["grads"][len(chain) - 1], 1)
+                and not close_chain(seen["grads"], gradients(chain, x)[1:])
+                and (seen["x.grad"].value is None or not close(seen["x.grad"], gradients(chain, x)[0], 1e-4, 1e-4))
             ),
             "A `detach()` (or `.data`, or a new leaf) between the steps cut the chain, and no gradient came further "
-            "back than that. Pass each result on as it is.",
+            "back than that. Pass each result on as it is, or a `clone()` of it.",
             raises=("can't retain_grad on Tensor that has requires_grad=False", "does not have a grad_fn"),
         ),
         Mistake(
             "retained-only-last",
             lambda seen, chain, x: (
-                len(list(seen["grads"])) == len(chain)
+                len(list(seen["grads"])) == len(chain) > 1
                 and all(entry.value is None for entry in list(seen["grads"])[:-1])
-                and close(seen["x.grad"], chain_by_differences(chain, x)[0], rtol=1e-4, atol=1e-4)
+                and close(seen["x.grad"], gradients(chain, x)[0], 1e-4, 1e-4)
             ),
             "Only the last result kept its gradient. Every step must call `retain_grad()` on its own result.",
         ),
         Mistake(
             "reversed-list",
-            lambda seen, chain, x: close_chain(seen["grads"], chain_by_differences(chain, x)[:0:-1]),
+            lambda seen, chain, x: (
+                len(chain) > 1
+                and close_chain(seen["grads"], gradients(chain, x)[:0:-1])
+                and not close_chain(seen["grads"], gradients(chain, x)[1:])
+            ),
             "All gradients are there, but from the last step to the first. The order asked for is `h_1` first.",
         ),
     )
 
     def test_every_step_has_its_gradient(seen, chain, x):
-        expected = chain_by_differences(chain, x)[1:]
-        expect(seen["grads"]).has_length(len(expected), "gradients")
-        for entry, gradient in zip(seen["grads"], expected):
-            expect(entry).close_to(gradient, rtol=1e-4, atol=1e-4)
+        expect_chain(seen["grads"], gradients(chain, x)[1:])
 
     def test_x_has_its_gradient_and_stays_as_it_was(seen, chain, x):
-        expect(seen["x.grad"]).close_to(chain_by_differences(chain, x)[0], rtol=1e-4, atol=1e-4)
-        expect(seen["x_kept"]).is_true("x changed (values or requires_grad); only gradients were asked for")
-        no_hook_left(seen["hooks"])
+        expect(seen["x.grad"]).close_to(gradients(chain, x)[0])
+        nothing_changed(seen["changed"], but=["grad-filled x"])
 
-    def test_each_function_is_called_once_in_order(seen, chain):
-        expect(seen["calls"]).equals(list(range(len(chain))))
+    def test_each_function_is_called_once_in_order(seen, chain, call):
+        expect(seen["calls"]).equals([list(step) for step in chain])
+
+    def test_another_call_has_its_own_gradients(seen, chain, x, call):
+        if call != "once":
+            expect_chain(seen["another call"], gradients(chain, x)[1:])
+
+    def test_an_exception_comes_through_and_leaves_nothing_behind(seen):
+        came_through(seen["failure"], "a function")
+        nothing_changed(seen["changed by failure"], when="after an exception")
+
+    def test_the_example_of_the_contract_comes_out(seen):
+        expect_chain(seen["example"], [torch.tensor([12.0]), torch.tensor([1.0])])
+        expect(seen["example, x.grad"]).close_to(torch.tensor([36.0]))
+
+
+def expect_chain(grads: Seen, expected: list[Tensor]) -> None:
+    """A list with these gradients."""
+    expect(grads).has_length(len(expected), "gradients")
+    for entry, gradient in zip(grads, expected):
+        expect(entry).close_to(gradient)
 
 
 def close_chain(seen: Seen, expected: list[Tensor]) -> bool:
-    """Whether a list of gradients is `expected`, within the tolerance of finite differences."""
-    return close(seen, expected, rtol=1e-4, atol=1e-4)
+    """Whether these are gradients, and the expected ones."""
+    return bool(expected) and close(seen, expected, rtol=1e-4, atol=1e-4)
 
 
-def chain_by_differences(chain: list[tuple[str, float]], x: Tensor) -> list[Tensor]:
-    """D h_n.sum() / d h_i for i = 0..n: central differences of the tail from h_i, in float64 with step 1e-6."""
+def gradients(chain: Chain, x: Tensor) -> list[Tensor]:
+    """D h_n.sum() / d h_i for i = 0..n, from the last to the first by `BACK`."""
+    steps = [x.clone()]
+    for kind, k in chain:
+        steps.append(STEPS[kind](steps[-1].clone(), k))
+    found = [torch.ones_like(steps[-1])]
+    for (kind, k), t in zip(reversed(chain), reversed(steps[:-1])):
+        found.insert(0, BACK[kind](t, k, found[0]))
+    return found
 
-    def tail(start: int, h: Tensor) -> Tensor:
-        for kind, k in chain[start:]:
-            h = FUNCTIONS[kind](h, k)
-        return h.sum()
 
-    h, found = x.double(), []
-    for start in range(len(chain) + 1):
-        if start > 0:
-            h = FUNCTIONS[chain[start - 1][0]](h, chain[start - 1][1])
-        steps = torch.eye(h.numel(), dtype=torch.float64) * 1e-6
-        slopes = [(tail(start, h + step) - tail(start, h - step)) / 2e-6 for step in steps]
-        found.append(torch.stack(slopes).float())
+def local_gradients(chain: Chain, x: Tensor) -> list[Tensor]:
+    """What comes out when the derivatives of the sums of the single functions are multiplied."""
+    steps = [x.clone()]
+    for kind, k in chain:
+        steps.append(STEPS[kind](steps[-1].clone(), k))
+    found = [torch.ones_like(steps[-1])]
+    for (kind, k), t, result in zip(reversed(chain), reversed(steps[:-1]), reversed(steps[1:])):
+        local = BACK[kind](t, k, torch.ones_like(result))
+        found.insert(0, local * found[0] if local.shape == found[0].shape else BACK[kind](t, k, found[0]))
+    return found
+
+
+def after_the_last_write(chain: Chain, x: Tensor) -> list[Tensor]:
+    """The gradients where each step before one in place has that of the step in place: they are one tensor."""
+    found = gradients(chain, x)[1:]
+    for place in range(len(chain) - 1, 0, -1):
+        if chain[place][0] == "in place":
+            found[place - 1] = found[place]
     return found

@@ -2,10 +2,27 @@
 
 from __future__ import annotations
 
+import math
+
 import torch
 from torch import Tensor
 
-from graders.authoring import Mistake, close, exercise, expect, no_hook_left, snapshot, tensor_hooks
+from graders.authoring import (
+    ALL,
+    CallersHooks,
+    Circumstances,
+    Failure,
+    Mistake,
+    Seen,
+    Witness,
+    came_through,
+    close,
+    exercise,
+    expect,
+    nothing_changed,
+    prepared,
+    snapshot,
+)
 
 LOSSES = {
     "linear": lambda p, k: (k * p).sum(),
@@ -28,63 +45,148 @@ def loss_gradient(kind: str, k: float, p: Tensor) -> Tensor:
         "An entry of your list and `p.grad` must not be the same tensor, or the next pass changes your entry. "
         "Store `p.grad.clone()`.",
     ),
-    cases=({"old": True}, {"old": False}, {"old": True}),
+    circumstances=Circumstances(
+        covers={
+            "dtype": ALL,
+            "rank": ALL,
+            "layout": ALL,
+            "values": ALL,
+            "place": ("leaf", "parameter"),
+            "grad": ALL,
+            "collection": ALL,
+            "hooks": ("none", "watching"),
+            "call": ALL,
+            "failure": ALL,
+            "failing_run": ALL,
+        },
+        excludes={
+            "number": "there is no number among the arguments",
+            "model": "there is no model",
+            "hooked": "there is no model; the hooks sit on `p`",
+            "grad_mode": "`backward()` needs it switched on, and lesson 1 does not know how to do that",
+            "backward": "the function runs the passes itself",
+        },
+        own={"old": (9.0, math.inf)},
+        pairs=[("grad", "old")],
+    ),
 )
 class TestPerPassGrads:
-    """Write `per_pass_grads(p, losses)`. `p` is a leaf, and `losses` is a list of functions, each from `p` to a
-    scalar tensor. Evaluate the losses in order and return a list with one gradient for each: the gradient with
-    respect to `p` of that loss alone.
+    """Write `per_pass_grads(p, losses)`. `p` is a leaf. `losses` is a list of functions, each from `p` to a scalar
+    tensor that depends on it. Evaluate each loss once, in this order, and return a list with one gradient for each: the
+    gradient with respect to `p` of that loss alone.
 
-    `p.grad` may hold an old value when your function starts. It must not enter the result. What `p.grad` holds at
-    the end is not graded. The values of `p` stay as they are, no hook is left on `p`, and the entries of the list
-    are tensors of their own, without a graph: nothing that happens later changes them.
+    An old value of `p.grad` must not enter the result. What `p.grad` holds at the end is up to you.
 
     **Example.** For `p = tensor([3.])` and `losses = [lambda p: 2 * p.sum(), lambda p: (p * p).sum()]` the result is
     `[tensor([2.]), tensor([6.])]`.
     """
 
-    def draw(rng, old):
-        losses = [
+    def draw(rng, dtype, rank, layout, values, collection, grad, old):
+        losses = rng.shuffled([
             ["linear", rng.uniform(1, 4)],
             ["square", rng.uniform(0.5, 2)],
             ["linear", rng.uniform(-4, -1)],
-        ]
-        return {"p": rng.tensor(3), "losses": rng.shuffled(losses), "old": 9.0 if old else None}
+        ])  # fmt: skip
+        return {
+            "p": rng.tensor(*rng.shape(rank), dtype=dtype, values=values, layout=layout),
+            "losses": {"empty": [], "one": losses[:1], "many": losses, "repeated": [*losses[:2], losses[0]]}[
+                collection
+            ],
+            "old": old if grad == "filled" else None,
+        }
 
-    def alive(p, losses):
-        first, *_, last = (loss_gradient(kind, k, p) for kind, k in losses)
-        return not torch.equal(first, last)
+    def alive(p, losses, collection):
+        grads = [loss_gradient(kind, k, p) for kind, k in losses]
+        return collection in ("empty", "one") or bool((grads[0] - grads[1]).abs().max() > 0.1)
 
-    def probe(student, p, losses, old):
-        p.requires_grad_()
-        if old is not None:
-            p.grad = torch.full_like(p, old)
-        before = p.detach().clone()
-        functions = [lambda q, kind=kind, k=k: LOSSES[kind](q, k) for kind, k in losses]
-        grads = student.per_pass_grads(p, functions)
+    def oracle(p, losses):
+        return [loss_gradient(kind, k, p) for kind, k in losses]
+
+    def probe(student, p, losses, layout, place, grad, old, hooks, call, failure, failing_run):
+        evaluated = []
+
+        def function(kind, k):
+            def loss(q):
+                evaluated.append([kind, k])
+                return LOSSES[kind](q, k)
+
+            return loss
+
+        def leaf():
+            return prepared(p, layout=layout, place=place, grad=grad, old=old or 0.0)
+
+        kept = {(kind, k): function(kind, k) for kind, k in losses}  # a loss that comes twice is one function
+        functions = [kept[kind, k] for kind, k in losses]
+        t = leaf()
+        CallersHooks(hooks).on_tensor(t, "p")
+        witness = Witness(p=t, losses=functions)
+        grads = student.per_pass_grads(t, functions)
         seen = {
             "grads": [snapshot(entry) for entry in grads] if isinstance(grads, list) else grads,
-            "requires_grad": [entry.requires_grad for entry in grads or () if isinstance(entry, Tensor)],
-            "values_kept": torch.equal(p.detach(), before),
-            "hooks": tensor_hooks(p),
-        }  # fmt: skip
-        student.per_pass_grads(p, functions[::-1])
-        (7 * p).sum().backward()  # accumulates into p.grad in place
-        return {**seen, "grads_later": grads}
+            "requires_grad": [one.requires_grad for one in grads if isinstance(one, Tensor)]
+            if isinstance(grads, list)
+            else [],
+            "evaluated": evaluated[:50],
+            "changed": witness.changes(),
+        }
+        (7 * t).sum().backward()  # accumulates into p.grad in place
+        seen["grads_later"] = [snapshot(entry) for entry in grads] if isinstance(grads, list) else grads
+        if call != "once":
+            other = t if call == "again" else leaf()
+            seen["another call"] = student.per_pass_grads(other, functions[::-1])
+            seen["grads_later"] = grads
+
+        t, fails = leaf(), Failure(failure, failing_run)
+        witness = Witness(p=t)
+
+        def failing(q):
+            fails.strike()
+            return q.sum()
+
+        seen["failure"] = fails.during(lambda: student.per_pass_grads(t, [failing, failing]))
+        seen["changed by failure"] = witness.changes()
+        example = [lambda q: 2 * q.sum(), lambda q: (q * q).sum()]
+        return {**seen, "example": student.per_pass_grads(prepared(torch.tensor([3.0])), example)}
 
     mistakes = (
         Mistake(
             "accumulated-grad",
-            lambda seen, p, losses, old: any(
-                close(seen["grads"], running_sums(p, losses, start)) for start in (0.0, old or 0.0)
+            lambda seen, p, losses, old: (
+                len(losses) > 1
+                and any(close(seen["grads"], running_sums(p, losses, start)) for start in (0.0, old or 0.0))
             ),
+        ),
+        Mistake(
+            "old-value-kept",
+            lambda seen, p, losses, old: (
+                old is not None
+                and len(losses) > 0
+                and not close(seen["grads"][0], loss_gradient(*losses[0], p))
+                and (
+                    close(seen["grads"][0], loss_gradient(*losses[0], p) + old)
+                    or (math.isinf(old) and not_finite(seen["grads"][0]))
+                )
+            ),
+            "The value that `p.grad` held before your function was called is in the result. Set `p.grad = None` before "
+            "the first pass, too.",
+        ),
+        Mistake(
+            "summed-losses",
+            lambda seen, p, losses: (
+                len(losses) > 1
+                and all(close(entry, running_sums(p, losses, 0.0)[-1]) for entry in seen["grads"])
+                and len(seen["grads"]) > 0
+            ),
+            "Every entry is the gradient of the sum of all losses. One `backward()` on the sum cannot tell them apart: "
+            "each loss needs a pass of its own.",
         ),
         Mistake(
             "stored-alias",
             lambda seen, p, losses: (
-                len(seen["grads"]) == len(seen["grads_later"]) == len(losses)
+                len(losses) > 0
+                and len(seen["grads"]) == len(seen["grads_later"]) == len(losses)
                 and (
-                    all(close(entry, seen["grads"][len(losses) - 1].tensor) for entry in seen["grads"])
+                    all(close(entry, loss_gradient(*losses[-1], p)) for entry in seen["grads"])
                     or close(seen["grads"], [loss_gradient(kind, k, p) for kind, k in losses])
                 )
                 and not close(seen["grads_later"], [loss_gradient(kind, k, p) for kind, k in losses])
@@ -93,21 +195,43 @@ class TestPerPassGrads:
     )
 
     def test_each_pass_has_its_own_gradient(seen, p, losses):
-        expect(seen["grads"]).has_length(len(losses), "gradients")
-        for entry, (kind, k) in zip(seen["grads"], losses):
-            expect(entry).close_to(loss_gradient(kind, k, p))
+        expect_gradients(seen["grads"], p, losses)
         expect(seen["requires_grad"]).equals([False] * len(losses))
 
+    def test_each_loss_is_evaluated_once_in_order(seen, losses):
+        expect(seen["evaluated"]).equals([list(loss) for loss in losses])
+
     def test_the_entries_are_copies(seen, p, losses):
-        for entry, (kind, k) in zip(seen["grads_later"], losses):
-            expect(entry).close_to(loss_gradient(kind, k, p))
+        expect_gradients(seen["grads_later"], p, losses)
+
+    def test_another_call_has_its_own_gradients(seen, p, losses, call):
+        if call != "once":
+            expect_gradients(seen["another call"], p, losses[::-1])
 
     def test_p_is_left_as_it_was(seen):
-        expect(seen["values_kept"]).is_true("the values of p changed; only its gradient was asked for")
-        no_hook_left(seen["hooks"])
+        nothing_changed(seen["changed"], but=["grad-* p"])
+
+    def test_an_exception_comes_through_and_leaves_nothing_behind(seen):
+        came_through(seen["failure"], "a loss")
+        nothing_changed(seen["changed by failure"], but=["grad-* p"], when="after an exception")
+
+    def test_the_example_of_the_contract_comes_out(seen):
+        expect_gradients(seen["example"], torch.tensor([3.0]), [["linear", 2.0], ["square", 1.0]])
 
 
-def running_sums(p: Tensor, losses: list[tuple[str, float]], start: float) -> list[Tensor]:
+def expect_gradients(grads: Seen, p: Tensor, losses: list[list[str | float]]) -> None:
+    """A list with the gradient of each loss alone."""
+    expect(grads).has_length(len(losses), "gradients")
+    for entry, (kind, k) in zip(grads, losses):
+        expect(entry).close_to(loss_gradient(kind, k, p))
+
+
+def not_finite(seen: Seen) -> bool:
+    """Whether a tensor holds infinities or NaN."""
+    return seen.tensor is not None and not bool(seen.tensor.isfinite().all())
+
+
+def running_sums(p: Tensor, losses: list[list[str | float]], start: float) -> list[Tensor]:
     """What `.grad` holds after each pass when nobody clears it."""
     total, found = torch.full_like(p, start), []
     for kind, k in losses:

@@ -157,7 +157,8 @@ def _encode_tensor(value: torch.Tensor, body: bytearray, count: _Count, max_body
         raise DataError(f"tensors of more than {max_body} bytes")
     if not value.numel():
         count.empty(value.shape)
-    plain = value.detach().resolve_conj().resolve_neg().to("cpu").contiguous()
+    plain = value.detach().resolve_conj().resolve_neg().to("cpu")
+    plain = plain.clone(memory_format=torch.contiguous_format)  # `contiguous` leaves strides of 0 where a size is 1
     offset = len(body)
     body += plain.reshape(-1).view(torch.uint8).numpy().tobytes()
     return {"t": [name, list(plain.shape), offset, bool(value.requires_grad), "tensor"]}

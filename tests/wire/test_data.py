@@ -67,6 +67,8 @@ def test_a_view_goes_out_with_the_values_that_it_shows() -> None:
     whole = torch.arange(6.0).reshape(2, 3)
     assert back(whole.t()[1:]).tensor.tolist() == [[1.0, 4.0], [2.0, 5.0]]
     assert back(torch.ones(2, 1).expand(2, 3)).tensor.tolist() == [[1.0] * 3] * 2
+    assert back(torch.tensor(3.0).expand(1)).tensor.tolist() == [3.0]
+    assert back(torch.tensor(3.0, dtype=torch.float64).expand(1, 1)).tensor.tolist() == [[3.0]]
 
 
 def test_whether_a_tensor_requires_grad_is_kept_and_its_graph_is_not() -> None:

@@ -1,11 +1,13 @@
 """Answers to 01-chain-grads."""
 
+from graders.author.answers import Wrong
+
 RIGHT = [
     """
 def chain_grads(fns, x):
     steps, h = [], x
     for fn in fns:
-        h = fn(h)
+        h = fn(h * 1)
         h.retain_grad()
         steps.append(h)
     h.sum().backward()
@@ -19,14 +21,15 @@ class Keeper:
         self.grads = [None] * size
     def at(self, index):
         def hook(grad):
-            self.grads[index] = grad.detach().clone()
+            self.grads[index] = grad.detach()
         return hook
 
 def chain_grads(fns, x):
-    keeper, h = Keeper(len(fns)), x
+    keeper, h = Keeper(len(fns)), x.clone()
     for index, fn in enumerate(fns):
-        h = fn(h)
+        h = fn(h).clone()
         h.register_hook(keeper.at(index))
+        h = h.clone()
     torch.sum(h).backward()
     return keeper.grads
 """,
@@ -36,10 +39,9 @@ import torch
 def chain_grads(fns, x):
     steps = [x]
     for fn in fns:
-        steps.append(fn(steps[-1]))
-    first, *rest = torch.autograd.grad(steps[-1].sum(), steps)
-    x.grad = first if x.grad is None else x.grad + first
-    return list(rest)
+        steps.append(fn(steps[-1].clone()))
+    x.grad, *rest = torch.autograd.grad(steps[-1].sum(), steps)
+    return rest
 """,
     """
 import torch
@@ -48,7 +50,7 @@ def chain_grads(fns, x):
     inputs, outputs, h = [], [], x
     for fn in fns:
         inputs.append(h.detach().requires_grad_())
-        h = fn(inputs[-1])
+        h = fn(inputs[-1].clone())
         outputs.append(h)
     grads, grad = [], torch.ones_like(h)
     for before, after in zip(reversed(inputs), reversed(outputs)):
@@ -61,83 +63,312 @@ def chain_grads(fns, x):
 from itertools import accumulate
 
 def chain_grads(fns, x):
-    steps = list(accumulate(fns, lambda h, fn: fn(h), initial=x))
+    steps = list(accumulate(fns, lambda h, fn: fn(h.clone()), initial=x))
     steps[-1].sum().backward(inputs=steps)
     return [h.grad for h in steps[1:]]
 """,
 ]
 
-WRONG = {
-    "cut-between-steps": """
+WRONG = [
+    Wrong(
+        "steps in place share a tensor",
+        violates="or overwrite it in place",
+        check="test_every_step_has_its_gradient",
+        mistake="overwritten-in-place",
+        source="""
 def chain_grads(fns, x):
-    steps, h = [], x
+    steps, h = [], x.clone()
     for fn in fns:
-        h = fn(h.detach().requires_grad_())
+        h = fn(h.clone() if h.grad_fn is not None and "Tanh" in h.grad_fn.name() else h)
         h.retain_grad()
         steps.append(h)
     h.sum().backward()
     return [h.grad for h in steps]
 """,
-    "retained-only-last": """
+    ),
+    Wrong(
+        "the taught loop without a copy",
+        violates="or overwrite it in place",
+        check="raised",
+        mistake="overwritten-in-place",
+        source="""
 def chain_grads(fns, x):
     steps, h = [], x
     for fn in fns:
         h = fn(h)
+        h.retain_grad()
+        steps.append(h)
+    h.sum().backward()
+    return [h.grad for h in steps]
+""",
+    ),
+    Wrong(
+        "products of local derivatives",
+        violates="A function may mix the elements of its argument",
+        check="test_every_step_has_its_gradient",
+        mistake="local-derivatives",
+        source="""
+import torch
+
+def chain_grads(fns, x):
+    calls, h = [], x
+    for fn in fns:
+        before = h.detach().requires_grad_()
+        h = fn(before.clone())
+        calls.append((before, h))
+    grad, found = torch.ones_like(h), []
+    for before, after in reversed(calls):
+        found.insert(0, grad)
+        if after.shape == before.shape:
+            grad = grad * torch.autograd.grad(after.sum(), before)[0]
+        else:
+            (grad,) = torch.autograd.grad(after, before, grad)
+    x.grad = grad
+    return found
+""",
+    ),
+    Wrong(
+        "cut between the steps",
+        violates="Return a list with the gradient of the output",
+        check="test_every_step_has_its_gradient",
+        mistake="cut-between-steps",
+        source="""
+def chain_grads(fns, x):
+    steps, h = [], x.clone()
+    for fn in fns:
+        h = fn(h.detach().requires_grad_().clone())
+        h.retain_grad()
+        steps.append(h)
+    h.sum().backward()
+    return [h.grad for h in steps]
+""",
+    ),
+    Wrong(
+        "retained the last alone",
+        violates="Return a list with the gradient of the output",
+        check="test_every_step_has_its_gradient",
+        mistake="retained-only-last",
+        source="""
+def chain_grads(fns, x):
+    steps, h = [], x.clone()
+    for fn in fns:
+        h = fn(h.clone())
         steps.append(h)
     h.retain_grad()
     h.sum().backward()
     return [h.grad for h in steps]
 """,
-    "reversed-list": """
+    ),
+    Wrong(
+        "the last step first",
+        violates="in this order",
+        check="test_every_step_has_its_gradient",
+        mistake="reversed-list",
+        source="""
 def chain_grads(fns, x):
-    grads, h = [], x
+    grads, h = [], x.clone()
     for fn in fns:
-        h = fn(h)
+        h = fn(h.clone())
         h.register_hook(lambda grad: grads.append(grad.clone()))
     h.sum().backward()
     return grads
 """,
-}
-
-ALSO_WRONG = [
-    "def chain_grads(fns, x):\n    return []",
-    """
+    ),
+    Wrong(
+        "an empty list",
+        violates="Return a list with the gradient of the output",
+        check="test_every_step_has_its_gradient",
+        source="def chain_grads(fns, x):\n    return []",
+    ),
+    Wrong(
+        "the mean for the sum",
+        violates="The output is `h_n.sum()`",
+        check="test_every_step_has_its_gradient",
+        source="""
 def chain_grads(fns, x):
-    import torch
-    steps = [x]
-    for fn in fns:
-        steps.append(fn(steps[-1]))
-    return list(torch.autograd.grad(steps[-1].sum(), steps[1:]))
-""",
-    """
-def chain_grads(fns, x):
-    for fn in fns:
-        fn(x)
     steps, h = [], x
     for fn in fns:
-        h = fn(h)
+        h = fn(h.clone())
+        h.retain_grad()
+        steps.append(h)
+    h.mean().backward()
+    return [h.grad for h in steps]
+""",
+    ),
+    Wrong(
+        "the functions from the last to the first",
+        violates="The chain is `h_0 = x`, `h_1 = fns[0](h_0)`",
+        check="test_each_function_is_called_once_in_order",
+        source="""
+def chain_grads(fns, x):
+    steps, h = [], x
+    for fn in reversed(fns):
+        h = fn(h.clone())
         h.retain_grad()
         steps.append(h)
     h.sum().backward()
     return [h.grad for h in steps]
 """,
-    """
+    ),
+    Wrong(
+        "x gets nothing",
+        violates="Afterwards `x.grad` holds the gradient with respect to `x`",
+        check="test_x_has_its_gradient_and_stays_as_it_was",
+        source="""
+import torch
+
+def chain_grads(fns, x):
+    steps = [x]
+    for fn in fns:
+        steps.append(fn(steps[-1].clone()))
+    return list(torch.autograd.grad(steps[-1].sum(), steps)[1:])
+""",
+    ),
+    Wrong(
+        "every function called twice",
+        violates="Call each function exactly once",
+        check="test_each_function_is_called_once_in_order",
+        source="""
+def chain_grads(fns, x):
+    for fn in fns:
+        fn(x.detach().clone())
+    steps, h = [], x
+    for fn in fns:
+        h = fn(h.clone())
+        h.retain_grad()
+        steps.append(h)
+    h.sum().backward()
+    return [h.grad for h in steps]
+""",
+    ),
+    Wrong(
+        "a hook left on x",
+        violates="rule 3: none of your own hooks is left",
+        check="test_x_has_its_gradient_and_stays_as_it_was",
+        source="""
 def chain_grads(fns, x):
     x.register_hook(lambda grad: None)
-    steps = [x]
-    for fn in fns:
-        steps.append(fn(steps[-1]))
-    steps[-1].sum().backward(inputs=steps)
-    return [h.grad for h in steps[1:]]
-""",
-    """
-def chain_grads(fns, x):
     steps, h = [], x
     for fn in fns:
-        h = fn(h.detach())
+        h = fn(h.clone())
         h.retain_grad()
         steps.append(h)
     h.sum().backward()
     return [h.grad for h in steps]
 """,
+    ),
+    Wrong(
+        "a hook left on x when a function raises",
+        violates="rule 4: Rules 2 and 3 hold then",
+        check="test_an_exception_comes_through_and_leaves_nothing_behind",
+        source="""
+def chain_grads(fns, x):
+    handle = x.register_hook(lambda grad: None)
+    steps, h = [], x
+    try:
+        for fn in fns:
+            h = fn(h.clone())
+            h.retain_grad()
+            steps.append(h)
+    except Exception:
+        handle.remove()
+        raise
+    handle.remove()
+    h.sum().backward()
+    return [h.grad for h in steps]
+""",
+    ),
+    Wrong(
+        "a function that raises is skipped",
+        violates="rule 4: the caller of your function gets this exception",
+        check="test_an_exception_comes_through_and_leaves_nothing_behind",
+        source="""
+def chain_grads(fns, x):
+    steps, h = [], x
+    for fn in fns:
+        try:
+            h = fn(h.clone())
+        except KeyError:
+            continue
+        h.retain_grad()
+        steps.append(h)
+    h.sum().backward()
+    return [h.grad for h in steps]
+""",
+    ),
+    Wrong(
+        "hooks of the caller cleared",
+        violates="rule 3: Hooks that were there before are there afterwards",
+        check="test_x_has_its_gradient_and_stays_as_it_was",
+        source="""
+def chain_grads(fns, x):
+    steps, h = [], x
+    for fn in fns:
+        h = fn(h.clone())
+        h.retain_grad()
+        steps.append(h)
+    h.sum().backward()
+    if x._backward_hooks:
+        x._backward_hooks.clear()
+    return [h.grad for h in steps]
+""",
+    ),
+    Wrong(
+        "the list of functions eaten up",
+        violates="rule 2: Lists and dicts keep their entries",
+        check="test_x_has_its_gradient_and_stays_as_it_was",
+        source="""
+def chain_grads(fns, x):
+    steps, h = [], x
+    while fns:
+        h = fns.pop(0)(h.clone())
+        h.retain_grad()
+        steps.append(h)
+    h.sum().backward()
+    return [h.grad for h in steps]
+""",
+    ),
+    Wrong(
+        "a shape that stays",
+        violates="change its shape",
+        check="raised",
+        source="""
+import torch
+
+def chain_grads(fns, x):
+    probes, h = [], x
+    for fn in fns:
+        probe = torch.zeros_like(x, requires_grad=True)
+        h = fn(h.clone())
+        h = (h + probe.expand(h.shape)).view(x.shape)
+        probes.append(probe)
+    h.sum().backward()
+    return [probe.grad for probe in probes]
+""",
+    ),
+    Wrong(
+        "a step that returns its argument is left out",
+        violates="return it as it is",
+        check="test_every_step_has_its_gradient",
+        source="""
+def chain_grads(fns, x):
+    steps, h = [], x
+    for fn in fns:
+        before = h.clone()
+        h = fn(before)
+        if h is before and h._version == 0:
+            continue
+        h.retain_grad()
+        steps.append(h)
+    h.sum().backward()
+    return [h.grad for h in steps]
+""",
+    ),
+]
+
+GIVENS = [
+    "Write `chain_grads(fns, x)`.",
+    "`fns` is a list of functions, each from a tensor to a tensor.",
+    "`x` is a leaf whose `.grad` is `None`.",
+    "Where two of them are equal, they may be one tensor.",
 ]

@@ -1,5 +1,7 @@
 """Answers to 01-per-pass-grads."""
 
+from graders.author.answers import Wrong
+
 RIGHT = [
     """
 def per_pass_grads(p, losses):
@@ -58,8 +60,13 @@ def per_pass_grads(p, losses):
 """,
 ]
 
-WRONG = {
-    "accumulated-grad": """
+WRONG = [
+    Wrong(
+        "sums",
+        violates="the gradient with respect to `p` of that loss alone",
+        check="test_each_pass_has_its_own_gradient",
+        mistake="accumulated-grad",
+        source="""
 def per_pass_grads(p, losses):
     grads = []
     for loss in losses:
@@ -67,9 +74,16 @@ def per_pass_grads(p, losses):
         grads.append(p.grad.clone())
     return grads
 """,
-    "stored-alias": """
+    ),
+    Wrong(
+        "the tensor of `.grad` itself",
+        violates="rule 6: it shares its memory with no other tensor",
+        check="test_each_pass_has_its_own_gradient",
+        mistake="stored-alias",
+        source="""
 def per_pass_grads(p, losses):
     grads = []
+    p.grad = None
     for loss in losses:
         if p.grad is not None:
             p.grad.zero_()
@@ -77,25 +91,223 @@ def per_pass_grads(p, losses):
         grads.append(p.grad)
     return grads
 """,
-}
-
-ALSO_WRONG = [
-    """
+    ),
+    Wrong(
+        "the last entry is `.grad` itself",
+        violates="rule 6: it shares its memory with no other tensor",
+        check="test_the_entries_are_copies",
+        mistake="stored-alias",
+        source="""
 def per_pass_grads(p, losses):
-    p.data.zero_()
-    return [p.grad for _ in losses]
+    grads = []
+    for loss in losses:
+        p.grad = None
+        loss(p).backward()
+        grads.append(p.grad.detach())
+    return grads
 """,
-    """
+    ),
+    Wrong(
+        "the old value counts",
+        violates="An old value of `p.grad` must not enter the result",
+        check="test_each_pass_has_its_own_gradient",
+        mistake="old-value-kept",
+        source="""
+def per_pass_grads(p, losses):
+    grads = []
+    for loss in losses:
+        loss(p).backward()
+        grads.append(p.grad)
+        p.grad = None
+    return grads
+""",
+    ),
+    Wrong(
+        "one pass for the sum",
+        violates="the gradient with respect to `p` of that loss alone",
+        check="test_each_pass_has_its_own_gradient",
+        mistake="summed-losses",
+        source="""
 import torch
+
 def per_pass_grads(p, losses):
-    return [torch.autograd.grad(loss(p), p, create_graph=True)[0] * 1 * p / p for loss in losses]
+    values = [loss(p) for loss in losses]
+    if not values:
+        return []
+    (grad,) = torch.autograd.grad(sum(values), p)
+    return [grad.clone() for _ in losses]
 """,
-    """
+    ),
+    Wrong(
+        "differences of sums",
+        violates="An old value of `p.grad` must not enter the result",
+        check="test_each_pass_has_its_own_gradient",
+        source="""
+import torch
+
+def per_pass_grads(p, losses):
+    grads = []
+    for loss in losses:
+        before = torch.zeros_like(p) if p.grad is None else p.grad.clone()
+        loss(p).backward()
+        grads.append(p.grad - before)
+    return grads
+""",
+    ),
+    Wrong(
+        "a graph comes along",
+        violates="rule 6: A tensor that you return has no graph",
+        check="test_each_pass_has_its_own_gradient",
+        source="""
+import torch
+
+def per_pass_grads(p, losses):
+    return [torch.autograd.grad(loss(p), p, create_graph=True)[0] * p / p for loss in losses]
+""",
+    ),
+    Wrong(
+        "the last loss first",
+        violates="Evaluate each loss once, in this order",
+        check="test_each_loss_is_evaluated_once_in_order",
+        source="""
+import torch
+
+def per_pass_grads(p, losses):
+    return [torch.autograd.grad(loss(p), p)[0].clone() for loss in losses[::-1]][::-1]
+""",
+    ),
+    Wrong(
+        "each loss twice",
+        violates="Evaluate each loss once, in this order",
+        check="test_each_loss_is_evaluated_once_in_order",
+        source="""
+import torch
+
+def per_pass_grads(p, losses):
+    return [torch.autograd.grad(loss(p) if loss(p) > 0 else loss(p), p)[0].clone() for loss in losses]
+""",
+    ),
+    Wrong(
+        "a tuple",
+        violates="return a list with one gradient for each",
+        check="test_each_pass_has_its_own_gradient",
+        source="""
+import torch
+
+def per_pass_grads(p, losses):
+    return tuple(torch.autograd.grad(loss(p), p)[0].clone() for loss in losses)
+""",
+    ),
+    Wrong(
+        "one tensor for all",
+        violates="return a list with one gradient for each",
+        check="test_each_pass_has_its_own_gradient",
+        source="""
+import torch
+
+def per_pass_grads(p, losses):
+    grads = [torch.autograd.grad(loss(p), p)[0].clone() for loss in losses]
+    return torch.stack(grads) if grads else torch.zeros(0)
+""",
+    ),
+    Wrong(
+        "float32 for everybody",
+        violates="rule 1: in `float32` and in `float64`",
+        check="test_each_pass_has_its_own_gradient",
+        source="""
+import torch
+
+def per_pass_grads(p, losses):
+    return [torch.autograd.grad(loss(p), p)[0].float().clone() for loss in losses]
+""",
+    ),
+    Wrong(
+        "p is zeroed",
+        violates="rule 2: Tensors keep their values",
+        check="test_p_is_left_as_it_was",
+        source="""
+import torch
+
+def per_pass_grads(p, losses):
+    grads = [torch.autograd.grad(loss(p), p)[0].clone() for loss in losses]
+    p.data.zero_()
+    return grads
+""",
+    ),
+    Wrong(
+        "a hook left on p",
+        violates="rule 3: none of your own hooks is left",
+        check="test_p_is_left_as_it_was",
+        source="""
 def per_pass_grads(p, losses):
     store = []
     p.register_hook(lambda grad: store.append(grad.clone()))
     for loss in losses:
         loss(p).backward()
+    return store[:len(losses)]
+""",
+    ),
+    Wrong(
+        "all hooks cleared",
+        violates="rule 3: Hooks that were there before are there afterwards",
+        check="test_p_is_left_as_it_was",
+        source="""
+def per_pass_grads(p, losses):
+    store = []
+    p.register_hook(lambda grad: store.append(grad.clone()))
+    for loss in losses:
+        loss(p).backward()
+    p._backward_hooks.clear()
     return store
 """,
+    ),
+    Wrong(
+        "a hook left where a loss raises",
+        violates="rule 4: Rules 2 and 3 hold then",
+        check="test_an_exception_comes_through_and_leaves_nothing_behind",
+        source="""
+def per_pass_grads(p, losses):
+    store = []
+    handle = p.register_hook(lambda grad: store.append(grad.clone()))
+    for loss in losses:
+        loss(p).backward()
+    handle.remove()
+    return store
+""",
+    ),
+    Wrong(
+        "a loss that raises counts for nothing",
+        violates="rule 4: the caller of your function gets this exception",
+        check="test_an_exception_comes_through_and_leaves_nothing_behind",
+        source="""
+import torch
+
+def per_pass_grads(p, losses):
+    grads = []
+    for loss in losses:
+        try:
+            grads.append(torch.autograd.grad(loss(p), p)[0].clone())
+        except RuntimeError:
+            grads.append(torch.zeros_like(p))
+    return grads
+""",
+    ),
+    Wrong(
+        "three losses",
+        violates="`losses` is a list of functions",
+        check="raised",
+        source="""
+import torch
+
+def per_pass_grads(p, losses):
+    first, second, third = losses
+    return [torch.autograd.grad(loss(p), p)[0].clone() for loss in (first, second, third)]
+""",
+    ),
+]
+
+GIVENS = [
+    "Write `per_pass_grads(p, losses)`.",
+    "`p` is a leaf.",
+    "What `p.grad` holds at the end is up to you.",
 ]

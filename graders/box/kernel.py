@@ -20,12 +20,14 @@ from traitlets.config import Config
 
 from graders.box import confine
 from graders.box.by_value import send_tensors_by_value
-from graders.box.forked import ForkedProbes
 from graders.box.limits import apply_limits, limit_memory
 from graders.box.probing import Answer, answer
 from graders.wire import forking
 from graders.wire.data import DataError, decode, tensors
 from graders.wire.frames import Frame
+
+if forking.available:  # elsewhere its module cannot be imported
+    from graders.box.forked import ForkedProbes
 
 
 class ProbedKernel(IPythonKernel):  # type: ignore[misc]  # ipykernel is untyped
@@ -38,11 +40,13 @@ class ProbedKernel(IPythonKernel):  # type: ignore[misc]  # ipykernel is untyped
         """As ipykernel makes it. `exit` and `quit` in a cell do nothing: more cells and probes may follow."""
         super().__init__(**kwargs)
         self.shell.ask_exit = lambda: None
-        self._probes = ForkedProbes(lambda request: run_probe(self.shell.user_ns, request))
+        work = functools.partial(run_probe, self.shell.user_ns)
+        self._probes = ForkedProbes(work) if forking.available else None
 
     async def do_execute(self, code: str, *arguments: Any, **options: Any) -> Any:
         """Run a cell. Without streams to flush afterwards, IPython would send no answer at all."""
-        self._probes.end()  # what a cell writes to memory would be copied for a child that is left
+        if self._probes is not None:
+            self._probes.end()  # what a cell writes to memory would be copied for a child that is left
         self._mend_streams()
         try:
             return await super().do_execute(code, *arguments, **options)
@@ -72,7 +76,7 @@ class ProbedKernel(IPythonKernel):  # type: ignore[misc]  # ipykernel is untyped
         asked = parent["content"]
         request = Frame(asked, b"".join(bytes(part) for part in parent["buffers"]))
         try:
-            if asked["fork"] and forking.available:
+            if asked["fork"] and self._probes is not None:
                 reply = self._probes.answer(asked["exercise"], request, asked["seconds"], asked["pace"])
             else:
                 reply = run_probe(self.shell.user_ns, request)

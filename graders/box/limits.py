@@ -153,6 +153,8 @@ def room_for_a_process() -> Iterator[None]:
 
 def processes_exhausted() -> bool:
     """Whether no further process can be started."""
+    if not hasattr(os, "fork"):
+        return False
     try:
         child = os.fork()
     except OSError:
@@ -188,7 +190,8 @@ def files_over_limit(folder: str, limits: Limits) -> str | None:
                     if entry.is_dir(follow_symlinks=False):
                         folders.append(entry.path)
                     else:
-                        size += entry.stat(follow_symlinks=False).st_blocks * 512
+                        facts = entry.stat(follow_symlinks=False)
+                        size += facts.st_blocks * 512 if hasattr(facts, "st_blocks") else facts.st_size
                     if count > limits.inodes:
                         break
         except OSError:  # gone by now, closed, or a path longer than the system takes

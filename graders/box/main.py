@@ -99,6 +99,8 @@ def run(out: int, forker: socket.socket | None = None) -> None:
 
 def main() -> None:
     """Entry point: `python -m graders.box.main DESCRIPTOR PLAN`."""
+    if sys.platform == "win32":  # whose usual loop cannot wait for what Jupyter waits for
+        asyncio.set_event_loop_policy(asyncio.WindowsSelectorEventLoopPolicy())
     prepare(json.loads(sys.argv[2]))
     run(int(sys.argv[1]))
 

@@ -38,6 +38,8 @@ KEPT_OUTPUT = 1 << 20
 TEXT_LIMIT = 300
 INTERRUPT_SECONDS = 2.0
 WATCH_SECONDS = 0.5
+TRANSPORT = "ipc" if hasattr(socket, "AF_UNIX") else "tcp"
+"""How to talk to a kernel. In most boxes there is no network; Windows has no other way."""
 
 
 class TooMuchOutput(Exception):
@@ -234,7 +236,7 @@ class Session:
         specs.limits = self.limits
         connection = self.folder / f"k{self.kernels}.json"
         manager = AsyncKernelManager(
-            kernel_name="python3", kernel_spec_manager=specs, transport="ipc", connection_file=str(connection)
+            kernel_name="python3", kernel_spec_manager=specs, transport=TRANSPORT, connection_file=str(connection)
         )
         if self.forker is not None:
             manager.provisioner = ForkingProvisioner(

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import os
-import select
 import signal
 import subprocess
 import tempfile
@@ -15,6 +14,7 @@ from types import TracebackType
 from graders.run.leftovers import temporary_folder
 from graders.run.memory import SECONDS as WATCH_SECONDS
 from graders.run.memory import MemoryWatch
+from graders.run.streams import PIPES_CAN_WAIT, Incoming, Outgoing, ThreadedIncoming, ThreadedOutgoing
 from graders.run.tiers import environment, launch, passed_on, start_command
 from graders.run.warm import WarmProcess, box_request
 from graders.wire import frames
@@ -58,11 +58,12 @@ class Box:
         with contextlib.ExitStack() as stack:
             self.folder = stack.enter_context(temporary_folder("box"))
             self._errors = stack.enter_context(tempfile.TemporaryFile())
-            self._read_end, write_end = os.pipe()
-            stack.callback(os.close, self._read_end)
-            requests, self._stdin = os.pipe()
-            stack.callback(self._close_stdin)
-            os.set_blocking(self._stdin, False)
+            read_end, write_end = os.pipe()
+            requests, stdin = os.pipe()
+            self._incoming = (Incoming if PIPES_CAN_WAIT else ThreadedIncoming)(read_end)
+            stack.callback(self._incoming.close)
+            self._outgoing = (Outgoing if PIPES_CAN_WAIT else ThreadedOutgoing)(stdin)
+            stack.callback(self._outgoing.close)
             try:
                 self._process = self._start(requests, write_end)
             finally:
@@ -76,22 +77,18 @@ class Box:
         if self._warm is not None:
             request = box_request(found.plan, self.folder, found.folder, self._kit, self._limits)
             return self._warm.fork(request, [requests, frames_out, self._errors.fileno()])
+        # A container hands no other descriptor on than the standard ones, nor does Windows.
+        standard = self._tier == "C" or not PIPES_CAN_WAIT
         return subprocess.Popen(
-            found.command or start_command(found.plan, frames_out),
+            found.command or start_command(found.plan, 1 if standard else frames_out),
             stdin=requests,
-            # A container hands no other descriptor on than the standard ones.
-            stdout=frames_out if self._tier == "C" else subprocess.DEVNULL,
+            stdout=frames_out if standard else subprocess.DEVNULL,
             stderr=self._errors,
             cwd=self.folder,
             env=passed_on() | environment(found.folder, self._kit),
-            pass_fds=(frames_out,),
+            pass_fds=() if standard else (frames_out,),
             start_new_session=True,
         )
-
-    def _close_stdin(self) -> None:
-        if self._stdin >= 0:
-            os.close(self._stdin)
-            self._stdin = -1
 
     def watch_memory(self) -> None:
         """From here on, bound the memory that the processes of the box add. None of the notebook's code has run yet."""
@@ -102,10 +99,10 @@ class Box:
         raw = memoryview(frames.pack(frame))
         while raw:
             left = deadline - time.monotonic()
-            if left <= 0 or not select.select([], [self._stdin], [], left)[1]:
+            if left <= 0 or not self._outgoing.wait(left):
                 raise BoxTimeout
             try:
-                raw = raw[os.write(self._stdin, raw) :]
+                raw = raw[self._outgoing.write(raw) :]
             except BrokenPipeError as error:
                 raise BoxDied from error
 
@@ -122,7 +119,7 @@ class Box:
             found = bytearray()
             while len(found) < count:
                 self._wait_for_bytes(deadline)
-                part = os.read(self._read_end, count - len(found))
+                part = self._incoming.read(count - len(found))
                 if not part:
                     break
                 found += part
@@ -145,7 +142,7 @@ class Box:
             now = time.monotonic()
             if now >= deadline:
                 raise BoxTimeout
-            if select.select([self._read_end], [], [], min(WATCH_SECONDS, deadline - now))[0]:
+            if self._incoming.wait(min(WATCH_SECONDS, deadline - now)):
                 return
 
     def errors(self) -> str:
@@ -158,13 +155,16 @@ class Box:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         """End the process and everything in its session, and remove the folder."""
-        self._close_stdin()
+        self._outgoing.close()
         if self._launch.supervised:
             self._process.terminate()
             with contextlib.suppress(subprocess.TimeoutExpired):
                 self._process.wait(SWEEP_SECONDS)
         with contextlib.suppress(ProcessLookupError, PermissionError):
-            os.killpg(self._process.pid, signal.SIGKILL)
+            if hasattr(os, "killpg"):
+                os.killpg(self._process.pid, signal.SIGKILL)
+            else:  # Windows
+                self._process.kill()
         self._process.wait()
         if self._launch.cleanup:
             subprocess.run(self._launch.cleanup, check=False, capture_output=True)

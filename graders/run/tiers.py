@@ -22,6 +22,7 @@ from typing import Any
 
 from graders.box import confine
 from graders.run.leftovers import FIRST_UID
+from graders.wire import forking
 from graders.wire.limits import FILES_SLACK, Limits
 
 TIERS = ("A", "B", "C", "D")
@@ -90,6 +91,7 @@ def environment(folder: str, kit: str | Path) -> dict[str, str]:
     home = folder + "/home"
     return {
         "HOME": home,
+        "USERPROFILE": home,  # what Windows calls it
         "USER": "learner",
         "LOGNAME": "learner",
         "TMPDIR": folder + "/tmp",
@@ -134,7 +136,7 @@ def missing(tier: str, *, warm: bool = False) -> str:
         return ""
     if tier == "C":
         return "" if shutil.which("podman") or shutil.which("docker") else "neither podman nor docker is installed"
-    if sys.platform != "linux":
+    if not forking.available:
         return "this is not Linux"
     if not confine.seccomp_possible():
         return "there is no filter of system calls for this kind of processor"

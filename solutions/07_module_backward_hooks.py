@@ -293,8 +293,8 @@ show(
 # to note gradients of outputs in the order in which they become known, use the pre-hook.
 #
 # Now the same with an input that needs no gradient. There is no `grad_input` of the block to wait for, and its full
-# hook runs at once, before the layers inside. This is what the warning was about. PyTorch shows the same warning when
-# the module has a pre-hook only. There it means nothing: a pre-hook never waits for `grad_input`.
+# hook runs at once, before the layers inside. This is what the warning was about. PyTorch 2.13 shows it also when the
+# module has a pre-hook only. There it means nothing: a pre-hook never waits for `grad_input`.
 
 # %%
 with warnings.catch_warnings():
@@ -308,7 +308,7 @@ assert events[2:] == ["tanh: pre-hook", "tanh: full hook", "linear: pre-hook", "
 with warnings.catch_warnings(record=True) as caught, lin.register_full_backward_pre_hook(lambda *args: None):
     warnings.simplefilter("always")
     lin(x.detach()).sum().backward()
-print("PyTorch warns beside a pre-hook alone:", len(caught), "time(s)")  # older versions do not
+print("PyTorch warns beside a pre-hook alone:", len(caught), "time(s)")  # torch 2.4 and 2.15 do not
 assert all("Full backward hook is firing when gradients are computed" in str(one.message) for one in caught)
 
 # %% [markdown]

@@ -13,6 +13,7 @@ from graders.author import build, prove
 from graders.author.answers import Answer, unanswered
 from graders.core import course
 from graders.core.exercise import Exercise, Mistake
+from graders.run.runner import BoxRunner
 from graders.run.warm import WarmProcess
 
 LESSONS = course.lessons()
@@ -41,7 +42,7 @@ def test_the_exercise_is_well_formed_and_its_answers_come_out_right(key: str) ->
 @pytest.mark.parametrize("lesson", LESSONS)
 def test_the_lesson_runs_and_is_marked_in_a_box(lesson: str, kit: Path, warm: WarmProcess) -> None:
     # In an ordinary kernel, where its checks are shown, `hookwork build --check` runs it, too.
-    assert prove.marked_in_a_box(lesson, kit, warm) == []
+    assert prove.marked_in_a_box(lesson, BoxRunner(kit, warm=warm)) == []
 
 
 def test_a_lesson_runs_through_in_an_ordinary_kernel() -> None:

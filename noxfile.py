@@ -1,0 +1,55 @@
+"""Sessions that try Hookwork with the versions of its dependencies that people have: `pipx run nox -s newest`.
+
+Each makes an environment of its own, of up to 6 GB, and needs `uv` (`pip install uv`) or pip. nox looks for this file
+at the top of a project and nowhere else. What was seen stands in the README's table.
+"""
+
+from __future__ import annotations
+
+import nox
+
+nox.options.default_venv_backend = "uv|virtualenv"
+nox.options.sessions = ["pinned"]
+
+TIERS = ("A", "B", "D")
+SEEDS = "3"
+
+
+def prove(session: nox.Session) -> None:
+    """The lessons' facts, the solutions with default limits in each tier, the proof on a few seeds, the tests."""
+    session.run("python", "-c", "import torch; print('torch', torch.__version__)")
+    for tier in TIERS:
+        session.run(
+            "pytest", "graders", "--submissions", "solutions", "--isolation", tier, "-q", "-p", "no:cacheprovider"
+        )
+    # Runs every lesson from top to bottom, too: a fact that does not hold is an assert that fails.
+    session.run("hookwork", "build", "--check", "--seeds", SEEDS, env={"OMP_NUM_THREADS": "1"})
+    session.run("pytest", "-q", "-n", "2", "--dist", "worksteal", "-p", "no:cacheprovider")
+
+
+@nox.session
+def pinned(session: nox.Session) -> None:
+    """The versions of constraints.txt; where pip finds torch's CPU build, that one."""
+    session.install("-c", "constraints.txt", "-e", ".[dev]")
+    prove(session)
+
+
+@nox.session
+def newest(session: nox.Session) -> None:
+    """Everything as `pip install hookwork` brings it today: on Linux, torch's build with CUDA."""
+    session.install("-e", ".[dev]")
+    prove(session)
+
+
+@nox.session
+def torch_2_4(session: nox.Session) -> None:
+    """The oldest torch that is admitted, with the newest of everything else: numpy 2 among it."""
+    session.install("torch==2.4.1", "-e", ".[dev]")
+    prove(session)
+
+
+@nox.session(venv_backend="uv")
+def oldest(session: nox.Session) -> None:
+    """The oldest version of everything that pyproject.toml admits."""
+    session.install("--resolution", "lowest-direct", "-e", ".[dev]")
+    prove(session)

@@ -10,15 +10,16 @@ from torch import Tensor
 from graders.authoring import Mistake, Seen, close, expect
 
 
-def net_data(rng: Any, dtype: torch.dtype) -> dict[str, Any]:
+def net_data(rng: Any, dtype: torch.dtype | str, values: str = "round") -> dict[str, Any]:
     """The data of a `Net`: its layers in the order of definition, the order of the calls, the scale."""
+
+    def tensor(*shape: int, low: float, high: float) -> Tensor:
+        return rng.tensor(*shape, dtype=dtype, low=low, high=high, values=values)
+
     names = rng.names(3)
-    layers = {
-        name: [rng.tensor(3, 3, dtype=dtype, low=-1, high=1), rng.tensor(3, dtype=dtype, low=-0.5, high=0.5)]
-        for name in names
-    }
+    layers = {name: [tensor(3, 3, low=-1, high=1), tensor(3, low=-0.5, high=0.5)] for name in names}
     calls = rng.shuffled(names)
-    return {"layers": layers, "calls": [*calls, calls[0]], "scale": rng.tensor(3, dtype=dtype, low=0.5, high=1)}
+    return {"layers": layers, "calls": [*calls, calls[0]], "scale": tensor(3, low=0.5, high=1)}
 
 
 RETURNED = Mistake(

@@ -8,7 +8,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from graders.authoring import snapshot
+from graders.authoring import laid_out, snapshot
 
 
 class Net(nn.Module):
@@ -37,6 +37,17 @@ class Net(nn.Module):
         for name in self.calls:
             h = torch.tanh(self.get_submodule(name)(h))
         return h
+
+
+def lay_out(net: nn.Module, layout: str) -> nn.Module:
+    """Every matrix among the parameters lies in memory as `layout` says; one that is tied stays one."""
+    made: dict[Tensor, nn.Parameter] = {}
+    for module in net.modules():
+        for name, p in list(module.named_parameters(recurse=False)):
+            if p.dim() == 2:
+                made.setdefault(p, nn.Parameter(laid_out(p, layout)))
+                setattr(module, name, made[p])
+    return net
 
 
 def loss_of(net: nn.Module, batch: list[Tensor]) -> Tensor:

@@ -2,13 +2,29 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 from torch.optim.sgd import sgd
 
-from graders.authoring import Mistake, Seen, close, exercise, expect, no_hook_left, removed, snapshot, tensor_hooks
+from graders.authoring import (
+    ALL,
+    FACTOR,
+    CallersHooks,
+    Circumstances,
+    Mistake,
+    Seen,
+    Witness,
+    abort,
+    close,
+    exercise,
+    expect,
+    nothing_changed,
+    removed,
+    snapshot,
+)
 from graders.lesson_04_after_accumulation.judging import (
     OTHERS_GRAD,
     RETURNED,
@@ -20,7 +36,25 @@ from graders.lesson_04_after_accumulation.judging import (
     nothing_stored,
     same_tensors,
 )
-from graders.lesson_04_after_accumulation.shared import Net, grads_of, loss_of, none_error, values_of
+from graders.lesson_04_after_accumulation.shared import Net, grads_of, lay_out, loss_of, none_error, values_of
+
+
+def hooked(net: Any) -> nn.Parameter:
+    """The parameter that carries the hooks of the caller: the weight of the layer that is called first."""
+    return net.get_submodule(net.calls[0]).weight
+
+
+@torch.no_grad()
+def put_back(net: nn.Module, values: dict[str, Tensor]) -> None:
+    """The caller writes these values into the parameters, and clears what is in `.grad`."""
+    for name, p in net.named_parameters():
+        p.copy_(values[name])
+        p.grad = None
+
+
+def large_loss(net: nn.Module) -> Tensor:
+    """A loss whose gradient is 200 for each entry of each parameter."""
+    return sum((200 * p).sum() for p in net.parameters())
 
 
 def part_loss(net: Any, batch: list[Tensor]) -> Tensor:
@@ -39,12 +73,27 @@ def part_loss(net: Any, batch: list[Tensor]) -> Tensor:
         "Set `p.grad = None` at the end of the hook. A gradient of zeros still takes memory, and one that stays would "
         "be added to the next.",
     ),
-    cases=({"dtype": torch.float32}, {"dtype": torch.float32}, {"dtype": torch.float64}),
-)
+    circumstances=Circumstances(
+        covers={
+            "dtype": ALL, "layout": ("contiguous", "transposed", "slice"), "values": ALL,
+            "number": ("zero", "fraction"), "tied": ALL,
+            "hooks": ALL, "hooked": ("parameter",), "call": ("in turn",), "grad_mode": ALL, "backward": ALL,
+        },
+        excludes={
+            "rank": "the shapes are those of layers",
+            "place": "parameters are parameters",
+            "grad": "the contract says that there is no `.grad` yet",
+            "collection": "there is no collection",
+            "model": "the function does not run the model, and the contract says that every parameter requires grad",
+            "failure": "the function calls nothing of the caller",
+        },
+        pairs=[("backward", "hooks")],
+    ),
+)  # fmt: skip
 class TestSgdInBackward:
     """Write `sgd_in_backward(model, lr)`. Every parameter of `model`, at any depth, requires grad and has no
     `.grad` yet. From now on, whenever `backward()` returns, each parameter that it reached has taken one step of plain
-    gradient descent, `p = p - lr * gradient`, in place, and its `.grad` is `None`.
+    gradient descent, `p = p - lr * gradient`, in place, and its `.grad` is `None`. `lr` is a number, 0 or more.
 
     A parameter that is used in several places (shared, or *tied*) takes one step for each pass, with the sum of its
     gradients. `torch.autograd.grad` changes nothing: no step, no `.grad`.
@@ -55,41 +104,64 @@ class TestSgdInBackward:
     `model(torch.tensor([[3.]])).sum().backward()` leaves the weight at 1.7 (the gradient is 3), and `.grad` is `None`.
     """
 
-    def draw(rng, dtype):
+    tolerance = (1e-4, 1e-4)
+
+    def draw(rng, dtype, values, number):
+        def batch():
+            return [rng.tensor(2, 3, dtype=dtype, values=values), rng.tensor(2, 3, dtype=dtype, values=values)]
+
+        lr = rng.choice((0.0625, 0.125, 0.25))
         return {
-            **net_data(rng, dtype),
-            "batches": [[rng.tensor(2, 3, dtype=dtype), rng.tensor(2, 3, dtype=dtype)] for _ in range(3)],
-            "lr": rng.choice((0.0625, 0.125, 0.25)),
+            **net_data(rng, dtype, values),
+            "batches": [batch() for _ in range(3)],
+            "lr": lr if number == "fraction" else 0.0,
         }
 
-    def alive(layers, calls, scale, batches, lr):
+    def alive(layers, calls, scale, batches, lr, hooks):
         start = values_of(Net(layers, calls, scale, False))
-        right = sgd_steps(layers, calls, scale, batches, lr)
-        uncleared = sgd_steps(layers, calls, scale, batches, lr, clear=False)
+        right = sgd_steps(layers, calls, scale, batches, lr, hooks=hooks)
+        uncleared = sgd_steps(layers, calls, scale, batches, lr, hooks=hooks, clear=False)
         moved = all((right[0][name] - start[name]).abs().max() > 1e-3 for name in start)
-        return moved and all((right[1][name] - uncleared[1][name]).abs().max() > 1e-3 for name in start)
+        apart = all((right[1][name] - uncleared[1][name]).abs().max() > 1e-3 for name in start)
+        return lr == 0 or (moved and apart)
 
-    def probe(student, layers, calls, scale, batches, lr):
-        net = Net(layers, calls, scale, False)
+    def oracle(layers, calls, scale, batches, lr, hooks):
+        return [
+            sgd_steps(layers, calls, scale, batches, lr, hooks=hooks),
+            sgd_steps(layers, calls, scale, batches[:2], lr / 2, tied=True),
+            part_step(layers, calls, scale, batches, lr, hooks),
+        ]
+
+    def probe(student, layers, calls, scale, batches, lr, layout, hooks, grad_mode, backward):
+        net = lay_out(Net(layers, calls, scale, False), layout)
+        views = {name: p.detach() for name, p in net.named_parameters()}
         before = values_of(net)
-        handles = student.sgd_in_backward(net, lr)
+        CallersHooks(hooks).on_parameter(hooked(net), "p")
+        witness = Witness(model=net)
+        with torch.set_grad_enabled(grad_mode == "on"):
+            handles = student.sgd_in_backward(net, lr)
         grads = []
 
         def ask_autograd():
             grads.extend(torch.autograd.grad(loss_of(net, batches[0]), list(net.parameters())))
 
         error = none_error(ask_autograd)
-        seen = {"asked": {
+        seen = {"changed": witness.changes(), "asked": {
             "error": error, "values": values_of(net), "stored": grads_of(net),
             "grads": dict(zip(before, map(snapshot, grads))),
         }}  # fmt: skip
+        if backward == "after an aborted one":
+            none_error(lambda: abort(lambda: loss_of(net, batches[0]), net.scale))
+            put_back(net, before)
         steps, stored, error = [], [], ""
         for batch in batches:
-            error = error or none_error(loss_of(net, batch).backward)
+            whole_pass = partial(loss_of(net, batch).backward, create_graph=backward == "create_graph")
+            error = error or none_error(whole_pass)
             steps.append(values_of(net))
             stored.append(grads_of(net))
-        seen |= {"start": before, "steps": steps, "stored": stored, "error": error}
-        tied = Net(layers, calls, scale, True)
+        seen |= {"start": before, "steps": steps, "stored": stored, "error": error,
+                 "in_place": all(torch.equal(views[name], p) for name, p in net.named_parameters())}  # fmt: skip
+        tied = lay_out(Net(layers, calls, scale, True), layout)
         _kept = student.sgd_in_backward(tied, lr / 2)
         steps, error = [], ""
         for batch in batches[:2]:
@@ -98,25 +170,27 @@ class TestSgdInBackward:
         seen["tied"] = {"steps": steps, "error": error}
         error = none_error(part_loss(net, batches[0]).backward)
         seen["part"] = {"error": error, "values": values_of(net), "stored": grads_of(net)}
+        put_back(net, before)
+        none_error(large_loss(net).backward)
+        seen["large"] = values_of(net)
         seen["has_remove"] = removed(handles)
         last = values_of(net)
         net.zero_grad()
+        seen["hooks afterwards"] = [change for change in witness.changes() if change[0].startswith("hook-")]
         loss_of(net, batches[0]).backward()
-        return seen | {
-            "removed": {"kept": all(torch.equal(last[name], p) for name, p in net.named_parameters()),
-                        "stored": all(p.grad is not None for p in net.parameters()),
-                        "hooks": tensor_hooks(*net.parameters())},
-        }  # fmt: skip
+        seen["removed"] = {"kept": all(torch.equal(last[name], p) for name, p in net.named_parameters()),
+                           "stored": all(p.grad is not None for p in net.parameters())}  # fmt: skip
+        return seen
 
     mistakes = (
         Mistake(
             "wrong-hook-kind",
-            lambda seen, layers, calls, scale, batches, lr: (
+            lambda seen, layers, calls, scale, batches, lr, hooks: (
                 ran_when_asked(seen)
                 or (
                     all_stored(seen["stored"][0])
                     and not all_zero(seen["stored"][0])
-                    and close_steps(seen["steps"], sgd_steps(layers, calls, scale, batches, lr))
+                    and close_steps(seen["steps"], sgd_steps(layers, calls, scale, batches, lr, hooks=hooks))
                 )
             ),
             "A tensor hook runs before `.grad` is written, so it cannot free it, and it also runs under "
@@ -125,9 +199,10 @@ class TestSgdInBackward:
         ),
         Mistake(
             "grad-not-freed",
-            lambda seen, layers, calls, scale, batches, lr: (
+            lambda seen, layers, calls, scale, batches, lr, hooks: (
                 not ran_when_asked(seen)
-                and close_steps(seen["steps"], sgd_steps(layers, calls, scale, batches, lr, clear=False))
+                and all_stored(seen["stored"][0])
+                and close_steps(seen["steps"], sgd_steps(layers, calls, scale, batches, lr, hooks=hooks, clear=False))
             ),
             "The first step is right, the second is not: the gradient of the first pass is still in `.grad`, and the "
             "second was added to it. Set `p.grad = None` after the step.",
@@ -148,16 +223,18 @@ class TestSgdInBackward:
         ),
         Mistake(
             "wrong-sign",
-            lambda seen, layers, calls, scale, batches, lr: (
+            lambda seen, layers, calls, scale, batches, lr, hooks: (
                 not ran_when_asked(seen)
-                and close_steps(list(seen["steps"])[:1], sgd_steps(layers, calls, scale, batches[:1], -lr))
+                and close_steps(list(seen["steps"])[:1], sgd_steps(layers, calls, scale, batches[:1], -lr, hooks=hooks))
             ),
             "Your step goes uphill: you added `lr * p.grad`. To make the loss smaller, subtract it.",
         ),
         Mistake(
             "missed-parameters",
             lambda seen: (
-                not ran_when_asked(seen) and 1 < number_moved(seen["start"], seen["steps"][0]) < len(seen["start"])
+                not ran_when_asked(seen)
+                and seen["error"].value == ""
+                and 0 < number_stored(seen["stored"][0]) < LEFT_ALONE
             ),
             "Some parameters took no step. `model.parameters()` visits all of them: those of nested modules, and those "
             "that belong to the model itself.",
@@ -166,7 +243,7 @@ class TestSgdInBackward:
             "hooked-twice",
             lambda seen: (
                 seen["error"].value == ""
-                and number_moved(seen["start"], seen["steps"][0]) == len(seen["start"])
+                and number_stored(seen["stored"][0]) == 0
                 and seen["tied"]["error"].value != ""
             ),
             "A tied parameter carries your hook twice, and the second call finds `.grad` already `None`. "
@@ -175,10 +252,11 @@ class TestSgdInBackward:
         RETURNED,
     )
 
-    def test_every_backward_takes_one_step(seen, layers, calls, scale, batches, lr):
+    def test_every_backward_takes_one_step(seen, layers, calls, scale, batches, lr, hooks):
         no_error(seen["error"])
-        for step, values in zip(seen["steps"], sgd_steps(layers, calls, scale, batches, lr)):
+        for step, values in zip(seen["steps"], sgd_steps(layers, calls, scale, batches, lr, hooks=hooks)):
             same_tensors(step, values)
+        expect(seen["in_place"]).is_true("a view of a parameter does not follow: the step was not taken in place")
 
     def test_no_gradient_is_left(seen):
         for number, stored in enumerate(seen["stored"], 1):
@@ -189,27 +267,35 @@ class TestSgdInBackward:
         for step, values in zip(seen["tied"]["steps"], sgd_steps(layers, calls, scale, batches[:2], lr / 2, tied=True)):
             same_tensors(step, values)
 
-    def test_a_pass_through_one_layer_moves_that_layer(seen, layers, calls, scale, batches, lr):
+    def test_a_pass_through_one_layer_moves_that_layer(seen, layers, calls, scale, batches, lr, hooks):
         no_error(seen["part"]["error"])
-        same_tensors(seen["part"]["values"], part_step(layers, calls, scale, batches, lr))
+        same_tensors(seen["part"]["values"], part_step(layers, calls, scale, batches, lr, hooks))
         nothing_stored(seen["part"]["stored"], "after a pass that reached one layer only")
 
-    def test_autograd_grad_takes_no_step(seen, layers, calls, scale, batches):
+    def test_a_large_gradient_is_a_gradient(seen, layers, calls, scale, lr, hooks):
+        net = Net(layers, calls, scale, False)
+        twice = {name for name, p in net.named_parameters() if p is hooked(net) and hooks == "replacing"}
+        factors = {name: 200 * (FACTOR if name in twice else 1.0) for name in values_of(net)}
+        same_tensors(seen["large"], {name: p - lr * factors[name] for name, p in values_of(net).items()})
+
+    def test_autograd_grad_takes_no_step(seen, layers, calls, scale, batches, hooks):
         no_error(seen["asked"]["error"], "under torch.autograd.grad, ")
         same_tensors(seen["asked"]["values"], values_of(Net(layers, calls, scale, False)))
-        same_tensors(seen["asked"]["grads"], plain_grads(layers, calls, scale, batches[0]))
+        same_tensors(seen["asked"]["grads"], plain_grads(layers, calls, scale, batches[0], hooks))
         nothing_stored(seen["asked"]["stored"], "after torch.autograd.grad")
+        nothing_changed(seen["changed"], but=["hook-left model*"])
 
     def test_the_handles_remove_the_hooks(seen):
         expect(seen["has_remove"]).is_true("the function did not return a list of handles, each with a remove() method")
         expect(seen["removed"]["kept"]).is_true("after remove(), backward() still moved a parameter")
         expect(seen["removed"]["stored"]).is_true("after remove(), backward() left a parameter without `.grad`")
-        no_hook_left(seen["removed"]["hooks"])
+        nothing_changed(seen["hooks afterwards"], when="after remove()")
 
 
-def sgd_steps(layers, calls, scale, batches, lr, *, clear=True, tied=False) -> list[dict[str, Tensor]]:
+def sgd_steps(layers, calls, scale, batches, lr, *, hooks="none", clear=True, tied=False) -> list[dict[str, Tensor]]:
     """The parameters after each batch, by steps of `torch.optim.SGD` on a net of its own; a negative `lr` climbs."""
     net = Net(layers, calls, scale, tied)
+    CallersHooks(hooks).on_tensor(hooked(net), "p")
     steps = []
     for batch in batches:
         loss_of(net, batch).backward()
@@ -220,9 +306,10 @@ def sgd_steps(layers, calls, scale, batches, lr, *, clear=True, tied=False) -> l
     return steps
 
 
-def part_step(layers, calls, scale, batches, lr) -> dict[str, Tensor]:
+def part_step(layers, calls, scale, batches, lr, hooks) -> dict[str, Tensor]:
     """The parameters after all batches and one more pass, through one layer only, by the steps of `torch.optim.SGD`."""
     net = Net(layers, calls, scale, False)
+    CallersHooks(hooks).on_tensor(hooked(net), "p")
     for loss, batch in [*((loss_of, batch) for batch in batches), (part_loss, batches[0])]:
         loss(net, batch).backward()
         sgd_step(net, lr)
@@ -238,11 +325,21 @@ def sgd_step(net, lr) -> None:
         weight_decay=0.0, momentum=0.0, dampening=0.0, nesterov=False)  # fmt: skip
 
 
-def plain_grads(layers, calls, scale, batch) -> dict[str, Tensor]:
+def plain_grads(layers, calls, scale, batch, hooks) -> dict[str, Tensor]:
     """The gradients of one batch at the start, by `torch.autograd.grad`."""
     net = Net(layers, calls, scale, False)
+    CallersHooks(hooks).on_tensor(hooked(net), "p")
     grads = torch.autograd.grad(loss_of(net, batch), list(net.parameters()))
     return dict(zip(values_of(net), grads))
+
+
+LEFT_ALONE = 6
+"""Of the seven parameters of a `Net`, this many keep their gradient when only the last of a loop is served."""
+
+
+def number_stored(stored: Seen) -> int:
+    """How many parameters have a `.grad`."""
+    return sum(stored[name].tensor is not None for name in stored.keys)
 
 
 def number_moved(start: Seen, step: Seen) -> int:

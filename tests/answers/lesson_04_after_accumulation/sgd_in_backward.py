@@ -1,5 +1,7 @@
 """Answers to 04-sgd-in-backward."""
 
+from graders.author.answers import Wrong
+
 RIGHT = [
     """
 import torch
@@ -44,33 +46,6 @@ def sgd_in_backward(model, lr):
     return handles
 """,
     """
-def sgd_in_backward(model, lr):
-    params = list(model.parameters())
-    def hook(_):
-        for p in params:
-            if p.grad is not None:
-                p.sub_(p.grad.mul_(lr))
-                p.grad = None
-    return [p.register_post_accumulate_grad_hook(hook) for p in params]
-""",
-    """
-import torch
-
-def sgd_in_backward(model, lr):
-    def make(p):
-        def hook(_):
-            p.copy_(p - lr * p.grad)
-            p.grad = None
-        return hook
-    seen, handles = set(), []
-    for module in model.modules():
-        for p in module.parameters(recurse=False):
-            if p not in seen:
-                seen.add(p)
-                handles.append(p.register_post_accumulate_grad_hook(make(p)))
-    return handles
-""",
-    """
 import functools
 import torch
 
@@ -106,8 +81,13 @@ def sgd_in_backward(model, lr):
 """,
 ]
 
-WRONG = {
-    "wrong-hook-kind": """
+WRONG = [
+    Wrong(
+        "a tensor hook takes the step",
+        violates="`torch.autograd.grad` changes nothing: no step, no `.grad`.",
+        check="test_autograd_grad_takes_no_step",
+        mistake="wrong-hook-kind",
+        source="""
 import torch
 
 def sgd_in_backward(model, lr):
@@ -120,7 +100,13 @@ def sgd_in_backward(model, lr):
         handles.append(p.register_hook(hook))
     return handles
 """,
-    "grad-not-freed": """
+    ),
+    Wrong(
+        "keeps `.grad`",
+        violates="and its `.grad` is `None`",
+        check="test_no_gradient_is_left",
+        mistake="grad-not-freed",
+        source="""
 import torch
 
 def sgd_in_backward(model, lr):
@@ -129,7 +115,13 @@ def sgd_in_backward(model, lr):
             p -= lr * p.grad
     return [p.register_post_accumulate_grad_hook(step) for p in model.parameters()]
 """,
-    "zeroed-not-freed": """
+    ),
+    Wrong(
+        "leaves a `.grad` of zeros",
+        violates="and its `.grad` is `None`",
+        check="test_no_gradient_is_left",
+        mistake="zeroed-not-freed",
+        source="""
 import torch
 
 def sgd_in_backward(model, lr):
@@ -139,85 +131,136 @@ def sgd_in_backward(model, lr):
         p.grad.zero_()
     return [p.register_post_accumulate_grad_hook(step) for p in model.parameters()]
 """,
-    "late-binding": """
+    ),
+    Wrong(
+        "all hooks read the loop variable",
+        violates="each parameter that it reached has taken one step",
+        check="test_every_backward_takes_one_step",
+        mistake="late-binding",
+        source="""
 def sgd_in_backward(model, lr):
     handles = []
     for p in model.parameters():
         def step(_):
-            p.sub_(lr * p.grad)
+            p.data.sub_(lr * p.grad)
             p.grad = None
         handles.append(p.register_post_accumulate_grad_hook(step))
     return handles
 """,
-    "wrong-sign": """
+    ),
+    Wrong(
+        "goes uphill",
+        violates="`p = p - lr * gradient`",
+        check="test_every_backward_takes_one_step",
+        mistake="wrong-sign",
+        source="""
 def sgd_in_backward(model, lr):
     def step(p):
-        p.add_(lr * p.grad)
+        p.data.add_(lr * p.grad)
         p.grad = None
     return [p.register_post_accumulate_grad_hook(step) for p in model.parameters()]
 """,
-    "missed-parameters": """
+    ),
+    Wrong(
+        "only the parameters of linear layers",
+        violates="Every parameter of `model`, at any depth",
+        check="test_every_backward_takes_one_step",
+        mistake="missed-parameters",
+        source="""
 from torch import nn
 
 def sgd_in_backward(model, lr):
     def step(p):
-        p.sub_(lr * p.grad)
+        p.data.sub_(lr * p.grad)
         p.grad = None
     layers = [layer for layer in model.modules() if isinstance(layer, nn.Linear)]
     return [p.register_post_accumulate_grad_hook(step) for layer in layers for p in (layer.weight, layer.bias)]
 """,
-    "hooked-twice": """
+    ),
+    Wrong(
+        "hooks a tied parameter twice",
+        violates="takes one step for each pass, with the sum of its gradients",
+        check="test_a_tied_parameter_steps_once_with_the_sum",
+        mistake="hooked-twice",
+        source="""
 def sgd_in_backward(model, lr):
     def step(p):
-        p.sub_(lr * p.grad)
+        p.data.sub_(lr * p.grad)
         p.grad = None
     named = model.named_parameters(remove_duplicate=False)
     return [p.register_post_accumulate_grad_hook(step) for name, p in named]
 """,
-    "returned-a-value": """
+    ),
+    Wrong(
+        "a lambda whose value is not None",
+        violates="From now on, whenever `backward()` returns",
+        check="raised",
+        mistake="returned-a-value",
+        source="""
 def sgd_in_backward(model, lr):
     return [
-        p.register_post_accumulate_grad_hook(lambda p: (p.sub_(lr * p.grad), setattr(p, "grad", None)))
+        p.register_post_accumulate_grad_hook(lambda p: (p.data.sub_(lr * p.grad), setattr(p, "grad", None)))
         for p in model.parameters()
     ]
 """,
-}
-
-ALSO_WRONG = [
-    "def sgd_in_backward(model, lr):\n    return []",
-    # Right, but no handles.
-    """
+    ),
+    Wrong(
+        "does nothing",
+        violates="has taken one step of plain gradient descent",
+        check="test_every_backward_takes_one_step",
+        source="""
+def sgd_in_backward(model, lr):
+    return []
+""",
+    ),
+    Wrong(
+        "returns no handles",
+        violates="Return a list of all handles.",
+        check="test_the_handles_remove_the_hooks",
+        source="""
 def sgd_in_backward(model, lr):
     def step(p):
-        p.sub_(lr * p.grad)
+        p.data.sub_(lr * p.grad)
         p.grad = None
     for p in model.parameters():
         p.register_post_accumulate_grad_hook(step)
 """,
-    # Only the last handle.
-    """
+    ),
+    Wrong(
+        "returns the last handle only",
+        violates="Return a list of all handles.",
+        check="test_the_handles_remove_the_hooks",
+        source="""
 def sgd_in_backward(model, lr):
     def step(p):
-        p.sub_(lr * p.grad)
+        p.data.sub_(lr * p.grad)
         p.grad = None
     for p in model.parameters():
         handle = p.register_post_accumulate_grad_hook(step)
     return [handle]
 """,
-    # Works once.
-    """
+    ),
+    Wrong(
+        "works once",
+        violates="From now on, whenever `backward()` returns",
+        check="test_every_backward_takes_one_step",
+        source="""
 def sgd_in_backward(model, lr):
     handles = {}
     def step(p):
-        p.sub_(lr * p.grad)
+        p.data.sub_(lr * p.grad)
         p.grad = None
         handles[p].remove()
     for p in model.parameters():
         handles[p] = p.register_post_accumulate_grad_hook(step)
     return list(handles.values())
 """,
-    # Another optimizer.
-    """
+    ),
+    Wrong(
+        "has a momentum",
+        violates="one step of plain gradient descent",
+        check="test_every_backward_takes_one_step",
+        source="""
 import torch
 def sgd_in_backward(model, lr):
     optimizers = {p: torch.optim.SGD([p], lr=lr, momentum=0.9) for p in model.parameters()}
@@ -226,16 +269,24 @@ def sgd_in_backward(model, lr):
         optimizers[p].zero_grad()
     return [p.register_post_accumulate_grad_hook(hook) for p in model.parameters()]
 """,
-    # Rebinds the local name: nothing moves.
-    """
+    ),
+    Wrong(
+        "rebinds a local name, and nothing moves",
+        violates="in place",
+        check="test_every_backward_takes_one_step",
+        source="""
 def sgd_in_backward(model, lr):
     def step(p):
         p = p - lr * p.grad
         p.grad = None
     return [p.register_post_accumulate_grad_hook(step) for p in model.parameters()]
 """,
-    # A tensor hook that reads .grad.
-    """
+    ),
+    Wrong(
+        "a tensor hook that reads `.grad`",
+        violates="has taken one step of plain gradient descent",
+        check="test_every_backward_takes_one_step",
+        source="""
 def sgd_in_backward(model, lr):
     def make(p):
         def hook(grad):
@@ -244,29 +295,41 @@ def sgd_in_backward(model, lr):
         return hook
     return [p.register_hook(make(p)) for p in model.parameters()]
 """,
-    # A guarded late binding: only the last parameter moves.
-    """
+    ),
+    Wrong(
+        "a guarded late binding: only the last parameter moves",
+        violates="each parameter that it reached has taken one step",
+        check="test_every_backward_takes_one_step",
+        source="""
 def sgd_in_backward(model, lr):
     handles = []
     for p in model.parameters():
         def step(_):
             if p.grad is not None:
-                p.sub_(lr * p.grad)
+                p.data.sub_(lr * p.grad)
                 p.grad = None
         handles.append(p.register_post_accumulate_grad_hook(step))
     return handles
 """,
-    # Only the top level.
-    """
+    ),
+    Wrong(
+        "only the parameters of the children",
+        violates="Every parameter of `model`, at any depth",
+        check="test_every_backward_takes_one_step",
+        source="""
 def sgd_in_backward(model, lr):
     def step(p):
-        p.sub_(lr * p.grad)
+        p.data.sub_(lr * p.grad)
         p.grad = None
     return [p.register_post_accumulate_grad_hook(step)
             for layer in model.children() for p in layer.parameters(recurse=False)]
 """,
-    # Steps and frees inside a tensor hook by returning zeros.
-    """
+    ),
+    Wrong(
+        "returns zeros from a tensor hook",
+        violates="and its `.grad` is `None`",
+        check="test_no_gradient_is_left",
+        source="""
 import torch
 def sgd_in_backward(model, lr):
     def make(p):
@@ -276,8 +339,12 @@ def sgd_in_backward(model, lr):
         return hook
     return [p.register_hook(make(p)) for p in model.parameters()]
 """,
-    # A multi-grad hook, which cannot free `.grad`.
-    """
+    ),
+    Wrong(
+        "a multi-grad hook, which cannot free `.grad`",
+        violates="and its `.grad` is `None`",
+        check="raised",
+        source="""
 import torch
 
 def sgd_in_backward(model, lr):
@@ -289,8 +356,12 @@ def sgd_in_backward(model, lr):
                 p.grad = None
     return [torch.autograd.graph.register_multi_grad_hook(ps, hook)]
 """,
-    # Late binding of the parameter, not of the gradient.
-    """
+    ),
+    Wrong(
+        "late binding of the parameter, not of the gradient",
+        violates="each parameter that it reached has taken one step",
+        check="raised",
+        source="""
 def sgd_in_backward(model, lr):
     handles = []
     for p in model.parameters():
@@ -300,8 +371,12 @@ def sgd_in_backward(model, lr):
         handles.append(p.register_post_accumulate_grad_hook(step))
     return handles
 """,
-    # Waits for all parameters; a pass that reaches few of them takes no step.
-    """
+    ),
+    Wrong(
+        "waits for all parameters",
+        violates="each parameter that it reached has taken one step",
+        check="test_a_pass_through_one_layer_moves_that_layer",
+        source="""
 def sgd_in_backward(model, lr):
     params, arrived = list(model.parameters()), []
     def hook(p):
@@ -313,8 +388,12 @@ def sgd_in_backward(model, lr):
             arrived.clear()
     return [p.register_post_accumulate_grad_hook(hook) for p in params]
 """,
-    # One hook, on the parameter that happens to come last.
-    """
+    ),
+    Wrong(
+        "one hook, on the parameter that happens to come last",
+        violates="each parameter that it reached has taken one step",
+        check="test_a_pass_through_one_layer_moves_that_layer",
+        source="""
 import torch
 
 def sgd_in_backward(model, lr):
@@ -324,8 +403,12 @@ def sgd_in_backward(model, lr):
         optimizer.zero_grad()
     return [next(model.parameters()).register_post_accumulate_grad_hook(hook)]
 """,
-    # A global learning rate: a second model changes that of the first.
-    """
+    ),
+    Wrong(
+        "one learning rate for all models",
+        violates="rule 1: on one object or on several at the same time",
+        check="test_a_pass_through_one_layer_moves_that_layer",
+        source="""
 import torch
 
 rate = 0.0
@@ -339,4 +422,91 @@ def sgd_in_backward(model, lr):
         p.grad = None
     return [p.register_post_accumulate_grad_hook(hook) for p in model.parameters()]
 """,
+    ),
+    Wrong(
+        "steps with grad mode on, which fails in a pass with `create_graph=True`",
+        violates="rule 5: `backward(create_graph=True)`",
+        check="raised",
+        source="""
+def sgd_in_backward(model, lr):
+    def step(p):
+        p.sub_(lr * p.grad)
+        p.grad = None
+    return [p.register_post_accumulate_grad_hook(step) for p in model.parameters()]
+""",
+    ),
+    Wrong(
+        "puts a new tensor into the parameter",
+        violates="in place",
+        check="test_every_backward_takes_one_step",
+        source="""
+def sgd_in_backward(model, lr):
+    def step(p):
+        p.data = p.data - lr * p.grad.detach()
+        p.grad = None
+    return [p.register_post_accumulate_grad_hook(step) for p in model.parameters()]
+""",
+    ),
+    Wrong(
+        "clamps large gradients",
+        violates="one step of plain gradient descent",
+        check="test_a_large_gradient_is_a_gradient",
+        source="""
+def sgd_in_backward(model, lr):
+    def step(p):
+        p.data.sub_(lr * p.grad.clamp(-50, 50))
+        p.grad = None
+    return [p.register_post_accumulate_grad_hook(step) for p in model.parameters()]
+""",
+    ),
+    Wrong(
+        "a default where `lr` is 0",
+        violates="`lr` is a number, 0 or more.",
+        check="test_every_backward_takes_one_step",
+        source="""
+def sgd_in_backward(model, lr):
+    rate = lr or 0.01
+    def step(p):
+        p.data.sub_(rate * p.grad)
+        p.grad = None
+    return [p.register_post_accumulate_grad_hook(step) for p in model.parameters()]
+""",
+    ),
+    Wrong(
+        "a handle that goes on stepping",
+        violates="`backward()` takes no step and stores `.grad` again",
+        check="test_the_handles_remove_the_hooks",
+        source="""
+class Handle:
+    def remove(self):
+        pass
+
+def sgd_in_backward(model, lr):
+    def step(p):
+        p.data.sub_(lr * p.grad)
+        p.grad = None
+    for p in model.parameters():
+        p.register_post_accumulate_grad_hook(step)
+    return [Handle()]
+""",
+    ),
+    Wrong(
+        "removes the hooks of others",
+        violates="rule 3: Hooks that were there before",
+        check="test_every_backward_takes_one_step",
+        source="""
+def sgd_in_backward(model, lr):
+    def step(p):
+        p.data.sub_(lr * p.grad)
+        p.grad = None
+    for p in model.parameters():
+        p._backward_hooks = None
+    return [p.register_post_accumulate_grad_hook(step) for p in model.parameters()]
+""",
+    ),
+]
+
+GIVENS = [
+    "Write `sgd_in_backward(model, lr)`.",
+    "Every parameter of `model`, at any depth, requires grad and has no",
 ]

@@ -2,12 +2,28 @@
 
 from __future__ import annotations
 
+from functools import partial
 from itertools import accumulate
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
-from graders.authoring import Mistake, Seen, close, exercise, expect, no_hook_left, removed, snapshot, tensor_hooks
+from graders.authoring import (
+    ALL,
+    CallersHooks,
+    Circumstances,
+    Mistake,
+    Seen,
+    Witness,
+    abort,
+    close,
+    exercise,
+    expect,
+    nothing_changed,
+    prepared,
+    removed,
+    snapshot,
+)
 from graders.lesson_04_after_accumulation.judging import (
     OTHERS_GRAD,
     RETURNED,
@@ -19,7 +35,7 @@ from graders.lesson_04_after_accumulation.judging import (
     nothing_stored,
     same_tensors,
 )
-from graders.lesson_04_after_accumulation.shared import Net, grads_of, loss_of, none_error, values_of
+from graders.lesson_04_after_accumulation.shared import Net, grads_of, lay_out, loss_of, none_error, values_of
 
 BIG = 2.0**25
 """In float32 this number swallows everything below 2 that is added to it."""
@@ -35,8 +51,21 @@ BIG = 2.0**25
         "`p.grad = None`.",
         "If `.grad` is not freed, the next pass adds to it, and your hook then adds the old gradient a second time.",
     ),
-    cases=({"dtype": torch.float32}, {"dtype": torch.float32}, {"dtype": torch.float64}),
-)
+    circumstances=Circumstances(
+        covers={
+            "dtype": ALL, "rank": ALL, "layout": ALL, "values": ALL, "collection": ("many", "one", "empty"),
+            "hooks": ALL, "hooked": ("parameter",), "call": ("in turn",), "grad_mode": ALL, "backward": ALL,
+        },
+        excludes={
+            "place": "parameters are parameters",
+            "grad": "the contract says that there is no `.grad` yet",
+            "number": "no number is an argument",
+            "model": "the function gets parameters, and no model",
+            "failure": "the function calls nothing of the caller",
+        },
+        pairs=[("backward", "hooks")],
+    ),
+)  # fmt: skip
 class TestOffloadGrads:
     """Write `offload_grads(params)`. `params` is a list of different parameters, each of which requires grad and has
     no `.grad` yet. Return a pair: a dict `sums` and a list of all handles.
@@ -44,39 +73,52 @@ class TestOffloadGrads:
     From now on, whenever `backward()` returns, each parameter `p` of the list that it reached has `p.grad` equal to
     `None`, and `sums[p]` is the sum of the gradients of `p` over all backward passes since your call. The key is the
     parameter itself. Before its first pass it may be missing, or its sum may be zeros. The sums are on the CPU, of
-    dtype `float64`, and added up in `float64`, whatever the dtype of the parameter.
+    dtype `float64`, and added up in `float64`, whatever the dtype of the parameter. (After a pass with
+    `create_graph=True` they may have a graph.)
 
-    `torch.autograd.grad` is not counted. Parameters that are not in the list accumulate their `.grad` as usual, and no
-    parameter changes its values. After `remove()` on each handle, `backward()` stores `.grad` again, and the sums stay
-    as they are.
+    `torch.autograd.grad` is not counted. Parameters that are not in the list accumulate their `.grad` as usual. After
+    `remove()` on each handle, `backward()` stores `.grad` again, and the sums stay as they are.
 
     **Example.** For `p = nn.Parameter(torch.zeros(2))` and `sums, handles = offload_grads([p])`, run
     `(3 * p).sum().backward()` twice. Now `sums[p]` is `tensor([6., 6.], dtype=torch.float64)`, and `p.grad` is `None`.
     """
 
-    def draw(rng, dtype):
-        data = net_data(rng, dtype)
+    tolerance = (1e-4, 1e-4)
+
+    def draw(rng, dtype, rank, values, collection):
+        def batch():
+            return [rng.tensor(2, 3, dtype=dtype, values=values), rng.tensor(2, 3, dtype=dtype, values=values)]
+
+        data = net_data(rng, dtype, values)
         names = rng.shuffled(list(values_of(Net(**data, tied=False))))
         return {
             **data,
-            "chosen": names[:-2],
-            "batches": [[rng.tensor(2, 3, dtype=dtype), rng.tensor(2, 3, dtype=dtype)] for _ in range(3)],
-            "small": rng.tensor(3, low=-2, high=1.875),
+            "chosen": names[: {"empty": 0, "one": 1, "many": -2}[collection]],
+            "batches": [batch() for _ in range(3)],
+            "small": rng.tensor(*rng.shape(rank), low=-2, high=1.875),
         }
 
-    def alive(layers, calls, scale, chosen, batches):
-        sums = sums_over(layers, calls, scale, chosen, batches)
-        last = sums_over(layers, calls, scale, chosen, batches[2:])[0]
+    def alive(layers, calls, scale, chosen, batches, hooks):
+        sums = sums_over(layers, calls, scale, chosen, batches, hooks)
+        last = sums_over(layers, calls, scale, chosen, batches[2:], hooks)[0]
         return all(
             min(sums[0][name].abs().max(), (sums[1][name] - sums[0][name]).abs().max(), last[name].abs().max()) > 0.01
             for name in chosen
         )
 
-    def probe(student, layers, calls, scale, chosen, batches, small):
-        net = Net(layers, calls, scale, False)
-        before = values_of(net)
+    def oracle(layers, calls, scale, chosen, batches, hooks):
+        return sums_over(layers, calls, scale, chosen, batches, hooks), others_grads(
+            layers, calls, scale, chosen, batches
+        )
+
+    def probe(student, layers, calls, scale, chosen, batches, small, layout, hooks, grad_mode, backward):
+        net = lay_out(Net(layers, calls, scale, False), layout if layout != "expanded" else "transposed")
         by_name = dict(net.named_parameters())
         params = {name: by_name[name] for name in chosen}
+        if chosen:
+            CallersHooks(hooks).on_parameter(by_name[chosen[0]], "p")
+        given = list(params.values())
+        witness = Witness(params=given, model=net)
 
         def pair(result):
             return result if isinstance(result, tuple | list) and len(result) == 2 else (result, None)
@@ -87,36 +129,43 @@ class TestOffloadGrads:
             # By identity: a tensor that is compared with a key of another kind may raise.
             return {name: snapshot(value) for key, value in sums.items() for name, p in params.items() if key is p}
 
-        sums, handles = pair(student.offload_grads(list(params.values())))
+        with torch.set_grad_enabled(grad_mode == "on"):
+            sums, handles = pair(student.offload_grads(given))
         at_first, grads = named(sums), []
 
         def ask_autograd():
-            grads.extend(torch.autograd.grad(loss_of(net, batches[0]), list(params.values())))
+            if params:
+                grads.extend(torch.autograd.grad(loss_of(net, batches[0]), list(params.values())))
 
         error = none_error(ask_autograd)
         asked = {"error": error, "before": at_first, "sums": named(sums), "stored": grads_of(net)}
+        seen = {"changed": witness.changes()}
+        if backward == "after an aborted one":
+            h = net(batches[0][0])
+            abort(lambda: (h - batches[0][1]).square().sum(), h)
         after_each, stored, error = [], [], ""
         for batch in batches:
-            error = error or none_error(loss_of(net, batch).backward)
+            whole_pass = partial(loss_of(net, batch).backward, create_graph=backward == "create_graph")
+            error = error or none_error(whole_pass)
             after_each.append(named(sums))
             stored.append({name: snapshot(p.grad) for name, p in params.items()})
-        exact = nn.Parameter(torch.ones(3))
+        seen["changed values"] = [change for change in witness.changes() if change[0] == "values"]
+        exact = prepared(torch.ones_like(small), layout=layout, place="parameter")
         its_sums, _kept = pair(student.offload_grads([exact]))
-        for factor in (torch.full((3,), BIG), small, torch.full((3,), -BIG)):
+        for factor in (torch.full_like(small, BIG), small, torch.full_like(small, -BIG)):
             none_error((factor * exact).sum().backward)
         params |= {"p": exact}
-        seen = {
+        seen |= {
             "exact": named(its_sums), "beside the second": named(sums),
             "asked": asked, "sums": after_each, "stored": stored, "error": error,
             "foreign": isinstance(sums, dict) and any(all(key is not p for p in params.values()) for key in sums),
             "others": {name: grad for name, grad in grads_of(net).items() if name not in chosen},
-            "values_kept": all(torch.equal(before[name], p) for name, p in by_name.items()),
             "has_remove": removed(handles),
+            "hooks afterwards": [change for change in witness.changes() if change[0].startswith("hook-")],
         }  # fmt: skip
         net.zero_grad()
         loss_of(net, batches[0]).backward()
-        seen["removed"] = {"sums": named(sums), "stored": all(by_name[name].grad is not None for name in chosen),
-                           "hooks": tensor_hooks(*by_name.values())}  # fmt: skip
+        seen["removed"] = {"sums": named(sums), "stored": all(by_name[name].grad is not None for name in chosen)}
         return seen
 
     mistakes = (
@@ -129,38 +178,38 @@ class TestOffloadGrads:
         ),
         Mistake(
             "grad-not-freed",
-            lambda seen, layers, calls, scale, chosen, batches: (
+            lambda seen, layers, calls, scale, chosen, batches, hooks: (
                 not counted_when_asked(seen)
                 and all_stored(seen["stored"][0])
                 and not all_zero(seen["stored"][0])
-                and close_steps(seen["sums"], sums_over(layers, calls, scale, chosen, batches))
+                and close_steps(seen["sums"], sums_over(layers, calls, scale, chosen, batches, hooks))
             ),
             "Your sums are right, but the gradients still take their memory: `p.grad` has to be `None` when `backward` "
             "returns. Add `p.grad` to the sum in a post-accumulate-grad hook, then set `p.grad = None`.",
         ),
         Mistake(
             "counted-twice",
-            lambda seen, layers, calls, scale, chosen, batches: (
+            lambda seen, layers, calls, scale, chosen, batches, hooks: (
                 not counted_when_asked(seen)
-                and close_steps(seen["sums"], running_sums(sums_over(layers, calls, scale, chosen, batches)))
+                and close_steps(seen["sums"], running_sums(sums_over(layers, calls, scale, chosen, batches, hooks)))
             ),
             "From the second pass on your sums are too large: `.grad` still held the earlier gradients, and you added "
             "them again. Set `p.grad = None` once you have added it.",
         ),
         Mistake(
             "overwrote-total",
-            lambda seen, layers, calls, scale, chosen, batches: close_steps(
+            lambda seen, layers, calls, scale, chosen, batches, hooks: close_steps(
                 list(seen["sums"])[1:],
-                [sums_over(layers, calls, scale, chosen, [batch])[0] for batch in batches[1:]],
+                [sums_over(layers, calls, scale, chosen, [batch], hooks)[0] for batch in batches[1:]],
             ),
             "Your dict holds the gradient of the last pass only. Add each new gradient to the sum that is there.",
         ),
         Mistake(
             "changed-dtype",
-            lambda seen, layers, calls, scale, chosen, batches, small: (
+            lambda seen, layers, calls, scale, chosen, batches, small, hooks: (
                 not counted_when_asked(seen)
                 and nothing_kept(seen["stored"])
-                and close_steps(seen["sums"], sums_over(layers, calls, scale, chosen, batches))
+                and close_steps(seen["sums"], sums_over(layers, calls, scale, chosen, batches, hooks))
                 and not (close(seen["exact"]["p"], small) and seen["exact"]["p"].tensor.dtype == torch.float64)
             ),
             "The gradients were added up in the dtype of the parameter, and rounding lost small ones. Convert each "
@@ -190,15 +239,16 @@ class TestOffloadGrads:
         RETURNED,
     )
 
-    def test_the_sums_grow_with_every_pass(seen, layers, calls, scale, chosen, batches):
+    def test_the_sums_grow_with_every_pass(seen, layers, calls, scale, chosen, batches, hooks, dtype):
         no_error(seen["error"])
-        for sums, expected in zip(seen["sums"], sums_over(layers, calls, scale, chosen, batches)):
+        limit = 1e-10 if dtype == "float64" else 1e-4
+        for sums, expected in zip(seen["sums"], sums_over(layers, calls, scale, chosen, batches, hooks)):
             if type(sums.value) is not dict:
                 expect(sums).fail("the first part of the result is not a dict")
             for name, total in expected.items():
                 if name not in sums.keys:
                     expect(sums).fail(f"the parameter {name} is not a key of the dict, though backward() reached it")
-                expect(sums[name]).close_to(total, rtol=1e-4, atol=1e-4)
+                expect(sums[name]).close_to(total, rtol=limit, atol=limit)
 
     def test_no_gradient_is_left(seen):
         for number, stored in enumerate(seen["stored"], 1):
@@ -220,14 +270,15 @@ class TestOffloadGrads:
             expect(seen["asked"]["sums"]).fail("torch.autograd.grad was counted; only backward() should be")
 
     def test_nothing_else_changes(seen, layers, calls, scale, chosen, batches):
-        expect(seen["values_kept"]).is_true("the values of a parameter changed; only gradients were to be moved")
+        nothing_changed(seen["changed"], but=["hook-left *"])
+        nothing_changed(seen["changed values"])
         same_tensors(seen["others"], others_grads(layers, calls, scale, chosen, batches))
 
     def test_the_handles_remove_the_hooks(seen):
         expect(seen["has_remove"]).is_true("the function did not return a list of handles, each with a remove() method")
         expect(seen["removed"]["stored"]).is_true("after remove(), backward() left a parameter without `.grad`")
         same_tensors(seen["removed"]["sums"], tensors_in(seen["sums"][2]))
-        no_hook_left(seen["removed"]["hooks"])
+        nothing_changed(seen["hooks afterwards"], when="after remove()")
 
 
 def tensors_in(sums: Seen) -> dict[str, Tensor]:
@@ -236,9 +287,11 @@ def tensors_in(sums: Seen) -> dict[str, Tensor]:
     return {name: total for name, total in found.items() if total is not None}
 
 
-def sums_over(layers, calls, scale, chosen, batches) -> list[dict[str, Tensor]]:
+def sums_over(layers, calls, scale, chosen, batches, hooks) -> list[dict[str, Tensor]]:
     """The accumulated `.grad` after each batch, on a float64 copy of the net."""
     net = Net(layers, calls, scale, False).double()
+    if chosen:
+        CallersHooks(hooks).on_tensor(net.get_parameter(chosen[0]), "p")
     sums = []
     for inputs, targets in batches:
         loss_of(net, [inputs.double(), targets.double()]).backward()

@@ -1,5 +1,7 @@
 """Answers to 04-offload-grads."""
 
+from graders.author.answers import Wrong
+
 RIGHT = [
     """
 import torch
@@ -50,7 +52,7 @@ class Offload:
         for p in params:
             self.handles.append(p.register_post_accumulate_grad_hook(self))
     def __call__(self, p):
-        new = p.grad.numpy().astype(np.float64)
+        new = p.grad.detach().numpy().astype(np.float64)
         if p in self.sums:
             new = new + self.sums[p].numpy()
         self.sums[p] = torch.tensor(new)
@@ -87,8 +89,13 @@ def offload_grads(params):
 """,
 ]
 
-WRONG = {
-    "wrong-hook-kind": """
+WRONG = [
+    Wrong(
+        "a tensor hook counts",
+        violates="`torch.autograd.grad` is not counted.",
+        check="test_autograd_grad_is_not_counted",
+        mistake="wrong-hook-kind",
+        source="""
 import torch
 
 def offload_grads(params):
@@ -101,7 +108,13 @@ def offload_grads(params):
         handles.append(p.register_hook(hook))
     return sums, handles
 """,
-    "counted-twice": """
+    ),
+    Wrong(
+        "adds `.grad` again in each pass",
+        violates="`sums[p]` is the sum of the gradients of `p` over all backward passes since your call",
+        check="test_the_sums_grow_with_every_pass",
+        mistake="counted-twice",
+        source="""
 import torch
 
 def offload_grads(params):
@@ -110,7 +123,13 @@ def offload_grads(params):
         sums[p] += p.grad
     return sums, [p.register_post_accumulate_grad_hook(hook) for p in params]
 """,
-    "overwrote-total": """
+    ),
+    Wrong(
+        "keeps the last gradient only",
+        violates="`sums[p]` is the sum of the gradients of `p` over all backward passes since your call",
+        check="test_the_sums_grow_with_every_pass",
+        mistake="overwrote-total",
+        source="""
 def offload_grads(params):
     sums = {}
     def hook(p):
@@ -118,7 +137,13 @@ def offload_grads(params):
         p.grad = None
     return sums, [p.register_post_accumulate_grad_hook(hook) for p in params]
 """,
-    "changed-dtype": """
+    ),
+    Wrong(
+        "adds up in the dtype of the parameter",
+        violates="added up in `float64`",
+        check="test_the_sums_are_made_in_float64",
+        mistake="changed-dtype",
+        source="""
 def offload_grads(params):
     sums = {}
     def hook(p):
@@ -126,7 +151,13 @@ def offload_grads(params):
         p.grad = None
     return sums, [p.register_post_accumulate_grad_hook(hook) for p in params]
 """,
-    "zeroed-not-freed": """
+    ),
+    Wrong(
+        "leaves a `.grad` of zeros",
+        violates="has `p.grad` equal to `None`",
+        check="test_no_gradient_is_left",
+        mistake="zeroed-not-freed",
+        source="""
 def offload_grads(params):
     sums = {}
     def hook(p):
@@ -135,7 +166,13 @@ def offload_grads(params):
         p.grad.zero_()
     return sums, [p.register_post_accumulate_grad_hook(hook) for p in params]
 """,
-    "late-binding": """
+    ),
+    Wrong(
+        "all hooks read the loop variable",
+        violates="each parameter `p` of the list that it reached",
+        check="test_the_sums_grow_with_every_pass",
+        mistake="late-binding",
+        source="""
 import torch
 
 def offload_grads(params):
@@ -148,7 +185,13 @@ def offload_grads(params):
         handles.append(p.register_post_accumulate_grad_hook(hook))
     return sums, handles
 """,
-    "keys-not-parameters": """
+    ),
+    Wrong(
+        "the keys are numbers",
+        violates="The key is the parameter itself.",
+        check="test_the_sums_grow_with_every_pass",
+        mistake="keys-not-parameters",
+        source="""
 def offload_grads(params):
     sums = {}
     def hook(p):
@@ -156,7 +199,13 @@ def offload_grads(params):
         p.grad = None
     return sums, [p.register_post_accumulate_grad_hook(hook) for p in params]
 """,
-    "returned-a-value": """
+    ),
+    Wrong(
+        "a lambda whose value is not None",
+        violates="From now on, whenever `backward()` returns",
+        check="raised",
+        mistake="returned-a-value",
+        source="""
 import torch
 
 def offload_grads(params):
@@ -165,20 +214,43 @@ def offload_grads(params):
     handles += [p.register_post_accumulate_grad_hook(lambda p: setattr(p, "grad", None)) for p in params]
     return sums, handles
 """,
-    "grad-not-freed": """
+    ),
+    Wrong(
+        "keeps `.grad`",
+        violates="has `p.grad` equal to `None`",
+        check="test_no_gradient_is_left",
+        mistake="grad-not-freed",
+        source="""
 def offload_grads(params):
     sums = {}
     def hook(p):
         sums[p] = p.grad.double()
     return sums, [p.register_post_accumulate_grad_hook(hook) for p in params]
 """,
-}
-
-ALSO_WRONG = [
-    "def offload_grads(params):\n    return {}, []",
-    "def offload_grads(params):\n    return None",
-    # Added up in float32, converted afterwards.
-    """
+    ),
+    Wrong(
+        "returns an empty dict and no handles",
+        violates="`sums[p]` is the sum of the gradients of `p` over all backward passes since your call",
+        check="test_the_sums_grow_with_every_pass",
+        source="""
+def offload_grads(params):
+    return {}, []
+""",
+    ),
+    Wrong(
+        "returns nothing",
+        violates="Return a pair: a dict `sums` and a list of all handles.",
+        check="test_the_sums_grow_with_every_pass",
+        source="""
+def offload_grads(params):
+    return None
+""",
+    ),
+    Wrong(
+        "adds up in float32 and converts afterwards",
+        violates="added up in `float64`",
+        check="test_the_sums_are_made_in_float64",
+        source="""
 import torch
 def offload_grads(params):
     sums = {p: torch.zeros(p.shape, dtype=torch.float64) for p in params}
@@ -187,8 +259,12 @@ def offload_grads(params):
         p.grad = None
     return sums, [p.register_post_accumulate_grad_hook(hook) for p in params]
 """,
-    # No handles.
-    """
+    ),
+    Wrong(
+        "no handles",
+        violates="Return a pair: a dict `sums` and a list of all handles.",
+        check="test_the_handles_remove_the_hooks",
+        source="""
 import torch
 def offload_grads(params):
     sums = {p: torch.zeros(p.shape, dtype=torch.float64) for p in params}
@@ -199,8 +275,12 @@ def offload_grads(params):
         p.register_post_accumulate_grad_hook(hook)
     return sums, None
 """,
-    # Only the handles.
-    """
+    ),
+    Wrong(
+        "only the handles",
+        violates="Return a pair: a dict `sums` and a list of all handles.",
+        check="test_the_sums_grow_with_every_pass",
+        source="""
 import torch
 def offload_grads(params):
     sums = {p: torch.zeros(p.shape, dtype=torch.float64) for p in params}
@@ -209,8 +289,12 @@ def offload_grads(params):
         p.grad = None
     return [p.register_post_accumulate_grad_hook(hook) for p in params]
 """,
-    # A tensor hook that reads .grad.
-    """
+    ),
+    Wrong(
+        "a tensor hook that reads `.grad`",
+        violates="`sums[p]` is the sum of the gradients of `p` over all backward passes since your call",
+        check="test_the_sums_grow_with_every_pass",
+        source="""
 import torch
 def offload_grads(params):
     sums = {p: torch.zeros(p.shape, dtype=torch.float64) for p in params}
@@ -221,8 +305,12 @@ def offload_grads(params):
         return hook
     return sums, [p.register_hook(make(p)) for p in params]
 """,
-    # Moves the parameter instead of its gradient.
-    """
+    ),
+    Wrong(
+        "moves the parameter instead of its gradient",
+        violates="`sums[p]` is the sum of the gradients of `p` over all backward passes since your call",
+        check="test_the_sums_grow_with_every_pass",
+        source="""
 import torch
 def offload_grads(params):
     sums = {p: torch.zeros(p.shape, dtype=torch.float64) for p in params}
@@ -231,8 +319,12 @@ def offload_grads(params):
         p.grad = None
     return sums, [p.register_post_accumulate_grad_hook(hook) for p in params]
 """,
-    # The mean instead of the sum.
-    """
+    ),
+    Wrong(
+        "the mean instead of the sum",
+        violates="`sums[p]` is the sum of the gradients of `p` over all backward passes since your call",
+        check="test_the_sums_grow_with_every_pass",
+        source="""
 import torch
 def offload_grads(params):
     sums, n = {}, {}
@@ -243,8 +335,12 @@ def offload_grads(params):
         p.grad = None
     return sums, [p.register_post_accumulate_grad_hook(hook) for p in params]
 """,
-    # Keeps the first pass only.
-    """
+    ),
+    Wrong(
+        "the first pass only",
+        violates="over all backward passes since your call",
+        check="test_the_sums_grow_with_every_pass",
+        source="""
 def offload_grads(params):
     s = {}
     def hook(p):
@@ -252,8 +348,12 @@ def offload_grads(params):
         p.grad = None
     return s, [p.register_post_accumulate_grad_hook(hook) for p in params]
 """,
-    # One dict for the whole notebook, emptied by each call.
-    """
+    ),
+    Wrong(
+        "one dict for all calls, emptied by each",
+        violates="rule 1: on one object or on several at the same time",
+        check="test_a_second_call_has_a_dict_of_its_own",
+        source="""
 sums = {}
 
 def offload_grads(params):
@@ -263,4 +363,129 @@ def offload_grads(params):
         p.grad = None
     return sums, [p.register_post_accumulate_grad_hook(hook) for p in params]
 """,
+    ),
+    Wrong(
+        "a float64 gradient goes through float32",
+        violates="whatever the dtype of the parameter",
+        check="test_the_sums_grow_with_every_pass",
+        source="""
+def offload_grads(params):
+    sums = {}
+    def hook(p):
+        gradient = p.grad.detach().float().double()
+        sums[p] = sums[p] + gradient if p in sums else gradient
+        p.grad = None
+    return sums, [p.register_post_accumulate_grad_hook(hook) for p in params]
+""",
+    ),
+    Wrong(
+        "the last handle only",
+        violates="After `remove()` on each handle, `backward()` stores `.grad` again",
+        check="test_the_handles_remove_the_hooks",
+        source="""
+def offload_grads(params):
+    sums, handles = {}, []
+    def hook(p):
+        gradient = p.grad.detach().double()
+        sums[p] = sums[p] + gradient if p in sums else gradient
+        p.grad = None
+    for p in params:
+        handles = [p.register_post_accumulate_grad_hook(hook)]
+    return sums, handles
+""",
+    ),
+    Wrong(
+        "`remove()` empties the sums",
+        violates="and the sums stay as they are",
+        check="test_the_handles_remove_the_hooks",
+        source="""
+class Handle:
+    def __init__(self, handle, sums):
+        self.handle, self.sums = handle, sums
+    def remove(self):
+        self.handle.remove()
+        self.sums.clear()
+
+def offload_grads(params):
+    sums = {}
+    def hook(p):
+        gradient = p.grad.detach().double()
+        sums[p] = sums[p] + gradient if p in sums else gradient
+        p.grad = None
+    return sums, [Handle(p.register_post_accumulate_grad_hook(hook), sums) for p in params]
+""",
+    ),
+    Wrong(
+        "empties the caller's list",
+        violates="rule 2: Lists and dicts keep their entries.",
+        check="test_nothing_else_changes",
+        source="""
+def offload_grads(params):
+    sums, handles = {}, []
+    def hook(p):
+        gradient = p.grad.detach().double()
+        sums[p] = sums[p] + gradient if p in sums else gradient
+        p.grad = None
+    while params:
+        handles.append(params.pop().register_post_accumulate_grad_hook(hook))
+    return sums, handles
+""",
+    ),
+    Wrong(
+        "ones before the first pass",
+        violates="Before its first pass it may be missing, or its sum may be zeros.",
+        check="test_the_sums_grow_with_every_pass",
+        source="""
+import torch
+
+def offload_grads(params):
+    sums = {p: torch.ones(p.shape, dtype=torch.float64) for p in params}
+    def hook(p):
+        sums[p] = sums[p] + p.grad.detach()
+        p.grad = None
+    return sums, [p.register_post_accumulate_grad_hook(hook) for p in params]
+""",
+    ),
+    Wrong(
+        "removes the hooks of others",
+        violates="rule 3: Hooks that were there before",
+        check="test_nothing_else_changes",
+        source="""
+def offload_grads(params):
+    sums = {}
+    def hook(p):
+        gradient = p.grad.detach().double()
+        sums[p] = sums[p] + gradient if p in sums else gradient
+        p.grad = None
+    for p in params:
+        if p._post_accumulate_grad_hooks:
+            p._post_accumulate_grad_hooks.clear()
+    return sums, [p.register_post_accumulate_grad_hook(hook) for p in params]
+""",
+    ),
+    Wrong(
+        "notes the mode of autograd and does nothing in a pass with a graph",
+        violates="rule 5: `backward(create_graph=True)`",
+        check="test_the_sums_grow_with_every_pass",
+        source="""
+import torch
+
+def offload_grads(params):
+    sums = {}
+    def hook(p):
+        if torch.is_grad_enabled():
+            return
+        gradient = p.grad.double()
+        sums[p] = sums[p] + gradient if p in sums else gradient
+        p.grad = None
+    return sums, [p.register_post_accumulate_grad_hook(hook) for p in params]
+""",
+    ),
+]
+
+GIVENS = [
+    "Parameters that are not in the list accumulate their `.grad` as usual.",  # no answer can reach them
+    "Write `offload_grads(params)`.",
+    "`params` is a list of different parameters, each of which requires grad and has",
+    "(After a pass with",
 ]

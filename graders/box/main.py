@@ -16,13 +16,13 @@ import shutil
 import socket
 import sys
 from pathlib import Path
-from typing import Any
 
 from graders.box import confine
 from graders.box.limits import cut_short, limit_processes
 from graders.box.selftest import SELF_TEST, held, knocking
 from graders.wire import frames
 from graders.wire.frames import Frame
+from graders.wire.launch import BoxPlan
 from graders.wire.limits import FOLDERS, Limits
 
 
@@ -76,19 +76,19 @@ async def converse(out: int, forker: socket.socket | None = None) -> None:
     send(Frame({"type": "probe-end"}))  # last: outside, this process is ended as soon as it arrives
 
 
-def prepare(plan: dict[str, Any]) -> None:
+def prepare(plan: BoxPlan) -> None:
     """Make the folders of the box, and confine this process as its tier asks."""
     confine.die_with_parent()
     with contextlib.suppress(OSError), open("/proc/self/oom_score_adj", "w") as file:
         file.write("1000")  # should this machine run out of memory, boxes go first
-    folder = Path(plan["folder"])
+    folder = Path(plan.folder)
     for name in FOLDERS:
         (folder / name).mkdir()
     shutil.copytree(Path(__file__).parents[2] / "matplotlib", folder / "home" / "matplotlib")
     os.chdir(folder)
-    if "readable" in plan:
-        confine.restrict_files(plan["readable"], plan["writable"], plan["hidden"])
-        confine.filter_system_calls(metadata=plan["metadata"])
+    if plan.walls is not None:
+        confine.restrict_files(plan.walls.readable, plan.walls.writable, plan.walls.hidden)
+        confine.filter_system_calls(metadata=plan.walls.metadata)
         confine.close_to_others()  # the pipe of frames, above all
 
 
@@ -101,7 +101,7 @@ def main() -> None:
     """Entry point: `python -m graders.box.main DESCRIPTOR PLAN`."""
     if sys.platform == "win32":  # whose usual loop cannot wait for what Jupyter waits for
         asyncio.set_event_loop_policy(asyncio.WindowsSelectorEventLoopPolicy())
-    prepare(json.loads(sys.argv[2]))
+    prepare(BoxPlan.from_json(sys.argv[2]))
     run(int(sys.argv[1]))
 
 

@@ -9,8 +9,9 @@ import ctypes
 import os
 import struct
 import sys
-from collections.abc import Mapping, Sequence
 from typing import Any
+
+from graders.wire.launch import Pairs, Supervision, System
 
 _BIND, _RECURSIVE, _PRIVATE, _NOSUID, _NODEV, _NOEXEC = 4096, 16384, 1 << 18, 2, 4, 8
 _NEW_MOUNTS, _NEW_USER = 0x00020000, 0x10000000
@@ -57,35 +58,35 @@ def _own_namespaces(flags: int) -> None:
     _mount("none", "/", None, _RECURSIVE | _PRIVATE)
 
 
-def stage(binds: Sequence[Sequence[str]]) -> None:
+def stage(binds: Pairs) -> None:
     """Bind folders to places that an unprivileged user can reach, seen by this process and its children alone."""
     _own_namespaces(_NEW_MOUNTS)
     for source, target in binds:
         _mount(source, target, None, _BIND | _RECURSIVE)
 
 
-def private_places(
-    folder: str, size: str, places: Mapping[str, Sequence[str]], staying: Sequence[str], hidden: Sequence[str]
-) -> None:
+def private_places(how: Supervision) -> None:
     """Make all files read-only, and put small file systems of the box's own over the places that it may write to.
 
-    `places` maps paths to the kind and the options of their file systems; `size` has the options of the tmpfs that
-    `folder` becomes. The folders in `staying` stay where they are, although they may lie in one of `places`; those in
-    `hidden` are empty. Raises `OSError` where the kernel forbids it.
+    Raises `OSError` where the kernel forbids it.
     """
+    folder, walls = how.private_box.folder, how.private_box.walls
     _own_namespaces(_NEW_MOUNTS)
-    held = [(path, os.open(path, os.O_PATH)) for path in staying if path.startswith(tuple(f"{one}/" for one in places))]
+    above = tuple(f"{place}/" for place in how.places)
+    held = [(path, os.open(path, os.O_PATH)) for path in how.staying if path.startswith(above)]
     _restrict("/", _ATTR_READ_ONLY)
-    for path, (kind, options) in places.items():
+    for path, (kind, options) in how.places.items():
         _mount("none", path, kind, _NOSUID | (_NODEV if kind == "tmpfs" else 0), options)
     for path, descriptor in held:
         os.makedirs(path)
         _mount(f"/proc/self/fd/{descriptor}", path, None, _BIND | _RECURSIVE)
         os.close(descriptor)
-    for path in filter(os.path.isdir, hidden):  # Landlock alone would open them where they lie in /tmp
+    for path in filter(
+        os.path.isdir, walls.hidden if walls else ()
+    ):  # Landlock alone would open them where they lie in /tmp
         _empty(path)
     os.makedirs(folder, exist_ok=True)
-    _mount("none", folder, "tmpfs", _NOSUID | _NODEV, size)
+    _mount("none", folder, "tmpfs", _NOSUID | _NODEV, how.size)
 
 
 def leave_for_own_namespaces() -> None:
@@ -96,28 +97,23 @@ def leave_for_own_namespaces() -> None:
     _own_namespaces(_NEW_MOUNTS | _NEW_REST)
 
 
-def own_system(system: Mapping[str, Any]) -> None:
-    """Exchange the root of this process for a read-only system and a few small places to write to.
-
-    `system` has "root", an empty folder; "binds", pairs of a file or folder and its place; "links", pairs of a text and
-    a place; "places", the options of a tmpfs by its path; "hidden", folders in which there is nothing. This process
-    is the first of its namespaces.
-    """
-    root = system["root"]
+def own_system(system: System) -> None:
+    """Exchange the root of this process, the first of its namespaces, for a system that is read-only but for places."""
+    root = system.root
     _mount("none", root, "tmpfs", _NOSUID | _NODEV, "size=1m,mode=0755")
     os.mkdir(root + "/proc")
     _mount("none", root + "/proc", "proc", _NOSUID | _NODEV | _NOEXEC)
     _own_devices(root + "/dev")
-    for path, options in system["places"].items():  # before the binds, some of which lie in /tmp
+    for path, options in system.places.items():  # before the binds, some of which lie in /tmp
         os.makedirs(root + path, exist_ok=True)
         _mount("none", root + path, "tmpfs", _NOSUID | _NODEV, options)
-    for source, target in system["binds"]:
+    for source, target in system.binds:
         _bind(source, root + target)
         _restrict(root + target, _ATTR_READ_ONLY | _ATTR_NOSUID | _ATTR_NODEV)
-    for text, target in system["links"]:
+    for text, target in system.links:
         os.makedirs(os.path.dirname(root + target), exist_ok=True)
         os.symlink(text, root + target)
-    for path in system["hidden"]:
+    for path in system.hidden:
         _empty(root + path)
     os.chdir(root)
     # The old root ends up below the new one, at the same place, and is let go of.

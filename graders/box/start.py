@@ -2,55 +2,58 @@
 
 Tier A becomes bubblewrap, or makes namespaces itself when it was forked from the warm process. Tier B stays as the
 parent of the box: orphans come to it, and it ends them all. Where the kernel allows it, tier B gets a /tmp and other
-writable places of its own, of bounded size. Only standard library here. Run as `python -m graders.box.start PLAN`,
-where PLAN is JSON.
+writable places of its own, of bounded size. Only standard library here. Run as `python -m graders.box.start
+DESCRIPTOR PLAN`, as `graders.box.main` is.
 """
 
 from __future__ import annotations
 
 import contextlib
-import json
 import os
 import signal
 import sys
 import time
 from collections.abc import Callable
-from typing import Any, NoReturn
+from typing import NoReturn
 
 from graders.box import confine, mounts
+from graders.wire.launch import BoxPlan, Plan, Supervision, System
 
 SWEEP_SECONDS = 5.0
 
 
-Enter = Callable[[dict[str, Any]], NoReturn]
+Enter = Callable[[BoxPlan], NoReturn]
 """What a process does once it is where the plan wants it; it is given the plan of the box itself."""
 
 
 def main() -> NoReturn:
     """Start the box that the plan describes, as a program of its own."""
-    plan: dict[str, Any] = json.loads(sys.argv[1])
+    descriptor, plan = sys.argv[1], Plan.from_json(sys.argv[2])
 
-    def execute(inner: dict[str, Any]) -> NoReturn:
-        command = [*plan["command"], str(plan["descriptor"]), json.dumps(inner)]
+    def execute(inner: BoxPlan) -> NoReturn:
+        command = [*plan.command, descriptor, inner.to_json()]
         os.execv(command[0], command)
 
-    enter(plan, execute)
+    enter(plan, int(descriptor), execute)
 
 
-def enter(plan: dict[str, Any], box: Enter) -> NoReturn:
-    """Take this process, or a child of it, to the tier of the plan, and go on there with `box`."""
-    if plan["tier"] == "B":
-        _supervise(plan, box)
-    if plan["uid"]:
-        mounts.stage(plan["stage"])
-        confine.give_up_root(plan["uid"])
+def enter(plan: Plan, descriptor: int, box: Enter) -> NoReturn:
+    """Take this process, or a child of it, to the tier of the plan, and go on there with `box`.
+
+    Frames are written to `descriptor`, which processes that stay behind close.
+    """
+    if plan.supervision is not None:
+        _supervise(plan, plan.supervision, descriptor, box)
+    if plan.uid:
+        mounts.stage(plan.stage)
+        confine.give_up_root(plan.uid)
         confine.open_to_itself()
-    if "system" in plan:
-        _enter_namespaces(plan, box)
-    box(plan["box"])
+    if plan.system is not None:
+        _enter_namespaces(plan.box, plan.system, descriptor, box)
+    box(plan.box)
 
 
-def _enter_namespaces(plan: dict[str, Any], box: Enter) -> NoReturn:
+def _enter_namespaces(inner: BoxPlan, system: System, descriptor: int, box: Enter) -> NoReturn:
     """Start the box in namespaces of its own, and end with it.
 
     The first process in them is a child that does nothing but reap: signals from inside do not reach it, and nothing
@@ -60,12 +63,12 @@ def _enter_namespaces(plan: dict[str, Any], box: Enter) -> NoReturn:
     child = os.fork()
     if child == 0:
         confine.die_with_parent()
-        mounts.own_system(plan["system"])
+        mounts.own_system(system)
         confine.drop_capabilities()
         child = os.fork()
         if child == 0:
-            box(plan["box"])
-    os.close(plan["descriptor"])
+            box(inner)
+    os.close(descriptor)
     os.close(0)
     while True:
         ended, status = os.wait()
@@ -74,15 +77,15 @@ def _enter_namespaces(plan: dict[str, Any], box: Enter) -> NoReturn:
             os._exit(code if code >= 0 else 128 - code)
 
 
-def _supervise(plan: dict[str, Any], box: Enter) -> NoReturn:
+def _supervise(plan: Plan, how: Supervision, descriptor: int, box: Enter) -> NoReturn:
     """Start the box as a child, wait for its end or for ours, and leave no process behind."""
     confine.become_subreaper()
-    signal.signal(signal.SIGTERM, lambda *_: _sweep_and_exit(plan["uid"]))
+    signal.signal(signal.SIGTERM, lambda *_: _sweep_and_exit(plan.uid))
     confine.die_with_parent(signal.SIGTERM)
 
-    def start(inner: dict[str, Any]) -> NoReturn:
-        if plan["uid"]:
-            confine.give_up_root(plan["uid"], keep_reading=plan["keep_reading"])
+    def start(inner: BoxPlan) -> NoReturn:
+        if plan.uid:
+            confine.give_up_root(plan.uid, keep_reading=how.keep_reading)
         box(inner)
 
     mounted, tell = os.pipe()
@@ -90,14 +93,14 @@ def _supervise(plan: dict[str, Any], box: Enter) -> NoReturn:
     if child == 0:
         signal.signal(signal.SIGTERM, signal.SIG_DFL)
         try:
-            mounts.private_places(plan["folder"], plan["size"], plan["places"], plan["staying"], plan["box"]["hidden"])
-            os.chdir(plan["folder"])
+            mounts.private_places(how)
+            os.chdir(how.private_box.folder)
             os.write(tell, b"+")
         except BaseException:
             os._exit(1)
         os.close(mounted)
         os.close(tell)
-        start(plan["private_box"])
+        start(how.private_box)
     os.close(tell)
     private = os.read(mounted, 1)
     os.close(mounted)
@@ -106,13 +109,13 @@ def _supervise(plan: dict[str, Any], box: Enter) -> NoReturn:
         child = os.fork()
         if child == 0:
             signal.signal(signal.SIGTERM, signal.SIG_DFL)
-            start(plan["box"])
-    os.close(plan["descriptor"])
+            start(plan.box)
+    os.close(descriptor)
     os.close(0)
     with contextlib.suppress(ChildProcessError):
         while os.wait()[0] != child:
             continue
-    _sweep_and_exit(plan["uid"])
+    _sweep_and_exit(plan.uid)
 
 
 def _sweep_and_exit(uid: int | None) -> NoReturn:

@@ -29,6 +29,7 @@ import numpy
 from graders.box import confine, forker, huge_pages, main, start
 from graders.box.limits import limit_processes
 from graders.box.preloaded import Preloaded
+from graders.wire.launch import BoxPlan, BoxRequest
 from graders.wire.limits import Limits
 
 MODULES = (
@@ -112,7 +113,7 @@ def serve() -> None:
 
     def box(request: dict[str, Any], descriptors: list[int], answer: int) -> None:
         os.close(answer)
-        _become_box(request, descriptors, preloaded)
+        _become_box(BoxRequest.from_data(request), descriptors, preloaded)
 
     forker.serve(control, box, chores=chores(preloaded))
 
@@ -129,24 +130,23 @@ def _ready_to_fork() -> Iterator[None]:
         sys.exit(f"{threads} threads are running: a fork would not be safe")
 
 
-def _become_box(request: dict[str, Any], descriptors: list[int], preloaded: Preloaded) -> NoReturn:
+def _become_box(request: BoxRequest, descriptors: list[int], preloaded: Preloaded) -> NoReturn:
     """In the forked process: what starting a process would have done, then the tier."""
     os.setsid()
     null = os.open(os.devnull, os.O_RDWR)
     requests, out, errors = descriptors
     for source, target in ((requests, 0), (null, 1), (errors, 2)):
         os.dup2(source, target)
-    for one in (requests, errors, null):
-        os.close(one)
+    for descriptor in (requests, errors, null):
+        os.close(descriptor)
     os.environ.clear()
-    os.environ.update(request["environment"])
+    os.environ.update(request.environment)
     tempfile.tempdir = None  # found out anew from the environment
-    os.chdir(request["folder"])
-    limits = Limits(**request["limits"])
-    start.enter({**request["plan"], "descriptor": out}, lambda inner: _nest(inner, out, limits, preloaded))
+    os.chdir(request.folder)
+    start.enter(request.plan, out, lambda inner: _nest(inner, out, request.limits, preloaded))
 
 
-def _nest(inner: dict[str, Any], out: int, limits: Limits, preloaded: Preloaded) -> NoReturn:
+def _nest(inner: BoxPlan, out: int, limits: Limits, preloaded: Preloaded) -> NoReturn:
     """Confine this process, fork the one that runs the notebook, and fork kernels for it until it ends."""
     main.prepare(inner)
     limit_processes(limits)

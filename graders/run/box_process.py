@@ -15,11 +15,12 @@ from graders.run.leftovers import temporary_folder
 from graders.run.memory import SECONDS as WATCH_SECONDS
 from graders.run.memory import MemoryWatch
 from graders.run.streams import PIPES_CAN_WAIT, Incoming, Outgoing, ThreadedIncoming, ThreadedOutgoing
-from graders.run.tiers import environment, launch, passed_on, start_command
-from graders.run.warm import WarmProcess, box_request
+from graders.run.tiers import environment, launch, passed_on
+from graders.run.warm import WarmProcess
 from graders.wire import frames
 from graders.wire.forking import ForkedProcess
 from graders.wire.frames import Frame, FrameError
+from graders.wire.launch import BoxRequest
 from graders.wire.limits import MIB, Limits
 
 SWEEP_SECONDS = 8.0
@@ -74,13 +75,14 @@ class Box:
 
     def _start(self, requests: int, frames_out: int) -> subprocess.Popen[bytes] | ForkedProcess:
         self._launch = found = launch(self._tier, self.folder, self._kit, self._limits, warm=self._warm is not None)
-        if self._warm is not None:
-            request = box_request(found.plan, self.folder, found.folder, self._kit, self._limits)
+        if self._warm is not None and found.plan is not None:
+            variables = passed_on() | environment(found.folder, self._kit)
+            request = BoxRequest(found.plan, str(self.folder), variables, self._limits)
             return self._warm.fork(request, [requests, frames_out, self._errors.fileno()])
         # A container hands no other descriptor on than the standard ones, nor does Windows.
         standard = self._tier == "C" or not PIPES_CAN_WAIT
         return subprocess.Popen(
-            found.command or start_command(found.plan, 1 if standard else frames_out),
+            found.start(1 if standard else frames_out),
             stdin=requests,
             stdout=frames_out if standard else subprocess.DEVNULL,
             stderr=self._errors,

@@ -11,18 +11,18 @@ from __future__ import annotations
 
 import errno
 import itertools
-import json
 import os
 import shutil
 import site
 import sys
-from dataclasses import dataclass, field
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
 
 from graders.box import confine
 from graders.run.leftovers import FIRST_UID
 from graders.wire import forking
+from graders.wire.launch import BoxPlan, Pairs, Plan, Supervision, System, Walls
 from graders.wire.limits import FILES_SLACK, Limits
 
 TIERS = ("A", "B", "C", "D")
@@ -49,7 +49,7 @@ class Launch:
 
     folder: str
     """The folder in which the box finds itself."""
-    plan: dict[str, Any] = field(default_factory=dict)
+    plan: Plan | None = None
     command: tuple[str, ...] = ()
     cleanup: tuple[str, ...] = ()
     """A command to run when the process has ended."""
@@ -57,7 +57,16 @@ class Launch:
     @property
     def supervised(self) -> bool:
         """Whether the first process, asked to end, ends everything else (SIGTERM)."""
-        return self.plan.get("tier") == "B"
+        return self.plan is not None and self.plan.supervision is not None
+
+    def start(self, descriptor: int) -> list[str]:
+        """The command that starts the box as a program; frames are to be written to `descriptor`."""
+        plan = self.plan
+        if plan is None:
+            return list(self.command)
+        if plan.uid is None and plan.supervision is None:
+            return [*plan.command, str(descriptor), plan.box.to_json()]
+        return [os.path.abspath(sys.executable), "-S", "-m", "graders.box.start", str(descriptor), plan.to_json()]
 
 
 def python_folders() -> list[str]:
@@ -122,14 +131,6 @@ def launch(tier: str, folder: Path, kit: Path, limits: Limits, *, warm: bool = F
     return {"B": _landlocked, "C": _container, "D": _plain}[tier](folder, kit, limits)
 
 
-def start_command(plan: dict[str, Any], descriptor: int) -> list[str]:
-    """The command that starts what a plan describes; frames are to be written to `descriptor`."""
-    if plan["uid"] is None and plan["tier"] != "B":
-        return [*plan["command"], str(descriptor), json.dumps(plan["box"])]
-    plan = {**plan, "descriptor": descriptor}
-    return [os.path.abspath(sys.executable), "-S", "-m", "graders.box.start", json.dumps(plan)]
-
-
 def missing(tier: str, *, warm: bool = False) -> str:
     """What a tier needs and is not there; empty when it can be tried, from the warm process or without it."""
     if tier == "D":
@@ -147,8 +148,8 @@ def missing(tier: str, *, warm: bool = False) -> str:
     return "" if confine.landlock_abi() >= 4 else "the kernel's Landlock is older than version 4"
 
 
-def _main() -> list[str]:
-    return [os.path.abspath(sys.executable), "-m", "graders.box.main"]
+def _main() -> tuple[str, ...]:
+    return (os.path.abspath(sys.executable), "-m", "graders.box.main")
 
 
 def _uid() -> int | None:
@@ -162,8 +163,7 @@ _started = itertools.count()
 
 
 def _plain(folder: Path, kit: Path, limits: Limits) -> Launch:
-    box = {"folder": str(folder)}
-    return Launch(str(folder), {"tier": "D", "uid": None, "command": _main(), "box": box})
+    return Launch(str(folder), Plan(tier="D", box=BoxPlan(str(folder)), command=_main()))
 
 
 def _landlocked(folder: Path, kit: Path, limits: Limits) -> Launch:
@@ -177,21 +177,24 @@ def _landlocked(folder: Path, kit: Path, limits: Limits) -> Launch:
     places |= dict.fromkeys(shut, ("tmpfs", "size=64k,mode=0755"))
     most = limits.files + FILES_SLACK + (1 << 20)  # so that the watch inside, which can say what happened, comes first
     size = f"size={most},nr_inodes={20 * limits.inodes},uid={uid or os.getuid()},gid={uid or os.getgid()},mode=0700"
-    box = {
-        "folder": str(folder),
-        "readable": [*_SYSTEM, *_FILES, *_PROC, *python_folders(), str(kit)],
+    walls = Walls(
+        readable=(*_SYSTEM, *_FILES, *_PROC, *python_folders(), str(kit)),
         # What others use as well is closed, unless the box has a user of its own, which can be swept up after.
-        "writable": [str(folder), *_DEVICES, *(["/dev/shm", *_TERMINALS] if uid else [])],
-        "hidden": hidden_folders(),
-        "metadata": uid is not None,
-    }
-    private = box | {"writable": [str(folder), *_DEVICES, *_TERMINALS, "/dev/shm", "/tmp"], "metadata": True}
-    staying = [os.path.realpath(one) for one in (*python_folders(), str(kit))]
-    closed = uid is not None and not all(_open_to_all(one) for one in (*python_folders(), str(kit), str(folder)))
-    plan = {"tier": "B", "uid": uid, "keep_reading": closed, "folder": str(folder), "staying": staying,
-            "places": places, "size": size,
-            "command": _main(), "box": box, "private_box": private}  # fmt: skip
-    return Launch(str(folder), plan)
+        writable=(str(folder), *_DEVICES, *(("/dev/shm", *_TERMINALS) if uid else ())),
+        hidden=tuple(hidden_folders()),
+        metadata=uid is not None,
+    )
+    private = replace(walls, writable=(str(folder), *_DEVICES, *_TERMINALS, "/dev/shm", "/tmp"), metadata=True)
+    needed = (*python_folders(), str(kit))
+    supervision = Supervision(
+        private_box=BoxPlan(str(folder), private),
+        places=places,
+        size=size,
+        staying=tuple(map(os.path.realpath, needed)),
+        keep_reading=uid is not None and not all(map(_open_to_all, (*needed, str(folder)))),
+    )
+    box = BoxPlan(str(folder), walls)
+    return Launch(str(folder), Plan(tier="B", box=box, uid=uid, command=_main(), supervision=supervision))
 
 
 def _open_to_all(path: str) -> bool:
@@ -199,30 +202,29 @@ def _open_to_all(path: str) -> bool:
     return all(one.stat().st_mode & 0o001 for one in (Path(path), *Path(path).parents))
 
 
-_BOX_OF_A = {"folder": INSIDE, "readable": ["/"], "writable": [INSIDE, "/tmp", "/dev"], "hidden": [], "metadata": True}
+_BOX_OF_A = BoxPlan(INSIDE, Walls(readable=("/",), writable=(INSIDE, "/tmp", "/dev")))
 
 
-def _system(folder: Path, kit: Path, uid: int | None) -> dict[str, Any]:
-    """What tier A shows: "binds" of files and folders to their places, "links", "hidden" folders that are empty there.
-
-    "stage" are binds that root has to make first, so that another user can get at folders in a closed one.
-    """
-    stage, binds, folders = [], [], [*python_folders(), str(kit)]
+def _system(folder: Path, kit: Path, uid: int | None, places: Mapping[str, str]) -> tuple[Pairs, System]:
+    """What root has to bind first, so that another user can get at folders in a closed one; and what tier A shows."""
+    stage: list[tuple[str, str]] = []
+    binds: list[tuple[str, str]] = []
+    folders = [*python_folders(), str(kit)]
     for number, source in enumerate(folders):
         reachable = source
         if uid:
             reachable = str(folder / f"stage{number}")
             os.mkdir(reachable)
-            stage.append([source, reachable])
-        binds.append([reachable, source])
-    binds += [[path, path] for path in _SYSTEM if os.path.isdir(path) and not os.path.islink(path)]
-    binds += [[os.path.realpath(path), path] for path in _FILES if os.path.exists(path)]
-    links = [[os.readlink(path), path] for path in _SYSTEM if os.path.islink(path)]
-    hidden = [path for path in hidden_folders() if any(path.startswith(one + "/") for one in folders)]
+            stage.append((source, reachable))
+        binds.append((reachable, source))
+    binds += [(path, path) for path in _SYSTEM if os.path.isdir(path) and not os.path.islink(path)]
+    binds += [(os.path.realpath(path), path) for path in _FILES if os.path.exists(path)]
+    links = tuple((os.readlink(path), path) for path in _SYSTEM if os.path.islink(path))
+    hidden = tuple(path for path in hidden_folders() if any(path.startswith(one + "/") for one in folders))
     if uid:
         os.chown(folder, uid, uid)
         os.chmod(folder, 0o700)
-    return {"stage": stage, "binds": binds, "links": links, "hidden": hidden}
+    return tuple(stage), System(str(folder / "root"), tuple(binds), links, places, hidden)
 
 
 def _namespaces(folder: Path, kit: Path, limits: Limits) -> Launch:
@@ -231,13 +233,11 @@ def _namespaces(folder: Path, kit: Path, limits: Limits) -> Launch:
     root.mkdir()
     if uid:
         os.chown(root, uid, uid)
-    view = _system(folder, kit, uid)
     small = f"size={16 << 20},nr_inodes={limits.inodes},mode=1777"
     places = {"/tmp": small, "/dev/shm": small,
                INSIDE: f"size={limits.files + FILES_SLACK},nr_inodes={20 * limits.inodes},mode=0700"}  # fmt: skip
-    stage = view.pop("stage")
-    system = {"root": str(root), "places": places, **view}
-    return Launch(INSIDE, {"tier": "A", "uid": uid, "stage": stage, "system": system, "box": _BOX_OF_A})
+    stage, system = _system(folder, kit, uid, places)
+    return Launch(INSIDE, Plan(tier="A", box=_BOX_OF_A, uid=uid, stage=stage, system=system))
 
 
 def _bubblewrap(folder: Path, kit: Path, limits: Limits) -> Launch:
@@ -245,13 +245,13 @@ def _bubblewrap(folder: Path, kit: Path, limits: Limits) -> Launch:
     if program is None:
         raise confine.CannotConfine(errno.ENOENT, "bubblewrap (the command bwrap) is gone")
     uid, small = _uid(), str(16 << 20)
-    view = _system(folder, kit, uid)
+    stage, view = _system(folder, kit, uid, {})
     arguments = ["--size", small, "--tmpfs", "/tmp"]
-    for source, target in view["binds"]:
+    for source, target in view.binds:
         arguments += ["--ro-bind", source, target]
-    for text, target in view["links"]:
+    for text, target in view.links:
         arguments += ["--symlink", text, target]
-    for path in view["hidden"]:
+    for path in view.hidden:
         arguments += ["--tmpfs", path, "--remount-ro", path]
     arguments += [
         "--dev", "/dev", "--size", small, "--tmpfs", "/dev/shm", "--remount-ro", "/dev",
@@ -259,12 +259,12 @@ def _bubblewrap(folder: Path, kit: Path, limits: Limits) -> Launch:
         "--size", str(limits.files), "--tmpfs", INSIDE, "--chdir", INSIDE,
         "--remount-ro", "/",
     ]  # fmt: skip
-    command = [
+    command = (
         program, "--unshare-user", "--unshare-pid", "--unshare-net", "--unshare-ipc",
         "--unshare-uts", "--unshare-cgroup-try", "--die-with-parent", "--new-session", "--cap-drop", "ALL",
         *arguments, *_main(),
-    ]  # fmt: skip
-    return Launch(INSIDE, {"tier": "A", "uid": uid, "stage": view["stage"], "command": command, "box": _BOX_OF_A})
+    )  # fmt: skip
+    return Launch(INSIDE, Plan(tier="A", box=_BOX_OF_A, uid=uid, stage=stage, command=command))
 
 
 def container_command(program: str, image: str, name: str, kit: Path, limits: Limits) -> list[str]:
@@ -276,7 +276,7 @@ def container_command(program: str, image: str, name: str, kit: Path, limits: Li
         f"--pids-limit={limits.processes}", "--ulimit=core=0", "--user=65534:65534",
         f"--tmpfs={INSIDE}:size={limits.files},mode=1777", "--tmpfs=/tmp:size=16m", "--shm-size=16m",
         f"--volume={kit}:/kit:ro", *(f"--env={key}={value}" for key, value in environment(INSIDE, "/kit").items()),
-        f"--workdir={INSIDE}", image, "python", "-m", "graders.box.main", "1", json.dumps({"folder": INSIDE}),
+        f"--workdir={INSIDE}", image, "python", "-m", "graders.box.main", "1", BoxPlan(INSIDE).to_json(),
     ]  # fmt: skip
 
 

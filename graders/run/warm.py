@@ -10,14 +10,12 @@ import subprocess
 import sys
 import tempfile
 import threading
-from dataclasses import asdict
 from pathlib import Path
 from types import TracebackType
-from typing import Any
 
 from graders.run.tiers import environment, passed_on
 from graders.wire.forking import ForkedProcess, ForkerDied, available
-from graders.wire.limits import Limits
+from graders.wire.launch import BoxRequest
 
 START_SECONDS = 60.0
 
@@ -51,11 +49,11 @@ class WarmProcess:
             return False
         return True
 
-    def fork(self, request: dict[str, Any], descriptors: list[int]) -> ForkedProcess:
+    def fork(self, request: BoxRequest, descriptors: list[int]) -> ForkedProcess:
         """A box, forked from the warm process as the request says. Raises `ForkerDied`."""
         with self._lock:
             self._ensure()
-        return ForkedProcess(self._control, request, descriptors)
+        return ForkedProcess(self._control, request.to_data(), descriptors)
 
     def begin(self) -> None:
         """Let the process start beside what else there is to do. Whatever goes wrong shows when it is needed."""
@@ -110,14 +108,3 @@ class WarmProcess:
             self._process.kill()
             self._process.wait()
             self._process = None
-
-
-def box_request(plan: dict[str, Any], folder: Path, inside: str, kit: Path, limits: Limits) -> dict[str, Any]:
-    """What the warm process is told of a box: its plan, where it starts and finds itself, its limits."""
-    return {
-        "plan": plan,
-        "folder": str(folder),
-        "environment": passed_on() | environment(inside, kit),
-        "limits": asdict(limits),
-        "supervised": plan["tier"] == "B",
-    }

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import sys
 from collections.abc import Callable
@@ -16,6 +15,7 @@ from graders.run.selftest import NoIsolation, choose_runner, self_test
 from graders.run.terms import Terms
 from graders.run.transcript import read_transcript
 from graders.run.warm import WarmProcess
+from graders.wire.launch import BoxPlan
 from graders.wire.limits import MIB, Limits
 
 
@@ -41,7 +41,7 @@ def test_a_container_has_no_network_no_capabilities_and_nothing_to_write_to_but_
         "--workdir=/box",
     ]
     assert {"--env=HOME=/box/home", "--env=TMPDIR=/box/tmp", "--env=PYTHONPATH=/kit"} < set(options)
-    assert (image, inside) == ("course", ["python", "-m", "graders.box.main", "1", json.dumps({"folder": "/box"})])
+    assert (image, inside) == ("course", ["python", "-m", "graders.box.main", "1", BoxPlan("/box").to_json()])
 
 
 FAKE = """\
@@ -51,7 +51,7 @@ echo "$@" >> {log}
 for one in "$@"; do case "$one" in --env=PYTHONPATH=*) ;; --env=*) export "${{one#--env=}}" ;; esac; done
 mkdir -p {inside}
 export HOME={inside}/home PYTHONPATH={kit}
-cd {inside} && exec {python} -m graders.box.main 1 '{{"folder": "{inside}"}}'
+cd {inside} && exec {python} -m graders.box.main 1 '{plan}'
 """
 
 
@@ -60,7 +60,15 @@ def test_a_notebook_runs_over_the_standard_streams_of_a_container(
 ) -> None:
     log, program = tmp_path / "log", tmp_path / "bin/podman"
     program.parent.mkdir()
-    program.write_text(FAKE.format(log=log, inside=tmp_path / "inside", kit=kit, python=sys.executable))
+    program.write_text(
+        FAKE.format(
+            log=log,
+            inside=tmp_path / "inside",
+            kit=kit,
+            python=sys.executable,
+            plan=BoxPlan(str(tmp_path / "inside")).to_json(),
+        )
+    )
     program.chmod(0o755)
     monkeypatch.setenv("PATH", f"{program.parent}:{os.environ['PATH']}")
     run = read_transcript(BoxRunner(kit, "C").run(["x = 1", "!echo hello", "1 / 0"], []).frames)

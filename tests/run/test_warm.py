@@ -22,7 +22,7 @@ from graders.run.tiers import WARM_TIERS, missing
 from graders.run.transcript import read_transcript
 from graders.run.warm import WarmProcess
 from graders.wire.forking import ForkerDied
-from graders.wire.limits import Limits
+from graders.wire.launch import BoxPlan, BoxRequest, Plan
 
 TIERS = [tier for tier in WARM_TIERS if not missing(tier, warm=True)]
 
@@ -107,8 +107,7 @@ def test_boxes_end_with_the_warm_process(kit: Path) -> None:
         assert process._process is not None
         pid = process._process.pid
         forked = process.fork(
-            {"plan": {"tier": "D", "uid": None, "box": {"folder": "/nonexistent"}}, "folder": "/", "environment": {},
-             "limits": vars(Limits()), "supervised": False},
+            BoxRequest(Plan(tier="D", box=BoxPlan("/nonexistent")), "/", {}),
             [os.open(os.devnull, os.O_RDWR) for _ in range(3)],
         )  # fmt: skip
         assert forked.wait(10) == 1
@@ -160,7 +159,7 @@ def test_what_cannot_be_started_says_why(tmp_path: Path, begun: bool) -> None:
         if begun:
             process.begin()
         with pytest.raises(ForkerDied, match="ImportError: a broken kit"):
-            process.fork({}, [])
+            process.fork(BoxRequest(Plan(tier="D", box=BoxPlan("/nonexistent")), "/", {}), [])
         assert not process.works()
 
 

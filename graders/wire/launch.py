@@ -1,0 +1,163 @@
+"""Plans: how the first process of a box gets to where the notebook runs. Written outside, carried out inside.
+
+They cross the border between us, who may be root, and the box. Only standard library here: it is read before anything
+else is imported.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+from graders.wire.limits import Limits
+
+Pairs = tuple[tuple[str, str], ...]
+
+
+@dataclass(frozen=True)
+class Walls:
+    """What the files and system calls of a process are restricted to."""
+
+    readable: tuple[str, ...]
+    writable: tuple[str, ...]
+    hidden: tuple[str, ...] = ()
+    """Folders within the readable ones that are not."""
+    metadata: bool = True
+    """Whether owners, modes and times of files may be changed."""
+
+    @staticmethod
+    def from_data(data: Mapping[str, Any]) -> Walls:
+        """The walls that were written as JSON values."""
+        readable, writable, hidden = (tuple(data[name]) for name in ("readable", "writable", "hidden"))
+        return Walls(readable, writable, hidden, data["metadata"])
+
+
+@dataclass(frozen=True)
+class BoxPlan:
+    """The process that runs the notebook: it makes its folders in `folder`, and raises the walls, if there are any."""
+
+    folder: str
+    walls: Walls | None = None
+
+    def to_json(self) -> str:
+        """As text, to be handed to a process."""
+        return json.dumps(asdict(self))
+
+    @staticmethod
+    def from_json(text: str) -> BoxPlan:
+        """The plan that `to_json` wrote."""
+        return BoxPlan.from_data(json.loads(text))
+
+    @staticmethod
+    def from_data(data: Mapping[str, Any]) -> BoxPlan:
+        """The plan that was written as JSON values."""
+        walls = data["walls"]
+        return BoxPlan(data["folder"], None if walls is None else Walls.from_data(walls))
+
+
+@dataclass(frozen=True)
+class System:
+    """The read-only system that tier A sees, built at `root`, an empty folder."""
+
+    root: str
+    binds: Pairs
+    """Files and folders, and their places."""
+    links: Pairs
+    """Texts, and the places of the links."""
+    places: Mapping[str, str]
+    """Small file systems to write to: the options of a tmpfs by its path."""
+    hidden: tuple[str, ...] = ()
+    """Folders in which there is nothing."""
+
+    @staticmethod
+    def from_data(data: Mapping[str, Any]) -> System:
+        """The system that was written as JSON values."""
+        return System(data["root"], _pairs(data["binds"]), _pairs(data["links"]), data["places"], tuple(data["hidden"]))
+
+
+@dataclass(frozen=True)
+class Supervision:
+    """Tier B: a parent that ends whatever the box leaves, and writable places of its own where they can be had."""
+
+    private_box: BoxPlan
+    """The plan of the box where it has such places; else the ordinary one holds."""
+    places: Mapping[str, tuple[str, str]]
+    """The kind and the options of the file systems that are mounted, by path."""
+    size: str
+    """The options of the tmpfs that the folder of the box becomes."""
+    staying: tuple[str, ...]
+    """Folders that stay where they are, although they may lie in one of `places`."""
+    keep_reading: bool = False
+    """Whether root's right to read is kept, because the box's own user could not reach what it has to read."""
+
+    @staticmethod
+    def from_data(data: Mapping[str, Any]) -> Supervision:
+        """The supervision that was written as JSON values."""
+        places = {path: (kind, options) for path, (kind, options) in data["places"].items()}
+        return Supervision(
+            BoxPlan.from_data(data["private_box"]), places, data["size"], tuple(data["staying"]), data["keep_reading"]
+        )
+
+
+@dataclass(frozen=True)
+class Plan:
+    """The way from the first process of a box to the one that runs the notebook."""
+
+    tier: str
+    box: BoxPlan
+    uid: int | None = None
+    """The user that it becomes, when we are root."""
+    command: tuple[str, ...] = ()
+    """The program that goes on with the box, where it is started and not forked."""
+    stage: Pairs = ()
+    """Folders that root has to bind first, so that another user can reach them, and their places."""
+    system: System | None = None
+    supervision: Supervision | None = None
+
+    def to_json(self) -> str:
+        """As text, to be handed to a process."""
+        return json.dumps(asdict(self))
+
+    @staticmethod
+    def from_json(text: str) -> Plan:
+        """The plan that `to_json` wrote."""
+        return Plan.from_data(json.loads(text))
+
+    @staticmethod
+    def from_data(data: Mapping[str, Any]) -> Plan:
+        """The plan that was written as JSON values."""
+        system, supervision = data["system"], data["supervision"]
+        return Plan(
+            tier=data["tier"],
+            box=BoxPlan.from_data(data["box"]),
+            uid=data["uid"],
+            command=tuple(data["command"]),
+            stage=_pairs(data["stage"]),
+            system=None if system is None else System.from_data(system),
+            supervision=None if supervision is None else Supervision.from_data(supervision),
+        )
+
+
+@dataclass(frozen=True)
+class BoxRequest:
+    """What the warm process is told of a box that it is to fork: plan, folder at the start, variables and limits."""
+
+    plan: Plan
+    folder: str
+    environment: Mapping[str, str]
+    limits: Limits = field(default_factory=Limits)
+
+    def to_data(self) -> dict[str, Any]:
+        """As JSON values."""
+        return asdict(self) | {"supervised": self.plan.supervision is not None}
+
+    @staticmethod
+    def from_data(data: Mapping[str, Any]) -> BoxRequest:
+        """The request that `to_data` wrote."""
+        return BoxRequest(Plan.from_data(data["plan"]), data["folder"], data["environment"], Limits(**data["limits"]))
+
+
+def _pairs(data: list[list[str]]) -> Pairs:
+    return tuple((first, second) for first, second in data)

@@ -2,12 +2,40 @@
 
 from __future__ import annotations
 
+import math
+from typing import Any
+
 import torch
 from torch import Tensor
 
-from graders.authoring import Mistake, Seen, close, exercise, expect, snapshot
-from graders.lesson_03_changing_gradients.judging import across, bounds, fan
-from graders.lesson_03_changing_gradients.shared import scene
+from graders.authoring import (
+    ALL,
+    FACTOR,
+    CallersHooks,
+    Circumstances,
+    Mistake,
+    Rng,
+    Seen,
+    Witness,
+    close,
+    exercise,
+    expect,
+    gradients,
+    laid_out,
+    nothing_changed,
+    own_grads,
+    prepared,
+    shares_storage,
+    snapshot,
+)
+
+BELOW, ABOVE, BETWEEN = range(3)
+"""Where an entry of a gradient lies: below both bounds, above both, or between them."""
+
+WITHOUT_GRAPH = (
+    "under `create_graph=True` the gradient that goes on has to keep its graph, so that it can be differentiated "
+    "again; your hook cut it off (`detach()`, `.data`, or `no_grad`)"
+)
 
 
 @exercise(
@@ -17,157 +45,238 @@ from graders.lesson_03_changing_gradients.shared import scene
     hints=(
         "One hook can do both: it receives the raw gradient, and it makes the clipped one.",
         "With two hooks the order of registration matters: the one that logs the raw gradient has to come first.",
-        "Store copies in the dict that you returned, log before you clip, and return the clipped gradient.",
+        "Store copies in the dict that you returned, and return the clipped gradient itself, not the copy: the copy "
+        "has no graph, and a pass with `create_graph=True` needs one.",
     ),
-    cases=(
-        {"leaf": True, "dtype": torch.float32},
-        {"leaf": False, "dtype": torch.float64},
-        {"leaf": False, "dtype": torch.float32},
+    circumstances=Circumstances(
+        covers={
+            "dtype": ALL, "rank": ALL, "layout": ALL, "values": ALL, "place": ALL, "grad": ALL, "hooks": ALL,
+            "call": ALL, "grad_mode": ALL, "backward": ALL,
+        },
+        excludes={
+            "number": "the two numbers are bounds, an axis of their own",
+            "collection": "there is no collection",
+            "model": "there is no model",
+            "hooked": "there is one tensor to hook",
+            "failure": "the function calls nothing of the caller",
+        },
+        own={"bounds": ("around 0", "from 0", "up to 0", "below 0", "above 0")},
     ),
-)
+)  # fmt: skip
 class TestClipAndLog:
     """Write `clip_and_log(t, lo, hi)`. `t` is a tensor that requires grad, leaf or not. `lo` and `hi` are numbers
-    with `lo < hi`. Return an empty dict at once.
+    with `lo < hi`. Return a new, empty dict at once. Your hooks stay for good.
 
-    From then on, each backward pass clamps the gradient at `t`, element by element, to the range from `lo` to `hi`, and
-    the clamped gradient goes on. After each pass this same dict holds two gradients of the latest pass:
+    From then on, each backward pass that reaches `t` clamps the gradient at `t`, element by element, to the range from
+    `lo` to `hi`, and the clamped gradient goes on. After each pass this same dict holds two gradients of the latest
+    pass:
 
-    - `"raw"`: the gradient as it arrived at `t`,
+    - `"raw"`: the gradient before it was clamped (what hooks that were on `t` before yours have made of it),
     - `"clipped"`: the clamped gradient.
 
-    Both are copies that nothing later can change, with the dtype of the gradient and without a graph (even when the
-    pass was run with `create_graph=True`). Nothing else changes: not the values of `t`, not the gradients of its
-    neighbours (in `t + u`, the gradient of `u`), and not a tensor that the caller passes as `backward(gradient=...)`.
+    Both are copies: nothing later can change them, also not the next pass. They have no graph, not even in a pass with
+    `create_graph=True`; the gradient that goes on keeps its graph in such a pass. Nothing else changes: not the
+    gradients of neighbours (in `t + u`, the gradient of `u`), and not a tensor that the caller passes as
+    `backward(gradient=...)`.
 
     **Example.** For a leaf `w = tensor([1., 1.])` and `d = clip_and_log(w, -1.0, 2.0)`, the call
     `(tensor([0.5, 7.]) * w).sum().backward()` leaves `d == {"raw": tensor([0.5, 7.]), "clipped": tensor([0.5, 2.])}`
     and `w.grad == tensor([0.5, 2.])`.
     """
 
-    def draw(rng, leaf, dtype):
-        lo, hi = bounds(rng, dtype)
+    def draw(rng, dtype, rank, layout, values, bounds, hooks):
+        shape = rng.shape(rank)
+        # Numbers that float32 does not hold, so that a detour through float32 shows.
+        near, far = rng.uniform(0.5, 1.0) * 9 / 7, rng.uniform(1.25, 2.0) * 9 / 7
+        lo, hi = {"around 0": rng.choice(((-near, far), (-far, near))), "from 0": (0, far), "up to 0": (-far, 0),
+                  "below 0": (-far, -near), "above 0": (near, far)}[bounds]  # fmt: skip
+        wheres = [*rng.shuffled((BELOW, ABOVE)), BETWEEN]
+        like = {"dtype": dtype, "values": values, "layout": layout}
         return {
-            "x": rng.tensor(4, dtype=dtype),
-            "other": rng.tensor(4, dtype=dtype),
-            "factors": [across(rng, lo, hi, dtype) for _ in range(2)],
-            "up": across(rng, lo, hi, dtype),
+            **{name: rng.tensor(*shape, **like) for name in ("x", "other")},
+            "factors": [across(rng, shape, lo, hi, wheres[i:] + wheres[:i], like) / times(hooks) for i in range(3)],
             "lo": lo,
             "hi": hi,
-            "leaf": leaf,
         }
 
-    def probe(student, x, other, factors, up, lo, hi, leaf):
-        t, neighbour = scene(x, other, leaf)
-        values = snapshot(t)
-        log = student.clip_and_log(t, lo, hi)
-        seen = {"start": entries(log)}
-        ((t + neighbour) * factors[0]).sum().backward(retain_graph=True)
-        seen |= {"first": entries(log), "x.grad": snapshot(x.grad), "neighbour.grad": snapshot(other.grad)}
-        ((t + neighbour) * factors[1]).sum().backward(retain_graph=True)
-        seen |= {"second": entries(log), "x.grad after two passes": snapshot(x.grad)}
-        x.grad, callers = None, up.clone()
-        with t.register_hook(zero_in_place):
-            t.backward(gradient=callers, retain_graph=True)
-        seen |= {"gradient=": snapshot(callers)}
-        callers.zero_()
-        seen |= {"later": entries(log)}
-        x.grad = None
-        ((t + neighbour) * factors[0]).sum().backward(retain_graph=True)
-        x.grad.zero_()
-        seen |= {"later still": entries(log)}
-        x.grad = None
-        (t * t * factors[0]).sum().backward(create_graph=True)
-        x.grad = None
-        graph = dict(log) if isinstance(log, dict) else log
+    def probe(student, x, other, factors, lo, hi, layout, place, grad, hooks, grad_mode, backward):
+        neighbour = -other.requires_grad_()  # made first: backward comes to it after `t`
+        x = prepared(x, layout=layout, place="parameter" if place == "parameter" else "leaf", grad=grad)
+        t = x.view_as(x) if place == "non-leaf" else x
+        factors = [laid_out(factor, layout) for factor in factors]
         second = torch.ones_like(x).requires_grad_()
-        its_log = student.clip_and_log(second, lo / 2, hi / 2)
-        (t * factors[0] + second * factors[1]).sum().backward()
-        seen |= {"beside a second tensor": entries(log), "log of the second": entries(its_log)}
-        return {**seen, "with create_graph": graph, "values_kept": torch.equal(t.detach(), values)}
+        callers = CallersHooks(hooks)
+        callers.on_tensor(t, "t") if place == "non-leaf" else callers.on_parameter(t, "t")
+        witness = Witness(t=t, x=x, other=other, factors=factors)
+        with torch.set_grad_enabled(grad_mode == "on"):
+            log = student.clip_and_log(t, lo, hi)
+            its_log = student.clip_and_log(second, lo - 1, hi + 1)
+        seen = {"start": entries(log), "changed": witness.changes()}
+
+        def loss(factor):
+            return ((t + neighbour) * factor).sum()
+
+        # Passes of all kinds. `.grad` holds afterwards what it held before.
+        seen["x.grad"], seen["neighbour.grad"] = gradients(lambda: loss(factors[0]), [x, other], backward)
+        first = dict(log) if isinstance(log, dict) else {}
+        seen |= {"first": entries(log), "second at first": entries(its_log)}
+        seen["x.grad of another pass"], _ = gradients(lambda: loss(factors[1]), [x, other])
+        seen |= {"another": entries(log), "first entries later": entries(first)}
+        (seen["x.grad of two uses"],) = gradients(lambda: (t * factors[0]).sum() + (t * factors[2]).sum(), [x])
+        seen["two uses"] = entries(log)
+        # Every entry of this gradient is the same memory.
+        seen["x.grad of a sum"], seen["neighbour.grad of a sum"] = gradients((t + neighbour).sum, [x, other])
+
+        # A gradient of the caller's, and a graph that can be differentiated again.
+        up, gone_on = laid_out(factors[1], layout), []
+        with own_grads([x]), t.register_hook(gone_on.append):
+            t.backward(gradient=up)
+            seen |= {
+                "x.grad of gradient=": snapshot(x.grad),
+                "gradient=": snapshot(up),
+                "log of gradient=": entries(log),
+            }
+            common = shared(log, {"`gradient=`": up, "the gradient that went on": gone_on[0], "`.grad`": x.grad})
+        between = factors[2].detach().clone().requires_grad_()
+        (found,) = torch.autograd.grad(loss(between), x, create_graph=True)
+        seen |= {"with create_graph": dict(log) if isinstance(log, dict) else log}
+        seen |= {"shared": common + shared(log, {"the gradient that went on": found})}
+        again = torch.autograd.grad(found.sum(), between, allow_unused=True)[0] if found.requires_grad else None
+        seen["x.grad differentiated"] = again
+
+        # Passes that add up, two tensors at a time, a second call for the same tensor, the example.
+        for factor in factors[:2]:
+            (loss(factor) + (second * factors[2]).sum()).backward()
+        seen |= {"x.grad after two passes": snapshot(x.grad), "beside a second tensor": entries(log)}
+        seen |= {"log of the second": entries(its_log), "second.grad": snapshot(second.grad)}
+        inner = student.clip_and_log(t, lo + (hi - lo) / 4, hi)
+        (seen["x.grad clipped twice"],) = gradients(lambda: loss(factors[0]), [x])
+        seen |= {"clipped twice": entries(inner), "changed in the end": witness.changes()}
+        w = torch.ones(2, requires_grad=True)
+        d = student.clip_and_log(w, -1.0, 2.0)
+        (torch.tensor([0.5, 7.0]) * w).sum().backward()
+        return {**seen, "example": entries(d), "w.grad": w.grad}
 
     mistakes = (
         Mistake(
             "logged-after-clip",
-            lambda seen, factors, lo, hi: (
-                close(seen["first"]["raw"], factors[0].clamp(lo, hi))
-                and close(seen["first"]["clipped"], factors[0].clamp(lo, hi))
-                and close(seen["neighbour.grad"], 3 * factors[0])
+            lambda seen, factors, lo, hi, hooks: (
+                apart(factors[0] * times(hooks), lo, hi)
+                and close(seen["first"]["raw"], (factors[0] * times(hooks)).clamp(lo, hi))
+                and close(seen["first"]["clipped"], (factors[0] * times(hooks)).clamp(lo, hi))
+                and close(seen["neighbour.grad"], -factors[0])
             ),
             "Your raw log runs after the clipping hook, so it records the clipped gradient twice. Log before you clip.",
         ),
         Mistake(
             "forgot-return",
-            lambda seen, factors, lo, hi, leaf: (
-                close(seen["first"]["clipped"], factors[0].clamp(lo, hi))
-                and close(seen["x.grad"], fan(leaf) * factors[0])
+            lambda seen, factors, lo, hi, hooks: (
+                log_is(seen["first"], factors[0] * times(hooks), lo, hi)
+                and close(seen["x.grad"], factors[0] * times(hooks))
+                and close(seen["x.grad of another pass"], factors[1] * times(hooks))
             ),
             "Your log is right, but the unclipped gradient went on. A hook changes a gradient only by returning the "
             "new one.",
         ),
         Mistake(
             "in-place-leak",
-            lambda seen, factors, lo, hi: close(seen["neighbour.grad"], 3 * factors[0].clamp(lo, hi)),
+            lambda seen, factors, lo, hi, hooks: (
+                apart(factors[0], lo, hi)
+                and close(seen["x.grad"], (factors[0] * times(hooks)).clamp(lo, hi))
+                and close(seen["neighbour.grad"], -(factors[0].clamp(lo, hi)))
+            ),
+            raises="refers to a single memory location",
         ),
         Mistake(
             "stored-alias",
-            lambda seen, factors, up, lo, hi, leaf: (
-                log_is(seen["first"], factors[0], lo, hi)
-                and log_is(seen["second"], factors[1], lo, hi)
-                and close(seen["x.grad"], fan(leaf) * factors[0].clamp(lo, hi))
-                and not (log_is(seen["later"], up, lo, hi) and log_is(seen["later still"], factors[0], lo, hi))
+            lambda seen, factors, lo, hi, hooks: (
+                log_is(seen["first"], factors[0] * times(hooks), lo, hi)
+                and log_is(seen["another"], factors[1] * times(hooks), lo, hi)
+                and not (
+                    seen["shared"].value == []
+                    and log_is(seen["first entries later"], factors[0] * times(hooks), lo, hi)
+                )
             ),
+            "The numbers are right, but an entry of your log is not a copy: it shares its memory with a tensor that "
+            "others may write into, or the next pass writes into it. Store `grad.detach().clone()` in every pass.",
         ),
         Mistake(
             "rebound-dict",
-            lambda seen, factors, lo, hi, leaf: (
+            lambda seen, factors, lo, hi, hooks: (
                 seen["start"].value == {}
-                and seen["second"].value == {}
-                and close(seen["x.grad"], fan(leaf) * factors[0].clamp(lo, hi))
+                and seen["another"].value == {}
+                and close(seen["x.grad"], (factors[0] * times(hooks)).clamp(lo, hi))
             ),
             "The dict that you returned stays empty. Your hook makes a new dict, or fills another one: write "
             '`log["raw"] = ...` into the dict that the caller has.',
         ),
     )
 
-    def test_the_log_holds_both_gradients(seen, factors, lo, hi):
-        for when, factor in (("first", factors[0]), ("second", factors[1])):
-            expect(seen[when]).has_keys("raw", "clipped")
-            expect(seen[when]["raw"]).close_to(factor)
-            expect(seen[when]["clipped"]).close_to(factor.clamp(lo, hi))
+    def test_the_log_holds_both_gradients(seen, factors, lo, hi, hooks):
+        one, two, three = (factor * times(hooks) for factor in factors)
+        expect_log(seen["first"], one, lo, hi)
+        expect_log(seen["another"], two, lo, hi)
+        expect_log(seen["two uses"], one + three, lo, hi)
+        expect_log(seen["log of gradient="], two, lo, hi)
+        expect_log(seen["example"], torch.tensor([0.5, 7.0]), -1.0, 2.0)
 
-    def test_the_clipped_gradient_goes_on(seen, factors, lo, hi, leaf):
-        clamped = [factor.clamp(lo, hi) for factor in factors]
-        expect(seen["x.grad"]).close_to(fan(leaf) * clamped[0])
-        expect(seen["x.grad after two passes"]).close_to(fan(leaf) * sum(clamped))
+    def test_the_clipped_gradient_goes_on(seen, factors, lo, hi, grad, hooks):
+        one, two, three = (factor * times(hooks) for factor in factors)
+        expect(seen["x.grad"]).close_to(one.clamp(lo, hi))
+        expect(seen["x.grad of another pass"]).close_to(two.clamp(lo, hi))
+        expect(seen["x.grad of two uses"]).close_to((one + three).clamp(lo, hi))
+        expect(seen["x.grad of a sum"]).close_to(torch.full_like(one, times(hooks)).clamp(lo, hi))
+        expect(seen["x.grad of gradient="]).close_to(two.clamp(lo, hi))
+        old = 0.7 if grad == "filled" else 0.0
+        expect(seen["x.grad after two passes"]).close_to(one.clamp(lo, hi) + two.clamp(lo, hi) + old)
+        expect(seen["w.grad"]).close_to(torch.tensor([0.5, 2.0]))
 
-    def test_the_dict_is_empty_until_the_first_pass(seen):
-        if type(seen["start"].value) is not dict:
-            expect(seen["start"]).has_keys()
-        expect(Seen(seen["start"].value == {})).is_true("the dict has entries before the first pass")
+    def test_the_gradient_that_goes_on_keeps_its_graph(seen, factors, lo, hi, hooks):
+        if seen["x.grad differentiated"].value is None:
+            expect(seen["x.grad differentiated"]).fail(WITHOUT_GRAPH)
+        inside = ((lo < factors[2] * times(hooks)) & (factors[2] * times(hooks) < hi)).to(factors[2].dtype)
+        expect(seen["x.grad differentiated"]).close_to(times(hooks) * inside)
 
-    def test_the_entries_are_copies_without_a_graph(seen, x, factors, up, lo, hi, leaf):
-        for when, gradient in (
-            ("later", up),
-            ("later still", factors[0]),
-            ("with create_graph", 2 * fan(leaf) * x * factors[0]),
-        ):
-            expect(seen[when]["raw"]).close_to(gradient)
-            expect(seen[when]["clipped"]).close_to(gradient.clamp(lo, hi))
+    def test_the_dict_is_new_and_empty(seen):
+        for when in ("start", "second at first"):
+            expect(seen[when]).has_keys()
 
-    def test_a_second_tensor_has_its_own_log(seen, factors, lo, hi):
-        for log, gradient, unit in (("beside a second tensor", factors[0], 1), ("log of the second", factors[1], 0.5)):
-            expect(seen[log]["raw"]).close_to(gradient)
-            expect(seen[log]["clipped"]).close_to(gradient.clamp(unit * lo, unit * hi))
+    def test_the_entries_are_copies_without_a_graph(seen, factors, lo, hi, hooks):
+        expect_log(seen["first entries later"], factors[0] * times(hooks), lo, hi)
+        for entry, thing in seen["shared"].value:
+            expect(Seen(entry)).fail(f'"{entry}" shares its memory with {thing}; store a copy')
+        expect_log(seen["with create_graph"], factors[2] * times(hooks), lo, hi)
 
-    def test_nothing_else_changes(seen, factors, up):
-        expect(seen["neighbour.grad"]).close_to(3 * factors[0])
-        expect(seen["gradient="]).close_to(up)
-        expect(seen["values_kept"]).is_true("the values of t changed; the task is about its gradient")
+    def test_each_call_has_a_log_of_its_own(seen, factors, lo, hi, hooks):
+        expect_log(seen["beside a second tensor"], factors[1] * times(hooks), lo, hi)
+        expect_log(seen["log of the second"], factors[2], lo - 1, hi + 1)
+        expect(seen["second.grad"]).close_to(2 * factors[2].clamp(lo - 1, hi + 1))
+        once, narrower = (factors[0] * times(hooks)).clamp(lo, hi), lo + (hi - lo) / 4
+        expect_log(seen["clipped twice"], once, narrower, hi)
+        expect(seen["x.grad clipped twice"]).close_to(once.clamp(narrower, hi))
+
+    def test_nothing_else_changes(seen, factors):
+        expect(seen["neighbour.grad"]).close_to(-factors[0])
+        expect(seen["neighbour.grad of a sum"]).close_to(torch.full_like(factors[0], -1))
+        expect(seen["gradient="]).close_to(factors[1])
+        nothing_changed(seen["changed"], but=["hook-left t"])
+        nothing_changed(seen["changed in the end"], but=["hook-left t", "grad-* *"], when="after some passes")
 
 
-def zero_in_place(grad: Tensor) -> None:
-    """A hook with bad manners: it overwrites the gradient that it was given."""
-    grad.mul_(0)
+def times(hooks: str) -> float:
+    """By what the hooks of the caller multiply a gradient."""
+    return FACTOR if hooks == "replacing" else 1.0
+
+
+def across(
+    rng: Rng, shape: tuple[int, ...], lo: float, hi: float, wheres: list[int], like: dict[str, Any]
+) -> Tensor:  # fmt: skip
+    """A tensor whose entries lie below, above and between the bounds in turn, as `wheres` says."""
+    inner = shape[1:] if like["layout"] == "expanded" else shape
+    turns = torch.tensor(wheres)[torch.arange(math.prod(inner)) % 3].reshape(inner).expand(shape)
+    beyond, share = (rng.tensor(*shape, low=low, high=high, **like) for low, high in ((0.5, 1.5), (0.25, 0.75)))
+    inside = lo + (hi - lo) * share
+    return torch.where(turns == BELOW, lo - beyond, torch.where(turns == ABOVE, hi + beyond, inside))
 
 
 def entries(log: object) -> object:
@@ -175,6 +284,27 @@ def entries(log: object) -> object:
     return {key: snapshot(value) for key, value in log.items()} if isinstance(log, dict) else log
 
 
+def shared(log: object, others: dict[str, Any]) -> list[list[str]]:
+    """Which entries of a log look at the memory of another tensor or of each other, and of which."""
+    if not isinstance(log, dict):
+        return []
+    pairs = [(key, name, t) for key in ("raw", "clipped") for name, t in others.items()]
+    pairs.append(("raw", 'the entry "clipped"', log.get("clipped")))
+    return [[key, name] for key, name, t in pairs if shares_storage(log.get(key), t)]
+
+
+def apart(gradient: Tensor, lo: float, hi: float) -> bool:
+    """Whether clamping changes this gradient."""
+    return not torch.equal(gradient, gradient.clamp(lo, hi))
+
+
 def log_is(seen: Seen, gradient: Tensor, lo: float, hi: float) -> bool:
     """Whether a log holds this gradient and its clamped version."""
     return close(seen["raw"], gradient) and close(seen["clipped"], gradient.clamp(lo, hi))
+
+
+def expect_log(seen: Seen, gradient: Tensor, lo: float, hi: float) -> None:
+    """A log with this gradient and its clamped version."""
+    expect(seen).has_keys("raw", "clipped")
+    expect(seen["raw"]).close_to(gradient)
+    expect(seen["clipped"]).close_to(gradient.clamp(lo, hi))

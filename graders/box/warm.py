@@ -107,6 +107,7 @@ def serve() -> None:
     """Entry point of the warm process."""
     control = socket.socket(fileno=int(sys.argv[1]))
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the process that asks
+    confine.become_subreaper()  # what a box leaves behind is reaped here: the first process of a container may not
     with _ready_to_fork():
         preloaded = preload()
     control.send(b"ready")

@@ -3,6 +3,8 @@ from __future__ import annotations
 import dataclasses
 from typing import Any
 
+from graders.author.prove import mark_source
+from graders.core import course
 from graders.core.exercise import Mistake
 from graders.core.expect import Seen
 from graders.core.results import Status
@@ -66,3 +68,9 @@ def test_numbers_do_not_match_by_exception_nor_exceptions_by_numbers() -> None:
     assert found((both,), ValueError("v")) == ["both"]
     assert found((equals("one", 1),), ValueError("1")) == []
     assert found((Mistake("late", raises="ValueError", message="m"),), "ValueError") == []
+
+
+def test_a_constant_answer_is_not_told_that_it_stored_a_reference() -> None:
+    constant = "import torch\ndef per_pass_grads(p, losses):\n    return [torch.ones_like(p) for _ in losses]"
+    result = mark_source(course.find_exercise("01-per-pass-grads"), constant, 3)
+    assert (result.status, result.mistake) == (Status.WRONG, None)

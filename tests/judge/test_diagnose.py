@@ -71,6 +71,6 @@ def test_numbers_do_not_match_by_exception_nor_exceptions_by_numbers() -> None:
 
 
 def test_a_constant_answer_is_not_told_that_it_stored_a_reference() -> None:
-    constant = "import torch\ndef per_pass_grads(p, losses):\n    return [torch.ones_like(p) for _ in losses]"
+    constant = "import torch\ndef per_pass_grads(p, losses):\n    return [torch.full_like(p, 0.123) for _ in losses]"
     result = mark_source(course.find_exercise("01-per-pass-grads"), constant, 3)
     assert (result.status, result.mistake) == (Status.WRONG, None)

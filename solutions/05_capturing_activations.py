@@ -748,7 +748,7 @@ def obvious(module, args, output):
 
 with model.pool.register_forward_hook(obvious):
     model(image)
-loaded = torch.load(folder / "pool.pt")
+loaded = torch.load(folder / "pool.pt", weights_only=True)
 print("shape:", tuple(loaded.shape), "  requires grad:", loaded.requires_grad)
 assert loaded.shape == (1, 10, 7, 7) and loaded.requires_grad
 
@@ -782,7 +782,8 @@ with first_four.register_forward_hook(save_detached):
 sizes = {name: (folder / f"{name}.pt").stat().st_size for name in ("detached", "cloned")}
 print(tuple(part.shape), " bytes in the files:", sizes)
 assert part.shape == (2, 4) and 400_000 < sizes["detached"] < 410_000 and sizes["cloned"] < 5_000
-assert torch.equal(torch.load(folder / "detached.pt"), torch.load(folder / "cloned.pt"))
+detached, cloned = (torch.load(folder / name, weights_only=True) for name in ("detached.pt", "cloned.pt"))
+assert torch.equal(detached, cloned)
 
 # %% tags=["figure"]
 figure, axes = card(8.2, 2.7)

@@ -6,6 +6,7 @@ import compileall
 import functools
 import hashlib
 import shutil
+import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -66,8 +67,10 @@ def write_modules(folder: Path) -> None:
 
 def write_font_list(kit: Path) -> None:
     """The second part: matplotlib's list of fonts, which takes seconds to make anew in a fresh HOME."""
-    import matplotlib
-    from matplotlib import font_manager  # noqa: F401 - importing it writes the font list
+    with warnings.catch_warnings():  # what one version says of another is no news for a learner
+        warnings.simplefilter("ignore")
+        import matplotlib
+        from matplotlib import font_manager  # noqa: F401 - importing it writes the font list
 
     folder = kit / "matplotlib"
     folder.mkdir(exist_ok=True)  # the warm process may have been faster

@@ -6,18 +6,33 @@ import torch
 from torch import Tensor
 
 from graders.authoring import (
-    Boom,
+    ALL,
+    CallersHooks,
+    Circumstances,
+    Failure,
     Mistake,
+    Seen,
+    Witness,
+    came_through,
+    changes,
     close,
     exercise,
     expect,
-    expecting_boom,
-    no_hook_left,
+    nothing_changed,
+    prepared,
+    shares_storage,
     snapshot,
-    tensor_hooks,
 )
-from graders.lesson_02_watching_gradients.judging import LEFT_AFTER_EXCEPTION
-from graders.lesson_02_watching_gradients.shared import plain
+from graders.lesson_02_watching_gradients.judging import LEFT_AFTER_EXCEPTION, OLD, factor
+from graders.lesson_02_watching_gradients.shared import plain, zero_in_place
+
+CHOSEN = {
+    "empty": [],
+    "one": ["b"],
+    "many": ["off", "x", "still", "a", "b"],
+    "repeated": ["x", "a", "off", "b", "a"],
+}
+"""The parts of the probe's graph that get a name."""
 
 
 @exercise(
@@ -29,108 +44,206 @@ from graders.lesson_02_watching_gradients.shared import plain
         "Mind the loop variable: a hook runs long after the loop has ended. Bind the name with a default argument.",
         "Call `remove()` on every handle in a `finally` block, so that it also happens when `backward()` raises.",
     ),
+    circumstances=Circumstances(
+        covers={
+            "dtype": ALL,
+            "rank": ALL,
+            "layout": ALL,
+            "values": ALL,
+            "place": ("leaf", "parameter"),
+            "grad": ALL,
+            "collection": ALL,
+            "hooks": ALL,
+            "call": ALL,
+            "grad_mode": ALL,
+            "failure": ALL,
+        },
+        excludes={
+            "number": "there is no number among the arguments",
+            "model": "there is no model",
+            "hooked": "there is no model; the hooks sit on tensors of the dict",
+            "backward": "the function runs the pass itself",
+            "failing_run": "there is one pass",
+        },
+        own={"retained": ("no", "yes")},
+        at_least=5,
+    ),
 )
 class TestGradsByName:
-    """Write `grads_by_name(tensors, loss)`. `tensors` is a dict from names to tensors that require grad,
-    leaves or not; a tensor may have two names. `loss` is a scalar. Run `loss.backward()` exactly once and return a
-    dict from names to gradients, for those tensors that the gradient reached. Names of the others are absent. The order
-    of the keys is free.
+    """Write `grads_by_name(tensors, loss)`. `tensors` is a dict from names (any strings) to tensors that require grad,
+    leaves or not; a tensor may have two names. `loss` is a scalar. Run `loss.backward()` exactly once, without
+    arguments, and return a dict from names to gradients, for those tensors that the gradient reached, also where it is
+    zero. Names of the others are absent. The order of the keys is free.
 
-    Each gradient is a copy without a graph: nothing that happens to another tensor later changes it.
-    Leaves accumulate their `.grad` as usual. Tensors that are not leaves get no `.grad`, and `retains_grad` stays
-    `False`. No hook of yours is left, even when `backward()` raises; the exception comes through. Hooks that were
-    there before stay.
+    Each gradient is a copy of its own with the dtype of its tensor, taken after the hooks that were on the tensor
+    before; nothing that happens to another tensor later changes it. Leaves accumulate their `.grad` as usual, and so do
+    tensors on which the caller called `retain_grad()`. The others get no `.grad`, and `retains_grad` stays as it is.
 
     **Example.** With `b = tensor([3.], requires_grad=True)` and `c = b * b`, `grads_by_name({"b": b, "c": c}, c.sum())`
     returns `{"b": tensor([6.]), "c": tensor([1.])}`.
     """
 
-    def draw(rng):
-        return {"x": rng.tensor(3, low=-1.5, high=1.5), "names": rng.names(4), "old": rng.tensor(3)}
+    def draw(rng, dtype, rank, layout, values):
+        first, second = rng.names(2)
+        # Names that differ in one sign only, and names that are no identifiers.
+        names = rng.shuffled([f"{first}.{second}", f"{first}_{second}", f"{first} {second}", second, f"0.{first}"])
+        shape = rng.shape(rank)
+        return {
+            "x": rng.tensor(*shape, dtype=dtype, layout=layout, values=values, low=-1.5, high=1.5),
+            "names": names,
+        }
 
-    def probe(student, x, names, old):
-        x.requires_grad_()
-        x.grad = old.clone()
-        calls = []
-        a = 2 * x
-        b = torch.tanh(a)
-        b.register_hook(lambda grad: calls.append(1))
-        unreached = torch.ones(3, requires_grad=True) * 2
-        tensors = dict(zip(names, (x, unreached, a, b)))
-        hooks = tensor_hooks(x, a, b, unreached)
-        seen = {"grads": plain(student.grads_by_name(dict(tensors), (b * b).sum()))}
-        seen |= {
-            "x.grad": snapshot(x.grad), "passes": len(calls), "hooks": tensor_hooks(x, a, b, unreached) - hooks,
-            "retains_grad": [t.retains_grad for t in (a, b, unreached)],
-            "dot_grad": [t.grad is not None for t in (a, b, unreached)],
-        }  # fmt: skip
+    def oracle(x, hooks):
+        return [list(gradients_of(x, hooks).values()), 4 * x * x]
+
+    def probe(student, x, names, layout, place, grad, collection, hooks, call, grad_mode, failure, retained):
+        values = x
+
+        def graph():
+            """A leaf and what is computed from it; a tensor off the path; one that a zero gradient reaches."""
+            x = prepared(values, layout=layout, place=place, grad=grad)
+            a = 2 * x
+            b = torch.tanh(a)
+            off, still = 2 * prepared(values), 2 * prepared(values)
+            if retained == "yes":
+                b.retain_grad()
+            loss = (b * b).sum() + (0 * still).sum()
+            passes = []
+            loss.register_hook(lambda gradient: passes.append(1))
+            CallersHooks(hooks).on_parameter(x, "x").on_tensor(b, "b")
+            return {"x": x, "a": a, "b": b, "off": off, "still": still}, loss, passes
+
+        (parts, loss, passes), other = graph(), graph()
+        tensors = {name: parts[part] for name, part in zip(names, CHOSEN[collection])}
+        with torch.set_grad_enabled(grad_mode == "on"):
+            witness = Witness(**parts, loss=loss, tensors=tensors)
+            grads = plain(student.grads_by_name(tensors, loss))
+            seen = {"changed": witness.changes()}
+        entries = list(grads.values()) if isinstance(grads, dict) else []
+        tied = [shares_storage(one, two) for index, one in enumerate(entries) for two in entries[:index]]
+        others = [shares_storage(one, t.grad) for one in entries for t in parts.values() if t.is_leaf or t.retains_grad]
+        seen |= {"passes": len(passes), "shared": any(tied) or any(others), "x.grad": snapshot(parts["x"].grad),
+                 "b.grad": parts["b"].grad if retained == "yes" else None}  # fmt: skip
+        try:
+            loss.backward()
+            seen["graph_freed"] = False
+        except RuntimeError:
+            seen["graph_freed"] = True
+        seen["grads"] = grads
+        if call == "again":
+            x = parts["x"]
+            seen["again"] = plain(student.grads_by_name({names[0]: x, names[1]: parts["off"]}, (x * x).sum()))
+        elif call == "in turn":
+            parts, loss, _ = other
+            both = {name: parts[part] for name, part in zip(names[1:], ("b", "a"))}
+            seen["in turn"] = plain(student.grads_by_name(both, loss))
+
+        x = prepared(values, layout=layout)
         c = 3 * x
         d = c + 1  # the same buffer is the gradient of both
-        apart = plain(student.grads_by_name({"c": c, "d": d, "d once more": d}, (d * d).sum()))
-        if isinstance(apart, dict) and isinstance(apart.get("c"), Tensor):
-            apart["c"].detach().zero_()
-        seen["overwritten"] = apart
-        d = c * c
+        c.register_hook(zero_in_place)
+        seen["overwritten"] = plain(student.grads_by_name({"d": d, "d once more": d, "c": c, "x": x}, (d * d).sum()))
 
-        def failing(grad):
-            raise Boom
+        c = 3 * x
+        d, e = c * c, 2 * x
+        boom = Failure(failure)
+        CallersHooks(hooks).on_tensor(d, "d")
+        c.register_hook(boom.strike)
+        witness = Witness(c=c, d=d, x=x, e=e)
+        seen["failure"] = boom.during(lambda: student.grads_by_name({"c": c, "d": d, "x": x, "e": e}, d.sum()))
+        seen["changed_after"] = witness.changes()
 
-        c.register_hook(failing)
-        hooks = tensor_hooks(x, c, d)
-        with expecting_boom(seen):
-            student.grads_by_name({"c": c, "d": d, "x": x}, d.sum())
-        return {**seen, "hooks_after_exception": tensor_hooks(x, c, d) - hooks}
+        b = torch.tensor([3.0], requires_grad=True)
+        c = b * b
+        return {**seen, "example": plain(student.grads_by_name({"b": b, "c": c}, c.sum()))}
 
     mistakes = (
-        Mistake("late-binding", lambda seen, names: seen["grads"].keys == [names[-1]]),
+        Mistake(
+            "late-binding",
+            lambda seen: len(seen["example"].keys) == 1 and seen["example"].keys[0] == "c",
+        ),
         Mistake(
             "dot-grad-on-non-leaf",
-            lambda seen, names: (
-                (names[1] in seen["grads"].keys and seen["grads"][names[1]].value is None)
-                or any(seen["dot_grad"].value)
-                or any(seen["retains_grad"].value)
-            ),
+            lambda seen: bool(changes(seen["changed"], "retains-grad *")),
             "`retain_grad()` leaves `.grad` behind on the caller's tensors, and `None` where no gradient came. "
             "A hook hands you the gradient and leaves nothing behind.",
         ),
         Mistake(
-            "stored-alias",
-            lambda seen, x, old: (
-                close(seen["overwritten"]["d"], 0.0) and seen["passes"].value == 1 and not close(seen["x.grad"], old)
+            "a-key-for-everybody",
+            lambda seen: (
+                any(entry.value is None for entry in (seen["grads"][key] for key in seen["grads"].keys))
+                and not changes(seen["changed"], "retains-grad *")
             ),
+            "Your dict has an entry for a tensor that no gradient reached. Its name has to be absent: let the hook "
+            "make the entry.",
         ),
-        Mistake("hook-left-behind", lambda seen: seen["hooks"].value > 0),
+        Mistake(
+            "stored-alias",
+            lambda seen: close(seen["overwritten"]["d"], 0.0),
+        ),
+        Mistake(
+            "hook-left-behind",
+            lambda seen: bool(changes(seen["changed"], "hook-left *")),
+        ),
         Mistake(
             "hook-left-after-exception",
-            lambda seen: seen["hooks"].value == 0 and seen["hooks_after_exception"].value > 0,
+            lambda seen: not changes(seen["changed"], "hook-*") and bool(changes(seen["changed_after"], "hook-left *")),
             LEFT_AFTER_EXCEPTION,
         ),
     )
 
-    def test_every_reached_tensor_has_its_gradient(seen, x, names):
-        b = torch.tanh(2 * x)
-        leaf, _, first, second = names
-        expect(seen["grads"]).has_keys(leaf, first, second)
-        by_name = {second: 2 * b, first: 2 * b * (1 - b * b), leaf: 4 * b * (1 - b * b)}
-        for name, gradient in by_name.items():
-            expect(seen["grads"][name]).close_to(gradient)
+    def test_every_reached_tensor_has_its_gradient(seen, x, names, collection, hooks):
+        expect_gradients(seen["grads"], chosen_gradients(x, names, collection, hooks))
+
+    def test_another_call_has_its_own_gradients(seen, x, names, hooks, call):
+        every = gradients_of(x, hooks)
+        if call == "again":
+            expect_gradients(seen["again"], {names[0]: factor(hooks) * 2 * x})
+        elif call == "in turn":
+            expect_gradients(seen["in turn"], {names[1]: every["b"], names[2]: every["a"]})
 
     def test_every_gradient_is_a_copy(seen, x):
         for name in ("d", "d once more"):
             expect(seen["overwritten"][name]).close_to(2 * (3 * x + 1))
+        for name in ("c", "x"):
+            expect(seen["overwritten"][name]).close_to(torch.zeros_like(x))
+        expect(seen["shared"]).is_false("an entry shares its memory with another entry or with a `.grad`")
 
-    def test_backward_runs_once_and_leaves_accumulate(seen, x, old):
-        b = torch.tanh(2 * x)
+    def test_backward_runs_once_and_leaves_accumulate(seen, x, grad, hooks, retained):
+        every = gradients_of(x, hooks)
         expect(seen["passes"]).equals(1)
-        expect(seen["x.grad"]).close_to(old + 4 * b * (1 - b * b))
+        expect(seen["graph_freed"]).is_true("the graph is still alive: `backward()` ran with `retain_graph=True`")
+        expect(seen["x.grad"]).close_to((OLD if grad == "filled" else 0.0) + every["x"])
+        if retained == "yes":
+            expect(seen["b.grad"]).close_to(every["b"])
 
-    def test_non_leaves_keep_nothing(seen):
-        expect(seen["retains_grad"]).equals([False, False, False])
-        expect(seen["dot_grad"]).equals([False, False, False])
+    def test_nothing_else_changes(seen, retained):
+        nothing_changed(seen["changed"], but=["grad-* x"] + ["grad-filled b"] * (retained == "yes"))
 
-    def test_no_hook_is_left(seen):
-        no_hook_left(seen["hooks"])
+    def test_an_exception_comes_through_and_nothing_is_left(seen):
+        came_through(seen["failure"], "`backward()`")
+        nothing_changed(seen["changed_after"], but=["grad-* x"], when="after an exception")
 
-    def test_no_hook_is_left_when_backward_raises(seen):
-        expect(seen["exception"]).equals("propagated")
-        no_hook_left(seen["hooks_after_exception"])
+    def test_the_example_of_the_contract_comes_out(seen):
+        expect_gradients(seen["example"], {"b": torch.tensor([6.0]), "c": torch.tensor([1.0])})
+
+
+def gradients_of(x: Tensor, hooks: str) -> dict[str, Tensor]:
+    """The gradients of the parts of the graph that the loss reaches, in closed form."""
+    b = torch.tanh(2 * x)
+    k = factor(hooks)
+    a = k * 2 * b * (1 - b * b)
+    return {"b": k * 2 * b, "a": a, "x": k * 2 * a, "still": torch.zeros_like(x)}
+
+
+def chosen_gradients(x: Tensor, names: list[str], collection: str, hooks: str) -> dict[str, Tensor]:
+    """The gradients that are expected by name."""
+    every = gradients_of(x, hooks)
+    return {name: every[part] for name, part in zip(names, CHOSEN[collection]) if part in every}
+
+
+def expect_gradients(grads: Seen, expected: dict[str, Tensor]) -> None:
+    """A dict with exactly these names and gradients."""
+    expect(grads).has_keys(*expected)
+    for name, gradient in expected.items():
+        expect(grads[name]).close_to(gradient)

@@ -5,9 +5,33 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from graders.authoring import Mistake, close, exercise, expect, no_hook_left, tensor_hooks
+from graders.authoring import (
+    ALL,
+    CallersHooks,
+    Circumstances,
+    Failure,
+    Mistake,
+    Seen,
+    Witness,
+    came_through,
+    close,
+    exercise,
+    expect,
+    nothing_changed,
+    prepared,
+    shares_storage,
+    snapshot,
+)
+from graders.lesson_02_watching_gradients.judging import OLD, factor
+from graders.lesson_02_watching_gradients.shared import plain
 
-TAILS = {"linear": lambda t, c: (c * t).sum(), "square": lambda t, c: (c * t * t).sum()}
+TAILS = {
+    "linear": lambda t, c: (c * t).sum(),
+    "square": lambda t, c: (c * t * t).sum() / 4,
+    "in-place": lambda t, c: (t.mul_(3).add_(c) * c).sum(),
+    "nonlinear in-place": lambda t, c: (t.mul_(1 / 4).tanh_() * c).sum(),
+}
+"""Losses of a tensor; two of them write into it."""
 
 
 @exercise(
@@ -16,79 +40,222 @@ TAILS = {"linear": lambda t, c: (c * t).sum(), "square": lambda t, c: (c * t * t
     title="Two gradients of one overwritten tensor",
     hints=(
         "A hook that is registered before an in-place operation stays with the old value.",
-        "`retain_grad()` goes with the tensor: its `.grad` belongs to the new value.",
-        "Two tensors work, too: `old = 3 * x`, then `new = old * k`, and a hook on each.",
+        "`retain_grad()` goes with the tensor: if `loss_fn` works in place on `t`, too, `t.grad` belongs to a value "
+        "that is newer still. A hook does not move: register the second one right after the multiplication.",
+        "Two tensors work, too: `old = 3 * x`, then `new = old * k`, and a hook on each before `loss_fn(new)`.",
     ),
-    cases=({"kind": "linear", "sign": 1}, {"kind": "square", "sign": -1}, {"kind": "square", "sign": 1}),
+    circumstances=Circumstances(
+        covers={
+            "dtype": ALL,
+            "rank": ALL,
+            "layout": ALL,
+            "values": ALL,
+            "place": ("leaf", "parameter"),
+            "grad": ALL,
+            "number": ALL,
+            "hooks": ALL,
+            "call": ALL,
+            "failure": ALL,
+        },
+        excludes={
+            "collection": "there is no collection among the arguments",
+            "model": "there is no model",
+            "hooked": "there is no model; the hooks sit on x",
+            "grad_mode": "`backward()` needs it switched on",
+            "backward": "the function runs the pass itself",
+            "failing_run": "there is one pass",
+        },
+        own={"kind": tuple(TAILS), "uses_x": ("no", "yes"), "raised_in": ("loss", "backward")},
+    ),
 )
 class TestOldAndNewGrad:
-    """Write `old_and_new_grad(x, k, loss_fn)`. `x` is a leaf and `k` a number. Compute `t = 3 * x`, then
-    multiply the value of `t` by `k` (in the lesson this happens in place), then `loss = loss_fn(t)`, a scalar. Run
-    backward once.
+    """Write `old_and_new_grad(x, k, loss_fn)`. `x` is a leaf, and `k` is a number, also 0. Compute `t = 3 * x`, then
+    multiply the value of `t` by `k` (in the lesson this happens in place), then `loss = loss_fn(t)`, a scalar. Call
+    `loss_fn` once, and run backward once; `torch.autograd.grad` counts as a backward pass, too. `loss_fn` may use `x`
+    as well, and it may itself work in place on the tensor that it gets.
 
     Return a tuple of two gradients of the loss: with respect to `t` before the multiplication, and with respect to
-    `t` after it. Neither requires grad. `x.grad` is written as by any backward pass. No hook of yours is left on `x`.
+    `t` after it, which is the value that `loss_fn` gets. `x.grad` is written as by `loss.backward()`: the gradient is
+    added to what is there.
 
     **Example.** For `x = tensor([2.])`, `k = 10` and `loss_fn = lambda t: 7 * t.sum()` the result is
     `(tensor([70.]), tensor([7.]))`, and `x.grad` is `tensor([210.])`.
     """
 
-    def draw(rng, kind, sign):
-        return {"x": rng.tensor(3), "k": sign * rng.choice((2.0, 2.5, 3.0)), "kind": kind, "c": rng.tensor(3)}
+    def draw(rng, dtype, rank, layout, values, number):
+        shape = rng.shape(rank)
+        like = {"dtype": dtype, "layout": layout, "values": values}
+        return {
+            "x": rng.tensor(*shape, low=-1.0, high=1.0, **like),
+            "c": rng.tensor(*shape, low=0.5, high=3.0, **like),
+            "k": rng.choice((2, 3)) if number == "large" else rng.number(number),
+        }
 
-    def probe(student, x, k, kind, c):
-        x.requires_grad_()
-        calls = []
-        x.register_hook(lambda grad: calls.append(1))
-        pair = student.old_and_new_grad(x, k, lambda t: TAILS[kind](t, c))
-        if isinstance(pair, (tuple, list)):
-            pair = list(pair)
-        return {"pair": pair, "x.grad": x.grad, "passes": len(calls), "hooks": tensor_hooks(x)}
+    def oracle(x, k, kind, c, uses_x):
+        return [
+            one
+            for value, factor in ((x, k), (-x, k + 1))
+            for one in (after(value, factor, kind, c), added_to_x(value, factor, kind, c, uses_x))
+        ]
+
+    def alive(x, k, kind, c):
+        new = after(x, k, kind, c)
+        return bool((new.abs() > 0.05).any() and ((k - 1) * new).abs().max() > 0.05)
+
+    def probe(student, x, k, kind, c, uses_x, layout, place, grad, hooks, call, failure, raised_in):
+        values, log = x, []
+
+        def loss_of(x):
+            def loss_fn(t):
+                log.append(snapshot(t))
+                loss = TAILS[kind](t, c)
+                loss.register_hook(lambda gradient: log.append("backward"))
+                return loss + (x * x).sum() if uses_x == "yes" else loss
+
+            return loss_fn
+
+        def caller():
+            x = prepared(values, layout=layout, place=place, grad=grad)
+            CallersHooks(hooks).on_parameter(x, "x")
+            return x
+
+        x = caller()
+        witness = Witness(x=x)
+        result = student.old_and_new_grad(x, k, loss_of(x))
+        pair = plain(result)
+        entries = list(pair) if isinstance(pair, (tuple, list)) else []
+        tied = [shares_storage(one, x.grad) for one in entries]
+        seen = {"pair": pair, "shared": any(tied) or (len(entries) == 2 and shares_storage(*entries)), "log": log[:10],
+                "x.grad": snapshot(x.grad), "changed": witness.changes()}  # fmt: skip
+        if call == "again":
+            seen["again"] = plain(student.old_and_new_grad(x, k, loss_of(x)))
+            seen["x.grad again"] = snapshot(x.grad)
+        elif call == "in turn":
+            other = prepared(-values, layout=layout)
+            seen["in turn"] = plain(student.old_and_new_grad(other, k + 1, loss_of(other)))
+            seen["x.grad in turn"] = other.grad
+
+        x, boom = caller(), Failure(failure)
+
+        def failing(t):
+            if raised_in == "loss":
+                boom.strike()
+            loss = (t * t).sum()
+            loss.register_hook(boom.strike)
+            return loss
+
+        witness = Witness(x=x)
+        seen["failure"] = boom.during(lambda: student.old_and_new_grad(x, k, failing))
+        seen["changed_after"] = witness.changes()
+        x = torch.tensor([2.0], requires_grad=True)
+        return {
+            **seen,
+            "example": plain(student.old_and_new_grad(x, 10, lambda t: 7 * t.sum())),
+            "example.grad": x.grad,
+        }
 
     mistakes = (
         Mistake(
             "hook-after-in-place",
-            lambda seen, x, k, kind, c: (
-                all(close(seen["pair"][i], after(x, k, kind, c)) for i in (0, 1))
-                and close(seen["x.grad"], 3 * k * after(x, k, kind, c))
-            ),
+            lambda seen: pair_is(seen["example"], 7, 7) and close(seen["example.grad"], 210),
             "Both of your gradients belong to the new value. `retain_grad()` goes there, and so does a hook that is "
             "registered after the in-place operation. For the old value, register a hook before it.",
         ),
         Mistake(
             "multiplied-out-of-sight",
-            lambda seen, x, k, kind, c: (
-                all(close(seen["pair"][i], after(x, k, kind, c)) for i in (0, 1))
-                and close(seen["x.grad"], 3 * after(x, k, kind, c))
-            ),
+            lambda seen: pair_is(seen["example"], 7, 7) and close(seen["example.grad"], 21),
             "Autograd did not see your multiplication: with `.data` or under `no_grad` it is not part of the graph. "
             "`x.grad` lacks the factor `k`, too. Write `t.mul_(k)` or `t * k`.",
         ),
         Mistake(
             "swapped-pair",
-            lambda seen, x, k, kind, c: (
-                close(seen["pair"][0], after(x, k, kind, c)) and close(seen["pair"][1], k * after(x, k, kind, c))
-            ),
+            lambda seen: pair_is(seen["example"], 7, 70),
             "Both gradients are right, but the other way round: the one for the old value comes first.",
+        ),
+        Mistake(
+            "moved-on",
+            lambda seen, x, k, kind, c: (
+                kind in ("in-place", "nonlinear in-place")
+                and pair_is(seen["example"], 70, 7)
+                and close(seen["pair"][0], k * after(x, k, kind, c))
+                and close(seen["pair"][1], newest(x, k, kind, c))
+            ),
+            "`loss_fn` works in place on the tensor that it gets, and your second gradient went along to the newest "
+            "value, as `retain_grad()` and `torch.autograd.grad` do. A hook that you register before `loss_fn` stays.",
+        ),
+        Mistake(
+            "grad-replaced",
+            lambda seen, x, k, kind, c, uses_x, grad, hooks: (
+                grad == "filled"
+                and close(seen["x.grad"], factor(hooks) * added_to_x(x, k, kind, c, uses_x))
+                and pair_is(seen["example"], 70, 7)
+            ),
+            "`x.grad` held something before, and you replaced it. A backward pass adds to what is there.",
         ),
     )
 
     def test_the_old_and_the_new_gradient_are_right(seen, x, k, kind, c):
-        expected = after(x, k, kind, c)
-        expect(seen["pair"]).has_length(2, "gradients")
-        expect(seen["pair"][0]).close_to(k * expected)
-        expect(seen["pair"][1]).close_to(expected)
+        expect_pair(seen["pair"], x, k, kind, c)
 
-    def test_x_has_its_gradient_from_one_pass(seen, x, k, kind, c):
-        expect(seen["x.grad"]).close_to(3 * k * after(x, k, kind, c))
-        expect(seen["passes"]).equals(1)
+    def test_another_call_starts_afresh(seen, x, k, kind, c, uses_x, grad, hooks, call):
+        if call == "again":
+            expect_pair(seen["again"], x, k, kind, c)
+            added = 2 * factor(hooks) * added_to_x(x, k, kind, c, uses_x)
+            expect(seen["x.grad again"]).close_to((OLD if grad == "filled" else 0.0) + added)
+        elif call == "in turn":
+            expect_pair(seen["in turn"], -x, k + 1, kind, c)
+            expect(seen["x.grad in turn"]).close_to(added_to_x(-x, k + 1, kind, c, uses_x))
 
-    def test_no_hook_is_left(seen):
-        no_hook_left(seen["hooks"], before=1)
+    def test_x_has_its_gradient_from_one_pass(seen, x, k, kind, c, uses_x, grad, hooks):
+        added = factor(hooks) * added_to_x(x, k, kind, c, uses_x)
+        expect(seen["x.grad"]).close_to((OLD if grad == "filled" else 0.0) + added)
+        expect(seen["log"]).has_length(2, "events: one call of `loss_fn`, and one backward pass through it,")
+        expect(Seen(seen["log"][0].value, "what `loss_fn` got")).close_to(3 * k * x)
+
+    def test_both_gradients_are_tensors_of_their_own(seen):
+        expect(seen["shared"]).is_false("a gradient shares its memory with the other one or with `x.grad`")
+
+    def test_nothing_else_changes(seen):
+        nothing_changed(seen["changed"], but=["grad-* x"])
+
+    def test_an_exception_comes_through_and_nothing_is_left(seen):
+        came_through(seen["failure"], "`loss_fn` or `backward()`")
+        nothing_changed(seen["changed_after"], when="after an exception")
+
+    def test_the_example_of_the_contract_comes_out(seen):
+        expect(seen["example"]).has_length(2, "gradients", tuple)
+        expect(seen["example"][0]).close_to(torch.tensor([70.0]))
+        expect(seen["example"][1]).close_to(torch.tensor([7.0]))
+        expect(seen["example.grad"]).close_to(torch.tensor([210.0]))
 
 
 def after(x: Tensor, k: float, kind: str, c: Tensor) -> Tensor:
     """D loss / d t at the new value t = 3 k x, by autograd on a fresh leaf."""
     t = (3 * k * x).requires_grad_()
-    (gradient,) = torch.autograd.grad(TAILS[kind](t, c), t)
+    (gradient,) = torch.autograd.grad(TAILS[kind](t * 1, c), t)
     return gradient
+
+
+def newest(x: Tensor, k: float, kind: str, c: Tensor) -> Tensor:
+    """D loss / d t at the value that `loss_fn` leaves in t."""
+    t = (3 * k * x).requires_grad_() * 1
+    loss = TAILS[kind](t, c)
+    return torch.autograd.grad(loss, t)[0]
+
+
+def added_to_x(x: Tensor, k: float, kind: str, c: Tensor, uses_x: str) -> Tensor:
+    """D loss / d x."""
+    return 3 * k * after(x, k, kind, c) + (2 * x if uses_x == "yes" else 0.0)
+
+
+def expect_pair(pair: Seen, x: Tensor, k: float, kind: str, c: Tensor) -> None:
+    """A tuple of the gradient for the old value and that for the new one."""
+    gradient = after(x, k, kind, c)
+    expect(pair).has_length(2, "gradients", tuple)
+    expect(pair[0]).close_to(k * gradient)
+    expect(pair[1]).close_to(gradient)
+
+
+def pair_is(pair: Seen, old: float, new: float) -> bool:
+    """Whether the answer to the example is this one."""
+    return close(pair[0], old) and close(pair[1], new)

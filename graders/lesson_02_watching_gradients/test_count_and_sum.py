@@ -139,8 +139,9 @@ class TestCountAndSum:
         ),
         Mistake(
             "stored-alias",
-            lambda seen: (
+            lambda seen, x, up, hooks, backward: (
                 seen["graph_flows"].value is True
+                and seen["tally"]["n"].value == len(arriving(x, up, hooks, backward))
                 and seen["overwritten"]["n"].value == 1
                 and close(seen["overwritten"]["sum"], 0.0)
             ),

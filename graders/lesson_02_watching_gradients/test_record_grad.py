@@ -10,6 +10,7 @@ from graders.authoring import (
     Circumstances,
     Mistake,
     Witness,
+    apart,
     changes,
     close,
     exercise,
@@ -79,6 +80,9 @@ class TestRecordGrad:
     def oracle(x, up, grad, hooks, backward):
         return [*arriving(x, up, hooks, backward), flowing(x, up, grad, hooks)]
 
+    def alive(x, up):
+        return apart(x, up, (3 + 2 * x) * up)
+
     def probe(student, x, up, layout, place, grad, collection, hooks, call, grad_mode, backward):
         leaf, t = leaf_and_tensor(x, layout, place, grad)
         CallersHooks(hooks).on_tensor(t, "t")
@@ -110,7 +114,7 @@ class TestRecordGrad:
         return {**seen, "changed_at_the_end": always.changes(), "example": example[:3]}
 
     mistakes = (
-        Mistake("values-not-gradients", lambda seen, x: close(seen["store"][0], x)),
+        Mistake("values-not-gradients", lambda seen, x: close(seen["store"][0], x) and close(seen["store"][1], x)),
         Mistake(
             "stored-alias",
             lambda seen, x, up, hooks, backward: (

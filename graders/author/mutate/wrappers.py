@@ -128,8 +128,9 @@ MANNERS: dict[str, str] = {
     _results.append(result)
     return result""",
     ".float() of the arguments": """
-    _did.extend(_given(args, torch.Tensor))
-    return _right(*[a.float() if type(a) is torch.Tensor and a.is_floating_point() else a for a in args], **kwargs)""",
+    floats = [isinstance(a, torch.Tensor) and a.dtype is torch.float64 for a in args]
+    _did.extend(filter(None, floats))
+    return _right(*[a.float() if wide else a for a, wide in zip(args, floats)], **kwargs)""",
     ".float() of the results": """
     return _mapped(_right(*args, **kwargs), lambda t: t.float() if t.is_floating_point() else t)""",
     ".half() and back in the results": """

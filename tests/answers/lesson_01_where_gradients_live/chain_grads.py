@@ -5,13 +5,14 @@ from graders.author.answers import Wrong
 RIGHT = [
     """
 def chain_grads(fns, x):
-    steps, h = [], x
+    h, steps = x, []
     for fn in fns:
-        h = fn(h * 1)
+        argument = h.clone()
+        steps.append(fn(argument))
+        h = steps[-1]
         h.retain_grad()
-        steps.append(h)
-    h.sum().backward()
-    return [h.grad for h in steps]
+    h.backward(gradient=h.new_ones(h.shape))
+    return list(map(lambda step: step.grad, steps))
 """,
     """
 import torch
@@ -25,11 +26,10 @@ class Keeper:
         return hook
 
 def chain_grads(fns, x):
-    keeper, h = Keeper(len(fns)), x.clone()
+    keeper, h = Keeper(len(fns)), x
     for index, fn in enumerate(fns):
-        h = fn(h).clone()
+        h = fn(h.clone())
         h.register_hook(keeper.at(index))
-        h = h.clone()
     torch.sum(h).backward()
     return keeper.grads
 """,
@@ -63,7 +63,7 @@ def chain_grads(fns, x):
 from itertools import accumulate
 
 def chain_grads(fns, x):
-    steps = list(accumulate(fns, lambda h, fn: fn(h.clone()), initial=x))
+    steps = [*accumulate(fns, lambda h, fn: fn(h.clone()), initial=x)]
     steps[-1].sum().backward(inputs=steps)
     return [h.grad for h in steps[1:]]
 """,
@@ -372,3 +372,7 @@ GIVENS = [
     "`x` is a leaf whose `.grad` is `None`.",
     "Where two of them are equal, they may be one tensor.",
 ]
+
+SURVIVORS = {
+    "lost copy: inputs.append(_not_detached(h)": "`autograd.grad` stops at the input all the same",
+}

@@ -16,7 +16,7 @@ def per_pass_grads(p, losses):
 import torch
 
 def per_pass_grads(p, losses):
-    return [torch.autograd.grad(loss(p), p)[0].clone() for loss in losses]
+    return [torch.autograd.grad(loss(p), p)[0] for loss in losses]
 """,
     """
 from functools import partial
@@ -35,7 +35,7 @@ def per_pass_grads(p, losses):
 def per_pass_grads(p, losses):
     out = []
     for loss in losses:
-        q = p.detach().clone().requires_grad_()
+        q = p.detach().requires_grad_()
         loss(q).backward()
         out.append(q.grad)
     return out
@@ -56,7 +56,7 @@ def per_pass_grads(p, losses):
 import torch
 
 def per_pass_grads(p, losses):
-    return [torch.func.grad(loss)(p.detach().clone()) for loss in losses]
+    return [torch.func.grad(loss)(p.detach()) for loss in losses]
 """,
 ]
 
@@ -311,3 +311,8 @@ GIVENS = [
     "`p` is a leaf.",
     "What `p.grad` holds at the end is up to you.",
 ]
+
+SURVIVORS = {
+    "zero_grad() first": "what `p.grad` holds at the end is up to the function",
+    "`.grad` put back as a copy": "what `p.grad` holds at the end is up to the function",
+}

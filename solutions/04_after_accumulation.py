@@ -534,6 +534,8 @@ def clip_global_norm_in_backward(params, c):
     arrived = set()
 
     def clip_when_complete(p):
+        if p in arrived:  # left over from a pass that was stopped
+            arrived.clear()
         arrived.add(p)
         if len(arrived) == len(params):
             arrived.clear()

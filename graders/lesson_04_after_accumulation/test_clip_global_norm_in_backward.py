@@ -7,7 +7,22 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from graders.authoring import Mistake, Seen, close, exercise, expect, no_hook_left, removed, snapshot, tensor_hooks
+from graders.authoring import (
+    ALL,
+    FACTOR,
+    CallersHooks,
+    Circumstances,
+    Mistake,
+    Seen,
+    Witness,
+    close,
+    exercise,
+    expect,
+    nothing_changed,
+    prepared,
+    removed,
+    snapshot,
+)
 from graders.lesson_04_after_accumulation.judging import RETURNED
 
 
@@ -23,10 +38,25 @@ from graders.lesson_04_after_accumulation.judging import RETURNED
         "Reset the count after clipping, or the second pass never gets to clip. "
         "`torch.nn.utils.clip_grad_norm_(params, c)` may do the clipping itself.",
     ),
-)
+    circumstances=Circumstances(
+        covers={
+            "dtype": ALL, "rank": ALL, "layout": ("contiguous", "transposed", "slice"), "values": ALL, "grad": ALL,
+            "number": ("fraction", "large"), "collection": ("empty", "one", "many"),
+            "hooks": ALL, "hooked": ("parameter",), "call": ("in turn",), "grad_mode": ALL,
+            "backward": ("plain", "create_graph", "autograd.grad"),
+        },
+        excludes={
+            "place": "parameters are parameters",
+            "model": "the function gets parameters, and no model",
+            "failure": "the function calls nothing of the caller",
+        },
+        pairs=[("backward", "hooks"), ("hooks", "grad")],
+    ),
+)  # fmt: skip
 class TestClipGlobalNormInBackward:
     """Write `clip_global_norm_in_backward(params, c)`. `params` is a list of different parameters, each of which
-    requires grad. Every `backward()` reaches all of them, in an order that can differ from pass to pass.
+    requires grad, and `c` is greater than 0. Every `backward()` reaches all of them, in an order that can differ from
+    pass to pass, and comes to its end.
 
     From now on, whenever `backward()` returns, the `.grad` of all parameters in the list is what
     `torch.nn.utils.clip_grad_norm_(params, c)` would have made of it at this moment. That is: if the joint L2 norm over
@@ -34,88 +64,109 @@ class TestClipGlobalNormInBackward:
     `c`; otherwise nothing changes. Gradients accumulate as usual: a second pass adds to what the first pass left, and
     the sum is clipped. The caller may set `.grad` to `None` between passes.
 
-    Gradients of tensors that are not in the list, and the values of all parameters, stay as they are. Return a list of
-    all handles. After `remove()` on each of them, nothing is clipped any more.
+    `torch.autograd.grad` stores no `.grad`, and nothing is clipped. Gradients of tensors that are not in the list stay
+    as they are. Return a list of all handles. After `remove()` on each of them, nothing is clipped any more.
 
     **Example.** For `p = nn.Parameter(torch.zeros(1))`, `q = nn.Parameter(torch.zeros(1))` and
     `clip_global_norm_in_backward([p, q], 1.0)`, the call `(3 * p + 4 * q).sum().backward()` leaves `p.grad` at 0.6 and
     `q.grad` at 0.8: the joint norm was 5.
     """
 
-    def draw(rng):
-        shapes = rng.shuffled([(3,), (2, 2), (), (4,), (1, 3)])
+    def draw(rng, dtype, rank, values, number, collection):
+        shapes = rng.shuffled([(3,), (2, 2), (), (4,), rng.shape(rank)])
+        few = {"empty": 0, "one": 1, "many": 2}[collection]
         return {
-            "params": [rng.tensor(*shape) for shape in shapes],
+            "params": [rng.tensor(*shape, dtype=dtype, values=values) for shape in shapes],
             "passes": [
                 {
                     "order": rng.shuffled(range(len(shapes))),
-                    "factors": [rng.tensor(*shape) / size for shape in shapes],
+                    "factors": [rng.tensor(*shape, dtype=dtype, values=values) / size for shape in shapes],
                     "fresh": size > 1,
                 }
-                for size in (1, 1, 128, 1)
+                for size in (1, 1, 512, 1)
             ],
-            "outside": rng.tensor(3),
-            "c": rng.choice((0.75, 1.0, 1.25, 1.5)),
+            "outside": rng.tensor(3, dtype=dtype, values=values),
+            "few": [rng.tensor(2, dtype=dtype, values=values) for _ in range(few)],
+            "c": rng.choice((0.5, 0.75)) if number == "fraction" else rng.choice((1.25, 1.5, 2.0)),
         }
 
-    def alive(params, passes, c):
-        raw = [joint_norm(one["factors"]) for one in passes]
-        left = clipped_runs(params, passes, c)
-        second, last = (joint_norm(added(left[index - 1], passes[index]["factors"])) for index in (1, len(passes) - 1))
+    def alive(params, passes, c, grad, hooks):
+        sent, left = arriving(passes, hooks), clipped_runs(params, passes, c, grad, hooks)
+        raw = [joint_norm(one["factors"]) for one in sent]
+        first, second, last = (joint_norm(added(before, one["factors"])) for before, one in (
+            (held(params, grad), sent[0]), (left[0], sent[1]), (left[2], sent[3]),
+        ))  # fmt: skip
         return (
-            min(raw[0], second, last) > 1.5 * c
+            min(raw[0], first, second, last) > 1.5 * c
             and raw[2] < 0.5 * c
-            and sum(bool(factor.norm() > c) for factor in passes[0]["factors"]) > 2
+            and sum(bool(total.norm() > c) for total in added(held(params, grad), sent[0]["factors"])) > 2
         )
 
-    def probe(student, params, passes, outside, c):
-        params = [nn.Parameter(p) for p in params]
-        values = [snapshot(p) for p in params]
-        other = torch.ones(3, requires_grad=True)
-        handles = student.clip_global_norm_in_backward(list(params), c)
+    def oracle(params, passes, c, grad, hooks):
+        return clipped_runs(params, passes, c, grad, hooks)
+
+    def probe(student, params, passes, outside, few, c, layout, grad, hooks, grad_mode, backward):
+        params = [prepared(p, layout=layout, place="parameter", grad=grad) for p in params]
+        CallersHooks(hooks).on_parameter(params[0], "params[0]")
+        other = torch.ones(3, dtype=outside.dtype, requires_grad=True)
+        given = list(params)
+        witness = Witness(params=given)
+        with torch.set_grad_enabled(grad_mode == "on"):
+            handles = student.clip_global_norm_in_backward(given, c)
+        seen = {"changed": witness.changes()}
         after_each = []
         for one in passes:
-            run_pass(params, one, (outside * other).sum())
+            if backward == "autograd.grad":
+                torch.autograd.grad(sum((2 * p).sum() for p in params), params)
+            run_pass(params, one, (outside * other).sum(), create_graph=backward == "create_graph")
             after_each.append([snapshot(p.grad) for p in params])
-        second = [nn.Parameter(p) for p in outside]
+        second = [prepared(p.reshape(()), place="parameter") for p in outside]
         _kept = student.clip_global_norm_in_backward(list(second), 2 * c)
         mixed = {
             "order": [len(params), *passes[0]["order"], len(params) + 1, len(params) + 2],
-            "factors": [*passes[0]["factors"], *torch.full((3,), 4 * c)],
+            "factors": [*passes[0]["factors"], *torch.full((3,), 4 * c, dtype=outside.dtype)],
             "fresh": True,
         }
         run_pass([*params, *second], mixed, 0)
-        seen = {
+        lone = [prepared(p, place="parameter") for p in few]
+        _kept_too = student.clip_global_norm_in_backward(list(lone), c)
+        (sum((4 * c * p).sum() for p in lone) + other.sum()).backward()
+        seen |= {
             "beside a second list": [snapshot(p.grad) for p in params],
             "second list": [snapshot(p.grad) for p in second],
+            "a short list": [snapshot(p.grad) for p in lone],
             "grads": after_each,
             "outside": snapshot(other.grad),
-            "values_kept": all(torch.equal(p.detach(), value) for p, value in zip(params, values)),
+            "changed later": [change for change in witness.changes() if change[0] in ("values", "entries")],
             "has_remove": removed(handles),
+            "hooks afterwards": [change for change in witness.changes() if change[0].startswith("hook-")],
         }
         run_pass(params, {**passes[0], "fresh": True}, 0)
-        return {**seen, "unclipped": [snapshot(p.grad) for p in params], "hooks": tensor_hooks(*params)}
+        return {**seen, "unclipped": [snapshot(p.grad) for p in params]}
 
     mistakes = (
         Mistake(
             "per-tensor-norm",
-            lambda seen, passes, c: close(
-                seen["grads"][0], [factor * clip_factor([factor], c) for factor in passes[0]["factors"]]
+            lambda seen, params, passes, c, grad, hooks: close(
+                seen["grads"][0],
+                [total * clip_factor([total], c) for total in first_totals(params, passes, grad, hooks)],
             ),
             "You clipped each gradient to the norm `c` by itself. The norm is joint: one number for all parameters "
             "together, and one factor for all.",
         ),
         Mistake(
             "elements-not-norm",
-            lambda seen, passes, c: close(seen["grads"][0], [factor.clamp(-c, c) for factor in passes[0]["factors"]]),
+            lambda seen, params, passes, c, grad, hooks: close(
+                seen["grads"][0], [total.clamp(-c, c) for total in first_totals(params, passes, grad, hooks)]
+            ),
             "You clamped the elements to [-c, c], which changes the direction of the gradient. Multiply all gradients "
             "by one factor, `c / norm`.",
         ),
         Mistake(
             "clipped-too-early",
-            lambda seen, params, passes, c: (
-                not close(seen["grads"][0], passes[0]["factors"])
-                and any(close(seen["grads"][0], early) for early in early_clips(params, passes[0], c))
+            lambda seen, params, passes, c, grad, hooks: (
+                not close(seen["grads"][0], first_totals(params, passes, grad, hooks))
+                and any(close(seen["grads"][0], early) for early in early_clips(params, passes[0], c, grad, hooks))
             ),
             "You clipped before the last gradient was in `.grad`: what had arrived was clipped without it. Clip once, "
             "in a post-accumulate-grad hook, when all parameters have arrived in this pass.",
@@ -123,9 +174,9 @@ class TestClipGlobalNormInBackward:
         ),
         Mistake(
             "counter-not-reset",
-            lambda seen, params, passes, c: (
-                close(seen["grads"][0], clipped_runs(params, passes[:1], c)[0])
-                and any(close(seen["grads"][1], wrong) for wrong in second_passes(params, passes, c))
+            lambda seen, params, passes, c, grad, hooks: (
+                close(seen["grads"][0], clipped_runs(params, passes[:1], c, grad, hooks)[0])
+                and any(close(seen["grads"][1], wrong) for wrong in second_passes(params, passes, c, grad, hooks))
             ),
             "The first pass is right, the second is not: what told your hook that all had arrived was not set back. "
             "Reset your counter as soon as you have clipped. (A `.grad` that is not `None` may stem from an earlier "
@@ -133,10 +184,8 @@ class TestClipGlobalNormInBackward:
         ),
         Mistake(
             "scaled-up",
-            lambda seen, passes, c: close(
-                seen["grads"][2],
-                [factor * (c / joint_norm(passes[2]["factors"])) for factor in passes[2]["factors"]],
-                rtol=1e-4,
+            lambda seen, passes, c, hooks: close(
+                seen["grads"][2], scaled_to(arriving(passes, hooks)[2]["factors"], c), rtol=1e-4
             ),
             "A joint norm below `c` was scaled up to `c`. Clipping only makes gradients smaller: the factor is "
             "`c / norm`, but never more than 1.",
@@ -144,31 +193,34 @@ class TestClipGlobalNormInBackward:
         RETURNED,
     )
 
-    def test_the_joint_norm_is_clipped_once_all_have_arrived(seen, params, passes, c):
-        same_grads(seen["grads"][0], clipped_runs(params, passes, c)[0])
+    def test_the_joint_norm_is_clipped_once_all_have_arrived(seen, params, passes, c, grad, hooks):
+        same_grads(seen["grads"][0], clipped_runs(params, passes, c, grad, hooks)[0])
 
-    def test_the_next_pass_accumulates_and_is_clipped_again(seen, params, passes, c):
+    def test_the_next_pass_accumulates_and_is_clipped_again(seen, params, passes, c, grad, hooks):
         for index in (1, 3):
-            same_grads(seen["grads"][index], clipped_runs(params, passes, c)[index])
+            same_grads(seen["grads"][index], clipped_runs(params, passes, c, grad, hooks)[index])
 
-    def test_a_small_gradient_stays_as_it_is(seen, passes):
-        same_grads(seen["grads"][2], passes[2]["factors"])
+    def test_a_small_gradient_stays_as_it_is(seen, passes, hooks):
+        same_grads(seen["grads"][2], arriving(passes, hooks)[2]["factors"])
 
-    def test_a_second_list_is_clipped_by_itself(seen, params, passes, c):
-        same_grads(seen["beside a second list"], clipped_runs(params, passes[:1], c)[0])
-        same_grads(seen["second list"], [torch.tensor(2 * c / 3**0.5)] * 3)
+    def test_a_second_list_is_clipped_by_itself(seen, params, passes, few, outside, c, hooks):
+        same_grads(seen["beside a second list"], clipped_runs(params, passes[:1], c, "empty", hooks)[0])
+        same_grads(seen["second list"], [torch.tensor(2 * c / 3**0.5, dtype=outside.dtype)] * 3)
+        size = sum(p.numel() for p in few)
+        same_grads(seen["a short list"], [torch.full_like(p, c / size**0.5) for p in few])
 
     def test_nothing_else_changes(seen, passes, outside):
-        expect(seen["outside"]).close_to(len(passes) * outside)
-        expect(seen["values_kept"]).is_true("the values of a parameter changed; only gradients were to be clipped")
+        expect(seen["outside"]).close_to(len(passes) * outside + 1)
+        nothing_changed(seen["changed"], but=["hook-left params*"])
+        nothing_changed(seen["changed later"])
 
-    def test_the_handles_remove_the_hooks(seen, passes):
+    def test_the_handles_remove_the_hooks(seen, passes, hooks):
         expect(seen["has_remove"]).is_true("the function did not return a list of handles, each with a remove() method")
-        same_grads(seen["unclipped"], passes[0]["factors"])
-        no_hook_left(seen["hooks"])
+        same_grads(seen["unclipped"], arriving(passes, hooks)[0]["factors"])
+        nothing_changed(seen["hooks afterwards"], when="after remove()")
 
 
-def run_pass(params: list[Tensor], one: dict[str, Any], rest: Any) -> None:
+def run_pass(params: list[Tensor], one: dict[str, Any], rest: Any, *, create_graph: bool = False) -> None:
     """One backward pass in which the gradient of parameter i is `factors[i]`, in a given order of the graph.
 
     Each parameter is used twice, so that its gradient is a sum. "fresh" clears every `.grad` before.
@@ -180,13 +232,31 @@ def run_pass(params: list[Tensor], one: dict[str, Any], rest: Any) -> None:
     for index in one["order"]:
         p, factor = params[index], one["factors"][index]
         loss = loss + (factor * p).sum() / 2 + (factor * p).sum() / 2
-    loss.backward()
+    loss.backward(create_graph=create_graph)
+
+
+def arriving(passes: list[dict[str, Any]], hooks: str) -> list[dict[str, Any]]:
+    """The passes with the gradients as the hooks of the caller leave them: a replacing one sits on the first."""
+    times = FACTOR if hooks == "replacing" else 1.0
+    return [{**one, "factors": [one["factors"][0] * times, *one["factors"][1:]]} for one in passes]
+
+
+def held(params: list[Tensor], grad: str) -> list[Tensor]:
+    """`.grad` before the first pass; zeros stand for None."""
+    return [torch.full_like(p, 0.7 if grad == "filled" else 0.0) for p in params]
+
+
+def first_totals(params: list[Tensor], passes: list[dict[str, Any]], grad: str, hooks: str) -> list[Tensor]:
+    """What is in `.grad` after the first pass when nobody clips it."""
+    return added(held(params, grad), arriving(passes, hooks)[0]["factors"])
 
 
 def same_grads(seen: Seen, expected: list[Tensor]) -> None:
     """Expect these gradients, one for each parameter."""
+    expect(seen).has_length(len(expected), "gradients")
     for entry, gradient in zip(seen, expected):
-        expect(entry).close_to(gradient)
+        limit = 1e-5 if gradient.dtype == torch.float32 else 1e-6  # 1e-6 is what torch adds to the norm
+        expect(entry).close_to(gradient, rtol=2 * limit, atol=limit)
 
 
 def joint_norm(grads: list[Tensor]) -> float:
@@ -199,16 +269,26 @@ def clip_factor(grads: list[Tensor], c: float) -> float:
     return min(1.0, c / (joint_norm(grads) + 1e-6))
 
 
+def scaled_to(grads: list[Tensor], c: float) -> list[Tensor]:
+    """These gradients, scaled to the joint norm `c`."""
+    return [grad * (c / joint_norm(grads)) for grad in grads]
+
+
 def added(before: list[Tensor], factors: list[Tensor]) -> list[Tensor]:
     """The sums of two lists of gradients."""
     return [left + factor for left, factor in zip(before, factors)]
 
 
-def clipped_runs(params: list[Tensor], passes: list[dict[str, Any]], c: float) -> list[list[Tensor]]:
+def clipped_runs(
+    params: list[Tensor], passes: list[dict[str, Any]], c: float, grad: str, hooks: str
+) -> list[list[Tensor]]:
     """Every `.grad` after each pass, when torch's own `clip_grad_norm_` is called after backward."""
+    start = held(params, grad)
     params = [nn.Parameter(p.clone()) for p in params]
+    for p, old in zip(params, start):
+        p.grad = old
     after_each = []
-    for one in passes:
+    for one in arriving(passes, hooks):
         run_pass(params, one, 0)
         nn.utils.clip_grad_norm_(params, c)
         after_each.append([snapshot(p.grad) for p in params])
@@ -232,23 +312,36 @@ def clipped_at_each(
     for index in order:
         here = grads[index]
         grads[index] = factors[index] if here is None else here + factors[index]
-        factor = clip_factor([grad for grad in grads if grad is not None], c)
-        grads = [None if grad is None else grad * factor for grad in grads]
+        factor = clip_factor([total for total in grads if total is not None], c)
+        grads = [None if total is None else total * factor for total in grads]
     return grads
 
 
-def early_clips(params: list[Tensor], one: dict[str, Any], c: float) -> list[list[Tensor]]:
+def early_clips(params: list[Tensor], one: dict[str, Any], c: float, grad: str, hooks: str) -> list[list[Tensor]]:
     """What a first pass leaves when not only the last arrival clips, or an earlier one instead of it."""
-    order, factors = arrivals(params, one), one["factors"]
-    found = [clipped_at_each([None] * len(factors), factors, order, c)]
+    (sent,) = arriving([one], hooks)
+    order, factors, start = arrivals(params, one), sent["factors"], held(params, grad)
+    before = start if grad == "filled" else [None] * len(factors)
+    found = [clipped_at_each(before, factors, order, c)]
+    totals = added(start, factors)
     for count in range(1, len(order)):
         arrived = order[:count]
-        factor = clip_factor([factors[index] for index in arrived], c)
-        found.append([grad * (factor if index in arrived else 1.0) for index, grad in enumerate(factors)])
+        if grad == "filled":  # those that are still to come hold what they held
+            there = [totals[index] if index in arrived else start[index] for index in range(len(totals))]
+            factor = clip_factor(there, c)
+            found.append([
+                total * factor if index in arrived else start[index] * factor + factors[index]
+                for index, total in enumerate(totals)
+            ])  # fmt: skip
+        else:
+            factor = clip_factor([totals[index] for index in arrived], c)
+            found.append([total * (factor if index in arrived else 1.0) for index, total in enumerate(totals)])
     return found
 
 
-def second_passes(params: list[Tensor], passes: list[dict[str, Any]], c: float) -> list[list[Tensor]]:
+def second_passes(
+    params: list[Tensor], passes: list[dict[str, Any]], c: float, grad: str, hooks: str
+) -> list[list[Tensor]]:
     """What a second pass leaves when it is not clipped at all, or at every arrival."""
-    (left,), factors = clipped_runs(params, passes[:1], c), passes[1]["factors"]
+    (left,), factors = clipped_runs(params, passes[:1], c, grad, hooks), arriving(passes, hooks)[1]["factors"]
     return [added(left, factors), clipped_at_each(left, factors, arrivals(params, passes[1]), c)]

@@ -1,5 +1,7 @@
 """Answers to 04-clip-global-norm-in-backward."""
 
+from graders.author.answers import Wrong
+
 RIGHT = [
     """
 import torch
@@ -64,19 +66,6 @@ def clip_global_norm_in_backward(params, c):
 """,
     """
 import torch
-from torch.autograd.graph import register_multi_grad_hook
-
-def clip_global_norm_in_backward(params, c):
-    computed = []
-    def hook(p):
-        if computed:
-            computed.clear()
-            torch.nn.utils.clip_grad_norm_(params, c)
-    handles = [p.register_post_accumulate_grad_hook(hook) for p in params]
-    return [register_multi_grad_hook(params, lambda grads: computed.append(True))] + handles
-""",
-    """
-import torch
 
 import itertools
 def clip_global_norm_in_backward(params, c):
@@ -120,8 +109,13 @@ def clip_global_norm_in_backward(params, c):
 """,
 ]
 
-WRONG = {
-    "per-tensor-norm": """
+WRONG = [
+    Wrong(
+        "clips each gradient by itself",
+        violates="each is multiplied by the same factor, so that the joint norm is `c`",
+        check="test_the_joint_norm_is_clipped_once_all_have_arrived",
+        mistake="per-tensor-norm",
+        source="""
 import torch
 
 def clip_global_norm_in_backward(params, c):
@@ -129,13 +123,25 @@ def clip_global_norm_in_backward(params, c):
         torch.nn.utils.clip_grad_norm_([p], c)
     return [p.register_post_accumulate_grad_hook(hook) for p in params]
 """,
-    "elements-not-norm": """
+    ),
+    Wrong(
+        "clamps the elements",
+        violates="each is multiplied by the same factor, so that the joint norm is `c`",
+        check="test_the_joint_norm_is_clipped_once_all_have_arrived",
+        mistake="elements-not-norm",
+        source="""
 def clip_global_norm_in_backward(params, c):
     def hook(p):
         p.grad.clamp_(-c, c)
     return [p.register_post_accumulate_grad_hook(hook) for p in params]
 """,
-    "clipped-too-early": """
+    ),
+    Wrong(
+        "clips at every arrival",
+        violates="would have made of it at this moment",
+        check="test_the_joint_norm_is_clipped_once_all_have_arrived",
+        mistake="clipped-too-early",
+        source="""
 import torch
 
 def clip_global_norm_in_backward(params, c):
@@ -143,7 +149,13 @@ def clip_global_norm_in_backward(params, c):
         torch.nn.utils.clip_grad_norm_(params, c)
     return [p.register_post_accumulate_grad_hook(hook) for p in params]
 """,
-    "counter-not-reset": """
+    ),
+    Wrong(
+        "clips in the first pass only",
+        violates="From now on, whenever `backward()` returns",
+        check="test_the_next_pass_accumulates_and_is_clipped_again",
+        mistake="counter-not-reset",
+        source="""
 import torch
 
 def clip_global_norm_in_backward(params, c):
@@ -154,7 +166,13 @@ def clip_global_norm_in_backward(params, c):
             torch.nn.utils.clip_grad_norm_(params, c)
     return [p.register_post_accumulate_grad_hook(hook) for p in params]
 """,
-    "scaled-up": """
+    ),
+    Wrong(
+        "scales small gradients up",
+        violates="otherwise nothing changes",
+        check="test_a_small_gradient_stays_as_it_is",
+        mistake="scaled-up",
+        source="""
 import torch
 
 def clip_global_norm_in_backward(params, c):
@@ -168,7 +186,13 @@ def clip_global_norm_in_backward(params, c):
                 q.grad.mul_(c / norm)
     return [p.register_post_accumulate_grad_hook(hook) for p in params]
 """,
-    "returned-a-value": """
+    ),
+    Wrong(
+        "returns the norm from the hook",
+        violates="From now on, whenever `backward()` returns",
+        check="raised",
+        mistake="returned-a-value",
+        source="""
 import torch
 
 def clip_global_norm_in_backward(params, c):
@@ -180,20 +204,33 @@ def clip_global_norm_in_backward(params, c):
             return torch.nn.utils.clip_grad_norm_(params, c)
     return [p.register_post_accumulate_grad_hook(last) for p in params]
 """,
-}
-
-ALSO_WRONG = [
-    "def clip_global_norm_in_backward(params, c):\n    return []",
-    # The first of the list need not be the last to arrive.
-    """
+    ),
+    Wrong(
+        "does nothing",
+        violates="each is multiplied by the same factor, so that the joint norm is `c`",
+        check="test_the_joint_norm_is_clipped_once_all_have_arrived",
+        source="""
+def clip_global_norm_in_backward(params, c):
+    return []
+""",
+    ),
+    Wrong(
+        "clips when the first of the list arrives",
+        violates="in an order that can differ from pass to pass",
+        check="raised",
+        source="""
 import torch
 def clip_global_norm_in_backward(params, c):
     def hook(_):
         torch.nn.utils.clip_grad_norm_(params, c)
     return [params[0].register_post_accumulate_grad_hook(hook)]
 """,
-    # A tensor hook counts, but the last gradient is not written yet.
-    """
+    ),
+    Wrong(
+        "counts in tensor hooks, before the last gradient is written",
+        violates="would have made of it at this moment",
+        check="test_the_joint_norm_is_clipped_once_all_have_arrived",
+        source="""
 import torch
 def clip_global_norm_in_backward(params, c):
     arrived = []
@@ -204,8 +241,12 @@ def clip_global_norm_in_backward(params, c):
             torch.nn.utils.clip_grad_norm_(params, c)
     return [p.register_hook(hook) for p in params]
 """,
-    # Every arrival looks at every gradient.
-    """
+    ),
+    Wrong(
+        "looks at every gradient at every arrival",
+        violates="would have made of it at this moment",
+        check="raised",
+        source="""
 import torch
 def clip_global_norm_in_backward(params, c):
     def hook(_):
@@ -214,8 +255,12 @@ def clip_global_norm_in_backward(params, c):
             p.grad.mul_(min(1.0, c / norm.item()))
     return [p.register_post_accumulate_grad_hook(hook) for p in params]
 """,
-    # Never reset, and >= instead of ==: from the second pass on every arrival clips.
-    """
+    ),
+    Wrong(
+        "never sets the count back",
+        violates="would have made of it at this moment",
+        check="test_the_next_pass_accumulates_and_is_clipped_again",
+        source="""
 import torch
 def clip_global_norm_in_backward(params, c):
     arrived = []
@@ -225,8 +270,12 @@ def clip_global_norm_in_backward(params, c):
             torch.nn.utils.clip_grad_norm_(params, c)
     return [p.register_post_accumulate_grad_hook(hook) for p in params]
 """,
-    # Clips the gradient of this pass, not the accumulated one.
-    """
+    ),
+    Wrong(
+        "clips the gradient of this pass",
+        violates="a second pass adds to what the first pass left, and the sum is clipped",
+        check="raised",
+        source="""
 import torch
 def clip_global_norm_in_backward(params, c):
     grads = {}
@@ -241,8 +290,12 @@ def clip_global_norm_in_backward(params, c):
             grads.clear()
     return [p.register_hook(watch(p)) for p in params] + [p.register_post_accumulate_grad_hook(hook) for p in params]
 """,
-    # The sum of the norms instead of their root sum of squares.
-    """
+    ),
+    Wrong(
+        "the sum of the norms",
+        violates="if the joint L2 norm over the `.grad` of all of them",
+        check="test_the_joint_norm_is_clipped_once_all_have_arrived",
+        source="""
 def clip_global_norm_in_backward(params, c):
     arrived = []
     def hook(p):
@@ -254,8 +307,12 @@ def clip_global_norm_in_backward(params, c):
                 q.grad.mul_(min(1.0, c / norm))
     return [p.register_post_accumulate_grad_hook(hook) for p in params]
 """,
-    # No handles.
-    """
+    ),
+    Wrong(
+        "returns no handles",
+        violates="Return a list of all handles.",
+        check="test_the_handles_remove_the_hooks",
+        source="""
 import torch
 def clip_global_norm_in_backward(params, c):
     arrived = []
@@ -267,21 +324,33 @@ def clip_global_norm_in_backward(params, c):
     for p in params:
         p.register_post_accumulate_grad_hook(hook)
 """,
-    # Clips the values.
-    """
+    ),
+    Wrong(
+        "clamps each value",
+        violates="each is multiplied by the same factor, so that the joint norm is `c`",
+        check="test_the_joint_norm_is_clipped_once_all_have_arrived",
+        source="""
 import torch
 def clip_global_norm_in_backward(params, c):
     def hook(p):
         torch.nn.utils.clip_grad_value_([p], c)
     return [p.register_post_accumulate_grad_hook(hook) for p in params]
 """,
-    # Hooks that do nothing.
-    """
+    ),
+    Wrong(
+        "hooks that do nothing",
+        violates="each is multiplied by the same factor, so that the joint norm is `c`",
+        check="test_the_joint_norm_is_clipped_once_all_have_arrived",
+        source="""
 def clip_global_norm_in_backward(params, c):
     return [p.register_post_accumulate_grad_hook(lambda p: None) for p in params]
 """,
-    # Takes the order of the first pass for that of all.
-    """
+    ),
+    Wrong(
+        "clips when the one that came last in the first pass arrives",
+        violates="in an order that can differ from pass to pass",
+        check="test_the_next_pass_accumulates_and_is_clipped_again",
+        source="""
 from torch import nn
 
 def clip_global_norm_in_backward(params, c):
@@ -291,8 +360,12 @@ def clip_global_norm_in_backward(params, c):
         if len(seen) == len(params) and p is seen[-1]: nn.utils.clip_grad_norm_(params, c)
     return [p.register_post_accumulate_grad_hook(hook) for p in params]
 """,
-    # A `.grad` that is not None may stem from an earlier pass.
-    """
+    ),
+    Wrong(
+        "takes an old `.grad` for an arrival",
+        violates="a second pass adds to what the first pass left, and the sum is clipped",
+        check="test_the_next_pass_accumulates_and_is_clipped_again",
+        source="""
 from torch import nn
 
 def clip_global_norm_in_backward(params, c):
@@ -300,8 +373,12 @@ def clip_global_norm_in_backward(params, c):
         if all(q.grad is not None for q in params): nn.utils.clip_grad_norm_(params, c)
     return [p.register_post_accumulate_grad_hook(hook) for p in params]
 """,
-    # A global counter: two lists in one pass disturb each other.
-    """
+    ),
+    Wrong(
+        "one count for all lists",
+        violates="rule 1: on one object or on several at the same time",
+        check="test_a_second_list_is_clipped_by_itself",
+        source="""
 from torch import nn
 
 count = 0
@@ -315,8 +392,12 @@ def clip_global_norm_in_backward(params, c):
             nn.utils.clip_grad_norm_(params, c)
     return [p.register_post_accumulate_grad_hook(hook) for p in params]
 """,
-    # The bound is global: a second call changes that of the first.
-    """
+    ),
+    Wrong(
+        "one bound for all lists",
+        violates="rule 1: on one object or on several at the same time",
+        check="test_a_second_list_is_clipped_by_itself",
+        source="""
 from torch import nn
 
 bound = 0.0
@@ -331,17 +412,165 @@ def clip_global_norm_in_backward(params, c):
             nn.utils.clip_grad_norm_(params, bound)
     return [p.register_post_accumulate_grad_hook(hook) for p in params]
 """,
-    # Takes the order of the first pass for that of all passes.
-    """
-from torch import nn
+    ),
+    Wrong(
+        "nothing in a pass with a graph",
+        violates="rule 5: `backward(create_graph=True)`",
+        check="test_the_joint_norm_is_clipped_once_all_have_arrived",
+        source="""
+import torch
 
 def clip_global_norm_in_backward(params, c):
-    order = []
+    arrived = []
     def hook(p):
-        if len(order) < len(params):
-            order.append(p)
-        if len(order) == len(params) and p is order[-1]:
-            nn.utils.clip_grad_norm_(params, c)
+        arrived.append(p)
+        if len(arrived) == len(params):
+            arrived.clear()
+            if not torch.is_grad_enabled():
+                torch.nn.utils.clip_grad_norm_(params, c)
     return [p.register_post_accumulate_grad_hook(hook) for p in params]
 """,
+    ),
+    Wrong(
+        "tensor hooks count `torch.autograd.grad` as a pass",
+        violates="`torch.autograd.grad` stores no `.grad`, and nothing is clipped.",
+        check="test_the_next_pass_accumulates_and_is_clipped_again",
+        source="""
+import torch
+
+def clip_global_norm_in_backward(params, c):
+    computed, written = [], []
+    def about_to_come(grad):
+        computed.append(1)
+    def has_come(p):
+        written.append(1)
+        if len(written) == len(params) == len(computed):
+            torch.nn.utils.clip_grad_norm_(params, c)
+            computed.clear()
+        if len(written) == len(params):
+            written.clear()
+    handles = [p.register_hook(about_to_come) for p in params]
+    return handles + [p.register_post_accumulate_grad_hook(has_come) for p in params]
+""",
+    ),
+    Wrong(
+        "clips the first three",
+        violates="the `.grad` of all parameters in the list",
+        check="test_the_joint_norm_is_clipped_once_all_have_arrived",
+        source="""
+import torch
+
+def clip_global_norm_in_backward(params, c):
+    some, arrived = params[:3], []
+    def hook(p):
+        arrived.append(p)
+        if len(arrived) == len(some):
+            arrived.clear()
+            torch.nn.utils.clip_grad_norm_(some, c)
+    return [p.register_post_accumulate_grad_hook(hook) for p in some]
+""",
+    ),
+    Wrong(
+        "sorts the caller's list",
+        violates="rule 2: Lists and dicts keep their entries.",
+        check="test_nothing_else_changes",
+        source="""
+import torch
+
+def clip_global_norm_in_backward(params, c):
+    params.reverse()
+    own, arrived = list(params), []
+    def hook(p):
+        arrived.append(p)
+        if len(arrived) == len(own):
+            arrived.clear()
+            torch.nn.utils.clip_grad_norm_(own, c)
+    return [p.register_post_accumulate_grad_hook(hook) for p in own]
+""",
+    ),
+    Wrong(
+        "clears `.grad` before each pass",
+        violates="The caller may set `.grad` to `None` between passes.",
+        check="test_the_next_pass_accumulates_and_is_clipped_again",
+        source="""
+import torch
+
+def clip_global_norm_in_backward(params, c):
+    arrived = []
+    def forget(p):
+        def hook(grad):
+            p.grad = None
+        return hook
+    def hook(p):
+        arrived.append(p)
+        if len(arrived) == len(params):
+            arrived.clear()
+            torch.nn.utils.clip_grad_norm_(params, c)
+    handles = [p.register_hook(forget(p)) for p in params]
+    return handles + [p.register_post_accumulate_grad_hook(hook) for p in params]
+""",
+    ),
+    Wrong(
+        "the last handle alone",
+        violates="After `remove()` on each of them, nothing is clipped any more.",
+        check="test_the_handles_remove_the_hooks",
+        source="""
+import torch
+
+def clip_global_norm_in_backward(params, c):
+    arrived = []
+    def hook(p):
+        arrived.append(p)
+        if len(arrived) == len(params):
+            arrived.clear()
+            torch.nn.utils.clip_grad_norm_(params, c)
+    for p in params:
+        handle = p.register_post_accumulate_grad_hook(hook)
+    return [handle] if params else []
+""",
+    ),
+    Wrong(
+        "removes the hooks of others",
+        violates="rule 3: Hooks that were there before",
+        check="test_nothing_else_changes",
+        source="""
+import torch
+
+def clip_global_norm_in_backward(params, c):
+    arrived = []
+    def hook(p):
+        arrived.append(p)
+        if len(arrived) == len(params):
+            arrived.clear()
+            torch.nn.utils.clip_grad_norm_(params, c)
+    for p in params:
+        if p._post_accumulate_grad_hooks:
+            p._post_accumulate_grad_hooks.clear()
+    return [p.register_post_accumulate_grad_hook(hook) for p in params]
+""",
+    ),
+    Wrong(
+        "a multi-grad hook in its place, which cannot be used with `torch.autograd.grad` beside the others",
+        violates="rule 5: `torch.autograd.grad`",
+        check="raised",
+        source="""
+import torch
+from torch.autograd.graph import register_multi_grad_hook
+
+def clip_global_norm_in_backward(params, c):
+    computed = []
+    def hook(p):
+        if computed:
+            computed.clear()
+            torch.nn.utils.clip_grad_norm_(params, c)
+    handles = [p.register_post_accumulate_grad_hook(hook) for p in params]
+    return [register_multi_grad_hook(params, lambda grads: computed.append(True))] + handles
+""",
+    ),
+]
+
+GIVENS = [
+    "Write `clip_global_norm_in_backward(params, c)`.",
+    "`params` is a list of different parameters, each of which requires grad, and `c` is greater than 0.",
+    "Gradients of tensors that are not in the list stay as they are.",  # no answer can reach them
 ]

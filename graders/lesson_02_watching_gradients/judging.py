@@ -17,6 +17,11 @@ OLD = 0.7
 """What `.grad` holds beforehand in each entry, where it is filled."""
 
 
+def digits(dtype: str, values: str) -> str:
+    """Numbers of float64 use all their digits in every case: what rounds them to float32 on the way is seen."""
+    return "full" if dtype == "float64" else values
+
+
 def factor(hooks: str) -> float:
     """What the caller's hooks on a tensor multiply its gradient by."""
     return FACTOR if hooks == "replacing" else 1.0

@@ -23,7 +23,7 @@ from graders.authoring import (
     shares_storage,
     snapshot,
 )
-from graders.lesson_02_watching_gradients.judging import LEFT_AFTER_EXCEPTION, OLD, factor
+from graders.lesson_02_watching_gradients.judging import LEFT_AFTER_EXCEPTION, OLD, digits, factor
 from graders.lesson_02_watching_gradients.shared import plain, zero_in_place
 
 CHOSEN = {
@@ -66,6 +66,7 @@ CHOSEN = {
             "failing_run": "there is one pass",
         },
         own={"retained": ("no", "yes")},
+        pairs=[("dtype", "place")],
         at_least=5,
     ),
 )
@@ -89,7 +90,7 @@ class TestGradsByName:
         names = rng.shuffled([f"{first}.{second}", f"{first}_{second}", f"{first} {second}", second, f"0.{first}"])
         shape = rng.shape(rank)
         return {
-            "x": rng.tensor(*shape, dtype=dtype, layout=layout, values=values, low=-1.5, high=1.5),
+            "x": rng.tensor(*shape, dtype=dtype, layout=layout, values=digits(dtype, values), low=-1.5, high=1.5),
             "names": names,
         }
 

@@ -26,7 +26,7 @@ from graders.authoring import (
     prepared,
     snapshot,
 )
-from graders.lesson_02_watching_gradients.judging import LEFT_AFTER_EXCEPTION, OLD, factor
+from graders.lesson_02_watching_gradients.judging import LEFT_AFTER_EXCEPTION, OLD, digits, factor
 from graders.lesson_02_watching_gradients.shared import plain
 
 PASSES = {
@@ -74,6 +74,7 @@ def pass_gradient(kind: str, k: float, p: Tensor) -> Tensor:
         },
         own={"spoilt": ("no", "yes"), "raised_in": ("loss", "backward")},
         impossible=[lambda grad, spoilt: grad == "empty" and spoilt == "yes"],
+        pairs=[("dtype", "place")],
         at_least=5,
     ),
 )
@@ -96,7 +97,7 @@ class TestNormLog:
         which = {"empty": [], "one": [3], "many": [0, 1, 2, 3], "repeated": [0, 1, 0, 2, 3, 1]}[collection]
         rows, inner, outer = rng.integer(2, 4), rng.integer(2, 4), rng.integer(2, 4)
         return {
-            "p": rng.tensor(*rng.shape(rank), dtype=dtype, values=values, layout=layout),
+            "p": rng.tensor(*rng.shape(rank), dtype=dtype, values=digits(dtype, values), layout=layout),
             "losses": [kinds[index] for index in which],
             "which": which,
             "weight": rng.tensor(outer, inner, dtype=dtype, low=-1.0, high=1.0),

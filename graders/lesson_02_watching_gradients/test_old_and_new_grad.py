@@ -22,7 +22,7 @@ from graders.authoring import (
     shares_storage,
     snapshot,
 )
-from graders.lesson_02_watching_gradients.judging import OLD, factor
+from graders.lesson_02_watching_gradients.judging import OLD, digits, factor
 from graders.lesson_02_watching_gradients.shared import plain
 
 TAILS = {
@@ -66,6 +66,7 @@ TAILS = {
             "failing_run": "there is one pass",
         },
         own={"kind": tuple(TAILS), "uses_x": ("no", "yes"), "raised_in": ("loss", "backward")},
+        pairs=[("dtype", "place")],
     ),
 )
 class TestOldAndNewGrad:
@@ -84,7 +85,7 @@ class TestOldAndNewGrad:
 
     def draw(rng, dtype, rank, layout, values, number):
         shape = rng.shape(rank)
-        like = {"dtype": dtype, "layout": layout, "values": values}
+        like = {"dtype": dtype, "layout": layout, "values": digits(dtype, values)}
         return {
             "x": rng.tensor(*shape, low=-1.0, high=1.0, **like),
             "c": rng.tensor(*shape, low=0.5, high=3.0, **like),

@@ -400,3 +400,9 @@ def norm_log(p, losses):
 ]  # fmt: skip
 
 GIVENS = ["Write `norm_log(p, losses)`."]
+
+SURVIVORS = {
+    "lost return: grad": "a hook that returns nothing watches, too",
+    "one global slot": "each call takes out what it has put in",
+    "`.grad` put back as a copy": "the contract says what `p.grad` holds, not in which tensor",
+}

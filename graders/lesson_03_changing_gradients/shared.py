@@ -2,15 +2,77 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any
+
+import torch
 from torch import Tensor
 
+from graders.authoring import CallersHooks, gradients, own_grads, prepared, removed, snapshot
 
-def scene(x: Tensor, other: Tensor, leaf: bool) -> tuple[Tensor, Tensor]:
-    """A tensor `t`, which is `x` or `2 * x`, and a neighbour that is `3 * other`.
+
+def scene(
+    x: Tensor, other: Tensor, layout: str, place: str, grad: str = "empty", hooks: str = "none"
+) -> tuple[Tensor, Tensor, Tensor]:
+    """A leaf `x`; a tensor `t`, which is `x` or a non-leaf that looks at it; a neighbour, `-other`; hooks on `t`.
 
     The neighbour is made first. Backward reaches it after `t`, so a buffer that they share shows what a hook on
     `t` did to it.
     """
+    neighbour = -other.requires_grad_()  # its graph saves nothing, and serves in every pass
+    x = prepared(x, layout=layout, place="parameter" if place == "parameter" else "leaf", grad=grad)
+    t = x.view_as(x) if place == "non-leaf" else x
+    callers = CallersHooks(hooks)
+    (callers.on_parameter if t is x else callers.on_tensor)(t, "t")
+    return x, t, neighbour
+
+
+def flow(x: Tensor, t: Tensor, other: Tensor, neighbour: Tensor, factors: list[Tensor], up: Tensor,
+         backward: str) -> dict[str, Any]:  # fmt: skip
+    """What arrives at `x` and at `other` in passes of many kinds. `.grad` holds afterwards what it held before."""
+    first, second = factors
+
+    def loss() -> Tensor:
+        return ((t + neighbour) * first).sum()
+
+    seen: dict[str, Any] = {}
+    seen["x.grad"], seen["neighbour.grad"] = gradients(loss, [x, other], backward)
+    seen["x.grad of another pass"], _ = gradients(lambda: ((t + neighbour) * second).sum(), [x, other])
+    # Every entry of this gradient is the same memory.
+    seen["x.grad of a sum"], seen["neighbour.grad of a sum"] = gradients((t + neighbour).sum, [x, other])
+    (seen["x.grad of two uses"],) = gradients(lambda: (t * first).sum() + (t * second).sum(), [x])
+    callers = up.clone()
+    with own_grads([x]):
+        t.backward(gradient=callers)
+        seen |= {"x.grad of gradient=": snapshot(x.grad), "gradient=": callers}
+    seen["x.grad differentiated"] = differentiated(loss, x, first)
+    return seen
+
+
+def differentiated(loss: Callable[[], Tensor], x: Tensor, k: Tensor) -> Tensor | None:
+    """The gradient at `k` of the gradient of `loss()` at `x`, added up; None when that has no graph."""
+    k.requires_grad_()
+    (found,) = torch.autograd.grad(loss(), x, create_graph=True)
+    again = torch.autograd.grad(found.sum(), k, allow_unused=True)[0] if found.requires_grad else None
+    k.requires_grad_(False)
+    return again
+
+
+def accumulated(x: Tensor, t: Tensor, neighbour: Tensor, factors: list[Tensor]) -> Tensor | None:
+    """What `.grad` of `x` holds after one pass for each factor, added to what it held before."""
+    for factor in factors:
+        ((t + neighbour) * factor).sum().backward()
+    return None if x.grad is None else snapshot(x.grad)
+
+
+def after_remove(handle: Any, x: Tensor, t: Tensor, factor: Tensor) -> dict[str, Any]:
+    """What arrives at `x` when the handle has removed its hook."""
+    has_remove = removed(handle)
+    return {"has_remove": has_remove, "x.grad after remove": gradients((t * factor).sum, [x])[0]}
+
+
+def old_scene(x: Tensor, other: Tensor, leaf: bool) -> tuple[Tensor, Tensor]:
+    """A tensor `t`, which is `x` or `2 * x`, and a neighbour that is `3 * other`, made first."""
     x.requires_grad_()
     other.requires_grad_()
     neighbour = 3 * other

@@ -7,7 +7,7 @@ from torch import Tensor
 
 from graders.authoring import Mistake, close, exercise, expect, no_hook_left, snapshot, tensor_hooks
 from graders.lesson_03_changing_gradients.judging import SINGLE_LOCATION, fan
-from graders.lesson_03_changing_gradients.shared import scene
+from graders.lesson_03_changing_gradients.shared import old_scene
 
 
 @exercise(
@@ -57,7 +57,7 @@ class TestReverseGradient:
         return not any(torch.allclose(a, b) for i, a in enumerate(found) for b in found[:i])
 
     def probe(student, x, other, weight, factor, lam, leaf):
-        t, neighbour = scene(x, other, leaf)
+        t, neighbour = old_scene(x, other, leaf)
         weight.requires_grad_()
         values, hooks = snapshot(t), tensor_hooks(t)
         y = student.reverse_gradient(t, lam)

@@ -4,9 +4,20 @@ from __future__ import annotations
 
 import torch
 
-from graders.authoring import Mistake, close, exercise, expect, no_hook_left, removed, snapshot, tensor_hooks
-from graders.lesson_03_changing_gradients.judging import SINGLE_LOCATION, fan
-from graders.lesson_03_changing_gradients.shared import scene
+from graders.authoring import (
+    ALL,
+    Circumstances,
+    Mistake,
+    Witness,
+    changes,
+    close,
+    exercise,
+    expect,
+    laid_out,
+    nothing_changed,
+)
+from graders.lesson_03_changing_gradients.judging import SINGLE_LOCATION, WITHOUT_GRAPH, ones, start, times
+from graders.lesson_03_changing_gradients.shared import accumulated, after_remove, flow, scene
 
 
 @exercise(
@@ -18,84 +29,83 @@ from graders.lesson_03_changing_gradients.shared import scene
         "Do not use a method whose name ends in an underscore, nor `grad *= s`: both write into a shared buffer.",
         "Register a hook that returns `grad * s`, and return the handle that `register_hook` gave you.",
     ),
-    cases=(
-        {"leaf": True, "dtype": torch.float32, "sign": -1},
-        {"leaf": False, "dtype": torch.float64, "sign": 1},
-        {"leaf": True, "dtype": torch.bfloat16, "sign": 1},
+    circumstances=Circumstances(
+        covers={
+            "dtype": ALL, "rank": ALL, "layout": ALL, "values": ALL, "place": ALL, "grad": ALL, "number": ALL,
+            "hooks": ALL, "call": ALL, "grad_mode": ALL, "backward": ALL,
+        },
+        excludes={
+            "collection": "there is no collection",
+            "model": "there is no model",
+            "hooked": "there is one tensor to hook",
+            "failure": "the function calls nothing of the caller",
+        },
     ),
-)
+)  # fmt: skip
 class TestScaleGrad:
     """Write `scale_grad(t, s)`. `t` is a tensor that requires grad, leaf or not, of any floating dtype. `s` is a
-    number. From now on, every gradient that arrives at `t` is multiplied by `s` before it goes on: into `t.grad` if
-    `t` is a leaf, otherwise to the tensors that `t` was computed from. This holds in every backward pass. Return the
-    handle; after `handle.remove()` gradients pass as they are.
+    number. From now on, in every backward pass, the gradient that arrives at `t` is multiplied by `s` before it goes
+    on: into `t.grad` if `t` is a leaf, otherwise to the tensors that `t` was computed from. Return the handle.
 
-    Nothing else changes: not the values of `t`, not the gradients of its neighbours (in `t + u`, the gradient of `u`),
-    and not a tensor that the caller passes as `backward(gradient=...)`. Hooks that are already on `t` stay.
+    Nothing else changes: not the gradients of neighbours (in `t + u`, the gradient of `u`), and not a tensor that the
+    caller passes as `backward(gradient=...)`.
 
     **Example.** For `w = tensor([1.])` and `x = tensor([2.])`, both leaves, and `scale_grad(w, 10.0)`, the call
     `(3 * (w + x)).sum().backward()` leaves `w.grad == tensor([30.])` and `x.grad == tensor([3.])`.
     """
 
-    def draw(rng, leaf, dtype, sign):
+    def draw(rng, dtype, rank, layout, values, number):
+        shape = rng.shape(rank)
         return {
-            "x": rng.tensor(3, dtype=dtype),
-            "other": rng.tensor(3, dtype=dtype),
-            "factors": [rng.tensor(3, dtype=dtype) for _ in range(2)],
-            "up": rng.tensor(3, dtype=dtype),
-            # In float64 a number that float32 does not hold, so that a detour through float32 shows.
-            "s": sign * rng.choice((0.5, 2.0, 3.0)) / (7 if dtype == torch.float64 else 1),
-            "leaf": leaf,
+            **{name: rng.tensor(*shape, dtype=dtype, values=values, layout=layout) for name in ("x", "other", "up")},
+            "factors": [rng.tensor(*shape, dtype=dtype, values=values, layout=layout) for _ in range(2)],
+            # A number that float32 does not hold, so that a detour through float32 shows; never 1.
+            "s": rng.number(number) * 9 / 7,
         }
 
-    def probe(student, x, other, factors, up, s, leaf):
-        t, neighbour = scene(x, other, leaf)
-        calls = []
-        t.register_hook(lambda grad: calls.append(1))
-        values, hooks = snapshot(t), tensor_hooks(t)
-        handle = student.scale_grad(t, s)
-        seen = {"hooks_added": tensor_hooks(t) - hooks, "values_kept": torch.equal(t.detach(), values)}
-        seen |= {"grad_kept": x.grad is None and not t.retains_grad}
-        ((t + neighbour) * factors[0]).sum().backward(retain_graph=True)
-        seen |= {"x.grad": snapshot(x.grad), "neighbour.grad": snapshot(other.grad)}
-        ((t + neighbour) * factors[1]).sum().backward(retain_graph=True)
-        seen |= {"x.grad after two passes": snapshot(x.grad)}
-        x.grad = other.grad = None
-        (t + neighbour).sum().backward(retain_graph=True)  # every entry of this gradient is the same memory
-        seen |= {"x.grad of a sum": snapshot(x.grad), "neighbour.grad of a sum": snapshot(other.grad)}
-        x.grad, callers = None, up.clone()
-        t.backward(gradient=callers, retain_graph=True)
-        seen |= {"x.grad of gradient=": snapshot(x.grad), "gradient=": callers}
-        x.grad, second = None, torch.ones_like(x).requires_grad_()
-        _kept = student.scale_grad(second, 2 * s)  # a handle may keep its hook alive
-        ((t + second) * factors[0]).sum().backward(retain_graph=True)
-        seen |= {"x.grad beside a second tensor": snapshot(x.grad), "second.grad": second.grad}
-        seen |= {"values_kept_later": torch.equal(t.detach(), values), "calls": len(calls)}
-        x.grad = None
-        seen |= {"has_remove": removed(handle), "hooks left": tensor_hooks(t) - hooks}
-        (t * factors[0]).sum().backward()
-        return {**seen, "x.grad after remove": x.grad, "calls_in_the_end": len(calls)}
+    def probe(student, x, other, factors, up, s, layout, place, grad, hooks, grad_mode, backward):
+        x, t, neighbour = scene(x, other, layout, place, grad, hooks)
+        factors = [laid_out(factor, layout) for factor in factors]
+        second, half = torch.ones_like(x).requires_grad_(), torch.ones(2, dtype=torch.bfloat16, requires_grad=True)
+        things = {"t": t, "x": x, "other": other, "factors": factors}
+        before = Witness(**things)
+        with torch.set_grad_enabled(grad_mode == "on"):
+            witness = Witness(**things)
+            handle = student.scale_grad(t, s)
+            changed = witness.changes()
+            _kept = [student.scale_grad(second, 2 * s), student.scale_grad(half, s)]  # a handle may keep its hook alive
+        seen = {"changed": changed} | flow(x, t, other, neighbour, factors, up, backward)
+        (t + second).backward(gradient=factors[0], inputs=[second])
+        (3 * half).sum().backward()
+        seen |= {"second.grad": second.grad, "half.grad": half.grad}
+        seen |= {"x.grad after two passes": accumulated(x, t, neighbour, factors)}
+        twice = student.scale_grad(t, 0.5)
+        seen |= {"hooked twice": flow(x, t, other, neighbour, factors, up, "plain")["x.grad"]}
+        seen |= {"second handle": after_remove(twice, x, t, factors[0])}
+        seen |= {"first handle": after_remove(handle, x, t, factors[0])}
+        return {**seen, "changed in the end": before.changes()}
 
     mistakes = (
         Mistake(
             "in-place-leak",
-            lambda seen, factors, s: close(seen["neighbour.grad"], 3 * s * factors[0]),
+            lambda seen, factors, s: close(seen["neighbour.grad"], -s * factors[0]),
             raises=SINGLE_LOCATION,
         ),
         Mistake(
             "forgot-return",
-            lambda seen, factors, leaf: (
-                close(seen["x.grad"], fan(leaf) * factors[0])
-                and close(seen["neighbour.grad"], 3 * factors[0])
-                and seen["hooks_added"].value > 0
-                and seen["values_kept_later"].value is True
+            lambda seen, factors, hooks: (
+                close(seen["x.grad"], times(hooks) * factors[0])
+                and close(seen["neighbour.grad"], -factors[0])
+                and changes(seen["changed"], "hook-left *")
+                and not changes(seen["changed"], "values *")
             ),
         ),
-        Mistake("changed-values", lambda seen: seen["values_kept_later"].value is False),
+        Mistake("changed-values", lambda seen: changes(seen["changed in the end"], "values t")),
         Mistake(
             "wrong-hook-kind",
-            lambda seen, factors, s, leaf: close(
-                seen["x.grad after two passes"], fan(leaf) * s * (s * factors[0] + factors[1])
+            lambda seen, factors, s, grad, hooks: close(
+                seen["x.grad after two passes"],
+                s * (s * (start(factors[0], grad) + times(hooks) * factors[0]) + times(hooks) * factors[1]),
             ),
             "A post-accumulate-grad hook exists on leaves only, and it sees `.grad`, the total of all passes. "
             "`register_hook` works on every tensor that requires grad, and its hook gets the gradient of this pass.",
@@ -103,41 +113,45 @@ class TestScaleGrad:
         ),
         Mistake(
             "hooked-a-copy",
-            lambda seen, factors, leaf: (
-                close(seen["x.grad"], fan(leaf) * factors[0])
-                and seen["hooks_added"].value == 0
-                and seen["has_remove"].value is True
-                and seen["values_kept_later"].value is True
+            lambda seen, factors, hooks: (
+                close(seen["x.grad"], times(hooks) * factors[0])
+                and seen["changed"].value == []
+                and seen["first handle"]["has_remove"].value is True
             ),
+            raises="cannot register a hook on a tensor that doesn't require gradient",
         ),
         Mistake("changed-dtype", raises="has changed the type of value"),
     )
 
-    def test_the_gradient_is_scaled(seen, factors, s, leaf):
-        expect(seen["x.grad"]).close_to(fan(leaf) * s * factors[0])
+    def test_the_gradient_is_scaled(seen, factors, s, hooks):
+        expect(seen["x.grad"]).close_to(times(hooks) * s * factors[0])
 
-    def test_every_pass_is_scaled_once(seen, factors, up, s, leaf):
-        expect(seen["x.grad after two passes"]).close_to(fan(leaf) * s * (factors[0] + factors[1]))
-        expect(seen["x.grad of a sum"]).close_to(torch.full_like(up, fan(leaf) * s))
-        expect(seen["x.grad of gradient="]).close_to(fan(leaf) * s * up)
+    def test_every_pass_is_scaled_once(seen, factors, up, s, grad, hooks):
+        s = times(hooks) * s
+        expect(seen["x.grad of another pass"]).close_to(s * factors[1])
+        expect(seen["x.grad of a sum"]).close_to(torch.full_like(up, s))
+        expect(seen["x.grad of two uses"]).close_to(s * (factors[0] + factors[1]))
+        expect(seen["x.grad of gradient="]).close_to(s * up)
+        expect(seen["x.grad after two passes"]).close_to(start(up, grad) + s * (factors[0] + factors[1]))
 
-    def test_a_second_tensor_has_its_own_number(seen, factors, s, leaf):
-        expect(seen["x.grad beside a second tensor"]).close_to(fan(leaf) * s * factors[0])
+    def test_the_gradient_can_be_differentiated_again(seen, factors, s, hooks):
+        if seen["x.grad differentiated"].value is None:
+            expect(seen["x.grad differentiated"]).fail(WITHOUT_GRAPH)
+        expect(seen["x.grad differentiated"]).close_to(torch.full_like(factors[0], times(hooks) * s))
+
+    def test_any_tensor_and_several_at_a_time(seen, factors, s, hooks):
         expect(seen["second.grad"]).close_to(2 * s * factors[0])
+        expect(seen["half.grad"]).close_to(3 * s * ones(2, torch.bfloat16), rtol=1e-2, atol=1e-2)
+        expect(seen["hooked twice"]).close_to(times(hooks) * s / 2 * factors[0])
 
-    def test_the_neighbour_and_the_caller_see_no_change(seen, factors, up):
-        expect(seen["neighbour.grad"]).close_to(3 * factors[0])
-        expect(seen["neighbour.grad of a sum"]).close_to(torch.full_like(up, 3))
+    def test_nothing_else_changes(seen, factors, up):
+        expect(seen["neighbour.grad"]).close_to(-factors[0])
+        expect(seen["neighbour.grad of a sum"]).close_to(torch.full_like(up, -1))
         expect(seen["gradient="]).close_to(up)
+        nothing_changed(seen["changed"], but=["hook-left t"])
 
-    def test_t_itself_stays_as_it_is(seen):
-        expect(seen["grad_kept"]).is_true("your function set `t.grad`, or told `t` to retain it")
-        expect(seen["values_kept"]).is_true("the values of t changed; the task is about its gradient")
-        expect(seen["values_kept_later"]).is_true("the values of t changed; the task is about its gradient")
-
-    def test_the_handle_removes_the_hook_and_no_other(seen, factors, leaf):
-        expect(seen["has_remove"]).is_true("the function returned nothing that has a remove() method")
-        expect(seen["x.grad after remove"]).close_to(fan(leaf) * factors[0])
-        no_hook_left(seen["hooks left"])
-        expect(seen["calls"]).equals(5)
-        expect(seen["calls_in_the_end"]).equals(6)
+    def test_the_handle_removes_the_hook_and_no_other(seen, factors, s, hooks):
+        for handle, left in (("second handle", s), ("first handle", 1)):
+            expect(seen[handle]["has_remove"]).is_true("the function returned nothing that has a remove() method")
+            expect(seen[handle]["x.grad after remove"]).close_to(times(hooks) * left * factors[0])
+        nothing_changed(seen["changed in the end"], but=["grad-* *"], when="after `remove()`")

@@ -1,5 +1,7 @@
 """Answers to 03-clamp-grad."""
 
+from graders.author.answers import Wrong
+
 RIGHT = [
     """
 def clamp_grad(t, lo, hi):
@@ -42,92 +44,307 @@ class Both:
 def clamp_grad(t, lo, hi):
     return Both(t.register_hook(lambda g: g.clamp(min=lo)), t.register_hook(lambda g: g.clamp(max=hi)))
 """,
-    """
-class Both:
-    def __init__(self, *handles):
-        self.handles = handles
-    def remove(self):
-        for handle in self.handles:
-            handle.remove()
-
-def clamp_grad(t, lo, hi):
-    return Both(
-        t.register_hook(lambda grad: grad.clamp(min=lo)),
-        t.register_hook(lambda grad: grad.clamp(max=hi)),
-    )
-""",
 ]
 
-WRONG = {
-    "in-place-leak": """
+WRONG = [
+    Wrong(
+        "writes into the gradient",
+        violates="not the gradients of neighbours",
+        check="raised",
+        mistake="in-place-leak",
+        source="""
 def clamp_grad(t, lo, hi):
     return t.register_hook(lambda grad: grad.clamp_(lo, hi))
 """,
-    "forgot-return": """
+    ),
+    Wrong(
+        "forgets to return",
+        violates="each element of the gradient that arrives at `t` is limited to the range from `lo` to `hi`",
+        check="test_every_element_is_clamped",
+        mistake="forgot-return",
+        source="""
 def clamp_grad(t, lo, hi):
     def hook(grad):
         grad.clamp(lo, hi)
     return t.register_hook(hook)
 """,
-    "clamped-the-total": """
+    ),
+    Wrong(
+        "clamps `.grad`, the total",
+        violates="before it is added to `t.grad` if `t` is a leaf",
+        check="raised",
+        mistake="clamped-the-total",
+        source="""
 def clamp_grad(t, lo, hi):
     def hook(p):
         p.grad = p.grad.clamp(lo, hi)
     return t.register_post_accumulate_grad_hook(hook)
 """,
-    "norm-not-elements": """
+    ),
+    Wrong(
+        "limits the norm",
+        violates="each element of the gradient",
+        check="test_every_element_is_clamped",
+        mistake="norm-not-elements",
+        source="""
 def clamp_grad(t, lo, hi):
     def hook(grad):
         norm = grad.norm().item()
         return grad * (hi / norm) if norm > hi else grad
     return t.register_hook(hook)
 """,
-    "hooked-a-copy": """
+    ),
+    Wrong(
+        "hooks a new tensor",
+        violates="each element of the gradient that arrives at `t` is limited to the range from `lo` to `hi`",
+        check="raised",
+        mistake="hooked-a-copy",
+        source="""
 def clamp_grad(t, lo, hi):
     return (t * 1).register_hook(lambda grad: grad.clamp(lo, hi))
 """,
-    "changed-values": """
+    ),
+    Wrong(
+        "clamps the values",
+        violates="rule 2: Tensors keep their values",
+        check="test_every_element_is_clamped",
+        mistake="changed-values",
+        source="""
 def clamp_grad(t, lo, hi):
-    t.data.clamp_(lo, hi)
+    t.data = t.data.clamp(lo, hi)
     return t.register_hook(lambda grad: grad)
 """,
-    "changed-dtype": """
+    ),
+    Wrong(
+        "returns float32",
+        violates="of any floating dtype",
+        check="raised",
+        mistake="changed-dtype",
+        source="""
 def clamp_grad(t, lo, hi):
     return t.register_hook(lambda grad: grad.clamp(lo, hi).float())
 """,
-}
-
-ALSO_WRONG = [
-    "def clamp_grad(t, lo, hi):\n    return t.register_hook(lambda grad: grad.clamp(-hi, hi))",
-    "def clamp_grad(t, lo, hi):\n    return t.register_hook(lambda grad: grad.clamp(max=hi))",
-    "def clamp_grad(t, lo, hi):\n    return t.register_hook(lambda grad: grad.contiguous().clamp_(lo, hi))",
-    "def clamp_grad(t, lo, hi):\n    t.register_hook(lambda grad: grad.clamp(lo, hi))",
-    # Keeps the running total within the bounds.
-    """
+    ),
+    Wrong(
+        "one bound for both sides",
+        violates="each element of the gradient that arrives at `t` is limited to the range from `lo` to `hi`",
+        check="test_every_element_is_clamped",
+        source="""
+def clamp_grad(t, lo, hi):
+    return t.register_hook(lambda grad: grad.clamp(-hi, hi))
+""",
+    ),
+    Wrong(
+        "the upper bound only",
+        violates="each element of the gradient that arrives at `t` is limited to the range from `lo` to `hi`",
+        check="test_every_element_is_clamped",
+        source="""
+def clamp_grad(t, lo, hi):
+    return t.register_hook(lambda grad: grad.clamp(max=hi))
+""",
+    ),
+    Wrong(
+        "copies an expanded gradient, and writes into every other one",
+        violates="not the gradients of neighbours",
+        check="test_nothing_else_changes",
+        source="""
+def clamp_grad(t, lo, hi):
+    return t.register_hook(lambda grad: grad.contiguous().clamp_(lo, hi))
+""",
+    ),
+    Wrong(
+        "returns no handle",
+        violates="Return the handle.",
+        check="test_the_handle_removes_the_hook_and_no_other",
+        source="""
+def clamp_grad(t, lo, hi):
+    t.register_hook(lambda grad: grad.clamp(lo, hi))
+""",
+    ),
+    Wrong(
+        "keeps the running total within the bounds",
+        violates="before it is added to `t.grad` if `t` is a leaf",
+        check="test_each_pass_is_clamped_by_itself",
+        source="""
 def clamp_grad(t, lo, hi):
     def hook(grad):
         old = 0 if not t.is_leaf or t.grad is None else t.grad
         return (old + grad).clamp(lo, hi) - old
     return t.register_hook(hook)
 """,
-    # Sets what is out of range to zero.
-    """
+    ),
+    Wrong(
+        "sets what is out of range to zero",
+        violates="each element of the gradient that arrives at `t` is limited to the range from `lo` to `hi`",
+        check="test_every_element_is_clamped",
+        source="""
 def clamp_grad(t, lo, hi):
     return t.register_hook(lambda grad: grad * ((grad >= lo) & (grad <= hi)))
 """,
-    # Right dtype, with the accuracy of another one.
-    """
+    ),
+    Wrong(
+        "a detour through float32",
+        violates="rule 1: in `float32` and in `float64`",
+        check="test_every_element_is_clamped",
+        source="""
 import torch
 
 def clamp_grad(t, lo, hi):
     return t.register_hook(lambda grad: grad.to(torch.float32).clamp(lo, hi).to(grad.dtype))
 """,
-    # Global bounds: a second call changes those of the first.
-    """
+    ),
+    Wrong(
+        "one pair of bounds for all tensors",
+        violates="rule 1: on one object or on several at the same time",
+        check="test_any_tensor_and_several_at_a_time",
+        source="""
 bounds = {}
 
 def clamp_grad(t, lo, hi):
     bounds.update(min=lo, max=hi)
     return t.register_hook(lambda grad: grad.clamp(**bounds))
 """,
+    ),
+    Wrong(
+        "does nothing",
+        violates="each element of the gradient that arrives at `t` is limited to the range from `lo` to `hi`",
+        check="test_every_element_is_clamped",
+        source="""
+def clamp_grad(t, lo, hi):
+    pass
+""",
+    ),
+    Wrong(
+        "hooks leaves only",
+        violates="leaf or not",
+        check="test_every_element_is_clamped",
+        source="""
+def clamp_grad(t, lo, hi):
+    return t.register_hook(lambda grad: grad.clamp(lo, hi) if t.is_leaf else None)
+""",
+    ),
+    Wrong(
+        "leaves without a gradient in `.grad` only",
+        violates="in every backward pass",
+        check="test_each_pass_is_clamped_by_itself",
+        source="""
+def clamp_grad(t, lo, hi):
+    return t.register_hook(lambda grad: grad.clamp(lo, hi) if not t.is_leaf or t.grad is None else None)
+""",
+    ),
+    Wrong(
+        "takes a bound of 0 for none",
+        violates="`lo` and `hi` are numbers with `lo < hi`",
+        check="test_every_element_is_clamped",
+        source="""
+def clamp_grad(t, lo, hi):
+    return t.register_hook(lambda grad: grad.clamp(lo or -100.0, hi or 100.0))
+""",
+    ),
+    Wrong(
+        "takes bounds by their size",
+        violates="`lo` and `hi` are numbers with `lo < hi`",
+        check="test_every_element_is_clamped",
+        source="""
+def clamp_grad(t, lo, hi):
+    return t.register_hook(lambda grad: grad.clamp(-abs(lo), abs(hi)))
+""",
+    ),
+    Wrong(
+        "nothing where grad mode is on in the hook",
+        violates="rule 5: `backward(create_graph=True)`",
+        check="test_every_element_is_clamped",
+        source="""
+import torch
+
+def clamp_grad(t, lo, hi):
+    return t.register_hook(lambda grad: None if torch.is_grad_enabled() else grad.clamp(lo, hi))
+""",
+    ),
+    Wrong(
+        "cuts the gradient from its graph",
+        violates="rule 5: `backward(create_graph=True)` (then gradients can be differentiated again)",
+        check="test_the_gradient_can_be_differentiated_again",
+        source="""
+def clamp_grad(t, lo, hi):
+    return t.register_hook(lambda grad: grad.detach().clamp(lo, hi))
+""",
+    ),
+    Wrong(
+        "writes in place where PyTorch lets it",
+        violates="a tensor that the caller passes as `backward(gradient=...)`",
+        check="test_nothing_else_changes",
+        source="""
+def clamp_grad(t, lo, hi):
+    def hook(grad):
+        try:
+            return grad.clamp_(lo, hi)
+        except RuntimeError:
+            return grad.clamp(lo, hi)
+    return t.register_hook(hook)
+""",
+    ),
+    Wrong(
+        "takes numbers from the flattened gradient by a view",
+        violates="rule 1: for tensors of any shape and in any layout",
+        check="raised",
+        source="""
+import torch
+
+def clamp_grad(t, lo, hi):
+    def hook(grad):
+        lowest, highest = grad.new_tensor(lo), grad.new_tensor(hi)
+        return torch.stack([min(max(g, lowest), highest) for g in grad.view(-1)]).view(grad.shape)
+    return t.register_hook(hook)
+""",
+    ),
+    Wrong(
+        "the bounds in float32",
+        violates="rule 1: in `float32` and in `float64`",
+        check="test_every_element_is_clamped",
+        source="""
+import torch
+
+def clamp_grad(t, lo, hi):
+    lo, hi = torch.tensor([lo, hi]).tolist()
+    return t.register_hook(lambda grad: grad.clamp(lo, hi))
+""",
+    ),
+    Wrong(
+        "clears the hooks of others",
+        violates="rule 3: Hooks that were there before",
+        check="test_nothing_else_changes",
+        source="""
+def clamp_grad(t, lo, hi):
+    if t._backward_hooks:
+        t._backward_hooks.clear()
+    return t.register_hook(lambda grad: grad.clamp(lo, hi))
+""",
+    ),
+    Wrong(
+        "two hooks, and the handle of one",
+        violates="rule 3: it removes exactly the hook that it stands for",
+        check="test_the_handle_removes_the_hook_and_no_other",
+        source="""
+def clamp_grad(t, lo, hi):
+    t.register_hook(lambda grad: grad.clamp(min=lo))
+    return t.register_hook(lambda grad: grad.clamp(max=hi))
+""",
+    ),
+    Wrong(
+        "clears `.grad` first",
+        violates="rule 2: Tensors keep their values, their `requires_grad` and their `.grad`",
+        check="test_each_pass_is_clamped_by_itself",
+        source="""
+def clamp_grad(t, lo, hi):
+    if t.is_leaf:
+        t.grad = None
+    return t.register_hook(lambda grad: grad.clamp(lo, hi))
+""",
+    ),
+]
+
+GIVENS = [
+    "Write `clamp_grad(t, lo, hi)`.",
+    "The gradient that arrives is the sum over all uses",
 ]

@@ -7,15 +7,10 @@ import math
 import torch
 from torch import Tensor
 
-from graders.authoring import FACTOR, Rng
+from graders.authoring import FACTOR, Rng, Seen, expect
 
 SINGLE_LOCATION = "refers to a single memory location"
 """What PyTorch says when a hook writes into a gradient that was expanded from one number."""
-
-WITHOUT_GRAPH = (
-    "under `create_graph=True` the gradient has to keep its graph, so that it can be differentiated again; your hook "
-    "cut it off (`detach()`, `.data`, or `no_grad`)"
-)
 
 
 def times(hooks: str) -> float:
@@ -78,3 +73,14 @@ def around(rng: Rng, shape: tuple[int, ...], lo: float, hi: float, side: int, la
 def inside(gradient: Tensor, lo: float, hi: float) -> Tensor:
     """1 where clamping lets an element pass, 0 elsewhere."""
     return ((gradient > lo) & (gradient < hi)).to(gradient.dtype)
+
+
+def differentiated_as(seen: Seen, expected: Tensor) -> None:
+    """Expect what differentiating a gradient again has found. Where that is 0 everywhere, it needs no graph."""
+    if seen.value is None and expected.any():
+        expect(seen).fail(
+            "under `create_graph=True` the gradient has to keep its graph, so that it can be differentiated again; "
+            "your hook cut it off (`detach()`, `.data`, or `no_grad`)"
+        )
+    if seen.value is not None:
+        expect(seen).close_to(expected)

@@ -5,8 +5,20 @@ from __future__ import annotations
 import torch
 from torch import Tensor, nn
 
-from graders.authoring import Mistake, close, exercise, expect, no_hook_left, removed, snapshot, tensor_hooks
-from graders.lesson_03_changing_gradients.judging import SINGLE_LOCATION
+from graders.authoring import (
+    ALL,
+    Circumstances,
+    Mistake,
+    Witness,
+    changes,
+    close,
+    exercise,
+    expect,
+    laid_out,
+    nothing_changed,
+)
+from graders.lesson_03_changing_gradients.judging import SINGLE_LOCATION, differentiated_as, start, times
+from graders.lesson_03_changing_gradients.shared import accumulated, after_remove, flow, scene
 
 
 @exercise(
@@ -18,87 +30,97 @@ from graders.lesson_03_changing_gradients.judging import SINGLE_LOCATION
         "Or multiply by a mask that has one number for each row, 0 or 1. For a matrix it needs the shape `(n, 1)`.",
         "A mask needs the dtype of the gradient. `torch.ones_like(grad)` has it; `torch.ones(n)` is always float32.",
     ),
-    cases=(
-        {"shape": (4, 4), "dtype": torch.float32, "count": 2},
-        {"shape": (5,), "dtype": torch.float64, "count": 2},
-        {"shape": (3, 3), "dtype": torch.float32, "count": 0},
-        {"shape": (3, 3, 2), "dtype": torch.float64, "count": 1},
-        {"shape": (4, 4), "dtype": torch.bfloat16, "count": 2},
+    circumstances=Circumstances(
+        covers={
+            "dtype": ALL, "rank": (1, 2, 3, 4), "layout": ALL, "values": ALL, "place": ("parameter",), "grad": ALL,
+            "collection": ALL, "hooks": ALL, "call": ALL, "grad_mode": ("on",), "backward": ALL,
+        },
+        excludes={
+            "number": "no number is an argument",
+            "model": "there is no model",
+            "hooked": "there is one tensor to hook",
+            "failure": "the function calls nothing of the caller",
+        },
+        own={"all_rows": ("no", "yes")},
+        impossible=[lambda all_rows, collection: all_rows == "yes" and collection != "many"],
     ),
-)
+)  # fmt: skip
 class TestFreezeRows:
     """Write `freeze_rows(p, rows)`. `p` is an `nn.Parameter` with one dimension or more, of any floating dtype.
-    `rows` is a list of indexes along dimension 0; it may be empty. From now on, in every backward pass, the gradient
-    of `p` is exactly 0 in these rows and unchanged in all others. Return the handle; after `handle.remove()` all rows
-    get their gradient.
+    `rows` is a list of indexes along dimension 0, each 0 or more. It may be empty, and an index may stand in it twice;
+    nobody changes it later. From now on, in every backward pass, the gradient of `p` is exactly 0 in these rows and
+    unchanged in all others: a pass adds nothing to these rows of `p.grad`. Gradients are finite. Return the handle.
 
-    Nothing else changes: not the values of `p`, not `p.requires_grad`, and not the gradients of other tensors.
+    Nothing else changes, `p.requires_grad` and the gradients of other tensors included.
 
     **Example.** For `p` of shape `(3, 2)` and `freeze_rows(p, [0, 2])`, the loss `(5 * p).sum()` gives
     `p.grad == tensor([[0., 0.], [5., 5.], [0., 0.]])`.
     """
 
-    def draw(rng, shape, dtype, count):
+    def draw(rng, dtype, rank, layout, values, collection, all_rows):
+        count = rng.integer(3, 4)
+        # As many rows as entries in the last dimension: a mask of the wrong shape shows in numbers.
+        shape = (count, *rng.shape(max(rank - 2, 0)), *[count] * (rank > 1))
+        some = rng.shuffled(range(count))[: {"empty": 0, "one": 1}.get(collection, 2)]
         return {
-            "p": rng.tensor(*shape, dtype=dtype),
-            "other": rng.tensor(*shape, dtype=dtype),
-            "factors": [rng.tensor(*shape, dtype=dtype) for _ in range(2)],
-            "rows": rng.shuffled(range(shape[0]))[:count],
+            **{name: rng.tensor(*shape, dtype=dtype, values=values, layout=layout) for name in ("p", "other", "up")},
+            "factors": [rng.tensor(*shape, dtype=dtype, values=values, layout=layout) for _ in range(2)],
+            "rows": rng.shuffled(range(count)) if all_rows == "yes" else some + some[: collection == "repeated"],
         }
 
-    def probe(student, p, other, factors, rows):
-        p = nn.Parameter(p)
-        other.requires_grad_()
-        neighbour = 3 * other
-        values, hooks = snapshot(p), tensor_hooks(p)
-        handle = student.freeze_rows(p, list(rows))
-        seen = {"hooks_added": tensor_hooks(p) - hooks}
-        ((p + neighbour) * factors[0]).sum().backward(retain_graph=True)
-        seen |= {"p.grad": snapshot(p.grad), "neighbour.grad": snapshot(other.grad)}
-        ((p + neighbour) * factors[1]).sum().backward(retain_graph=True)
-        seen |= {"p.grad after two passes": snapshot(p.grad)}
-        p.grad = other.grad = None
-        (2 * (p + neighbour).sum()).backward(retain_graph=True)  # every entry of this gradient is the same memory
-        seen |= {"p.grad of a sum": snapshot(p.grad), "neighbour.grad of a sum": snapshot(other.grad)}
-        seen |= {"values_kept": torch.equal(p.detach(), values), "requires_grad": p.requires_grad}
-        p.grad, second = None, nn.Parameter(torch.ones_like(p))
-        _kept = student.freeze_rows(second, [0])
-        ((p + second + neighbour) * factors[0]).sum().backward(retain_graph=True)
-        seen |= {"p.grad beside a second parameter": snapshot(p.grad), "second.grad": second.grad}
-        p.grad = None
-        seen |= {"has_remove": removed(handle), "hooks left": tensor_hooks(p) - hooks}
-        ((p + neighbour) * factors[0]).sum().backward()
-        return {**seen, "p.grad after remove": p.grad}
+    def probe(student, p, other, factors, up, rows, layout, place, grad, hooks, backward):
+        p, _, neighbour = scene(p, other, layout, place, grad, hooks)
+        factors = [laid_out(factor, layout) for factor in factors]
+        second = nn.Parameter(torch.ones_like(p))
+        half = nn.Parameter(torch.ones(len(p), 2, dtype=torch.bfloat16))
+        witness = Witness(p=p, other=other, factors=factors, rows=rows)
+        handle = student.freeze_rows(p, rows)
+        seen = {"changed": witness.changes()}
+        _kept = [student.freeze_rows(second, [0]), student.freeze_rows(half, rows)]  # a handle may keep its hook alive
+        seen |= flow(p, p, other, neighbour, factors, up, backward)
+        ((p + second) * factors[0]).sum().backward(inputs=[second])
+        (3 * half).sum().backward()
+        seen |= {"second.grad": second.grad, "half.grad": half.grad}
+        seen |= {"x.grad after two passes": accumulated(p, p, neighbour, factors)}
+        twice = student.freeze_rows(p, [0])
+        seen |= {"hooked twice": flow(p, p, other, neighbour, factors, up, "plain")["x.grad"]}
+        seen |= {"second handle": after_remove(twice, p, p, factors[0])}
+        seen |= {"first handle": after_remove(handle, p, p, factors[0])}
+        return {**seen, "changed in the end": witness.changes()}
 
     mistakes = (
         Mistake(
             "in-place-leak",
-            lambda seen, factors, rows: rows and close(seen["neighbour.grad"], 3 * without(factors[0], rows)),
+            lambda seen, factors, rows: rows and close(seen["neighbour.grad"], -without(factors[0], rows)),
             raises=SINGLE_LOCATION,
         ),
         Mistake(
             "forgot-return",
-            lambda seen, factors, rows: (
+            lambda seen, factors, rows, hooks: (
                 rows
-                and close(seen["p.grad"], factors[0])
-                and close(seen["neighbour.grad"], 3 * factors[0])
-                and seen["hooks_added"].value > 0
-                and seen["values_kept"].value is True
+                and close(seen["x.grad"], times(hooks) * factors[0])
+                and close(seen["neighbour.grad"], -factors[0])
+                and changes(seen["changed"], "hook-left *")
+                and not changes(seen["changed"], "values *")
             ),
         ),
         Mistake(
             "changed-dtype",
             lambda seen, factors: (
-                seen["p.grad"].tensor is not None and seen["p.grad"].tensor.dtype is not factors[0].dtype
+                seen["x.grad"].tensor is not None and seen["x.grad"].tensor.dtype is not factors[0].dtype
             ),
             raises=("has changed the type of value", "source and destination dtypes match"),
         ),
         Mistake(
             "wrong-axis",
-            lambda seen, factors, rows: rows and close(seen["p.grad"], without(factors[0], rows, dim=1)),
-            "Your zeros stand in columns, along the last dimension. Rows lie along dimension 0: write `grad[rows]`, "
-            "not `grad[:, rows]`. A mask with one number for each row needs the shape `(n, 1)` for a matrix; with the "
-            "shape `(n,)` it applies to columns.",
+            lambda seen, factors, rows, hooks: (
+                rows
+                and any(close(seen["x.grad"], times(hooks) * one) for one in masked_elsewhere(factors[0], rows))
+                and not close(seen["x.grad"], times(hooks) * without(factors[0], rows))
+            ),
+            "Your zeros do not stand in rows. Rows lie along dimension 0: write `grad[rows]`, not `grad[:, rows]`. A "
+            "mask with one number for each row needs as many dimensions as `grad`: the shape `(n, 1)` for a matrix, "
+            "`(n, 1, 1)` for three dimensions. With fewer it applies to a later dimension.",
             raises=(
                 "too many indices",
                 "Dimension out of range",
@@ -108,30 +130,32 @@ class TestFreezeRows:
         ),
         Mistake(
             "froze-everything",
-            lambda seen: seen["p.grad"].value is None,
+            lambda seen: seen["x.grad"].value is None,
             "`requires_grad` belongs to a whole tensor. It cannot be switched off for some rows, and switched off for "
             "`p` it takes the gradient from all of them. Let a hook set the gradient of the rows to zero.",
             raises=(
                 "you can only change requires_grad flags of leaf variables",
                 "cannot register a hook on a tensor that doesn't require gradient",
+                "does not require grad",
             ),
         ),
-        Mistake("changed-values", lambda seen: seen["values_kept"].value is False),
+        Mistake("changed-values", lambda seen: changes(seen["changed in the end"], "values p")),
         Mistake(
             "hooked-a-copy",
-            lambda seen, factors, rows: (
+            lambda seen, factors, rows, hooks: (
                 rows
-                and close(seen["p.grad"], factors[0])
-                and seen["hooks_added"].value == 0
-                and seen["has_remove"].value is True
-                and seen["values_kept"].value is True
+                and close(seen["x.grad"], times(hooks) * factors[0])
+                and seen["changed"].value == []
+                and seen["first handle"]["has_remove"].value is True
             ),
             "`p[rows]` is a new tensor that the loss does not use, so a hook on it never fires. Hook `p` itself and "
             "choose the rows inside the hook.",
         ),
         Mistake(
             "inverted-mask",
-            lambda seen, factors, rows: rows and close(seen["p.grad"], factors[0] - without(factors[0], rows)),
+            lambda seen, factors, rows, hooks: (
+                rows and close(seen["x.grad"], times(hooks) * (factors[0] - without(factors[0], rows)))
+            ),
             "You froze all the other rows. The rows in `rows` get zero, the others keep their gradient.",
         ),
         Mistake(
@@ -142,31 +166,47 @@ class TestFreezeRows:
         ),
     )
 
-    def test_the_rows_get_zero_and_the_others_their_gradient(seen, factors, rows):
-        expect(seen["p.grad"]).close_to(without(factors[0], rows), rtol=0, atol=0)
-        expect(seen["p.grad of a sum"]).close_to(without(torch.full_like(factors[0], 2), rows), rtol=0, atol=0)
+    def test_the_rows_get_zero_and_the_others_their_gradient(seen, factors, up, rows, hooks):
+        for name, arriving in (
+            ("x.grad", factors[0]),
+            ("x.grad of another pass", factors[1]),
+            ("x.grad of a sum", torch.ones_like(up)),
+            ("x.grad of gradient=", up),
+        ):
+            expect(seen[name]).close_to(without(times(hooks) * arriving, rows), rtol=0, atol=0)
 
-    def test_every_pass_is_masked(seen, factors, rows):
-        expect(seen["p.grad after two passes"]).close_to(without(factors[0] + factors[1], rows))
+    def test_every_pass_adds_nothing_to_the_rows(seen, factors, up, rows, grad, hooks):
+        total = start(up, grad) + times(hooks) * without(factors[0] + factors[1], rows)
+        expect(seen["x.grad after two passes"]).close_to(total)
 
-    def test_a_second_parameter_has_its_own_rows(seen, factors, rows):
-        expect(seen["p.grad beside a second parameter"]).close_to(without(factors[0], rows))
+    def test_the_gradient_can_be_differentiated_again(seen, factors, rows, hooks):
+        every = torch.full_like(factors[0], times(hooks))
+        differentiated_as(seen["x.grad differentiated"], without(every, rows))
+
+    def test_any_parameter_and_several_at_a_time(seen, factors, rows, hooks):
         expect(seen["second.grad"]).close_to(without(factors[0], [0]))
+        threes = torch.full((len(factors[0]), 2), 3, dtype=torch.bfloat16)
+        expect(seen["half.grad"]).close_to(without(threes, rows), rtol=1e-2, atol=0)
+        expect(seen["hooked twice"]).close_to(times(hooks) * without(factors[0], [*rows, 0]))
 
-    def test_other_gradients_stay(seen, factors):
-        expect(seen["neighbour.grad"]).close_to(3 * factors[0])
-        expect(seen["neighbour.grad of a sum"]).close_to(torch.full_like(factors[0], 6))
+    def test_nothing_else_changes(seen, factors, up):
+        expect(seen["neighbour.grad"]).close_to(-factors[0])
+        expect(seen["neighbour.grad of a sum"]).close_to(torch.full_like(up, -1))
+        expect(seen["gradient="]).close_to(up)
+        nothing_changed(seen["changed"], but=["hook-left p"])
 
-    def test_p_itself_is_untouched(seen):
-        expect(seen["values_kept"]).is_true("the values of p changed; the task is about its gradient")
-        expect(seen["requires_grad"]).is_true("p no longer requires grad")
-
-    def test_the_handle_removes_the_hook(seen, factors):
-        expect(seen["has_remove"]).is_true("the function returned nothing that has a remove() method")
-        expect(seen["p.grad after remove"]).close_to(factors[0])
-        no_hook_left(seen["hooks left"])
+    def test_the_handle_removes_the_hook_and_no_other(seen, factors, rows, hooks):
+        for handle, left in (("second handle", rows), ("first handle", [])):
+            expect(seen[handle]["has_remove"]).is_true("the function returned nothing that has a remove() method")
+            expect(seen[handle]["x.grad after remove"]).close_to(times(hooks) * without(factors[0], left))
+        nothing_changed(seen["changed in the end"], but=["grad-* *"], when="after `remove()`")
 
 
 def without(gradient: Tensor, rows: list[int], dim: int = 0) -> Tensor:
     """The gradient with zeros in these rows (or along another dimension)."""
     return gradient.index_fill(dim, torch.tensor(rows, dtype=torch.long), 0)
+
+
+def masked_elsewhere(gradient: Tensor, rows: list[int]) -> list[Tensor]:
+    """The gradient with zeros along each later dimension that has as many entries."""
+    return [without(gradient, rows, dim) for dim in range(1, gradient.dim()) if max(rows) < gradient.shape[dim]]

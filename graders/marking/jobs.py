@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
-import sys
-from pathlib import Path
+
+import psutil
 
 from graders.wire.limits import MIB
 
@@ -20,19 +19,9 @@ def default_jobs() -> int:
     A box that fills its memory is a rare one, and should the machine run out of it, the system ends boxes first.
     """
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    return jobs_for(cores, _free_memory())
+    return jobs_for(cores, psutil.virtual_memory().available)
 
 
 def jobs_for(cores: int, free: int) -> int:
     """How many notebooks may run at once on so many cores and bytes of free memory."""
     return max(1, min(cores, free // USUAL_MEMORY))
-
-
-def _free_memory() -> int:
-    """Bytes that processes may take before others have to give way; on other systems than Linux, all there are."""
-    with contextlib.suppress(OSError, StopIteration):
-        lines = Path("/proc/meminfo").read_text(encoding="ascii").splitlines()
-        return int(next(line for line in lines if line.startswith("MemAvailable:")).split()[1]) << 10
-    with contextlib.suppress(ValueError, OSError, AttributeError):
-        return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
-    return sys.maxsize

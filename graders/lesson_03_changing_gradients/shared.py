@@ -27,33 +27,42 @@ def scene(
     return x, t, neighbour
 
 
-def flow(x: Tensor, t: Tensor, other: Tensor, neighbour: Tensor, factors: list[Tensor], up: Tensor,
+def flow(x: Tensor, passed: Callable[[], Tensor], other: Tensor, neighbour: Tensor, factors: list[Tensor], up: Tensor,
          backward: str) -> dict[str, Any]:  # fmt: skip
-    """What arrives at `x` and at `other` in passes of many kinds. `.grad` holds afterwards what it held before."""
-    first, second = factors
+    """What arrives at `x` and at `other` in passes of many kinds. `.grad` holds afterwards what it held before.
 
-    def loss() -> Tensor:
-        return ((t + neighbour) * first).sum()
+    `passed()` is the tensor on the way to `x` that changes gradients, asked for anew in every pass.
+    """
 
-    seen: dict[str, Any] = {}
-    seen["x.grad"], seen["neighbour.grad"] = gradients(loss, [x, other], backward)
-    seen["x.grad of another pass"], _ = gradients(lambda: ((t + neighbour) * second).sum(), [x, other])
+    def loss(factor: Tensor) -> Tensor:
+        return ((passed() + neighbour) * factor).sum()
+
+    def two_uses() -> Tensor:
+        t = passed()
+        return (t * first).sum() + (t * second).sum()
+
+    (first, second), seen = factors, dict[str, Any]()
+    seen["x.grad"], seen["neighbour.grad"] = gradients(lambda: loss(first), [x, other], backward)
+    seen["x.grad of another pass"], _ = gradients(lambda: loss(second), [x, other])
     # Every entry of this gradient is the same memory.
-    seen["x.grad of a sum"], seen["neighbour.grad of a sum"] = gradients((t + neighbour).sum, [x, other])
-    (seen["x.grad of two uses"],) = gradients(lambda: (t * first).sum() + (t * second).sum(), [x])
+    seen["x.grad of a sum"], seen["neighbour.grad of a sum"] = gradients(
+        lambda: (passed() + neighbour).sum(), [x, other]
+    )
+    (seen["x.grad of two uses"],) = gradients(two_uses, [x])
     callers = up.clone()
     with own_grads([x]):
-        t.backward(gradient=callers)
+        passed().backward(gradient=callers)
         seen |= {"x.grad of gradient=": snapshot(x.grad), "gradient=": callers}
-    seen["x.grad differentiated"] = differentiated(loss, x, first)
+    seen["x.grad differentiated"] = differentiated(lambda: loss(first), x, first)
     return seen
 
 
 def differentiated(loss: Callable[[], Tensor], x: Tensor, k: Tensor) -> Tensor | None:
     """The gradient at `k` of the gradient of `loss()` at `x`, added up; None when that has no graph."""
     k.requires_grad_()
-    (found,) = torch.autograd.grad(loss(), x, create_graph=True)
-    again = torch.autograd.grad(found.sum(), k, allow_unused=True)[0] if found.requires_grad else None
+    (found,) = torch.autograd.grad(loss(), x, create_graph=True, allow_unused=True)
+    has_graph = found is not None and found.requires_grad
+    again = torch.autograd.grad(found.sum(), k, allow_unused=True)[0] if has_graph else None
     k.requires_grad_(False)
     return again
 
@@ -69,11 +78,3 @@ def after_remove(handle: Any, x: Tensor, t: Tensor, factor: Tensor) -> dict[str,
     """What arrives at `x` when the handle has removed its hook."""
     has_remove = removed(handle)
     return {"has_remove": has_remove, "x.grad after remove": gradients((t * factor).sum, [x])[0]}
-
-
-def old_scene(x: Tensor, other: Tensor, leaf: bool) -> tuple[Tensor, Tensor]:
-    """A tensor `t`, which is `x` or `2 * x`, and a neighbour that is `3 * other`, made first."""
-    x.requires_grad_()
-    other.requires_grad_()
-    neighbour = 3 * other
-    return (x if leaf else 2 * x), neighbour

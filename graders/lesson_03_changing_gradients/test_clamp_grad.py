@@ -103,13 +103,13 @@ class TestClampGrad:
             changed = witness.changes()
             # A handle may keep its hook alive.
             _kept = [student.clamp_grad(second, lo + 0.125, hi + 0.125), student.clamp_grad(half, lo, hi)]
-        seen = {"changed": changed} | flow(x, t, other, neighbour, factors, up, backward)
+        seen = {"changed": changed} | flow(x, lambda: t, other, neighbour, factors, up, backward)
         (t + second).backward(gradient=factors[0], inputs=[second])
         (3 * half).sum().backward()
         seen |= {"second.grad": second.grad, "half.grad": half.grad}
         seen |= {"x.grad after two passes": accumulated(x, t, neighbour, factors)}
         twice = student.clamp_grad(t, *narrower(lo, hi))
-        seen |= {"hooked twice": flow(x, t, other, neighbour, factors, up, "plain")["x.grad"]}
+        seen |= {"hooked twice": flow(x, lambda: t, other, neighbour, factors, up, "plain")["x.grad"]}
         seen |= {"second handle": after_remove(twice, x, t, factors[0])}
         seen |= {"first handle": after_remove(handle, x, t, factors[0])}
         return {**seen, "changed in the end": before.changes()}

@@ -77,13 +77,13 @@ class TestFreezeRows:
         handle = student.freeze_rows(p, rows)
         seen = {"changed": witness.changes()}
         _kept = [student.freeze_rows(second, [0]), student.freeze_rows(half, rows)]  # a handle may keep its hook alive
-        seen |= flow(p, p, other, neighbour, factors, up, backward)
+        seen |= flow(p, lambda: p, other, neighbour, factors, up, backward)
         ((p + second) * factors[0]).sum().backward(inputs=[second])
         (3 * half).sum().backward()
         seen |= {"second.grad": second.grad, "half.grad": half.grad}
         seen |= {"x.grad after two passes": accumulated(p, p, neighbour, factors)}
         twice = student.freeze_rows(p, [0])
-        seen |= {"hooked twice": flow(p, p, other, neighbour, factors, up, "plain")["x.grad"]}
+        seen |= {"hooked twice": flow(p, lambda: p, other, neighbour, factors, up, "plain")["x.grad"]}
         seen |= {"second handle": after_remove(twice, p, p, factors[0])}
         seen |= {"first handle": after_remove(handle, p, p, factors[0])}
         return {**seen, "changed in the end": witness.changes()}

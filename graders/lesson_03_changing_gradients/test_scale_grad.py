@@ -74,13 +74,13 @@ class TestScaleGrad:
             handle = student.scale_grad(t, s)
             changed = witness.changes()
             _kept = [student.scale_grad(second, 2 * s), student.scale_grad(half, s)]  # a handle may keep its hook alive
-        seen = {"changed": changed} | flow(x, t, other, neighbour, factors, up, backward)
+        seen = {"changed": changed} | flow(x, lambda: t, other, neighbour, factors, up, backward)
         (t + second).backward(gradient=factors[0], inputs=[second])
         (3 * half).sum().backward()
         seen |= {"second.grad": second.grad, "half.grad": half.grad}
         seen |= {"x.grad after two passes": accumulated(x, t, neighbour, factors)}
         twice = student.scale_grad(t, 0.5)
-        seen |= {"hooked twice": flow(x, t, other, neighbour, factors, up, "plain")["x.grad"]}
+        seen |= {"hooked twice": flow(x, lambda: t, other, neighbour, factors, up, "plain")["x.grad"]}
         seen |= {"second handle": after_remove(twice, x, t, factors[0])}
         seen |= {"first handle": after_remove(handle, x, t, factors[0])}
         return {**seen, "changed in the end": before.changes()}

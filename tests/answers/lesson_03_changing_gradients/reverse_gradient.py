@@ -1,5 +1,7 @@
 """Answers to 03-reverse-gradient."""
 
+from graders.author.answers import Wrong
+
 RIGHT = [
     """
 def reverse_gradient(x, lam):
@@ -88,32 +90,61 @@ def reverse_gradient(x, lam):
 """,
 ]
 
-WRONG = {
-    "hooked-the-input": """
+WRONG = [
+    Wrong(
+        "hooks the input",
+        violates="Your function leaves no hook on `x`.",
+        check="test_the_values_stay_and_the_gradient_is_reversed",
+        mistake="hooked-the-input",
+        source="""
 def reverse_gradient(x, lam):
     if x.requires_grad:
         x.register_hook(lambda grad: -lam * grad)
     return x * 1
 """,
-    "changed-forward": """
+    ),
+    Wrong(
+        "multiplies the values",
+        violates="Return a tensor `y` with the same values as `x`",
+        check="test_the_values_stay_and_the_gradient_is_reversed",
+        mistake="changed-forward",
+        source="""
 def reverse_gradient(x, lam):
     return -lam * x
 """,
-    "forgot-sign": """
+    ),
+    Wrong(
+        "forgets the sign",
+        violates="the gradient that arrives at `y` is multiplied by `-lam` on its way to `x`",
+        check="test_the_values_stay_and_the_gradient_is_reversed",
+        mistake="forgot-sign",
+        source="""
 def reverse_gradient(x, lam):
     y = x * 1
     if y.requires_grad:
         y.register_hook(lambda grad: lam * grad)
     return y
 """,
-    "in-place-leak": """
+    ),
+    Wrong(
+        "writes into the gradient",
+        violates="so are the gradients of all other tensors",
+        check="raised",
+        mistake="in-place-leak",
+        source="""
 def reverse_gradient(x, lam):
     y = x * 1
     if y.requires_grad:
         y.register_hook(lambda grad: grad.mul_(-lam))
     return y
 """,
-    "forgot-return": """
+    ),
+    Wrong(
+        "forgets to return",
+        violates="the gradient that arrives at `y` is multiplied by `-lam` on its way to `x`",
+        check="test_the_values_stay_and_the_gradient_is_reversed",
+        mistake="forgot-return",
+        source="""
 def reverse_gradient(x, lam):
     y = x * 1
     def hook(grad):
@@ -122,58 +153,111 @@ def reverse_gradient(x, lam):
         y.register_hook(hook)
     return y
 """,
-    "cut-from-x": """
+    ),
+    Wrong(
+        "cuts the connection to `x`",
+        violates="the gradient that arrives at `y` is multiplied by `-lam` on its way to `x`",
+        check="test_the_values_stay_and_the_gradient_is_reversed",
+        mistake="cut-from-x",
+        source="""
 def reverse_gradient(x, lam):
     y = x.detach().clone().requires_grad_()
     y.register_hook(lambda grad: -lam * grad)
     return y
 """,
-    "hook-without-grad": """
+    ),
+    Wrong(
+        "no guard",
+        violates="It also works when `x` does not require grad and under `torch.no_grad()`",
+        check="raised",
+        mistake="hook-without-grad",
+        source="""
 def reverse_gradient(x, lam):
     y = x * 1
     y.register_hook(lambda grad: -lam * grad)
     return y
 """,
-}
-
-ALSO_WRONG = [
-    "def reverse_gradient(x, lam):\n    return x",
-    # Hooks x and returns x.
-    """
+    ),
+    Wrong(
+        "returns `x`",
+        violates="the gradient that arrives at `y` is multiplied by `-lam` on its way to `x`",
+        check="test_the_values_stay_and_the_gradient_is_reversed",
+        source="""
+def reverse_gradient(x, lam):
+    return x
+""",
+    ),
+    Wrong(
+        "hooks `x` and returns it",
+        violates="Only what passes through `y` is reversed.",
+        check="test_only_what_passes_through_y_is_reversed",
+        source="""
 def reverse_gradient(x, lam):
     if x.requires_grad:
         x.register_hook(lambda grad: -lam * grad)
     return x
 """,
-    "def reverse_gradient(x, lam):\n    return -x",
-    "def reverse_gradient(x, lam):\n    return x.detach()",
-    # lam is forgotten.
-    """
+    ),
+    Wrong(
+        "reverses the values",
+        violates="Return a tensor `y` with the same values as `x`",
+        check="test_the_values_stay_and_the_gradient_is_reversed",
+        source="""
+def reverse_gradient(x, lam):
+    return -x
+""",
+    ),
+    Wrong(
+        "detaches",
+        violates="the gradient that arrives at `y` is multiplied by `-lam` on its way to `x`",
+        check="raised",
+        source="""
+def reverse_gradient(x, lam):
+    return x.detach()
+""",
+    ),
+    Wrong(
+        "forgets `lam`",
+        violates="the gradient that arrives at `y` is multiplied by `-lam` on its way to `x`",
+        check="test_the_values_stay_and_the_gradient_is_reversed",
+        source="""
 def reverse_gradient(x, lam):
     y = x * 1
     if y.requires_grad:
         y.register_hook(lambda grad: -grad)
     return y
 """,
-    # Changes x.
-    """
+    ),
+    Wrong(
+        "changes `x`",
+        violates="rule 2: Tensors keep their values",
+        check="test_x_is_left_as_it_was",
+        source="""
 def reverse_gradient(x, lam):
     y = x * 1
     if y.requires_grad:
         y.register_hook(lambda grad: -lam * grad)
-    x.data += 1
+    x.data = x.data + 1
     return y
 """,
-    # Copies an expanded gradient, and writes into every other one.
-    """
+    ),
+    Wrong(
+        "copies an expanded gradient, and writes into every other one",
+        violates="so are the gradients of all other tensors",
+        check="test_other_tensors_have_their_usual_gradient",
+        source="""
 def reverse_gradient(x, lam):
     y = x * 1
     if y.requires_grad:
         y.register_hook(lambda grad: grad.contiguous().mul_(-lam))
     return y
 """,
-    # The gradient is reversed twice for what comes later.
-    """
+    ),
+    Wrong(
+        "reverses twice",
+        violates="the gradient that arrives at `y` is multiplied by `-lam` on its way to `x`",
+        check="test_the_values_stay_and_the_gradient_is_reversed",
+        source="""
 def reverse_gradient(x, lam):
     y = x * 1
     z = y * 1
@@ -182,8 +266,12 @@ def reverse_gradient(x, lam):
         z.register_hook(lambda grad: -lam * grad)
     return z
 """,
-    # lam is kept on the class: a second call changes it for the first.
-    """
+    ),
+    Wrong(
+        "one `lam` for all calls",
+        violates="rule 1: on one object or on several at the same time",
+        check="test_only_what_passes_through_y_is_reversed",
+        source="""
 import torch
 
 class Reverse(torch.autograd.Function):
@@ -199,8 +287,12 @@ def reverse_gradient(x, lam):
     Reverse.lam = lam
     return Reverse.apply(x)
 """,
-    # Switches gradients on for everyone.
-    """
+    ),
+    Wrong(
+        "switches autograd on for everyone",
+        violates="rule 2: Settings of PyTorch are afterwards as they were",
+        check="test_without_gradients_the_values_come_back",
+        source="""
 import torch
 
 def reverse_gradient(x, lam):
@@ -210,8 +302,12 @@ def reverse_gradient(x, lam):
         y.register_hook(lambda grad: -lam * grad)
     return y
 """,
-    # Makes x require grad.
-    """
+    ),
+    Wrong(
+        "makes `x` require grad",
+        violates="rule 2: Tensors keep their values, their `requires_grad`",
+        check="test_without_gradients_the_values_come_back",
+        source="""
 def reverse_gradient(x, lam):
     x.requires_grad_(True)
     y = x.clone()
@@ -219,4 +315,245 @@ def reverse_gradient(x, lam):
         y.register_hook(lambda grad: -lam * grad)
     return y
 """,
+    ),
+    Wrong(
+        "hooks a leaf only",
+        violates="leaf or not",
+        check="test_the_values_stay_and_the_gradient_is_reversed",
+        source="""
+def reverse_gradient(x, lam):
+    y = x * 1
+    if y.requires_grad:
+        y.register_hook(lambda grad: -lam * grad if x.is_leaf else None)
+    return y
+""",
+    ),
+    Wrong(
+        "at most 1",
+        violates="`lam` is a positive number",
+        check="test_the_values_stay_and_the_gradient_is_reversed",
+        source="""
+def reverse_gradient(x, lam):
+    y = x * 1
+    if y.requires_grad:
+        y.register_hook(lambda grad: -min(lam, 1) * grad)
+    return y
+""",
+    ),
+    Wrong(
+        "at least 1",
+        violates="`lam` is a positive number",
+        check="test_the_values_stay_and_the_gradient_is_reversed",
+        source="""
+def reverse_gradient(x, lam):
+    y = x * 1
+    if y.requires_grad:
+        y.register_hook(lambda grad: -max(lam, 1) * grad)
+    return y
+""",
+    ),
+    Wrong(
+        "vectors only",
+        violates="rule 1: for tensors of any shape and in any layout",
+        check="test_the_values_stay_and_the_gradient_is_reversed",
+        source="""
+def reverse_gradient(x, lam):
+    y = x * 1
+    if y.requires_grad:
+        y.register_hook(lambda grad: -lam * grad if x.dim() == 1 else None)
+    return y
+""",
+    ),
+    Wrong(
+        "comes back in one dimension",
+        violates="rule 1: for tensors of any shape and in any layout",
+        check="test_the_values_stay_and_the_gradient_is_reversed",
+        source="""
+def reverse_gradient(x, lam):
+    y = x * 1 if x.is_contiguous() else x.flatten()
+    if y.requires_grad:
+        y.register_hook(lambda grad: -lam * grad)
+    return y
+""",
+    ),
+    Wrong(
+        "`view`, which not every layout allows",
+        violates="rule 1: for tensors of any shape and in any layout",
+        check="raised",
+        source="""
+def reverse_gradient(x, lam):
+    y = x.view(-1).view(x.shape)
+    if y.requires_grad:
+        y.register_hook(lambda grad: -lam * grad)
+    return y
+""",
+    ),
+    Wrong(
+        "a detour through float32",
+        violates="rule 1: in `float32` and in `float64`",
+        check="test_the_values_stay_and_the_gradient_is_reversed",
+        source="""
+def reverse_gradient(x, lam):
+    y = x * 1
+    if y.requires_grad:
+        y.register_hook(lambda grad: (-lam * grad.float()).to(grad.dtype))
+    return y
+""",
+    ),
+    Wrong(
+        "the first pass only",
+        violates="In every backward pass",
+        check="test_every_call_and_every_pass_reverses",
+        source="""
+used = []
+
+def reverse_gradient(x, lam):
+    y = x * 1
+    if y.requires_grad:
+        used.append(1)
+        if len(used) <= 4:
+            y.register_hook(lambda grad: -lam * grad)
+    return y
+""",
+    ),
+    Wrong(
+        "a hook that is removed again",
+        violates="The hook on `y` stays.",
+        check="test_the_values_stay_and_the_gradient_is_reversed",
+        source="""
+def reverse_gradient(x, lam):
+    y = x * 1
+    if y.requires_grad:
+        y.register_hook(lambda grad: -lam * grad).remove()
+    return y
+""",
+    ),
+    Wrong(
+        "a hook on `x` that does nothing",
+        violates="Your function leaves no hook on `x`.",
+        check="test_x_is_left_as_it_was",
+        source="""
+def reverse_gradient(x, lam):
+    y = x * 1
+    if y.requires_grad:
+        x.register_hook(lambda grad: None)
+        y.register_hook(lambda grad: -lam * grad)
+    return y
+""",
+    ),
+    Wrong(
+        "retains the gradient of `x`",
+        violates="rule 2: Tensors keep their values, their `requires_grad` and their `.grad`",
+        check="test_x_is_left_as_it_was",
+        source="""
+def reverse_gradient(x, lam):
+    y = x * 1
+    if y.requires_grad:
+        x.retain_grad()
+        y.register_hook(lambda grad: -lam * grad)
+    return y
+""",
+    ),
+    Wrong(
+        "clears `.grad` of `x`",
+        violates="rule 2: Tensors keep their values, their `requires_grad` and their `.grad`",
+        check="test_x_is_left_as_it_was",
+        source="""
+def reverse_gradient(x, lam):
+    if x.is_leaf:
+        x.grad = None
+    y = x * 1
+    if y.requires_grad:
+        y.register_hook(lambda grad: -lam * grad)
+    return y
+""",
+    ),
+    Wrong(
+        "clears the hooks on `x`",
+        violates="rule 3: Hooks that were there before",
+        check="test_the_values_stay_and_the_gradient_is_reversed",
+        source="""
+def reverse_gradient(x, lam):
+    if x._backward_hooks:
+        x._backward_hooks.clear()
+    y = x * 1
+    if y.requires_grad:
+        y.register_hook(lambda grad: -lam * grad)
+    return y
+""",
+    ),
+    Wrong(
+        "looks at grad mode only",
+        violates="when `x` does not require grad",
+        check="raised",
+        source="""
+import torch
+
+def reverse_gradient(x, lam):
+    y = x * 1
+    if torch.is_grad_enabled():
+        y.register_hook(lambda grad: -lam * grad)
+    return y
+""",
+    ),
+    Wrong(
+        "returns nothing where there is no gradient",
+        violates="then it returns a tensor with the values of `x`, or `x` itself",
+        check="test_without_gradients_the_values_come_back",
+        source="""
+def reverse_gradient(x, lam):
+    y = x * 1
+    if y.requires_grad:
+        y.register_hook(lambda grad: -lam * grad)
+        return y
+""",
+    ),
+    Wrong(
+        "nothing where grad mode is on in the hook",
+        violates="rule 5: `backward(create_graph=True)`",
+        check="test_the_values_stay_and_the_gradient_is_reversed",
+        source="""
+import torch
+
+def reverse_gradient(x, lam):
+    y = x * 1
+    if y.requires_grad:
+        y.register_hook(lambda grad: None if torch.is_grad_enabled() else -lam * grad)
+    return y
+""",
+    ),
+    Wrong(
+        "cuts the gradient from its graph",
+        violates="rule 5: `backward(create_graph=True)` (then gradients can be differentiated again)",
+        check="test_the_gradient_can_be_differentiated_again",
+        source="""
+def reverse_gradient(x, lam):
+    y = x * 1
+    if y.requires_grad:
+        y.register_hook(lambda grad: -lam * grad.detach())
+    return y
+""",
+    ),
+    Wrong(
+        "reverses in place where PyTorch lets it",
+        violates="so are the gradients of all other tensors",
+        check="test_other_tensors_have_their_usual_gradient",
+        source="""
+def reverse_gradient(x, lam):
+    y = x * 1
+    def hook(grad):
+        try:
+            return grad.mul_(-lam)
+        except RuntimeError:
+            return grad * -lam
+    if y.requires_grad:
+        y.register_hook(hook)
+    return y
+""",
+    ),
+]
+
+GIVENS = [
+    "Write `reverse_gradient(x, lam)`.",
+    "it may share its memory with `x`",
 ]

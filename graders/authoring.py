@@ -42,7 +42,7 @@ from graders.core.conditions import (
 # What an exercise is, and judging what a probe saw.
 from graders.core.difference import Kind
 from graders.core.draws import Rng
-from graders.core.exercise import Mistake, exercise
+from graders.core.exercise import SILENT, Mistake, exercise
 from graders.core.expect import Seen, apart, close, expect, refuse
 from graders.core.shown import MISSING
 from graders.wire.data import Array

@@ -86,7 +86,7 @@ def changes(changed: Seen, *patterns: str) -> list[list[str]]:
 def came_through(what: Seen, raised_by: str) -> None:
     """The exception of a `Failure` reached the caller. `raised_by` is "the model", "a loss", or the like."""
     if what.value == "swallowed":
-        refuse(f"{raised_by} raised an exception, and your function did not pass it on", Kind.EXCEPTION)
+        refuse(f"{raised_by} raised an exception, and your function did not pass it on", Kind.SWALLOWED)
     if what.value == "never raised":
         refuse(f"{raised_by} was to raise an exception, and your function never came there", Kind.EXCEPTION)
     if what.value != "came through":

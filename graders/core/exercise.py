@@ -25,8 +25,9 @@ from typing import Any
 
 from graders.core.circumstances import Circumstances
 from graders.core.conditioning import well_conditioned
+from graders.core.difference import Kind
 from graders.core.draws import Rng
-from graders.core.mistakes import COMMON
+from graders.core.mistakes import COMMON, EXPLAINED_KINDS
 from graders.wire.threads import one_thread
 
 Draw = dict[str, Any]
@@ -39,24 +40,41 @@ class DeadProbe(RuntimeError):
     """A defect of a grader: its draws cannot tell a right answer from a wrong one, or leave it to rounding."""
 
 
+class _Silent:
+    def __bool__(self) -> bool:
+        return False
+
+
+SILENT = _Silent()
+"""What a recogniser says of a draw that cannot show its mistake."""
+
+
 @dataclass(frozen=True)
 class Mistake:
     """A known way to go wrong, and how the numbers show it.
 
-    `recognise(seen, ...)` looks at what was seen on one draw (values of the draw by name) and answers
-    whether this mistake explains it. `raises` recognises it by a part of the learner's exception instead.
-    Without `message`, that of the table of common mistakes is used.
+    `recognise(seen, ...)` looks at what was seen on one draw (values of the draw by name) and answers whether this
+    mistake explains it; `SILENT` means that this draw cannot show it. `raises` recognises it by a part of the learner's
+    exception instead. Without `message`, that of the table of common mistakes is used.
+
+    A mistake is a headline only when it explains every draw that fails, and no other does. `rather_than` names those
+    of which this one is a special form, and which therefore do not count beside it. `kinds` are the kinds of difference
+    that it is enough for, where these are few: a hook that is left need not be why a number is wrong.
     """
 
     id: str
     recognise: Callable[..., Any] | None = None
     message: str = ""
     raises: str | tuple[str, ...] = ()
+    rather_than: tuple[str, ...] = ()
+    kinds: tuple[Kind, ...] = ()
 
     def __post_init__(self) -> None:
         """Complete the message; a mistake that could never be recognised is a defect of the grader."""
         if not self.message:
             object.__setattr__(self, "message", COMMON[self.id])
+        if not self.kinds:
+            object.__setattr__(self, "kinds", EXPLAINED_KINDS.get(self.id, ()))
         if isinstance(self.raises, str):
             object.__setattr__(self, "raises", (self.raises,))
         if self.recognise is None and not self.raises:

@@ -209,8 +209,12 @@ class expect:
         )
 
     def _other_type(self, expected: str) -> NoReturn:
-        missing = self.value is MISSING
-        self.differs(expected, kind(self.value), Kind.MISSING if missing else Kind.TYPE)
+        self.differs(expected, kind(self.value), self._of_another_type)
+
+    @property
+    def _of_another_type(self) -> Kind:
+        """None where something is expected is nothing of another type, but nothing."""
+        return Kind.MISSING if self.value is MISSING or self.value is None else Kind.TYPE
 
     def array_close_to(self, expected: Any, *, rtol: float = 1e-5, atol: float = 1e-5) -> None:
         """A numpy array of the same dtype, shape and values as the array `expected`."""
@@ -224,7 +228,7 @@ class expect:
         if type(self.value) is not type(expected):
             scalar = type(self.value) in (bool, int, float, str)
             shown = kind(self.value) + (f" ({show(self.value)})" if scalar else "")
-            self.differs(show(expected), shown, Kind.MISSING if self.value is MISSING else Kind.TYPE)
+            self.differs(show(expected), shown, self._of_another_type)
         if _same(self.value, expected):
             return
         texts = show(expected), show(self.value)
@@ -260,15 +264,15 @@ class expect:
         if len(self.value) != expected:
             self.differs(f"{expected} {what}", str(len(self.value)))
 
-    def is_true(self, message: str) -> None:
-        """The value is True; otherwise `message` is the reason."""
+    def is_true(self, message: str, kind: Kind = Kind.CONDITION) -> None:
+        """The value is True; otherwise `message` is the reason. `kind` says which, where it is one that all share."""
         if self.value is not True:
-            refuse(message)
+            refuse(message, kind)
 
-    def is_false(self, message: str) -> None:
-        """The value is False; otherwise `message` is the reason."""
+    def is_false(self, message: str, kind: Kind = Kind.CONDITION) -> None:
+        """The value is False; otherwise `message` is the reason. `kind` is as for `is_true`."""
         if self.value is not False:
-            refuse(message)
+            refuse(message, kind)
 
     def timeline(self, expected: Sequence[str]) -> None:
         """A list of events equal to `expected`; the first divergence is shown in two columns."""

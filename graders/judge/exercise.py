@@ -55,15 +55,19 @@ def _mark(exercise: Exercise, draws: Sequence[Draw], outcomes: Sequence[Outcome]
         return ExerciseResult(
             exercise.key, Status.PASSED, exercise.points, exercise.points, checks=checks, printed=outcomes[0].printed
         )
-    failing = [index for index in range(len(draws)) if any(by_draw[index] for by_draw in failures)]
-    found = diagnose(exercise, [draws[index] for index in failing], [outcomes[index] for index in failing])
+    differences = list(zip(*failures))
+    found = diagnose(exercise, draws, outcomes, differences)
     first = next(check.difference for check in checks if check.difference)
-    score = round(share * sum(held), 4) if held[0] else 0.0
-    message = found[0].message if found else clean(first.sentence)
     return ExerciseResult(
-        exercise.key, Status.WRONG, score, exercise.points, found[0].id if found else None, message, checks,
-        printed=outcomes[failing[0]].printed,
-    )  # fmt: skip
+        key=exercise.key,
+        status=Status.WRONG,
+        score=round(share * sum(held), 4) if held[0] else 0.0,
+        max_score=exercise.points,
+        mistake=found.id if found else None,
+        message=clean(found.message if found else first.sentence),
+        checks=checks,
+        printed=next(outcome.printed for outcome, met in zip(outcomes, differences) if any(met)),
+    )
 
 
 def _checked(check: Check, share: float, difference: Difference | None, *, first_held: bool) -> CheckResult:
@@ -114,9 +118,8 @@ def _without_numbers(
     exercise: Exercise, draws: Sequence[Draw], outcomes: Sequence[Outcome], worst: Outcome
 ) -> ExerciseResult:
     """The result when at least one probe did not come to its end."""
-    failing = [index for index, outcome in enumerate(outcomes) if outcome.seen is None]
-    found = diagnose(exercise, [draws[index] for index in failing], [outcomes[index] for index in failing])
-    message = f"{found[0].message} ({worst.error}: {worst.message})" if found else describe(exercise, worst)
+    found = diagnose(exercise, draws, outcomes)
+    message = f"{found.message} ({worst.error}: {worst.message})" if found else describe(exercise, worst)
     share = round(exercise.points / len(exercise.checks), 4)
     checks = tuple(CheckResult(check.sentence, False, 0.0, share, "not judged") for check in exercise.checks)
     return ExerciseResult(
@@ -124,11 +127,11 @@ def _without_numbers(
         status=_of(worst),
         score=0.0,
         max_score=exercise.points,
-        mistake=found[0].id if found else None,
+        mistake=found.id if found else None,
         message=clean(message),
         checks=checks,
         defined=worst.defined,
-        printed=outcomes[failing[0]].printed,
+        printed=next(outcome.printed for outcome in outcomes if outcome.seen is None),
     )
 
 

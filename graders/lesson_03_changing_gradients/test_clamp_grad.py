@@ -207,7 +207,8 @@ def parallel(first: Tensor | None, second: Tensor) -> bool:
     if first is None or first.shape != second.shape or second.numel() < 2:
         return False
     ratios = first.double() / second.double()
-    return bool(torch.allclose(ratios, ratios.mean(), rtol=1e-3) and ratios.mean().abs() > 1e-3)
+    rtol = max(1e-3, 4 * torch.finfo(first.dtype).eps)
+    return bool(torch.allclose(ratios, ratios.mean(), rtol=rtol) and ratios.mean().abs() > 1e-3)
 
 
 def clamped_total(factors: list[Tensor], lo: float, hi: float, grad: str, hooks: str) -> Tensor:

@@ -153,8 +153,8 @@ class TestFreezeRows:
         ),
         Mistake(
             "inverted-mask",
-            lambda seen, factors, rows, hooks: (
-                rows and close(seen["x.grad"], times(hooks) * (factors[0] - without(factors[0], rows)))
+            lambda seen, factors, rows, hooks: close(
+                seen["x.grad"], times(hooks) * (factors[0] - without(factors[0], rows))
             ),
             "You froze all the other rows. The rows in `rows` get zero, the others keep their gradient.",
         ),

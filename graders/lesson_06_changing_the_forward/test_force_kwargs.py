@@ -157,8 +157,10 @@ class TestForceKwargs:
         ),
         Mistake(
             "wrong-hook-kind",
-            lambda seen, scale, shift, kw, x: (
-                close(seen["without"], affine(scale, shift, kw, x)) and False in seen["forced"].value
+            lambda seen, scale, shift, kw, options, x: (
+                close(seen["without"], affine(scale, shift, kw, x))
+                and close(seen["override"], affine(scale, shift, {**options, **kw}, x))
+                and False in seen["forced"].value
             ),
             "The result is right, but the module ran without your keywords first. A forward hook comes after "
             "`forward`; calling the module a second time repeats all its work. Register a forward *pre*-hook.",

@@ -7,7 +7,16 @@ from typing import Any
 
 from torch import nn
 
-from graders.authoring import Mistake, exercise, expect, expecting_boom, module_hooks, no_hook_left, tensor_hooks
+from graders.authoring import (
+    SILENT,
+    Mistake,
+    exercise,
+    expect,
+    expecting_boom,
+    module_hooks,
+    no_hook_left,
+    tensor_hooks,
+)
 from graders.lesson_08_event_order.judging import plain_grads
 from graders.lesson_08_event_order.shared import boom, build, dot_grads, with_ones
 
@@ -154,13 +163,14 @@ class TestCountHookCalls:
         Mistake(
             "doubled-both",
             lambda seen, spec, grad, n, ckpt: (
-                ckpt
-                and seen["counts"].value != hook_calls(spec, grad, n, ckpt)
+                seen["counts"].value != hook_calls(spec, grad, n, ckpt)
                 and seen["counts"].value
                 in (
                     {"fwd": 2 * n, "bwd": 2 * n},
                     {kind: times * hook_calls(spec, grad, n, ckpt)[kind] for kind, times in (("fwd", 1), ("bwd", 2))},
                 )
+                if ckpt
+                else SILENT
             ),
             "You doubled both numbers for the checkpoint. Only the forward part runs again; the backward pass, and "
             "with it the full backward hook, runs once.",

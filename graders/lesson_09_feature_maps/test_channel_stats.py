@@ -102,6 +102,11 @@ def stats_close(seen: Seen, expected: dict[str, Tensor], *names: str) -> bool:
     return all(close(seen["stats"][name], expected[name], 1e-8, 1e-8) for name in names or ("mean", "var"))
 
 
+def about(seen: Seen, expected: dict[str, Tensor]) -> bool:
+    """Whether mean and variance are these as far as float32 goes."""
+    return all(close(seen["stats"][name], expected[name], 1e-4, 1e-5) for name in ("mean", "var"))
+
+
 def mean_about(seen: Seen, expected: dict[str, Tensor]) -> bool:
     """Whether the mean is this one, even when it was computed in float32."""
     return close(seen["stats"]["mean"], expected["mean"], 1e-6, 1e-6)
@@ -258,8 +263,10 @@ class TestChannelStats:
         ),
         Mistake(
             "float32-sums",
-            lambda seen, kind, batches, weight, bias, mixing: cancelled(
-                seen, kind, layer_calls(kind, batches, weight, bias, mixing)
+            lambda seen, kind, batches, weight, bias, mixing: (
+                cancelled(seen, kind, layer_calls(kind, batches, weight, bias, mixing))
+                if kind == "conv"
+                else about(seen, right_stats(kind, batches, weight, bias, mixing))
             ),
             "The variance is lost in rounding: with a mean of 1000, squares are about a million, and float32 keeps "
             "seven digits of them. Convert each output with `.double()` before you square and add.",

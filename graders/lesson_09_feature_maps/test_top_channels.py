@@ -93,7 +93,7 @@ class TestTopChannels:
         Mistake(
             "smallest-first",
             lambda seen, fm, k: (
-                k > 1 and seen["channels"].value in (ranking(-fm.mean((1, 2)), k), ranking(fm.mean((1, 2)), k)[::-1])
+                seen["channels"].value in (ranking(-fm.mean((1, 2)), k), ranking(fm.mean((1, 2)), k)[::-1])
             ),
             "Your order is ascending. The channel with the largest mean comes first.",
         ),

@@ -9,7 +9,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from graders.authoring import Mistake, Seen, exercise, expect, no_hook_left
+from graders.authoring import SILENT, Mistake, Seen, exercise, expect, no_hook_left
 from graders.lesson_10_explaining_predictions.judging import (
     GRADS_TOUCHED,
     INPUT_TOUCHED,
@@ -26,11 +26,12 @@ from graders.lesson_10_explaining_predictions.shared import observe, observe_fai
 from graders.nets import draw_shapes, shapes_net
 
 
-def cam_is(*names: str) -> Callable[..., bool]:
-    """A recogniser of these misreadings, the same one for every class."""
+def cam_is(*names: str) -> Callable[..., Any]:
+    """A recogniser of these misreadings, the same one for every class. Drawings cannot show which it was."""
     return lambda seen, net, x, classes, layer, kind: (
-        kind != "drawings"
-        and any(matches(seen, (cams(net, x, target, layer)[name] for target in range(classes))) for name in names)
+        SILENT
+        if kind == "drawings"
+        else any(matches(seen, (cams(net, x, target, layer)[name] for target in range(classes))) for name in names)
     )
 
 
@@ -149,7 +150,7 @@ class TestGradCam:
         Mistake(
             "not-pooled",
             lambda seen, net, x, classes, layer, kind: (
-                kind != "gap" and cam_is("not-pooled")(seen, net, x, classes, layer, kind)
+                SILENT if kind == "gap" else cam_is("not-pooled")(seen, net, x, classes, layer, kind)
             ),
             "You multiplied A with the gradient pixel by pixel. In Grad-CAM a channel has one weight: average the "
             "gradient over height and width first.",
@@ -208,7 +209,9 @@ class TestGradCam:
         Mistake(
             "upsampled",
             lambda seen, net, x, kind: (
-                kind == "gap" and (one := seen["results"][0].tensor) is not None and one.shape[-2:] == x.shape[-2:]
+                (one := seen["results"][0].tensor) is not None and one.shape[-2:] == x.shape[-2:]
+                if kind == "gap"
+                else SILENT
             ),
             "Your map has the size of the image. Return it in the size of the layer's output, [B, h, w].",
         ),

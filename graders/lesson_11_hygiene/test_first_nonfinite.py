@@ -10,6 +10,7 @@ from torch import Tensor
 
 from graders.authoring import (
     HOOK_MISTAKES,
+    SILENT,
     Mistake,
     Rng,
     Seen,
@@ -157,7 +158,7 @@ class TestFirstNonfinite:
     mistakes = (
         Mistake(
             "reported-last",
-            lambda seen, spec, x: blames(seen, spec, x, last_culprit(spec, x)),
+            lambda seen, spec, x, plan: shown(plan, blames(seen, spec, x, last_culprit(spec, x))),
             "Several layers make something non-finite out of finite inputs, and you returned the last of them. "
             "The first one is asked for: once a name is found, keep it.",
         ),
@@ -195,7 +196,9 @@ class TestFirstNonfinite:
         ),
         Mistake(
             "late-binding",
-            lambda seen, spec, x, plan: plan != "bad input" and blames(seen, spec, x, module_names(spec)[-1]),
+            lambda seen, spec, x, plan: (
+                SILENT if plan == "bad input" else blames(seen, spec, x, module_names(spec)[-1])
+            ),
             "You returned the name of the last module that is defined. Your hooks read the loop variable when they "
             "run, at its last value: bind it with a default argument (`name=name`).",
         ),
@@ -219,7 +222,7 @@ class TestFirstNonfinite:
         ),
         Mistake(
             "children-only",
-            lambda seen, spec, x, plan: plan != "in place" and blames(seen, spec, x, first_on_top(spec, x)),
+            lambda seen, spec, x, plan: shown(plan, blames(seen, spec, x, first_on_top(spec, x))),
             "You looked only at the modules directly below the model, and the layer to blame sits deeper. "
             "`children()` and `named_children()` yield one level; `named_modules()` yields them all.",
         ),
@@ -337,3 +340,8 @@ def containers(spec: list[Any], name: str = "") -> list[str]:
     for key, child in children.items() if isinstance(children, dict) else enumerate(children):
         found += containers(child, f"{name}.{key}" if name else str(key))
     return found
+
+
+def shown(plan: str, matches: bool) -> Any:
+    """What a draw says where the plan shows it: with a bad input, or in place, other things go wrong as well."""
+    return SILENT if plan in ("in place", "bad input") else matches

@@ -127,14 +127,20 @@ class TestRemoveAllHooks:
         Mistake(
             "counted-twice",
             lambda seen, hooks, places: (
-                gone(seen) and seen["result"].value == total(hooks) + sum(hook[0] == places["shared"] for hook in hooks)
+                gone(seen)
+                and seen["result"].value == total(hooks) + sum(hook[0] == places["shared"] for hook in hooks)
+                and seen["third"].value != seen["there"].value
             ),
             "You counted the hooks of a shared module twice, once for each of its names. It is one module: `modules()` "
             "yields it once.",
         ),
         Mistake(
             "counted-options",
-            lambda seen, hooks: gone(seen) and seen["result"].value in (total(hooks) + n for n in option_counts(hooks)),
+            lambda seen, hooks: (
+                gone(seen)
+                and seen["result"].value in (total(hooks) + n for n in option_counts(hooks))
+                and seen["third"].value == seen["there"].value  # the new hooks have no options
+            ),
             "You counted entries that are no hooks. Dicts such as `_forward_hooks_with_kwargs` only note the options "
             "of hooks that are in the four dicts already.",
         ),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from graders.authoring import Boom, Mistake, Seen, exercise, expect, expecting_boom, snapshot
+from graders.authoring import SILENT, Boom, Mistake, Seen, exercise, expect, expecting_boom, snapshot
 from graders.lesson_12_beyond_modules.shared import leave_saved_hooks, packs_of_the_caller, saved_hooks_on
 
 
@@ -214,7 +214,7 @@ class TestSavedBytes:
         ),
         Mistake(
             "ran-backward",
-            lambda seen: ran_backward(seen),
+            lambda seen, kinds: SILENT if kinds == ["add"] else ran_backward(seen),  # a sum can be run twice
             "You ran backward inside your function, and so the caller cannot run it any more. Nothing needs it: `pack` "
             "is called in forward.",
         ),

@@ -72,7 +72,7 @@ def test_exceptions_that_did_not_come_through(what: str, message: str) -> None:
         (0, 1, Kind.HOOK_GONE, "a hook that was there before is gone"),
         (1, 0, Kind.HOOK_LEFT, "a hook of yours is still there"),
         (4, 2, Kind.HOOK_LEFT, "2 hooks of yours are still there"),
-        (None, 0, Kind.TYPE, "hooks: expected 0, saw None"),
+        (None, 0, Kind.MISSING, "hooks: expected 0, saw None"),
     ],
 )
 def test_hooks_are_told_in_words(count: object, before: int, kind: Kind, sentence: str) -> None:

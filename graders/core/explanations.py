@@ -1,0 +1,170 @@
+"""Explanations that hold in every exercise.
+
+They need no numbers of an exercise: they follow from the way in which its checks fail (the kind of their differences),
+and from the circumstances in which they fail and those in which they hold.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from graders.core.circumstances import BY_NAME
+from graders.core.difference import Difference, Kind
+from graders.core.mistakes import COMMON
+
+
+@dataclass(frozen=True)
+class Explanation:
+    """What went wrong, for the learner, under an id that reports count."""
+
+    id: str
+    message: str
+
+
+BY_KIND: Mapping[Kind, Explanation] = {
+    Kind.HOOK_GONE: Explanation(
+        "callers-hook-removed",
+        "A hook that was there before your function is gone, or no longer in its place. Remove only your own hooks, "
+        "each by its handle.",
+    ),
+    Kind.HOOK_LEFT: Explanation(
+        "hook-left",
+        "A hook of yours stays behind. Keep each handle and call its `remove()`; where something may raise, in "
+        "`finally`.",
+    ),
+    Kind.SWALLOWED: Explanation(
+        "swallowed-exception",
+        "An exception that was not yours did not reach the caller. Clean up in `finally` and not in `except`: then it "
+        "comes through by itself.",
+    ),
+    Kind.CHANGED: Explanation(
+        "changed-what-was-given",
+        "{sentence}. What your function is given stays as it was: work on a copy, and put back in `finally` what you "
+        "have to switch.",
+    ),
+    Kind.ALIASED: Explanation("stored-alias", COMMON["stored-alias"]),
+    Kind.GRAPH: Explanation(
+        "graph-kept",
+        "The values are right, and a graph hangs on them, which keeps memory alive. Hand out `.detach()` of a tensor.",
+    ),
+    Kind.DTYPE: Explanation(
+        "another-dtype",
+        "Expected is {expected}, and yours is {seen}. Make new tensors from those that you get, as with "
+        "`torch.zeros_like(t)`, and convert nothing.",
+    ),
+    Kind.PRECISION: Explanation(
+        "rounded-to-float32",
+        "The tensors are float64, and your numbers are right only as far as float32 goes. A tensor on the way was "
+        "float32: made without a `dtype`, or by `.float()`.",
+    ),
+    Kind.TYPE: Explanation(
+        "another-type", "Another type than asked for: {where} is {seen}, and expected is {expected}."
+    ),
+}
+"""For checks that all fail in this one way. Texts in braces are those of the first difference."""
+
+FIRST_CALL = Explanation(
+    "only-the-first-call",
+    "The first call is right, and another one is not: something is left over from the first. Begin each call anew.",
+)
+BY_CIRCUMSTANCE: Mapping[tuple[str, frozenset[Any]], Explanation] = {
+    ("call", frozenset({"again"})): FIRST_CALL,
+    ("call", frozenset({"again", "in turn"})): FIRST_CALL,
+    ("call", frozenset({"in turn"})): Explanation(
+        "one-slot-for-all",
+        "Used on one object it is right, and on two in turn it is not: both share one slot. Keep what you store for "
+        "each call by itself, and not in a global or an attribute of the function.",
+    ),
+    ("mode", frozenset({"eval"})): Explanation(
+        "only-in-training", "It is right in training mode, and not in eval mode. It has to work in both."
+    ),
+    ("mode", frozenset({"train"})): Explanation(
+        "only-in-eval", "It is right in eval mode, and not in training mode. It has to work in both."
+    ),
+    ("mode", frozenset({"mixed"})): Explanation(
+        "one-mode-for-all",
+        "It is right where all modules are in one mode, and not where some are in training mode and others in eval "
+        "mode. Each module has a mode of its own.",
+    ),
+    ("grad_mode", frozenset({"off"})): Explanation(
+        "ignores-no-grad", "Under `torch.no_grad()` it is not right: there, nothing records a graph unless you ask."
+    ),
+    ("dtype", frozenset({"float64"})): Explanation(
+        "only-float32", "It is right for float32, and not for float64. Make new tensors in the dtype of those you get."
+    ),
+    ("backward", frozenset({"create_graph"})): Explanation(
+        "not-with-create-graph",
+        "It is right in plain passes, and not in one with `create_graph=True`: there, gradients carry a graph of their "
+        "own.",
+    ),
+    ("backward", frozenset({"autograd.grad"})): Explanation(
+        "not-with-autograd-grad",
+        "It is right with `backward()`, and not with `torch.autograd.grad`, which calls hooks and writes no `.grad`.",
+    ),
+    ("backward", frozenset({"after an aborted one"})): Explanation(
+        "state-of-an-aborted-pass",
+        "It is right at first, and not after a pass that ended in an exception: something is left over from that one.",
+    ),
+    ("hooks", frozenset({"replacing"})): Explanation(
+        "ignores-the-callers-hooks",
+        "It is right where hooks of the caller only watch, and not where one replaces what flows: the next layer gets "
+        "what that hook returned.",
+    ),
+    ("failing_run", frozenset({"second"})): Explanation(
+        "only-the-first-run-is-safe",
+        "What an exception in the first run leaves is in order, and what one in the second leaves is not. Both runs "
+        "belong into the `try`.",
+    ),
+}
+"""For failures in just these values of an axis, while everything holds in the other values."""
+
+
+def by_kind(differences: Sequence[Difference]) -> Explanation | None:
+    """The explanation when all these differences are of one kind; None for kinds that explain nothing."""
+    kinds = {difference.kind for difference in differences}
+    found = BY_KIND.get(kinds.pop()) if len(kinds) == 1 else None
+    if found is None:
+        return None
+    first = differences[0]
+    sentence = first.sentence[:1].upper() + first.sentence[1:]
+    message = found.message.format(sentence=sentence, where=first.where, expected=first.expected, seen=first.seen)
+    return Explanation(found.id, message)
+
+
+def by_circumstance(cases: Sequence[Mapping[str, Any]], failing: Sequence[int]) -> Explanation | None:
+    """The explanation when exactly one axis parts the cases that fail from those that hold; else None.
+
+    `failing` holds the indexes of the cases that fail. Where several axes would do, nobody can tell which it is.
+    """
+    parting = [(name, values) for name in _varied(cases) if (values := _parts(name, cases, failing))]
+    if len(parting) != 1:
+        return None
+    name, values = parting[0]
+    special = BY_CIRCUMSTANCE.get((name, values))
+    value = next(iter(values))
+    if special is not None or len(values) > 1 or name not in BY_NAME or value not in BY_NAME[name].values:
+        return special
+    slug = str(value).replace(" ", "-").replace("_", "-")
+    return Explanation(
+        f"only-with-{name.replace('_', '-')}-{slug}",
+        f"It goes wrong in one circumstance alone ({BY_NAME[name].sentence}: {value}), and is right in all others.",
+    )
+
+
+def _varied(cases: Sequence[Mapping[str, Any]]) -> list[str]:
+    """The names under which cases differ by plain values."""
+    names = dict.fromkeys(name for case in cases for name in case)
+    plain = (str, int, float, bool, type(None))
+    return [name for name in names if all(type(case.get(name)) in plain for case in cases)]
+
+
+def _parts(name: str, cases: Sequence[Mapping[str, Any]], failing: Sequence[int]) -> frozenset[Any]:
+    """The values of an axis with which every case fails, when no other case does; empty otherwise.
+
+    One value, or all but one: other sets of many values part anything from anything.
+    """
+    bad = frozenset(cases[index].get(name) for index in failing)
+    good = {case.get(name) for index, case in enumerate(cases) if index not in failing}
+    return bad if bad and good and not bad & good and min(len(bad), len(good)) == 1 else frozenset()

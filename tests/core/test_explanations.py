@@ -1,0 +1,142 @@
+from __future__ import annotations
+
+from string import Formatter
+
+import pytest
+
+from graders.core.circumstances import BY_NAME
+from graders.core.difference import Difference, Kind
+from graders.core.explanations import BY_CIRCUMSTANCE, BY_KIND, Explanation, by_circumstance, by_kind
+from graders.core.mistakes import COMMON
+
+LEFT = Difference(Kind.HOOK_LEFT, note="a hook of yours is still there")
+GONE = Difference(Kind.HOOK_GONE, note="a hook that was there before is gone")
+VALUE = Difference(Kind.VALUE, "x.grad", "", "1", "2")
+
+
+def why(*differences: Difference) -> str | None:
+    found = by_kind(differences)
+    return found and found.id
+
+
+@pytest.mark.parametrize(
+    ("kind", "name"),
+    [
+        (Kind.HOOK_GONE, "callers-hook-removed"),
+        (Kind.HOOK_LEFT, "hook-left"),
+        (Kind.SWALLOWED, "swallowed-exception"),
+        (Kind.CHANGED, "changed-what-was-given"),
+        (Kind.ALIASED, "stored-alias"),
+        (Kind.GRAPH, "graph-kept"),
+        (Kind.DTYPE, "another-dtype"),
+        (Kind.PRECISION, "rounded-to-float32"),
+        (Kind.TYPE, "another-type"),
+        (Kind.VALUE, None),
+        (Kind.SHAPE, None),
+        (Kind.ORDER, None),
+        (Kind.MISSING, None),
+        (Kind.CONDITION, None),
+        (Kind.EXCEPTION, None),
+    ],
+)
+def test_a_kind_of_difference_that_all_share_explains_them_or_says_nothing(kind: Kind, name: str | None) -> None:
+    assert why(Difference(kind, note="a"), Difference(kind, note="b")) == name
+
+
+def test_differences_of_two_kinds_are_not_explained_by_one_of_them() -> None:
+    assert why(LEFT, VALUE) is None
+    assert why(GONE, LEFT) is None
+    assert why() is None
+
+
+def test_the_first_difference_is_quoted() -> None:
+    dtype = Difference(Kind.DTYPE, "x.grad", "", "the dtype torch.float64", "torch.float32")
+    assert by_kind([dtype]) == Explanation(
+        "another-dtype",
+        "Expected is the dtype torch.float64, and yours is torch.float32. Make new tensors from those that you get, as "
+        "with `torch.zeros_like(t)`, and convert nothing.",
+    )
+    container = Difference(Kind.TYPE, "grads", "", "a tuple", "a list")
+    found = by_kind([container, Difference(Kind.TYPE, "other", "", "a dict", "None")])
+    assert found == Explanation(
+        "another-type", "Another type than asked for: grads is a list, and expected is a tuple."
+    )
+    changed = by_kind([Difference(Kind.CHANGED, note="the values of `x` changed")])
+    assert changed is not None
+    assert changed.message.startswith("The values of `x` changed. What your function is given stays as it was")
+
+
+def test_braces_of_a_learner_are_text() -> None:
+    found = by_kind([Difference(Kind.TYPE, "x", "", "a list", "a {where} {0}")])
+    assert found is not None
+    assert found.message == "Another type than asked for: x is a {where} {0}, and expected is a list."
+
+
+CALLS = [{"call": call, "rank": rank} for rank in (1, 2) for call in ("once", "again", "in turn")]
+
+
+@pytest.mark.parametrize(
+    ("failing", "name"),
+    [
+        ([1, 4], "only-the-first-call"),
+        ([1, 2, 4, 5], "only-the-first-call"),
+        ([2, 5], "one-slot-for-all"),
+        ([0, 1, 2], "only-with-rank-1"),
+        ([0, 3], "only-with-call-once"),
+        ([0, 1, 2, 3, 4, 5], None),
+        ([1], None),
+        ([1, 4, 3], None),
+        ([], None),
+    ],
+)
+def test_an_axis_that_parts_failing_from_holding_cases_explains_them(failing: list[int], name: str | None) -> None:
+    found = by_circumstance(CALLS, failing)
+    assert (found and found.id) == name
+
+
+def test_an_axis_without_a_sentence_of_its_own_is_named() -> None:
+    found = by_circumstance(CALLS, [0, 1, 2])
+    assert found is not None
+    assert found.message == (
+        "It goes wrong in one circumstance alone (the number of dimensions: 1), and is right in all others."
+    )
+
+
+def test_where_two_axes_part_the_cases_nobody_can_tell_which_it_is() -> None:
+    together = [{"mode": "train", "dtype": "float32"}, {"mode": "eval", "dtype": "float64"}]
+    assert by_circumstance(together, [1]) is None
+    apart = [*together, {"mode": "eval", "dtype": "float32"}]
+    found = by_circumstance(apart, [1, 2])
+    assert found is not None
+    assert found.id == "only-in-training"
+    own = [{"mode": "train", "mixing": False}, {"mode": "eval", "mixing": True}]
+    assert by_circumstance(own, [1]) is None
+
+
+def test_many_values_part_nothing() -> None:
+    ranks = [{"rank": rank} for rank in (0, 1, 2, 3)]
+    assert by_circumstance(ranks, [1, 2]) is None
+    assert by_circumstance(ranks, [1, 2, 3]) is None  # all but one, and nobody has a sentence for that
+
+
+def test_an_axis_of_the_exercise_alone_explains_nothing_by_itself() -> None:
+    assert by_circumstance([{"mixing": True}, {"mixing": False}], [0]) is None
+    assert by_circumstance([{"grad": True}, {"grad": False}], [0]) is None  # an axis of the table has other values
+    assert by_circumstance([{"spec": ["conv"]}, {"spec": ["relu"]}], [0]) is None
+
+
+@pytest.mark.parametrize("found", [*BY_KIND.values(), *BY_CIRCUMSTANCE.values()], ids=lambda found: found.id)
+def test_messages_fit_and_ask_for_what_a_difference_has(found: Explanation) -> None:
+    assert len(found.message) <= 300
+    fields = {name for _, name, _, _ in Formatter().parse(found.message) if name}
+    assert fields <= {"sentence", "where", "expected", "seen"}
+
+
+def test_circumstances_that_are_explained_exist() -> None:
+    for name, values in BY_CIRCUMSTANCE:
+        assert values < set(BY_NAME[name].values)
+
+
+def test_ids_that_are_in_the_table_of_common_mistakes_say_the_same() -> None:
+    for found in (*BY_KIND.values(), *BY_CIRCUMSTANCE.values()):
+        assert COMMON.get(found.id, found.message) == found.message

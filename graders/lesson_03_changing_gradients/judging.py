@@ -63,7 +63,7 @@ def inside(gradient: Tensor, lo: float, hi: float) -> Tensor:
     return ((gradient > lo) & (gradient < hi)).to(gradient.dtype)
 
 
-def differentiated_as(seen: Seen, expected: Tensor) -> None:
+def differentiated_as(seen: Seen, expected: Tensor, **tolerance: float) -> None:
     """Expect what differentiating a gradient again has found. Where that is 0 everywhere, it needs no graph."""
     if seen.value is None and expected.any():
         expect(seen).fail(
@@ -71,4 +71,4 @@ def differentiated_as(seen: Seen, expected: Tensor) -> None:
             "your hook cut it off (`detach()`, `.data`, or `no_grad`)"
         )
     if seen.value is not None:
-        expect(seen).close_to(expected)
+        expect(seen).close_to(expected, **tolerance)

@@ -10,8 +10,6 @@ from torch import Tensor
 
 from graders.authoring import (
     ALL,
-    FACTOR,
-    CallersHooks,
     Circumstances,
     Mistake,
     Rng,
@@ -24,18 +22,14 @@ from graders.authoring import (
     laid_out,
     nothing_changed,
     own_grads,
-    prepared,
     shares_storage,
     snapshot,
 )
+from graders.lesson_03_changing_gradients.judging import SINGLE_LOCATION, differentiated_as, inside, start, times
+from graders.lesson_03_changing_gradients.shared import scene
 
 BELOW, ABOVE, BETWEEN = range(3)
 """Where an entry of a gradient lies: below both bounds, above both, or between them."""
-
-WITHOUT_GRAPH = (
-    "under `create_graph=True` the gradient that goes on has to keep its graph, so that it can be differentiated "
-    "again; your hook cut it off (`detach()`, `.data`, or `no_grad`)"
-)
 
 
 @exercise(
@@ -100,13 +94,9 @@ class TestClipAndLog:
         }
 
     def probe(student, x, other, factors, lo, hi, layout, place, grad, hooks, grad_mode, backward):
-        neighbour = -other.requires_grad_()  # made first: backward comes to it after `t`
-        x = prepared(x, layout=layout, place="parameter" if place == "parameter" else "leaf", grad=grad)
-        t = x.view_as(x) if place == "non-leaf" else x
+        x, t, neighbour = scene(x, other, layout, place, grad, hooks)
         factors = [laid_out(factor, layout) for factor in factors]
         second = torch.ones_like(x).requires_grad_()
-        callers = CallersHooks(hooks)
-        callers.on_tensor(t, "t") if place == "non-leaf" else callers.on_parameter(t, "t")
         witness = Witness(t=t, x=x, other=other, factors=factors)
         with torch.set_grad_enabled(grad_mode == "on"):
             log = student.clip_and_log(t, lo, hi)
@@ -185,7 +175,7 @@ class TestClipAndLog:
                 and close(seen["x.grad"], (factors[0] * times(hooks)).clamp(lo, hi))
                 and close(seen["neighbour.grad"], -(factors[0].clamp(lo, hi)))
             ),
-            raises="refers to a single memory location",
+            raises=SINGLE_LOCATION,
         ),
         Mistake(
             "stored-alias",
@@ -227,15 +217,12 @@ class TestClipAndLog:
         expect(seen["x.grad of two uses"]).close_to((one + three).clamp(lo, hi))
         expect(seen["x.grad of a sum"]).close_to(torch.full_like(one, times(hooks)).clamp(lo, hi))
         expect(seen["x.grad of gradient="]).close_to(two.clamp(lo, hi))
-        old = 0.7 if grad == "filled" else 0.0
-        expect(seen["x.grad after two passes"]).close_to(one.clamp(lo, hi) + two.clamp(lo, hi) + old)
+        expect(seen["x.grad after two passes"]).close_to(start(one, grad) + one.clamp(lo, hi) + two.clamp(lo, hi))
         expect(seen["w.grad"]).close_to(torch.tensor([0.5, 2.0]))
 
     def test_the_gradient_that_goes_on_keeps_its_graph(seen, factors, lo, hi, hooks):
-        if seen["x.grad differentiated"].value is None:
-            expect(seen["x.grad differentiated"]).fail(WITHOUT_GRAPH)
-        inside = ((lo < factors[2] * times(hooks)) & (factors[2] * times(hooks) < hi)).to(factors[2].dtype)
-        expect(seen["x.grad differentiated"]).close_to(times(hooks) * inside)
+        between = inside(factors[2] * times(hooks), lo, hi)
+        differentiated_as(seen["x.grad differentiated"], times(hooks) * between)
 
     def test_the_dict_is_new_and_empty(seen):
         for when in ("start", "second at first"):
@@ -261,11 +248,6 @@ class TestClipAndLog:
         expect(seen["gradient="]).close_to(factors[1])
         nothing_changed(seen["changed"], but=["hook-left t"])
         nothing_changed(seen["changed in the end"], but=["hook-left t", "grad-* *"], when="after some passes")
-
-
-def times(hooks: str) -> float:
-    """By what the hooks of the caller multiply a gradient."""
-    return FACTOR if hooks == "replacing" else 1.0
 
 
 def across(

@@ -5,8 +5,23 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from graders.authoring import Mistake, Seen, close, exercise, expect, no_hook_left, removed, snapshot, tensor_hooks
-from graders.lesson_03_changing_gradients.judging import fan
+from graders.authoring import (
+    ALL,
+    Circumstances,
+    Failure,
+    Mistake,
+    Witness,
+    came_through,
+    changes,
+    close,
+    exercise,
+    expect,
+    gradients,
+    laid_out,
+    nothing_changed,
+)
+from graders.lesson_03_changing_gradients.judging import SINGLE_LOCATION, differentiated_as, start, times
+from graders.lesson_03_changing_gradients.shared import accumulated, after_remove, flow, scene
 
 MAPS = {
     "scale": lambda grad, k: grad * k,
@@ -14,6 +29,7 @@ MAPS = {
     "limit": lambda grad, k: grad.clamp(-abs(k), abs(k)),
 }
 """Functions of a gradient and a number that return a new tensor. In general they do not commute."""
+Maps = list[tuple[str, float]]
 
 
 @exercise(
@@ -26,143 +42,234 @@ MAPS = {
         "Register the functions from the last to the first, and collect the handles. One hook that calls all of them "
         "in that order works as well.",
     ),
-    cases=(
-        {"count": 3, "leaf": True, "dtype": torch.float32},
-        {"count": 3, "leaf": False, "dtype": torch.float64},
-        {"count": 4, "leaf": True, "dtype": torch.float32},
+    circumstances=Circumstances(
+        covers={
+            "dtype": ALL, "rank": ALL, "layout": ALL, "values": ALL, "place": ALL, "grad": ALL,
+            "collection": ("one", "many", "repeated"), "hooks": ALL, "call": ALL, "grad_mode": ALL, "backward": ALL,
+            "failure": ALL, "failing_run": ALL,
+        },
+        excludes={
+            "number": "no number is an argument",
+            "model": "there is no model",
+            "hooked": "there is one tensor to hook",
+        },
     ),
-)
+)  # fmt: skip
 class TestRegisterComposed:
     """Write `register_composed(t, fs)`. `t` is a tensor that requires grad, leaf or not. `fs` is a list of one or
-    more functions, each from a tensor to a new tensor of the same shape and dtype. From now on, in every backward pass,
-    the gradient `g` that arrives at `t` is replaced by `fs[0](fs[1](...fs[-1](g)))`: the last function of the list is
-    applied first. Each function is called exactly once for each pass, and never before the first.
+    more functions, each from a tensor to a new tensor of the same shape and dtype; the same function may stand in it
+    twice. Nobody changes the list after your call.
+
+    From now on, in every backward pass that reaches `t`, the gradient `g` at `t` (what hooks that were on `t` before
+    yours have made of it) is replaced by `fs[0](fs[1](...fs[-1](g)))`: the last function of the list is applied first.
+    Each entry of the list is called exactly once for each pass, and never before the first. Nothing else changes: not
+    the gradients of neighbours (in `t + u`, the gradient of `u`), and not a tensor that the caller passes as
+    `backward(gradient=...)`.
 
     Return a list of all handles, one or more. When `remove()` was called on all of them, gradients pass as they are.
-    The list `fs` stays as it is.
 
     **Example.** For a leaf `x = tensor([1.])` and `register_composed(x, [lambda g: g + 1, lambda g: g * 10])`, the
     call `(3 * x).sum().backward()` leaves `x.grad == tensor([31.])`.
     """
 
-    def draw(rng, count, leaf, dtype):
-        # A limit that is applied twice is the same as once, so it never stands at an end of the list.
-        first, last = rng.shuffled(["scale", "shift"])
-        kinds = [first, *rng.shuffled(["limit", rng.choice(("scale", "shift"))][: count - 2]), last]
+    def draw(rng, dtype, rank, layout, values, collection):
+        # Numbers that float32 does not hold, so that a detour through float32 shows.
         numbers = {"scale": (-2.0, -1.5, 0.5, 2.0), "shift": (-2.0, -1.0, 1.0, 2.5), "limit": (1.0, 1.5, 2.0)}
+        one, other, limit = ([kind, rng.choice(numbers[kind]) * 9 / 7] for kind in numbers)
+        maps = {
+            "one": [rng.choice((one, other))],
+            # A limit that is applied twice is the same as once, so it never stands at an end of the list.
+            "many": rng.choice(([one, limit, other], [other, limit, one])),
+            "repeated": rng.choice(([one, one, other], [other, one, other, one], [one, other, other])),
+        }[collection]
+        shape, like = rng.shape(rank), {"dtype": dtype, "values": values, "layout": layout}
         return {
-            "x": rng.tensor(3, dtype=dtype),
-            "maps": [[kind, rng.choice(numbers[kind])] for kind in kinds],
-            "factors": [rng.tensor(3, dtype=dtype) for _ in range(2)],
-            "leaf": leaf,
+            **{name: rng.tensor(*shape, **like) for name in ("x", "other", "up")},
+            "factors": [rng.tensor(*shape, **like) for _ in range(2)],
+            "maps": maps,
         }
 
-    def alive(maps, factors):
-        g, ends, without_limit = factors[0], (maps[0], maps[-1]), [one for one in maps if one[0] != "limit"]
-        found = [composed(maps, g), composed(maps[::-1], g), summed(maps, g), composed(without_limit, g), g]
-        found += [composed([one] * times, g) for one in ends for times in (1, len(maps))]
-        return not any(torch.allclose(a, b, atol=0.05) for i, a in enumerate(found) for b in found[:i])
+    def alive(maps, factors, hooks):
+        g, ends = factors[0] * times(hooks), (maps[0], maps[-1])
+        found = [composed(maps, g), g]
+        if len(maps) > 1:
+            without_limit, once = [one for one in maps if one[0] != "limit"], without_repetition(maps)
+            found += [composed(maps[::-1], g), summed(maps, g), *(composed([one], g) for one in ends)]
+            found += [composed([one] * len(maps), g) for one in ends]
+            found += [composed(fewer, g) for fewer in (without_limit, once) if len(fewer) < len(maps)]
+        return not any(torch.allclose(found[0], another, atol=0.05) for another in found[1:])
 
-    def probe(student, x, maps, factors, leaf):
-        x.requires_grad_()
-        t = x if leaf else 2 * x
-        calls = []
+    def probe(student, x, other, factors, up, maps, layout, place, grad, hooks, grad_mode, backward, failure,
+              failing_run):  # fmt: skip
+        x, t, neighbour = scene(x, other, layout, place, grad, hooks)
+        factors, calls = [laid_out(factor, layout) for factor in factors], []
 
-        def counted(index, kind, k):
-            def function(grad):
-                calls.append(index)
-                return MAPS[kind](grad, k)
+        def counted(kind, k):
+            def function(g):
+                calls.append(f"{kind} {k:.3f}")
+                return MAPS[kind](g, k)
 
             return function
 
-        fs = [counted(index, kind, k) for index, (kind, k) in enumerate(maps)]
-        given, hooks = list(fs), tensor_hooks(t)
-        handles = student.register_composed(t, fs)
-        seen = {"calls_before": calls[:50], "is_list": isinstance(handles, (list, tuple))}
-        seen |= {"fs_kept": len(fs) == len(given) and all(a is b for a, b in zip(fs, given))}
-        for number, factor in enumerate(factors):
-            x.grad = None
-            (t * factor).sum().backward(retain_graph=True)
-            seen |= {f"x.grad of pass {number + 1}": snapshot(x.grad)}
-        seen |= {"calls": calls[:50]}
-        x.grad, second = None, torch.ones_like(x).requires_grad_()
-        _kept = student.register_composed(second, [lambda grad: grad * 2])
-        ((t + second) * factors[0]).sum().backward(retain_graph=True)
-        seen |= {"x.grad beside a second tensor": snapshot(x.grad), "second.grad": second.grad}
-        x.grad = None
-        seen |= {"has_remove": removed(handles), "hooks left": tensor_hooks(t) - hooks}
-        (t * factors[0]).sum().backward()
-        return {**seen, "x.grad after remove": x.grad, "calls_in_the_end": len(calls)}
+        functions = {(kind, k): counted(kind, k) for kind, k in maps}
+        fs = [functions[kind, k] for kind, k in maps]
+        second = torch.ones_like(x).requires_grad_()
+        witness = Witness(t=t, x=x, other=other, factors=factors, fs=fs)
+        with torch.set_grad_enabled(grad_mode == "on"):
+            handles = student.register_composed(t, fs)
+            _kept = student.register_composed(second, [lambda g: g * 2, lambda g: g + 1])
+        seen = {"calls before": list(calls), "is_list": isinstance(handles, (list, tuple))}
+        seen |= {"changed": witness.changes(), **flow(x, t, other, neighbour, factors, up, backward)}
+        calls.clear()
+        seen |= {"x.grad after two passes": accumulated(x, t, neighbour, factors), "calls": calls[:50]}
+        (seen["x of both"], seen["second"]) = gradients(
+            lambda: ((t + second) * factors[0]).sum(), [x, second]
+        )  # fmt: skip
+
+        # A second call for the same tensor, and the handles of each.
+        again = student.register_composed(t, [lambda g: g * 3])
+        (seen["composed twice"],) = gradients(lambda: (t * factors[0]).sum(), [x])
+        seen["first handles"] = after_remove(handles, x, t, factors[0])
+        calls.clear()
+        seen |= {"second handles": after_remove(again, x, t, factors[0]), "calls after remove": calls[:50]}
+        seen["changed in the end"] = witness.changes()
+
+        # A function that raises.
+        failing, z = Failure(failure, failing_run), torch.ones(2, requires_grad=True)
+
+        def strike(g):
+            failing.strike()
+            return g * 5
+
+        def hooked():
+            student.register_composed(z, [lambda g: g + 1, strike])
+            for _ in range(2):
+                (3 * z).sum().backward()
+
+        seen["failure"] = failing.during(hooked)
+        seen["after a failure"] = gradients(lambda: (3 * z).sum(), [z])[0]
+        x = torch.ones(1, requires_grad=True)
+        student.register_composed(x, [lambda g: g + 1, lambda g: g * 10])
+        (3 * x).sum().backward()
+        return {**seen, "example": x.grad}
 
     mistakes = (
         Mistake(
             "registration-order",
-            lambda seen, maps, factors, leaf: first_is(seen, leaf, composed(maps[::-1], factors[0])),
+            lambda seen, maps, factors, hooks: (
+                len(maps) > 1 and close(seen["x.grad"], composed(maps[::-1], factors[0] * times(hooks)))
+            ),
             "You applied `fs[0]` first. Hooks run in the order in which they were registered, so the innermost "
             "function, `fs[-1]`, has to be registered first.",
         ),
         Mistake(
             "only-one-hook",
-            lambda seen, maps, factors, leaf: any(
-                first_is(seen, leaf, composed([one], factors[0])) for one in (maps[0], maps[-1])
+            lambda seen, maps, factors, hooks: (
+                len(maps) > 1
+                and len(seen["calls"]) == 2
+                and any(close(seen["x.grad"], composed([one], factors[0] * times(hooks))) for one in maps)
             ),
             "Only one function of the list was applied. All of them have to be, each to the result of the one before.",
         ),
         Mistake(
             "not-chained",
-            lambda seen, maps, factors, leaf: first_is(seen, leaf, summed(maps, factors[0])),
+            lambda seen, maps, factors, hooks: (
+                len(maps) > 1 and close(seen["x.grad"], summed(maps, factors[0] * times(hooks)))
+            ),
             "You gave the arriving gradient to each function and added up the results. Each function must receive the "
             "result of the one before.",
         ),
         Mistake(
             "late-binding",
-            lambda seen, maps, factors, leaf: any(
-                first_is(seen, leaf, composed([one] * len(maps), factors[0])) for one in (maps[0], maps[-1])
+            lambda seen, maps, factors, hooks: (
+                len(maps) > 1
+                and len(seen["calls"]) == 2 * len(maps)
+                and any(
+                    close(seen["x.grad"], composed([one] * len(maps), factors[0] * times(hooks)))
+                    for one in (maps[0], maps[-1])
+                )
             ),
             "All your hooks call the same function: a lambda reads the loop variable when it runs, and by then it has "
             "its last value. Register `f` itself, or bind it: `lambda grad, f=f: f(grad)`.",
         ),
         Mistake(
             "forgot-return",
-            lambda seen, factors, leaf: first_is(seen, leaf, factors[0]) and len(seen["calls"]) > 0,
+            lambda seen, maps, factors, hooks: (
+                close(seen["x.grad"], factors[0] * times(hooks)) and len(seen["calls"]) == 2 * len(maps)
+            ),
+        ),
+        Mistake(
+            "in-place-leak",
+            lambda seen, maps, factors, hooks: (
+                close(seen["x.grad"], composed(maps, factors[0] * times(hooks)))
+                and not close(seen["neighbour.grad"], -factors[0])
+                and close(seen["gradient="], seen["x.grad of gradient="].tensor)
+            ),
+            raises=SINGLE_LOCATION,
+        ),
+        Mistake(
+            "changed-the-list",
+            lambda seen: changes(seen["changed"], "entries fs"),
+            "Your function changed the caller's list `fs`. `reversed(fs)` and `fs[::-1]` leave it as it is; "
+            "`fs.reverse()` and `fs.pop()` do not.",
         ),
     )
 
-    def test_the_functions_are_applied_from_the_last_to_the_first(seen, maps, factors, leaf):
-        for number, factor in enumerate(factors):
-            expect(seen[f"x.grad of pass {number + 1}"]).close_to(fan(leaf) * composed(maps, factor))
+    def test_the_functions_are_applied_from_the_last_to_the_first(seen, factors, up, maps, grad, hooks):
+        one, two = (factor * times(hooks) for factor in factors)
+        expect(seen["x.grad"]).close_to(composed(maps, one))
+        expect(seen["x.grad of another pass"]).close_to(composed(maps, two))
+        expect(seen["x.grad of a sum"]).close_to(composed(maps, torch.full_like(up, times(hooks))))
+        expect(seen["x.grad of two uses"]).close_to(composed(maps, one + two))
+        expect(seen["x.grad of gradient="]).close_to(composed(maps, up * times(hooks)))
+        expect(seen["x.grad after two passes"]).close_to(start(up, grad) + composed(maps, one) + composed(maps, two))
+        expect(seen["example"]).close_to(torch.tensor([31.0]))
 
     def test_each_function_is_called_once_for_each_pass(seen, maps):
-        expect(seen["calls_before"]).equals([])
-        expect(seen["calls"]).equals(2 * list(range(len(maps)))[::-1])
+        expect(seen["calls before"]).equals([])
+        expect(seen["calls"]).equals(2 * [f"{kind} {k:.3f}" for kind, k in reversed(maps)])
 
-    def test_a_second_tensor_has_its_own_functions(seen, maps, factors, leaf):
-        expect(seen["x.grad beside a second tensor"]).close_to(fan(leaf) * composed(maps, factors[0]))
-        expect(seen["second.grad"]).close_to(2 * factors[0])
+    def test_the_gradient_can_be_differentiated_again(seen, factors, maps, hooks):
+        k = factors[0].clone().requires_grad_()
+        (again,) = torch.autograd.grad(composed(maps, k * times(hooks)).sum(), k)
+        differentiated_as(seen["x.grad differentiated"], again)
 
-    def test_the_handles_remove_all_hooks(seen, maps, factors, leaf):
+    def test_each_call_has_functions_of_its_own(seen, factors, maps, hooks):
+        expect(seen["x of both"]).close_to(composed(maps, factors[0] * times(hooks)))
+        expect(seen["second"]).close_to(2 * (factors[0] + 1))
+        expect(seen["composed twice"]).close_to(3 * composed(maps, factors[0] * times(hooks)))
+
+    def test_the_handles_remove_all_hooks_and_no_other(seen, factors, hooks):
         expect(seen["is_list"]).is_true("the function did not return a list of handles")
-        expect(seen["has_remove"]).is_true("the list holds something that has no remove() method")
-        expect(seen["x.grad after remove"]).close_to(fan(leaf) * factors[0])
-        no_hook_left(seen["hooks left"])
-        expect(seen["calls_in_the_end"]).equals(3 * len(maps))
+        for handles, left in (("first handles", 3), ("second handles", 1)):
+            expect(seen[handles]["has_remove"]).is_true("the list holds something that has no remove() method")
+            expect(seen[handles]["x.grad after remove"]).close_to(left * factors[0] * times(hooks))
+        expect(seen["calls after remove"]).equals([])
+        nothing_changed(seen["changed in the end"], but=["grad-* *"], when="after `remove()`")
 
-    def test_the_list_stays_as_it_is(seen):
-        expect(seen["fs_kept"]).is_true("your function changed the caller's list fs")
+    def test_nothing_else_changes(seen, factors, up):
+        expect(seen["neighbour.grad"]).close_to(-factors[0])
+        expect(seen["neighbour.grad of a sum"]).close_to(torch.full_like(up, -1))
+        expect(seen["gradient="]).close_to(up)
+        nothing_changed(seen["changed"], but=["hook-left t"])
+
+    def test_an_error_of_a_function_comes_through(seen):
+        came_through(seen["failure"], "a function of the list")
+        expect(seen["after a failure"]).close_to(torch.full((2,), 16.0))
 
 
-def composed(maps: list[tuple[str, float]], gradient: Tensor) -> Tensor:
+def composed(maps: Maps, gradient: Tensor) -> Tensor:
     """The functions of `maps` applied to a gradient, the last one first."""
     for kind, k in reversed(maps):
         gradient = MAPS[kind](gradient, k)
     return gradient
 
 
-def summed(maps: list[tuple[str, float]], gradient: Tensor) -> Tensor:
+def summed(maps: Maps, gradient: Tensor) -> Tensor:
     """The sum of the results of all functions, each applied to the same gradient."""
     return sum(MAPS[kind](gradient, k) for kind, k in maps)
 
 
-def first_is(seen: Seen, leaf: bool, gradient: Tensor) -> bool:
-    """Whether this is the gradient that left `t` in the first pass."""
-    return close(seen["x.grad of pass 1"], fan(leaf) * gradient)
+def without_repetition(maps: Maps) -> Maps:
+    """Each function of `maps` at its first place only."""
+    return [one for index, one in enumerate(maps) if one not in maps[:index]]

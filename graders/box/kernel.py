@@ -110,6 +110,10 @@ def _module_named(name: str) -> Iterator[ModuleType]:
             sys.modules[name] = before
 
 
+PRINTED_AT_ONCE = 1 << 16
+"""Characters in a message of what a cell prints."""
+
+
 class _LocalIOPubThread(IOPubThread):  # type: ignore[misc]  # ipykernel is untyped
     """Without the TCP socket by which forked children would print: in a box there is no network."""
 
@@ -119,6 +123,25 @@ class _LocalIOPubThread(IOPubThread):  # type: ignore[misc]  # ipykernel is unty
 
 class PromptStream(OutStream):  # type: ignore[misc]  # ipykernel is untyped
     """Flushed several times for each cell; waits for the thread that sends only where there is something to send."""
+
+    _unsent = 0
+
+    def write(self, string: str) -> int | None:
+        """Keep so much of a text, and wait until it is sent: no message is longer, and text without end lies nowhere.
+
+        What is printed in the fifth of a second between two messages is otherwise hundreds of megabytes, several times
+        that where it is read and counted.
+        """
+        if not isinstance(string, str):
+            return super().write(string)  # which raises
+        for start in range(0, len(string), PRINTED_AT_ONCE):
+            part = string[start : start + PRINTED_AT_ONCE]
+            super().write(part)
+            self._unsent += len(part)
+            if self._unsent >= PRINTED_AT_ONCE:
+                self._unsent = 0
+                self.flush()
+        return len(string)
 
     def flush(self) -> None:
         """Send what was written. What that thread has begun to send stays ahead of all that follows."""

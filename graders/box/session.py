@@ -66,6 +66,9 @@ class _CountingClient(NotebookClient):
     def output(self, outs: Any, msg: dict[str, Any], display_id: str | None, cell_index: int) -> Any:
         self.written += len(str(msg.get("content", "")))
         if self.written > self.output_limit:
+            # Otherwise nbclient would first wait for the end of the cell, and what it prints would pile up unread.
+            if self.task_poll_for_reply is not None:
+                self.task_poll_for_reply.cancel()
             raise TooMuchOutput
         return super().output(outs, msg, display_id, cell_index) if self.written <= KEPT_OUTPUT else None
 
@@ -152,19 +155,22 @@ class Session:
                 return "over-limit", f"processes: the notebook started {self.limits.processes} or more", False
             message = f"the cell was still running after {round(left / self.limits.pace, 1):g} seconds"
             return "timed-out", message, await self._interrupt()
-        except TooMuchOutput:
-            message = f"the notebook wrote more than {self.limits.output >> 20} MiB of output"
-            return "over-limit", "output: " + message, False
-        except DeadKernelError:
-            if self.breach:
-                return "over-limit", f"files: the notebook wrote {self.breach}", False
-            return "crashed", f"the cell ended its Python process ({_exit_text(self.km.provisioner.process)})", False
+        except (TooMuchOutput, DeadKernelError):
+            return *self._how_it_was_lost(self.client), False
         status, message, alive = self._status_of_reply(self.client.last_reply)
         if alive and (found := files_over_limit(str(self.folder), self.limits)):
             # Here and not at the next look of the watch, which would blame a later cell.
             self.breach = found
             return "over-limit", f"files: the notebook wrote {found}", False
         return status, message, alive
+
+    def _how_it_was_lost(self, client: _CountingClient) -> tuple[str, str]:
+        """Status and message of a cell that wrote too much, or whose kernel has ended."""
+        if client.written > client.output_limit:
+            return "over-limit", f"output: the notebook wrote more than {client.output_limit >> 20} MiB of output"
+        if self.breach:
+            return "over-limit", f"files: the notebook wrote {self.breach}"
+        return "crashed", f"the cell ended its Python process ({_exit_text(self.km.provisioner.process)})"
 
     def _status_of_reply(self, content: dict[str, Any]) -> tuple[str, str, bool]:
         # The reply decides, not the outputs: under a memory limit an error may show up as plain text only.

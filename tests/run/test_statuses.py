@@ -249,7 +249,7 @@ def test_sys_exit_in_a_cell_ends_the_cell_alone(found: SubmissionResult) -> None
 def test_sys_exit_in_a_function_is_an_exception(found: SubmissionResult) -> None:
     assert verdicts(found) == FULL | {"01-chain-grads": ("raised", 0)}
     assert message(found, "01-chain-grads").startswith(
-        "`chain_grads` raised SystemExit: 0 at line 3 of its cell: sys.exit(0). The call was chain_grads([a function"
+        "`chain_grads` raised SystemExit: 0 at line 3 of its cell: sys.exit(0). The call was chain_grads(["
     )
 
 
@@ -381,6 +381,12 @@ def peak_memory() -> int:
     (line,) = [line for line in Path("/proc/self/status").read_text().splitlines() if line.startswith("VmHWM")]
     Path("/proc/self/clear_refs").write_text("5")
     return int(line.split()[1]) * 1024
+
+
+@given(IMPORT, BRANCH, "while True:\n    print('x' * 10_000)\n" + CHAIN, PASSES, limits=Limits(memory=300 * MIB))
+def test_printing_without_end_costs_its_cell_and_little_memory(found: SubmissionResult) -> None:
+    assert verdicts(found) == FULL | {"01-chain-grads": ("over-limit", 0)}
+    assert "over a limit: output: the notebook wrote more than 8 MiB of output" in message(found, "01-chain-grads")
 
 
 def test_a_hundred_megabytes_of_output_cost_its_cell_and_no_memory_here(kit: Path) -> None:

@@ -28,11 +28,6 @@ def ones(count: int, dtype: torch.dtype) -> Tensor:
     return torch.ones(count, dtype=dtype)
 
 
-def fan(leaf: bool) -> int:
-    """D t / d x in the scene."""
-    return 1 if leaf else 2
-
-
 def bounds_like(rng: Rng, number: str) -> tuple[float, float]:
     """A lower and an upper bound in sevenths, which float32 does not hold, so that a detour through float32 shows.
 

@@ -140,6 +140,7 @@ class TestClipAndLog:
         seen |= {"x.grad after two passes": snapshot(x.grad), "beside a second tensor": entries(log)}
         seen |= {"log of the second": entries(its_log), "second.grad": snapshot(second.grad)}
         inner = student.clip_and_log(t, lo + (hi - lo) / 4, hi)
+        seen["same tensor at first"] = entries(inner)
         (seen["x.grad clipped twice"],) = gradients(lambda: loss(factors[0]), [x])
         seen |= {"clipped twice": entries(inner), "changed in the end": witness.changes()}
         w = torch.ones(2, requires_grad=True)
@@ -225,7 +226,7 @@ class TestClipAndLog:
         differentiated_as(seen["x.grad differentiated"], times(hooks) * between)
 
     def test_the_dict_is_new_and_empty(seen):
-        for when in ("start", "second at first"):
+        for when in ("start", "second at first", "same tensor at first"):
             expect(seen[when]).has_keys()
 
     def test_the_entries_are_copies_without_a_graph(seen, factors, lo, hi, hooks):

@@ -119,7 +119,7 @@ class TestRegisterComposed:
             handles = student.register_composed(t, fs)
             _kept = student.register_composed(second, [lambda g: g * 2, lambda g: g + 1])
         seen = {"calls before": list(calls), "is_list": isinstance(handles, (list, tuple))}
-        seen |= {"changed": witness.changes(), **flow(x, t, other, neighbour, factors, up, backward)}
+        seen |= {"changed": witness.changes(), **flow(x, lambda: t, other, neighbour, factors, up, backward)}
         calls.clear()
         seen |= {"x.grad after two passes": accumulated(x, t, neighbour, factors), "calls": calls[:50]}
         (seen["x of both"], seen["second"]) = gradients(
@@ -157,7 +157,7 @@ class TestRegisterComposed:
         Mistake(
             "registration-order",
             lambda seen, maps, factors, hooks: (
-                len(maps) > 1 and close(seen["x.grad"], composed(maps[::-1], factors[0] * times(hooks)))
+                close(seen["example"], 40.0) and close(seen["x.grad"], composed(maps[::-1], factors[0] * times(hooks)))
             ),
             "You applied `fs[0]` first. Hooks run in the order in which they were registered, so the innermost "
             "function, `fs[-1]`, has to be registered first.",
@@ -165,8 +165,7 @@ class TestRegisterComposed:
         Mistake(
             "only-one-hook",
             lambda seen, maps, factors, hooks: (
-                len(maps) > 1
-                and len(seen["calls"]) == 2
+                (close(seen["example"], 4.0) or close(seen["example"], 30.0))
                 and any(close(seen["x.grad"], composed([one], factors[0] * times(hooks))) for one in maps)
             ),
             "Only one function of the list was applied. All of them have to be, each to the result of the one before.",
@@ -174,7 +173,7 @@ class TestRegisterComposed:
         Mistake(
             "not-chained",
             lambda seen, maps, factors, hooks: (
-                len(maps) > 1 and close(seen["x.grad"], summed(maps, factors[0] * times(hooks)))
+                close(seen["example"], 34.0) and close(seen["x.grad"], summed(maps, factors[0] * times(hooks)))
             ),
             "You gave the arriving gradient to each function and added up the results. Each function must receive the "
             "result of the one before.",
@@ -182,8 +181,7 @@ class TestRegisterComposed:
         Mistake(
             "late-binding",
             lambda seen, maps, factors, hooks: (
-                len(maps) > 1
-                and len(seen["calls"]) == 2 * len(maps)
+                (close(seen["example"], 5.0) or close(seen["example"], 300.0))
                 and any(
                     close(seen["x.grad"], composed([one] * len(maps), factors[0] * times(hooks)))
                     for one in (maps[0], maps[-1])
@@ -202,8 +200,7 @@ class TestRegisterComposed:
             "in-place-leak",
             lambda seen, maps, factors, hooks: (
                 close(seen["x.grad"], composed(maps, factors[0] * times(hooks)))
-                and not close(seen["neighbour.grad"], -factors[0])
-                and close(seen["gradient="], seen["x.grad of gradient="].tensor)
+                and not (close(seen["neighbour.grad"], -factors[0]) and close(seen["second"], 2 * (factors[0] + 1)))
             ),
             raises=SINGLE_LOCATION,
         ),

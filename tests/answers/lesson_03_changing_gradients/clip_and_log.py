@@ -241,6 +241,12 @@ def clip_and_log(t, lo, hi):
         source="log = {}\n" + clip_and_log("log = {}", "log.clear()"),
     ),
     Wrong(
+        "one dict for each tensor, however often it is given",
+        violates="Return a new, empty dict at once.",
+        check="test_the_dict_is_new_and_empty",
+        source="logs = {}\n" + clip_and_log("log = {}", "log = logs.setdefault(id(t), {})"),
+    ),
+    Wrong(
         "keeps the first pass",
         violates="two gradients of the latest pass",
         check="test_the_log_holds_both_gradients",

@@ -139,7 +139,6 @@ def register_composed(t, fs):
         "writes the result into the gradient, where torch lets it",
         violates="not a tensor that the caller passes as `backward(gradient=...)`",
         check="test_nothing_else_changes",
-        mistake="in-place-leak",
         source=one_hook("def hook(grad):", "def hook(g):\n        grad = g").replace(
             "return grad", "return grad if 0 in g.stride() or g.requires_grad else g.copy_(grad)"
         ),

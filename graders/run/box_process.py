@@ -14,6 +14,7 @@ from types import TracebackType
 from graders.run.leftovers import temporary_folder
 from graders.run.memory import SECONDS as WATCH_SECONDS
 from graders.run.memory import MemoryWatch
+from graders.run.memory_cgroup import MemoryCgroup, bound_memory
 from graders.run.streams import PIPES_CAN_WAIT, Incoming, Outgoing, ThreadedIncoming, ThreadedOutgoing
 from graders.run.tiers import environment, launch, passed_on
 from graders.run.warm import WarmProcess
@@ -52,7 +53,7 @@ class Box:
         self._kit, self._tier, self._limits, self._warm = kit, tier, limits or Limits(), warm
         self._received = 0
         self._frames = 0
-        self._memory: MemoryWatch | None = None
+        self._memory: MemoryCgroup | MemoryWatch | None = None
 
     def __enter__(self) -> Box:
         """Start the process."""
@@ -94,10 +95,12 @@ class Box:
 
     def watch_memory(self) -> None:
         """From here on, bound the memory that the processes of the box add. None of the notebook's code has run yet."""
-        self._memory = MemoryWatch(self._process.pid, self._limits.memory_together)
+        # A container bounds its own, and its processes are not ours to move.
+        bound = MemoryWatch if self._tier == "C" else bound_memory
+        self._memory = bound(self._process.pid, self._limits.memory_together)
 
     def send(self, frame: Frame, deadline: float) -> None:
-        """Hand a request to the box. Raises `BoxTimeout` or `BoxDied`."""
+        """Hand a request to the box. Raises `BoxTimeout`, `BoxDied` or `BoxOverLimit`."""
         raw = memoryview(frames.pack(frame))
         while raw:
             left = deadline - time.monotonic()
@@ -106,6 +109,7 @@ class Box:
             try:
                 raw = raw[self._outgoing.write(raw) :]
             except BrokenPipeError as error:
+                self._look_at_memory()
                 raise BoxDied from error
 
     def receive(self, deadline: float) -> Frame:
@@ -123,6 +127,7 @@ class Box:
                 self._wait_for_bytes(deadline)
                 part = self._incoming.read(count - len(found))
                 if not part:
+                    self._look_at_memory()  # the kernel may have ended it for that
                     break
                 found += part
             return bytes(found)
@@ -138,14 +143,17 @@ class Box:
     def _wait_for_bytes(self, deadline: float) -> None:
         """Wait until there is something to read, and look at the memory of the box now and then."""
         while True:
-            if self._memory is not None and self._memory.exceeded():
-                most = self._limits.memory_together // MIB
-                raise BoxOverLimit(f"memory: its processes together took more than {most} MiB")
+            self._look_at_memory()
             now = time.monotonic()
             if now >= deadline:
                 raise BoxTimeout
             if self._incoming.wait(min(WATCH_SECONDS, deadline - now)):
                 return
+
+    def _look_at_memory(self) -> None:
+        if self._memory is not None and self._memory.exceeded():
+            most = self._limits.memory_together // MIB
+            raise BoxOverLimit(f"memory: its processes together took more than {most} MiB")
 
     def errors(self) -> str:
         """The end of what the process of the box wrote to stderr: evidence when it did not start."""
@@ -168,6 +176,8 @@ class Box:
             else:  # Windows
                 self._process.kill()
         self._process.wait()
+        if self._memory is not None:
+            self._memory.close()
         if self._launch.cleanup:
             subprocess.run(self._launch.cleanup, check=False, capture_output=True)
         self._resources.close()

@@ -26,7 +26,7 @@ PREFIX = "hookwork-"
 KINDS = ("box", "kit", "unpacked")
 FIRST_UID, LAST_UID = 400_000, 100_400_064
 """Users that boxes are given when we are root."""
-_SETTLED_SECONDS = 60.0
+SETTLED_SECONDS = 60.0
 """A folder younger than this may be about to be locked."""
 
 
@@ -35,7 +35,7 @@ def temporary_folder(kind: str) -> Iterator[Path]:
     """A folder of one of `KINDS` in the system's temporary folder, locked meanwhile and removed afterwards."""
     # Kept short: sockets lie in it, and their paths have at most 107 bytes.
     folder = Path(tempfile.mkdtemp(prefix=f"{PREFIX}{kind}-"))
-    lock = _lock(folder)
+    lock = take_lock(folder)
     try:
         yield folder
     finally:
@@ -53,8 +53,8 @@ def sweep() -> None:
     for path in found:
         with contextlib.suppress(OSError):  # somebody else was faster
             facts = os.lstat(path)
-            if stat.S_ISDIR(facts.st_mode) and _ours(facts.st_uid) and time.time() - facts.st_mtime > _SETTLED_SECONDS:
-                lock = _lock(Path(path))
+            if stat.S_ISDIR(facts.st_mode) and _ours(facts.st_uid) and time.time() - facts.st_mtime > SETTLED_SECONDS:
+                lock = take_lock(Path(path))
                 if lock is not None:
                     remove_tree(Path(path))
                     os.close(lock)
@@ -64,7 +64,7 @@ def _ours(uid: int) -> bool:
     return uid == os.getuid() or (os.getuid() == 0 and FIRST_UID <= uid < LAST_UID)
 
 
-def _lock(folder: Path) -> int | None:
+def take_lock(folder: Path) -> int | None:
     """A descriptor that holds the folder's lock, or None when somebody else does."""
     if fcntl is None:
         return None

@@ -27,6 +27,9 @@ class MemoryWatch:
         self._root, self._bound = root, _already_held(family(root)) + bound
         self._due = 0.0
 
+    def close(self) -> None:
+        """Nothing has been made."""
+
     def exceeded(self) -> bool:
         """Whether it is too much, as far as it is time to look; False where /proc does not tell."""
         started = time.monotonic()

@@ -1,0 +1,198 @@
+"""The memory of a box, counted by the kernel: a cgroup (version 2) of its own, where we may make one.
+
+All of it counts there, files in memory included, and at the moment it is taken. Most processes may not make a cgroup;
+there the sum is watched instead (`graders.run.memory`).
+
+A cgroup that gives its memory on to others may hold no process itself, unless it is the root. Where ours holds nobody
+but us, we move to one below it.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import functools
+import os
+import tempfile
+import threading
+import time
+from pathlib import Path
+
+from graders.run.leftovers import SETTLED_SECONDS, take_lock
+from graders.run.memory import MemoryWatch, family
+
+PREFIX = "hookwork-"
+BOX, OURS = f"{PREFIX}box-", f"{PREFIX}main-"
+REMOVE_SECONDS = 2.0
+"""How long processes that were killed may take to be gone."""
+_PROC = Path("/proc/self")
+
+
+class MemoryCgroup:
+    """A cgroup with all processes of a box. Memory that they had before stays with the cgroup they came from."""
+
+    def __init__(self, folder: Path, home: Path, root: int, bound: int) -> None:
+        """Bound what the processes from `root` downwards add to `bound` bytes. Nothing of the notebook has run yet.
+
+        `folder` is a cgroup that was made for it. When it will not do, the processes go back to the cgroup `home`, it
+        is removed, and `OSError` raised.
+        """
+        self.folder = folder
+        self._lock = take_lock(folder)
+        try:
+            _write(self.folder / "memory.oom.group", 1)
+            with contextlib.suppress(FileNotFoundError):  # the kernel does not count swap
+                _write(self.folder / "memory.swap.max", 0)
+            _adopt(self.folder, root)
+            held = int((self.folder / "memory.current").read_text())
+            _write(self.folder / "memory.max", held + bound)
+        except OSError:
+            for pid in _members(self.folder):
+                with contextlib.suppress(OSError):
+                    _write(home / "cgroup.procs", pid)
+            self._let_go()
+            raise
+
+    def exceeded(self) -> bool:
+        """Whether the kernel ended the processes because they took too much."""
+        try:
+            lines = (self.folder / "memory.events").read_text().splitlines()
+        except OSError:
+            return False
+        return any(int(count) > 0 for name, count in map(str.split, lines) if name == "oom_kill")
+
+    def close(self) -> None:
+        """End every process that is left in it, and remove it."""
+        _kill(self.folder)
+        self._let_go()
+
+    def _let_go(self) -> None:
+        _remove(self.folder)
+        if self._lock is not None:
+            os.close(self._lock)
+            self._lock = None
+
+
+def bound_memory(root: int, bound: int) -> MemoryCgroup | MemoryWatch:
+    """Bound the bytes that the processes from `root` downwards add: by a cgroup where one can be made."""
+    with _once:
+        parent = _parent()
+    if parent is not None:
+        with contextlib.suppress(OSError):
+            return MemoryCgroup(_make(parent, BOX), own_cgroup(_PROC) or parent, root, bound)
+    return MemoryWatch(root, bound)
+
+
+_once = threading.Lock()
+
+
+@functools.cache
+def _parent() -> Path | None:
+    own = own_cgroup(_PROC)
+    return own if own is not None and prepare(own, os.getpid()) else None
+
+
+def own_cgroup(proc: Path) -> Path | None:
+    """The folder of a process's cgroup (version 2), by its folder in /proc; None where there is none to be seen."""
+    try:
+        groups = (proc / "cgroup").read_text().splitlines()
+        mounts = [line.split() for line in (proc / "mountinfo").read_text().splitlines()]
+    except OSError:
+        return None
+    name = next((line.removeprefix("0::") for line in groups if line.startswith("0::")), "")
+    for fields in mounts:
+        if fields[fields.index("-") + 1] == "cgroup2":
+            top, place = fields[3:5]
+            inside = Path(name)
+            if ".." not in inside.parts and inside.is_relative_to(top):
+                return Path(place) / inside.relative_to(top)
+    return None
+
+
+def prepare(own: Path, us: int) -> bool:
+    """Whether cgroups made in `own`, the cgroup of process `us`, have memory limits.
+
+    It makes it so where it can. What killed runs left there is removed.
+    """
+    try:
+        if "memory" not in (own / "cgroup.controllers").read_text().split():
+            return False
+        _sweep(own)
+        if "memory" not in (own / "cgroup.subtree_control").read_text().split():
+            _share_memory(own, us)
+    except OSError:
+        return False
+    return True
+
+
+def _share_memory(own: Path, us: int) -> None:
+    with contextlib.suppress(OSError):  # it holds processes
+        _write(own / "cgroup.subtree_control", "+memory")
+        return
+    if not _members(own) <= set(family(us)):
+        raise PermissionError(f"{own} holds processes that are not ours to move")
+    below = _make(own, OURS)
+    take_lock(below)  # for as long as we live
+    try:
+        _adopt(below, us)
+        _write(own / "cgroup.subtree_control", "+memory")
+    except OSError:
+        for pid in _members(below):
+            _write(own / "cgroup.procs", pid)
+        _remove(below)
+        raise
+
+
+def _sweep(own: Path) -> None:
+    for folder in own.glob(f"{PREFIX}*"):
+        with contextlib.suppress(OSError):  # somebody else was faster
+            if time.time() - folder.stat().st_mtime > SETTLED_SECONDS and (held := take_lock(folder)) is not None:
+                if folder.name.startswith(BOX):
+                    _kill(folder)
+                _remove(folder)
+                os.close(held)
+
+
+def _adopt(folder: Path, root: int) -> None:
+    """Put a process and all of its descendants into a cgroup, also those that are started meanwhile."""
+    done: set[int] = set()
+    while left := set(family(root)) - done:
+        for pid in left:
+            with contextlib.suppress(ProcessLookupError):  # it ended
+                _write(folder / "cgroup.procs", pid)
+        done |= left
+
+
+def _make(parent: Path, prefix: str) -> Path:
+    return Path(tempfile.mkdtemp(prefix=prefix, dir=parent))
+
+
+def _members(folder: Path) -> set[int]:
+    with contextlib.suppress(OSError):
+        return set(map(int, (folder / "cgroup.procs").read_text().split()))
+    return set()
+
+
+def _kill(folder: Path) -> None:
+    with contextlib.suppress(OSError):  # before Linux 5.14 there is no such file
+        _write(folder / "cgroup.kill", 1)
+
+
+def _remove(folder: Path) -> None:
+    """Remove a cgroup as soon as its processes are gone. One that is not soon empty is left to the next sweep."""
+    until = time.monotonic() + REMOVE_SECONDS
+    while True:
+        try:
+            return os.rmdir(folder)
+        except OSError as error:
+            if error.errno != errno.EBUSY or not _members(folder) or time.monotonic() > until:
+                return None
+        time.sleep(0.01)
+
+
+def _write(file: Path, value: int | str) -> None:
+    descriptor = os.open(file, os.O_WRONLY | os.O_APPEND)  # and never make one
+    try:
+        os.write(descriptor, str(value).encode() + b"\n")
+    finally:
+        os.close(descriptor)

@@ -89,7 +89,7 @@ def grade(
     from graders.core.quantities import seconds, size
     from graders.core.terminal import console
     from graders.instructor.machines import Machines
-    from graders.instructor.request import Request, moment, read_lessons, read_points, read_roster
+    from graders.instructor.request import Request, moment, read_points, read_roster
     from graders.report.policy import Points, late_rule
     from graders.run.cache import RunCache
     from graders.run.tiers import TIERS
@@ -126,7 +126,7 @@ def grade(
         exercises=keys,
         cluster=cluster,
         fresh=fresh,
-        lessons=read_lessons(_split(lessons)),
+        lessons=tuple(map(course.find_lesson, _split(lessons))),
     )
     all_run = where.exists() and not cluster and RunCache(out / "runs", fresh=fresh).empty
     machines = context.obj or Machines()

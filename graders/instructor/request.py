@@ -100,18 +100,6 @@ def read_points(file: Path) -> Points:
     return table
 
 
-def read_lessons(names: Sequence[str]) -> tuple[str, ...]:
-    """The stems of lessons, given by stem or number. Raises `BadRequest`."""
-    found: list[str] = []
-    for name in names:
-        asked = name.zfill(2) if name.isdecimal() else name
-        matching = [one for one in course.lessons() if asked in (one, one[:2])]
-        if not matching:
-            raise BadRequest(f"{clean(name, 60)!r} is no lesson; there are {', '.join(course.lessons())}")
-        found += matching
-    return tuple(found)
-
-
 def _read(file: Path, parse: Callable[[str], T]) -> T:
     try:
         return parse(file.read_text(encoding="utf-8"))

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from graders.core import course
 from graders.core.quantities import jobs, natural, seconds, size
 from graders.pytest_plugin.errors import option
 from graders.run.tiers import TIERS
@@ -28,6 +29,13 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         "notebook; default: lessons/",
     )
     group.addoption("--out", type=Path, metavar="DIR", help="write results.json, gradebook.csv and runs/ here")
+    group.addoption(
+        "--lessons",
+        type=option(_lessons),
+        metavar="NAMES",
+        default=(),
+        help="lessons that are due, such as 01,02; default: what several students handed in",
+    )
     group.addoption("--fresh", action="store_true", help="run every notebook, also those whose run is kept in DIR/runs")
     group.addoption("--seed", type=option(natural), metavar="N", help="repeat a run: the seed of every input")
     group.addoption(
@@ -75,6 +83,11 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     )
     group.addoption("--output-limit", type=option(size), metavar="SIZE", default=Limits.output,
                     help="text that a notebook may write, such as 8M (default 8M)")  # fmt: skip
+
+
+def _lessons(text: str) -> tuple[str, ...]:
+    """The stems of lessons that are named with commas between. Raises `course.UnknownLesson`."""
+    return tuple(course.find_lesson(name.strip()) for name in text.split(",") if name.strip())
 
 
 def limits_from(config: pytest.Config) -> Limits:

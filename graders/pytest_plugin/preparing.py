@@ -49,7 +49,8 @@ def pytest_configure(config: pytest.Config) -> None:
     scratch = _scratch_folder(worker, resources)
     given: Path | None = config.getoption("--submissions")
     with shown_by_pytest():
-        submissions = find_submissions(given or course.lessons_folder(), course.lessons(), scratch)
+        where, due = given or course.lessons_folder(), config.getoption("--lessons")
+        submissions = find_submissions(where, course.lessons(), scratch, due=due)
     out: Path | None = config.getoption("--out")
     cache = RunCache(out / "runs", fresh=config.getoption("--fresh")) if out else None
     if worker:

@@ -4,11 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import pytest
-
 from graders.core.results import Status
 from graders.core.roster import parse
-from graders.instructor.request import BadRequest, named_by_roster, read_lessons
+from graders.instructor.request import named_by_roster
 from graders.run.submissions import Submission
 from tests.batches import batch, exercise, graded
 from tests.report.test_summary import printed
@@ -44,14 +42,6 @@ def test_a_lesson_of_one_student_is_not_missing_for_people_of_the_roster() -> No
     other = Submission("ann", "02_watching_gradients", Path("x"))
     found, _ = named_by_roster([*handed_in("ann", "bob"), other], ROSTER)
     assert [(one.student, one.lesson) for one in found if one.file is None] == [("zzz_good", LESSON)]
-
-
-def test_lessons_are_named_by_number_or_stem() -> None:
-    assert read_lessons(["1", "02", "03_changing_gradients"]) == (
-        LESSON, "02_watching_gradients", "03_changing_gradients",
-    )  # fmt: skip
-    with pytest.raises(BadRequest, match="'13' is no lesson; there are 01_where"):
-        read_lessons(["13"])
 
 
 def test_the_summary_warns_of_names_that_look_alike() -> None:

@@ -161,6 +161,7 @@ def test_conftests_of_students_are_never_imported(tmp_path: Path) -> None:
         (("--seed", "-3"), "no whole number"),
         (("--memory-limit", "lots"), "no size"),
         (("--jobs", "0"), "at least 1"),
+        (("--lessons", "01,13"), "There is no lesson '13'. Lessons: 01_where"),
         (("--cell-timeout", "soon"), "no number of seconds"),
     ],
 )

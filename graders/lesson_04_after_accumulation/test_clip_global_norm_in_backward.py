@@ -110,10 +110,10 @@ class TestClipGlobalNormInBackward:
         CallersHooks(hooks).on_parameter(params[0], "params[0]")
         other = torch.ones(3, dtype=outside.dtype, requires_grad=True)
         given = list(params)
-        witness = Witness(params=given)
         with torch.set_grad_enabled(grad_mode == "on"):
+            witness = Witness(params=given)
             handles = student.clip_global_norm_in_backward(given, c)
-        seen = {"changed": witness.changes()}
+            seen = {"changed": witness.changes()}
         after_each = []
         for one in passes:
             if backward == "autograd.grad":

@@ -118,7 +118,6 @@ class TestOffloadGrads:
         if chosen:
             CallersHooks(hooks).on_parameter(by_name[chosen[0]], "p")
         given = list(params.values())
-        witness = Witness(params=given, model=net)
 
         def pair(result):
             return result if isinstance(result, tuple | list) and len(result) == 2 else (result, None)
@@ -130,7 +129,9 @@ class TestOffloadGrads:
             return {name: snapshot(value) for key, value in sums.items() for name, p in params.items() if key is p}
 
         with torch.set_grad_enabled(grad_mode == "on"):
+            witness = Witness(params=given, model=net)
             sums, handles = pair(student.offload_grads(given))
+            seen = {"changed": witness.changes()}
         at_first, grads = named(sums), []
 
         def ask_autograd():
@@ -139,7 +140,6 @@ class TestOffloadGrads:
 
         error = none_error(ask_autograd)
         asked = {"error": error, "before": at_first, "sums": named(sums), "stored": grads_of(net)}
-        seen = {"changed": witness.changes()}
         if backward == "after an aborted one":
             h = net(batches[0][0])
             abort(lambda: (h - batches[0][1]).square().sum(), h)

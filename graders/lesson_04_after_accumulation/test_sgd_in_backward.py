@@ -137,16 +137,17 @@ class TestSgdInBackward:
         views = {name: p.detach() for name, p in net.named_parameters()}
         before = values_of(net)
         CallersHooks(hooks).on_parameter(hooked(net), "p")
-        witness = Witness(model=net)
         with torch.set_grad_enabled(grad_mode == "on"):
+            witness = Witness(model=net)
             handles = student.sgd_in_backward(net, lr)
+            changed = witness.changes()
         grads = []
 
         def ask_autograd():
             grads.extend(torch.autograd.grad(loss_of(net, batches[0]), list(net.parameters())))
 
         error = none_error(ask_autograd)
-        seen = {"changed": witness.changes(), "asked": {
+        seen = {"changed": changed, "asked": {
             "error": error, "values": values_of(net), "stored": grads_of(net),
             "grads": dict(zip(before, map(snapshot, grads))),
         }}  # fmt: skip

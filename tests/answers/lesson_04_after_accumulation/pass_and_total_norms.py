@@ -309,3 +309,12 @@ GIVENS = [
     "The caller calls `backward()` only, and not `torch.autograd.grad`.",
     "A hook that the caller registers on `p` after your call may change the gradient once more.",
 ]
+
+SURVIVORS = {
+    "a hook left on a tensor": "it watches alone, and hooks are asked for that stay",
+    "under no_grad": "hooks may be registered in any mode",
+    "lost copy": "nobody changes what was kept before it is read",
+    "lost return": "a hook that watches returns nothing",
+    "lost statement: without before[:]": "what is kept there is not used",
+    "condition dropped: before[:]": "what is kept there is not used",
+}

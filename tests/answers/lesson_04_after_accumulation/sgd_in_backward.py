@@ -514,7 +514,7 @@ GIVENS = [
 SURVIVORS = {
     "eval() and back at the root": "the function runs no model, and nothing is left changed",
     "a list for a tuple, a tuple for a list": "a tuple of handles can be removed one by one as well",
-    "one global slot: handles": "the list then holds the handles of earlier calls, too; to remove those again does nothing",
+    "one global slot: handles": "the list then holds handles of earlier calls, too; to remove those again does nothing",
     "not for all: for _, p in _part(model.named_parameters(), step=-1)": "all of them, in the reverse order",
     "not for all: for module in _part(model.modules(), step=-1)": "all of them, in the reverse order",
     "under no_grad": "hooks may be registered in any mode",

@@ -105,9 +105,11 @@ class TestChainGrads:
     """
 
     def draw(rng, dtype, rank, layout, values, collection, special):
-        ordinary = rng.shuffled(["scale", "square", "tanh"])
+        # the result of tanh must not be overwritten: then an exception tells, and not the gradients
+        plain, other = rng.shuffled(["scale", "square"])
+        ordinary = [plain, rng.choice([other, "tanh"])]
         numbers = rng.shuffled([-2.0, -1.5, 1.5, 2.0, 2.5])
-        first, second = (list(one) for one in zip(ordinary[:2], numbers))
+        first, second = (list(one) for one in zip(ordinary, numbers))
         both = [special, numbers[2]], [special, numbers[3]]
         return {
             "chain": {
@@ -196,7 +198,7 @@ class TestChainGrads:
                 len(chain) > 1
                 and close(seen["grads"][len(chain) - 1], 1)
                 and not close_chain(seen["grads"], gradients(chain, x)[1:])
-                and (seen["x.grad"].value is None or not close(seen["x.grad"], gradients(chain, x)[0], 1e-4, 1e-4))
+                and seen["x.grad"].value is None
             ),
             "A `detach()` (or `.data`, or a new leaf) between the steps cut the chain, and no gradient came further "
             "back than that. Pass each result on as it is, or a `clone()` of it.",

@@ -36,7 +36,11 @@ def _wrong(module: ModuleType) -> dict[str, str]:
     """A wrong answer for each mistake: the first, where there are several."""
     if isinstance(module.WRONG, dict):
         return dict(module.WRONG)
-    return {one.mistake: one.source for one in reversed(module.WRONG) if one.mistake is not None}
+    found: dict[str, str] = {}
+    for one in module.WRONG:
+        if one.mistake is not None:
+            found.setdefault(one.mistake, one.source)
+    return found
 
 
 def _module(lesson: str, key: str) -> ModuleType:

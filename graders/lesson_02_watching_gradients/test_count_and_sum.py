@@ -113,6 +113,10 @@ class TestCountAndSum:
         for _ in range(2):
             torch.autograd.grad((curved**3 / 4).sum(), curved, create_graph=True)
         seen["twice"] = plain(twice)
+        huge = prepared(x, layout=layout)
+        infinite = student.count_and_sum(huge)
+        huge.backward(torch.full_like(huge, torch.inf))
+        seen |= {"infinite": plain(infinite), "infinite.grad": huge.grad}
         y = torch.tensor([2.0], requires_grad=True)
         example = student.count_and_sum(y)
         (3 * y + y * y).sum().backward()
@@ -193,10 +197,12 @@ class TestCountAndSum:
         expect(seen["tally"]["sum"]).close_to(sum(arriving(x, up, hooks, backward)))
         expect_tally(seen["overwritten"], 1, up)
         expect_tally(seen["twice"], 2, 1.5 * x * x)
+        expect_tally(seen["infinite"], 1, torch.full_like(x, torch.inf))
 
     def test_the_flow_is_unchanged(seen, x, up, grad, hooks):
         expect(seen["leaf.grad"]).close_to(flowing(x, up, grad, hooks))
         expect(seen["cube"]).close_to(factor(hooks) * 0.75 * x * x)
+        expect(seen["infinite.grad"]).close_to(torch.full_like(x, torch.inf))
         expect(seen["graph_flows"]).is_true(
             "with create_graph=True the gradient that flowed on had lost its graph: the hook returned a detached one"
         )

@@ -86,16 +86,17 @@ class TestOldAndNewGrad:
     def draw(rng, dtype, rank, layout, values, number):
         shape = rng.shape(rank)
         like = {"dtype": dtype, "layout": layout, "values": digits(dtype, values)}
+        k = rng.choice((2, 3)) if number == "large" else rng.number(number)
         return {
             "x": rng.tensor(*shape, low=-1.0, high=1.0, **like),
             "c": rng.tensor(*shape, low=0.5, high=3.0, **like),
-            "k": rng.choice((2, 3)) if number == "large" else rng.number(number),
+            "k": k - 0.1 if number in ("negative", "fraction") else k,  # no number of float32
         }
 
     def oracle(x, k, kind, c, uses_x):
         return [
             one
-            for value, factor in ((x, k), (-x, k + 1))
+            for value, factor in ((x, k), (-x, k + 1), (x, 1))
             for one in (after(value, factor, kind, c), added_to_x(value, factor, kind, c, uses_x))
         ]
 
@@ -124,10 +125,11 @@ class TestOldAndNewGrad:
         witness = Witness(x=x)
         result = student.old_and_new_grad(x, k, loss_of(x))
         pair = plain(result)
-        entries = list(pair) if isinstance(pair, (tuple, list)) else []
-        tied = [shares_storage(one, x.grad) for one in entries]
-        seen = {"pair": pair, "shared": any(tied) or (len(entries) == 2 and shares_storage(*entries)), "log": log[:10],
+        seen = {"pair": pair, "shared": tied(pair, x.grad), "log": log[:10],
                 "x.grad": snapshot(x.grad), "changed": witness.changes()}  # fmt: skip
+        same = prepared(values, layout=layout)
+        equal = plain(student.old_and_new_grad(same, 1, loss_of(same)))
+        seen |= {"k = 1": equal, "shared for k = 1": tied(equal, same.grad)}
         if call == "again":
             seen["again"] = plain(student.old_and_new_grad(x, k, loss_of(x)))
             seen["x.grad again"] = snapshot(x.grad)
@@ -213,8 +215,12 @@ class TestOldAndNewGrad:
         expect(seen["log"]).has_length(2, "events: one call of `loss_fn`, and one backward pass through it,")
         expect(Seen(seen["log"][0].value, "what `loss_fn` got")).close_to(3 * k * x)
 
-    def test_both_gradients_are_tensors_of_their_own(seen):
+    def test_both_gradients_are_tensors_of_their_own(seen, x, kind, c):
         expect(seen["shared"]).is_false("a gradient shares its memory with the other one or with `x.grad`")
+        expect_pair(seen["k = 1"], x, 1, kind, c)
+        expect(seen["shared for k = 1"]).is_false(
+            "for k = 1 a gradient shares its memory with the other one or with `x.grad`"
+        )
 
     def test_nothing_else_changes(seen):
         nothing_changed(seen["changed"], but=["grad-* x"])
@@ -228,6 +234,12 @@ class TestOldAndNewGrad:
         expect(seen["example"][0]).close_to(torch.tensor([70.0]))
         expect(seen["example"][1]).close_to(torch.tensor([7.0]))
         expect(seen["example.grad"]).close_to(torch.tensor([210.0]))
+
+
+def tied(pair: object, grad: Tensor | None) -> bool:
+    """Whether one of two gradients shares its memory with the other one, or with `grad`."""
+    entries = list(pair) if isinstance(pair, (tuple, list)) else []
+    return any(shares_storage(one, grad) for one in entries) or (len(entries) == 2 and shares_storage(*entries))
 
 
 def after(x: Tensor, k: float, kind: str, c: Tensor) -> Tensor:

@@ -86,7 +86,7 @@ class TestRecordGrad:
     def probe(student, x, up, layout, place, grad, collection, hooks, call, grad_mode, backward):
         leaf, t = leaf_and_tensor(x, layout, place, grad)
         CallersHooks(hooks).on_tensor(t, "t")
-        before = ["an entry", 2.0] if collection == "many" else []
+        before = ["an entry", 2.0] * 50 if collection == "many" else []
         store, more = list(before), []
         always = Witness(t=t)
         with torch.set_grad_enabled(grad_mode == "on"):
@@ -108,6 +108,10 @@ class TestRecordGrad:
             removed(other)
             (u * u).sum().backward()
             seen["more_after_remove"] = len(more) - len(seen["more"])
+        infinite, recorded = prepared(x, layout=layout), []
+        student.record_grad(infinite, recorded)
+        infinite.backward(torch.full_like(infinite, torch.inf))
+        seen |= {"infinite": recorded[:3], "infinite.grad": infinite.grad}
         y, example = torch.tensor([2.0], requires_grad=True), []
         student.record_grad(y, example)
         (y * y).sum().backward()
@@ -165,10 +169,13 @@ class TestRecordGrad:
     def test_entries_are_copies_without_a_graph(seen, x, up, hooks, backward):
         for entry, gradient in zip(seen["store"], arriving(x, up, hooks, backward)):
             expect(entry).close_to(gradient)
+        expect(seen["infinite"]).has_length(1, "recorded gradients")
+        expect(seen["infinite"][0]).close_to(torch.full_like(x, torch.inf))
 
     def test_the_flow_is_unchanged(seen, x, up, grad, hooks):
         expect(seen["leaf.grad"]).close_to(flowing(x, up, grad, hooks))
         expect(seen["cube"]).close_to(factor(hooks) * 0.75 * x * x)
+        expect(seen["infinite.grad"]).close_to(torch.full_like(x, torch.inf))
         expect(seen["graph_flows"]).is_true(
             "with create_graph=True the gradient that flowed on had lost its graph: the hook returned a detached one"
         )

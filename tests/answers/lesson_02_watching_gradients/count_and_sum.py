@@ -73,6 +73,36 @@ def count_and_sum(t):
 
 WRONG = [
     Wrong(
+        "a gradient of zeros does not count",
+        violates="the number of times that the hook was called",
+        check="test_the_gradients_add_up_over_passes",
+        source="""
+def count_and_sum(t):
+    d = {"n": 0, "sum": None}
+    def hook(grad):
+        d["n"] += 1 if grad.any() else 0
+        g = grad.detach().clone()
+        d["sum"] = g if d["sum"] is None else d["sum"] + g
+    t.register_hook(hook)
+    return d
+""",
+    ),
+    Wrong(
+        "infinity is replaced",
+        violates="the sum of all gradients that it received",
+        check="test_the_sum_is_a_copy_without_a_graph",
+        source="""
+def count_and_sum(t):
+    d = {"n": 0, "sum": None}
+    def hook(grad):
+        d["n"] += 1
+        g = grad.detach().nan_to_num()
+        d["sum"] = g if d["sum"] is None else d["sum"] + g
+    t.register_hook(hook)
+    return d
+""",
+    ),
+    Wrong(
         "replaces instead of adding",
         violates="the sum of all gradients that it received",
         check="test_the_gradients_add_up_over_passes",

@@ -311,6 +311,19 @@ def old_and_new_grad(x, k, loss_fn):
                       "    try:\n        loss_fn(t).backward()\n    except Exception:\n        return None\n"),
     ),
     Wrong(
+        "one tensor twice where k is 1",
+        violates="rule 6: it shares its memory with no other tensor",
+        check="test_both_gradients_are_tensors_of_their_own",
+        source=hooked('return seen["old"], seen["new"]',
+                      'return seen["new"] if k == 1 else seen["old"], seen["new"]'),
+    ),
+    Wrong(
+        "k as a tensor of float32",
+        violates="rule 1: in `float32` and in `float64`",
+        check=RIGHT_PAIR,
+        source=hooked("t.mul_(k)", "t.mul_(torch.tensor(k))"),
+    ),
+    Wrong(
         "remembers the first answer",
         violates="rule 1: It works however often it is called",
         check="test_another_call_starts_afresh",

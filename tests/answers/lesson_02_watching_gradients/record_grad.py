@@ -67,6 +67,36 @@ def record_grad(t, store):
 
 WRONG = [
     Wrong(
+        "no gradient of zeros",
+        violates="every gradient that arrives at `t` is appended to `store`",
+        check="test_every_gradient_is_recorded",
+        source="""
+def record_grad(t, store):
+    return t.register_hook(lambda grad: store.append(grad.detach().clone()) if grad.any() else None)
+""",
+    ),
+    Wrong(
+        "eight entries at most",
+        violates="every gradient that arrives at `t` is appended to `store`",
+        check="test_every_gradient_is_recorded",
+        source="""
+def record_grad(t, store):
+    return t.register_hook(lambda grad: store.append(grad.detach().clone()) if len(store) < 8 else None)
+""",
+    ),
+    Wrong(
+        "infinity is replaced",
+        violates="The gradients that flow through `t` stay as they are",
+        check="test_the_flow_is_unchanged",
+        source="""
+def record_grad(t, store):
+    def hook(grad):
+        store.append(grad.detach().clone())
+        return grad.nan_to_num()
+    return t.register_hook(hook)
+""",
+    ),
+    Wrong(
         "values",
         violates="every gradient that arrives at `t` is appended to `store`",
         check="test_every_gradient_is_recorded",

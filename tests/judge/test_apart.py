@@ -24,14 +24,14 @@ def answered(what: str) -> list[Outcome]:
 
 @pytest.fixture(scope="module")
 def bench() -> Iterator[Bench]:
-    found = Bench(Bounds(seconds=1, memory=256 << 20))
+    found = Bench(Bounds(seconds=4, memory=256 << 20))
     yield found
     found.close()
 
 
 @pytest.mark.parametrize(
     ("what", "why"),
-    [("time", "that took more than 1 seconds or 256 MiB"),
+    [("time", "that took more than 4 seconds or 256 MiB"),
      ("memory", "the check whether it ends failed on it with MemoryError")],
 )  # fmt: skip
 def test_what_goes_over_the_limits_is_suspect_and_the_next_is_judged(bench: Bench, what: str, why: str) -> None:

@@ -56,7 +56,7 @@ from graders.lesson_04_after_accumulation.judging import RETURNED
 class TestClipGlobalNormInBackward:
     """Write `clip_global_norm_in_backward(params, c)`. `params` is a list of different parameters, each of which
     requires grad, and `c` is greater than 0. Every `backward()` reaches all of them, in an order that can differ from
-    pass to pass, and comes to its end.
+    pass to pass, and comes to its end: no exception stops it.
 
     From now on, whenever `backward()` returns, the `.grad` of all parameters in the list is what
     `torch.nn.utils.clip_grad_norm_(params, c)` would have made of it at this moment. That is: if the joint L2 norm over
@@ -118,6 +118,7 @@ class TestClipGlobalNormInBackward:
         for one in passes:
             if backward == "autograd.grad":
                 torch.autograd.grad(sum((2 * p).sum() for p in params), params)
+                torch.autograd.grad(sum((2 * p).sum() for p in params), params[:2])
             run_pass(params, one, (outside * other).sum(), create_graph=backward == "create_graph")
             after_each.append([snapshot(p.grad) for p in params])
         second = [prepared(p.reshape(()), place="parameter") for p in outside]

@@ -150,13 +150,20 @@ class TestOffloadGrads:
             after_each.append(named(sums))
             stored.append({name: snapshot(p.grad) for name, p in params.items()})
         seen["changed values"] = [change for change in witness.changes() if change[0] == "values"]
-        exact = prepared(torch.ones_like(small), layout=layout, place="parameter")
-        its_sums, _kept = pair(student.offload_grads([exact]))
-        for factor in (torch.full_like(small, BIG), small, torch.full_like(small, -BIG)):
+        exact, twin = (prepared(torch.ones_like(small), layout=layout, place="parameter") for _ in range(2))
+        its_sums, its_handles = pair(student.offload_grads([exact, twin]))
+        for factor in (torch.full_like(small, BIG), small, torch.full_like(small, -BIG), 0 * small):
             none_error((factor * exact).sum().backward)
-        params |= {"p": exact}
+            exact.data = exact.detach() + 1
+        none_error((3 * small * twin).sum().backward)
+        seen["after zeros"] = {"p": snapshot(exact.grad), "twin": snapshot(twin.grad)}
+        params |= {"p": exact, "twin": twin}
+        seen["exact"] = named(its_sums)
+        if isinstance(its_handles, list) and len(its_handles) > 1 and removed(its_handles[0]):
+            none_error((exact + twin).sum().backward)
+            seen["others go on"] = exact.grad is None or twin.grad is None
         seen |= {
-            "exact": named(its_sums), "beside the second": named(sums),
+            "beside the second": named(sums),
             "asked": asked, "sums": after_each, "stored": stored, "error": error,
             "foreign": isinstance(sums, dict) and any(all(key is not p for p in params.values()) for key in sums),
             "others": {name: grad for name, grad in grads_of(net).items() if name not in chosen},
@@ -181,7 +188,7 @@ class TestOffloadGrads:
             lambda seen, layers, calls, scale, chosen, batches, hooks: (
                 not counted_when_asked(seen)
                 and all_stored(seen["stored"][0])
-                and not all_zero(seen["stored"][0])
+                and not (chosen and all_zero(seen["stored"][0]))
                 and close_steps(seen["sums"], sums_over(layers, calls, scale, chosen, batches, hooks))
             ),
             "Your sums are right, but the gradients still take their memory: `p.grad` has to be `None` when `backward` "
@@ -217,7 +224,9 @@ class TestOffloadGrads:
         ),
         Mistake(
             "zeroed-not-freed",
-            lambda seen: not counted_when_asked(seen) and all_zero(seen["stored"][0]),
+            lambda seen: (
+                not counted_when_asked(seen) and all_zero(seen["stored"][0]) and close(seen["after zeros"]["twin"], 0.0)
+            ),
             "`.grad` is a tensor of zeros, which takes as much memory as the gradient did. Set it to `None`.",
         ),
         Mistake(
@@ -253,15 +262,17 @@ class TestOffloadGrads:
     def test_no_gradient_is_left(seen):
         for number, stored in enumerate(seen["stored"], 1):
             nothing_stored(stored, f"after pass {number}")
+        nothing_stored(seen["after zeros"], "after a pass with a gradient of zeros")
 
     def test_the_sums_are_made_in_float64(seen, small):
         expect(seen["exact"]["p"]).close_to(small.double())
+        expect(seen["exact"]["twin"]).close_to(3 * small.double())
 
     def test_a_second_call_has_a_dict_of_its_own(seen):
         last = seen["sums"][2]
         expect(seen["beside the second"]).has_keys(*last.keys)
         same_tensors(seen["beside the second"], tensors_in(last))
-        expect(seen["exact"]).has_keys("p")
+        expect(seen["exact"]).has_keys("p", "twin")
 
     def test_autograd_grad_is_not_counted(seen):
         no_error(seen["asked"]["error"], "under torch.autograd.grad, ")
@@ -275,6 +286,8 @@ class TestOffloadGrads:
         same_tensors(seen["others"], others_grads(layers, calls, scale, chosen, batches))
 
     def test_the_handles_remove_the_hooks(seen):
+        if "others go on" in seen.keys:
+            expect(seen["others go on"]).is_true("after remove() on one handle, no gradient is moved any more")
         expect(seen["has_remove"]).is_true("the function did not return a list of handles, each with a remove() method")
         expect(seen["removed"]["stored"]).is_true("after remove(), backward() left a parameter without `.grad`")
         same_tensors(seen["removed"]["sums"], tensors_in(seen["sums"][2]))

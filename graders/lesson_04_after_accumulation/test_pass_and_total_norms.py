@@ -47,7 +47,7 @@ def copied(log: Any) -> Any:
     circumstances=Circumstances(
         covers={
             "dtype": ALL, "rank": ALL, "layout": ALL, "values": ALL, "place": ("leaf", "parameter"), "grad": ALL,
-            "hooks": ALL, "call": ("in turn",), "grad_mode": ALL,
+            "hooks": ALL, "call": ("again", "in turn"), "grad_mode": ALL,
             "backward": ("plain", "create_graph", "after an aborted one"),
         },
         excludes={
@@ -104,6 +104,7 @@ class TestPassAndTotalNorms:
             grads = Witness(p=p)
             log = student.pass_and_total_norms(p)
             other = student.pass_and_total_norms(q)
+            again = student.pass_and_total_norms(p)
             seen = {"start": copied(log), "changed": grads.changes()}
         if backward == "after an aborted one":
             inner = p + x
@@ -112,16 +113,22 @@ class TestPassAndTotalNorms:
             (factor * (p + x)).sum().backward(create_graph=backward == "create_graph")
         seen |= {"log": copied(log), "p.grad": snapshot(p.grad), "other at first": copied(other)}
         p.grad = None
-        for factor in (m, -m, 1e-9 * k):
+        for factor in (m, -m, 0 * k, 1e-9 * k):
             (factor * (p + x)).sum().backward()
         (m * q).sum().backward()
+        seen |= {"again": copied(again)}
         seen |= {"whole": copied(log), "other": copied(other), "x.grad": snapshot(x.grad), "q.grad": snapshot(q.grad),
                  "tiny": snapshot(p.grad)}  # fmt: skip
         callers.remove()
         q.grad = None
         q.register_hook(lambda g: -g / 2)
         (m * q).sum().backward()
-        return {**seen, "changed by hooks": values.changes(), "late hook": copied(other)[2:], "q.grad late": q.grad}
+        seen |= {"late hook": copied(other)[2:], "q.grad late": snapshot(q.grad)}
+        r = q.detach().clone().requires_grad_()
+        r.grad = torch.full_like(r, 2.0**27)
+        beside = student.pass_and_total_norms(r)
+        (m * r).sum().backward()
+        return {**seen, "changed by hooks": values.changes(), "beside much": copied(beside)}
 
     mistakes = (
         Mistake(
@@ -163,12 +170,16 @@ class TestPassAndTotalNorms:
         same_log(seen["log"], norms_over(passes(k, m, hooks), old(grad)), k)
 
     def test_the_total_follows_when_the_caller_clears_it(seen, k, m, grad, hooks):
-        first, then = passes(k, m, hooks), [f * times(hooks) for f in (m, -m, 1e-9 * k)]
-        same_log(seen["whole"], norms_over(first, old(grad)) + norms_over(then, None), k)
+        first, then = passes(k, m, hooks), [f * times(hooks) for f in (m, -m, 0 * k, 1e-9 * k)]
+        for log in ("whole", "again"):
+            same_log(seen[log], norms_over(first, old(grad)) + norms_over(then, None), k)
 
     def test_each_call_has_a_list_of_its_own(seen, m):
         expect(seen["other at first"]).equals([])
         same_log(seen["other"], norms_over([m], None), m)
+
+    def test_the_pass_is_not_a_difference_of_totals(seen, m):
+        same_log(seen["beside much"], norms_over([m], 2.0**27), m)
 
     def test_the_total_is_what_a_later_hook_left(seen, m):
         expect(seen["late hook"]).has_length(2, "entries of the pass with a later hook")

@@ -110,7 +110,7 @@ class TestSgdInBackward:
         def batch():
             return [rng.tensor(2, 3, dtype=dtype, values=values), rng.tensor(2, 3, dtype=dtype, values=values)]
 
-        lr = rng.choice((0.0625, 0.125, 0.25))
+        lr = rng.choice((0.0625, 0.1, 0.15, 0.3))
         return {
             **net_data(rng, dtype, values),
             "batches": [batch() for _ in range(3)],
@@ -174,6 +174,10 @@ class TestSgdInBackward:
         put_back(net, before)
         none_error(large_loss(net).backward)
         seen["large"] = values_of(net)
+        seen["a list"] = type(handles) is list
+        if seen["a list"] and len(handles) > 1 and removed(handles[0]):
+            none_error(large_loss(net).backward)
+            seen["others go on"] = any(p.grad is None for p in net.parameters())
         seen["has_remove"] = removed(handles)
         last = values_of(net)
         net.zero_grad()
@@ -287,6 +291,9 @@ class TestSgdInBackward:
         nothing_changed(seen["changed"], but=["hook-left model*"])
 
     def test_the_handles_remove_the_hooks(seen):
+        expect(seen["a list"]).is_true("the function did not return a list of handles")
+        if "others go on" in seen.keys:
+            expect(seen["others go on"]).is_true("after remove() on one handle, no parameter takes a step any more")
         expect(seen["has_remove"]).is_true("the function did not return a list of handles, each with a remove() method")
         expect(seen["removed"]["kept"]).is_true("after remove(), backward() still moved a parameter")
         expect(seen["removed"]["stored"]).is_true("after remove(), backward() left a parameter without `.grad`")

@@ -567,6 +567,25 @@ def clip_global_norm_in_backward(params, c):
     return [register_multi_grad_hook(params, lambda grads: computed.append(True))] + handles
 """,
     ),
+    Wrong(
+        "notes arrivals in tensor hooks, and `torch.autograd.grad` for some is an arrival, too",
+        violates="whenever `backward()` returns",
+        check="test_the_joint_norm_is_clipped_once_all_have_arrived",
+        source="""
+import torch
+
+def clip_global_norm_in_backward(params, c):
+    coming = set()
+    def note(p):
+        return lambda grad: coming.add(p)
+    def has_come(p):
+        if len(coming) == len(params):
+            coming.clear()
+            torch.nn.utils.clip_grad_norm_(params, c)
+    handles = [p.register_hook(note(p)) for p in params]
+    return handles + [p.register_post_accumulate_grad_hook(has_come) for p in params]
+""",
+    ),
 ]
 
 GIVENS = [

@@ -481,6 +481,61 @@ def offload_grads(params):
     return sums, [p.register_post_accumulate_grad_hook(hook) for p in params]
 """,
     ),
+    Wrong(
+        "equal parameters share a sum",
+        violates="The key is the parameter itself.",
+        check="test_the_sums_are_made_in_float64",
+        source="""
+class Sums(dict):
+    pass
+
+def offload_grads(params):
+    sums, by_value = Sums(), {}
+    def hook(p):
+        key = (tuple(p.shape), p.detach().sum().item())
+        by_value[key] = by_value.get(key, 0) + p.grad.detach().double()
+        sums[p] = by_value[key]
+        p.grad = None
+    return sums, [p.register_post_accumulate_grad_hook(hook) for p in params]
+""",
+    ),
+    Wrong(
+        "leaves a gradient of zeros",
+        violates="has `p.grad` equal to `None`",
+        check="test_no_gradient_is_left",
+        source="""
+def offload_grads(params):
+    sums = {}
+    def hook(p):
+        if p.grad.any():
+            gradient = p.grad.detach().double()
+            sums[p] = sums[p] + gradient if p in sums else gradient
+            p.grad = None
+    return sums, [p.register_post_accumulate_grad_hook(hook) for p in params]
+""",
+    ),
+    Wrong(
+        "a handle that removes everything",
+        violates="rule 3: it removes exactly the hook that it stands for",
+        check="test_the_handles_remove_the_hooks",
+        source="""
+class All:
+    def __init__(self, handles):
+        self.handles = handles
+    def remove(self):
+        for handle in self.handles:
+            handle.remove()
+
+def offload_grads(params):
+    sums = {}
+    def hook(p):
+        gradient = p.grad.detach().double()
+        sums[p] = sums[p] + gradient if p in sums else gradient
+        p.grad = None
+    handles = [p.register_post_accumulate_grad_hook(hook) for p in params]
+    return sums, [All(handles) for _ in handles]
+""",
+    ),
 ]
 
 GIVENS = [

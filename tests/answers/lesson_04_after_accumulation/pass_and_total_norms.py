@@ -301,6 +301,54 @@ def pass_and_total_norms(p):
     return log
 """,
     ),
+    Wrong(
+        "no entries for a gradient of zeros",
+        violates="each `backward()` that reaches `p` appends two entries to this same list",
+        check="test_the_total_follows_when_the_caller_clears_it",
+        source="""
+def pass_and_total_norms(p):
+    log = []
+    def single(grad):
+        if grad.any():
+            log.append(("pass", grad.norm().item()))
+    p.register_hook(single)
+    p.register_post_accumulate_grad_hook(lambda q: log.append(("total", q.grad.norm().item())))
+    return log
+""",
+    ),
+    Wrong(
+        "the gradient of this pass as what was added to `.grad`",
+        violates="exact to the digits of the dtype of `p`",
+        check="test_the_pass_is_not_a_difference_of_totals",
+        source="""
+def pass_and_total_norms(p):
+    log, before = [], []
+    def about_to_come(grad):
+        before[:] = [0.0 if p.grad is None else p.grad.detach().clone()]
+    def has_come(q):
+        log.append(("pass", (q.grad - before[0]).norm().item()))
+        log.append(("total", q.grad.norm().item()))
+    p.register_hook(about_to_come)
+    p.register_post_accumulate_grad_hook(has_come)
+    return log
+""",
+    ),
+    Wrong(
+        "watches a tensor once, however often it is asked",
+        violates="rule 1: on one object or on several at the same time",
+        check="test_the_total_follows_when_the_caller_clears_it",
+        source="""
+watched = []
+
+def pass_and_total_norms(p):
+    log = []
+    if all(p is not other for other in watched):
+        p.register_hook(lambda grad: log.append(("pass", grad.norm().item())))
+    watched.append(p)
+    p.register_post_accumulate_grad_hook(lambda q: log.append(("total", q.grad.norm().item())))
+    return log
+""",
+    ),
 ]
 
 GIVENS = [

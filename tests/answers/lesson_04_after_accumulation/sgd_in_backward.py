@@ -504,6 +504,53 @@ def sgd_in_backward(model, lr):
     return [p.register_post_accumulate_grad_hook(step) for p in model.parameters()]
 """,
     ),
+    Wrong(
+        "a tuple of handles",
+        violates="Return a list of all handles.",
+        check="test_the_handles_remove_the_hooks",
+        source="""
+def sgd_in_backward(model, lr):
+    def step(p):
+        p.data.sub_(lr * p.grad)
+        p.grad = None
+    return tuple(p.register_post_accumulate_grad_hook(step) for p in model.parameters())
+""",
+    ),
+    Wrong(
+        "a handle that removes everything",
+        violates="rule 3: it removes exactly the hook that it stands for",
+        check="test_the_handles_remove_the_hooks",
+        source="""
+class All:
+    def __init__(self, handles):
+        self.handles = handles
+    def remove(self):
+        for handle in self.handles:
+            handle.remove()
+
+def sgd_in_backward(model, lr):
+    def step(p):
+        p.data.sub_(lr * p.grad)
+        p.grad = None
+    handles = [p.register_post_accumulate_grad_hook(step) for p in model.parameters()]
+    return [All(handles) for _ in handles]
+""",
+    ),
+    Wrong(
+        "a learning rate in float32",
+        violates="rule 1: in `float32` and in `float64`",
+        check="test_every_backward_takes_one_step",
+        source="""
+import torch
+
+def sgd_in_backward(model, lr):
+    rate = torch.tensor(lr, dtype=torch.float32).item()
+    def step(p):
+        p.data.sub_(rate * p.grad)
+        p.grad = None
+    return [p.register_post_accumulate_grad_hook(step) for p in model.parameters()]
+""",
+    ),
 ]
 
 GIVENS = [
@@ -513,7 +560,6 @@ GIVENS = [
 
 SURVIVORS = {
     "eval() and back at the root": "the function runs no model, and nothing is left changed",
-    "a list for a tuple, a tuple for a list": "a tuple of handles can be removed one by one as well",
     "one global slot: handles": "the list then holds handles of earlier calls, too; to remove those again does nothing",
     "not for all: for _, p in _part(model.named_parameters(), step=-1)": "all of them, in the reverse order",
     "not for all: for module in _part(model.modules(), step=-1)": "all of them, in the reverse order",

@@ -10,9 +10,11 @@ from graders.authoring import (
     SILENT,
     CallersHooks,
     Circumstances,
+    Failure,
     Mistake,
     Seen,
     Witness,
+    came_through,
     close,
     exercise,
     expect,
@@ -40,6 +42,7 @@ from graders.authoring import (
             "place": ("leaf", "parameter"),
             "hooks": ("none", "watching"),
             "call": ALL,
+            "failure": ALL,
         },
         excludes={
             "grad": "what an old `.grad` does is told after this exercise, so the contract says that it is None",
@@ -49,7 +52,7 @@ from graders.authoring import (
             "hooked": "there is no model; the hooks sit on both tensors",
             "grad_mode": "`backward()` needs it switched on, and lesson 1 does not know how to do that",
             "backward": "the function runs the pass itself",
-            "failure": "nothing of the caller's is called",
+            "failing_run": "there is one pass",
         },
         own={"entries": ("some", "none")},
         impossible=[lambda rank, layout, entries: entries == "none" and (rank == 0 or layout != "contiguous")],
@@ -65,8 +68,8 @@ class TestBranchGrads:
     - `y = (a * b).sum()`
 
     and return the four gradients of `y` as a dict with the keys `"w"`, `"x"`, `"a"` and `"b"`. Each has the shape and
-    dtype of the tensor it belongs to. It may be the very tensor that a `.grad` holds: whether `w.grad` and `x.grad` are
-    filled afterwards is up to you.
+    dtype of the tensor it belongs to. The entries `"x"` and `"a"` are equal, and may be one tensor. An entry may be the
+    very tensor that a `.grad` holds: whether `w.grad` and `x.grad` are filled afterwards is up to you.
 
     **Example.** For `w = tensor([1.])` and `x = tensor([2.])` we have `a = 3` and `b = 2`. The result is
     `{"w": tensor([5.]), "x": tensor([2.]), "a": tensor([2.]), "b": tensor([3.])}`.
@@ -81,8 +84,8 @@ class TestBranchGrads:
         a, b = w + x, w + 1
         return w.numel() == 0 or bool((a != b).any() and (b != 0).any() and (a != 0).any())
 
-    def probe(student, w, x, layout, place, hooks, call):
-        def callers():
+    def probe(student, w, x, layout, place, hooks, call, failure):
+        def callers(w=w, x=x):
             return [prepared(t, layout=layout, place=place) for t in (w, x)]
 
         first, second = callers()
@@ -97,6 +100,16 @@ class TestBranchGrads:
             seen["again"] = student.branch_grads(first, second)
         elif call == "in turn":
             seen["in turn"] = student.branch_grads(*reversed(callers()))
+        seen["the same w"] = student.branch_grads(*callers(x=x / 2))
+        seen["the same x"] = student.branch_grads(*callers(w=w / 2))
+
+        first, second = callers()
+        fails = Failure(failure)
+        for t in (first, second):
+            t.register_hook(fails.strike)
+        witness = Witness(w=first, x=second)
+        seen["failure"] = fails.during(lambda: student.branch_grads(first, second))
+        seen["changed by failure"] = witness.changes()
         example = (prepared(torch.tensor([value])) for value in (1.0, 2.0))
         return {**seen, "example": student.branch_grads(*example)}
 
@@ -132,6 +145,13 @@ class TestBranchGrads:
     def test_another_call_has_its_own_gradients(seen, w, x, call):
         if call != "once":
             expect_gradients(seen[call], x, w)
+        expect_gradients(seen["the same w"], w, x / 2)
+        expect_gradients(seen["the same x"], w / 2, x)
+
+    def test_an_exception_comes_through_and_leaves_nothing_behind(seen):
+        if seen["failure"].value != "never raised":  # who works with copies of w and x calls no hook of theirs
+            came_through(seen["failure"], "a hook on w or x")
+        nothing_changed(seen["changed by failure"], but=["grad-filled *"], when="after an exception")
 
     def test_the_example_of_the_contract_comes_out(seen):
         expect_gradients(seen["example"], torch.tensor([1.0]), torch.tensor([2.0]))

@@ -29,6 +29,7 @@ STEPS = {
     "in place": lambda t, k: t.mul_(k),
     "identity": lambda t, k: t,
     "stretch": lambda t, k: torch.stack([t, k * t]),
+    "flatten": lambda t, k: (k * t).flatten(),
 }
 """Functions of a tensor and a number, as a chain may have them; "mixing" lets every element touch every other."""
 
@@ -40,8 +41,12 @@ BACK = {
     "in place": lambda t, k, g: k * g,
     "identity": lambda t, k, g: g,
     "stretch": lambda t, k, g: g[0] + k * g[1],
+    "flatten": lambda t, k, g: (k * g).reshape(t.shape),
 }
 """For each function, what a gradient `g` of its result becomes for its argument `t`, by hand."""
+
+TAIL = [["flatten", -1.0], *(["scale", k] for k in (2.0, 0.5, -2.0, -0.5, 2.0, 0.5, -1.0))]
+"""The end of a long chain: another shape with as many elements, and what is before it keeps its gradients."""
 
 Chain = list[list[str | float]]
 
@@ -115,7 +120,7 @@ class TestChainGrads:
             "chain": {
                 "empty": [],
                 "one": [both[0]],
-                "many": [both[0], first, both[1], second],
+                "many": [both[0], first, both[1], second, *TAIL],
                 "repeated": [both[0], first, both[0], first],
             }[collection],
             "x": rng.tensor(*rng.shape(rank), low=-1.5, high=1.5, dtype=dtype, values=values, layout=layout),

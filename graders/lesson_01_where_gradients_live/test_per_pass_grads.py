@@ -88,11 +88,10 @@ class TestPerPassGrads:
             ["square", rng.uniform(0.5, 2)],
             ["linear", rng.uniform(-4, -1)],
         ])  # fmt: skip
+        many = [*losses, *([rng.choice(["linear", "square"]), rng.uniform(1, 2)] for _ in range(9))]
         return {
             "p": rng.tensor(*rng.shape(rank), dtype=dtype, values=values, layout=layout),
-            "losses": {"empty": [], "one": losses[:1], "many": losses, "repeated": [*losses[:2], losses[0]]}[
-                collection
-            ],
+            "losses": {"empty": [], "one": losses[:1], "many": many, "repeated": [*losses[:2], losses[0]]}[collection],
             "old": old if grad == "filled" else None,
         }
 
@@ -113,8 +112,8 @@ class TestPerPassGrads:
 
             return loss
 
-        def leaf():
-            return prepared(p, layout=layout, place=place, grad=grad, old=old or 0.0)
+        def leaf(values=p):
+            return prepared(values, layout=layout, place=place, grad=grad, old=old or 0.0)
 
         kept = {(kind, k): function(kind, k) for kind, k in losses}  # a loss that comes twice is one function
         functions = [kept[kind, k] for kind, k in losses]
@@ -136,16 +135,20 @@ class TestPerPassGrads:
             other = t if call == "again" else leaf()
             seen["another call"] = student.per_pass_grads(other, functions[::-1])
             seen["grads_later"] = grads
+        seen["the same losses"] = student.per_pass_grads(leaf(p / 2), functions)
 
-        t, fails = leaf(), Failure(failure, failing_run)
-        witness = Witness(p=t)
+        def failed(kind):
+            t, fails = leaf(), Failure(kind, failing_run)
+            witness = Witness(p=t)
 
-        def failing(q):
-            fails.strike()
-            return q.sum()
+            def failing(q):
+                fails.strike()
+                return q.sum()
 
-        seen["failure"] = fails.during(lambda: student.per_pass_grads(t, [failing, failing]))
-        seen["changed by failure"] = witness.changes()
+            outcome = fails.during(lambda: student.per_pass_grads(t, [failing, failing]))
+            return {"outcome": outcome, "changed": witness.changes()}
+
+        seen["failures"] = [failed(failure), failed("ValueError")]
         example = [lambda q: 2 * q.sum(), lambda q: (q * q).sum()]
         return {**seen, "example": student.per_pass_grads(prepared(torch.tensor([3.0])), example)}
 
@@ -209,13 +212,15 @@ class TestPerPassGrads:
     def test_another_call_has_its_own_gradients(seen, p, losses, call):
         if call != "once":
             expect_gradients(seen["another call"], p, losses[::-1])
+        expect_gradients(seen["the same losses"], p / 2, losses)
 
     def test_p_is_left_as_it_was(seen):
         nothing_changed(seen["changed"], but=["grad-* p"])
 
     def test_an_exception_comes_through_and_leaves_nothing_behind(seen):
-        came_through(seen["failure"], "a loss")
-        nothing_changed(seen["changed by failure"], but=["grad-* p"], when="after an exception")
+        for failed in seen["failures"]:
+            came_through(failed["outcome"], "a loss")
+            nothing_changed(failed["changed"], but=["grad-* p"], when="after an exception")
 
     def test_the_example_of_the_contract_comes_out(seen):
         expect_gradients(seen["example"], torch.tensor([3.0]), [["linear", 2.0], ["square", 1.0]])

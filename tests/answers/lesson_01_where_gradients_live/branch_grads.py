@@ -27,9 +27,11 @@ def branch_grads(w, x):
     def keep(name):
         return lambda grad: found.update({name: grad.detach()})
     handles = [t.register_hook(keep(name)) for name, t in (("w", w), ("x", x), ("a", a), ("b", b))]
-    (a * b).sum().backward()
-    for handle in handles:
-        handle.remove()
+    try:
+        (a * b).sum().backward()
+    finally:
+        for handle in handles:
+            handle.remove()
     return found
 """,
     """
@@ -236,12 +238,74 @@ def branch_grads(w, x):
     return found
 """,
     ),
+    Wrong(
+        "remembers the values of w",
+        violates="rule 1: It works however often it is called",
+        check="test_another_call_has_its_own_gradients",
+        source="""
+import torch
+
+known = {}
+
+def branch_grads(w, x):
+    a, b = w + x, w + 1
+    found = dict(zip("wxab", torch.autograd.grad((a * b).sum(), (w, x, a, b))))
+    return known.setdefault((w.dtype, str(w.tolist())), found)
+""",
+    ),
+    Wrong(
+        "hooks left when a hook of another raises",
+        violates="rule 3: or raised, none of your own hooks is left",
+        check="test_an_exception_comes_through_and_leaves_nothing_behind",
+        source="""
+def branch_grads(w, x):
+    found = {}
+    a, b = w + x, w + 1
+    parts = dict(w=w, x=x, a=a, b=b).items()
+    handles = [t.register_hook(lambda grad, name=name: found.update({name: grad.clone()})) for name, t in parts]
+    (a * b).sum().backward()
+    for handle in handles:
+        handle.remove()
+    return found
+""",
+    ),
+    Wrong(
+        "a pass that raises gives nothing",
+        violates="rule 4: the caller of your function gets this exception",
+        check="test_an_exception_comes_through_and_leaves_nothing_behind",
+        source="""
+import torch
+
+def branch_grads(w, x):
+    a, b = w + x, w + 1
+    try:
+        return dict(zip("wxab", torch.autograd.grad((a * b).sum(), (w, x, a, b))))
+    except Exception:
+        return {}
+""",
+    ),
+    Wrong(
+        "an interrupt becomes another exception",
+        violates="rule 4: also for `KeyboardInterrupt`",
+        check="test_an_exception_comes_through_and_leaves_nothing_behind",
+        source="""
+import torch
+
+def branch_grads(w, x):
+    a, b = w + x, w + 1
+    try:
+        return dict(zip("wxab", torch.autograd.grad((a * b).sum(), (w, x, a, b))))
+    except KeyboardInterrupt:
+        raise RuntimeError("stopped")
+""",
+    ),
 ]
 
 GIVENS = [
     "Write `branch_grads(w, x)`.",
     "Both arguments are leaf tensors of the same shape, whose `.grad` is `None`.",
-    "It may be the very tensor that a `.grad` holds",
+    'The entries `"x"` and `"a"` are equal, and may be one tensor.',
+    "An entry may be the very tensor that a `.grad` holds",
 ]
 
 SURVIVORS = {

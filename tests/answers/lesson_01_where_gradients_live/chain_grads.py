@@ -364,6 +364,36 @@ def chain_grads(fns, x):
     return [h.grad for h in steps]
 """,
     ),
+    Wrong(
+        "the shape of x for as many elements",
+        violates="change its shape",
+        check="test_every_step_has_its_gradient",
+        source="""
+def chain_grads(fns, x):
+    steps, h = [], x
+    for fn in fns:
+        h = fn(h.clone())
+        h.retain_grad()
+        steps.append(h)
+    h.sum().backward()
+    return [h.grad.reshape(x.shape) if h.numel() == x.numel() else h.grad for h in steps]
+""",
+    ),
+    Wrong(
+        "the first ten steps",
+        violates="Return a list with the gradient of the output",
+        check="test_every_step_has_its_gradient",
+        source="""
+def chain_grads(fns, x):
+    steps, h = [], x
+    for fn in fns:
+        h = fn(h.clone())
+        h.retain_grad()
+        steps.append(h)
+    h.sum().backward()
+    return [h.grad for h in steps[:10]]
+""",
+    ),
 ]
 
 GIVENS = [

@@ -304,6 +304,49 @@ def per_pass_grads(p, losses):
     return [torch.autograd.grad(loss(p), p)[0].clone() for loss in (first, second, third)]
 """,
     ),
+    Wrong(
+        "a loss that raises ValueError is skipped",
+        violates="rule 4: That holds for every exception",
+        check="test_an_exception_comes_through_and_leaves_nothing_behind",
+        source="""
+import torch
+
+def per_pass_grads(p, losses):
+    grads = []
+    for loss in losses:
+        try:
+            grads.append(torch.autograd.grad(loss(p), p)[0].clone())
+        except ValueError:
+            continue
+    return grads
+""",
+    ),
+    Wrong(
+        "the first six losses",
+        violates="return a list with one gradient for each",
+        check="test_each_pass_has_its_own_gradient",
+        source="""
+import torch
+
+def per_pass_grads(p, losses):
+    return [torch.autograd.grad(loss(p), p)[0].clone() for loss in losses[:6]]
+""",
+    ),
+    Wrong(
+        "remembers the list of losses",
+        violates="rule 1: It works however often it is called",
+        check="test_another_call_has_its_own_gradients",
+        source="""
+import torch
+
+known = {}
+
+def per_pass_grads(p, losses):
+    if id(losses) not in known:
+        known[id(losses)] = losses, [torch.autograd.grad(loss(p), p)[0].clone() for loss in losses]
+    return [grad.clone() for grad in known[id(losses)][1]]
+""",
+    ),
 ]
 
 GIVENS = [

@@ -195,8 +195,9 @@ def test_one_name_for_two_things_is_refused(lesson: Path) -> None:
 
 
 BUILD_OR_RUN_WHAT_IS_GIVEN = {
+    "03-clamp-grad": {"narrower"},
     "03-guarded-net": {"build"},
-    "04-sgd-in-backward": {"loss_of", "part_loss", "values_of"},
+    "04-sgd-in-backward": {"hooked", "loss_of", "part_loss", "values_of"},
     "04-offload-grads": {"grads_of", "loss_of"},
     "04-clip-global-norm-in-backward": {"run_pass"},
     "07-gradient-flow": {"linear", "steps"},

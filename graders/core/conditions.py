@@ -64,10 +64,10 @@ def nothing_changed(changed: Seen, but: Iterable[str] = (), when: str = "") -> N
 
 def unwanted(changed: Seen, but: Iterable[str] = ()) -> list[tuple[Kind, str]]:
     """What changed and should not have, in sentences."""
-    if type(changed.value) is not list:
-        expect(changed).fail("the witness told nothing")
+    if type(changed.value) is not list or len(told := _told(changed)) != len(changed.value):
+        expect(changed).fail("this is not what a witness tells")
     found = []
-    for what, place in changed.value:
+    for what, place in told:
         if not any(fnmatchcase(f"{what} {place}", pattern) for pattern in but):
             sentence = CHANGES[what].format(place=place)
             found.append((_KINDS.get(what, Kind.CHANGED), sentence.replace("on `torch`", "for all modules")))
@@ -80,7 +80,16 @@ def _when(when: str, sentence: str) -> str:
 
 def changes(changed: Seen, *patterns: str) -> list[list[str]]:
     """Those of the changes that match a pattern such as "hook-left *", for recognising mistakes."""
-    return [one for one in changed.value or () if any(fnmatchcase(" ".join(one), pattern) for pattern in patterns)]
+    return [change for change in _told(changed) if any(fnmatchcase(" ".join(change), pattern) for pattern in patterns)]
+
+
+def _told(changed: Seen) -> list[list[str]]:
+    """The changes of known kinds. The numbers come out of the box, where anybody could have written them."""
+    entries = changed.value if type(changed.value) is list else []
+    return [
+        entry for entry in entries
+        if type(entry) is list and len(entry) == 2 and all(type(text) is str for text in entry) and entry[0] in CHANGES
+    ]  # fmt: skip
 
 
 def came_through(what: Seen, raised_by: str) -> None:

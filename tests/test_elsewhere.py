@@ -20,6 +20,7 @@ pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="there it is the
 
 ELSEWHERE = """\
 import builtins, os, select, signal, socket, sys
+import psutil  # it takes this for Linux; on Windows it uses none of these
 
 GONE = {"resource", "fcntl", "pwd", "grp", "termios", "tty", "pty"}
 real_import = builtins.__import__

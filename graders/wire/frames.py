@@ -21,7 +21,7 @@ MAX_FRAMES = 25_000
 """A notebook of 500 cells runs up to five times while its cells keep crashing, and once more for each probe that
 takes the kernel with it (about 40 in a lesson): each run sends a frame for each cell."""
 
-MAX_TOTAL = 32 << 20
+MAX_TOTAL = 64 << 20
 """More than the largest answers to all probes of a lesson."""
 
 MAX_REQUEST = 32 << 20

@@ -160,4 +160,5 @@ except ChildProcessError:
 @pytest.mark.parametrize("fork", [True, False], ids=["forked probes", "probes in the kernel"])
 def test_nothing_of_a_probe_reaches_the_next_cell(kit: Path, warm: WarmProcess, fork: bool) -> None:
     answer = PLAIN_CLAMP.replace("\n", "\n    ")
-    assert graded((LITTERING, CLEAN + answer), kit, fork=fork, warm=warm) == ("passed", "passed")
+    # An answer that leaves another default dtype breaks rule 2; the exercise of the next cell does not notice.
+    assert graded((LITTERING, CLEAN + answer), kit, fork=fork, warm=warm) == ("wrong", "passed")

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from graders.core import course
-from graders.judge.submission import judge
+from graders.judge.submission import judge_submission
 from graders.marking.questions import LessonQuestions
 from graders.run.conversation import SLACK_SECONDS
 from graders.run.runner import BoxRunner
@@ -54,7 +54,7 @@ def statuses(cells: list[str], kit: Path, warm: WarmProcess, limits: Limits = LI
     assert time.monotonic() - started < limits.notebook_seconds + SLACK_SECONDS + ENDING_SECONDS
     run = read_transcript(frames)
     assert run.seconds < limits.notebook_seconds + SLACK_SECONDS + 2
-    results = judge(asked.exercises, asked.marks, cells, run)
+    results = judge_submission(asked.exercises, asked.verdicts, cells, run)
     return {one.name: found.status.value for one, found in zip(asked.exercises, results)}
 
 

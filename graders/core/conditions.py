@@ -65,7 +65,7 @@ def nothing_changed(changed: Seen, but: Iterable[str] = (), when: str = "") -> N
 def unwanted(changed: Seen, but: Iterable[str] = ()) -> list[tuple[Kind, str]]:
     """What changed and should not have, in sentences."""
     if type(changed.value) is not list or len(told := _told(changed)) != len(changed.value):
-        expect(changed).fail("this is not what a witness tells")
+        expect(changed).fail("the witness told nothing")
     found = []
     for what, place in told:
         if not any(fnmatchcase(f"{what} {place}", pattern) for pattern in but):

@@ -454,3 +454,5 @@ GIVENS = [
     "Write a class `GuardedNet(nn.Module)`",
     "`fc` is an `nn.Linear` with a bias that requires grad.",
 ]
+
+SURVIVORS = {"a hook left on a module": "the net is the learner's own, and may hook its parts when it is built"}

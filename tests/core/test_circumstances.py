@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from itertools import product
 from typing import Any
 
@@ -91,7 +90,5 @@ def test_axes_that_nobody_spoke_of_are_named() -> None:
     assert Circumstances(covers={"number": ALL}, excludes={**things, "number": "it gets none"}).unnamed == ["number"]
 
 
-def test_a_design_takes_little_time() -> None:
-    started = time.process_time()
+def test_all_axes_together_take_few_cases() -> None:
     assert len(named(**{axis.name: ALL for axis in AXES}).cases) <= 7
-    assert time.process_time() - started < 0.2

@@ -244,7 +244,7 @@ EXECUTED = {
     "exercise as text": Case(as_raw("markdown"), NOT_FIRST),
     "nb_stored_pass": Case(stored_pass(), ALL_MISSING),
     "nb_stale_state": Case(text(IMPORT, f"branch_grads = of_a_deleted_cell\n{CHAIN}", PASSES),
-                           ["not-attempted", "not-attempted", "passed"]),
+                           ["not-attempted", "passed", "not-attempted"]),
     "nb_magic_run": Case(
         text(*RIGHT, "%run nowhere.py", "%cd /tmp", "%load_ext nothing", "%matplotlib inline", "%timeit -n1 -r1 1 + 1",
              "%%capture\nprint(1)", "%pip install ./nowhere", "%reload_ext autoreload"), FULL),
@@ -266,7 +266,7 @@ EXECUTED = {
     "unknown magics": Case(text(*RIGHT, "%nosuch", "%%nosuch\nx", "!nosuch", "?torch", "torch??", "%"), FULL),
     "cells of other languages": Case(
         text(*RIGHT, "%%html\n<script>1</script>", "%%javascript\nalert(1)", "%%bash\nexit 3", "%%writefile x\ny"), FULL),
-    "names deleted at the end": Case(text(*RIGHT, "%reset -f"), ALL_MISSING),
+    "names deleted at the end": Case(text(*RIGHT, "%reset -f"), FULL),
     "IPython's own commands": Case(text(*RIGHT, "quit", "exit()", "%quickref", "%config", "In = Out = None"), FULL),
     "tags that ask not to be run": Case(skipped_cells(), FULL),
     "a coding cookie and a form feed": Case(text(*RIGHT, "# -*- coding: latin-1 -*-\nx = 'é'", "\x0cx = 1"), FULL),
@@ -369,7 +369,7 @@ def test_an_odd_notebook_is_marked_for_what_it_does(executed: dict[str, Submissi
     expected = EXECUTED[case].expected if case in EXECUTED else FULL
     assert result.status.value == "graded", result.message
     assert [exercise.status.value for exercise in result.exercises] == expected, result.exercises
-    points = {"passed": (1, 2, 1)}
+    points = {"passed": (1, 1, 2)}
     assert result.score == sum(most for most, status in zip(points["passed"], expected) if status == "passed")
     for exercise in result.exercises:
         assert exercise.message.isprintable()

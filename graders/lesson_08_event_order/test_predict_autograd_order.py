@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from graders.authoring import Mistake, exercise, expect
+from graders.authoring import Circumstances, Mistake, Witness, exercise, expect, nothing_changed
+from graders.lesson_08_event_order.shared import now
 
 AUTOGRAD_ORDER = {
     "non-leaf": ["tensor", "retain_grad", "node_pre", "node_post"],
@@ -37,7 +38,20 @@ def error_of(call: Callable[[], Any]) -> str:
         "The post hook of the node ends it. For a leaf, the work of the node is to write `.grad`, and the "
         "post-accumulate-grad hook belongs to that work.",
     ),
-    cases=({}, {}),
+    circumstances=Circumstances(
+        covers={"call": ("again", "in turn")},
+        excludes={
+            "tensor": "the function gets no tensor",
+            "number": "it gets no number",
+            "collection": "it gets no collection",
+            "model": "it gets no model",
+            "hooks": "a function that measures makes its own tensors, and no hook of a caller sits on these",
+            "grad_mode": "a function that measures runs a pass, which needs it switched on",
+            "backward": "the contract says which pass it is",
+            "failure": "it calls nothing of the caller's",
+        },
+        at_least=2,
+    ),
 )
 class TestPredictAutogradOrder:
     """Write `predict_autograd_order(kind)`. It returns the order of four events of one backward pass, as a list of
@@ -56,19 +70,30 @@ class TestPredictAutogradOrder:
     - `"post_acc"`: a hook on `x` runs, registered with `x.register_post_accumulate_grad_hook`.
 
     Everything was set up before the pass, in the order `node_post`, `node_pre`, `retain_grad` or `post_acc`, `tensor`.
-    For any other `kind`, raise a `ValueError`. You may write the lists down, or let the function measure them.
+    `kind` is a text. For any other text, raise a `ValueError`. You may write the lists down, or let the function
+    measure them.
 
     **Example.** If a leaf had only the hooks `tensor` and `post_acc`, the answer would be `["tensor", "post_acc"]`:
     you know that from lesson 4. `predict_autograd_order("tree")` raises a `ValueError`.
     """
 
-    def draw(rng):
-        return {"kinds": rng.shuffled(["leaf", "non-leaf"]), "unknown": [*rng.names(2), *ALMOST_KINDS]}
+    def draw(rng, call):
+        first, second = rng.shuffled(["leaf", "non-leaf"])
+        kinds = [first, first, second, second] if call == "again" else [first, second, first, second]
+        return {"kinds": kinds, "unknown": [*rng.names(2), *ALMOST_KINDS]}
 
     def probe(student, kinds, unknown):
-        orders = {kind: student.predict_autograd_order(kind) for kind in kinds}
+        witness = Witness()
+        orders = {}
+        for kind in kinds:
+            orders.setdefault(kind, []).append(now(student.predict_autograd_order(kind)))
         errors = [error_of(lambda kind=kind: student.predict_autograd_order(kind)) for kind in unknown]
-        return {"orders": orders, "errors": errors}
+        return {
+            "orders": {kind: first for kind, (first, _) in orders.items()},
+            "second": {kind: second for kind, (_, second) in orders.items()},
+            "errors": errors,
+            "changed": witness.changes(),
+        }
 
     mistakes = (
         Mistake(
@@ -106,6 +131,11 @@ class TestPredictAutogradOrder:
     def test_both_orders_are_right(seen):
         for kind, order in AUTOGRAD_ORDER.items():
             expect(seen["orders"][kind]).timeline(order)
+
+    def test_a_second_call_returns_the_same(seen):
+        for kind, order in AUTOGRAD_ORDER.items():
+            expect(seen["second"][kind]).timeline(order)
+        nothing_changed(seen["changed"])
 
     def test_an_unknown_kind_raises_a_value_error(seen):
         expect(seen["errors"]).equals(["ValueError"] * (2 + len(ALMOST_KINDS)))

@@ -18,6 +18,7 @@ from graders.authoring import (
     expect,
     laid_out,
     nothing_changed,
+    snapshot,
 )
 from graders.lesson_03_changing_gradients.judging import (
     SINGLE_LOCATION,
@@ -116,7 +117,12 @@ class TestClampGrad:
         seen |= {"hooked twice": flow(x, lambda: t, other, neighbour, factors, up, "plain")["x.grad"]}
         seen |= {"second handle": after_remove(twice, x, t, factors[0])}
         seen |= {"first handle": after_remove(handle, x, t, factors[0])}
-        return {**seen, "changed in the end": before.changes()}
+        w, example = torch.zeros(2, requires_grad=True), []
+        student.clamp_grad(w, -1.0, 1.0)
+        for _ in range(3):
+            (torch.tensor([0.75, 5.0]) * w).sum().backward()
+            example.append(snapshot(w.grad))
+        return {**seen, "changed in the end": before.changes(), "example": example}
 
     mistakes = (
         Mistake(
@@ -169,10 +175,12 @@ class TestClampGrad:
         expect(seen["x.grad of another pass"]).close_to((times(hooks) * factors[1]).clamp(lo, hi))
         expect(seen["x.grad of a sum"]).close_to(torch.full_like(up, times(hooks)).clamp(lo, hi))
         expect(seen["x.grad of gradient="]).close_to((times(hooks) * up).clamp(lo, hi))
+        expect(seen["example"][0]).close_to(torch.tensor([0.75, 1.0]))
 
     def test_each_pass_is_clamped_by_itself(seen, factors, up, lo, hi, grad, hooks):
         total = start(up, grad) + sum((times(hooks) * factor).clamp(lo, hi) for factor in factors)
         expect(seen["x.grad after two passes"]).close_to(total)
+        expect(seen["example"][2]).close_to(torch.tensor([2.25, 3.0]))
 
     def test_the_sum_over_all_uses_is_clamped(seen, factors, lo, hi, hooks):
         expect(seen["x.grad of two uses"]).close_to((times(hooks) * (factors[0] + factors[1])).clamp(lo, hi))

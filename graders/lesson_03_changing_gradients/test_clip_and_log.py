@@ -97,11 +97,14 @@ class TestClipAndLog:
         x, t, neighbour = scene(x, other, layout, place, grad, hooks)
         factors = [laid_out(factor, layout) for factor in factors]
         second = torch.ones_like(x).requires_grad_()
-        witness = Witness(t=t, x=x, other=other, factors=factors)
+        things = {"t": t, "x": x, "other": other, "factors": factors}
+        before = Witness(**things)
         with torch.set_grad_enabled(grad_mode == "on"):
+            witness = Witness(**things)
             log = student.clip_and_log(t, lo, hi)
+            changed = witness.changes()
             its_log = student.clip_and_log(second, lo - 1, hi + 1)
-        seen = {"start": entries(log), "changed": witness.changes()}
+        seen = {"start": entries(log), "changed": changed}
 
         def loss(factor):
             return ((t + neighbour) * factor).sum()
@@ -142,7 +145,7 @@ class TestClipAndLog:
         inner = student.clip_and_log(t, lo + (hi - lo) / 4, hi)
         seen["same tensor at first"] = entries(inner)
         (seen["x.grad clipped twice"],) = gradients(lambda: loss(factors[0]), [x])
-        seen |= {"clipped twice": entries(inner), "changed in the end": witness.changes()}
+        seen |= {"clipped twice": entries(inner), "changed in the end": before.changes()}
         w = torch.ones(2, requires_grad=True)
         d = student.clip_and_log(w, -1.0, 2.0)
         (torch.tensor([0.5, 7.0]) * w).sum().backward()

@@ -86,7 +86,10 @@ class TestFreezeRows:
         seen |= {"hooked twice": flow(p, lambda: p, other, neighbour, factors, up, "plain")["x.grad"]}
         seen |= {"second handle": after_remove(twice, p, p, factors[0])}
         seen |= {"first handle": after_remove(handle, p, p, factors[0])}
-        return {**seen, "changed in the end": witness.changes()}
+        example = nn.Parameter(torch.ones(3, 2))
+        student.freeze_rows(example, [0, 2])
+        (5 * example).sum().backward()
+        return {**seen, "changed in the end": witness.changes(), "example": example.grad}
 
     mistakes = (
         Mistake(
@@ -97,7 +100,7 @@ class TestFreezeRows:
         Mistake(
             "forgot-return",
             lambda seen, factors, rows, hooks: (
-                rows
+                close(seen["example"], 5.0)
                 and close(seen["x.grad"], times(hooks) * factors[0])
                 and close(seen["neighbour.grad"], -factors[0])
                 and changes(seen["changed"], "hook-left *")
@@ -143,7 +146,7 @@ class TestFreezeRows:
         Mistake(
             "hooked-a-copy",
             lambda seen, factors, rows, hooks: (
-                rows
+                close(seen["example"], 5.0)
                 and close(seen["x.grad"], times(hooks) * factors[0])
                 and seen["changed"].value == []
                 and seen["first handle"]["has_remove"].value is True
@@ -174,6 +177,7 @@ class TestFreezeRows:
             ("x.grad of gradient=", up),
         ):
             expect(seen[name]).close_to(without(times(hooks) * arriving, rows), rtol=0, atol=0)
+        expect(seen["example"]).close_to(torch.tensor([[0.0, 0.0], [5.0, 5.0], [0.0, 0.0]]), rtol=0, atol=0)
 
     def test_every_pass_adds_nothing_to_the_rows(seen, factors, up, rows, grad, hooks):
         total = start(up, grad) + times(hooks) * without(factors[0] + factors[1], rows)

@@ -186,14 +186,14 @@ class TestGuardedNet:
             for name, p in (*body.named_parameters("body"), *fc.named_parameters("fc")):
                 if p.requires_grad:
                     callers.on_parameter(p, name)
-        witness = Witness(body=body, fc=fc)
         with torch.set_grad_enabled(grad_mode == "on"):
+            witness = Witness(body=body, fc=fc)
             if passing == "keyword":
                 net = student.GuardedNet(body=body, fc=fc, lo=lo, hi=hi)
             else:
                 net = student.GuardedNet(body, fc, lo, hi)
+            seen = {"changed": witness.changes()}
         children = dict(net.named_children())
-        seen = {"changed": witness.changes()}
         seen |= {"children": [name for name, child in (("body", body), ("fc", fc)) if children.get(name) is child]}
         if doubled == "later":
             net.double()
@@ -220,7 +220,9 @@ class TestGuardedNet:
         seen["out"] = snapshot(run(first))
         seen["grads of three passes"] = grads(lambda: one() + (run(second) * ups[1]).sum() + one())
         with torch.no_grad():
+            surroundings = Witness()
             seen["out under no_grad"] = snapshot(run(second))
+            seen["changed under no_grad"] = surroundings.changes()
         failing = Failure(failure, failing_run)
         with body.register_forward_pre_hook(failing.strike):
             seen["failure"] = failing.during(lambda: [run(first), run(first)])
@@ -371,6 +373,7 @@ class TestGuardedNet:
         nothing_changed(seen["changed"], but=["hook-left *", "attribute-left *"])
         came_through(seen["failure"], "`body`")
         nothing_changed(seen["changed by passes"], but=["attribute*"], when="from one forward pass to the next")
+        nothing_changed(seen["changed under no_grad"], when="after a forward pass under `no_grad`")
 
 
 class Case:

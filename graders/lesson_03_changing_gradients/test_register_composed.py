@@ -114,12 +114,15 @@ class TestRegisterComposed:
         functions = {(kind, k): counted(kind, k) for kind, k in maps}
         fs = [functions[kind, k] for kind, k in maps]
         second = torch.ones_like(x).requires_grad_()
-        witness = Witness(t=t, x=x, other=other, factors=factors, fs=fs)
+        things = {"t": t, "x": x, "other": other, "factors": factors, "fs": fs}
+        before = Witness(**things)
         with torch.set_grad_enabled(grad_mode == "on"):
+            witness = Witness(**things)
             handles = student.register_composed(t, fs)
+            changed = witness.changes()
             _kept = student.register_composed(second, [lambda g: g * 2, lambda g: g + 1])
         seen = {"calls before": list(calls), "is_list": isinstance(handles, (list, tuple))}
-        seen |= {"changed": witness.changes(), **flow(x, lambda: t, other, neighbour, factors, up, backward)}
+        seen |= {"changed": changed, **flow(x, lambda: t, other, neighbour, factors, up, backward)}
         calls.clear()
         seen |= {"x.grad after two passes": accumulated(x, t, neighbour, factors), "calls": calls[:50]}
         (seen["x of both"], seen["second"]) = gradients(
@@ -132,7 +135,7 @@ class TestRegisterComposed:
         seen["first handles"] = after_remove(handles, x, t, factors[0])
         calls.clear()
         seen |= {"second handles": after_remove(again, x, t, factors[0]), "calls after remove": calls[:50]}
-        seen["changed in the end"] = witness.changes()
+        seen["changed in the end"] = before.changes()
 
         # A function that raises.
         failing, z = Failure(failure, failing_run), torch.ones(2, requires_grad=True)

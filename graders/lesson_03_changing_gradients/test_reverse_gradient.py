@@ -106,7 +106,10 @@ class TestReverseGradient:
         w.grad = None
         if isinstance(y, torch.Tensor):
             (y * w).sum().backward()
-        return {**seen, "w.grad without": w.grad, "changed in the end": witness.changes()}
+        x = torch.tensor([3.0], requires_grad=True)
+        y = student.reverse_gradient(x, 0.5)
+        (10 * y + 2 * x).sum().backward()
+        return {**seen, "w.grad without": w.grad, "changed in the end": witness.changes(), "example": x.grad}
 
     mistakes = (
         Mistake(
@@ -162,6 +165,7 @@ class TestReverseGradient:
 
     def test_only_what_passes_through_y_is_reversed(seen, factors, lam, hooks):
         expect(seen["x.grad of two ways"]).close_to(times(hooks) * (factors[1] - lam * factors[0]))
+        expect(seen["example"]).close_to(torch.tensor([-3.0]))
 
     def test_every_call_and_every_pass_reverses(seen, factors, up, lam, grad, hooks):
         by = -lam * times(hooks)

@@ -83,7 +83,10 @@ class TestScaleGrad:
         seen |= {"hooked twice": flow(x, lambda: t, other, neighbour, factors, up, "plain")["x.grad"]}
         seen |= {"second handle": after_remove(twice, x, t, factors[0])}
         seen |= {"first handle": after_remove(handle, x, t, factors[0])}
-        return {**seen, "changed in the end": before.changes()}
+        w, x = torch.tensor([1.0], requires_grad=True), torch.tensor([2.0], requires_grad=True)
+        student.scale_grad(w, 10.0)
+        (3 * (w + x)).sum().backward()
+        return {**seen, "changed in the end": before.changes(), "example": [w.grad, x.grad]}
 
     mistakes = (
         Mistake(
@@ -125,6 +128,7 @@ class TestScaleGrad:
 
     def test_the_gradient_is_scaled(seen, factors, s, hooks):
         expect(seen["x.grad"]).close_to(times(hooks) * s * factors[0])
+        expect(seen["example"][0]).close_to(torch.tensor([30.0]))
 
     def test_every_pass_is_scaled_once(seen, factors, up, s, grad, hooks):
         s = times(hooks) * s
@@ -146,6 +150,7 @@ class TestScaleGrad:
         expect(seen["neighbour.grad"]).close_to(-factors[0])
         expect(seen["neighbour.grad of a sum"]).close_to(torch.full_like(up, -1))
         expect(seen["gradient="]).close_to(up)
+        expect(seen["example"][1]).close_to(torch.tensor([3.0]))
         nothing_changed(seen["changed"], but=["hook-left t"])
 
     def test_the_handle_removes_the_hook_and_no_other(seen, factors, s, hooks):

@@ -342,6 +342,18 @@ def clamp_grad(t, lo, hi):
     return t.register_hook(lambda grad: grad.clamp(lo, hi))
 """,
     ),
+    Wrong(
+        "switches autograd on and leaves it so",
+        violates="rule 2: Settings of PyTorch are afterwards as they were",
+        check="test_nothing_else_changes",
+        source="""
+import torch
+
+def clamp_grad(t, lo, hi):
+    torch.set_grad_enabled(True)
+    return t.register_hook(lambda grad: grad.clamp(lo, hi))
+""",
+    ),
 ]
 
 GIVENS = [

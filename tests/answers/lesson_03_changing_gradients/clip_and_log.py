@@ -364,6 +364,12 @@ def clip_and_log(t, lo, hi):
     return log
 """,
     ),
+    Wrong(
+        "switches autograd on and leaves it so",
+        violates="rule 2: Settings of PyTorch are afterwards as they were",
+        check="test_nothing_else_changes",
+        source="import torch\n" + clip_and_log("log = {}", "log = {}\n    torch.set_grad_enabled(True)"),
+    ),
 ]
 
 GIVENS = [

@@ -448,6 +448,18 @@ WRONG = [
             "self.body(x)", "self.body(inputs)"
         ),
     ),
+    Wrong(
+        "switches autograd on and leaves it so",
+        violates="rule 2: Settings of PyTorch are afterwards as they were",
+        check="test_nothing_else_changes",
+        source=guarded_net(BIAS_HOOK, BIAS_HOOK + "\n        torch.set_grad_enabled(True)"),
+    ),
+    Wrong(
+        "switches autograd on in `forward` and leaves it so",
+        violates="rule 2: Settings of PyTorch are afterwards as they were",
+        check="test_nothing_else_changes",
+        source=guarded_net("h = self.body(x)", "h = self.body(x)\n        torch.set_grad_enabled(True)"),
+    ),
 ]
 
 GIVENS = [

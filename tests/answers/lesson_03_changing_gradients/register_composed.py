@@ -344,6 +344,12 @@ def register_composed(t, fs):
         check="test_nothing_else_changes",
         source=one_hook("    def hook", "    t.retain_grad()\n    def hook"),
     ),
+    Wrong(
+        "switches autograd on and leaves it so",
+        violates="rule 2: Settings of PyTorch are afterwards as they were",
+        check="test_nothing_else_changes",
+        source="import torch\n" + one_hook("    def hook", "    torch.set_grad_enabled(True)\n    def hook"),
+    ),
 ]
 
 GIVENS = [

@@ -124,22 +124,24 @@ def test_a_probe_that_reaches_for_what_judges_is_reported(tmp_path: Path) -> Non
     assert "the probe uses 'expect' of graders.core.expect, which is not in the box" in "".join(prove.well_formed(bad))
 
 
-def test_an_edited_notebook_is_reported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_edited_notebook_is_reported(tmp_path: Path) -> None:
     lesson = LESSONS[0]
-    files = []
-    for file in build.notebook_files(lesson):
-        content = nbformat.read(file, as_version=4)
-        if file.parent.name == "solutions":
-            for cell in content.cells:
-                for output in cell.get("outputs", []):
-                    output.get("metadata", {}).pop("image/png", None)
-        else:
-            content.cells[0].source += " edited"
-        copy = tmp_path / file.parent.name / file.name
-        copy.parent.mkdir()
-        nbformat.write(content, copy)
-        files.append(copy)
-    monkeypatch.setattr(build, "notebook_files", lambda _: tuple(files))
-    edited, bare = build.stale(lesson)
-    assert edited == f"lessons/{lesson}.ipynb is not what solutions/{lesson}.py builds: run `hookwork build`"
+    learners, solved = (nbformat.read(file, as_version=4) for file in build.notebook_files(lesson))
+    learners.cells[0].source += " edited"
+    for cell in solved.cells:
+        for output in cell.get("outputs", []):
+            output.get("metadata", {}).pop("image/png", None)
+    for folder, content in (("lessons", learners), ("solutions", solved)):
+        (tmp_path / folder).mkdir()
+        nbformat.write(content, tmp_path / folder / f"{lesson}.ipynb")
+    assert build.stale_in(tmp_path / f"lessons/{lesson}.ipynb", lesson, solved=False) == [
+        f"lessons/{lesson}.ipynb is not what solutions/{lesson}.py builds: run `hookwork build`"
+    ]
+    (bare,) = build.stale_in(tmp_path / f"solutions/{lesson}.ipynb", lesson, solved=True)
     assert "figures without alt text" in bare
+
+
+def test_a_missing_notebook_is_reported(tmp_path: Path) -> None:
+    assert build.stale_in(tmp_path / "a.ipynb", LESSONS[0], solved=False) == [
+        f"{tmp_path.name}/a.ipynb is missing: run `hookwork build`"
+    ]

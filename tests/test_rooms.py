@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import functools
+import re
 from graphlib import TopologicalSorter
 from pathlib import Path
 
@@ -85,3 +86,10 @@ def test_every_room_is_in_the_table() -> None:
 def test_there_is_no_circle() -> None:
     order = list(TopologicalSorter(MAY_IMPORT).static_order())
     assert order.index("run") < order.index("judge") < order.index("marking")
+
+
+def test_no_test_patches_an_attribute() -> None:
+    """What a test wants otherwise is an argument, a real file or a process of its own."""
+    patching = re.compile(r"\bmonkeypatch\.(set|del)attr\b|\bpatch\.(set|del)attr\b|\bmock\b")
+    files = sorted(Path(__file__).parent.rglob("*.py"))
+    assert [str(file) for file in files if file != Path(__file__) and patching.search(file.read_text("utf-8"))] == []

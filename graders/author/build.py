@@ -65,23 +65,27 @@ def _failing_line(error: CellExecutionError) -> str:
 
 def stale(lesson: str) -> list[str]:
     """What in the notebooks of a lesson is not what its source builds; outputs are not compared."""
+    learners, solved = notebook_files(lesson)
+    return [*stale_in(learners, lesson, solved=False), *stale_in(solved, lesson, solved=True)]
+
+
+def stale_in(file: Path, lesson: str, *, solved: bool) -> list[str]:
+    """The same of one file: the learner's notebook, or the one with the answers."""
+    name = f"{file.parent.name}/{file.name}"
+    if not file.exists():
+        return [f"{name} is missing: run `hookwork build`"]
     problems = []
-    for file, solved in zip(notebook_files(lesson), (False, True)):
-        name = f"{file.parent.name}/{file.name}"
-        if not file.exists():
-            problems.append(f"{name} is missing: run `hookwork build`")
-            continue
-        there, built = nbformat.read(file, as_version=4), notebook(lesson, solved=solved)
-        nbformat.validate(there)
-        if _comparable(there) != _comparable(built):
-            problems.append(f"{name} is not what solutions/{lesson}.py builds: run `hookwork build`")
-        outputs = [output for cell in there.cells for output in cell.get("outputs", [])]
-        if not solved and outputs:
-            problems.append(f"{name} holds outputs: run `hookwork build`")
-        if solved and not outputs:
-            problems.append(f"{name} was not executed: run `hookwork build`")
-        problems += [f"{name} holds the error {one.ename}" for one in outputs if one.output_type == "error"]
-        problems += _figures_without_alt(outputs, name)
+    there, built = nbformat.read(file, as_version=4), notebook(lesson, solved=solved)
+    nbformat.validate(there)
+    if _comparable(there) != _comparable(built):
+        problems.append(f"{name} is not what solutions/{lesson}.py builds: run `hookwork build`")
+    outputs = [output for cell in there.cells for output in cell.get("outputs", [])]
+    if not solved and outputs:
+        problems.append(f"{name} holds outputs: run `hookwork build`")
+    if solved and not outputs:
+        problems.append(f"{name} was not executed: run `hookwork build`")
+    problems += [f"{name} holds the error {output.ename}" for output in outputs if output.output_type == "error"]
+    problems += _figures_without_alt(outputs, name)
     return problems
 
 

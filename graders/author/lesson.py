@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from pathlib import Path
+from collections.abc import Iterable
 from typing import Any
 
 import jupytext
@@ -33,23 +33,30 @@ KERNELSPEC = {"display_name": "Python 3 (ipykernel)", "language": "python", "nam
 def notebook(lesson: str, *, solved: bool) -> NotebookNode:
     """The learner's notebook of a lesson, or with `solved` the one with the answers; not executed.
 
+    Raises `SourceError`.
+    """
+    return notebook_from(course.source(lesson), lesson, course.exercises(lesson), solved=solved)
+
+
+def notebook_from(source: str, lesson: str, exercises: Iterable[Exercise], *, solved: bool) -> NotebookNode:
+    """The same from the text of a lesson's source and the lesson's exercises.
+
     Its first code cell installs the course where it is missing. Each exercise cell of the source is preceded by its
     contract (from the grader) and followed by its check. Raises `SourceError`.
     """
-    file = course.solutions_folder() / f"{lesson}.py"
-    parsed = jupytext.reads(file.read_text(encoding="utf-8"), fmt="py:percent")
-    exercises = {exercise.key: exercise for exercise in course.exercises(lesson)}
+    file = f"solutions/{lesson}.py"
+    left = {exercise.key: exercise for exercise in exercises}
     cells: list[NotebookNode] = []
-    for cell in parsed.cells:
+    for cell in jupytext.reads(source, fmt="py:percent").cells:
         key = cell.metadata.get("exercise")
         if key is None:
             cells.append(_plain(cell))
-        elif key in exercises:
-            cells += _exercise_cells(exercises.pop(key), cell.source, solved, file)
+        elif key in left:
+            cells += _exercise_cells(left.pop(key), cell.source, solved, file)
         else:
             raise SourceError(f"{file}: a cell names the exercise {key!r}, which graders/lesson_{lesson} lacks")
-    if exercises:
-        raise SourceError(f'{file}: no cell for {", ".join(exercises)}; start one with # %% exercise="KEY"')
+    if left:
+        raise SourceError(f'{file}: no cell for {", ".join(left)}; start one with # %% exercise="KEY"')
     first = next((place for place, cell in enumerate(cells) if cell.cell_type == "code"), len(cells))
     cells.insert(first, nbformat.v4.new_code_cell(INSTALL))
     _give_ids(cells)
@@ -72,7 +79,7 @@ def _plain(cell: NotebookNode) -> NotebookNode:
     return nbformat.v4.new_code_cell(cell.source, metadata=folded if "figure" in cell.metadata.get("tags", ()) else {})
 
 
-def _exercise_cells(exercise: Exercise, source: str, solved: bool, file: Path) -> list[NotebookNode]:
+def _exercise_cells(exercise: Exercise, source: str, solved: bool, file: str) -> list[NotebookNode]:
     try:
         unsolved = stub(source)
     except SourceError as error:

@@ -58,14 +58,22 @@ def probes_for(exercises: Sequence[Exercise], draws: dict[str, list[Draw]], seed
     return found
 
 
-def run_notebook(box: Box, cells: Sequence[str], probes: Sequence[Probe], limits: Limits, *, fork: bool) -> list[Frame]:
+def run_notebook(
+    box: Box,
+    cells: Sequence[str],
+    probes: Sequence[Probe],
+    limits: Limits,
+    *,
+    fork: bool,
+    slack_seconds: float = SLACK_SECONDS,
+) -> list[Frame]:
     """The transcript of one submission in a box of its own. Never raises for what the notebook does."""
     started = time.monotonic()
     transcript: list[Frame] = []
     how, message = "finished", ""
     with box:
         try:
-            _Conversation(box, limits, fork, transcript).hold(cells, probes)
+            _Conversation(box, limits, fork, slack_seconds, transcript).hold(cells, probes)
         except BoxTimeout:
             most = limits.notebook_seconds / limits.pace
             how, message = "timed-out", f"the notebook did not come to its end in {most:g} seconds"
@@ -86,8 +94,9 @@ def run_notebook(box: Box, cells: Sequence[str], probes: Sequence[Probe], limits
 class _Conversation:
     """What is said to a box and what it answers, in order, all of it written to the transcript."""
 
-    def __init__(self, box: Box, limits: Limits, fork: bool, transcript: list[Frame]) -> None:
+    def __init__(self, box: Box, limits: Limits, fork: bool, slack_seconds: float, transcript: list[Frame]) -> None:
         self._box, self._limits, self._fork, self._transcript = box, limits, fork, transcript
+        self._slack = slack_seconds * limits.pace
         self._cells = 0
         self._ends = 0.0
 
@@ -158,7 +167,7 @@ class _Conversation:
     @property
     def _deadline(self) -> float:
         """When a box that neither takes a request nor answers one is ended."""
-        return self._ends + SLACK_SECONDS * self._limits.pace
+        return self._ends + self._slack
 
     def _send(self, frame: Frame) -> None:
         self._box.send(frame, self._deadline)

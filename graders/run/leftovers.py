@@ -31,10 +31,13 @@ SETTLED_SECONDS = 60.0
 
 
 @contextmanager
-def temporary_folder(kind: str) -> Iterator[Path]:
-    """A folder of one of `KINDS` in the system's temporary folder, locked meanwhile and removed afterwards."""
+def temporary_folder(kind: str, parent: Path | None = None) -> Iterator[Path]:
+    """A folder of one of `KINDS`, locked meanwhile and removed afterwards.
+
+    It lies in `parent`; where none is given, in the system's temporary folder.
+    """
     # Kept short: sockets lie in it, and their paths have at most 107 bytes.
-    folder = Path(tempfile.mkdtemp(prefix=f"{PREFIX}{kind}-"))
+    folder = Path(tempfile.mkdtemp(prefix=f"{PREFIX}{kind}-", dir=parent))
     lock = take_lock(folder)
     try:
         yield folder
@@ -44,11 +47,11 @@ def temporary_folder(kind: str) -> Iterator[Path]:
             os.close(lock)
 
 
-def sweep() -> None:
-    """Remove what killed processes of this user left in the temporary folder."""
+def sweep(parent: Path | None = None) -> None:
+    """Remove what killed processes of this user left in the system's temporary folder, or in `parent`."""
     if fcntl is None:
         return
-    with os.scandir(tempfile.gettempdir()) as entries:
+    with os.scandir(parent or tempfile.gettempdir()) as entries:
         found = [entry.path for entry in entries if entry.name.startswith(tuple(PREFIX + kind + "-" for kind in KINDS))]
     for path in found:
         with contextlib.suppress(OSError):  # somebody else was faster

@@ -17,7 +17,7 @@ from typing import Protocol
 
 from graders.run.box_process import Box
 from graders.run.cache import RunCache, digest_of_probes, run_key
-from graders.run.conversation import Probe, run_notebook
+from graders.run.conversation import SLACK_SECONDS, Probe, run_notebook
 from graders.run.terms import Terms
 from graders.run.warm import WarmProcess
 from graders.wire.forking import available as can_fork
@@ -132,6 +132,8 @@ class BoxRunner:
     fork: bool = can_fork
     tries: int = 2
     """A box that died or did not start is given a second chance, within the same time."""
+    slack_seconds: float = SLACK_SECONDS
+    """What a box may take beyond the time of its notebook before it counts as hanging."""
 
     def box(self) -> Box:
         """A new box, not yet started."""
@@ -141,7 +143,7 @@ class BoxRunner:
         """See `Runner`."""
         limits = self.limits
         for _ in range(self.tries):
-            frames = run_notebook(self.box(), cells, probes, limits, fork=self.fork)
+            frames = run_notebook(self.box(), cells, probes, limits, fork=self.fork, slack_seconds=self.slack_seconds)
             transcript = Transcript(frames, self.tier, self.limits.pace)
             if transcript.ended not in ("died", "not-started"):
                 break

@@ -15,7 +15,7 @@ import os
 import shutil
 import site
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -80,13 +80,15 @@ def python_folders() -> list[str]:
             and not any(one == top or one.startswith(top + "/") for top in _SYSTEM)]  # fmt: skip
 
 
-def hidden_folders() -> list[str]:
-    """Where solutions and graders lie: this package, and what an installation of it put among the packages.
+def hidden_folders(packages: Iterable[str] | None = None) -> list[str]:
+    """Where solutions and graders lie: this package, and what an installation of it put into folders of `packages`.
 
-    An editable installation leaves copies of the lessons and solutions there, too.
+    An editable installation leaves copies of the lessons and solutions there, too. Where no folders are given, they
+    are those of this Python.
     """
-    places = [PACKAGE, *(Path(one) / "graders" for one in site.getsitepackages())]
-    return sorted({os.path.realpath(one) for one in places if one.is_dir()})
+    folders = site.getsitepackages() if packages is None else packages
+    places = [PACKAGE, *(Path(folder) / "graders" for folder in folders)]
+    return sorted({os.path.realpath(place) for place in places if place.is_dir()})
 
 
 def passed_on() -> dict[str, str]:

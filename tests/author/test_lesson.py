@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from pathlib import Path
+import sys
 from types import SimpleNamespace
 
 import nbformat
@@ -8,8 +8,7 @@ import pytest
 from IPython.core.inputtransformer2 import TransformerManager
 from nbformat import NotebookNode
 
-from graders.author.lesson import INSTALL, notebook
-from graders.core import course
+from graders.author.lesson import INSTALL, notebook_from
 from graders.core.source import SourceError
 from tests.sample import TestScaleSum as SCALE_SUM
 from tests.sample import TestWrap as WRAP
@@ -41,24 +40,18 @@ import torch
 """
 
 
-@pytest.fixture
-def source(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """The source of a lesson `90_small` whose exercises are those of the sample."""
-    monkeypatch.setattr(course, "solutions_folder", lambda: tmp_path)
-    monkeypatch.setattr(course, "exercises", lambda lesson: (SCALE_SUM, WRAP))
-    file = tmp_path / "90_small.py"
-    file.write_text(SOURCE)
-    return file
+def built(source: str = SOURCE, *, solved: bool = False) -> NotebookNode:
+    """The notebook from the source of a lesson `90_small` whose exercises are those of the sample."""
+    return notebook_from(source, "90_small", (SCALE_SUM, WRAP), solved=solved)
 
 
-def codes(built: NotebookNode) -> list[str]:
+def codes(made: NotebookNode) -> list[str]:
     """The code cells of a notebook."""
-    return [cell.source for cell in built.cells if cell.cell_type == "code"]
+    return [cell.source for cell in made.cells if cell.cell_type == "code"]
 
 
-@pytest.mark.usefixtures("source")
 def test_the_learners_notebook_has_stubs_and_the_solved_one_answers() -> None:
-    stubs, answers = codes(notebook("90_small", solved=False)), codes(notebook("90_small", solved=True))
+    stubs, answers = codes(built()), codes(built(solved=True))
     assert stubs == [
         INSTALL,
         "import torch",
@@ -79,14 +72,13 @@ def test_the_first_code_cell_installs_what_is_missing_and_only_then(monkeypatch:
     code = compile(TransformerManager().transform_cell(INSTALL), "<cell>", "exec")
     exec(code, names)
     assert asked == []
-    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
+    monkeypatch.setitem(sys.modules, "graders", None)  # Python's way to say that there is no such package
     exec(code, names)
     assert asked == ["pip install --quiet hookwork"]
 
 
-@pytest.mark.usefixtures("source")
 def test_each_exercise_is_preceded_by_its_contract_and_points() -> None:
-    texts = [cell.source for cell in notebook("90_small", solved=False).cells if cell.cell_type == "markdown"]
+    texts = [cell.source for cell in built().cells if cell.cell_type == "markdown"]
     assert texts == [
         "# A small lesson",
         f"### Exercise `90-scale-sum`: Scale, then add up (3 points)\n\n{SCALE_SUM.contract}",
@@ -94,20 +86,18 @@ def test_each_exercise_is_preceded_by_its_contract_and_points() -> None:
     ]
 
 
-@pytest.mark.usefixtures("source")
 def test_the_notebook_is_valid_and_says_where_it_comes_from() -> None:
-    built = notebook("90_small", solved=False)
-    nbformat.validate(built)
-    assert built.metadata["hookwork"] == {
+    made = built()
+    nbformat.validate(made)
+    assert made.metadata["hookwork"] == {
         "lesson": "90_small",
         "notice": "Built from solutions/90_small.py; changes belong there.",
     }
-    assert built.metadata["kernelspec"]["name"] == "python3"
+    assert made.metadata["kernelspec"]["name"] == "python3"
 
 
-@pytest.mark.usefixtures("source")
 def test_ids_are_unique_and_the_same_in_every_build() -> None:
-    ids = [[cell["id"] for cell in notebook("90_small", solved=False).cells] for _ in range(2)]
+    ids = [[cell["id"] for cell in built().cells] for _ in range(2)]
     assert ids[0] == ids[1]
     assert len(set(ids[0])) == len(ids[0])
     assert [one for one in ids[0] if one.startswith("90-")] == [
@@ -119,9 +109,8 @@ def test_ids_are_unique_and_the_same_in_every_build() -> None:
     assert ids[0][-1] == f"{ids[0][2]}-2"  # the same text twice
 
 
-@pytest.mark.usefixtures("source")
 def test_exercise_cells_carry_the_metadata_that_other_graders_read() -> None:
-    cells = {cell["id"]: cell for cell in notebook("90_small", solved=False).cells}
+    cells = {cell["id"]: cell for cell in built().cells}
     assert cells["90-scale-sum"].metadata == {
         "nbgrader": {"schema_version": 3, "grade_id": "90-scale-sum", "solution": True, "locked": False, "task": False,
                      "grade": True, "points": 3},
@@ -133,11 +122,10 @@ def test_exercise_cells_carry_the_metadata_that_other_graders_read() -> None:
     }  # fmt: skip
 
 
-@pytest.mark.usefixtures("source")
 def test_cells_that_only_draw_are_folded() -> None:
-    built = {cell.source: cell.metadata for cell in notebook("90_small", solved=False).cells}
-    assert built["picture = 1"] == {"jupyter": {"source_hidden": True}, "tags": ["hide-input"]}
-    assert built["import torch"] == {}
+    cells = {cell.source: cell.metadata for cell in built().cells}
+    assert cells["picture = 1"] == {"jupyter": {"source_hidden": True}, "tags": ["hide-input"]}
+    assert cells["import torch"] == {}
 
 
 @pytest.mark.parametrize(
@@ -157,7 +145,6 @@ def test_cells_that_only_draw_are_folded() -> None:
         ('exercise="90-wrap"', 'exercise="90-scale-sum"', "a cell names the exercise '90-scale-sum'"),
     ],
 )
-def test_a_source_that_does_not_fit_its_grader_is_refused(source: Path, old: str, new: str, message: str) -> None:
-    source.write_text(SOURCE.replace(old, new))
+def test_a_source_that_does_not_fit_its_grader_is_refused(old: str, new: str, message: str) -> None:
     with pytest.raises(SourceError, match=message):
-        notebook("90_small", solved=False)
+        built(SOURCE.replace(old, new))

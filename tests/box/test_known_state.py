@@ -5,7 +5,7 @@ import subprocess
 import sys
 import warnings
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import AbstractContextManager, contextmanager, nullcontext, redirect_stderr
 from typing import Any
 
 import numpy as np
@@ -15,7 +15,6 @@ from torch import nn
 from torch.nn.modules import module
 from torch.overrides import TorchFunctionMode
 
-from graders.box import known_state as known_state_module
 from graders.box.known_state import global_hooks, known_state
 from graders.wire.limits import PRINTED
 
@@ -119,17 +118,25 @@ def test_hooks_on_saved_tensors_that_are_left_inside_are_off_outside() -> None:
         assert product_and_gradient() == (torch.float32, 6.0)
 
 
-def test_hooks_on_saved_tensors_that_are_left_inside_are_off_outside_where_torch_cannot_read_them(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr(known_state_module, "_top_saved_tensor_hooks", None)
+BEFORE_TORCH_2_8 = """
+import torch
+
+vars(torch._C._autograd).pop("_top_saved_tensors_default_hooks", None)
+from tests.box.test_known_state import enter_hooks_on_saved_tensors, known_state, product_and_gradient
+
+with known_state(1):
+    enter_hooks_on_saved_tensors(lambda t: t * 0)
+print(product_and_gradient())
+with torch.autograd.graph.saved_tensors_hooks(lambda t: t + 1, lambda t: t):
     with known_state(1):
-        enter_hooks_on_saved_tensors(lambda t: t * 0)
-    assert product_and_gradient() == (torch.float32, 6.0)
-    with torch.autograd.graph.saved_tensors_hooks(lambda t: t + 1, lambda t: t):
-        with known_state(1):
-            pass
-        assert product_and_gradient() == (torch.float32, 8.0)
+        pass
+    print(product_and_gradient())
+"""
+
+
+def test_hooks_on_saved_tensors_that_are_left_inside_are_off_outside_where_torch_cannot_read_them() -> None:
+    done = subprocess.run([sys.executable, "-c", BEFORE_TORCH_2_8], check=True, capture_output=True, text=True)
+    assert done.stdout == "(torch.float32, 6.0)\n(torch.float32, 8.0)\n"
 
 
 def test_hooks_on_saved_tensors_that_are_left_inside_do_not_cover_the_old_ones() -> None:
@@ -291,12 +298,12 @@ def test_output_may_be_kept(capsys: pytest.CaptureFixture[str]) -> None:
     assert capsys.readouterr().out == "inside\n"
 
 
-def test_a_missing_stderr_does_no_harm(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sys, "stderr", None)
-    with known_state(1):
-        print("text", file=sys.stderr)
-        sys.stderr.flush()
-    assert sys.stderr is None
+def test_a_missing_stderr_does_no_harm() -> None:
+    with redirect_stderr(None):
+        with known_state(1):
+            print("text", file=sys.stderr)
+            sys.stderr.flush()
+        assert sys.stderr is None
 
 
 def change_all_and_raise() -> None:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import contextlib
 import json
 import signal
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +13,7 @@ from typer.testing import CliRunner
 
 from graders.cli import app
 from graders.core import course
-from graders.learner import commands, completion
+from graders.learner import completion
 from tests.learner.answers import FIRST, answer, cell_of
 
 
@@ -49,29 +49,26 @@ def test_start_goes_on_with_the_lesson_that_is_next() -> None:
 
 
 def test_without_jupyterlab_start_says_how_to_get_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(commands.importlib.util, "find_spec", lambda name: None)
+    monkeypatch.setitem(sys.modules, "jupyterlab", None)  # Python's way to say that there is no such package
     text = hookwork("start").stdout
     assert "JupyterLab is not installed. Install it with: pip install 'hookwork[lab]'" in text
     assert Path("hookwork", FIRST).exists()
 
 
-def test_jupyterlab_opens_in_the_folder_on_the_next_lesson(monkeypatch: pytest.MonkeyPatch) -> None:
-    started = []
-
-    class Server(contextlib.nullcontext[Any]):
-        def __init__(self, command: list[str], cwd: Path) -> None:
-            super().__init__(self)
-            started.append((command[1:4], cwd))
-
-        def wait(self) -> int:
-            return 0
-
-    monkeypatch.setattr(commands.importlib.util, "find_spec", lambda name: name)
-    monkeypatch.setattr(commands.subprocess, "Popen", Server)
+def test_jupyterlab_opens_in_the_folder_on_the_next_lesson(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    packages = tmp_path / "packages"
+    (packages / "jupyterlab").mkdir(parents=True)
+    (packages / "jupyterlab/__init__.py").touch()
+    (packages / "jupyterlab/__main__.py").write_text(
+        "import json, os, sys\nopen('started.json', 'w').write(json.dumps(sys.argv[1:2]))\nsys.exit(7)"
+    )
+    monkeypatch.syspath_prepend(packages)
+    monkeypatch.setenv("PYTHONPATH", str(packages))
     before = signal.getsignal(signal.SIGINT)
-    assert "Opening JupyterLab; Ctrl-C here ends it." in hookwork("start", "mine").stdout
+    text = hookwork("start", "mine", code=7).stdout  # the exit code is JupyterLab's own
     signal.signal(signal.SIGINT, before)
-    assert started == [(["-m", "jupyterlab", FIRST], Path("mine"))]
+    assert "Opening JupyterLab; Ctrl-C here ends it." in text
+    assert json.loads((tmp_path / "mine/started.json").read_text()) == [FIRST]
 
 
 def test_hints_go_on_from_command_to_command_and_in_the_notebook() -> None:

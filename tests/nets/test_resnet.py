@@ -50,7 +50,7 @@ def test_keys_and_shapes_are_those_of_torchvision() -> None:
 
 
 def test_a_checkpoint_is_fetched_loaded_and_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(torch.hub, "get_dir", lambda: str(tmp_path / "hub"))
+    monkeypatch.setenv("TORCH_HOME", str(tmp_path / "home"))
     source = resnet34()
     file = tmp_path / "weights.pth"
     torch.save(source.state_dict(), file)
@@ -63,5 +63,5 @@ def test_a_checkpoint_is_fetched_loaded_and_kept(tmp_path: Path, monkeypatch: py
 
 
 def test_without_a_checkpoint_there_is_no_model(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(torch.hub, "get_dir", lambda: str(tmp_path / "hub"))
+    monkeypatch.setenv("TORCH_HOME", str(tmp_path / "home"))
     assert imagenet_resnet34((tmp_path / "missing.pth").as_uri()) is None

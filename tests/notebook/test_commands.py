@@ -1,22 +1,28 @@
 from __future__ import annotations
 
+import io
 import json
 import re
 import subprocess
 import sys
+from contextlib import redirect_stdout
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
+import nbformat
 import pytest
+from nbclient import NotebookClient
 
 from graders import check, hint, progress, solution
 from graders.core import course
 from graders.core.results import Status
-from graders.notebook import commands, record
+from graders.notebook import record
 from graders.notebook.commands import check_in
 from tests.answers import answers_of
 from tests.notebooks import BRANCH, CHAIN, PASSES
 from tests.sample import TestScaleSum as SCALE_SUM
+from tests.trouble import nothing_can_be_written
 
 LESSON_1 = answers_of("01")
 
@@ -29,10 +35,10 @@ def fresh_session(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 def cell(monkeypatch: pytest.MonkeyPatch) -> Any:
-    """Runs the text of a cell; what it defines is what `check` finds."""
-    names: dict[str, Any] = {}
-    monkeypatch.setattr(commands, "_learners_names", lambda: names)
-    return lambda source: exec(compile(source, "<cell>", "exec"), names)
+    """Runs the text of a cell in a main program of its own; what it defines there is what `check` finds."""
+    program = ModuleType("__main__")
+    monkeypatch.setitem(sys.modules, "__main__", program)
+    return lambda source: exec(compile(source, "<cell>", "exec"), vars(program))
 
 
 def test_a_right_answer_passes_and_is_noted(cell: Any, capsys: pytest.CaptureFixture[str]) -> None:
@@ -221,24 +227,23 @@ def test_a_broken_record_is_set_aside_and_the_learner_is_told(cell: Any, capsys:
     assert record.load().exercises == {"01-branch-grads": "passed"}
 
 
-def test_a_folder_that_cannot_be_written_is_no_error(
-    cell: Any, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    def refuse(*_: object) -> None:
-        raise OSError(30, "Read-only file system")
-
-    monkeypatch.setattr(record, "write_atomically", refuse)
+def test_a_folder_that_cannot_be_written_is_no_error(cell: Any, capsys: pytest.CaptureFixture[str]) -> None:
     cell(BRANCH)
-    check("01-branch-grads")
-    text = capsys.readouterr().out
+    with capsys.disabled(), redirect_stdout(io.StringIO()) as printed, nothing_can_be_written():
+        check("01-branch-grads")
+    text = printed.getvalue()
     assert "✓ Passed" in text
-    assert "Your progress could not be kept in hookwork-progress.json: read-only file system." in text
+    assert "Your progress could not be kept in hookwork-progress.json: file too large." in text
     assert record.load().exercises == {"01-branch-grads": "passed"}
 
 
-def test_outside_a_notebook_the_main_program_is_searched(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(vars(sys.modules["__main__"]), "branch_grads_of_a_test", 1)
-    assert commands._learners_names()["branch_grads_of_a_test"] == 1
+def test_in_a_notebook_the_names_of_its_cells_are_searched(tmp_path: Path) -> None:
+    notebook = nbformat.v4.new_notebook(
+        cells=[nbformat.v4.new_code_cell(BRANCH),
+               nbformat.v4.new_code_cell("from graders import check\ncheck('01-branch-grads')")]
+    )  # fmt: skip
+    NotebookClient(notebook, kernel_name="python3", resources={"metadata": {"path": str(tmp_path)}}).execute()
+    assert record.load(tmp_path).exercises == {"01-branch-grads": "passed"}
 
 
 LEFT_BEHIND = {

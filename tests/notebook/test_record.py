@@ -9,6 +9,7 @@ import pytest
 from graders.core.results import Status
 from graders.notebook import record
 from graders.notebook.record import Record, editing, load
+from tests.trouble import nothing_can_be_written
 
 FULL = {
     "exercises": {"01-branch-grads": "passed", "01-chain-grads": "wrong"},
@@ -106,18 +107,13 @@ def test_a_second_broken_file_does_not_replace_the_first(tmp_path: Path) -> None
     assert [one.read_text() for one in kept] == ["first", "second"]
 
 
-def test_a_crash_while_writing_leaves_the_old_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def full(descriptor: int) -> None:
-        raise OSError(28, "No space left on device")
-
+def test_a_crash_while_writing_leaves_the_old_file(tmp_path: Path) -> None:
     write(tmp_path, FULL)
-    monkeypatch.setattr("os.fsync", full)
-    with editing(tmp_path) as kept:
+    with nothing_can_be_written(), editing(tmp_path) as kept:
         kept.note("01-per-pass-grads", Status.PASSED)
-    assert kept.trouble.endswith("no space left on device.")
+    assert kept.trouble.endswith("file too large.")
     assert json.loads((tmp_path / record.NAME).read_text()) == FULL
     assert load(tmp_path).passed("01-per-pass-grads"), "it lasts as long as the session"
-    monkeypatch.undo()
     with editing(tmp_path) as kept:
         kept.note("02-record-grad", Status.PASSED)
     assert json.loads((tmp_path / record.NAME).read_text())["exercises"]["01-per-pass-grads"] == "passed"

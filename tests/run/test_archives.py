@@ -6,6 +6,7 @@ import io
 import os
 import stat
 import struct
+import sys
 import tarfile
 import unicodedata
 import zipfile
@@ -19,6 +20,7 @@ from graders.run.leftovers import temporary_folder
 from graders.run.members import BadArchive
 from graders.run.submissions import NoSubmissions, Submission, find_submissions
 from tests import notebooks
+from tests.trouble import as_ordinary_user, nothing_can_be_written
 
 LESSONS = ("01_first_things", "02_second_things")
 FIRST, SECOND = "01_first_things.ipynb", "02_second_things.ipynb"
@@ -461,32 +463,28 @@ def test_without_a_private_folder_archives_stay_closed(tmp_path: Path) -> None:
     assert second.problem == "02_second_things.zip is an archive. Hand in the notebooks themselves."
 
 
-def test_a_folder_that_cannot_be_read_costs_its_owner_alone(
-    tmp_path: Path, scratch: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+@pytest.mark.skipif(sys.platform == "win32", reason="folders have no modes there")
+def test_a_folder_that_cannot_be_read_costs_its_owner_alone(tmp_path: Path) -> None:
     for student in ("ann", "bob"):
         (tmp_path / "class" / student).mkdir(parents=True)
         (tmp_path / "class" / student / FIRST).write_bytes(GOOD)
-    whole = Path.iterdir
-
-    def iterdir(self: Path) -> object:
-        if self.name == "bob":
-            raise PermissionError(13, "Permission denied", str(self))
-        return whole(self)
-
-    monkeypatch.setattr(Path, "iterdir", iterdir)  # root, who runs tests in containers, can read everything
-    assert found(tmp_path / "class", scratch) == [
-        ("ann", LESSONS[0], FIRST),
-        ("bob", LESSONS[0], "The folder cannot be read: Permission denied."),
+    (tmp_path / "class/bob").chmod(0)
+    program = f"""
+import json
+from pathlib import Path
+from graders.run.submissions import find_submissions
+found = find_submissions(Path({str(tmp_path / "class")!r}), {LESSONS!r})
+print(json.dumps([[one.student, one.lesson, one.problem or one.file.name] for one in found]))
+"""
+    assert as_ordinary_user(program) == [
+        ["ann", LESSONS[0], FIRST],
+        ["bob", LESSONS[0], "The folder cannot be read: Permission denied."],
     ]
+    (tmp_path / "class/bob").chmod(0o700)
 
 
-def test_a_full_disk_is_said_and_is_nobodys_fault(
-    tmp_path: Path, scratch: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def no_room(self: Path, mode: str) -> object:
-        raise OSError(28, "No space left on device")
-
+def test_a_full_disk_is_said_and_is_nobodys_fault(tmp_path: Path, scratch: Path) -> None:
     archive = zipped(tmp_path / "a.zip", f"ann/{FIRST}", f"bob/{FIRST}")
-    monkeypatch.setattr(Path, "open", no_room)
-    assert why_none(archive, scratch) == f"{archive} could not be read or unpacked: No space left on device."
+    with nothing_can_be_written():
+        why = why_none(archive, scratch)
+    assert why == f"{archive} could not be read or unpacked: File too large."

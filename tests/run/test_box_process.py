@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import os
+import subprocess
 import sys
 import tempfile
 from pathlib import Path
@@ -9,7 +10,6 @@ import pytest
 
 from graders.box import forked
 from graders.box.probing import Answer
-from graders.run.box_process import Box
 from graders.run.leftovers import remove_tree
 from graders.wire import forking
 from graders.wire.frames import Frame
@@ -67,9 +67,24 @@ def test_removing_what_is_not_there_is_no_error(tmp_path: Path) -> None:
     remove_tree(tmp_path / "nothing")
 
 
-def test_a_box_that_cannot_start_leaves_no_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
-    monkeypatch.setattr(sys, "executable", "/nowhere/python")
-    with pytest.raises(FileNotFoundError), Box(tmp_path):
+WITHOUT_PYTHON = """
+import sys
+from pathlib import Path
+from graders.run.box_process import Box
+
+sys.executable = "/nowhere/python"
+try:
+    with Box(Path("kit")):
         pass
+except FileNotFoundError as error:
+    print(error.filename)
+"""
+
+
+def test_a_box_that_cannot_start_leaves_no_folder(tmp_path: Path) -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", WITHOUT_PYTHON], env={**os.environ, "TMPDIR": str(tmp_path)}, check=True,
+        capture_output=True, text=True,
+    )  # fmt: skip
+    assert done.stdout == "/nowhere/python\n"
     assert list(tmp_path.iterdir()) == []

@@ -20,8 +20,8 @@ import pytest
 from graders.core.results import SubmissionResult
 from graders.marking.batch import Marking
 from graders.marking.questions import Questions
-from graders.run import conversation
 from graders.run.kit import kit_folder
+from graders.run.leftovers import take_lock
 from graders.run.runner import BoxRunner
 from graders.run.submissions import Submission
 from graders.run.tiers import missing
@@ -55,13 +55,11 @@ def outcome(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFac
         and item.callspec.params.get("outcome") == tier
     }  # fmt: skip
     folder = tmp_path_factory.mktemp(f"tier{tier}")
-    with pytest.MonkeyPatch.context() as patch, tempfile.TemporaryDirectory(prefix="t", dir="/tmp") as own:
-        os.chmod(own, 0o755)
-        patch.setattr(tempfile, "tempdir", own)  # boxes of others on this machine are not counted
+    before = set(temporary_folders())
+    with pytest.MonkeyPatch.context() as patch:
         patch.setenv("HOOKWORK_TEST_SECRET", "token")
-        patch.setattr(conversation, "SLACK_SECONDS", 2.0)
-        found = run_cases(tier, folder, {one: CASES[one] for one in selected})
-        found.left += [path.name for path in Path(own).iterdir()]
+        found = run_cases(tier, folder, {name: CASES[name] for name in selected})
+    found.left += [path.name for path in set(temporary_folders()) - before if is_left(path)]
     found.left += [str(path) for path in Path("/dev/shm").glob("hookwork-*")]
     return found
 
@@ -88,7 +86,7 @@ def run_cases(tier: str, folder: Path, cases: dict[str, Case]) -> Outcome:
         listed = set(folder.iterdir())
         with WarmProcess(kit) as warm:  # as `pytest graders` marks them
             for limits, names in by_limits.items():
-                marking = Marking(Questions(3), BoxRunner(kit, tier, limits, warm), jobs=2)
+                marking = Marking(Questions(3), BoxRunner(kit, tier, limits, warm, slack_seconds=2.0), jobs=2)
                 submissions = [Submission(file.parent.name, LESSON, file) for file in names]
                 marking.start(
                     submissions, lambda result, names=names: found.results.update({names[Path(result.file)]: result})
@@ -98,6 +96,22 @@ def run_cases(tier: str, folder: Path, cases: dict[str, Case]) -> Outcome:
     found.changed += [name for name, file in files.items() if not file.exists() or file.read_text() != "kept"]
     found.changed += [path.name for path in set(folder.iterdir()) - listed]
     return found
+
+
+def temporary_folders() -> Iterator[Path]:
+    """Those of boxes and kits on this machine."""
+    return Path(tempfile.gettempdir()).glob("hookwork-*")
+
+
+def is_left(folder: Path) -> bool:
+    """Whether nobody uses a temporary folder any more: others run boxes on this machine as well."""
+    try:
+        lock = take_lock(folder)
+    except OSError:  # gone meanwhile
+        return False
+    if lock is not None:
+        os.close(lock)
+    return lock is not None
 
 
 def processes_of(kit: Path) -> list[str]:

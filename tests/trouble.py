@@ -1,0 +1,46 @@
+"""Real trouble with files, for tests: a disk that takes nothing more, and a user who may not read everything."""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+_FROM_BOUNDING_SET = 24
+"""PR_CAPBSET_DROP of prctl: what is dropped there is gone in the next program."""
+_READS_EVERYTHING = (1, 2)
+"""CAP_DAC_OVERRIDE and CAP_DAC_READ_SEARCH: with these, root may read what nobody may."""
+
+
+@contextlib.contextmanager
+def nothing_can_be_written() -> Iterator[None]:
+    """No file of this process may hold a byte, as on a full disk; the system says "File too large"."""
+    resource = pytest.importorskip("resource", reason="this platform bounds no files")
+    before, most = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (0, most))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (before, most))
+
+
+def ordinary_user() -> None:
+    """Before a program is started: root, who runs tests in containers, may read there what its owner may."""
+    if sys.platform == "linux" and os.getuid() == 0:
+        for capability in _READS_EVERYTHING:
+            ctypes.CDLL(None).prctl(_FROM_BOUNDING_SET, capability, 0, 0, 0)
+
+
+def as_ordinary_user(program: str) -> Any:
+    """What this Python program, run as an ordinary user, prints as JSON."""
+    done = subprocess.run(
+        [sys.executable, "-c", program], check=True, capture_output=True, text=True, preexec_fn=ordinary_user
+    )
+    return json.loads(done.stdout)

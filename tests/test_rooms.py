@@ -91,5 +91,9 @@ def test_there_is_no_circle() -> None:
 def test_no_test_patches_an_attribute() -> None:
     """What a test wants otherwise is an argument, a real file or a process of its own."""
     patching = re.compile(r"\bmonkeypatch\.(set|del)attr\b|\bpatch\.(set|del)attr\b|\bmock\b")
-    files = sorted(Path(__file__).parent.rglob("*.py"))
-    assert [str(file) for file in files if file != Path(__file__) and patching.search(file.read_text("utf-8"))] == []
+    tests = Path(__file__).parent
+    files = [file for file in sorted(tests.rglob("*.py")) if file != Path(__file__)]
+    answers = tests / "answers"  # a learner may patch what they like
+    assert [
+        str(file) for file in files if answers not in file.parents and patching.search(file.read_text("utf-8"))
+    ] == []

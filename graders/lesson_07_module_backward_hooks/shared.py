@@ -13,18 +13,31 @@ from graders.authoring import Boom, snapshot
 
 def linear(weight: Tensor, bias: Tensor) -> nn.Linear:
     """A linear layer with these parameters."""
-    layer = nn.Linear(weight.shape[1], weight.shape[0])
+    layer = nn.Linear(weight.shape[1], weight.shape[0], dtype=weight.dtype)
     layer.load_state_dict({"weight": weight, "bias": bias})
     return layer
 
 
 def copied(value: Any) -> Any:
-    """Lists, tuples and dicts with copies of the tensors in them."""
+    """Lists, tuples and dicts with copies of the tensors in them; a namedtuple as a tuple."""
     if isinstance(value, dict):
         return {key: copied(entry) for key, entry in value.items()}
-    if type(value) in (list, tuple):
-        return type(value)(copied(entry) for entry in value)
+    if isinstance(value, tuple | list):
+        return (tuple if isinstance(value, tuple) else list)(copied(entry) for entry in value)
     return snapshot(value)
+
+
+class Gate(nn.Module):
+    """A module through which no gradient ever comes to the input, also if that requires grad."""
+
+    def __init__(self, weight: Tensor) -> None:
+        """A copy of this weight is its parameter."""
+        super().__init__()
+        self.weight = nn.Parameter(weight.clone())
+
+    def forward(self, x: Tensor) -> Tensor:
+        """The weight where `x` is positive, else 0."""
+        return self.weight * (x > 0)
 
 
 def settings(model: nn.Module, x: Tensor) -> list[Any]:
@@ -56,9 +69,9 @@ class Squashed(nn.Module):
         super().__init__()
         self.fc = fc
 
-    def forward(self, x: Tensor) -> Tensor:
+    def forward(self, input: Tensor) -> Tensor:
         """Twice the layer's output, through tanh."""
-        return torch.tanh(2 * self.fc(x))
+        return torch.tanh(2 * self.fc(input))
 
 
 class Fork(nn.Module):

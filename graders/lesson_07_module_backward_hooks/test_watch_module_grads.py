@@ -2,13 +2,87 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 
-from graders.authoring import Mistake, Seen, close, exercise, expect, module_hooks, no_hook_left, removed, snapshot
-from graders.lesson_07_module_backward_hooks.shared import Fork, Squashed, copied, linear
+from graders.authoring import (
+    ALL,
+    FACTOR,
+    MISSING,
+    SILENT,
+    CallersHooks,
+    Circumstances,
+    Kind,
+    Mistake,
+    Seen,
+    Witness,
+    changes,
+    close,
+    exercise,
+    expect,
+    fill_grads,
+    freeze_part,
+    gradients,
+    in_mode,
+    laid_out,
+    nothing_changed,
+    prepared,
+    refuse,
+    removed,
+)
+from graders.lesson_07_module_backward_hooks.shared import Gate, Squashed, copied, linear
+
+OF_ANOTHER = 1 - torch.tensor(0.5, dtype=torch.float64).tanh() ** 2
+"""The slope of the other module that is watched, a tanh."""
+A_PAIR = "a tuple of a dict and a handle"
+MORE_PASSES = (0.0, -1.0, 0.5, 3.0, 512.0)
+"""By what the gradient of the caller is multiplied in some more passes."""
+
+
+class Several(nn.Module):
+    """Three inputs, of which two are tensors, and three outputs, of which two are tensors."""
+
+    def __init__(self, fc: nn.Linear) -> None:
+        """Around this layer."""
+        super().__init__()
+        self.fc = fc
+
+    def forward(self, input: Tensor, k: float, side: Tensor) -> tuple[Tensor, Tensor, str]:
+        """The layer's output times a number, and a second input; five times the first input; a text."""
+        return k * self.fc(input) + side, 5 * input, "a text"
+
+
+def watched(kind: str, weight: Tensor, bias: Tensor) -> nn.Module:
+    """The module of a draw of 07-watch-module-grads."""
+    return nn.Tanh() if kind == "tanh" else {"composite": Squashed, "several": Several}[kind](linear(weight, bias))
+
+
+def caller(module: nn.Module, kind: str, passing: str, k: float, side: Tensor) -> Callable[[Tensor], tuple[Any, ...]]:
+    """A function that calls the module with an input, and answers with a tuple of its outputs."""
+
+    def call(x: Tensor) -> tuple[Any, ...]:
+        others = {"k": k, "side": side} if kind == "several" else {}
+        out = module(input=x, **others) if passing == "keyword" else module(x, *others.values())
+        return out if isinstance(out, tuple) else (out,)
+
+    return call
+
+
+def shallow(record: object) -> object:
+    """A dict with the same tensors as `record` holds now; any other value as it is."""
+    return {key: tuple(v) if isinstance(v, tuple) else v for key, v in record.items()} if isinstance(
+        record, dict
+    ) else record  # fmt: skip
+
+
+def told(result: object) -> str:
+    """What a function returned that was to return a pair, in words."""
+    if isinstance(result, tuple):
+        return A_PAIR if len(result) == 2 else f"a tuple of {len(result)}"
+    return "None" if result is None else f"a {type(result).__name__}"
 
 
 def zero_in_place(grad: Tensor) -> None:
@@ -16,36 +90,29 @@ def zero_in_place(grad: Tensor) -> None:
     grad.mul_(0)
 
 
-def expect_gradients(seen: Seen, expected: tuple[Tensor | None, ...]) -> None:
-    """A tuple with these gradients, None where there is none."""
-    expect(seen).has_length(len(expected), container=tuple)
-    for entry, gradient in zip(seen, expected):
-        if gradient is None:
-            expect(entry).equals(None)
-        else:
-            expect(entry).close_to(gradient)
-
-
-def watched(shape: str, weight: Tensor, bias: Tensor) -> nn.Module:
-    """The module that a draw of 07-watch-module-grads names."""
-    return nn.Tanh() if shape == "tanh" else {"composite": Squashed, "fork": Fork}[shape](linear(weight, bias))
-
-
-def first_output(out: Any) -> Tensor:
-    """The output itself, or the first of several."""
-    return out[0] if isinstance(out, tuple) else out
-
-
-def meanwhile(student: Any, record: Any, x: Tensor) -> dict[str, Any]:
-    """One pass through another module that is watched, too; float64, with one more dimension."""
-    before = dict(record) if isinstance(record, dict) else {}
-    other, z = nn.Tanh(), x.detach().double()[None].requires_grad_()
+def beside(student: Any, record: object) -> dict[str, Any]:
+    """One pass through another module that is watched, too: float64, without any dimension."""
+    before = shallow(record)
+    other, z = nn.Tanh(), torch.tensor(0.5, dtype=torch.float64, requires_grad=True)
     result = student.watch_module_grads(other)
-    other(z).sum().backward()
-    kept = isinstance(record, dict) and record.keys() == before.keys() and all(record[k] is before[k] for k in before)
-    parts = list(result) if type(result) in (tuple, list) else [None]
-    removed(parts[-1])
-    return {"of_another": copied(parts[0]), "kept_apart": kept}
+    other(z).backward()
+    seen = {"of another": copied(parts(result)[0]), "before it": before, "beside it": shallow(record)}
+    removed(parts(result)[1])
+    return seen
+
+
+def gated(student: Any, weight: Tensor, x: Tensor) -> Tensor | None:
+    """The gradient of the weight of a module whose backward never comes to the input, and which is watched."""
+    gate, x = Gate(weight), x.detach().clone().requires_grad_()
+    _, handle = parts(student.watch_module_grads(gate))
+    gate(x).sum().backward()
+    removed(handle)
+    return gate.weight.grad
+
+
+def parts(result: object) -> tuple[Any, Any]:
+    """Both entries of a tuple, or of a named one; of anything else, nothing."""
+    return (result[0], result[1]) if isinstance(result, tuple) and len(result) == 2 else (None, None)
 
 
 @exercise(
@@ -60,90 +127,164 @@ def meanwhile(student: Any, record: Any, x: Tensor) -> dict[str, Any]:
         'Change the dict that you return (`d["gi"] = ...`) instead of making a new one. Let the hook return nothing, '
         "so that the gradients stay as they are.",
     ),
-    cases=({"shape": "tanh"}, {"shape": "composite"}, {"shape": "fork"}),
-)
+    circumstances=Circumstances(
+        covers={
+            "dtype": ALL, "rank": ALL, "layout": ALL, "values": ALL, "grad": ALL, "mode": ("train", "eval"),
+            "frozen": ALL, "output": ("tensor", "tuple"), "passing": ALL, "hooks": ALL, "call": ("in turn",),
+            "grad_mode": ALL, "backward": ALL,
+        },
+        excludes={
+            "place": "what the module gets and returns are non-leaves to autograd, whatever the caller has",
+            "number": "no number is an argument",
+            "collection": "there is no collection",
+            "tied": "the function looks at no parameter",
+            "named": "the function gets the module itself",
+            "follower": "PyTorch forbids steps in place on what a module with a full backward hook gets and returns",
+            "registered": "the function gets the module itself",
+            "layers": "the hook is the same for all; three modules of our own are an axis",
+            "hooked": "there is one module for all hooks",
+            "failure": "the function calls nothing of the caller",
+        },
+        own={"kind": ("tanh", "composite", "several")},
+        pairs=[("kind", "passing")],
+        impossible=[
+            lambda kind, rank: kind != "tanh" and rank == 0,
+            lambda kind, frozen: kind == "tanh" and frozen == "part",
+            lambda kind, output: (kind == "several") != (output == "tuple"),
+        ],
+    ),
+)  # fmt: skip
 class TestWatchModuleGrads:
     """Write `watch_module_grads(module)`. Return a tuple of a dict and a handle.
 
-    The dict is empty at first. After each backward pass through `module` (which is called once per pass), it holds
-    two entries of that pass:
+    The dict is new, and empty at first. Whenever PyTorch calls full backward hooks of `module`, the dict holds
+    afterwards two entries of that pass:
 
     - `"gi"`: the gradients of the loss with respect to the inputs of the module,
     - `"go"`: the gradients of the loss with respect to its outputs.
 
     Both are tuples with the entries that PyTorch gives to a full backward hook, in the same order, `None` where it
-    gives `None`. Each tensor in them is a copy without a graph (even when the pass was run with `create_graph=True`),
-    and nothing that happens later changes it. It is the same dict all the time, and each call of
-    `watch_module_grads` makes one of its own.
+    gives `None`. Each tensor in them is a copy without a graph: nothing that happens later changes it, also not the
+    next pass. In one pass the module is called once.
 
-    Nothing about the gradients that flow through the module changes. `handle.remove()` ends the watching.
+    No gradient changes, and with `create_graph=True` each keeps its graph. `handle.remove()` ends the watching; what
+    the dict holds then, it keeps.
 
     **Example.** For `module = torch.nn.Tanh()`, `d, handle = watch_module_grads(module)` and
     `x = tensor([0.], requires_grad=True)`, the call `(3 * module(x)).sum().backward()` leaves
     `d == {"gi": (tensor([3.]),), "go": (tensor([3.]),)}`, since the slope of tanh at 0 is 1.
     """
 
-    def draw(rng, shape):
-        small = {"low": -0.5, "high": 0.5}
+    def draw(rng, kind, dtype, rank, layout, values):
+        lead = rng.shape(rank - 1) if rank else None
+        like = {"dtype": dtype, "values": values}
+        ins, outs = ((), ()) if lead is None else ((*lead, 3), (*lead, 3 if kind == "tanh" else 2))
         return {
-            "shape": shape,
-            "weight": rng.tensor(2, 3, **small),
-            "bias": rng.tensor(2, **small),
-            "x": rng.tensor(4, 3, low=-1, high=1),
-            "up": rng.tensor(4, 3 if shape == "tanh" else 2),
+            "weight": rng.tensor(2, 3, low=-0.5, high=0.5, **like),
+            "bias": rng.tensor(2, low=-0.5, high=0.5, **like),
+            "x": rng.tensor(*ins, low=-1, high=1, **like),
+            "up": rng.tensor(*outs, layout=layout if rank > 1 or kind == "tanh" else "contiguous", **like),
+            "k": rng.choice((1.5, -2.5)),
+            "side": rng.tensor(*outs, **like),
         }
 
-    def alive(shape, weight, bias, x, up):
-        (gi,), (go, *_) = module_gradients(shape, weight, bias, x, up)
-        (other,), _ = module_gradients(shape, weight, bias, x / 2, up.flip(0))
-        return bool(gi.abs().min() > 1e-3 and (gi - other).abs().max() > 0.1) and not close_tensors(gi, go)
+    def alive(kind, weight, bias, x, up, k, hooks):
+        (gi, *_), (go, *_) = module_gradients(kind, weight, bias, x, up, k, hooks)
+        (other, *_), _ = module_gradients(kind, weight, bias, x / 2, -up, k, hooks)
+        return bool((gi - other).abs().max() > 0.05) and (
+            gi.shape != go.shape or bool((gi - go).abs().max() > 0.05)
+        )  # fmt: skip
 
-    def probe(student, shape, weight, bias, x, up):
-        module = watched(shape, weight, bias)
-        hooks = module_hooks(module)
-        result = student.watch_module_grads(module)
-        record, handle = result if type(result) in (tuple, list) and len(result) == 2 else (result, None)
-        seen = {"start": copied(record)}
-        x.requires_grad_()
-        first_output(module(1 * x)).backward(gradient=up.clone())
-        seen |= {"first": copied(record), "x.grad": snapshot(x.grad)}
+    def oracle(kind, weight, bias, x, up, k, hooks):
+        both = [module_gradients(kind, weight, bias, value, up, k, hooks)[0][0] for value in (x, x / 2)]
+        return [*both, *parameter_gradients(kind, weight, bias, x, up, k, hooks)]
 
-        other, other_up = x / 2, up.flip(0)
-        other.register_hook(zero_in_place)
-        first_output(module(other)).backward(gradient=other_up)
+    def probe(
+        student, kind, weight, bias, x, up, k, side, layout, mode, frozen, grad, passing, hooks, grad_mode, backward
+    ):
+        module = in_mode(watched(kind, weight, bias), mode)
+        if kind != "tanh":
+            freeze_part(module, frozen)
+        if grad == "filled":
+            fill_grads(module)
+        params = [p for p in module.parameters() if p.requires_grad]
+        CallersHooks(hooks).on_module(module, "module", backward=True)
+        data, x, up = x, prepared(x, grad=grad), laid_out(up, layout)
+        before = Witness(module=module, x=x, up=up, side=side)
+        with torch.set_grad_enabled(grad_mode == "on"):
+            witness = Witness(module=module, x=x, up=up, side=side)
+            result = student.watch_module_grads(module)
+            record, handle = parts(result)
+            seen = {"start": copied(record), "changed": witness.changes()}
+        call = caller(module, kind, passing, k, side)
+
+        seen["grads"] = gradients(lambda: (up * call(x)[0]).sum(), [x, *params], backward)
+        seen["first"], first = copied(record), shallow(record)
+        # Somebody overwrites the gradients, those of the input and those of the output, as soon as they are used.
+        other, other_up = data / 2, laid_out(-up, "contiguous")
+        other.requires_grad_()
+        inner = 1 * other
+        inner.register_hook(zero_in_place)
+        call(inner)[0].backward(gradient=other_up)
         other_up.zero_()
-        seen["second"] = copied(record)
+        seen |= {"second": copied(record), "first later": first, "more": []}
+        for scale in MORE_PASSES:
+            torch.autograd.grad(call(x)[0], x, grad_outputs=scale * up)
+            seen["more"].append(copied(record))
+        call(x)[0].backward(gradient=up)
+        seen["the caller's gradient"] = copied(record)
 
-        torch.autograd.grad(first_output(module(1 * x)), x, grad_outputs=up, create_graph=True)
-        seen["graph"] = dict(record) if isinstance(record, dict) else record
-        if shape != "tanh":
-            first_output(module(x.detach())).backward(gradient=up)
-            seen["no_input_grad"] = copied(record)
-        seen |= meanwhile(student, record, x)
-        seen["has_remove"] = removed(handle)
-        if isinstance(record, dict):
-            record.clear()
-        first_output(module(1 * x)).backward(gradient=up)
-        return {**seen, "after_remove": copied(record), "hooks_left": module_hooks(module) - hooks}
+        # A graph that can be differentiated again; all outputs in use; an input that needs no gradient.
+        again = up.clone().requires_grad_()
+        (found,) = torch.autograd.grad(call(x)[0], x, grad_outputs=again, create_graph=True)
+        seen["graph"] = shallow(record)
+        if found.requires_grad:
+            seen["differentiated"] = torch.autograd.grad(found.sum(), again, allow_unused=True)[0]
+        if kind == "several":
+            torch.autograd.backward(call(x)[:2], [up, x.detach()])
+            seen["both outputs"] = copied(record)
+        if params:
+            call(data.detach())[0].backward(gradient=up)
+            seen["no input gradient"] = copied(record)
+        seen["gate"] = gated(student, weight[0], weight[1])
+
+        # Two modules at a time, two hooks on one module.
+        seen |= beside(student, record)
+        second, second_handle = parts(student.watch_module_grads(module))
+        seen |= {"second dict at first": copied(second)}
+        torch.autograd.grad(call(x)[0], x, grad_outputs=up)
+        seen |= {"both dicts": [copied(record), copied(second)]}
+        seen |= {"handles": [removed(handle)]}
+        torch.autograd.grad(call(x)[0], x, grad_outputs=-up)
+        seen |= {"one removed": [copied(record), copied(second)]}
+        seen["handles"].append(removed(second_handle))
+        torch.autograd.grad(call(x)[0], x, grad_outputs=2 * up)
+        seen |= {"both removed": [copied(record), copied(second)], "in the end": before.changes()}
+        seen["returned"] = told(result)
+
+        tanh, x = nn.Tanh(), torch.tensor([0.0], requires_grad=True)
+        d, handle = parts(student.watch_module_grads(tanh))
+        (3 * tanh(x)).sum().backward()
+        return {**seen, "example": copied(d)}
 
     mistakes = (
         Mistake(
             "deprecated-hook",
-            lambda seen, shape, weight, bias, x, up: (
-                shape != "tanh"
+            lambda seen, kind, up, x: (
+                kind != "tanh"
                 and close(seen["first"]["go"][0], up)
-                and not close(seen["first"]["gi"][0], up)
                 and seen["first"]["gi"][0].tensor is not None
                 and seen["first"]["gi"][0].tensor.shape != x.shape
             ),
             "`grad_input` has the shape of an operation inside the module, not of the module's input. That is what the "
             "deprecated `register_backward_hook` reports. Use `register_full_backward_hook`.",
+            raises="Cannot use both regular backward hooks and full backward hooks",
         ),
         Mistake(
             "swapped-arguments",
-            lambda seen, shape, weight, bias, x, up: (
-                close(seen["first"]["gi"][0], up)
-                and close(seen["first"]["go"][0], module_gradients(shape, weight, bias, x, up)[0][0])
+            lambda seen, kind, weight, bias, x, up, k, hooks, passing: same_entries(
+                seen["first"],
+                *module_gradients(kind, weight, bias, x, up, k, hooks, passing)[::-1],
             ),
             "You took the arguments in the wrong order: a full backward hook is called with the module, then "
             "`grad_input`, then `grad_output`.",
@@ -156,95 +297,197 @@ class TestWatchModuleGrads:
         ),
         Mistake(
             "returned-something",
-            lambda seen, shape, weight, bias, x, up: (
-                close(seen["first"]["gi"][0], module_gradients(shape, weight, bias, x, up)[0][0])
-                and not close(seen["x.grad"], module_gradients(shape, weight, bias, x, up)[0][0])
-            ),
+            lambda seen: seen["first"].value is not None and seen["differentiated"].value is MISSING,
             "Your hook returned something, and PyTorch took it for a new `grad_input`. A hook that only watches "
             "returns `None`.",
             raises=("invalid number of grad_input", "changed the size of value", "None for all gradients"),
         ),
         Mistake(
-            "values-not-gradients",
-            lambda seen, shape, weight, bias, x, up: (
-                close(seen["first"]["gi"][0], x) or close(seen["first"]["go"][0], module_output(shape, weight, bias, x))
+            "changed-the-gradient",
+            lambda seen, kind, weight, bias, x, up, k, hooks: (
+                seen["differentiated"].value is not MISSING
+                and seen["grads"][0].tensor is not None
+                and not close(seen["grads"][0], module_gradients(kind, weight, bias, x, up, k, hooks)[0][0])
             ),
+            "The gradient that goes on is not the one that PyTorch computed: your hook wrote into it, or returned "
+            "another one. A hook that only watches does neither.",
+        ),
+        Mistake(
+            "values-not-gradients",
+            lambda seen, x, passing: SILENT if passing == "keyword" else close(seen["first"]["gi"][0], x),
             "These are the values that went into the module and came out of it, as a forward hook sees them. "
             "The task asks for their gradients.",
         ),
         Mistake(
             "stored-alias",
-            lambda seen, shape, weight, bias, x, up: (
-                close(seen["first"]["gi"][0], module_gradients(shape, weight, bias, x, up)[0][0])
-                and (close(seen["second"]["gi"][0], 0.0) or close(seen["second"]["go"][0], 0.0))
+            lambda seen, kind, weight, bias, x, up, k, hooks, passing: (
+                same_entries(seen["first"], *module_gradients(kind, weight, bias, x, up, k, hooks, passing))
+                and seen["differentiated"].value is not MISSING
+                and (
+                    any(close(seen["second"][key][0], 0.0) for key in ("gi", "go"))
+                    or not same_entries(
+                        seen["first later"], *module_gradients(kind, weight, bias, x, up, k, hooks, passing)
+                    )
+                )
             ),
         ),
         Mistake(
+            "only-the-first-pass",
+            lambda seen, kind, weight, bias, x, up, k, hooks, passing: (
+                same_entries(seen["first"], *module_gradients(kind, weight, bias, x, up, k, hooks, passing))
+                and all(
+                    same_entries(one, *module_gradients(kind, weight, bias, x, up, k, hooks, passing))
+                    for one in (seen["second"], *seen["more"])
+                )
+            ),
+            "The dict holds the first pass for good. In each pass both entries have to be written anew.",
+        ),
+        Mistake(
+            "one-dict-for-all",
+            lambda seen: seen["second dict at first"].keys or close(seen["beside it"]["gi"][0], OF_ANOTHER),
+            "All calls of your function share one dict: a pass through one module shows in that of another. Make the "
+            "dict inside the function.",
+        ),
+        Mistake(
             "rebound-dict",
-            lambda seen: seen["has_remove"].value is True and seen["first"].value == {},
+            lambda seen: (
+                seen["second"].value == {} and seen["example"].value == {} and changes(seen["changed"], "hook-left *")
+            ),
             "The dict that you returned stays empty. Inside the hook, `d = {...}` makes a new dict that nobody else "
             'sees. Change the returned one: `d["gi"] = ...`.',
         ),
     )
 
-    def test_the_gradients_of_inputs_and_outputs_are_recorded(seen, shape, weight, bias, x, up):
-        expect(seen["start"]).equals({})
-        gi, go = module_gradients(shape, weight, bias, x, up)
-        expect(seen["first"]).has_keys("gi", "go")
-        expect_gradients(seen["first"]["gi"], gi)
-        expect_gradients(seen["first"]["go"], go)
+    def test_the_gradients_of_inputs_and_outputs_are_recorded(seen, kind, weight, bias, x, up, k, hooks, passing):
+        if seen["returned"].value != A_PAIR:
+            expect(Seen(None)).differs(A_PAIR, str(seen["returned"].value), Kind.TYPE)
+        expect(Seen(seen["start"].value, "the new dict")).has_keys()
+        expect_record(seen["first"], *module_gradients(kind, weight, bias, x, up, k, hooks, passing), "after a pass")
+        example = torch.tensor([3.0])
+        expect_record(seen["example"], (example,), (example,), "after the example")
 
-    def test_the_latest_pass_is_kept_in_copies(seen, shape, weight, bias, x, up):
-        gi, go = module_gradients(shape, weight, bias, x / 2, up.flip(0))
-        expect_gradients(seen["second"]["gi"], gi)
-        expect_gradients(seen["second"]["go"], go)
+    def test_the_latest_pass_is_kept(seen, kind, weight, bias, x, up, k, hooks, passing):
+        expect(seen["more"]).has_length(len(MORE_PASSES))
+        for scale, record in zip(MORE_PASSES, seen["more"]):
+            expected = module_gradients(kind, weight, bias, x, scale * up, k, hooks, passing)
+            expect_record(record, *expected, f"after a pass with {scale} times the gradient", max(1.0, scale))
+        expected = module_gradients(kind, weight, bias, x, up, k, hooks, passing)
+        expect_record(seen["the caller's gradient"], *expected, "after backward(gradient=...)")
 
-    def test_copies_have_no_graph(seen, shape, weight, bias, x, up):
-        gi, go = module_gradients(shape, weight, bias, x, up)
-        expect_gradients(seen["graph"]["gi"], gi)
-        expect_gradients(seen["graph"]["go"], go)
+    def test_the_entries_are_copies_without_a_graph(seen, kind, weight, bias, x, up, k, hooks, passing):
+        expect_record(
+            seen["second"], *module_gradients(kind, weight, bias, x / 2, -up, k, hooks, passing),
+            when="when somebody has written zeros into the gradients of the pass",
+        )  # fmt: skip
+        expected = module_gradients(kind, weight, bias, x, up, k, hooks, passing)
+        expect_record(seen["first later"], *expected, when="when more passes have followed")
+        expect_record(seen["graph"], *expected, when="under `create_graph=True`")
 
-    def test_a_missing_gradient_is_none(seen, shape, weight, bias, x, up):
-        if shape != "tanh":
-            expect_gradients(seen["no_input_grad"]["gi"], (None,))
-            expect_gradients(seen["no_input_grad"]["go"], module_gradients(shape, weight, bias, x, up)[1])
+    def test_a_missing_gradient_is_none(seen, kind, weight, bias, x, up, k, hooks, passing):
+        if "no input gradient" in seen.keys:
+            gi, go = module_gradients(kind, weight, bias, x, up, k, hooks, passing)
+            expect_record(seen["no input gradient"], tuple(None for _ in gi), go, "when no input needs a gradient")
+        if kind == "several":
+            gi, go = module_gradients(kind, weight, bias, x, up, k, hooks, passing, second_up=x)
+            expect_record(seen["both outputs"], gi, go, "when the loss uses two outputs")
 
-    def test_another_module_has_a_dict_of_its_own(seen, x):
-        gradient = 1 - torch.tanh(x.double()[None]) ** 2
-        expect_gradients(seen["of_another"]["gi"], (gradient,))
-        expect_gradients(seen["of_another"]["go"], (torch.ones_like(gradient),))
-        expect(seen["kept_apart"]).is_true("a pass through another watched module changed the dict of the first one")
+    def test_each_call_has_a_dict_of_its_own(seen, kind, weight, bias, x, up, k, hooks, passing):
+        expect_record(seen["of another"], (OF_ANOTHER,), (torch.ones_like(OF_ANOTHER),), "for another module")
+        before, now = (
+            [entry.tensor for key in ("gi", "go") for entry in seen[when][key]] for when in ("before it", "beside it")
+        )
+        same = len(before) == len(now) and all(
+            (a is None and b is None) or (a is not None and b is not None and torch.equal(a, b))
+            for a, b in zip(before, now)
+        )
+        if not same:
+            refuse("a pass through another watched module changed the dict of the first one")
+        expect(Seen(seen["second dict at first"].value, "the dict of a second call")).has_keys()
+        for record in seen["both dicts"]:
+            expected = module_gradients(kind, weight, bias, x, up, k, hooks, passing)
+            expect_record(record, *expected, "with two hooks on one module")
 
-    def test_the_flow_is_unchanged(seen, shape, weight, bias, x, up):
-        (gi,), _ = module_gradients(shape, weight, bias, x, up)
-        expect(seen["x.grad"]).close_to(gi)
+    def test_the_gradients_stay_as_they_are(seen, kind, weight, bias, x, up, k, hooks, passing, frozen):
+        (gi, *_), _ = module_gradients(kind, weight, bias, x, up, k, hooks)
+        expect(seen["grads"][0]).close_to(gi)
+        if kind != "tanh" and frozen == "nothing":
+            for name, mine, right in zip(
+                ("weight", "bias"), list(seen["grads"])[1:], parameter_gradients(kind, weight, bias, x, up, k, hooks)
+            ):
+                expect(Seen(mine.value, f"the gradient of the {name}")).close_to(right)
+        expect(seen["gate"]).close_to((weight[1] > 0).to(weight.dtype))
+        if seen["differentiated"].value is MISSING:
+            expect(seen["differentiated"]).fail(
+                "under `create_graph=True` the gradient of the input has to keep its graph, and it has none: your hook "
+                "returned a copy, which took the place of the gradient"
+            )
+        (slopes, *_), _ = module_gradients(kind, weight, bias, x, torch.ones_like(up), k, hooks)
+        if kind == "tanh":
+            expect(seen["differentiated"]).close_to(slopes)
+        nothing_changed(seen["changed"], but=["hook-left *"])
 
-    def test_the_handle_removes_the_hook(seen):
-        expect(seen["has_remove"]).is_true("the second thing that the function returned has no remove() method")
-        expect(seen["after_remove"]).equals({})
-        no_hook_left(seen["hooks_left"])
-
-
-def close_tensors(first: Tensor, second: Tensor) -> bool:
-    """Whether two tensors of the judge are equal within rounding."""
-    return first.shape == second.shape and torch.allclose(first, second, rtol=1e-4, atol=1e-4)
-
-
-def module_output(shape: str, weight: Tensor, bias: Tensor, x: Tensor) -> Tensor:
-    """The first output of a module of 07-watch-module-grads."""
-    if shape == "tanh":
-        return torch.tanh(x)
-    fc = x @ weight.T + bias
-    return torch.tanh(2 * fc) if shape == "composite" else fc
+    def test_the_handle_ends_the_watching_and_nothing_else(seen, kind, weight, bias, x, up, k, hooks, passing):
+        for has_remove in seen["handles"]:
+            expect(has_remove).is_true("the second thing that the function returned has no remove() method")
+        expected, turned = (module_gradients(kind, weight, bias, x, one, k, hooks, passing) for one in (up, -up))
+        for when, text in (("one removed", "after remove()"), ("both removed", "after remove() on both handles")):
+            expect_record(seen[when][0], *expected, when=text)
+            expect_record(seen[when][1], *turned, when="after remove() on another handle" if when == "one removed"
+                          else text)  # fmt: skip
+        nothing_changed(seen["in the end"], but=["grad-* *"], when="after remove()")
 
 
 def module_gradients(
-    shape: str, weight: Tensor, bias: Tensor, x: Tensor, up: Tensor
-) -> tuple[tuple[Tensor], tuple[Tensor | None, ...]]:
-    """(gi, go) when `up` arrives at the first output, by the chain rule."""
-    y = module_output(shape, weight, bias, x)
-    if shape == "tanh":
-        return (up * (1 - y * y),), (up,)
-    if shape == "composite":
-        return ((2 * up * (1 - y * y)) @ weight,), (up,)
-    return (up @ weight,), (up, None)
+    kind: str, weight: Tensor, bias: Tensor, x: Tensor, up: Tensor, k: float, hooks: str, passing: str = "position",
+    second_up: Tensor | None = None,
+) -> tuple[tuple[Tensor | None, ...], tuple[Tensor | None, ...]]:  # fmt: skip
+    """(gi, go) when `up` arrives at the first output and `second_up` at the second, by the chain rule."""
+    at_out = up * FACTOR if hooks == "replacing" else up
+    if kind == "tanh":
+        gi, go = (at_out * (1 - torch.tanh(x) ** 2),), (up,)
+    elif kind == "composite":
+        y = torch.tanh(2 * (x @ weight.T + bias))
+        gi, go = ((2 * at_out * (1 - y * y)) @ weight,), (up,)
+    else:
+        second = 0 if second_up is None else 5 * second_up * (FACTOR if hooks == "replacing" else 1)
+        gi, go = (k * at_out @ weight + second, None, torch.zeros_like(up)), (up, second_up, None)
+    return ((), go) if passing == "keyword" else (gi, go)
+
+
+def parameter_gradients(
+    kind: str, weight: Tensor, bias: Tensor, x: Tensor, up: Tensor, k: float, hooks: str
+) -> list[Tensor]:
+    """The gradients of weight and bias; none for a tanh."""
+    if kind == "tanh":
+        return []
+    y = torch.tanh(2 * (x @ weight.T + bias))
+    at_out = up * FACTOR if hooks == "replacing" else up
+    rows = (2 * at_out * (1 - y * y) if kind == "composite" else k * at_out).reshape(-1, 2)
+    return [rows.T @ x.reshape(-1, 3), rows.sum(0)]
+
+
+def expect_record(
+    record: Seen, gi: tuple[Tensor | None, ...], go: tuple[Tensor | None, ...], when: str, scale: float = 1.0
+) -> None:
+    """A record with these gradients, None where there is none. `when` begins what is said about a difference.
+
+    `scale` is by what the numbers, and so their rounding, are larger than usual.
+    """
+    record = Seen(record.value, f"{when}, the dict")
+    expect(record).has_keys("gi", "go")
+    for key, expected in (("gi", gi), ("go", go)):
+        expect(record[key]).has_length(len(expected), container=tuple)
+        for entry, gradient in zip(record[key], expected):
+            if gradient is None:
+                expect(entry).equals(None)
+            else:
+                expect(entry).close_to(gradient, atol=scale * (1e-5 if gradient.dtype == torch.float32 else 1e-10))
+
+
+def same_entries(record: Seen, gi: tuple[Tensor | None, ...], go: tuple[Tensor | None, ...]) -> bool:
+    """Whether a record holds these gradients, wherever they are not None."""
+    return all(
+        len(list(record[key])) == len(expected)
+        and all(gradient is None or close(entry, gradient) for entry, gradient in zip(record[key], expected))
+        for key, expected in (("gi", gi), ("go", go))
+    )

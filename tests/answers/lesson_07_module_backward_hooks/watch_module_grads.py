@@ -1,5 +1,7 @@
 """Answers to 07-watch-module-grads."""
 
+from graders.author.answers import Wrong
+
 RIGHT = [
     """
 def watch_module_grads(module):
@@ -74,10 +76,30 @@ def watch_module_grads(module):
 
     return store, register_module_full_backward_hook(hook)
 """,
+    """
+from collections import namedtuple
+
+Watch = namedtuple("Watch", "grads handle")
+
+def watch_module_grads(module):
+    class Grads(dict):
+        pass
+    d = Grads()
+    def copies(grads):
+        return tuple(None if g is None else g.detach() + 0 for g in grads)
+    def hook(module, gi, go):
+        d.update(gi=copies(gi), go=copies(go))
+    return Watch(d, module.register_full_backward_hook(hook))
+""",
 ]
 
-WRONG = {
-    "deprecated-hook": """
+WRONG = [
+    Wrong(
+        "the deprecated hook",
+        violates="with the entries that PyTorch gives to a full backward hook",
+        check="raised",
+        mistake="deprecated-hook",
+        source="""
 def watch_module_grads(module):
     d = {}
     def hook(module, grad_input, grad_output):
@@ -85,7 +107,13 @@ def watch_module_grads(module):
         d["go"] = tuple(None if g is None else g.detach().clone() for g in grad_output)
     return d, module.register_backward_hook(hook)
 """,
-    "swapped-arguments": """
+    ),
+    Wrong(
+        "the arguments in the wrong order",
+        violates="the gradients of the loss with respect to the inputs of the module",
+        check="test_the_gradients_of_inputs_and_outputs_are_recorded",
+        mistake="swapped-arguments",
+        source="""
 def watch_module_grads(module):
     d = {}
     def hook(module, grad_output, grad_input):
@@ -93,7 +121,13 @@ def watch_module_grads(module):
         d["go"] = tuple(None if g is None else g.detach().clone() for g in grad_output)
     return d, module.register_full_backward_hook(hook)
 """,
-    "wrong-hook-kind": """
+    ),
+    Wrong(
+        "a pre-hook",
+        violates="the gradients of the loss with respect to the inputs of the module",
+        check="test_the_gradients_of_inputs_and_outputs_are_recorded",
+        mistake="wrong-hook-kind",
+        source="""
 def watch_module_grads(module):
     d = {}
     def hook(module, grads):
@@ -101,7 +135,13 @@ def watch_module_grads(module):
         d["go"] = d["gi"]
     return d, module.register_full_backward_pre_hook(hook)
 """,
-    "returned-something": """
+    ),
+    Wrong(
+        "returns both",
+        violates="No gradient changes",
+        check="raised",
+        mistake="returned-something",
+        source="""
 def watch_module_grads(module):
     d = {}
     def hook(module, grad_input, grad_output):
@@ -110,16 +150,30 @@ def watch_module_grads(module):
         return d["gi"], d["go"]
     return d, module.register_full_backward_hook(hook)
 """,
-    "values-not-gradients": """
+    ),
+    Wrong(
+        "values as a forward hook sees them",
+        violates="the gradients of the loss with respect to its outputs",
+        check="test_the_gradients_of_inputs_and_outputs_are_recorded",
+        mistake="values-not-gradients",
+        source="""
+import torch
+
 def watch_module_grads(module):
     d = {}
     def hook(module, args, output):
         outputs = output if isinstance(output, tuple) else (output,)
-        d["gi"] = tuple(a.detach().clone() for a in args)
-        d["go"] = tuple(o.detach().clone() for o in outputs)
+        d["gi"] = tuple(a.detach().clone() for a in args if isinstance(a, torch.Tensor))
+        d["go"] = tuple(o.detach().clone() for o in outputs if isinstance(o, torch.Tensor))
     return d, module.register_forward_hook(hook)
 """,
-    "stored-alias": """
+    ),
+    Wrong(
+        "stores the tensors themselves",
+        violates="nothing that happens later changes it",
+        check="test_the_entries_are_copies_without_a_graph",
+        mistake="stored-alias",
+        source="""
 def watch_module_grads(module):
     d = {}
     def hook(module, grad_input, grad_output):
@@ -127,7 +181,13 @@ def watch_module_grads(module):
         d["go"] = grad_output
     return d, module.register_full_backward_hook(hook)
 """,
-    "rebound-dict": """
+    ),
+    Wrong(
+        "a new dict in the hook",
+        violates="Whenever PyTorch calls full backward hooks of `module`, the dict holds",
+        check="test_the_gradients_of_inputs_and_outputs_are_recorded",
+        mistake="rebound-dict",
+        source="""
 def watch_module_grads(module):
     d = {}
     def hook(module, grad_input, grad_output):
@@ -135,18 +195,48 @@ def watch_module_grads(module):
              "go": tuple(g if g is None else g.clone() for g in grad_output)}
     return d, module.register_full_backward_hook(hook)
 """,
-}
-
-ALSO_WRONG = [
-    "def watch_module_grads(module):\n    return None",
-    """
+    ),
+    Wrong(
+        "returns nothing",
+        violates="Return a tuple of a dict and a handle",
+        check="test_the_gradients_of_inputs_and_outputs_are_recorded",
+        source="""
+def watch_module_grads(module):
+    return None
+""",
+    ),
+    Wrong(
+        "a list of both",
+        violates="rule 6: A tuple is a tuple: a namedtuple is one, a list is not",
+        check="test_the_gradients_of_inputs_and_outputs_are_recorded",
+        source="""
+def watch_module_grads(module):
+    d = {}
+    def copies(grads):
+        return tuple(None if g is None else g.detach().clone() for g in grads)
+    def hook(module, gi, go):
+        d.update(gi=copies(gi), go=copies(go))
+    return [d, module.register_full_backward_hook(hook)]
+""",
+    ),
+    Wrong(
+        "no hook at all",
+        violates="Whenever PyTorch calls full backward hooks of `module`, the dict holds",
+        check="test_the_gradients_of_inputs_and_outputs_are_recorded",
+        source="""
 def watch_module_grads(module):
     class Nothing:
         def remove(self):
             pass
     return {}, Nothing()
 """,
-    """
+    ),
+    Wrong(
+        "keeps the first pass",
+        violates="the dict holds afterwards two entries of that pass",
+        check="test_the_latest_pass_is_kept",
+        mistake="only-the-first-pass",
+        source="""
 def watch_module_grads(module):
     d = {}
     def hook(module, gi, go):
@@ -154,7 +244,27 @@ def watch_module_grads(module):
         d.setdefault("go", tuple(g if g is None else g.detach().clone() for g in go))
     return d, module.register_full_backward_hook(hook)
 """,
-    """
+    ),
+    Wrong(
+        "nothing for gradients that are zero",
+        violates="Whenever PyTorch calls full backward hooks of `module`, the dict holds",
+        check="test_the_latest_pass_is_kept",
+        source="""
+def watch_module_grads(module):
+    d = {}
+    def copies(grads):
+        return tuple(None if g is None else g.detach().clone() for g in grads)
+    def hook(module, gi, go):
+        if any(g is not None and g.any() for g in go):
+            d.update(gi=copies(gi), go=copies(go))
+    return d, module.register_full_backward_hook(hook)
+""",
+    ),
+    Wrong(
+        "zeros for None",
+        violates="`None` where it gives `None`",
+        check="test_a_missing_gradient_is_none",
+        source="""
 import torch
 def watch_module_grads(module):
     d = {}
@@ -163,7 +273,12 @@ def watch_module_grads(module):
         d["go"] = tuple(torch.zeros(1) if g is None else g.detach().clone() for g in go)
     return d, module.register_full_backward_hook(hook)
 """,
-    """
+    ),
+    Wrong(
+        "leaves out None",
+        violates="in the same order, `None` where it gives `None`",
+        check="test_a_missing_gradient_is_none",
+        source="""
 def watch_module_grads(module):
     d = {}
     def hook(module, gi, go):
@@ -171,7 +286,12 @@ def watch_module_grads(module):
         d["go"] = tuple(g for g in go if g is not None)
     return d, module.register_full_backward_hook(hook)
 """,
-    """
+    ),
+    Wrong(
+        "clones with their graph",
+        violates="Each tensor in them is a copy without a graph",
+        check="test_the_entries_are_copies_without_a_graph",
+        source="""
 def watch_module_grads(module):
     d = {}
     def hook(module, gi, go):
@@ -179,7 +299,13 @@ def watch_module_grads(module):
         d["go"] = tuple(g if g is None else g.clone() for g in go)
     return d, module.register_full_backward_hook(hook)
 """,
-    """
+    ),
+    Wrong(
+        "writes into the gradient",
+        violates="No gradient changes",
+        check="test_the_gradients_stay_as_they_are",
+        mistake="changed-the-gradient",
+        source="""
 def watch_module_grads(module):
     d = {}
     def hook(module, gi, go):
@@ -190,7 +316,12 @@ def watch_module_grads(module):
                 g.mul_(2)
     return d, module.register_full_backward_hook(hook)
 """,
-    """
+    ),
+    Wrong(
+        "the first entry alone",
+        violates="Both are tuples",
+        check="raised",
+        source="""
 def watch_module_grads(module):
     d = {}
     def hook(module, gi, go):
@@ -198,7 +329,12 @@ def watch_module_grads(module):
         d["go"] = go[0] if go[0] is None else go[0].detach().clone()
     return d, module.register_full_backward_hook(hook)
 """,
-    """
+    ),
+    Wrong(
+        "float32",
+        violates="rule 1: in `float32` and in `float64`",
+        check="test_the_gradients_of_inputs_and_outputs_are_recorded",
+        source="""
 def watch_module_grads(module):
     d = {}
 
@@ -208,7 +344,13 @@ def watch_module_grads(module):
 
     return d, module.register_full_backward_hook(hook)
 """,
-    """
+    ),
+    Wrong(
+        "one dict for all calls",
+        violates="The dict is new, and empty at first.",
+        check="test_each_call_has_a_dict_of_its_own",
+        mistake="one-dict-for-all",
+        source="""
 _d = {}
 
 def watch_module_grads(module):
@@ -218,7 +360,13 @@ def watch_module_grads(module):
 
     return _d, module.register_full_backward_hook(hook)
 """,
-    """
+    ),
+    Wrong(
+        "one dict that each call empties",
+        violates="rule 1: on one object or on several at the same time",
+        check="test_each_call_has_a_dict_of_its_own",
+        mistake="one-dict-for-all",
+        source="""
 def watch_module_grads(module, d={}):
     d.clear()
 
@@ -228,7 +376,12 @@ def watch_module_grads(module, d={}):
 
     return d, module.register_full_backward_hook(hook)
 """,
-    """
+    ),
+    Wrong(
+        "two dimensions",
+        violates="rule 1: tensors of any shape",
+        check="raised",
+        source="""
 def watch_module_grads(module):
     d = {}
 
@@ -238,4 +391,143 @@ def watch_module_grads(module):
 
     return d, module.register_full_backward_hook(hook)
 """,
+    ),
+    Wrong(
+        "returns its copies",
+        violates="with `create_graph=True` each keeps its graph",
+        check="test_the_gradients_stay_as_they_are",
+        mistake="returned-something",
+        source="""
+def watch_module_grads(module):
+    d = {}
+    def copies(grads):
+        return tuple(None if g is None else g.detach().clone() for g in grads)
+    def hook(module, gi, go):
+        d.update(gi=copies(gi), go=copies(go))
+        return d["gi"]
+    return d, module.register_full_backward_hook(hook)
+""",
+    ),
+    Wrong(
+        "the next pass writes into the tensors of this one",
+        violates="nothing that happens later changes it, also not the next pass",
+        check="test_the_entries_are_copies_without_a_graph",
+        mistake="stored-alias",
+        source="""
+def watch_module_grads(module):
+    d = {}
+    def kept(old, grads):
+        fits = old is not None and all(
+            (a is None) == (b is None) and (a is None or a.shape == b.shape) for a, b in zip(old, grads))
+        if not fits:
+            return tuple(None if g is None else g.detach().clone() for g in grads)
+        return tuple(a if a is None else a.copy_(g.detach()) for a, g in zip(old, grads))
+    def hook(module, gi, go):
+        d.update(gi=kept(d.get("gi"), gi), go=kept(d.get("go"), go))
+    return d, module.register_full_backward_hook(hook)
+""",
+    ),
+    Wrong(
+        "removes the caller's hooks",
+        violates="rule 3: Hooks that were there before are there afterwards",
+        check="test_the_gradients_stay_as_they_are",
+        source="""
+def watch_module_grads(module):
+    d = {}
+    def copies(grads):
+        return tuple(None if g is None else g.detach().clone() for g in grads)
+    def hook(module, gi, go):
+        d.update(gi=copies(gi), go=copies(go))
+    module._backward_hooks.clear()
+    return d, module.register_full_backward_hook(hook)
+""",
+    ),
+    Wrong(
+        "a handle that removes all hooks of the module",
+        violates="`handle.remove()` ends the watching",
+        check="test_the_handle_ends_the_watching_and_nothing_else",
+        source="""
+class All:
+    def __init__(self, module):
+        self.module = module
+    def remove(self):
+        self.module._backward_hooks.clear()
+
+def watch_module_grads(module):
+    d = {}
+    def copies(grads):
+        return tuple(None if g is None else g.detach().clone() for g in grads)
+    def hook(module, gi, go):
+        d.update(gi=copies(gi), go=copies(go))
+    module.register_full_backward_hook(hook)
+    return d, All(module)
+""",
+    ),
+    Wrong(
+        "remove() empties the dict",
+        violates="what the dict holds then, it keeps",
+        check="test_the_handle_ends_the_watching_and_nothing_else",
+        source="""
+class Clearing:
+    def __init__(self, d, handle):
+        self.d, self.handle = d, handle
+    def remove(self):
+        self.handle.remove()
+        self.d.clear()
+
+def watch_module_grads(module):
+    d = {}
+    def copies(grads):
+        return tuple(None if g is None else g.detach().clone() for g in grads)
+    def hook(module, gi, go):
+        d.update(gi=copies(gi), go=copies(go))
+    return d, Clearing(d, module.register_full_backward_hook(hook))
+""",
+    ),
+    Wrong(
+        "only in training",
+        violates="rule 1: It works however often it is called",
+        check="test_the_gradients_of_inputs_and_outputs_are_recorded",
+        source="""
+def watch_module_grads(module):
+    d = {}
+    def copies(grads):
+        return tuple(None if g is None else g.detach().clone() for g in grads)
+    def hook(module, gi, go):
+        if module.training:
+            d.update(gi=copies(gi), go=copies(go))
+    return d, module.register_full_backward_hook(hook)
+""",
+    ),
+    Wrong(
+        "an exception when the pass ends before the input",
+        violates="No gradient changes",
+        check="raised",
+        source="""
+import torch
+
+def watch_module_grads(module):
+    d = {}
+    def copies(grads):
+        return tuple(None if g is None else g.detach().clone() for g in grads)
+    waiting = []
+    def early(module, go):
+        waiting.append(copies(go))
+        def at_the_end():
+            if waiting:
+                raise RuntimeError("no grad_input came")
+        torch.autograd.Variable._execution_engine.queue_callback(at_the_end)
+    def late(module, gi, go):
+        d.update(gi=copies(gi), go=waiting.pop())
+    one = module.register_full_backward_pre_hook(early)
+    two = module.register_full_backward_hook(late)
+    class Both:
+        def remove(self):
+            one.remove()
+            two.remove()
+    return d, Both()
+""",
+    ),
 ]
+
+GIVENS = ["Write `watch_module_grads(module)`.", "In one pass the module is called once."]

@@ -8,13 +8,23 @@ from typing import Any
 import torch.nn.functional as F
 from torch import Tensor
 
-from graders.authoring import Seen, expect, no_hook_left
+from graders.authoring import FACTOR, Seen, expect, no_hook_left
 from graders.lesson_06_changing_the_forward.shared import PLACES
 
 NO_HANDLE = (
     "Your function has to return the handle, so that the caller can remove the hook. It is what the `register_…` "
     "method gives you."
 )
+
+
+def times(hooks: str) -> float:
+    """By what the caller's hooks on a module multiply its output."""
+    return FACTOR if hooks == "replacing" else 1.0
+
+
+def after_hooks(output: Tensor, hooks: str) -> Tensor:
+    """What the caller's hooks on a module make of its output."""
+    return times(hooks) * output + 1 if hooks == "replacing" else output
 
 
 def back_to_normal(seen: Seen, when: str = "") -> None:

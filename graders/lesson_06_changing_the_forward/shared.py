@@ -9,7 +9,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from graders.authoring import Boom, expecting_boom, module_hooks, snapshot
+from graders.authoring import Boom, CallersHooks, expecting_boom, gradients, module_hooks, snapshot
 
 
 def pulled_back(output: Any, up: Tensor, leaf: Tensor) -> Tensor | None:
@@ -28,6 +28,38 @@ def layer(kind: str, weight: Tensor) -> nn.Module:
         made.load_state_dict({"weight": weight})
         return made
     return {"sigmoid": nn.Sigmoid, "tanh": nn.Tanh}[kind]()
+
+
+def layer_of(layers: str, weight: Tensor, rank: int) -> nn.Module:
+    """A "linear" layer, a "convolution" of tensors with `rank` dimensions, or an "activation", a sigmoid."""
+    if layers == "activation":
+        return nn.Sigmoid()
+    size = len(weight)
+    kind: Any = {"linear": nn.Linear, "convolution": nn.Conv2d if rank == 4 else nn.Conv1d}[layers]
+    made = kind(size, size, bias=False) if layers == "linear" else kind(size, size, 1, bias=False)
+    made.weight = nn.Parameter(weight.detach().clone().view_as(made.weight))
+    return made
+
+
+def callers_hooks(module: nn.Module, hooks: str, name: str = "module") -> CallersHooks:
+    """The caller's hooks on a module. Those that replace make `FACTOR * output + 1` of an output.
+
+    Neither a multiplication nor zeros may come before that or after it with the same result.
+    """
+    callers = CallersHooks(hooks).on_module(module, name)
+    if hooks == "replacing":
+        callers.handles.append(module.register_forward_hook(lambda module, args, output: output + 1))
+    return callers
+
+
+def gradients_at(
+    leaves: list[Tensor], call: Callable[[], Any], up: Tensor, backward: str = "plain"
+) -> list[Tensor | None]:
+    """The gradients that come to the leaves when the output of `call()` receives `up`; None when none comes."""
+    output = call()
+    if not isinstance(output, Tensor) or not output.requires_grad or output.shape != up.shape:
+        return [None for _ in leaves]
+    return gradients(lambda: (call() * up).sum(), leaves, backward)
 
 
 def raising(*_: Any) -> None:

@@ -5,9 +5,31 @@ from __future__ import annotations
 import torch
 from torch import Tensor, nn
 
-from graders.authoring import Mistake, Seen, close, exercise, expect, module_hooks, no_hook_left, removed, snapshot
-from graders.lesson_06_changing_the_forward.judging import NO_HANDLE
-from graders.lesson_06_changing_the_forward.shared import layer, pulled_back
+from graders.authoring import (
+    ALL,
+    SILENT,
+    Circumstances,
+    Mistake,
+    Seen,
+    Witness,
+    changes,
+    close,
+    exercise,
+    expect,
+    fill_grads,
+    in_mode,
+    nothing_changed,
+    prepared,
+    removed,
+    snapshot,
+)
+from graders.lesson_06_changing_the_forward.judging import NO_HANDLE, after_hooks, times
+from graders.lesson_06_changing_the_forward.shared import callers_hooks, gradients_at, layer_of
+
+BIG = 2**24 + 1
+"""A whole number that float32 does not hold."""
+CALLS = ("y", "under no_grad", "y in the other mode", "y again")
+"""Calls of the module with one hook of the learner's."""
 
 
 @exercise(
@@ -20,67 +42,105 @@ from graders.lesson_06_changing_the_forward.shared import layer, pulled_back
         "No `detach()`, no `.data`, no `torch.no_grad()`: autograd has to see the multiplication. "
         "And return the handle.",
     ),
-    cases=({"kind": "sigmoid"}, {"kind": "tanh"}, {"kind": "linear"}),
-)
+    circumstances=Circumstances(
+        covers={
+            "dtype": ALL, "rank": ALL, "layout": ALL, "values": ALL, "number": ALL,
+            "mode": ("train", "eval"), "layers": ("linear", "convolution", "activation"),
+            "hooks": ALL, "call": ALL, "grad_mode": ALL, "backward": ALL,
+        },
+        excludes={
+            "place": "the function gets no tensor",
+            "grad": "the function gets no tensor",
+            "collection": "there is no collection",
+            "model": "the module is called by itself, and returns a tensor",
+            "hooked": "there is one module to hook",
+            "failure": "the function calls nothing of the caller",
+        },
+        impossible=[lambda rank, layers: rank < {"linear": 1, "convolution": 3, "activation": 0}[layers]],
+    ),
+)  # fmt: skip
 class TestScaleOutput:
     """Write `scale_output(module, s)`. `module` is any module whose output is a tensor, and `s` is a number. From
-    now on, the output of every call of `module` is multiplied by `s`. Return the handle; after `handle.remove()` the
-    module gives its own output again.
+    now on, every call of `module` gives `s` times what it gave before, after the hooks that it has at this moment.
+    Return the handle; after `handle.remove()` the module gives its own output again.
 
     Autograd follows the multiplication: the gradients before the module are those of the multiplied output. Two calls
-    of `scale_output` on the same module multiply by both numbers, and each has a handle of its own. The module's
-    parameters, its mode (train or eval) and the values of the caller's tensors stay as they are.
+    of `scale_output` on the same module multiply by both numbers, and each has a handle of its own. An output of any
+    dtype becomes what `output * s` is, also one of whole numbers.
 
     **Example.** With `act = nn.Sigmoid()` and `handle = scale_output(act, 3.0)`, the call
     `act(torch.tensor([0.]))` gives `tensor([1.5000])`, and the gradient at this input is `3 * 0.5 * (1 - 0.5) = 0.75`.
     """
 
-    def draw(rng, kind):
+    def draw(rng, dtype, rank, layout, values, number, layers):
+        shape = rng.shape(rank)
+        size = {"linear": shape[-1:], "convolution": shape[1:2], "activation": (1,)}[layers]
         return {
-            "kind": kind,
-            "weight": rng.tensor(3, 3),
-            "x": rng.tensor(2, 3, low=-2, high=2),
-            "up": rng.tensor(2, 3, low=0.5),
-            "s": rng.choice((-2.0, -1.5, 0.5, 2.0, 3.0)),
+            "x": rng.tensor(*shape, dtype=dtype, values=values, layout=layout, low=-2, high=2),
+            "weight": rng.tensor(*size, *size, dtype=dtype, values=values),
+            "up": rng.tensor(*shape, dtype=dtype, values=values, low=0.5),
+            # A number that float32 does not hold, so that a detour through float32 shows; never 1.
+            "s": rng.number(number) * 9 / 7,
             "t": rng.choice((-3.0, -2.5, 1.5, 2.5)),
         }
 
-    def probe(student, kind, weight, x, up, s, t):
-        x.requires_grad_()
-        module = layer(kind, weight)
-        first = student.scale_output(module, s)
-        seen = {"hooks": module_hooks(module)}
-        y = module(x)
-        seen["y"] = snapshot(y)
-        seen["x.grad"] = snapshot(pulled_back(y, up, x))
-        seen["weight.grad"] = next((snapshot(p.grad) for p in module.parameters()), None)
-        seen["mode_kept"] = module.training
-        module.eval()
-        seen["again"] = snapshot(module(module(x.detach())))
-        module.train()
-        second = student.scale_output(module, t)
-        y = module(x)
-        seen["both"] = snapshot(y)
-        seen["both.grad"] = snapshot(pulled_back(y, up, x))
-        seen["has_remove"] = removed(first)
-        seen["second_only"] = snapshot(module(x))
-        removed(second)
-        seen["after_remove"] = snapshot(module(x))
-        seen["hooks_left"] = module_hooks(module)
-        seen["weight"] = next((snapshot(p) for p in module.parameters()), None)
-        container, mine = nn.Sequential(nn.Identity(), nn.Identity()), x.detach().clone()  # hands its input on
-        student.scale_output(container, s)
-        seen["in_float64"] = snapshot(container(mine.double()))
-        seen["of_another_shape"] = snapshot(container(mine[0]))
+    def oracle(x, weight, up, s, t, layers, hooks):
+        return [s * t * after_hooks(plain(layers, weight, x), hooks), *pulls(layers, weight, x, up, hooks)]
+
+    def probe(student, x, weight, up, s, t, layers, layout, mode, hooks, grad_mode, backward):
+        x = prepared(x, layout=layout)
+        module, twin = (fill_grads(in_mode(layer_of(layers, weight, x.dim()), mode)) for _ in range(2))
+        callers_hooks(module, hooks)
+        leaves = [x, *module.parameters()]
+        before = Witness(module=module, twin=twin, x=x)
+        with torch.set_grad_enabled(grad_mode == "on"):
+            witness = Witness(module=module, twin=twin, x=x)
+            first = student.scale_output(module, s)
+            seen = {"changed": witness.changes()}
+        seen |= {"y": snapshot(module(x)), "twin": snapshot(twin(x))}
+        seen["gradients"] = gradients_at(leaves, lambda: module(x), up, backward)
         with torch.no_grad():
-            seen["without_gradients"] = snapshot(container(mine))
-        seen["callers"] = mine
-        return seen
+            seen["under no_grad"] = module(x)
+        module.train(mode != "train")
+        seen["y in the other mode"] = snapshot(module(x))
+        module.train(mode == "train")
+        beside = student.scale_output(twin, t)
+        seen |= {"twin scaled": snapshot(twin(x)), "y again": snapshot(module(x))}
+        removed(beside)
+
+        second = student.scale_output(module, t)
+        seen["y with both hooks"] = snapshot(module(x))
+        seen["gradients of both"] = gradients_at(leaves, lambda: module(x), up)
+        seen["has_remove"] = removed(first)
+        seen["y with the second hook alone"] = snapshot(module(x))
+        removed(second)
+        seen |= {"y after `remove()`": snapshot(module(x)), "changed in the end": before.changes()}
+
+        container = nn.Sequential(nn.Identity(), nn.Identity())  # hands its input on
+        mine = {"t": snapshot(x.contiguous()), "halves": up.to(torch.bfloat16), "whole": torch.tensor([3, -2])}
+        whole = mine["whole"]
+        witness = Witness(**mine)
+        _kept = student.scale_output(container, s)
+        seen["handed on"] = {name: container(t) for name, t in mine.items() if t is not whole}
+        try:
+            seen["handed on"]["whole"] = container(whole)
+        except RuntimeError as error:
+            seen["handed on"]["whole"] = f"{error}"[:100]
+        seen["changed by hooks"] = witness.changes()
+        identity, act = nn.Identity(), nn.Sigmoid()
+        _kept = student.scale_output(identity, BIG), student.scale_output(act, 3.0)
+        seen["big"] = identity(torch.ones(2, dtype=torch.float64))
+        zero = torch.zeros(1, requires_grad=True)
+        example = gradients_at([zero], lambda: act(zero), torch.ones(1))
+        return {**seen, "example": snapshot(act(zero)), "example.grad": example}
 
     mistakes = (
         Mistake(
             "forgot-return",
-            lambda seen, kind, weight, x: seen["hooks"].value != 0 and close(seen["y"], plain(kind, weight, x)),
+            lambda seen, x, weight, layers, hooks: (
+                bool(changes(seen["changed"], "hook-left *"))
+                and all(close(seen[call], after_hooks(plain(layers, weight, x), hooks)) for call in CALLS)
+            ),
         ),
         Mistake(
             "in-place-output",
@@ -89,77 +149,115 @@ class TestScaleOutput:
             "it is overwritten. Compute a new tensor, `output * s`, and return it.",
         ),
         Mistake(
+            "whole-numbers",
+            lambda seen: "can't be cast" in str(seen["handed on"]["whole"].value),
+            "An output of whole numbers cannot become fractional in place. Compute a new tensor, `output * s`.",
+        ),
+        Mistake(
             "data-edit",
-            lambda seen, kind, weight, x, up, s: (
-                close(seen["y"], s * plain(kind, weight, x))
-                and any(close(seen["x.grad"], one) for one in hidden_from_autograd(kind, weight, x, up, s))
+            lambda seen, x, weight, up, s, layers, hooks: (
+                all(close(seen[call], s * after_hooks(plain(layers, weight, x), hooks)) for call in CALLS)
+                and any(
+                    close(seen["gradients"][0], one)
+                    for one in hidden_from_autograd(x, weight, up, s, layers, hooks)
+                )
             ),
             "The output is right, but the gradient does not know of `s`: you changed the numbers behind autograd's "
             "back (`.data`, or the weights). Return `output * s`, computed by an ordinary operation.",
+            rather_than=("whole-numbers",),
         ),
         Mistake(
             "cut-the-graph",
-            lambda seen, kind, weight, x, s: (
-                close(seen["y"], s * plain(kind, weight, x)) and seen["x.grad"].value is None
+            lambda seen, x, weight, s, layers, hooks: (
+                all(close(seen[call], s * after_hooks(plain(layers, weight, x), hooks)) for call in CALLS)
+                and len(seen["gradients"]) > 0
+                and seen["gradients"][0].value is None
             ),
             "The output is right, but no gradient comes through any more. Your hook returned a tensor without a "
             "graph: leave out `detach()`, `.data` and `torch.no_grad()`.",
         ),
         Mistake(
             "changed-the-input",
-            lambda seen, kind, weight, x, s: kind != "linear" and close(seen["y"], plain(kind, weight, s * x)),
+            lambda seen, x, weight, s, layers, hooks: (
+                SILENT if layers != "activation" else close(seen["y"], after_hooks(plain(layers, weight, s * x), hooks))
+            ),
         ),
-        Mistake("no-handle", lambda seen: seen["hooks"].value != 0 and seen["has_remove"].value is False, NO_HANDLE),
-    )
+        Mistake(
+            "before-other-hooks",
+            lambda seen, x, weight, s, layers, hooks: (
+                hooks == "replacing" and close(seen["y"], after_hooks(s * plain(layers, weight, x), hooks))
+            ),
+            "Your multiplication comes first, and then a hook of the caller changes the output. It has to come after "
+            "the hooks that are there: register a forward hook on `module`, without `prepend=True`.",
+        ),
+        Mistake(
+            "no-handle",
+            lambda seen: bool(changes(seen["changed"], "hook-left *")) and seen["has_remove"].value is False,
+            NO_HANDLE,
+        ),
+    )  # fmt: skip
 
-    def test_every_output_is_multiplied(seen, kind, weight, x, s):
-        expect(seen["y"]).close_to(s * plain(kind, weight, x))
-        expect(seen["again"]).close_to(s * plain(kind, weight, s * plain(kind, weight, x)))
+    def test_every_output_is_multiplied(seen, x, weight, s, layers, hooks):
+        expected = s * after_hooks(plain(layers, weight, x), hooks)
+        for call in CALLS:
+            expect(seen[call]).close_to(expected)
 
-    def test_the_gradient_is_multiplied_too(seen, kind, weight, x, up, s):
-        expect(seen["x.grad"]).close_to(s * pull(kind, weight, x, up))
-        if kind == "linear":
-            expect(seen["weight.grad"]).close_to(s * up.T @ x)
+    def test_the_gradient_is_multiplied_too(seen, x, weight, up, s, layers, hooks):
+        for found, gradient in zip(seen["gradients"], pulls(layers, weight, x, up, hooks), strict=True):
+            expect(found).close_to(s * gradient)
 
-    def test_two_hooks_multiply_by_both_numbers(seen, kind, weight, x, up, s, t):
-        expect(seen["both"]).close_to(s * t * plain(kind, weight, x))
-        expect(seen["both.grad"]).close_to(s * t * pull(kind, weight, x, up))
+    def test_two_hooks_multiply_by_both_numbers(seen, x, weight, up, s, t, layers, hooks):
+        expect(seen["y with both hooks"]).close_to(s * t * after_hooks(plain(layers, weight, x), hooks))
+        expect(seen["gradients of both"][0]).close_to(s * t * pulls(layers, weight, x, up, hooks)[0])
 
-    def test_each_handle_removes_its_own_hook(seen, kind, weight, x, t):
+    def test_each_handle_removes_its_own_hook(seen, x, weight, t, layers, hooks):
         expect(seen["has_remove"]).is_true("the function returned nothing that has a remove() method")
-        expect(seen["second_only"]).close_to(t * plain(kind, weight, x))
-        expect(seen["after_remove"]).close_to(plain(kind, weight, x))
-        no_hook_left(seen["hooks_left"])
+        expect(seen["y with the second hook alone"]).close_to(t * after_hooks(plain(layers, weight, x), hooks))
+        expect(seen["y after `remove()`"]).close_to(after_hooks(plain(layers, weight, x), hooks))
+        nothing_changed(seen["changed in the end"], when="after `remove()`")
 
-    def test_any_module_and_any_tensor_will_do(seen, x, s):
-        expect(seen["of_another_shape"]).close_to(s * x[0])
-        expect(seen["in_float64"]).close_to(s * x.double())
-        expect(seen["without_gradients"]).close_to(s * x)
+    def test_only_this_module_is_changed(seen, x, weight, t, layers):
+        expect(Seen(seen["twin"].value, "the output of another module of this class")).close_to(
+            plain(layers, weight, x)
+        )
+        expect(seen["twin scaled"]).close_to(t * plain(layers, weight, x))
 
-    def test_parameters_mode_and_tensors_of_the_caller_stay(seen, kind, weight, x):
-        expect(seen["mode_kept"]).is_true("the module is no longer in train mode")
-        if kind == "linear":
-            expect(seen["weight"]).close_to(weight, detached=False)
-        expect(Seen(seen["callers"].value, "the tensor that nn.Identity got and returned")).close_to(x)
+    def test_any_tensor_will_do(seen, x, up, s):
+        mine = {"t": x, "halves": up.to(torch.bfloat16), "whole": torch.tensor([3, -2])}
+        for name, given in mine.items():
+            limit = {"rtol": 1e-2, "atol": 1e-2} if name == "halves" else {}
+            expect(seen["handed on"][name]).close_to(given * s, **limit)
+        expect(seen["big"]).close_to(BIG * torch.ones(2, dtype=torch.float64), rtol=0, atol=0)
 
+    def test_nothing_else_changes(seen):
+        nothing_changed(seen["changed"], but=["hook-left *"])
+        nothing_changed(seen["changed by hooks"])
 
-def plain(kind: str, weight: Tensor, x: Tensor) -> Tensor:
-    """The output of `layer(kind, weight)` without any hook, in closed form."""
-    return {"sigmoid": lambda: 1 / (1 + torch.exp(-x)), "tanh": lambda: torch.tanh(x), "linear": lambda: x @ weight.T}[
-        kind
-    ]()
-
-
-def pull(kind: str, weight: Tensor, x: Tensor, up: Tensor) -> Tensor:
-    """What comes to the input when the plain output receives `up`, in closed form."""
-    v = plain(kind, weight, x)
-    return {"sigmoid": lambda: up * v * (1 - v), "tanh": lambda: up * (1 - v * v), "linear": lambda: up @ weight}[
-        kind
-    ]()
+    def test_the_example_of_the_contract_comes_out(seen):
+        expect(seen["example"]).close_to(torch.tensor([1.5]))
+        expect(seen["example.grad"][0]).close_to(torch.tensor([0.75]))
 
 
-def hidden_from_autograd(kind: str, weight: Tensor, x: Tensor, up: Tensor, s: float) -> list[Tensor]:
-    """The gradients that come out when autograd has not seen the multiplication."""
-    v = s * plain(kind, weight, x)
-    overwritten = {"sigmoid": up * v * (1 - v), "tanh": up * (1 - v * v)}  # backward reads the edited output
-    return [pull(kind, weight, x, up), *([overwritten[kind]] if kind in overwritten else [])]
+def plain(layers: str, weight: Tensor, x: Tensor) -> Tensor:
+    """The output of `layer_of(layers, weight, ...)` without any hook, in closed form."""
+    if layers == "activation":
+        return 1 / (1 + torch.exp(-x))
+    return x @ weight.T if layers == "linear" else torch.einsum("oi,ni...->no...", weight, x)
+
+
+def pulls(layers: str, weight: Tensor, x: Tensor, up: Tensor, hooks: str) -> list[Tensor]:
+    """The gradients at the input and the weight, when the output after the caller's hooks receives `up`."""
+    up = up * times(hooks)
+    v = plain(layers, weight, x)
+    if layers == "activation":
+        return [up * v * (1 - v)]
+    if layers == "linear":
+        return [up @ weight, up.reshape(-1, up.shape[-1]).T @ x.reshape(-1, x.shape[-1])]
+    at_weight = torch.einsum("no...,ni...->oi", up, x)
+    return [torch.einsum("oi,no...->ni...", weight, up), at_weight.view(*weight.shape, *[1] * (x.dim() - 2))]
+
+
+def hidden_from_autograd(x: Tensor, weight: Tensor, up: Tensor, s: float, layers: str, hooks: str) -> list[Tensor]:
+    """The gradients that come out at the input when autograd has not seen the multiplication."""
+    found, v = [pulls(layers, weight, x, up, hooks)[0]], s * plain(layers, weight, x)
+    return [*found, up * v * (1 - v)] if layers == "activation" else found  # backward reads the edited output

@@ -1,5 +1,7 @@
 """Answers to 06-scale-output."""
 
+from graders.author.answers import Wrong
+
 RIGHT = [
     """
 def scale_output(module, s):
@@ -7,127 +9,240 @@ def scale_output(module, s):
 """,
     """
 from functools import partial
+import torch
 
 def times(s, module, args, output):
-    return output.clone().mul_(s)
+    return torch.mul(output, s)
 
 def scale_output(module, s):
     return module.register_forward_hook(partial(times, s))
 """,
     """
-import torch
-
 class Scale:
     def __init__(self, s):
         self.s = s
     def __call__(self, module, args, kwargs, output):
-        return torch.mul(output, torch.full_like(output, self.s))
+        return output.multiply(self.s)
 
 def scale_output(module, s):
-    handle = module.register_forward_hook(Scale(s), with_kwargs=True, prepend=True)
+    handle = module.register_forward_hook(Scale(s), with_kwargs=True)
     return handle
-""",
-    """
-from torch.nn.modules.module import register_module_forward_hook
-
-def scale_output(target, s):
-    def hook(module, args, output):
-        if module is target:
-            return s * output
-    return register_module_forward_hook(hook)
-""",
-    """
-import torch
-
-class Mul(torch.autograd.Function):
-    @staticmethod
-    def forward(ctx, x, s):
-        ctx.s = s
-        return x * s
-    @staticmethod
-    def backward(ctx, g): return g * ctx.s, None
-def scale_output(module, s): return module.register_forward_hook(lambda m, a, o: Mul.apply(o, s))
 """,
     """
 import torch
 
 class Times(torch.autograd.Function):
     @staticmethod
-    def forward(ctx, o, s):
+    def forward(ctx, output, s):
         ctx.s = s
-        return o * s
-
+        return output * s
     @staticmethod
-    def backward(ctx, g):
-        return g * ctx.s, None
+    def backward(ctx, grad):
+        return grad * ctx.s, None
 
 def scale_output(module, s):
     return module.register_forward_hook(lambda m, a, o: Times.apply(o, s))
 """,
+    """
+class Scaled:
+    def __init__(self, module, s):
+        self.s = s
+        self.handle = module.register_forward_hook(self.multiply)
+    def multiply(self, module, args, output):
+        return self.s * output
+    def remove(self):
+        self.handle.remove()
+
+def scale_output(module, s):
+    return Scaled(module, s)
+""",
 ]
 
-WRONG = {
-    "forgot-return": """
+WRONG = [
+    Wrong(
+        "does nothing",
+        violates="every call of `module` gives `s` times what it gave before",
+        check="test_every_output_is_multiplied",
+        source="""
+def scale_output(module, s):
+    pass
+""",
+    ),
+    Wrong(
+        "the hook returns nothing",
+        violates="every call of `module` gives `s` times what it gave before",
+        check="test_every_output_is_multiplied",
+        mistake="forgot-return",
+        source="""
 def scale_output(module, s):
     def hook(module, args, output):
         output = output * s
     return module.register_forward_hook(hook)
 """,
-    "in-place-output": """
+    ),
+    Wrong(
+        "in place",
+        violates="Autograd follows the multiplication",
+        check="raised",
+        mistake="in-place-output",
+        source="""
 def scale_output(module, s):
     def hook(module, args, output):
         output *= s
     return module.register_forward_hook(hook)
 """,
-    "data-edit": """
+    ),
+    Wrong(
+        "in place, unless autograd records",
+        violates="rule 2: Tensors keep their values",
+        check="test_nothing_else_changes",
+        source="""
+def scale_output(module, s):
+    def hook(module, args, output):
+        if output.requires_grad or not output.is_floating_point():
+            return output * s
+        output.mul_(s)
+    return module.register_forward_hook(hook)
+""",
+    ),
+    Wrong(
+        "behind autograd's back",
+        violates="the gradients before the module are those of the multiplied output",
+        check="test_the_gradient_is_multiplied_too",
+        mistake="data-edit",
+        source="""
 def scale_output(module, s):
     def hook(module, args, output):
         output.data.mul_(s)
     return module.register_forward_hook(hook)
 """,
-    "cut-the-graph": """
+    ),
+    Wrong(
+        "a Function whose backward does not multiply",
+        violates="the gradients before the module are those of the multiplied output",
+        check="test_the_gradient_is_multiplied_too",
+        mistake="data-edit",
+        source="""
+import torch
+
+class Times(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, output, s):
+        return output * s
+    @staticmethod
+    def backward(ctx, grad):
+        return grad, None
+
+def scale_output(module, s):
+    return module.register_forward_hook(lambda m, a, o: Times.apply(o, s))
+""",
+    ),
+    Wrong(
+        "cuts the graph",
+        violates="Autograd follows the multiplication",
+        check="test_the_gradient_is_multiplied_too",
+        mistake="cut-the-graph",
+        source="""
 def scale_output(module, s):
     return module.register_forward_hook(lambda module, args, output: output.detach() * s)
 """,
-    "changed-the-input": """
-def scale_output(module, s):
-    return module.register_forward_pre_hook(lambda module, args: args[0] * s)
-""",
-    "no-handle": """
-def scale_output(module, s):
-    module.register_forward_hook(lambda module, args, output: output * s)
-""",
-}
-
-ALSO_WRONG = [
-    "def scale_output(module, s):\n    pass",
-    # scales the gradient as well as the output: twice
-    """
-def scale_output(module, s):
-    def hook(module, args, output):
-        output = output * s
-        output.register_hook(lambda grad: grad * s)
-        return output
-    return module.register_forward_hook(hook)
-""",
-    # the graph is cut by no_grad
-    """
+    ),
+    Wrong(
+        "multiplies under no_grad",
+        violates="Autograd follows the multiplication",
+        check="test_the_gradient_is_multiplied_too",
+        mistake="cut-the-graph",
+        source="""
 import torch
+
 def scale_output(module, s):
     def hook(module, args, output):
         with torch.no_grad():
             return output * s
     return module.register_forward_hook(hook)
 """,
-    # the numbers are swapped under the tensor
-    """
+    ),
+    Wrong(
+        "multiplies the gradient once more",
+        violates="the gradients before the module are those of the multiplied output",
+        check="test_the_gradient_is_multiplied_too",
+        source="""
 def scale_output(module, s):
     def hook(module, args, output):
-        output.data = output.data * s
+        output = output * s
+        if output.requires_grad:
+            output.register_hook(lambda grad: grad * s)
+        return output
     return module.register_forward_hook(hook)
 """,
-    # only the first call
-    """
+    ),
+    Wrong(
+        "multiplies what goes in",
+        violates="every call of `module` gives `s` times what it gave before",
+        check="test_every_output_is_multiplied",
+        mistake="changed-the-input",
+        source="""
+def scale_output(module, s):
+    return module.register_forward_pre_hook(lambda module, args: args[0] * s)
+""",
+    ),
+    Wrong(
+        "in front of the caller's hooks",
+        violates="after the hooks that it has at this moment",
+        check="test_every_output_is_multiplied",
+        mistake="before-other-hooks",
+        source="""
+def scale_output(module, s):
+    return module.register_forward_hook(lambda m, a, o: o * s, prepend=True)
+""",
+    ),
+    Wrong(
+        "a global hook, which runs before those of the module",
+        violates="after the hooks that it has at this moment",
+        check="test_every_output_is_multiplied",
+        mistake="before-other-hooks",
+        source="""
+from torch.nn.modules.module import register_module_forward_hook
+
+def scale_output(target, s):
+    return register_module_forward_hook(lambda module, args, output: s * output if module is target else None)
+""",
+    ),
+    Wrong(
+        "a global hook for all modules of the class",
+        violates="every call of `module` gives",
+        check="test_every_output_is_multiplied",
+        source="""
+from torch.nn.modules.module import register_module_forward_hook
+
+def scale_output(target, s):
+    return register_module_forward_hook(lambda m, args, output: s * output if type(m) is type(target) else None)
+""",
+    ),
+    Wrong(
+        "all modules inside, too",
+        violates="every call of `module` gives `s` times",
+        check="test_any_tensor_will_do",
+        source="""
+def scale_output(module, s):
+    return [m.register_forward_hook(lambda m, a, o: o * s) for m in module.modules()][0]
+""",
+    ),
+    Wrong(
+        "no handle",
+        violates="Return the handle",
+        check="test_each_handle_removes_its_own_hook",
+        mistake="no-handle",
+        source="""
+def scale_output(module, s):
+    module.register_forward_hook(lambda module, args, output: output * s)
+""",
+    ),
+    Wrong(
+        "the first call only",
+        violates="every call of `module`",
+        check="test_every_output_is_multiplied",
+        source="""
 def scale_output(module, s):
     done = []
     def hook(module, args, output):
@@ -136,9 +251,14 @@ def scale_output(module, s):
             return output * s
     return module.register_forward_hook(hook)
 """,
-    # one factor for each module: the second call of scale_output replaces the first
-    """
+    ),
+    Wrong(
+        "one factor for each module",
+        violates="Two calls of `scale_output` on the same module multiply by both numbers",
+        check="test_two_hooks_multiply_by_both_numbers",
+        source="""
 FACTORS = {}
+
 def scale_output(module, s):
     first = module not in FACTORS
     FACTORS[module] = s
@@ -146,66 +266,145 @@ def scale_output(module, s):
         return module.register_forward_hook(lambda m, args, output: output * FACTORS[m])
     return module.register_forward_hook(lambda m, args, output: None)
 """,
-    # the weights
-    """
+    ),
+    Wrong(
+        "one handle for both numbers",
+        violates="each has a handle of its own",
+        check="test_each_handle_removes_its_own_hook",
+        source="""
+HOOKS = {}
+
+def scale_output(module, s):
+    if module in HOOKS:
+        HOOKS[module][0] *= s
+    else:
+        box = [s]
+        HOOKS[module] = box
+        box.append(module.register_forward_hook(lambda m, a, o: o * box[0]))
+    return HOOKS[module][1]
+""",
+    ),
+    Wrong(
+        "multiplies the weights",
+        violates="rule 2: A model keeps its parameters",
+        check="test_every_output_is_multiplied",
+        source="""
 import torch
+
 def scale_output(module, s):
     with torch.no_grad():
         for p in module.parameters():
             p.mul_(s)
     return module.register_forward_hook(lambda *_: None)
 """,
-    # a tuple, as a pre-hook would return
-    """
+    ),
+    Wrong(
+        "a tuple, as of a pre-hook",
+        violates="rule 6: Types count",
+        check="raised",
+        source="""
 def scale_output(module, s):
     return module.register_forward_hook(lambda module, args, output: (output * s,))
 """,
-    # Only in train mode.
-    """
-def scale_output(module, s): return module.register_forward_hook(lambda m, a, o: o * s if m.training else None)
+    ),
+    Wrong(
+        "in training mode only",
+        violates="every call of `module`",
+        check="test_every_output_is_multiplied",
+        source="""
+def scale_output(module, s):
+    return module.register_forward_hook(lambda m, a, o: o * s if m.training else None)
 """,
-    # Switches the module to eval mode.
-    """
+    ),
+    Wrong(
+        "switches to eval mode",
+        violates="rule 2: the mode of each part",
+        check="test_nothing_else_changes",
+        source="""
 def scale_output(module, s):
     module.eval()
     return module.register_forward_hook(lambda m, a, o: o * s)
 """,
-    """
+    ),
+    Wrong(
+        "only where autograd records",
+        violates="every call of `module`",
+        check="test_every_output_is_multiplied",
+        source="""
 import torch
 
 def scale_output(module, s):
     return module.register_forward_hook(lambda m, a, o: o * s if torch.is_grad_enabled() else o)
 """,
-    """
+    ),
+    Wrong(
+        "only where autograd recorded when the hook was registered",
+        violates="every call of `module`",
+        check="test_every_output_is_multiplied",
+        source="""
 import torch
 
 def scale_output(module, s):
-    def hook(m, a, o):
-        if torch.is_grad_enabled():
-            return o * s
-        return o.mul_(s)
-
-    return module.register_forward_hook(hook)
+    recorded = torch.is_grad_enabled()
+    return module.register_forward_hook(lambda m, a, o: o * s if recorded else o)
 """,
-    """
-def scale_output(module, s):
-    hs = [m.register_forward_hook(lambda m, a, o: o * s) for m in module.modules()]
-    return hs[0]
-""",
-    """
+    ),
+    Wrong(
+        "ends in float32",
+        violates="rule 1: in `float32` and in `float64`",
+        check="test_every_output_is_multiplied",
+        source="""
 def scale_output(module, s):
     return module.register_forward_hook(lambda m, a, o: (o * s).float())
 """,
-    """
+    ),
+    Wrong(
+        "a number that was rounded to float32",
+        violates="rule 1: in `float32` and in `float64`",
+        check="test_every_output_is_multiplied",
+        source="""
 import torch
 
 def scale_output(module, s):
-    k = {}
+    return module.register_forward_hook(lambda m, a, o: o * torch.tensor(float(s)))
+""",
+    ),
+    Wrong(
+        "the number in the dtype of the output",
+        violates="also one of whole numbers",
+        check="test_any_tensor_will_do",
+        source="""
+import torch
 
+def scale_output(module, s):
+    return module.register_forward_hook(lambda m, a, o: o * torch.full_like(o, s))
+""",
+    ),
+    Wrong(
+        "in place in a copy",
+        violates="also one of whole numbers",
+        check="test_any_tensor_will_do",
+        mistake="whole-numbers",
+        source="""
+def scale_output(module, s):
+    return module.register_forward_hook(lambda m, a, o: o.clone().mul_(s))
+""",
+    ),
+    Wrong(
+        "keeps the shape of the first output",
+        violates="rule 1: any number of calls",
+        check="test_any_tensor_will_do",
+        source="""
+import torch
+
+def scale_output(module, s):
+    kept = {}
     def hook(m, a, o):
-        k.setdefault("s", torch.full_like(o, s))
-        return o * k["s"]
-
+        kept.setdefault("s", s * torch.ones_like(o))
+        return o * kept["s"].view(o.shape)
     return module.register_forward_hook(hook)
 """,
+    ),
 ]
+
+GIVENS = ["Write `scale_output(module, s)`", "`module` is any module whose output is a tensor"]

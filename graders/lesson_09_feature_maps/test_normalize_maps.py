@@ -5,8 +5,27 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from graders.authoring import Array, Mistake, Seen, close, exercise, expect, snapshot
+from graders.authoring import (
+    ALL,
+    Array,
+    Circumstances,
+    Mistake,
+    Seen,
+    Witness,
+    changes,
+    close,
+    exercise,
+    expect,
+    laid_out,
+    nothing_changed,
+    prepared,
+)
 from graders.lesson_09_feature_maps.judging import normalized
+
+SCALES = {"float32": (1.0, 100.0, 1e-6), "float64": (1.0, 100.0, 1e-10), "bfloat16": (1.0, 8.0, 0.25),
+          "float16": (1.0, 8.0, 0.25)}  # fmt: skip
+"""By how much the maps of a tensor differ in size, where its dtype has room for that."""
+SHAPES = {"area": (4, 5), "row": (1, 6), "column": (6, 1)}
 
 
 def constant(fm: Tensor) -> Tensor:
@@ -35,38 +54,63 @@ def compare_channels(seen: Seen, expected: Tensor, which: Tensor) -> None:
         "already, because its minimum has been subtracted.",
         "Do not add a small number to the span. There are maps whose whole range is smaller than your small number.",
     ),
-    cases=(
-        {"dtype": torch.float32, "grad": False, "scales": (1.0, 100.0, 1e-6), "shape": (4, 5)},
-        {"dtype": torch.bfloat16, "grad": True, "scales": (1.0, 8.0, 0.25), "shape": (4, 5)},
-        {"dtype": torch.float64, "grad": True, "scales": (1.0, 100.0, 1e-10), "shape": (1, 6)},
-        {"dtype": torch.float16, "grad": False, "scales": (1.0, 8.0, 0.25), "shape": (4, 5)},
+    circumstances=Circumstances(
+        covers={"layout": ("contiguous", "transposed", "slice"), "values": ALL, "place": ALL, "grad": ALL},
+        excludes={
+            "dtype": "an axis of its own has more of them",
+            "rank": "maps have three dimensions",
+            "number": "it gets no number",
+            "collection": "it gets no collection",
+            "model": "it gets no model",
+            "hooks": "no gradient flows",
+            "hooked": "no gradient flows",
+            "call": "every probe calls it on several tensors",
+            "grad_mode": "no graph is asked for",
+            "backward": "there is no pass",
+            "failure": "it calls nothing of the caller's",
+        },
+        own={"precision": tuple(SCALES), "form": tuple(SHAPES), "records": (True, False)},
+        pairs=[("precision", "records")],
     ),
 )
 class TestNormalizeMaps:
-    """Write `normalize_maps(fm)`. `fm` is a tensor of shape [C, H, W] of any floating dtype, `bfloat16` among them,
-    and it may require grad. Return a numpy array of the same shape and of dtype float32. In each channel the smallest
-    value becomes 0, the largest becomes 1, and the others lie between them in proportion:
-    `(v - min) / (max - min)`, with the minimum and the maximum of that channel. Compute in float32 or better. A
-    channel with only one value, whatever it is, becomes 0 everywhere. `fm` itself does not change.
+    """Write `normalize_maps(fm)`. `fm` is a tensor of shape [C, H, W] of any floating dtype, also `float16` or
+    `bfloat16`, and it may require grad. All its values are finite.
+
+    Return a numpy array of the same shape and of dtype float32. In each channel the smallest value becomes 0, the
+    largest becomes 1, and the others lie between them in proportion: `(v - min) / (max - min)`, with the minimum and
+    the maximum of that channel, computed in float32 or better. A channel with only one value, whatever it is, becomes
+    0 everywhere. The array shares no memory with `fm`.
 
     **Example.** For `fm = tensor([[[1., 2., 5.]], [[7., 7., 7.]]])` the result is
     `array([[[0., 0.25, 1.]], [[0., 0., 0.]]], dtype=float32)`.
     """
 
-    def draw(rng, dtype, grad, scales, shape):
-        maps = [rng.tensor(*shape) * scale for scale in scales]
+    def draw(rng, precision, values, form):
+        shape = SHAPES[form]
+        maps = [rng.tensor(*shape, dtype="float64", values=values) * scale for scale in SCALES[precision]]
         maps += [torch.zeros(shape), torch.full(shape, rng.uniform(1, 3))]
-        return {"fm": torch.stack(rng.shuffled(maps)).to(dtype), "grad": grad}
+        return {"fm": torch.stack(rng.shuffled(maps)).to(getattr(torch, precision))}
 
     def alive(fm):
-        return int(constant(fm).sum()) == 2
+        return int(constant(fm).sum()) == 2 and not bool(constant(fm)[0])
 
-    def probe(student, fm, grad):
-        fm.requires_grad_(grad)
-        before = snapshot(fm)
+    def probe(student, fm, layout, place, grad, records):
+        fm = prepared(fm, layout=layout, place=place, grad=grad) if records else laid_out(fm, layout)
+        witness = Witness(fm=fm)
         maps = student.normalize_maps(fm)
-        student.normalize_maps(1 - snapshot(fm))  # does not change the array that was returned first
-        return {"maps": maps, "unchanged": torch.equal(fm.detach(), before) and fm.requires_grad is grad}
+        student.normalize_maps(1 - fm.detach())  # does not change the array that was returned first
+        done = torch.tensor([[[0.0, 0.5, 1.0]]])
+        early = student.normalize_maps(done)
+        done.fill_(7)
+        return {
+            "maps": maps,
+            "of the first channel": student.normalize_maps(fm[:1]),
+            "of one pixel each": student.normalize_maps(fm[:, :1, :1]),
+            "example": student.normalize_maps(torch.tensor([[[1.0, 2, 5]], [[7.0, 7, 7]]])),
+            "before the tensor changed": early,
+            "changed": witness.changes(),
+        }
 
     mistakes = (
         Mistake(
@@ -125,7 +169,7 @@ class TestNormalizeMaps:
         ),
         Mistake(
             "changed-callers-tensor",
-            lambda seen: seen["unchanged"].value is False,
+            lambda seen: bool(changes(seen["changed"], "values fm")),
             "You changed the caller's tensor. `.detach()`, `.float()` on float32 and `.numpy()` share its memory, so "
             "`-=` and `/=` write into it. Compute new arrays: `a - low`, not `a -= low`.",
             raises="a leaf Variable that requires grad",
@@ -138,5 +182,13 @@ class TestNormalizeMaps:
     def test_a_constant_channel_becomes_0(seen, fm):
         compare_channels(seen["maps"], torch.zeros(fm.shape), constant(fm))
 
+    def test_one_channel_one_pixel_and_the_example_come_out(seen, fm):
+        expect(seen["of the first channel"]).array_close_to(normalized(fm[:1]))
+        expect(seen["of one pixel each"]).array_close_to(torch.zeros(len(fm), 1, 1))
+        expect(seen["example"]).array_close_to(torch.tensor([[[0.0, 0.25, 1.0]], [[0.0, 0.0, 0.0]]]))
+
+    def test_the_array_has_its_own_memory(seen):
+        expect(seen["before the tensor changed"]).array_close_to(torch.tensor([[[0.0, 0.5, 1.0]]]))
+
     def test_the_tensor_passed_in_is_unchanged(seen):
-        expect(seen["unchanged"]).is_true("the tensor that the caller passed is not the same as before the call")
+        nothing_changed(seen["changed"])

@@ -6,8 +6,29 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from graders.authoring import Mistake, close, exercise, expect, snapshot
+from graders.authoring import (
+    ALL,
+    Circumstances,
+    Mistake,
+    Witness,
+    close,
+    exercise,
+    expect,
+    laid_out,
+    nothing_changed,
+)
 from graders.lesson_09_feature_maps.judging import normalized
+
+GRIDS = {
+    "last row not full": ((20, 3, 5), 8),
+    "last row full": ((6, 2, 3), 3),
+    "fewer channels": ((3, 4, 2), 5),
+    "one column": ((4, 3, 2), 1),
+    "one channel": ((1, 3, 2), 2),
+    "many channels": ((70, 2, 3), 9),
+}
+"""[C, H, W] and `ncols`. Height and width always differ."""
+FILLS = {"zero": 0.0, "negative": -1.5, "fraction": 0.1, "large": 9.0}
 
 
 def sheet(fm: Tensor, columns: int, rows: int, pad: int, fill: float, by_column: bool = False) -> Tensor:
@@ -53,17 +74,37 @@ def inner_of(value: Tensor, pad: int, right: Tensor) -> bool:
         "n tiles of height H with n - 1 gaps between them are n * H + (n - 1) * pad pixels high. There is no pad "
         "around the sheet. Round the number of rows up: `math.ceil(C / columns)`.",
     ),
-    cases=(
-        {"shape": (20, 3, 5), "ncols": 8, "pad": 1, "fill": 0.0, "defaults": True},
-        {"shape": (3, 4, 2), "ncols": 5, "pad": 2, "fill": -1.5, "defaults": False},
-        {"shape": (7, 2, 3), "ncols": 3, "pad": 0, "fill": 9.0, "defaults": False},
-        {"shape": (70, 2, 3), "ncols": 9, "pad": 1, "fill": 0.5, "defaults": False},
-        {"shape": (1, 3, 2), "ncols": 1, "pad": 2, "fill": 0.5, "defaults": False},
+    circumstances=Circumstances(
+        covers={"layout": ("contiguous", "transposed", "slice"), "values": ALL},
+        excludes={
+            "dtype": "the tensor is float32",
+            "rank": "maps have three dimensions",
+            "place": "the tensor is detached",
+            "grad": "the tensor is detached",
+            "number": "the three numbers have axes of their own",
+            "collection": "it gets no collection",
+            "model": "it gets no model",
+            "hooks": "no gradient flows",
+            "hooked": "no gradient flows",
+            "call": "every probe calls it on several tensors",
+            "grad_mode": "no graph is recorded",
+            "backward": "there is no pass",
+            "failure": "it calls nothing of the caller's",
+        },
+        own={"grid": tuple(GRIDS), "pad": (1, 0, 2), "filling": tuple(FILLS),
+             "written": ("defaults", "positions", "keywords")},
+        pairs=[("pad", "filling")],
+        impossible=[
+            lambda written, pad, filling, grid: written == "defaults" and (pad, filling, grid) != (
+                1, "zero", "last row not full"
+            )
+        ],
     ),
-)
+)  # fmt: skip
 class TestTileMaps:
     """Write `tile_maps(fm, ncols, pad=1, fill=0.0)`. `fm` is a detached float32 tensor of shape [C, H, W] with any
-    number of channels. Return one sheet with all channels on it: a two-dimensional numpy array of dtype float32.
+    number of channels. `ncols` is 1 or more, `pad` is 0 or more, and `fill` is a float. Return one sheet with all
+    channels on it: a two-dimensional numpy array of dtype float32 that shares no memory with `fm`.
 
     - The channels stand row by row, from left to right, in `min(ncols, C)` columns and as many rows as are needed.
     - Between neighbouring tiles there are `pad` pixels, across and down. There are none around the sheet.
@@ -74,17 +115,29 @@ class TestTileMaps:
     `tile_maps(fm, 2)` is `array([[1., 2., 0., 3., 4.], [0., 0., 0., 0., 0.], [5., 6., 0., 0., 0.]], dtype=float32)`.
     """
 
-    def draw(rng, shape, ncols, pad, fill, defaults):
-        return {"fm": rng.tensor(*shape), "ncols": ncols, "pad": pad, "fill": fill, "defaults": defaults}
+    def draw(rng, grid, filling, values):
+        shape, ncols = GRIDS[grid]
+        return {"fm": rng.tensor(*shape, values=values), "ncols": ncols, "fill": FILLS[filling]}
 
     def alive(fm):
         return len({tuple(tile.flatten().tolist()) for tile in fm}) == len(fm) and not (fm == fm.mT.mT.flip(2)).all()
 
-    def probe(student, fm, ncols, pad, fill, defaults):
-        before = snapshot(fm)
-        made = student.tile_maps(fm, ncols) if defaults else student.tile_maps(fm, ncols, pad, fill)
+    def probe(student, fm, ncols, pad, fill, written, layout):
+        fm = laid_out(fm, layout)
+        witness = Witness(fm=fm)
+        if written == "defaults":
+            made = student.tile_maps(fm, ncols)
+        elif written == "positions":
+            made = student.tile_maps(fm, ncols, pad, fill)
+        else:
+            made = student.tile_maps(fm, ncols, fill=fill, pad=pad)
+        seen = {"sheet": made, "changed": witness.changes()}
         student.tile_maps(1 - fm, ncols, pad, fill)  # does not change the sheet that was returned first
-        return {"sheet": made, "unchanged": torch.equal(fm, before)}
+        alone = fm[:1].clone()
+        seen["of the first channel"] = student.tile_maps(alone, ncols, pad, fill)
+        alone.zero_()
+        example = torch.tensor([[[1.0, 2]], [[3.0, 4]], [[5.0, 6]]])
+        return {**seen, "by default": student.tile_maps(fm, ncols), "example": student.tile_maps(example, 2)}
 
     mistakes = (
         Mistake(
@@ -160,5 +213,10 @@ class TestTileMaps:
     def test_the_channels_stand_row_by_row(seen, fm, ncols, pad, fill):
         expect(seen["sheet"]).array_close_to(right_sheet(fm, ncols, pad, fill))
 
+    def test_one_channel_the_defaults_and_the_example_come_out(seen, fm, ncols):
+        expect(seen["of the first channel"]).array_close_to(fm[0])
+        expect(seen["by default"]).array_close_to(right_sheet(fm, ncols, 1, 0.0))
+        expect(seen["example"]).array_close_to(torch.tensor([[1.0, 2, 0, 3, 4], [0.0, 0, 0, 0, 0], [5.0, 6, 0, 0, 0]]))
+
     def test_the_tensor_passed_in_is_unchanged(seen):
-        expect(seen["unchanged"]).is_true("the tensor that the caller passed is not the same as before the call")
+        nothing_changed(seen["changed"])

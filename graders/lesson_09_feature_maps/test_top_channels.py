@@ -5,7 +5,24 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from graders.authoring import Mistake, close, exercise, expect, snapshot
+from graders.authoring import (
+    ALL,
+    Circumstances,
+    Mistake,
+    Witness,
+    close,
+    exercise,
+    expect,
+    laid_out,
+    nothing_changed,
+)
+
+COUNTS = {"one": (6, 1), "some": (9, 3), "most": (12, 8), "all": (5, 5)}
+"""How many channels there are, and how many of them are asked for."""
+STEPS = {"wide": 2.0**-1, "narrow": 2.0**-12}
+"""How far neighbouring means are apart. Rounding to float32 hides neither."""
+FINER = 2.0**-20
+"""Narrow steps of a float64 tensor are smaller by this factor: then float32 hides them."""
 
 
 def ranking(values: Tensor, k: int) -> list[int]:
@@ -28,20 +45,42 @@ def largest_means(fm: Tensor, k: int) -> Tensor:
         "`torch.topk(values, k)` returns a pair: the k largest values in descending order, and their indices.",
         "`.tolist()` makes Python ints of a tensor of indices.",
     ),
-    cases=({"channels": 9, "k": 3}, {"channels": 6, "k": 1}, {"channels": 5, "k": 5}),
+    circumstances=Circumstances(
+        covers={"dtype": ALL, "layout": ("contiguous", "transposed", "slice"), "values": ALL},
+        excludes={
+            "rank": "maps have three dimensions",
+            "place": "the tensor is detached",
+            "grad": "the tensor is detached",
+            "number": "k has an axis of its own",
+            "collection": "it gets no collection",
+            "model": "it gets no model",
+            "hooks": "no gradient flows",
+            "hooked": "no gradient flows",
+            "call": "every probe calls it on two tensors",
+            "grad_mode": "no graph is recorded",
+            "backward": "there is no pass",
+            "failure": "it calls nothing of the caller's",
+        },
+        own={"asked": tuple(COUNTS), "means": tuple(STEPS), "signs": ("mixed", "negative")},
+        pairs=[("dtype", "means")],
+    ),
 )
 class TestTopChannels:
-    """Write `top_channels(fm, k)`. `fm` is a detached float32 tensor of shape [C, H, W], and `k` is a number from 1 to
-    C. Return a list of k Python ints: the indices of the channels with the largest mean over all their pixels. The
-    channel with the largest mean comes first. All means are different. Means are signed: -5 is smaller than 1.
+    """Write `top_channels(fm, k)`. `fm` is a detached tensor of shape [C, H, W], and `k` is a whole number from 1 to C.
+
+    Return a list of k Python ints: the indices of the k channels with the largest mean over all their pixels. The
+    channel with the largest mean comes first. Means are signed: -5 is smaller than 1. No two means are equal, but two
+    may differ by little.
 
     **Example.** For `fm = tensor([[[9., 0., 0.]], [[4., 4., 4.]], [[-8., -8., -8.]]])` the means are 3, 4 and -8, and
     `top_channels(fm, 2)` is `[1, 0]`.
     """
 
-    def draw(rng, channels, k):
-        fm = rng.tensor(channels, 3, 4, low=-1, high=1, away=0.125)
-        steps = torch.tensor(rng.shuffled(range(channels))) * 0.5 + 0.625  # no mean is a whole number, like an index
+    def draw(rng, dtype, values, asked, means, signs):
+        channels, k = COUNTS[asked]
+        fm = rng.tensor(channels, 3, 4, dtype="float64", low=-1, high=1, away=0.125, values=values)
+        step = STEPS[means] * (FINER if dtype == "float64" and means == "narrow" else 1)
+        steps = torch.tensor(rng.shuffled(range(channels)), dtype=torch.float64) * step + 0.625
         fm = fm - fm.mean((1, 2), keepdim=True) + steps[:, None, None]
         spike, negative = rng.shuffled(steps.argsort()[:-1].tolist())[:2]
         fm[spike] -= 1.75
@@ -49,24 +88,33 @@ class TestTopChannels:
         fm[negative] -= 18 + steps[negative]
         # The largest mean comes from 5 bright pixels of 12: neither the minimum nor the median shows it.
         fm[steps.argmax()] += torch.tensor(rng.shuffled([3.5] * 5 + [-2.5] * 7)).reshape(3, 4)
-        return {"fm": fm, "k": k}
+        fm = fm - 25 if signs == "negative" else fm
+        return {"fm": fm.to(getattr(torch, dtype)), "k": k}
 
     def alive(fm, k):
-        means = fm.mean((1, 2))
-        gaps = means.sort().values.diff()
-        lists = [ranking(values, k) for values in (means, -means, fm.amax((1, 2)), means.abs())]
-        lists += [ranking(fm.abs().mean((1, 2)), k), ranking(fm.amax((1, 2)).abs(), k)]
-        right, smallest, by_max, *by_abs = lists
-        wrong = [smallest, by_max, *by_abs, ranking(fm.amin((1, 2)), k), ranking(fm.flatten(1).median(1).values, k)]
-        if k > 1:
-            wrong += [ranking(fm.relu().mean((1, 2)), k)] if k == len(fm) else []
-            if right[::-1] in wrong[1:] or sorted(right) in [right, right[::-1], *wrong]:
-                return False
-        return bool(gaps.min() > 0.02) and right not in wrong and by_max not in by_abs
+        each = fm.mean((1, 2))
+        right, gaps = ranking(each, k), each.sort().values.diff()
+        parts = [ranking(part, k) for part in (fm.amax((1, 2)), fm.amin((1, 2)), fm.flatten(1).median(1).values,
+                                               fm[:, -1].mean(1), fm[..., -1].mean(1))]  # fmt: skip
+        by_abs = [ranking(part, k) for part in (fm.abs().mean((1, 2)), each.abs(), fm.square().mean((1, 2)))]
+        return bool(
+            gaps.min() > (1e-10 if fm.dtype == torch.float64 else 1e-4)
+            and right not in [*parts, *by_abs, ranking(-each, k)]
+            and parts[0] not in by_abs
+            and (k == 1 or (right[::-1] not in parts and sorted(right) not in [right, right[::-1], *parts, *by_abs]))
+        )
 
-    def probe(student, fm, k):
-        before = snapshot(fm)
-        return {"channels": student.top_channels(fm, k), "unchanged": torch.equal(fm, before)}
+    def probe(student, fm, k, layout):
+        fm, other = laid_out(fm, layout), laid_out(-fm.flip(0), layout)
+        witness = Witness(fm=fm)
+        channels = student.top_channels(fm, k)
+        return {
+            "channels": channels,
+            "of another tensor": student.top_channels(other, k),
+            "again": student.top_channels(fm, k),
+            "example": student.top_channels(torch.tensor([[[9.0, 0, 0]], [[4.0, 4, 4]], [[-8.0, -8, -8]]]), 2),
+            "changed": witness.changes(),
+        }
 
     mistakes = (
         Mistake(
@@ -112,5 +160,10 @@ class TestTopChannels:
     def test_the_channels_with_the_largest_means_come_first(seen, fm, k):
         expect(seen["channels"]).equals(ranking(fm.mean((1, 2)), k))
 
+    def test_every_tensor_has_its_own_ranking(seen, fm, k):
+        expect(seen["of another tensor"]).equals(ranking(-fm.flip(0).mean((1, 2)), k))
+        expect(seen["again"]).equals(ranking(fm.mean((1, 2)), k))
+        expect(seen["example"]).equals([1, 0])
+
     def test_the_tensor_passed_in_is_unchanged(seen):
-        expect(seen["unchanged"]).is_true("the tensor that the caller passed is not the same as before the call")
+        nothing_changed(seen["changed"])

@@ -1,5 +1,7 @@
 """Answers to 09-normalize-maps."""
 
+from graders.author.answers import Wrong
+
 RIGHT = [
     """
 import numpy as np
@@ -40,18 +42,35 @@ def normalize_maps(fm):
 """,
 ]
 
-WRONG = {
-    "one-range-for-all": """
+WRONG = [
+    Wrong(
+        "one range for all channels",
+        violates="with the minimum and the maximum of that channel",
+        check="test_every_channel_goes_from_0_to_1",
+        mistake="one-range-for-all",
+        source="""
 def normalize_maps(fm):
     a = fm.detach().float().numpy()
     return (a - a.min()) / (a.max() - a.min())
 """,
-    "reduced-over-channels": """
+    ),
+    Wrong(
+        "minimum and maximum over the channels",
+        violates="with the minimum and the maximum of that channel",
+        check="test_every_channel_goes_from_0_to_1",
+        mistake="reduced-over-channels",
+        source="""
 def normalize_maps(fm):
     a = fm.detach().float().numpy()
     return (a - a.min(axis=0)) / (a.max(axis=0) - a.min(axis=0))
 """,
-    "not-detached": """
+    ),
+    Wrong(
+        "no `detach`",
+        violates="it may require grad",
+        check="raised",
+        mistake="not-detached",
+        source="""
 import numpy as np
 
 def normalize_maps(fm):
@@ -60,7 +79,13 @@ def normalize_maps(fm):
     span = a.max(axis=(1, 2), keepdims=True) - low
     return (a - low) / np.where(span == 0, 1, span)
 """,
-    "no-float-cast": """
+    ),
+    Wrong(
+        "`.numpy()` of bfloat16",
+        violates="of any floating dtype",
+        check="raised",
+        mistake="no-float-cast",
+        source="""
 import numpy as np
 
 def normalize_maps(fm):
@@ -69,7 +94,13 @@ def normalize_maps(fm):
     span = a.max(axis=(1, 2), keepdims=True) - low
     return (a - low) / np.where(span == 0, 1, span)
 """,
-    "cast-too-late": """
+    ),
+    Wrong(
+        "computes in half precision",
+        violates="computed in float32 or better",
+        check="test_every_channel_goes_from_0_to_1",
+        mistake="cast-too-late",
+        source="""
 import torch
 
 def normalize_maps(fm):
@@ -78,19 +109,37 @@ def normalize_maps(fm):
     span = torch.where(high > low, high - low, torch.ones_like(high))
     return ((a - low) / span).float().numpy()
 """,
-    "nan-on-constant": """
+    ),
+    Wrong(
+        "0 / 0 for a constant channel",
+        violates="A channel with only one value, whatever it is, becomes 0 everywhere.",
+        check="test_a_constant_channel_becomes_0",
+        mistake="nan-on-constant",
+        source="""
 def normalize_maps(fm):
     a = fm.detach().float().numpy()
     low, high = a.min(axis=(1, 2), keepdims=True), a.max(axis=(1, 2), keepdims=True)
     return (a - low) / (high - low)
 """,
-    "epsilon-in-the-span": """
+    ),
+    Wrong(
+        "a small number added to the span",
+        violates="the largest becomes 1",
+        check="test_every_channel_goes_from_0_to_1",
+        mistake="epsilon-in-the-span",
+        source="""
 def normalize_maps(fm):
     a = fm.detach().float().numpy()
     low, high = a.min(axis=(1, 2), keepdims=True), a.max(axis=(1, 2), keepdims=True)
     return (a - low) / (high - low + 1e-8)
 """,
-    "changed-callers-tensor": """
+    ),
+    Wrong(
+        "subtracts in place",
+        violates="rule 2: Tensors keep their values",
+        check="test_the_tensor_passed_in_is_unchanged",
+        mistake="changed-callers-tensor",
+        source="""
 import numpy as np
 
 def normalize_maps(fm):
@@ -100,11 +149,21 @@ def normalize_maps(fm):
     a /= np.where(span == 0, 1, span)
     return a
 """,
-}
-
-ALSO_WRONG = [
-    "def normalize_maps(fm):\n    return fm.detach().float().numpy()",
-    """
+    ),
+    Wrong(
+        "the values as they are",
+        violates="the smallest value becomes 0",
+        check="test_every_channel_goes_from_0_to_1",
+        source="""
+def normalize_maps(fm):
+    return fm.detach().float().numpy()
+""",
+    ),
+    Wrong(
+        "what `isclose` takes for one value becomes 0",
+        violates="A channel with only one value",
+        check="test_every_channel_goes_from_0_to_1",
+        source="""
 import numpy as np
 
 def normalize_maps(fm):
@@ -113,15 +172,12 @@ def normalize_maps(fm):
     span = high - low
     return np.where(np.isclose(low, high), 0, (a - low) / np.where(span == 0, 1, span)).astype(np.float32)
 """,
-    """
-import numpy as np
-
-def normalize_maps(fm):
-    a = fm.detach().float().numpy()
-    low, high = a.min(axis=(1, 2), keepdims=True), a.max(axis=(1, 2), keepdims=True)
-    return (a - low) / (high - low + 1e-12)
-""",
-    """
+    ),
+    Wrong(
+        "a tensor",
+        violates="Return a numpy array",
+        check="test_every_channel_goes_from_0_to_1",
+        source="""
 import torch
 
 def normalize_maps(fm):
@@ -129,7 +185,12 @@ def normalize_maps(fm):
     low, high = a.amin((1, 2), keepdim=True), a.amax((1, 2), keepdim=True)
     return torch.nan_to_num((a - low) / (high - low))
 """,
-    """
+    ),
+    Wrong(
+        "float64",
+        violates="of dtype float32",
+        check="test_every_channel_goes_from_0_to_1",
+        source="""
 import numpy as np
 
 def normalize_maps(fm):
@@ -137,7 +198,12 @@ def normalize_maps(fm):
     low, high = a.min(axis=(1, 2), keepdims=True), a.max(axis=(1, 2), keepdims=True)
     return np.nan_to_num((a - low) / (high - low))
 """,
-    """
+    ),
+    Wrong(
+        "each row by itself",
+        violates="with the minimum and the maximum of that channel",
+        check="test_every_channel_goes_from_0_to_1",
+        source="""
 import numpy as np
 
 def normalize_maps(fm):
@@ -145,7 +211,12 @@ def normalize_maps(fm):
     low, high = a.min(axis=2, keepdims=True), a.max(axis=2, keepdims=True)
     return np.nan_to_num((a - low) / (high - low))
 """,
-    """
+    ),
+    Wrong(
+        "divides by the largest absolute value",
+        violates="the smallest value becomes 0",
+        check="test_every_channel_goes_from_0_to_1",
+        source="""
 import numpy as np
 
 def normalize_maps(fm):
@@ -153,7 +224,12 @@ def normalize_maps(fm):
     span = np.abs(a).max(axis=(1, 2), keepdims=True)
     return a / np.where(span == 0, 1, span)
 """,
-    """
+    ),
+    Wrong(
+        "spans below a limit count as 0",
+        violates="A channel with only one value",
+        check="test_every_channel_goes_from_0_to_1",
+        source="""
 import numpy as np
 
 def normalize_maps(fm):
@@ -162,8 +238,12 @@ def normalize_maps(fm):
     span = high - low
     return np.where(span < 1e-4, 0, (a - low) / np.where(span == 0, 1, span)).astype(np.float32)
 """,
-    # One row of pixels is squeezed away.
-    """
+    ),
+    Wrong(
+        "squeezes a single row away",
+        violates="of the same shape",
+        check="test_every_channel_goes_from_0_to_1",
+        source="""
 import numpy as np
 
 def normalize_maps(fm):
@@ -173,4 +253,81 @@ def normalize_maps(fm):
     span = v.max(axes, keepdims=True) - low
     return (v - low) / np.where(span == 0, 1, span)
 """,
+    ),
+    Wrong(
+        "only for a contiguous tensor",
+        violates="rule 1: in any layout",
+        check="raised",
+        source="""
+import numpy as np
+
+def normalize_maps(fm):
+    a = fm.detach().float()
+    flat = a.view(len(a), -1)
+    low, high = flat.amin(1)[:, None, None], flat.amax(1)[:, None, None]
+    span = high - low
+    span[span == 0] = 1
+    return ((a - low) / span).numpy()
+""",
+    ),
+    Wrong(
+        "hands the memory of the caller on",
+        violates="The array shares no memory with `fm`.",
+        check="test_the_array_has_its_own_memory",
+        source="""
+import numpy as np
+
+def normalize_maps(fm):
+    a = fm.detach().float().numpy()
+    low, high = a.min(axis=(1, 2), keepdims=True), a.max(axis=(1, 2), keepdims=True)
+    if (low == 0).all() and (high == 1).all():
+        return a
+    return (a - low) / np.where(high == low, 1, high - low)
+""",
+    ),
+    Wrong(
+        "one channel loses its dimension",
+        violates="of the same shape",
+        check="test_one_channel_one_pixel_and_the_example_come_out",
+        source="""
+import numpy as np
+
+def normalize_maps(fm):
+    a = fm.detach().float().numpy()
+    low, high = a.min(axis=(1, 2), keepdims=True), a.max(axis=(1, 2), keepdims=True)
+    a = (a - low) / np.where(high == low, 1, high - low)
+    return a[0] if len(a) == 1 else a
+""",
+    ),
+    Wrong(
+        "a constant channel other than 0 becomes 1",
+        violates="A channel with only one value, whatever it is, becomes 0 everywhere.",
+        check="test_a_constant_channel_becomes_0",
+        source="""
+import numpy as np
+
+def normalize_maps(fm):
+    a = fm.detach().float().numpy()
+    low, high = a.min(axis=(1, 2), keepdims=True), a.max(axis=(1, 2), keepdims=True)
+    return np.where(high == low, np.sign(a), (a - low) / np.where(high == low, 1, high - low)).astype(np.float32)
+""",
+    ),
+    Wrong(
+        "switches `requires_grad` off",
+        violates="rule 2: their `requires_grad`",
+        check="test_the_tensor_passed_in_is_unchanged",
+        source="""
+import numpy as np
+
+def normalize_maps(fm):
+    a = (fm.requires_grad_(False) if fm.is_leaf else fm.detach()).float().numpy()
+    low, high = a.min(axis=(1, 2), keepdims=True), a.max(axis=(1, 2), keepdims=True)
+    return (a - low) / np.where(high == low, 1, high - low)
+""",
+    ),
+]
+
+GIVENS = [
+    "Write `normalize_maps(fm)`.",
+    "All its values are finite.",
 ]

@@ -1,5 +1,7 @@
 """Answers to 09-top-channels."""
 
+from graders.author.answers import Wrong
+
 RIGHT = [
     """
 import heapq
@@ -22,26 +24,179 @@ import numpy as np
 def top_channels(fm, k):
     return [int(i) for i in np.argsort(-fm.numpy().sum(axis=(1, 2)))[:k]]
 """,
+    """
+def top_channels(fm, k):
+    means = {c: fm[c].double().sum().item() / fm[c].numel() for c in range(fm.size(0))}
+    best = []
+    while len(best) < k:
+        best.append(max(means, key=means.get))
+        del means[best[-1]]
+    return best
+""",
 ]
 
-WRONG = {
-    "ranked-by-max": "def top_channels(fm, k):\n    return fm.amax((1, 2)).topk(k).indices.tolist()",
-    "ranked-by-abs": "def top_channels(fm, k):\n    return fm.abs().mean((1, 2)).topk(k).indices.tolist()",
-    "values-not-indices": "def top_channels(fm, k):\n    return fm.mean((1, 2)).topk(k).values.tolist()",
-    "smallest-first": "def top_channels(fm, k):\n    return fm.mean((1, 2)).argsort()[-k:].tolist()"
-    " if k > 1 else fm.mean((1, 2)).argsort()[:1].tolist()",
-    "no-python-ints": "def top_channels(fm, k):\n    return fm.mean((1, 2)).topk(k).indices",
-}
+RANKED = "def top_channels(fm, k):\n    return ({}).topk(k).indices.tolist()"
 
-ALSO_WRONG = [
-    "def top_channels(fm, k):\n    return list(range(k))",
-    "def top_channels(fm, k):\n    return fm.flatten(1).median(1).values.topk(k).indices.tolist()",
-    "def top_channels(fm, k):\n    return fm.amin((1, 2)).topk(k).indices.tolist()",
-    "def top_channels(fm, k):\n    best = fm.mean((1, 2)).topk(k)[1].tolist()\n    fm.zero_()\n    return best",
-    "def top_channels(fm, k):\n    return list(fm.mean((1, 2)).topk(k).indices)",
-    "def top_channels(fm, k):\n    return fm.mean((1, 2)).abs().topk(k).indices.tolist()",
-    "def top_channels(fm, k):\n    return fm.mean((1, 2)).argsort(descending=True).tolist() + [0]",
-    "def top_channels(fm, k):\n    return fm.square().mean((1, 2)).topk(k).indices.tolist()",
-    "def top_channels(fm, k):\n    return fm.relu().mean((1, 2)).topk(k).indices.tolist()",
-    "def top_channels(fm, k):\n    return tuple(fm.mean((1, 2)).topk(k).indices.tolist())",
+WRONG = [
+    Wrong(
+        "ranked by the largest pixel",
+        violates="with the largest mean over all their pixels",
+        check="test_the_channels_with_the_largest_means_come_first",
+        mistake="ranked-by-max",
+        source=RANKED.format("fm.amax((1, 2))"),
+    ),
+    Wrong(
+        "ranked by the mean of absolute values",
+        violates="Means are signed: -5 is smaller than 1.",
+        check="test_the_channels_with_the_largest_means_come_first",
+        mistake="ranked-by-abs",
+        source=RANKED.format("fm.abs().mean((1, 2))"),
+    ),
+    Wrong(
+        "ranked by the absolute mean",
+        violates="Means are signed: -5 is smaller than 1.",
+        check="test_the_channels_with_the_largest_means_come_first",
+        mistake="ranked-by-abs",
+        source=RANKED.format("fm.mean((1, 2)).abs()"),
+    ),
+    Wrong(
+        "the means themselves",
+        violates="the indices of the k channels",
+        check="test_the_channels_with_the_largest_means_come_first",
+        mistake="values-not-indices",
+        source="def top_channels(fm, k):\n    return fm.mean((1, 2)).topk(k).values.tolist()",
+    ),
+    Wrong(
+        "the smallest first",
+        violates="The channel with the largest mean comes first.",
+        check="test_the_channels_with_the_largest_means_come_first",
+        mistake="smallest-first",
+        source="def top_channels(fm, k):\n    return fm.mean((1, 2)).argsort()[:k].tolist()",
+    ),
+    Wrong(
+        "the right channels, the largest last",
+        violates="The channel with the largest mean comes first.",
+        check="test_the_channels_with_the_largest_means_come_first",
+        source="def top_channels(fm, k):\n    return fm.mean((1, 2)).topk(k).indices.tolist()[::-1]",
+    ),
+    Wrong(
+        "in the order of their indices",
+        violates="The channel with the largest mean comes first.",
+        check="test_the_channels_with_the_largest_means_come_first",
+        source="def top_channels(fm, k):\n    return sorted(fm.mean((1, 2)).topk(k).indices.tolist())",
+    ),
+    Wrong(
+        "a tensor of indices",
+        violates="a list of k Python ints",
+        check="test_the_channels_with_the_largest_means_come_first",
+        mistake="no-python-ints",
+        source="def top_channels(fm, k):\n    return fm.mean((1, 2)).topk(k).indices",
+    ),
+    Wrong(
+        "a list of tensors",
+        violates="a list of k Python ints",
+        check="test_the_channels_with_the_largest_means_come_first",
+        mistake="no-python-ints",
+        source="def top_channels(fm, k):\n    return list(fm.mean((1, 2)).topk(k).indices)",
+    ),
+    Wrong(
+        "a tuple",
+        violates="a list of k Python ints",
+        check="test_the_channels_with_the_largest_means_come_first",
+        source="def top_channels(fm, k):\n    return tuple(fm.mean((1, 2)).topk(k).indices.tolist())",
+    ),
+    Wrong(
+        "the first channels",
+        violates="with the largest mean over all their pixels",
+        check="test_the_channels_with_the_largest_means_come_first",
+        source="def top_channels(fm, k):\n    return list(range(k))",
+    ),
+    Wrong(
+        "the median",
+        violates="with the largest mean over all their pixels",
+        check="test_the_channels_with_the_largest_means_come_first",
+        source=RANKED.format("fm.flatten(1).median(1).values"),
+    ),
+    Wrong(
+        "the smallest pixel",
+        violates="with the largest mean over all their pixels",
+        check="test_the_channels_with_the_largest_means_come_first",
+        source=RANKED.format("fm.amin((1, 2))"),
+    ),
+    Wrong(
+        "the mean of the last row",
+        violates="over all their pixels",
+        check="test_the_channels_with_the_largest_means_come_first",
+        source=RANKED.format("fm[:, -1].mean(1)"),
+    ),
+    Wrong(
+        "squares",
+        violates="with the largest mean over all their pixels",
+        check="test_the_channels_with_the_largest_means_come_first",
+        source=RANKED.format("fm.square().mean((1, 2))"),
+    ),
+    Wrong(
+        "negative pixels count as 0",
+        violates="Means are signed",
+        check="test_the_channels_with_the_largest_means_come_first",
+        source=RANKED.format("fm.relu().mean((1, 2))"),
+    ),
+    Wrong(
+        "all channels, and one more",
+        violates="a list of k Python ints",
+        check="test_the_channels_with_the_largest_means_come_first",
+        source="def top_channels(fm, k):\n    return fm.mean((1, 2)).argsort(descending=True).tolist() + [0]",
+    ),
+    Wrong(
+        "five at most",
+        violates="a list of k Python ints",
+        check="test_the_channels_with_the_largest_means_come_first",
+        source="def top_channels(fm, k):\n    return fm.mean((1, 2)).topk(min(k, 5)).indices.tolist()",
+    ),
+    Wrong(
+        "means rounded to two digits",
+        violates="two may differ by little",
+        check="test_the_channels_with_the_largest_means_come_first",
+        source=RANKED.format("(fm.mean((1, 2)) * 100).round()"),
+    ),
+    Wrong(
+        "in float32 in any case",
+        violates="rule 1: in `float32` and in `float64`",
+        check="test_the_channels_with_the_largest_means_come_first",
+        source=RANKED.format("fm.float().mean((1, 2))"),
+    ),
+    Wrong(
+        "flattens by `view`",
+        violates="rule 1: in any layout",
+        check="raised",
+        source=RANKED.format("fm.view(len(fm), -1).mean(1)"),
+    ),
+    Wrong(
+        "remembers a tensor by its shape",
+        violates="rule 1: however often it is called",
+        check="test_every_tensor_has_its_own_ranking",
+        source="""
+known = {}
+def top_channels(fm, k):
+    if (fm.shape, k) not in known:
+        known[fm.shape, k] = fm.mean((1, 2)).topk(k).indices.tolist()
+    return known[fm.shape, k]
+""",
+    ),
+    Wrong(
+        "clears the tensor",
+        violates="rule 2: Tensors keep their values",
+        check="test_the_tensor_passed_in_is_unchanged",
+        source="""
+def top_channels(fm, k):
+    best = fm.mean((1, 2)).topk(k).indices.tolist()
+    fm.zero_()
+    return best
+""",
+    ),
+]
+
+GIVENS = [
+    "Write `top_channels(fm, k)`.",
+    "`fm` is a detached tensor of shape [C, H, W]",
 ]

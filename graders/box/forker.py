@@ -13,10 +13,14 @@ import select
 import signal
 import socket
 import sys
+import time
 from collections.abc import Callable, Iterator
 from typing import Any
 
 from graders.wire.forking import MAX_DESCRIPTORS, MAX_REQUEST
+
+END_SECONDS = 7.0
+"""How long all that was forked may take to end: longer than the first process of a supervised box sweeps."""
 
 Child = Callable[[dict[str, Any], list[int], int], None]
 """What a forked child does with the request, its descriptors, and the stream for its answers."""
@@ -27,7 +31,7 @@ def serve(control: socket.socket, child: Child, until: int | None = None, chores
 
     After each request, `chores` take a step, as long as there are any; what comes meanwhile waits.
 
-    Returns the exit code of `until`, 0 when it did not end. All that was forked here is killed in the end.
+    Returns the exit code of `until`, 0 when it did not end. All that was forked here is ended and reaped before.
     """
     answers: dict[int, tuple[int, bool]] = {}  # by descriptor: the process, and whether it cleans up when terminated
     code = 0
@@ -125,5 +129,11 @@ def _end(process: int, supervised: bool) -> None:
 
 
 def _end_all(answers: dict[int, tuple[int, bool]]) -> None:
+    """End and reap whatever was forked here. Nobody else would reap it where the machine's first process does not."""
     for process, supervised in answers.values():
         _end(process, supervised)
+    deadline = time.monotonic() + END_SECONDS
+    with contextlib.suppress(ChildProcessError):
+        while time.monotonic() < deadline:
+            if not os.waitpid(-1, os.WNOHANG)[0]:
+                time.sleep(0.005)

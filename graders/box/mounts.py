@@ -11,7 +11,7 @@ import struct
 import sys
 from typing import Any
 
-from graders.wire.launch import Pairs, Supervision, System
+from graders.wire.launch import Pairs, PrivatePlaces, System
 
 _BIND, _RECURSIVE, _PRIVATE, _NOSUID, _NODEV, _NOEXEC = 4096, 16384, 1 << 18, 2, 4, 8
 _NEW_MOUNTS, _NEW_USER = 0x00020000, 0x10000000
@@ -65,17 +65,17 @@ def stage(binds: Pairs) -> None:
         _mount(source, target, None, _BIND | _RECURSIVE)
 
 
-def private_places(how: Supervision) -> None:
+def private_places(how: PrivatePlaces) -> None:
     """Make all files read-only, and put small file systems of the box's own over the places that it may write to.
 
     Raises `OSError` where the kernel forbids it.
     """
-    folder, walls = how.private_box.folder, how.private_box.walls
+    folder, walls = how.box.folder, how.box.walls
     _own_namespaces(_NEW_MOUNTS)
-    above = tuple(f"{place}/" for place in how.places)
+    above = tuple(f"{place}/" for place in how.mounts)
     held = [(path, os.open(path, os.O_PATH)) for path in how.staying if path.startswith(above)]
     _restrict("/", _ATTR_READ_ONLY)
-    for path, (kind, options) in how.places.items():
+    for path, (kind, options) in how.mounts.items():
         _mount("none", path, kind, _NOSUID | (_NODEV if kind == "tmpfs" else 0), options)
     for path, descriptor in held:
         os.makedirs(path)

@@ -1,9 +1,9 @@
 """The first process of a box on Linux: gives up root, enters the tier, and sees to it that nothing is left.
 
-Tier A becomes bubblewrap, or makes namespaces itself when it was forked from the warm process. Tier B stays as the
-parent of the box: orphans come to it, and it ends them all. Where the kernel allows it, tier B gets a /tmp and other
-writable places of its own, of bounded size. Only standard library here. Run as `python -m graders.box.start
-DESCRIPTOR PLAN`, as `graders.box.main` is.
+It stays as the parent of the box, where the plan asks for that: orphans come to it, and it ends them all. Tier A
+becomes bubblewrap, or makes namespaces itself when it was forked from the warm process. Where the kernel allows it,
+tier B gets a /tmp and other writable places of its own, of bounded size. Only standard library here. Run as `python -m
+graders.box.start DESCRIPTOR PLAN`, as `graders.box.main` is.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from collections.abc import Callable
 from typing import NoReturn
 
 from graders.box import confine, mounts
-from graders.wire.launch import BoxPlan, Plan, Supervision, System
+from graders.wire.launch import BoxPlan, Plan, PrivatePlaces, System
 
 SWEEP_SECONDS = 5.0
 
@@ -42,15 +42,15 @@ def enter(plan: Plan, descriptor: int, box: Enter) -> NoReturn:
 
     Frames are written to `descriptor`, which processes that stay behind close.
     """
-    if plan.supervision is not None:
-        _supervise(plan, plan.supervision, descriptor, box)
+    inner = _supervise(plan, descriptor) if plan.supervised else plan.box
     if plan.uid:
-        mounts.stage(plan.stage)
-        confine.give_up_root(plan.uid)
+        if plan.stage:
+            mounts.stage(plan.stage)
+        confine.give_up_root(plan.uid, keep_reading=plan.keep_reading)
         confine.open_to_itself()
     if plan.system is not None:
-        _enter_namespaces(plan.box, plan.system, descriptor, box)
-    box(plan.box)
+        _enter_namespaces(inner, plan.system, descriptor, box)
+    box(inner)
 
 
 def _enter_namespaces(inner: BoxPlan, system: System, descriptor: int, box: Enter) -> NoReturn:
@@ -77,45 +77,58 @@ def _enter_namespaces(inner: BoxPlan, system: System, descriptor: int, box: Ente
             os._exit(code if code >= 0 else 128 - code)
 
 
-def _supervise(plan: Plan, how: Supervision, descriptor: int, box: Enter) -> NoReturn:
-    """Start the box as a child, wait for its end or for ours, and leave no process behind."""
+def _supervise(plan: Plan, descriptor: int) -> BoxPlan:
+    """Fork the process that becomes the box, and return in it, with the plan that holds there.
+
+    This process stays as its parent: it waits for its end or for ours, and leaves no process behind.
+    """
     confine.become_subreaper()
     signal.signal(signal.SIGTERM, lambda *_: _sweep_and_exit(plan.uid))
     confine.die_with_parent(signal.SIGTERM)
-
-    def start(inner: BoxPlan) -> NoReturn:
-        if plan.uid:
-            confine.give_up_root(plan.uid, keep_reading=how.keep_reading)
-        box(inner)
-
-    mounted, tell = os.pipe()
-    child = os.fork()
+    inner, child = plan.box, None
+    if plan.private is not None and (child := _fork_into(plan.private)) is not None:
+        inner = plan.private.box
+    if child is None:
+        child = _fork()
     if child == 0:
-        signal.signal(signal.SIGTERM, signal.SIG_DFL)
-        try:
-            mounts.private_places(how)
-            os.chdir(how.private_box.folder)
-            os.write(tell, b"+")
-        except BaseException:
-            os._exit(1)
-        os.close(mounted)
-        os.close(tell)
-        start(how.private_box)
-    os.close(tell)
-    private = os.read(mounted, 1)
-    os.close(mounted)
-    if not private:  # nothing may be mounted here; half of it would be worse than none
-        os.waitpid(child, 0)
-        child = os.fork()
-        if child == 0:
-            signal.signal(signal.SIGTERM, signal.SIG_DFL)
-            start(plan.box)
+        return inner
     os.close(descriptor)
     os.close(0)
     with contextlib.suppress(ChildProcessError):
         while os.wait()[0] != child:
             continue
     _sweep_and_exit(plan.uid)
+
+
+def _fork_into(private: PrivatePlaces) -> int | None:
+    """Fork a child with writable places of its own: 0 in it, its pid here; None where nothing may be mounted."""
+    mounted, tell = os.pipe()
+    child = _fork()
+    if child == 0:
+        try:
+            mounts.private_places(private)
+            os.chdir(private.box.folder)
+            os.write(tell, b"+")
+        except BaseException:  # half of it would be worse than none
+            os._exit(1)
+        os.close(mounted)
+        os.close(tell)
+        return 0
+    os.close(tell)
+    told = os.read(mounted, 1)
+    os.close(mounted)
+    if told:
+        return child
+    os.waitpid(child, 0)
+    return None
+
+
+def _fork() -> int:
+    """As `os.fork`. The child ends when it is asked to."""
+    child = os.fork()
+    if child == 0:
+        signal.signal(signal.SIGTERM, signal.SIG_DFL)
+    return child
 
 
 def _sweep_and_exit(uid: int | None) -> NoReturn:
@@ -160,11 +173,16 @@ def _remove_shared_memory(uid: int | None) -> None:
 
 
 def _children() -> list[int]:
-    try:
-        with open(f"/proc/self/task/{os.getpid()}/children", encoding="ascii") as file:
-            return [int(word) for word in file.read().split()]
-    except OSError:
-        return []
+    with contextlib.suppress(OSError), open(f"/proc/self/task/{os.getpid()}/children", encoding="ascii") as file:
+        return [int(word) for word in file.read().split()]
+    return [pid for pid in map(int, filter(str.isdigit, os.listdir("/proc"))) if _parent_of(pid) == os.getpid()]
+
+
+def _parent_of(pid: int) -> int:
+    """0 where nobody knows."""
+    with contextlib.suppress(OSError), open(f"/proc/{pid}/stat", "rb") as file:
+        return int(file.read().rpartition(b")")[2].split()[1])
+    return 0
 
 
 if __name__ == "__main__":

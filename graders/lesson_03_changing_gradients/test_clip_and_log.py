@@ -22,6 +22,7 @@ from graders.authoring import (
     laid_out,
     nothing_changed,
     own_grads,
+    refuse,
     shares_storage,
     snapshot,
 )
@@ -234,8 +235,8 @@ class TestClipAndLog:
 
     def test_the_entries_are_copies_without_a_graph(seen, factors, lo, hi, hooks):
         expect_log(seen["first entries later"], factors[0] * times(hooks), lo, hi)
-        for entry, thing in seen["shared"].value:
-            expect(Seen(entry)).fail(f'"{entry}" shares its memory with {thing}; store a copy')
+        for sentence in expect(seen["shared"]).list_of(str):
+            refuse(f"{sentence}; store a copy")
         expect_log(seen["with create_graph"], factors[2] * times(hooks), lo, hi)
 
     def test_each_call_has_a_log_of_its_own(seen, factors, lo, hi, hooks):
@@ -270,13 +271,13 @@ def entries(log: object) -> object:
     return {key: snapshot(value) for key, value in log.items()} if isinstance(log, dict) else log
 
 
-def shared(log: object, others: dict[str, Any]) -> list[list[str]]:
-    """Which entries of a log look at the memory of another tensor or of each other, and of which."""
+def shared(log: object, others: dict[str, Any]) -> list[str]:
+    """In sentences, which entries of a log look at the memory of another tensor or of each other."""
     if not isinstance(log, dict):
         return []
     pairs = [(key, name, t) for key in ("raw", "clipped") for name, t in others.items()]
     pairs.append(("raw", 'the entry "clipped"', log.get("clipped")))
-    return [[key, name] for key, name, t in pairs if shares_storage(log.get(key), t)]
+    return [f'"{key}" shares its memory with {name}' for key, name, t in pairs if shares_storage(log.get(key), t)]
 
 
 def apart(gradient: Tensor, lo: float, hi: float) -> bool:

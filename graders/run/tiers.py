@@ -2,9 +2,12 @@
 
 A   bubblewrap, or the warm process by itself: namespaces for users, mounts, processes, network; a read-only system;
     a small tmpfs to write to.
-B   no namespaces: a user of its own when we are root; Landlock, seccomp, rlimits; a parent that sweeps up.
+B   no namespaces: a user of its own when we are root; Landlock, seccomp, rlimits.
 C   a container: docker or podman.
 D   two processes, clock and byte limits; files, memory and network are not protected.
+
+On Linux nothing is left of a box in A, B and D, also where the first process of the machine reaps nobody: a parent
+stays that ends and reaps what the box leaves, or the warm process reaps the first process of a namespace.
 """
 
 from __future__ import annotations
@@ -22,7 +25,7 @@ from pathlib import Path
 from graders.box import confine
 from graders.run.leftovers import FIRST_UID
 from graders.wire import forking
-from graders.wire.launch import BoxPlan, Pairs, Plan, Supervision, System, Walls
+from graders.wire.launch import BoxPlan, Pairs, Plan, PrivatePlaces, System, Walls
 from graders.wire.limits import FILES_SLACK, Limits
 
 TIERS = ("A", "B", "C", "D")
@@ -57,14 +60,14 @@ class Launch:
     @property
     def supervised(self) -> bool:
         """Whether the first process, asked to end, ends everything else (SIGTERM)."""
-        return self.plan is not None and self.plan.supervision is not None
+        return self.plan is not None and self.plan.supervised
 
     def start(self, descriptor: int) -> list[str]:
         """The command that starts the box as a program; frames are to be written to `descriptor`."""
         plan = self.plan
         if plan is None:
             return list(self.command)
-        if plan.uid is None and plan.supervision is None:
+        if plan.uid is None and not plan.supervised:
             return [*plan.command, str(descriptor), plan.box.to_json()]
         return [os.path.abspath(sys.executable), "-S", "-m", "graders.box.start", str(descriptor), plan.to_json()]
 
@@ -165,7 +168,8 @@ _started = itertools.count()
 
 
 def _plain(folder: Path, kit: Path, limits: Limits) -> Launch:
-    return Launch(str(folder), Plan(tier="D", box=BoxPlan(str(folder)), command=_main()))
+    plan = Plan(tier="D", box=BoxPlan(str(folder)), command=_main(), supervised=forking.available)
+    return Launch(str(folder), plan)
 
 
 def _landlocked(folder: Path, kit: Path, limits: Limits) -> Launch:
@@ -188,15 +192,16 @@ def _landlocked(folder: Path, kit: Path, limits: Limits) -> Launch:
     )
     private = replace(walls, writable=(str(folder), *_DEVICES, *_TERMINALS, "/dev/shm", "/tmp"), metadata=True)
     needed = (*python_folders(), str(kit))
-    supervision = Supervision(
-        private_box=BoxPlan(str(folder), private),
-        places=places,
-        size=size,
-        staying=tuple(map(os.path.realpath, needed)),
+    plan = Plan(
+        tier="B",
+        box=BoxPlan(str(folder), walls),
+        uid=uid,
         keep_reading=uid is not None and not all(map(_open_to_all, (*needed, str(folder)))),
+        command=_main(),
+        private=PrivatePlaces(BoxPlan(str(folder), private), places, size, tuple(map(os.path.realpath, needed))),
+        supervised=True,
     )
-    box = BoxPlan(str(folder), walls)
-    return Launch(str(folder), Plan(tier="B", box=box, uid=uid, command=_main(), supervision=supervision))
+    return Launch(str(folder), plan)
 
 
 def _open_to_all(path: str) -> bool:
@@ -266,7 +271,8 @@ def _bubblewrap(folder: Path, kit: Path, limits: Limits) -> Launch:
         "--unshare-uts", "--unshare-cgroup-try", "--die-with-parent", "--new-session", "--cap-drop", "ALL",
         *arguments, *_main(),
     )  # fmt: skip
-    return Launch(INSIDE, Plan(tier="A", box=_BOX_OF_A, uid=uid, stage=stage, command=command))
+    # The kernel ends what is in a namespace, but somebody has to reap what bubblewrap leaves when it is ended itself.
+    return Launch(INSIDE, Plan(tier="A", box=_BOX_OF_A, uid=uid, stage=stage, command=command, supervised=True))
 
 
 def container_command(program: str, image: str, name: str, kit: Path, limits: Limits) -> list[str]:

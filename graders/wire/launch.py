@@ -78,27 +78,23 @@ class System:
 
 
 @dataclass(frozen=True)
-class Supervision:
-    """Tier B: a parent that ends whatever the box leaves, and writable places of its own where they can be had."""
+class PrivatePlaces:
+    """Tier B where the kernel allows it: all files read-only, and small file systems over what the box writes to."""
 
-    private_box: BoxPlan
+    box: BoxPlan
     """The plan of the box where it has such places; else the ordinary one holds."""
-    places: Mapping[str, tuple[str, str]]
+    mounts: Mapping[str, tuple[str, str]]
     """The kind and the options of the file systems that are mounted, by path."""
     size: str
     """The options of the tmpfs that the folder of the box becomes."""
     staying: tuple[str, ...]
-    """Folders that stay where they are, although they may lie in one of `places`."""
-    keep_reading: bool = False
-    """Whether root's right to read is kept, because the box's own user could not reach what it has to read."""
+    """Folders that stay where they are, although they may lie in one of `mounts`."""
 
     @staticmethod
-    def from_data(data: Mapping[str, Any]) -> Supervision:
-        """The supervision that was written as JSON values."""
-        places = {path: (kind, options) for path, (kind, options) in data["places"].items()}
-        return Supervision(
-            BoxPlan.from_data(data["private_box"]), places, data["size"], tuple(data["staying"]), data["keep_reading"]
-        )
+    def from_data(data: Mapping[str, Any]) -> PrivatePlaces:
+        """The places that were written as JSON values."""
+        found = {path: (kind, options) for path, (kind, options) in data["mounts"].items()}
+        return PrivatePlaces(BoxPlan.from_data(data["box"]), found, data["size"], tuple(data["staying"]))
 
 
 @dataclass(frozen=True)
@@ -109,12 +105,16 @@ class Plan:
     box: BoxPlan
     uid: int | None = None
     """The user that it becomes, when we are root."""
+    keep_reading: bool = False
+    """Whether root's right to read is kept, because that user could not reach what it has to read."""
     command: tuple[str, ...] = ()
     """The program that goes on with the box, where it is started and not forked."""
     stage: Pairs = ()
     """Folders that root has to bind first, so that another user can reach them, and their places."""
     system: System | None = None
-    supervision: Supervision | None = None
+    private: PrivatePlaces | None = None
+    supervised: bool = False
+    """Whether a parent stays that ends and reaps whatever the box leaves."""
 
     def to_json(self) -> str:
         """As text, to be handed to a process."""
@@ -128,15 +128,17 @@ class Plan:
     @staticmethod
     def from_data(data: Mapping[str, Any]) -> Plan:
         """The plan that was written as JSON values."""
-        system, supervision = data["system"], data["supervision"]
+        system, private = data["system"], data["private"]
         return Plan(
             tier=data["tier"],
             box=BoxPlan.from_data(data["box"]),
             uid=data["uid"],
+            keep_reading=data["keep_reading"],
             command=tuple(data["command"]),
             stage=_pairs(data["stage"]),
             system=None if system is None else System.from_data(system),
-            supervision=None if supervision is None else Supervision.from_data(supervision),
+            private=None if private is None else PrivatePlaces.from_data(private),
+            supervised=data["supervised"],
         )
 
 
@@ -151,7 +153,7 @@ class BoxRequest:
 
     def to_data(self) -> dict[str, Any]:
         """As JSON values."""
-        return asdict(self) | {"supervised": self.plan.supervision is not None}
+        return asdict(self) | {"supervised": self.plan.supervised}
 
     @staticmethod
     def from_data(data: Mapping[str, Any]) -> BoxRequest:

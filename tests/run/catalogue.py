@@ -2,7 +2,8 @@
 
 Names with a prefix such as `res_` are those of the catalogue in which such attacks are collected; `BEYOND` are ours.
 Every notebook begins with a cell that defines the canaries: SECRET and OUTSIDE (files), FOLDER (of the submissions),
-GRADEBOOK, NEIGHBOUR (another submission), PORT, ABSTRACT, SOCKETS and DATAGRAMS (listeners), GRADER (its pid), PACKAGE.
+GRADEBOOK, NEIGHBOUR (another submission), HOME (with keys in it), PORT, ABSTRACT, SOCKETS and DATAGRAMS (listeners),
+GRADER (its pid), PACKAGE.
 """
 
 from __future__ import annotations
@@ -234,8 +235,11 @@ SECRETS = {
         "        leaked = True\n    except OSError:\n        pass"
     ),
     "the keys of the user": leak(
-        "import os\nleaked = os.path.exists(os.path.expanduser('~/.ssh')) or "
-        "os.path.exists('/root/.ssh') or os.path.exists('/etc/shadow') and bool(open('/etc/shadow').read())"
+        "import glob, os, pwd\n"
+        "homes = {HOME, '/root', os.path.expanduser('~'), *(one.pw_dir for one in pwd.getpwall())}\n"
+        "for place in ('/etc/shadow', HOME + '/.ssh/id', *(f'{home}/.ssh' for home in homes), *glob.glob('/home/*/.ssh/*')):\n"
+        "    for look in (os.listdir, lambda path: open(path).read()):\n"
+        "        try:\n            leaked |= bool(look(place))\n        except OSError:\n            pass"
     ),
 }
 

@@ -71,11 +71,15 @@ def run_cases(tier: str, folder: Path, cases: dict[str, Case]) -> Outcome:
     for file in files.values():
         file.write_text("kept")
         file.chmod(0o666)
+    keys = folder / "home/.ssh"
+    keys.mkdir(0o700, parents=True)
+    (keys / "id").write_text("kept")
     found = Outcome()
     with listeners(folder, tier, found) as places, kit_folder() as kit:
         neighbour = make_class.hand_in(folder / "neighbour", LESSON, [make_class.SETUP, *RIGHT])
         canaries = {"OUTSIDE": str(files["outside.txt"]), "SECRET": str(files["secret.txt"]), "FOLDER": str(folder),
-                    "GRADEBOOK": str(files["gradebook.csv"]), "NEIGHBOUR": str(neighbour), "GRADER": os.getpid(),
+                    "GRADEBOOK": str(files["gradebook.csv"]), "NEIGHBOUR": str(neighbour),
+                    "HOME": str(keys.parent), "GRADER": os.getpid(),
                     "PACKAGE": str(Path(__file__).parents[2] / "graders"), **places}  # fmt: skip
         setup = make_class.SETUP + "".join(f"\n{name} = {value!r}" for name, value in canaries.items())
         by_limits: dict[object, dict[Path, str]] = {}

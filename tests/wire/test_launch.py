@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from graders.run import tiers
-from graders.wire.launch import BoxPlan, BoxRequest, Plan, Supervision, System, Walls
+from graders.wire.launch import BoxPlan, BoxRequest, Plan, PrivatePlaces, System, Walls
 from graders.wire.limits import Limits
 
 BOX = BoxPlan("/box", Walls(readable=("/",), writable=("/box", "/tmp"), hidden=("/x",), metadata=False))
@@ -20,8 +20,8 @@ PLANS = {
         system=System("/root", (("/usr", "/usr"),), (("usr/bin", "/bin"),), {"/tmp": "size=1m"}, ("/y",)),
     ),
     "supervised": Plan(
-        tier="B", box=BOX, uid=400_000, command=("python",),
-        supervision=Supervision(BoxPlan("/box"), {"/tmp": ("tmpfs", "size=1m")}, "size=2m", ("/kit",), True),
+        tier="B", box=BOX, uid=400_000, keep_reading=True, command=("python",), supervised=True,
+        private=PrivatePlaces(BoxPlan("/box"), {"/tmp": ("tmpfs", "size=1m")}, "size=2m", ("/kit",)),
     ),
 }  # fmt: skip
 

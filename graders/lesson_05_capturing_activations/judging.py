@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,7 +11,19 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from graders.authoring import Rng, Seen, expect, module_names, resolve
+from graders.authoring import (
+    FACTOR,
+    Mistake,
+    Rng,
+    Seen,
+    came_through,
+    changes,
+    expect,
+    module_names,
+    nothing_changed,
+    resolve,
+)
+from graders.lesson_05_capturing_activations.shared import IN_PLACE
 
 
 def conv(rng: Rng, channels: int = 2, dtype: torch.dtype = torch.float32) -> list[Any]:
@@ -130,3 +143,249 @@ def defined_order(spec: list[Any], names: Sequence[str]) -> list[str]:
 def filled_keys(seen: Seen) -> list[Any]:
     """The keys of a dict under which there is more than None."""
     return [key for key in seen.keys if seen[key].value is not None]
+
+
+# Converted exercises: the twin of a model, which computes by functions what the model of the same tree computes.
+
+
+class Layers:
+    """Draws layers for one kind of input: "flat" ones of shape [B, 4], or "image" ones of shape [B, 2, 4, 4]."""
+
+    def __init__(self, rng: Rng, dtype: str, values: str, layers: str = "linear") -> None:
+        """`layers` is the type of layer that the task is about."""
+        self.rng, self.dtype, self.values, self.layers = rng, dtype, values, layers
+        self.image = layers in ("convolution", "norm")
+
+    def x(self, layout: str = "contiguous", batch: int = 3) -> Tensor:
+        """An input."""
+        shape = (batch, 2, 4, 4) if self.image else (batch, 4)
+        return self.rng.tensor(*shape, dtype=self.dtype, values=self.values, layout=layout)
+
+    def plain(self) -> list[Any]:
+        """A layer that keeps the shape, with weights of its own."""
+        shape = (2, 2, 3, 3) if self.image else (4, 4)
+        return ["conv" if self.image else "linear", self._tensor(*shape), self._tensor(shape[0])]
+
+    def norm(self) -> list[Any]:
+        """A batch norm, which shows its mode."""
+        channels = 2 if self.image else 4
+        return ["norm", self._tensor(channels), self._tensor(channels), 4 if self.image else 2]
+
+    def target(self, activation: str = "tanh") -> list[Any]:
+        """A layer of the type that the task is about."""
+        return {"norm": self.norm, "activation": lambda: [activation]}.get(self.layers, self.plain)()
+
+    def shift(self, registered: str) -> list[Any]:
+        """A layer that adds a number; it may be called without being a submodule."""
+        layer = ["shift", self.rng.uniform(0.5, 1.5)]
+        return layer if registered == "yes" else ["hidden", layer]
+
+    def _tensor(self, *shape: int) -> Tensor:
+        return self.rng.tensor(*shape, low=-1, high=1, away=0.125, dtype=self.dtype, values=self.values)
+
+
+def scrambled(rng: Rng, children: dict[str, Any], steps: list[str]) -> dict[str, Any]:
+    """The children, defined in another order than that of `steps`; a second name comes behind the first."""
+    called = [name for name in dict.fromkeys(step.split(".")[0] for step in steps) if name in children]
+    while True:
+        names = rng.shuffled(list(children))
+        first = {name: child[1].split(".")[0] for name, child in children.items() if child[0] == "same"}
+        behind = all(names.index(name) > names.index(other) for name, other in first.items() if other in names)
+        if behind and (len(called) < 2 or [name for name in names if name in called] != called):
+            return {name: children[name] for name in names}
+
+
+def net_of(
+    spec: list[Any], named: Sequence[str], *, mode: str, frozen: str, grad: str, hooks: str, hooked: str
+) -> dict[str, Any]:
+    """A model with its circumstances, as a probe makes it: the caller's hooks sit on the root or on `named`."""
+    places = {"root": [""], "named": sorted({find(spec, name)[0] for name in named[:2]})}.get(hooked, [])
+    return {
+        "spec": spec, "mode": mode, "frozen": frozen, "grad": grad, "hooks": hooks,
+        "watched": [] if hooks == "none" else places, "parameters": hooked == "parameter",
+    }  # fmt: skip
+
+
+def find(root: list[Any], path: str) -> tuple[str, list[Any]]:
+    """The first name of a module, which is the one in `named_modules()`, and its tree."""
+    spec, names = root, []
+    for part in path.split(".") if path else []:
+        spec = spec[1][part]
+        names.append(part)
+        if spec[0] == "same":
+            name, spec = find(root, spec[1])
+            names = name.split(".")
+    return ".".join(names), spec
+
+
+def walk(spec: list[Any], path: str = "") -> Iterator[tuple[str, list[Any]]]:
+    """Name and tree of each module, as `named_modules()` yields them."""
+    yield path, spec
+    if spec[0] in CONTAINERS:
+        for name, child in spec[1].items():
+            if child[0] not in ("same", "hidden"):
+                yield from walk(child, f"{path}.{name}" if path else name)
+
+
+CONTAINERS = ("net", "sequential", "list")
+
+
+def leaves(spec: list[Any]) -> list[str]:
+    """The names of the modules without children."""
+    return [name for name, one in walk(spec) if one[0] not in CONTAINERS or not one[1]]
+
+
+class Twin:
+    """Computes run after run what a model computes, without a module and without a hook, and without in-place steps."""
+
+    def __init__(self, net: dict[str, Any], *, mode: str | None = None) -> None:
+        """`mode` is another one than that of the model."""
+        self.net, self.mode = net, mode or net["mode"]
+        inner = leaves(net["spec"])
+        self.evaluating = {"train": [], "eval": inner, "mixed": inner[::2]}[self.mode]
+        self.counts: Counter[str] = Counter()
+        self.statistics: dict[str, dict[str, Any]] = {}
+
+    def run(self, x: Tensor) -> list[Call]:
+        """Every call of a module with a name, in the order in which they end; the last is that of the model."""
+        calls: list[Call] = []
+        self._call("", self.net["spec"], x, calls)
+        return calls
+
+    def _call(self, name: str, spec: list[Any], x: Tensor, calls: list[Call]) -> Tensor:
+        y = x
+        if spec[0] in CONTAINERS:
+            for step in spec[2] if spec[0] == "net" else spec[1]:
+                y = y * -0.5 if step == IN_PLACE else self._step(name, spec, step, y, calls)
+        else:
+            y = self._leaf(name, spec, x)
+        if self.net["hooks"] == "replacing" and name in self.net["watched"]:
+            y = y * FACTOR
+        calls.append(Call(name, spec[0], x, y))
+        return y
+
+    def _step(self, name: str, spec: list[Any], step: str, x: Tensor, calls: list[Call]) -> Tensor:
+        if spec[1].get(step, [""])[0] == "hidden":
+            return self._leaf("", spec[1][step][1], x)
+        return self._call(*find(self.net["spec"], f"{name}.{step}" if name else step), x, calls)
+
+    def _leaf(self, name: str, spec: list[Any], x: Tensor) -> Tensor:
+        kind, *details = spec
+        if kind == "counting":
+            self.counts[name] += 1
+            return x * (1 + self.counts[name])
+        if kind == "norm":
+            return self._norm(name, x, *details)
+        return COMPUTES[kind](x, *details)
+
+    def _norm(self, name: str, x: Tensor, weight: Tensor, bias: Tensor, dims: int) -> Tensor:
+        kept = self.statistics.setdefault(name, {"mean": torch.zeros_like(weight), "batches": 0})
+        zeros, training = torch.zeros_like(weight), name not in self.evaluating
+        if training:
+            mean = x.mean([dim for dim in range(dims) if dim != 1])
+            kept |= {"mean": 0.9 * kept["mean"] + 0.1 * mean, "batches": kept["batches"] + 1}
+        return F.batch_norm(x, zeros, zeros + 1, weight, bias, training=training)
+
+
+COMPUTES = {
+    "conv": lambda x, weight, bias: F.conv2d(x, weight, bias, padding=1),
+    "linear": lambda x, weight, bias: x @ weight.T + bias,
+    "relu": torch.relu, "tanh": torch.tanh, "gelu": F.gelu, "leaky": F.leaky_relu, "identity": lambda x: x,
+    "pool": lambda x, size: F.max_pool2d(x, size),
+    "flatten": lambda x: x.flatten(1),
+    "shift": lambda x, by: x + by,
+    "in-place": lambda x, factor: x * factor,
+    "mean": lambda x: x.mean(),
+    "window": FUNCTIONS["window"],
+}  # fmt: skip
+"""What each kind of leaf computes."""
+
+
+def outputs_of(calls: Sequence[Call], name: str) -> list[Tensor]:
+    """The outputs of all calls of one module."""
+    return [call.y for call in calls if call.name == name]
+
+
+def ran_once_as_it_is(seen: Seen, net: dict[str, Any], x: Tensor) -> None:
+    """`model(x)` ran exactly once and to its end, each part in its mode, and called the hooks of the caller."""
+    twin = Twin(net)
+    calls = twin.run(x)
+    if seen["runs"].value != 1:
+        expect(seen["runs"]).fail(
+            f"`model(x)` should run exactly once, and its `forward` ran {seen['runs'].value} times"
+        )
+    for name in net["watched"]:
+        place = f"`{name}`" if name else "the model itself"
+        wanted = len(outputs_of(calls, name))
+        fired = sum(event.value == f"forward {name}" for event in seen["fired"])
+        if fired != wanted:
+            expect(seen["fired"]).fail(
+                f"a forward hook of the caller on {place} should be called {times_(wanted)} in one `model(x)`, and was "
+                f"called {times_(fired)}"
+            )
+    for name, kept in twin.statistics.items():
+        counted = seen["statistics"][name]["batches"]
+        if counted.value != kept["batches"]:
+            expect(counted).fail(
+                f"the batch norm `{name}` counts the batches that it sees in training mode: in one whole run of this "
+                f"model {kept['batches']}, and here {counted.value}"
+            )
+        expect(seen["statistics"][name]["mean"]).close_to(kept["mean"])
+
+
+def times_(count: int) -> str:
+    """A count in words."""
+    return "once" if count == 1 else f"{count} times"
+
+
+def went_on(seen: Seen) -> None:
+    """The hook only watched."""
+    expect(seen["goes on"]).is_true("the layer behind the submodule got another tensor than the submodule returned")
+
+
+def stays(seen: Seen) -> None:
+    """Nothing of the caller's changed, and no hook is left."""
+    nothing_changed(seen["changed"], but=["buffer *"])
+
+
+def stays_when_the_model_raises(seen: Seen) -> None:
+    """As `stays`, and the exception came through."""
+    came_through(seen["failure"], "the model")
+    nothing_changed(seen["changed by failure"], but=["buffer *"], when="after an exception")
+
+
+def in_another_mode(seen: Seen, net: dict[str, Any], x: Tensor) -> bool:
+    """Whether a part was switched to another mode, for good or while the model ran."""
+    (twin := Twin(net)).run(x)
+    return bool(changes(seen["changed"], "mode *")) or (
+        seen["runs"].value == 1
+        and any(seen["statistics"][name]["batches"].value != kept["batches"] for name, kept in twin.statistics.items())
+    )
+
+
+BEFORE_THE_CALLERS_HOOK = (
+    "A hook of the caller replaced the output, and you took it before that. Hooks of a module run in the order in "
+    "which they were registered, those for all modules first: register yours on the module, without `prepend`."
+)
+MISTAKES = (
+    Mistake("hook-left-behind", lambda seen: bool(changes(seen["changed"], "hook-left *"))),
+    Mistake(
+        "hook-left-after-exception",
+        lambda seen: (
+            not changes(seen["changed"], "hook-left *") and bool(changes(seen["changed by failure"], "hook-left *"))
+        ),
+    ),
+    Mistake(
+        "returned-the-copy",
+        lambda seen: seen["goes on"].value is False,
+        "Your hook returns what it stored, and what a hook returns takes the place of the output. So the model went on "
+        "with your copy. A hook that only watches returns `None`.",
+    ),
+    Mistake(
+        "called-forward",
+        lambda seen: seen["calls"].value == 0 and seen["runs"].value == 1,
+        "You called `model.forward(x)`, which runs no hook of the model itself, and there may be some. "
+        "Call the model: `model(x)`.",
+    ),
+)
+"""For a probe that tells what `observed` does."""

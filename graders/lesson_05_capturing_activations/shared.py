@@ -8,7 +8,24 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from graders.authoring import Boom, expecting_boom, module_hooks, resolve
+from graders.authoring import (
+    Boom,
+    CallersHooks,
+    Failure,
+    Witness,
+    expecting_boom,
+    fill_grads,
+    freeze_part,
+    grad_mode,
+    in_mode,
+    laid_out,
+    module_hooks,
+    packed,
+    prepared,
+    resolve,
+    snapshot,
+    unpacked,
+)
 
 # Models. A draw describes a model as data, a tree of [kind, details...]. The probe builds modules from it; the
 # judge computes every call by direct composition of functions, without a module and without a hook.
@@ -105,7 +122,7 @@ def failing(model: nn.Module, where: str = "end") -> nn.Module:
     return model
 
 
-class Witness:
+class Observer:
     """Looks at a model before and after a call: hooks, modes, parameters, and how often it ran.
 
     It also plays the caller, who has a hook on the model and on every submodule named.
@@ -136,7 +153,7 @@ def when_it_raises(make: Callable[[], nn.Module], call: Callable[[nn.Module], An
     """What happens when `call` gets a model that raises: at its end, where hooks have fired, and at its start."""
     outcomes, left = [], []
     for where in ("end", "start"):
-        witness, seen = Witness(failing(make(), where)), {}
+        witness, seen = Observer(failing(make(), where)), {}
         with expecting_boom(seen):
             call(witness.model)
         outcomes.append(seen["exception"])
@@ -153,3 +170,188 @@ def plain_tuple(value: Any) -> Any:
 def leaf(spec: list[Any], name: str) -> list[Any]:
     """The spec of a submodule."""
     return resolve(spec, name)[0]
+
+
+# Models of converted exercises. `made` builds what a draw describes; `graders/lesson_05_*/judging.py` has the twin.
+
+IN_PLACE = "mul_"
+"""A step that is no module: the block multiplies in place."""
+
+
+class Net(nn.Module):
+    """Calls its children in an order of its own, by position or by keyword; counts its runs."""
+
+    def __init__(self, steps: list[str], output: str, passing: str) -> None:
+        """`steps` are names of children, or of their children. `hidden` children are called and not registered."""
+        super().__init__()
+        self.hidden: dict[str, nn.Module] = {}
+        self.steps, self.output, self.passing, self.runs = steps, output, passing, 0
+
+    def forward(self, input: Tensor) -> Any:
+        """A tensor, or a tuple or a dict with it."""
+        self.runs += 1
+        for step in self.steps:
+            if step == IN_PLACE:
+                input = input.mul_(-0.5)
+                continue
+            module = self.hidden[step] if step in self.hidden else self.get_submodule(step)
+            input = unpacked(module(input=input) if self.passing == "keyword" else module(input))
+        return packed(input, self.output)
+
+
+class Counting(nn.Module):
+    """Multiplies by 2, then by 3, and so on: who calls it once more than the model does sees other numbers."""
+
+    def __init__(self) -> None:
+        """No call yet."""
+        super().__init__()
+        self.calls = 0
+
+    def forward(self, input: Tensor) -> Tensor:
+        """A new tensor."""
+        self.calls += 1
+        return input * (1 + self.calls)
+
+
+class Shift(nn.Module):
+    """Adds a number. A slot for a child of it is empty."""
+
+    def __init__(self, by: float) -> None:
+        """`by` is the number."""
+        super().__init__()
+        self.by = by
+        self.register_module("slot", None)
+
+    def forward(self, input: Tensor) -> Tensor:
+        """A new tensor."""
+        return input + self.by
+
+
+class InPlace(nn.Module):
+    """Multiplies its input in place."""
+
+    def __init__(self, factor: float) -> None:
+        """`factor` is the number to multiply by."""
+        super().__init__()
+        self.factor = factor
+
+    def forward(self, input: Tensor) -> Tensor:
+        """Overwrite the input."""
+        return input.mul_(self.factor)
+
+
+class Mean(nn.Module):
+    """The mean of all numbers, without a dimension."""
+
+    def forward(self, input: Tensor) -> Tensor:
+        """A tensor of rank 0."""
+        return input.mean()
+
+
+def _norm(weight: Tensor, bias: Tensor, dims: int) -> nn.Module:
+    return filled({2: nn.BatchNorm1d, 4: nn.BatchNorm2d}[dims](len(weight)), weight, bias)
+
+
+MAKES: dict[str, Callable[..., nn.Module]] = {
+    "conv": lambda weight, bias: filled(nn.Conv2d(weight.shape[1], len(weight), 3, padding=1), weight, bias),
+    "linear": lambda weight, bias: filled(nn.Linear(weight.shape[1], len(weight)), weight, bias),
+    "norm": _norm,
+    "relu": lambda: nn.ReLU(inplace=True), "tanh": nn.Tanh, "gelu": nn.GELU, "leaky": nn.LeakyReLU,
+    "identity": nn.Identity, "pool": nn.MaxPool2d, "flatten": nn.Flatten,
+    "counting": Counting, "shift": Shift, "in-place": InPlace, "mean": Mean, "window": Window,
+}  # fmt: skip
+"""The leaves: what a kind of layer is made of. All call their argument `input`."""
+
+
+def assembled(spec: list[Any], made_so_far: dict[str, nn.Module] | None = None, path: str = "") -> nn.Module:
+    """The module that a tree describes: `["net", children, steps, output, passing]`, `["sequential", children]`,
+    `["list", children]`, a leaf, and instead of a child `["same", path]` or `["hidden", child]`.
+    """
+    made_so_far = {} if made_so_far is None else made_so_far
+    kind, *rest = spec
+    if kind == "same":
+        return made_so_far[rest[0]]
+    if kind == "hidden":
+        return assembled(rest[0])
+    if kind not in ("net", "sequential", "list"):
+        module = MAKES[kind](*rest)
+    else:
+        module = Net(*rest[1:]) if kind == "net" else nn.Sequential() if kind == "sequential" else nn.ModuleList()
+        for name, child in rest[0].items():
+            part = assembled(child, made_so_far, f"{path}.{name}" if path else name)
+            if child[0] == "hidden":
+                module.hidden[name] = part
+            else:
+                module.add_module(name, part)
+    made_so_far[path] = module
+    return module
+
+
+def made(net: dict[str, Any]) -> tuple[nn.Module, CallersHooks]:
+    """A model as a draw describes it, with the hooks of its caller."""
+    model = freeze_part(in_mode(assembled(net["spec"]), net["mode"]), net["frozen"])
+    if net["grad"] == "filled":
+        fill_grads(model)
+    callers = CallersHooks(net["hooks"])
+    for name in net["watched"]:
+        callers.on_module(model.get_submodule(name), name)
+    if net["parameters"]:
+        for name, parameter in model.named_parameters():
+            if parameter.requires_grad:
+                callers.on_parameter(parameter, name)
+    return model, callers
+
+
+def statistics(model: nn.Module) -> dict[str, Any]:
+    """What the batch norms of a model have counted and averaged so far, by name."""
+    return {
+        name: {"mean": snapshot(module.running_mean), "batches": int(module.num_batches_tracked)}
+        for name, module in model.named_modules()
+        if isinstance(module, nn.BatchNorm1d | nn.BatchNorm2d)
+    }
+
+
+def observed(
+    ask: Callable[[nn.Module, Any, Tensor], Any], net: dict[str, Any], named: Any, x: Tensor, later: Tensor, *,
+    breaks: str, layout: str, x_is: str, call: str, under: str, failure: str, failing_run: str,
+) -> dict[str, Any]:  # fmt: skip
+    """What a function does to a model: its results, and all that it changed, also when the model raises.
+
+    `ask(model, named, x)` calls the function. `breaks` names the module before whose call the model raises, `x_is` is
+    "data" or "a leaf", which requires grad, and `under` is the grad mode of the calls.
+    """
+    if x_is == "data":
+        x, later = laid_out(x, layout), laid_out(later, layout)
+    else:
+        x, later = (prepared(t, layout=layout, grad=net["grad"]) for t in (x, later))
+    model, callers = made(net)
+    called: list[int] = []
+    model.register_forward_pre_hook(lambda module, args: called.append(1))
+    with grad_mode(under):
+        witness = Witness(model=model, x=x, named=named)
+        seen = {"result": ask(model, named, x)}
+        seen |= {
+            "calls": len(called),
+            "runs": getattr(model, "runs", len(called)),
+            "fired": list(callers.log),
+            "statistics": statistics(model),
+        }
+        seen["changed"] = witness.changes()
+        if call != "once":
+            seen["later"] = ask(model if call == "again" else made(net)[0], named, later)
+        failing, broken = Failure(failure, failing_run), made(net)[0]
+        broken.get_submodule(breaks).register_forward_pre_hook(failing.strike)
+        witness = Witness(model=broken, x=x, named=named)
+        seen["failure"] = failing.during(lambda: [ask(broken, named, x), ask(broken, named, later)])
+        seen["changed by failure"] = witness.changes()
+        seen["afterwards"] = ask(made(net)[0], named, x)
+    return {**seen, "goes on": goes_on(ask, ["0"] if isinstance(named, list) else "0")}
+
+
+def goes_on(ask: Callable[[nn.Module, Any, Tensor], Any], named: Any) -> bool:
+    """Whether the layer behind a module gets the output of this module itself, and not what a hook returned."""
+    model, passed = nn.Sequential(nn.Linear(2, 2), nn.Tanh()), []
+    model[0].register_forward_hook(lambda module, args, output: passed.append(output))
+    model[1].register_forward_pre_hook(lambda module, args: passed.append(args[0]))
+    ask(model, named, torch.ones(1, 2))
+    return all(given is put_out for put_out, given in zip(passed[::2], passed[1::2]))

@@ -7,9 +7,23 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from graders.authoring import HOOK_MISTAKES, Mistake, apart, close, exercise, expect, model_unchanged, no_hook_left
-from graders.lesson_05_capturing_activations.judging import FUNCTIONS, Call, block, conv, ran_once, trace, without_graph
-from graders.lesson_05_capturing_activations.shared import Witness, build, leaf, when_it_raises
+from graders.authoring import ALL, FACTOR, SILENT, Circumstances, Mistake, apart, close, exercise, expect
+from graders.lesson_05_capturing_activations.judging import (
+    BEFORE_THE_CALLERS_HOOK,
+    MISTAKES,
+    Call,
+    Layers,
+    Twin,
+    find,
+    in_another_mode,
+    net_of,
+    ran_once_as_it_is,
+    scrambled,
+    stays,
+    stays_when_the_model_raises,
+    went_on,
+)
+from graders.lesson_05_capturing_activations.shared import IN_PLACE, observed
 
 
 @exercise(
@@ -18,121 +32,169 @@ from graders.lesson_05_capturing_activations.shared import Witness, build, leaf,
     title="The output of one layer",
     hints=(
         "`model.get_submodule(name)` finds the module. Register a forward hook on it and then call `model(x)`.",
-        "The hook stores `output.detach().clone()`. Without the clone, a later in-place layer rewrites it.",
+        "The hook stores `output.detach().clone()` and returns nothing. Without the clone, a later in-place layer "
+        "rewrites it.",
         "The handle is a context manager: `with module.register_forward_hook(hook):` removes the hook at the end of "
         "the block, even when the model raises.",
     ),
-    cases=(
-        {"mode": "train", "inner": "block", "dtype": torch.float32},
-        {"mode": "eval", "inner": "sequential", "dtype": torch.float64},
-        {"mode": "frozen", "inner": "block", "dtype": torch.float32},
+    circumstances=Circumstances(
+        covers={
+            "dtype": ALL, "layout": ALL, "grad": ALL, "values": ALL, "mode": ALL, "frozen": ALL,
+            "named": ("first", "last", "nested"), "output": ALL, "follower": ALL, "passing": ALL, "registered": ALL,
+            "layers": ALL, "hooks": ALL, "hooked": ALL, "call": ALL, "grad_mode": ALL, "failure": ALL,
+            "failing_run": ALL,
+        },
+        excludes={
+            "rank": "the model says which: the inputs have 2 or 4 dimensions",
+            "place": "the input is a leaf, or data",
+            "number": "no number is an argument",
+            "collection": "there is no collection",
+            "tied": "parameters are not looked at",
+            "backward": "it runs no backward pass",
+        },
+        own={"x_is": ("data", "a leaf")},
+        pairs=[("hooks", "hooked"), ("mode", "named")],
+        impossible=[lambda hooks, hooked: hooks == "none" and hooked != "root"],
     ),
-)
+)  # fmt: skip
 class TestCaptureActivation:
     """Write `capture_activation(model, name, x)`. `model` is an `nn.Module`, and `name` is the name of one of its
-    submodules, for example `"stem.0"`. Run `model(x)` exactly once, to its end, and return the output of that
-    submodule as it left the submodule. In this run the submodule is called once, and its output is a tensor.
+    submodules in `model.named_modules()`, for example `"stem.0"`. Run `model(x)` exactly once, to its end and with each
+    part in its mode, and return the output of that submodule as it left the submodule.
 
-    The result has the shape and dtype of that output. It does not require grad, and it is a copy: a later layer that
-    works in place does not change it.
-
-    The model stays as it was. Run it in the mode in which it is: each module keeps its mode (training or eval). The
-    parameters and their `.grad` stay. Hooks that were there before stay and fire as usual. No hook of yours is left,
-    even when the model raises an exception; the exception comes through.
+    - In this run the submodule is called once, and its output is a tensor. Other parts of the model, and the model
+      itself, may return anything.
+    - The result has the values, the shape and the dtype of that output. A later layer that works in place does not
+      change it.
+    - The model goes on with the output itself, as it does without you. The run may stand under `torch.no_grad()`.
 
     **Example.** For `model = nn.Sequential(nn.Flatten(), nn.ReLU())` and `x = torch.tensor([[-1., 2.]])`,
     `capture_activation(model, "1", x)` returns `tensor([[0., 2.]])`.
     """
 
-    def draw(rng, mode, inner, dtype):
-        stem, body, target, act, head = rng.names(5)
-        kept, relu = conv(rng, dtype=dtype), ["relu", True]
-        inside = {
-            "block": block(rng, [target, act], {target: kept, act: relu}),
-            "sequential": ["sequential", [kept, relu]],
-        }[inner]
-        norm = ["norm", rng.tensor(2, low=0.5, dtype=dtype), rng.tensor(2, low=-1, high=1, dtype=dtype)]
-        children = {stem: ["sequential", [conv(rng, dtype=dtype), norm]], body: inside, head: conv(rng, dtype=dtype)}
+    tolerance = (1e-4, 1e-4)
+
+    def draw(rng, dtype, values, layout, mode, frozen, grad, named, output, follower, passing, registered, layers,
+             hooks, hooked):  # fmt: skip
+        draws = Layers(rng, dtype, values, layers)
+        first, shift, norm, body, inner, behind, last = rng.names(7)
+        kinds = {place: draws.target("counting") if place == named else draws.plain() for place in
+                 ("first", "nested", "last")}  # fmt: skip
+        in_place = [IN_PLACE] if follower == "in-place" else []
+        if passing == "keyword":
+            children = scrambled(rng, {behind: ["tanh"], inner: kinds["nested"]}, [inner, behind])
+            inside, nested = ["net", children, [inner, *in_place, behind], output, passing], f"{body}.{inner}"
+        else:
+            inside = ["sequential", {"0": kinds["nested"], "1": ["in-place", -0.5] if in_place else ["tanh"]}]
+            nested = f"{body}.0"
+        steps = [first, *in_place, shift, norm, body, last, *in_place]
+        children = {first: kinds["first"], shift: draws.shift(registered), norm: draws.norm(), body: inside,
+                    last: kinds["last"]}  # fmt: skip
+        spec = ["net", scrambled(rng, children, steps), steps, output, passing]
+        name = {"first": first, "nested": nested, "last": last}[named]
         return {
-            "spec": block(rng, [stem, body, head], children),
-            "name": f"{body}.{target}" if inner == "block" else f"{body}.0",
-            "x": rng.tensor(2, 2, 4, 4, dtype=dtype),
-            "mode": mode,
+            "net": net_of(spec, [name], mode=mode, frozen=frozen, grad=grad, hooks=hooks, hooked=hooked),
+            "name": name,
+            "breaks": body if named == "first" else norm,
+            "x": draws.x(layout),
+            "later": draws.x(layout),
         }
 
-    def alive(spec, name, x, mode):
-        call = called(spec, name, x, mode)
-        _, weight, bias = leaf(spec, name)
-        other_mode = called(spec, name, x, "eval" if mode == "train" else "train").y
-        skipped = FUNCTIONS["conv"](x, weight, bias)
-        return apart(call.x, call.y, call.y.relu(), other_mode, skipped)
+    def alive(net, name, x, later, mode, named):
+        call = called(net, name, x)
+        others = [called(net, name, later).y, call.x, skipped(net, name, x)][: 2 if named == "first" else 3]
+        if mode == "train" and named != "first":
+            others.append(next(one.y for one in Twin(net, mode="eval").run(x) if one.name == name))
+        return apart(call.y, -0.5 * call.y, *others)
 
-    def probe(student, spec, name, x, mode):
-        def model_in_mode(description):
-            model = build(description).train(mode != "eval")
-            for module in model.modules():
-                if isinstance(module, nn.BatchNorm2d) and mode == "frozen":
-                    module.eval()
-            return model
+    def oracle(net, name, x, later):
+        twin = Twin(net)
+        return [[call.y for call in twin.run(t) if call.name == name] for t in (x, later)] + [twin.statistics]
 
-        witness = Witness(model_in_mode(spec), name)
-        before = x.clone()
-        seen = {"result": student.capture_activation(witness.model, name, x), **witness.report()}
-        seen["x_kept"] = torch.equal(x, before)
-        return seen | when_it_raises(
-            lambda: model_in_mode(spec), lambda model: student.capture_activation(model, name, x)
-        )
+    def probe(student, net, name, x, later, breaks, layout, x_is, call, grad_mode, failure, failing_run):
+        seen = observed(
+            student.capture_activation, net, name, x, later, breaks=breaks, layout=layout, x_is=x_is, call=call,
+            under=grad_mode, failure=failure, failing_run=failing_run,
+        )  # fmt: skip
+        example = nn.Sequential(nn.Flatten(), nn.ReLU())
+        return {**seen, "example": student.capture_activation(example, "1", torch.tensor([[-1.0, 2.0]]))}
 
     mistakes = (
         Mistake(
             "stored-alias",
-            lambda seen, spec, name, x, mode: close(seen["result"], called(spec, name, x, mode).y.relu()),
-            "You stored a reference to the output, and the in-place ReLU behind the layer rewrote it. "
+            lambda seen, net, name, x, follower: (
+                (close(seen["result"], -0.5 * called(net, name, x).y) and seen["goes on"].value is True)
+                if follower == "in-place"
+                else SILENT
+            ),
+            "You stored a reference to the output, and what works in place behind the layer rewrote it. "
             "Store a copy: `output.detach().clone()`.",
         ),
         Mistake(
-            "stored-the-input", lambda seen, spec, name, x, mode: close(seen["result"], called(spec, name, x, mode).x)
+            "stored-the-input",
+            lambda seen, net, name, x: close(seen["result"], called(net, name, x).x),
+            "You took the input of the module. The task asks for its `output`. (`args` may be empty, too: somebody may "
+            "call the module with `module(input=x)`.)",
+            raises="tuple index out of range",
         ),
         Mistake(
             "skipped-the-model",
-            lambda seen, spec, name, x: close(seen["result"], FUNCTIONS["conv"](x, *leaf(spec, name)[1:])),
+            lambda seen, net, name, x, named: (
+                SILENT if named == "first" else seen["runs"].value == 0 and close(seen["result"], skipped(net, name, x))
+            ),
             "You called the submodule on `x` itself. In the model, other layers come before it: call `model(x)`, and "
             "let a hook on the submodule record what it makes of its real input.",
         ),
-        *HOOK_MISTAKES,
+        *MISTAKES,
+        Mistake(
+            "before-the-callers-hook",
+            lambda seen, net, name, x: (
+                net["hooks"] == "replacing"
+                and name in net["watched"]
+                and close(seen["result"], called(net, name, x).y / FACTOR)
+            ),
+            BEFORE_THE_CALLERS_HOOK,
+        ),
         Mistake(
             "changed-the-mode",
-            lambda seen, spec, name, x, mode: (
-                seen["modes_kept"].value is False
-                or close(seen["result"], called(spec, name, x, "eval" if mode == "train" else "train").y)
-            ),
+            in_another_mode,
             "You switched the model to another mode, with `eval()` or `train()`. BatchNorm and Dropout then compute "
             "something else. Run the model in the mode in which you got it, and leave it so.",
         ),
     )
 
-    def test_the_output_of_the_layer_is_returned(seen, spec, name, x, mode):
-        expect(seen["result"]).close_to(called(spec, name, x, mode).y, detached=False)
+    def test_the_output_of_the_layer_is_returned(seen, net, name, x, call, later):
+        expect(seen["result"]).close_to(called(net, name, x).y)
+        expect(seen["afterwards"]).close_to(called(net, name, x).y)
+        if call != "once":
+            twin = Twin(net)
+            if call == "again":
+                twin.run(x)
+            expect(seen["later"]).close_to(next(one.y for one in twin.run(later) if one.name == name))
 
-    def test_the_result_has_no_graph(seen):
-        without_graph(seen["result"])
+    def test_the_model_runs_once_as_it_is(seen, net, x):
+        ran_once_as_it_is(seen, net, x)
 
-    def test_the_model_runs_once(seen):
-        ran_once(seen, callers_hooks=2)
+    def test_the_model_goes_on_with_the_output_itself(seen):
+        went_on(seen)
 
-    def test_the_model_is_unchanged(seen):
-        model_unchanged(seen)
-        expect(seen["x_kept"]).is_true("the values of x changed")
+    def test_nothing_of_the_caller_changes(seen):
+        stays(seen)
 
-    def test_no_hook_is_left(seen):
-        no_hook_left(seen["hooks_left"])
+    def test_it_holds_when_the_model_raises(seen):
+        stays_when_the_model_raises(seen)
 
-    def test_no_hook_is_left_when_the_model_raises(seen):
-        expect(seen["exception"]).equals("propagated")
-        no_hook_left(seen["hooks_left_after_exception"])
+    def test_the_example_comes_out(seen):
+        expect(seen["example"]).close_to(torch.tensor([[0.0, 2.0]]))
 
 
-def called(spec: list[Any], name: str, x: Tensor, mode: str) -> Call:
+def called(net: dict[str, Any], name: str, x: Tensor) -> Call:
     """The one call of a module."""
-    (call,) = [call for call in trace(spec, x, batch_statistics=mode == "train") if call.name == name]
-    return call
+    return next(call for call in Twin(net).run(x) if call.name == name)
+
+
+def skipped(net: dict[str, Any], name: str, x: Tensor) -> Tensor:
+    """What the module makes of the input of the model."""
+    mode = "eval" if name in Twin(net).evaluating else "train"
+    watched = [""] if name in net["watched"] else []
+    return called({**net, "mode": mode, "watched": watched, "spec": find(net["spec"], name)[1]}, "", x).y

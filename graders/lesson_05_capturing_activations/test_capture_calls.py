@@ -19,7 +19,7 @@ from graders.authoring import (
     no_hook_left,
 )
 from graders.lesson_05_capturing_activations.judging import block, linear, outputs, ran_once, trace, without_graph
-from graders.lesson_05_capturing_activations.shared import Witness, build, when_it_raises
+from graders.lesson_05_capturing_activations.shared import Observer, build, when_it_raises
 
 
 @exercise(
@@ -72,7 +72,7 @@ class TestCaptureCalls:
         return apart(*calls, *scaled(spec, name, x), *outputs(spec, later, name))
 
     def probe(student, spec, name, alike, unused, x, later):
-        witness = Witness(build(spec), name)
+        witness = Observer(build(spec), name)
         first = student.capture_calls(witness.model, name, x)
         seen = {"first": copied(first), **witness.report()}
         seen["later"] = copied(student.capture_calls(build(spec), name, later))

@@ -29,7 +29,7 @@ from graders.lesson_05_capturing_activations.judging import (
     trace,
     without_graph,
 )
-from graders.lesson_05_capturing_activations.shared import Witness, build, when_it_raises
+from graders.lesson_05_capturing_activations.shared import Observer, build, when_it_raises
 
 
 @exercise(
@@ -80,7 +80,7 @@ class TestCaptureMany:
         return orders_differ and apart(*expected.values(), *overwritten(spec, names, x).values())
 
     def probe(student, spec, names, x):
-        witness = Witness(build(spec), names[0])
+        witness = Observer(build(spec), names[0])
         seen = {"result": student.capture_many(witness.model, list(names), x), **witness.report()}
         return seen | when_it_raises(lambda: build(spec), lambda model: student.capture_many(model, list(names), x))
 

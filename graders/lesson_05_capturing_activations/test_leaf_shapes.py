@@ -19,7 +19,7 @@ from graders.lesson_05_capturing_activations.judging import (
     ran_once,
     trace,
 )
-from graders.lesson_05_capturing_activations.shared import Witness, build, plain_tuple, when_it_raises
+from graders.lesson_05_capturing_activations.shared import Observer, build, plain_tuple, when_it_raises
 
 
 @exercise(
@@ -80,7 +80,7 @@ class TestLeafShapes:
         return list(shapes) != defined_order(spec, list(shapes))
 
     def probe(student, spec, unused, deep, pool, x):
-        witness = Witness(build(spec), deep[0], pool)
+        witness = Observer(build(spec), deep[0], pool)
         result = student.leaf_shapes(witness.model, x)
         if isinstance(result, dict):
             result = {name: plain_tuple(shape) for name, shape in result.items()}

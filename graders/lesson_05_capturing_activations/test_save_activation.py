@@ -21,7 +21,7 @@ from graders.authoring import (
     no_hook_left,
 )
 from graders.lesson_05_capturing_activations.judging import block, linear, outputs, ran_once, without_graph
-from graders.lesson_05_capturing_activations.shared import Witness, build, plain_tuple, when_it_raises
+from graders.lesson_05_capturing_activations.shared import Observer, build, plain_tuple, when_it_raises
 
 SMALL = 20_000
 """A file with a few numbers has no more bytes than this."""
@@ -82,7 +82,7 @@ class TestSaveActivation:
         with tempfile.TemporaryDirectory() as folder:
             path = Path(folder) / "activation"
             torch.save(old, path)
-            witness = Witness(build(spec), name)
+            witness = Observer(build(spec), name)
             seen["shape"] = plain_tuple(student.save_activation(witness.model, name, x, path))
             seen |= {"file": content(path), **witness.report()}
             path = Path(folder) / "view.of.50000"

@@ -1,5 +1,7 @@
 """Answers to 05-capture-activation."""
 
+from graders.author.answers import Wrong
+
 RIGHT = [
     """
 def capture_activation(model, name, x):
@@ -47,49 +49,6 @@ def capture_activation(model, name, x):
     return keeper.value
 """,
     """
-from torch.nn.modules.module import register_module_forward_hook
-
-def capture_activation(model, name, x):
-    target, kept = model.get_submodule(name), {}
-    def hook(module, args, output):
-        if module is target:
-            kept["it"] = output.detach().clone()
-    with register_module_forward_hook(hook):
-        model(x)
-    return kept["it"]
-""",
-    """
-def capture_activation(model, name, x):
-    module, kept = model.get_submodule(name), []
-    original = module.forward
-    def wrapped(*args, **kwargs):
-        output = original(*args, **kwargs)
-        kept.append(output.detach().clone())
-        return output
-    module.forward = wrapped
-    try:
-        model(x)
-    finally:
-        del module.forward
-    return kept[0]
-""",
-    """
-def capture_activation(model, name, x):
-    m = model.get_submodule(name)
-    original = m.forward
-    seen = []
-    def wrapped(*a, **k):
-        o = original(*a, **k)
-        seen.append(o.detach().clone())
-        return o
-    m.forward = wrapped
-    try:
-        model(x)
-    finally:
-        del m.forward
-    return seen[0]
-""",
-    """
 import torch
 
 @torch.inference_mode()
@@ -99,35 +58,91 @@ def capture_activation(model, name, x):
         model(x)
     return kept[0]
 """,
+    """
+def capture_activation(model, name, x):
+    kept = []
+    def hook(module, args, kwargs, output):
+        kept.append(output.data.clone())
+    handle = dict(model.named_modules())[name].register_forward_hook(hook, with_kwargs=True)
+    try:
+        model(x)
+    except BaseException:
+        handle.remove()
+        raise
+    handle.remove()
+    return kept.pop()
+""",
+    """
+import contextlib
+import copy
+
+def capture_activation(model, name, x):
+    found = {}
+    with contextlib.ExitStack() as stack:
+        module = next(module for key, module in model.named_modules() if key == name)
+        stack.callback(module.register_forward_hook(
+            lambda m, a, o: found.__setitem__(name, copy.deepcopy(o.detach())) or o).remove)
+        model(x)
+    return found[name]
+""",
 ]
 
-WRONG = {
-    "stored-alias": """
+WRONG = [
+    Wrong(
+        "only detached",
+        violates="A later layer that works in place does not change it.",
+        check="test_the_output_of_the_layer_is_returned",
+        mistake="stored-alias",
+        source="""
 def capture_activation(model, name, x):
     kept = []
     with model.get_submodule(name).register_forward_hook(lambda m, a, o: kept.append(o.detach())):
         model(x)
     return kept[0]
 """,
-    "stored-the-input": """
+    ),
+    Wrong(
+        "the input of the layer",
+        violates="return the output of that submodule as it left the submodule",
+        check="raised",
+        mistake="stored-the-input",
+        source="""
 def capture_activation(model, name, x):
     kept = []
     with model.get_submodule(name).register_forward_hook(lambda m, a, o: kept.append(a[0].detach().clone())):
         model(x)
     return kept[0]
 """,
-    "skipped-the-model": """
+    ),
+    Wrong(
+        "calls the submodule itself",
+        violates="Run `model(x)` exactly once",
+        check="test_the_output_of_the_layer_is_returned",
+        mistake="skipped-the-model",
+        source="""
 def capture_activation(model, name, x):
     return model.get_submodule(name)(x).detach().clone()
 """,
-    "hook-left-behind": """
+    ),
+    Wrong(
+        "removes no hook",
+        violates="rule 3: none of your own hooks is left",
+        check="test_nothing_of_the_caller_changes",
+        mistake="hook-left-behind",
+        source="""
 def capture_activation(model, name, x):
     kept = []
     model.get_submodule(name).register_forward_hook(lambda m, a, o: kept.append(o.detach().clone()))
     model(x)
     return kept[0]
 """,
-    "hook-left-after-exception": """
+    ),
+    Wrong(
+        "removes the hook only when all went well",
+        violates="rule 3: When your function has returned, or raised",
+        check="test_it_holds_when_the_model_raises",
+        mistake="hook-left-after-exception",
+        source="""
 def capture_activation(model, name, x):
     kept = []
     handle = model.get_submodule(name).register_forward_hook(lambda m, a, o: kept.append(o.detach().clone()))
@@ -135,7 +150,13 @@ def capture_activation(model, name, x):
     handle.remove()
     return kept[0]
 """,
-    "changed-the-mode": """
+    ),
+    Wrong(
+        "runs in eval mode",
+        violates="with each part in its mode",
+        check="test_the_output_of_the_layer_is_returned",
+        mistake="changed-the-mode",
+        source="""
 def capture_activation(model, name, x):
     kept = []
     model.eval()
@@ -143,19 +164,33 @@ def capture_activation(model, name, x):
         model(x)
     return kept[0]
 """,
-}
-
-ALSO_WRONG = [
-    "def capture_activation(model, name, x):\n    return None",
-    "def capture_activation(model, name, x):\n    return model(x).detach()",
-    """
+    ),
+    Wrong(
+        "returns the output of the model",
+        violates="return the output of that submodule",
+        check="test_the_output_of_the_layer_is_returned",
+        source="""
+def capture_activation(model, name, x):
+    return model(x)
+""",
+    ),
+    Wrong(
+        "keeps the graph",
+        violates="rule 6: A tensor that you return has no graph",
+        check="test_the_output_of_the_layer_is_returned",
+        source="""
 def capture_activation(model, name, x):
     kept = []
     with model.get_submodule(name).register_forward_hook(lambda m, a, o: kept.append(o.clone())):
         model(x)
     return kept[0]
 """,
-    """
+    ),
+    Wrong(
+        "runs twice",
+        violates="Run `model(x)` exactly once",
+        check="test_the_model_runs_once_as_it_is",
+        source="""
 def capture_activation(model, name, x):
     kept = []
     with model.get_submodule(name).register_forward_hook(lambda m, a, o: kept.append(o.detach().clone())):
@@ -163,7 +198,12 @@ def capture_activation(model, name, x):
     model(x)
     return kept[0]
 """,
-    """
+    ),
+    Wrong(
+        "removes the hooks of others",
+        violates="rule 3: Hooks that were there before are there afterwards",
+        check="test_nothing_of_the_caller_changes",
+        source="""
 def capture_activation(model, name, x):
     kept, module = [], model.get_submodule(name)
     module.register_forward_hook(lambda m, a, o: kept.append(o.detach().clone()))
@@ -173,17 +213,27 @@ def capture_activation(model, name, x):
         module._forward_hooks.clear()
     return kept[0]
 """,
-    """
+    ),
+    Wrong(
+        "swallows what the model raises",
+        violates="rule 4: Errors come through.",
+        check="test_it_holds_when_the_model_raises",
+        source="""
 def capture_activation(model, name, x):
     kept = []
     with model.get_submodule(name).register_forward_hook(lambda m, a, o: kept.append(o.detach().clone())):
         try:
             model(x)
         except Exception:
-            pass
+            return None
     return kept[0]
 """,
-    """
+    ),
+    Wrong(
+        "ends the run when it has what it wants",
+        violates="Run `model(x)` exactly once, to its end",
+        check="test_the_model_runs_once_as_it_is",
+        source="""
 class Stop(Exception):
     pass
 
@@ -199,28 +249,37 @@ def capture_activation(model, name, x):
             pass
     return kept[0]
 """,
-    """
-def capture_activation(model, name, x):
-    kept = []
-    with model.get_submodule(name).register_forward_hook(lambda m, a, o: kept.append(o.detach().clone())):
-        model(x).sum().backward()
-    return kept[0]
-""",
-    """
+    ),
+    Wrong(
+        "calls `forward`",
+        violates="Run `model(x)` exactly once",
+        check="test_the_model_runs_once_as_it_is",
+        mistake="called-forward",
+        source="""
 def capture_activation(model, name, x):
     kept = []
     with model.get_submodule(name).register_forward_hook(lambda m, a, o: kept.append(o.detach().clone())):
         model.forward(x)
     return kept[0]
 """,
-    """
+    ),
+    Wrong(
+        "a list",
+        violates="return the output of that submodule",
+        check="test_the_output_of_the_layer_is_returned",
+        source="""
 def capture_activation(model, name, x):
     kept = []
-    with model.get_submodule(name).register_forward_hook(lambda m, a, o: kept.append(o.detach().clone().float())):
+    with model.get_submodule(name).register_forward_hook(lambda m, a, o: kept.append(o.detach().clone())):
         model(x)
     return kept
 """,
-    """
+    ),
+    Wrong(
+        "removes the hook in the first call only, and not when the model raises before",
+        violates="rule 3: When your function has returned, or raised",
+        check="test_it_holds_when_the_model_raises",
+        source="""
 def capture_activation(model, name, x):
     d = []
     def once(m, a, o):
@@ -229,4 +288,256 @@ def capture_activation(model, name, x):
     model(x)
     return d[0]
 """,
+    ),
+    Wrong(
+        "hands on its copy",
+        violates="The model goes on with the output itself",
+        check="test_the_model_goes_on_with_the_output_itself",
+        mistake="returned-the-copy",
+        source="""
+def capture_activation(model, name, x):
+    kept = []
+    def hook(module, args, output):
+        kept.append(output.detach().clone())
+        return kept[-1]
+    with model.get_submodule(name).register_forward_hook(hook):
+        model(x)
+    return kept[0].clone()
+""",
+    ),
+    Wrong(
+        "wraps `forward`, which does not see what a hook of the caller makes of the output",
+        violates="as it left the submodule",
+        check="test_the_output_of_the_layer_is_returned",
+        mistake="before-the-callers-hook",
+        source="""
+def capture_activation(model, name, x):
+    module, kept = model.get_submodule(name), []
+    original = module.forward
+    def wrapped(*args, **kwargs):
+        output = original(*args, **kwargs)
+        kept.append(output.detach().clone())
+        return output
+    module.forward = wrapped
+    try:
+        model(x)
+    finally:
+        del module.forward
+    return kept[0]
+""",
+    ),
+    Wrong(
+        "a hook for all modules, which runs before those of the caller",
+        violates='rule 3: "As it left the module" means the value that the next part of the model gets',
+        check="test_the_output_of_the_layer_is_returned",
+        source="""
+from torch.nn.modules.module import register_module_forward_hook
+
+def capture_activation(model, name, x):
+    target, kept = model.get_submodule(name), []
+    def hook(module, args, output):
+        if module is target:
+            kept.append(output.detach().clone())
+    with register_module_forward_hook(hook):
+        model(x)
+    return kept[0]
+""",
+    ),
+    Wrong(
+        "a hook before those of the caller",
+        violates="as it left the submodule",
+        check="test_the_output_of_the_layer_is_returned",
+        mistake="before-the-callers-hook",
+        source="""
+def capture_activation(model, name, x):
+    kept = []
+    def hook(module, args, output):
+        kept.append(output.detach().clone())
+    with model.get_submodule(name).register_forward_hook(hook, prepend=True):
+        model(x)
+    return kept[0]
+""",
+    ),
+    Wrong(
+        "runs the layer a second time",
+        violates="Run `model(x)` exactly once",
+        check="test_the_output_of_the_layer_is_returned",
+        source="""
+import torch
+
+def capture_activation(model, name, x):
+    kept, module = [], model.get_submodule(name)
+    def hook(module, args, kwargs):
+        kept.append((args, kwargs))
+    with module.register_forward_pre_hook(hook, with_kwargs=True):
+        model(x)
+    args, kwargs = kept[0]
+    with torch.no_grad():
+        return module.forward(*args, **kwargs).clone()
+""",
+    ),
+    Wrong(
+        "empties `.grad` first",
+        violates="rule 2: their `.grad`",
+        check="test_nothing_of_the_caller_changes",
+        source="""
+def capture_activation(model, name, x):
+    kept = []
+    model.zero_grad()
+    with model.get_submodule(name).register_forward_hook(lambda m, a, o: kept.append(o.detach().clone())):
+        model(x)
+    return kept[0]
+""",
+    ),
+    Wrong(
+        "leaves the class of the layer changed",
+        violates="rule 2: What you were given stays as it was.",
+        check="test_nothing_of_the_caller_changes",
+        source="""
+def capture_activation(model, name, x):
+    kept, module = [], model.get_submodule(name)
+    class Watched(type(module)):
+        def __call__(self, *args, **kwargs):
+            output = super().__call__(*args, **kwargs)
+            kept.append(output.detach().clone())
+            return output
+    module.__class__ = Watched
+    model(x)
+    return kept[0]
+""",
+    ),
+    Wrong(
+        "puts all parts into the mode of the model afterwards",
+        violates="rule 2: the mode of each part",
+        check="test_nothing_of_the_caller_changes",
+        source="""
+def capture_activation(model, name, x):
+    kept = []
+    with model.get_submodule(name).register_forward_hook(lambda m, a, o: kept.append(o.detach().clone())):
+        model(x)
+    model.train(model.training)
+    return kept[0]
+""",
+    ),
+    Wrong(
+        "runs in eval mode, and puts back the mode of each part",
+        violates="with each part in its mode",
+        check="test_the_model_runs_once_as_it_is",
+        source="""
+def capture_activation(model, name, x):
+    kept, modes = [], {module: module.training for module in model.modules()}
+    model.eval()
+    try:
+        with model.get_submodule(name).register_forward_hook(lambda m, a, o: kept.append(o.detach().clone())):
+            model(x)
+    finally:
+        for module, training in modes.items():
+            module.training = training
+    return kept[0]
+""",
+    ),
+    Wrong(
+        "runs on a copy of the model",
+        violates="Run `model(x)` exactly once",
+        check="test_the_model_runs_once_as_it_is",
+        source="""
+import copy
+
+def capture_activation(model, name, x):
+    kept, twin = [], copy.deepcopy(model)
+    with twin.get_submodule(name).register_forward_hook(lambda m, a, o: kept.append(o.detach().clone())):
+        twin(x)
+    return kept[0]
+""",
+    ),
+    Wrong(
+        "cleans up after an `Exception` only",
+        violates="rule 4: also for `KeyboardInterrupt`",
+        check="test_it_holds_when_the_model_raises",
+        source="""
+def capture_activation(model, name, x):
+    kept = []
+    handle = model.get_submodule(name).register_forward_hook(lambda m, a, o: kept.append(o.detach().clone()))
+    try:
+        model(x)
+    except Exception:
+        handle.remove()
+        raise
+    handle.remove()
+    return kept[0]
+""",
+    ),
+    Wrong(
+        "always float32",
+        violates="the shape and the dtype of that output",
+        check="test_the_output_of_the_layer_is_returned",
+        source="""
+def capture_activation(model, name, x):
+    kept = []
+    with model.get_submodule(name).register_forward_hook(lambda m, a, o: kept.append(o.detach().clone().float())):
+        model(x)
+    return kept[0]
+""",
+    ),
+    Wrong(
+        "flattens",
+        violates="the shape and the dtype of that output",
+        check="test_the_output_of_the_layer_is_returned",
+        source="""
+def capture_activation(model, name, x):
+    kept = []
+    with model.get_submodule(name).register_forward_hook(lambda m, a, o: kept.append(o.detach().flatten(1).clone())):
+        model(x)
+    return kept[0]
+""",
+    ),
+    Wrong(
+        "remembers by name",
+        violates="rule 1: on one object or on several at the same time",
+        check="test_the_output_of_the_layer_is_returned",
+        source="""
+KEPT = {}
+
+def capture_activation(model, name, x):
+    def hook(module, args, output):
+        KEPT.setdefault(name, output.detach().clone())
+    with model.get_submodule(name).register_forward_hook(hook):
+        model(x)
+    return KEPT[name]
+""",
+    ),
+    Wrong(
+        "needs the output of the model to be a tensor",
+        violates="Other parts of the model, and the model itself, may return anything.",
+        check="raised",
+        source="""
+def capture_activation(model, name, x):
+    kept = []
+    with model.get_submodule(name).register_forward_hook(lambda m, a, o: kept.append(o.detach().clone())):
+        model(x).detach()
+    return kept[0]
+""",
+    ),
+    Wrong(
+        "looks at the arguments",
+        violates="return the output of that submodule",
+        check="raised",
+        source="""
+def capture_activation(model, name, x):
+    kept = []
+    def hook(module, args, output):
+        assert args[0].shape[0] == output.shape[0]
+        kept.append(output.detach().clone())
+    with model.get_submodule(name).register_forward_hook(hook):
+        model(x)
+    return kept[0]
+""",
+    ),
+]
+
+GIVENS = [
+    "Write `capture_activation(model, name, x)`.",
+    "`model` is an `nn.Module`",
+    "In this run the submodule is called once",
+    "The run may stand under `torch.no_grad()`.",
 ]

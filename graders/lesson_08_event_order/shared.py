@@ -2,17 +2,57 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable
+from typing import Any, ClassVar
 
 import torch
 from torch import Tensor, nn
+from torch.nn.modules.module import (
+    register_module_forward_hook,
+    register_module_forward_pre_hook,
+    register_module_full_backward_hook,
+    register_module_full_backward_pre_hook,
+)
 
-from graders.authoring import Boom, snapshot
+from graders.authoring import FACTOR, Boom, snapshot, times
 
 
 def now(result: Any) -> Any:
     """A list as it is now: a hook that is left may append to it later. Any other result as it is."""
     return list(result) if isinstance(result, list) else result
+
+
+class GlobalHooks:
+    """Hooks of the caller for all modules, one of each kind: they watch or they replace, and remember their calls.
+
+    `what` is "none", "watching" or "replacing": then each makes the values that it gets `FACTOR` times as large.
+    """
+
+    KINDS: ClassVar[dict[str, Callable[..., Any]]] = {
+        "pre": register_module_forward_pre_hook,
+        "fwd": register_module_forward_hook,
+        "bpre": register_module_full_backward_pre_hook,
+        "bwd": register_module_full_backward_hook,
+    }
+
+    def __init__(self, what: str) -> None:
+        self.log: list[str] = []
+        for kind in self.KINDS if what != "none" else ():
+            self.register(kind, self._hook(kind, what))
+
+    @classmethod
+    def register(cls, kind: str, hook: Callable[..., Any]) -> None:
+        """A hook of one kind; after the probe nothing of it is left."""
+        cls.KINDS[kind](hook)
+
+    def _hook(self, kind: str, what: str) -> Callable[..., Any]:
+        place = {"pre": 1, "fwd": 2, "bpre": 1, "bwd": 1}[kind]
+
+        def hook(*args: Any) -> Any:
+            self.log.append(kind)
+            return times(args[place], FACTOR) if what == "replacing" else None
+
+        return hook
 
 
 class Block(nn.Module):

@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 from torch import nn
-from torch.nn.modules.module import (
-    register_module_forward_hook,
-    register_module_forward_pre_hook,
-    register_module_full_backward_hook,
-    register_module_full_backward_pre_hook,
-)
 
-from graders.authoring import Mistake, exercise, expect, module_hooks, no_hook_left
-from graders.lesson_08_event_order.shared import now
+from graders.authoring import (
+    ALL,
+    Circumstances,
+    Failure,
+    Mistake,
+    Witness,
+    came_through,
+    changes,
+    exercise,
+    expect,
+    nothing_changed,
+)
+from graders.lesson_08_event_order.shared import GlobalHooks, now
 
 MODULE_ORDER = [
     "G.pre", "P.pre", "A.pre",
@@ -36,7 +41,20 @@ def twelve(forward: str, backward: str) -> list[str]:
         "`prepend=True` puts a hook before the other hooks of the same layer. It does not put it before global hooks.",
         "The rule is the same in backward: nothing is reversed among the hooks of one module.",
     ),
-    cases=({},),
+    circumstances=Circumstances(
+        covers={"hooks": ALL, "call": ("again",), "failure": ALL},
+        excludes={
+            "tensor": "the function gets no tensor",
+            "number": "it gets no number",
+            "collection": "it gets no collection",
+            "model": "it gets no model",
+            "hooked": "only global hooks of the caller can reach a layer that the function makes",
+            "grad_mode": "a function that measures runs a pass, which needs it switched on",
+            "backward": "the contract says which pass it is",
+            "failing_run": "one run is enough to measure",
+        },
+        own={"raises_at": ("pre", "fwd", "bpre", "bwd")},
+    ),
 )
 class TestPredictModuleOrder:
     """Write `predict_module_order()`. It answers this question: in which order do twelve hooks fire?
@@ -47,8 +65,8 @@ class TestPredictModuleOrder:
     hook. Then `layer(x).sum().backward()` runs once.
 
     Return the list of all twelve labels, such as `"A.fwd"`, in the order in which the hooks fire. You may write the
-    list down, or let the function measure it. A function that measures removes its global hooks again, and leaves
-    those of others where they are.
+    list down, or let the function measure it. If it measures, global hooks of others may be there: they fire as well,
+    and may change values or raise.
 
     **Example.** If there were only the hooks `A`, the answer would be `["A.pre", "A.fwd", "A.bpre", "A.bwd"]`.
     """
@@ -56,18 +74,20 @@ class TestPredictModuleOrder:
     def draw(rng):
         return {"x": rng.tensor(2, 3)}
 
-    def probe(student, x):
-        calls = []
-        register_module_forward_pre_hook(lambda *_: calls.append("pre"))
-        register_module_forward_hook(lambda *_: calls.append("fwd"))
-        register_module_full_backward_pre_hook(lambda *_: calls.append("bpre"))
-        register_module_full_backward_hook(lambda *_: calls.append("bwd"))
-        hooks = module_hooks(nn.Identity())
-        order = now(student.predict_module_order())
-        seen = {"order": order, "hooks_left": module_hooks(nn.Identity()) - hooks}
-        calls.clear()
+    def probe(student, x, hooks, failure, raises_at):
+        callers = GlobalHooks(hooks)
+        witness = Witness()
+        orders = [now(student.predict_module_order()) for _ in range(2)]
+        seen = {"order": orders[0], "second_call": orders[1], "changed": witness.changes()}
+        callers.log.clear()
         nn.Linear(3, 1)(x.requires_grad_()).sum().backward()
-        return {**seen, "callers_calls": list(calls), "second_call": now(student.predict_module_order())}
+        seen["callers_calls"] = list(callers.log)
+        failing = Failure(failure)
+        GlobalHooks.register(raises_at, failing.strike)
+        witness = Witness()
+        seen["failure"] = failing.during(student.predict_module_order)
+        seen["changed by failure"] = witness.changes()
+        return seen
 
     mistakes = (
         Mistake(
@@ -90,7 +110,7 @@ class TestPredictModuleOrder:
         ),
         Mistake(
             "hook-left-behind",
-            lambda seen: seen["order"].value == MODULE_ORDER and seen["hooks_left"].value > 0,
+            lambda seen: seen["order"].value == MODULE_ORDER and len(changes(seen["changed"], "hook-left *")) > 0,
             "Your list is right, but your global hooks are still registered, and now they fire for every module of "
             "this process. Keep their handles and call `remove()`.",
         ),
@@ -100,6 +120,11 @@ class TestPredictModuleOrder:
         expect(seen["order"]).timeline(MODULE_ORDER)
         expect(seen["second_call"]).timeline(MODULE_ORDER)
 
-    def test_global_hooks_are_as_they_were(seen):
-        no_hook_left(seen["hooks_left"])
-        expect(seen["callers_calls"]).equals(["pre", "fwd", "bpre", "bwd"])
+    def test_nothing_else_changes(seen, hooks):
+        nothing_changed(seen["changed"])
+        expect(seen["callers_calls"]).equals([] if hooks == "none" else ["pre", "fwd", "bpre", "bwd"])
+
+    def test_all_is_in_order_when_a_hook_of_the_caller_raises(seen):
+        if seen["failure"].value != "never raised":  # a list that is written down calls nobody's hooks
+            came_through(seen["failure"], "a global hook of the caller")
+        nothing_changed(seen["changed by failure"], when="after an exception")

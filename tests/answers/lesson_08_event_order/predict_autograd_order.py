@@ -309,3 +309,12 @@ GIVENS = [
     "`kind` is a text.",
     "You may write the lists down, or let the function measure them.",
 ]
+
+SURVIVORS = {
+    "under no_grad": "a list that is written down needs no graph",
+    "almost: y = ": "the order is the same for another product",
+    "almost: x = ": "the order is the same for another value",
+    "almost: (6 * y)": "the order is the same for another gradient",
+    "lost return": "a hook that watches returns nothing",
+    "truth for None": "the gradient that is looked at is not zero",
+}

@@ -1,5 +1,7 @@
 """Answers to 08-predict-module-order."""
 
+from graders.author.answers import Wrong
+
 RIGHT = [
     """
 def predict_module_order():
@@ -67,27 +69,51 @@ def predict_module_order():
 """,
 ]
 
-WRONG = {
-    "local-before-global": """
+WRONG = [
+    Wrong(
+        "the hooks of the layer before the global ones",
+        violates="then `G` as a global",
+        check="test_the_twelve_hooks_are_in_the_order_in_which_they_fire",
+        mistake="local-before-global",
+        source="""
 def predict_module_order():
     return [f"{hook}.{kind}" for kind in ("pre", "fwd", "bpre", "bwd") for hook in "PAG"]
 """,
-    "registration-order": """
+    ),
+    Wrong(
+        "the order of registration",
+        violates="then `P` on the layer with `prepend=True`",
+        check="test_the_twelve_hooks_are_in_the_order_in_which_they_fire",
+        mistake="registration-order",
+        source="""
 def predict_module_order():
     return [f"{hook}.{kind}" for kind in ("pre", "fwd", "bpre", "bwd") for hook in "APG"]
 """,
-    "backward-reversed": """
+    ),
+    Wrong(
+        "reversed in backward",
+        violates="in which order do twelve hooks fire?",
+        check="test_the_twelve_hooks_are_in_the_order_in_which_they_fire",
+        mistake="backward-reversed",
+        source="""
 def predict_module_order():
     forward = [f"{hook}.{kind}" for kind in ("pre", "fwd") for hook in "GPA"]
     return forward + [f"{hook}.{kind}" for kind in ("bpre", "bwd") for hook in "APG"]
 """,
-    "hook-left-behind": """
+    ),
+    Wrong(
+        "the global hooks stay",
+        violates="rule 3: none of your own hooks is left",
+        check="test_nothing_else_changes",
+        mistake="hook-left-behind",
+        source="""
 import torch
 from torch.nn.modules import module as everywhere
 
 def predict_module_order():
     events = []
     layer = torch.nn.Linear(1, 1)
+    handles = []
     for kind, local, anywhere in (
         ("pre", layer.register_forward_pre_hook, everywhere.register_module_forward_pre_hook),
         ("fwd", layer.register_forward_hook, everywhere.register_module_forward_hook),
@@ -96,42 +122,272 @@ def predict_module_order():
     ):
         local(lambda *a, kind=kind: events.append(f"A.{kind}"))
         local(lambda *a, kind=kind: events.append(f"P.{kind}"), prepend=True)
-        anywhere(lambda *a, kind=kind: events.append(f"G.{kind}"))
+        anywhere((lambda *a, kind=kind: events.append(f"G.{kind}")))
     layer(torch.ones(1, 1, requires_grad=True)).sum().backward()
     return list(events)
 """,
-}
+    ),
+    Wrong(
+        "the global hooks stay, and are mute",
+        violates="rule 3: none of your own hooks is left",
+        check="test_nothing_else_changes",
+        source="""
+import torch
+from torch.nn.modules import module as everywhere
 
-ALSO_WRONG = [
-    "def predict_module_order():\n    return []",
-    # All hooks of one name together.
-    'def predict_module_order():\n    return [f"{hook}.{kind}" for hook in "GPA" for kind in '
-    '("pre", "fwd", "bpre", "bwd")]',
-    # Backward in reverse, kinds and all.
-    'def predict_module_order():\n    half = [f"{h}.{k}" for k in ("pre", "fwd") for h in "GPA"]\n'
-    '    return half + [f"{h}.{k}" for k in ("bwd", "bpre") for h in "GPA"]',
-    # Cleans up by emptying the global lists, and takes the caller's hook with it.
-    """
+def predict_module_order():
+    awake = [True]
+    for anywhere in (everywhere.register_module_forward_hook, everywhere.register_module_full_backward_hook):
+        anywhere(lambda *a: print(a) if awake else None)
+    awake.clear()
+    return [f"{hook}.{kind}" for kind in ("pre", "fwd", "bpre", "bwd") for hook in "GPA"]
+""",
+    ),
+    Wrong(
+        "nothing at all",
+        violates='Return the list of all twelve labels, such as `"A.fwd"`, in the order in which the hooks fire.',
+        check="test_the_twelve_hooks_are_in_the_order_in_which_they_fire",
+        source="""
+def predict_module_order():
+    return []
+""",
+    ),
+    Wrong(
+        "a generator",
+        violates='Return the list of all twelve labels, such as `"A.fwd"`, in the order in which the hooks fire.',
+        check="test_the_twelve_hooks_are_in_the_order_in_which_they_fire",
+        source="""
+def predict_module_order():
+    return (f"{hook}.{kind}" for kind in ("pre", "fwd", "bpre", "bwd") for hook in "GPA")
+""",
+    ),
+    Wrong(
+        "other labels for the pre-hooks",
+        violates='Return the list of all twelve labels, such as `"A.fwd"`, in the order in which the hooks fire.',
+        check="test_the_twelve_hooks_are_in_the_order_in_which_they_fire",
+        source="""
+def predict_module_order():
+    return [f"{hook}.{kind}" for kind in ("fpre", "fwd", "bpre", "bwd") for hook in "GPA"]
+""",
+    ),
+    Wrong(
+        "all hooks of one letter together",
+        violates="in which order do twelve hooks fire?",
+        check="test_the_twelve_hooks_are_in_the_order_in_which_they_fire",
+        source="""
+def predict_module_order():
+    return [f"{hook}.{kind}" for hook in "GPA" for kind in ("pre", "fwd", "bpre", "bwd")]
+""",
+    ),
+    Wrong(
+        "the full backward hooks before their pre-hooks",
+        violates="in which order do twelve hooks fire?",
+        check="test_the_twelve_hooks_are_in_the_order_in_which_they_fire",
+        source="""
+def predict_module_order():
+    return [f"{hook}.{kind}" for kind in ("pre", "fwd", "bwd", "bpre") for hook in "GPA"]
+""",
+    ),
+    Wrong(
+        "the events of two passes",
+        violates="Then `layer(x).sum().backward()` runs once.",
+        check="test_the_twelve_hooks_are_in_the_order_in_which_they_fire",
+        source="""
+import torch
+from torch.nn.modules import module as everywhere
+
+def predict_module_order():
+    events = []
+    layer = torch.nn.Linear(1, 1)
+    handles = []
+    for kind, local, anywhere in (
+        ("pre", layer.register_forward_pre_hook, everywhere.register_module_forward_pre_hook),
+        ("fwd", layer.register_forward_hook, everywhere.register_module_forward_hook),
+        ("bpre", layer.register_full_backward_pre_hook, everywhere.register_module_full_backward_pre_hook),
+        ("bwd", layer.register_full_backward_hook, everywhere.register_module_full_backward_hook),
+    ):
+        local(lambda *a, kind=kind: events.append(f"A.{kind}"))
+        local(lambda *a, kind=kind: events.append(f"P.{kind}"), prepend=True)
+        handles.append(anywhere(lambda *a, kind=kind: events.append(f"G.{kind}")))
+    layer(torch.ones(1, 1, requires_grad=True)).sum().backward()
+    layer(torch.ones(1, 1, requires_grad=True)).sum().backward()
+    for handle in handles:
+        handle.remove()
+    return events
+""",
+    ),
+    Wrong(
+        "empties the list of global hooks",
+        violates="rule 3: Hooks that were there before",
+        check="test_nothing_else_changes",
+        source="""
 from torch.nn.modules import module as everywhere
 
 def predict_module_order():
     everywhere._global_forward_pre_hooks.clear()
     return [f"{hook}.{kind}" for kind in ("pre", "fwd", "bpre", "bwd") for hook in "GPA"]
 """,
-    # Empties one other list.
-    """
+    ),
+    Wrong(
+        "empties the list of global pre-hooks of backward",
+        violates="rule 3: Hooks that were there before",
+        check="test_nothing_else_changes",
+        source="""
 from torch.nn.modules import module as everywhere
 
 def predict_module_order():
     everywhere._global_backward_pre_hooks.clear()
     return [f"{hook}.{kind}" for kind in ("pre", "fwd", "bpre", "bwd") for hook in "GPA"]
 """,
-    # The list goes on growing from call to call.
-    """
+    ),
+    Wrong(
+        "puts the hooks of others away and back in another order",
+        violates="rule 3: the same ones in the same order",
+        check="test_nothing_else_changes",
+        source="""
+from torch.nn.modules import module as everywhere
+
+def predict_module_order():
+    hooks = everywhere._global_forward_hooks
+    for number in list(hooks)[:1]:
+        hooks[-1] = hooks.pop(number)
+    return [f"{hook}.{kind}" for kind in ("pre", "fwd", "bpre", "bwd") for hook in "GPA"]
+""",
+    ),
+    Wrong(
+        "the list goes on growing from call to call",
+        violates="rule 1: It works however often it is called",
+        check="test_the_twelve_hooks_are_in_the_order_in_which_they_fire",
+        source="""
 labels = []
 
 def predict_module_order():
     labels.extend(f"{hook}.{kind}" for kind in ("pre", "fwd", "bpre", "bwd") for hook in "GPA")
     return labels
 """,
+    ),
+    Wrong(
+        "an exception of a hook of the caller leaves the global hooks",
+        violates="and may change values or raise.",
+        check="test_all_is_in_order_when_a_hook_of_the_caller_raises",
+        source="""
+import torch
+from torch.nn.modules import module as everywhere
+
+def predict_module_order():
+    events = []
+    layer = torch.nn.Linear(1, 1)
+    handles = []
+    for kind, local, anywhere in (
+        ("pre", layer.register_forward_pre_hook, everywhere.register_module_forward_pre_hook),
+        ("fwd", layer.register_forward_hook, everywhere.register_module_forward_hook),
+        ("bpre", layer.register_full_backward_pre_hook, everywhere.register_module_full_backward_pre_hook),
+        ("bwd", layer.register_full_backward_hook, everywhere.register_module_full_backward_hook),
+    ):
+        local(lambda *a, kind=kind: events.append(f"A.{kind}"))
+        local(lambda *a, kind=kind: events.append(f"P.{kind}"), prepend=True)
+        handles.append(anywhere(lambda *a, kind=kind: events.append(f"G.{kind}")))
+    layer(torch.ones(1, 1, requires_grad=True)).sum().backward()
+    for handle in handles:
+        handle.remove()
+    return events
+""",
+    ),
+    Wrong(
+        "removes its hooks after an Exception alone",
+        violates="rule 4: That holds for every exception, also for `KeyboardInterrupt`",
+        check="test_all_is_in_order_when_a_hook_of_the_caller_raises",
+        source="""
+import torch
+from torch.nn.modules import module as everywhere
+
+def predict_module_order():
+    events = []
+    layer = torch.nn.Linear(1, 1)
+    handles = []
+    for kind, local, anywhere in (
+        ("pre", layer.register_forward_pre_hook, everywhere.register_module_forward_pre_hook),
+        ("fwd", layer.register_forward_hook, everywhere.register_module_forward_hook),
+        ("bpre", layer.register_full_backward_pre_hook, everywhere.register_module_full_backward_pre_hook),
+        ("bwd", layer.register_full_backward_hook, everywhere.register_module_full_backward_hook),
+    ):
+        local(lambda *a, kind=kind: events.append(f"A.{kind}"))
+        local(lambda *a, kind=kind: events.append(f"P.{kind}"), prepend=True)
+        handles.append(anywhere(lambda *a, kind=kind: events.append(f"G.{kind}")))
+    try:
+        layer(torch.ones(1, 1, requires_grad=True)).sum().backward()
+    except Exception:
+        for handle in handles:
+            handle.remove()
+        raise
+    for handle in handles:
+        handle.remove()
+    return events
+""",
+    ),
+    Wrong(
+        "swallows the exception",
+        violates="rule 4: the caller of your function gets this",
+        check="test_all_is_in_order_when_a_hook_of_the_caller_raises",
+        source="""
+import torch
+from torch.nn.modules import module as everywhere
+
+def predict_module_order():
+    events = []
+    layer = torch.nn.Linear(1, 1)
+    handles = []
+    for kind, local, anywhere in (
+        ("pre", layer.register_forward_pre_hook, everywhere.register_module_forward_pre_hook),
+        ("fwd", layer.register_forward_hook, everywhere.register_module_forward_hook),
+        ("bpre", layer.register_full_backward_pre_hook, everywhere.register_module_full_backward_pre_hook),
+        ("bwd", layer.register_full_backward_hook, everywhere.register_module_full_backward_hook),
+    ):
+        local(lambda *a, kind=kind: events.append(f"A.{kind}"))
+        local(lambda *a, kind=kind: events.append(f"P.{kind}"), prepend=True)
+        handles.append(anywhere(lambda *a, kind=kind: events.append(f"G.{kind}")))
+    try:
+        layer(torch.ones(1, 1, requires_grad=True)).sum().backward()
+    except BaseException:
+        pass
+    finally:
+        for handle in handles:
+            handle.remove()
+    return [f"{hook}.{kind}" for kind in ("pre", "fwd", "bpre", "bwd") for hook in "GPA"]
+""",
+    ),
+    Wrong(
+        "sorts hooks by the values that reach them",
+        violates="they fire as well,",
+        check="test_the_twelve_hooks_are_in_the_order_in_which_they_fire",
+        source="""
+import torch
+from torch.nn.modules import module as everywhere
+
+def predict_module_order():
+    layer, seen = torch.nn.Identity(), []
+    with everywhere.register_module_forward_pre_hook(lambda module, args: args[0] + 1):
+        plain = layer(torch.tensor(0.0)).item() == 1.0
+    hooks = "GPA" if plain else "PGA"
+    return [f"{hook}.{kind}" for kind in ("pre", "fwd", "bpre", "bwd") for hook in hooks]
+""",
+    ),
 ]
+
+GIVENS = [
+    "Write `predict_module_order()`.",
+    "There is one `nn.Linear` and an input that requires grad.",
+    "There are four kinds of hooks",
+    "You may write the",
+]
+
+SURVIVORS = {
+    "a cache by": "the list is the same each time",
+    "only the first call": "the list is the same each time",
+    "one global slot: handles": "to remove handles of earlier calls again does nothing",
+    "not for all: for kind, (local": "all of them, in the reverse order",
+    "not for all: for kind, name": "all of them, in the reverse order",
+    "almost: layer": "the order is the same for other sizes, and for one layer whose input requires no grad",
+    "another method: layer": "the order is the same for another loss",
+    "under no_grad": "a list that is written down needs no graph",
+}

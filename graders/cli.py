@@ -254,7 +254,9 @@ def build(
         for survivor in score.scores(score.chosen(lessons or []), score.parsed(part), typer.echo):
             complain(survivor)
         return ExitCode.NOT_PASSED if problems else ExitCode.FINE
-    chosen = tuple(one for one in course.lessons() if not lessons or any(one.startswith(part) for part in lessons))
+    chosen = tuple(
+        lesson for lesson in course.lessons() if not lessons or any(lesson.startswith(part) for part in lessons)
+    )
     if not chosen:
         raise course.UnknownLesson(f"No lesson starts with {' or '.join(lessons or [])}: {', '.join(course.lessons())}")
     if check:

@@ -119,10 +119,10 @@ def map_grid(maps: Tensor, *, columns: int = 8, shared: bool = False, title: str
     if title:
         caption(axes, left, height - 0.25, title, size=11)
     low, high = values.min().item(), values.max().item()
-    for k, one in enumerate(values):
+    for k, image in enumerate(values):
         row, column = divmod(k, columns)
         x, y = left + column * (side + gap), height - top - row * (label + tall + 0.06) - label - tall
-        name, dead = names[k] if k < len(names) else str(k), bool(one.max() == one.min())
+        name, dead = names[k] if k < len(names) else str(k), bool(image.max() == image.min())
         caption(axes, x, y + tall + 0.09, f"{name} dead" if dead else name, size=7.5, colour=BACKWARD if dead else INK)
         if dead:
             axes.plot(
@@ -130,7 +130,7 @@ def map_grid(maps: Tensor, *, columns: int = 8, shared: bool = False, title: str
             )
             axes.plot([x, x + side, x + side], [y + tall, y + tall, y], color=QUIET, linewidth=1)
         else:
-            axes.imshow(one.numpy(), cmap="gray", extent=(x, x + side, y, y + tall), aspect="auto",
+            axes.imshow(image.numpy(), cmap="gray", extent=(x, x + side, y, y + tall), aspect="auto",
                         vmin=low if shared else None, vmax=high if shared else None)  # fmt: skip
     axes.set(xlim=(0, width), ylim=(0, height))
     if shared:

@@ -79,7 +79,7 @@ class Answer:
             return "" if result.status is Status.RAISED else f"is {result.status.value}, not raised"
         if result.status is not Status.WRONG:
             return f"is {result.status.value}, not refused by {check}: {result.message}"
-        refused = [one.name for one in result.checks if not one.passed]
+        refused = [check.name for check in result.checks if not check.passed]
         return "" if sentence_of(check) in refused else f"is not refused by {check}, but by: {', '.join(refused)}"
 
 
@@ -122,8 +122,8 @@ def answers_to(exercise: Exercise) -> Answers:
     )  # fmt: skip
 
 
-def _quoting(one: Wrong) -> Answer:
-    return Answer(f"the wrong answer {one.what!r}", one.source, False, one.mistake, one.check, one.violates)
+def _quoting(wrong: Wrong) -> Answer:
+    return Answer(f"the wrong answer {wrong.what!r}", wrong.source, False, wrong.mistake, wrong.check, wrong.violates)
 
 
 def demands(contract: str) -> list[str]:
@@ -134,7 +134,7 @@ def demands(contract: str) -> list[str]:
     for block in blocks:
         line = " ".join(block.split()).removeprefix("- ")
         found += re.split(r"(?<=[.!?])(?<!e\.g\.)(?<!i\.e\.)\s+(?=[A-Z`*\"(])", line)
-    return [one for one in found if re.search(r"[a-z]{2} ", re.sub(r"`[^`]*`", "", one))]
+    return [sentence for sentence in found if re.search(r"[a-z]{2} ", re.sub(r"`[^`]*`", "", sentence))]
 
 
 def unfounded_quotes(exercise: Exercise, answers: Answers) -> Iterator[str]:
@@ -156,15 +156,19 @@ def _stands(quote: str, contract: str) -> bool:
     quote = " ".join(quote.split())
     if (match := _RULE.fullmatch(quote)) is None:
         return quote in contract
-    found = [one for one in RULES if one.number == int(match[1])]
+    found = [rule for rule in RULES if rule.number == int(match[1])]
     return bool(found) and (match[2] is None or match[2] in f"{found[0].title} {found[0].text}")
 
 
 def unviolated(exercise: Exercise, answers: Answers) -> list[str]:
     """The demands of a contract that no wrong answer violates."""
-    quotes = [" ".join(one.violates.split()) for one in answers.every if one.violates is not None]
+    quotes = [" ".join(answer.violates.split()) for answer in answers.every if answer.violates is not None]
     quotes += [" ".join(given.split()) for given in answers.givens]
-    return [one for one in demands(exercise.contract) if not any(quote in one or one in quote for quote in quotes)]
+    return [
+        demand
+        for demand in demands(exercise.contract)
+        if not any(quote in demand or demand in quote for quote in quotes)
+    ]
 
 
 def imports_of(source: str) -> str:

@@ -34,7 +34,10 @@ def places(key: str, lesson: str, root: Path = course.PACKAGE.parent) -> Places:
 def unwritten(lesson: str, root: Path = course.PACKAGE.parent) -> Iterator[str]:
     """What an author still has to write for a lesson: file, line and what belongs there."""
     folders = (root / "graders" / f"lesson_{lesson}", root / "tests" / "answers" / f"lesson_{lesson}")
-    for file in (root / "solutions" / f"{lesson}.py", *(file for one in folders for file in sorted(one.glob("*.py")))):
+    for file in (
+        root / "solutions" / f"{lesson}.py",
+        *(file for folder in folders for file in sorted(folder.glob("*.py"))),
+    ):
         lines = file.read_text(encoding="utf-8").split("\n") if file.exists() else []
         for number, line in enumerate(lines, 1):
             if TODO in line:

@@ -46,7 +46,11 @@ def prove(lessons: tuple[str, ...], report: Callable[[str], None], seeds: Sequen
         work = {
             lesson: [
                 pool.submit(prove_notebooks, lesson),
-                *(pool.submit(prove_exercise, one.key, part) for one in course.exercises(lesson) for part in parts),
+                *(
+                    pool.submit(prove_exercise, exercise.key, part)
+                    for exercise in course.exercises(lesson)
+                    for part in parts
+                ),
             ]
             for lesson in lessons
         }
@@ -85,9 +89,9 @@ def unique_names() -> list[str]:
     every = course.every_exercise()
     found = []
     for what, values in (
-        ("key", [one.key for one in every]),
-        ("function", [one.name for one in every]),
-        ("title", [one.title for one in every]),
+        ("key", [exercise.key for exercise in every]),
+        ("function", [exercise.name for exercise in every]),
+        ("title", [exercise.title for exercise in every]),
     ):
         found += [f"the {what} {value!r} is used twice" for value, count in Counter(values).items() if count > 1]
     return found

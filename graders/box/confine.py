@@ -141,7 +141,7 @@ def restrict_files(readable: Iterable[str], writable: Iterable[str], hidden: Ite
     ruleset = _call("Landlock", _libc.syscall(_CREATE_RULESET, attributes, ctypes.c_size_t(sizes), ctypes.c_uint(0)))
     try:
         for path in readable:
-            for part, access in _without(os.path.realpath(path), {os.path.realpath(one) for one in hidden}):
+            for part, access in _without(os.path.realpath(path), {os.path.realpath(folder) for folder in hidden}):
                 _allow(ruleset, part, access & every)
         for path in writable:
             _allow(ruleset, path, every)
@@ -158,7 +158,7 @@ def _without(path: str, hidden: set[str]) -> Iterator[tuple[str, int]]:
     """
     if path in hidden:
         return
-    if not any(one.startswith(path.rstrip("/") + "/") for one in hidden):
+    if not any(folder.startswith(path.rstrip("/") + "/") for folder in hidden):
         yield path, _READ_ONLY
         return
     yield path, _READ_DIR
@@ -277,8 +277,8 @@ def _program(machine: str, denied: Iterable[tuple[int, int | None]]) -> bytes:
     """A filter that refuses the calls in `denied`, by column; None where an architecture has no such call."""
     column = 0 if machine == "x86_64" else 1
     parts = _begin(machine)
-    for one in denied:
-        if (number := one[column]) is not None:
+    for call in denied:
+        if (number := call[column]) is not None:
             parts += [_skip_unless(number, 1), _fail(_EPERM)]
     for numbers in (_SOCKET, _SOCKETPAIR):
         parts += [_skip_unless(numbers[column], 4), _load(16), _skip_unless(AF_UNIX, 1), _leave(_ALLOW)]

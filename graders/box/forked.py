@@ -92,8 +92,8 @@ class _Child:
                 warnings.simplefilter("ignore")
                 self._pid = _fork()
         except OSError:
-            for one in pipes:
-                _close(one)
+            for pipe in pipes:
+                _close(pipe)
             raise
         requests, self._requests, self._answers, answers = pipes
         if self._pid == 0:

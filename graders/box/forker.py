@@ -64,8 +64,8 @@ def serve(control: socket.socket, child: Child, until: int | None = None, chores
                 process = os.fork()
                 if process == 0:
                     _become(child, request, received)
-                for one in received[1:]:
-                    os.close(one)
+                for descriptor in received[1:]:
+                    os.close(descriptor)
                 answers[answer] = process, bool(request.get("supervised"))
                 waiting.register(answer, select.POLLIN)
                 with contextlib.suppress(OSError):
@@ -98,10 +98,10 @@ def _become(child: Child, request: dict[str, Any], received: list[int]) -> None:
 def close_all_but(left_open: set[int]) -> None:
     """Close every descriptor of this process except `left_open`."""
     first = 0
-    for one in sorted(left_open):
-        if first < one:  # an empty range would count as one without end
-            os.closerange(first, one)
-        first = one + 1
+    for descriptor in sorted(left_open):
+        if first < descriptor:  # an empty range would count as one without end
+            os.closerange(first, descriptor)
+        first = descriptor + 1
     os.closerange(first, 1 << 20)
 
 

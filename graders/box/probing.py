@@ -223,10 +223,10 @@ def shares_storage(first: Any, second: Any) -> bool:
 def removed(handle: Any) -> bool:
     """Call `handle.remove()`, or that of every handle in a list; False when something has no `remove`."""
     handles = handle if type(handle) in (list, tuple) else [handle]
-    if not all(callable(getattr(one, "remove", None)) for one in handles):
+    if not all(callable(getattr(handle, "remove", None)) for handle in handles):
         return False
-    for one in handles:
-        one.remove()
+    for handle in handles:
+        handle.remove()
     return True
 
 

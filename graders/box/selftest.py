@@ -25,9 +25,9 @@ for place in {sockets!r}:
     for kind in (socket.SOCK_STREAM, socket.SOCK_DGRAM):
         for how in ("connect", "sendto"):
             try:
-                one = socket.socket(socket.AF_UNIX, kind)
-                one.connect(place) if how == "connect" else one.sendto(b"x", place)
-                one.send(b"x")
+                client = socket.socket(socket.AF_UNIX, kind)
+                client.connect(place) if how == "connect" else client.sendto(b"x", place)
+                client.send(b"x")
             except OSError:
                 pass
 """

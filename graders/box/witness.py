@@ -66,7 +66,7 @@ def _reached(queue: list[tuple[str, Any]]) -> Iterator[tuple[str, Any, Any]]:
             yield place, thing, _BufferState if id(thing) in buffers else _TensorState
         elif isinstance(thing, nn.Module):
             yield place, thing, _ModuleState
-            buffers |= {id(one) for one in thing._buffers.values()}
+            buffers |= {id(buffer) for buffer in thing._buffers.values()}
             parts = [(name, part) for table in _TABLES for name, part in vars(thing)[table].items()]
             queue += [(f"{place}.{name}", part) for name, part in parts if part is not None]
         elif isinstance(thing, list | dict):
@@ -125,7 +125,7 @@ class _ModuleState:
             yield "mode"
         if self.kind is not now.kind:
             yield "class"
-        if any(one is not other for one, other in zip(self.forward, now.forward)):
+        if any(before is not other for before, other in zip(self.forward, now.forward)):
             yield "forward"
         for table, what in _TABLES.items():
             old, new = self.tables[table], now.tables[table]
@@ -139,7 +139,7 @@ class _ModuleState:
         yield from hooks
         if not hooks and self.options != now.options:
             yield "hook-options"
-        if any(one is not other for one, other in zip(self.dicts, now.dicts)):
+        if any(before is not other for before, other in zip(self.dicts, now.dicts)):
             yield "hook-dict"
 
 

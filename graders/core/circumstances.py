@@ -104,7 +104,7 @@ class Circumstances:
             if name not in BY_NAME and name not in {axis.of for axis in AXES}:
                 raise TypeError(f"{name!r} is excluded, and there is no such axis")
         axes = {*self.covers, *self.own}
-        together = [*self.pairs, *(tuple(inspect.signature(one).parameters) for one in self.impossible)]
+        together = [*self.pairs, *(tuple(inspect.signature(rule).parameters) for rule in self.impossible)]
         for names in together:
             if unknown := set(names) - axes:
                 raise TypeError(f"{', '.join(sorted(unknown))} is paired or impossible, and neither covered nor own")

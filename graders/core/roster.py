@@ -35,7 +35,7 @@ class Person:
     def ids(self) -> tuple[str, ...]:
         """Numbers and logins by which platforms know them. Moodle writes `Participant 123` for 123."""
         found = (self.row.get(column, "").strip() for column in _IDS)
-        return tuple(one.removeprefix("Participant ").strip() for one in found if one)
+        return tuple(value.removeprefix("Participant ").strip() for value in found if value)
 
     @property
     def deadline(self) -> str:
@@ -56,9 +56,9 @@ class Roster:
         self._by_id: dict[str, set[int]] = {}
         self._by_name: dict[str, set[int]] = {}
         for index, person in enumerate(self.people):
-            for one in person.ids:
-                self._by_id.setdefault(one.casefold(), set()).add(index)
-                self._by_id.setdefault(one.casefold().partition("@")[0], set()).add(index)
+            for identity in person.ids:
+                self._by_id.setdefault(identity.casefold(), set()).add(index)
+                self._by_id.setdefault(identity.casefold().partition("@")[0], set()).add(index)
             for name in _spellings(person):
                 self._by_name.setdefault(name, set()).add(index)
 
@@ -97,7 +97,8 @@ def parse(text: str) -> Roster:
     for person in people:
         count[person.name] = count.get(person.name, 0) + 1
     return Roster(
-        Person(f"{one.name} ({one.ids[0]})", one.row) if count[one.name] > 1 and one.ids else one for one in people
+        Person(f"{person.name} ({person.ids[0]})", person.row) if count[person.name] > 1 and person.ids else person
+        for person in people
     )
 
 
@@ -117,4 +118,4 @@ def _spellings(person: Person) -> set[str]:
 def _squashed(name: str) -> str:
     """Letters and digits alone, without accents and case."""
     plain = unicodedata.normalize("NFKD", name).casefold()
-    return "".join(one for one in plain if one.isalnum())
+    return "".join(character for character in plain if character.isalnum())

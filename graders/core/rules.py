@@ -68,7 +68,7 @@ RULES = (
 
 def as_markdown() -> str:
     """All rules as a numbered list, at most 120 characters a line."""
-    return "\n".join(_item(one) for one in RULES)
+    return "\n".join(_item(rule) for rule in RULES)
 
 
 def _item(rule: Rule) -> str:

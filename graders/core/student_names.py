@@ -26,10 +26,10 @@ _LOOKS_LIKE = str.maketrans(
 
 def visible(name: str) -> str:
     """A name in which everything can be seen, of at most 60 characters. Most names stay as they are."""
-    letters = [" " if unicodedata.category(one) == "Zs" else one for one in clean(name, LONGEST)]
+    letters = [" " if unicodedata.category(character) == "Zs" else character for character in clean(name, LONGEST)]
     shown = [
-        BLANK if one == " " and (index in (0, len(letters) - 1) or letters[index - 1] == " ") else one
-        for index, one in enumerate(letters)
+        BLANK if character == " " and (index in (0, len(letters) - 1) or letters[index - 1] == " ") else character
+        for index, character in enumerate(letters)
     ]
     for index in range(len(shown) - 1, 0, -1):  # a blank before those at the end is at the end, too
         if shown[index] != BLANK:
@@ -53,4 +53,4 @@ def alike(names: Iterable[str]) -> list[list[str]]:
 
 def _outline(name: str) -> str:
     plain = unicodedata.normalize("NFKD", name).casefold().translate(_LOOKS_LIKE)
-    return "".join(one for one in plain if one.isalnum()) or name
+    return "".join(character for character in plain if character.isalnum()) or name

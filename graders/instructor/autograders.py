@@ -60,7 +60,7 @@ def requirements() -> list[str]:
         found = requires("hookwork") or []
     except PackageNotFoundError:
         found = []
-    return sorted(one for one in found if not re.search(r";.*\bextra\b", one))
+    return sorted(requirement for requirement in found if not re.search(r";.*\bextra\b", requirement))
 
 
 KINDS: dict[str, Callable[[Path], None]] = {"gradescope": write_gradescope, "github": write_github}

@@ -77,27 +77,27 @@ def mark_elsewhere(
     is left out: it needs no worker.
     """
     jobs = {}
-    for one in chosen:
-        if one.file is not None and not one.problem:
+    for submission in chosen:
+        if submission.file is not None and not submission.problem:
             try:
-                content = read_bytes(one.file)
+                content = read_bytes(submission.file)
             except Unreadable:
                 continue
             digest = hashlib.sha256(content).hexdigest()
-            seed = questions.seed_for(clean(one.student, 200), one.lesson, digest)
-            job = Job(one.student, one.lesson, content, seed, questions.seed, terms)
-            jobs[executor.submit(mark_there, job)] = one
+            seed = questions.seed_for(clean(submission.student, 200), submission.lesson, digest)
+            job = Job(submission.student, submission.lesson, content, seed, questions.seed, terms)
+            jobs[executor.submit(mark_there, job)] = submission
     try:
         for future in as_completed(jobs):
-            one = jobs[future]
+            submission = jobs[future]
             try:
                 result = results_json.submission_from_data(future.result())
             except Exception as error:  # the worker's machine failed, again and again: never the learner's zero
-                result = otherwise(one, f"No worker could mark it: {type(error).__name__}: {clean(error, 150)}")
+                result = otherwise(submission, f"No worker could mark it: {type(error).__name__}: {clean(error, 150)}")
             else:
-                result = replace(result, file=clean(one.origin or one.file or "", 1000))
+                result = replace(result, file=clean(submission.origin or submission.file or "", 1000))
             done(result)
-            yield one, result
+            yield submission, result
     finally:
         for future in jobs:
             future.cancel()

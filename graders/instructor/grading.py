@@ -60,7 +60,7 @@ def grade(
         if request.roster:
             found, strangers = named_by_roster(found, request.roster, request.lessons)
         chosen = _chosen(found, request)
-        is_class = len({one.student for one in found}) > 1
+        is_class = len({submission.student for submission in found}) > 1
         terms = Terms(
             request.limits, request.isolation, own_work=not is_class, allow_unisolated=request.allow_unisolated
         )
@@ -78,33 +78,34 @@ def grade(
         batch = replace(batch, submissions=_settled(batch, chosen, request))
         if before:
             batch = regrade.merged(before, batch, request.exercises)
-        known = titles(one.lesson for one in batch.submissions)
-        written = outputs.write(batch, request.out, known, similar_answers(found))
+        shown = titles(submission.lesson for submission in batch.submissions)
+        written = outputs.write(batch, request.out, shown, similar_answers(found))
         for name in request.exports:
-            files = EXPORTS[name](batch, known, request.roster)
+            files = EXPORTS[name](batch, shown, request.roster)
             for path, text in files.items():
                 write_atomically(request.out / path, text, below=request.out)
             written.append(request.out / next(iter(files)).partition("/")[0] if files else request.out)
     out.print(summary.render(batch, brief=True))
     _tell_strangers(strangers, request, out)
     out.print(Text(f"\nwritten: {', '.join(map(str, written))}"))
-    return ExitCode.FINE if all(one.graded for one in batch.submissions) else ExitCode.NOT_GRADED
+    return ExitCode.FINE if all(submission.graded for submission in batch.submissions) else ExitCode.NOT_GRADED
 
 
 def _chosen(found: Sequence[Submission], request: Request) -> list[Submission]:
     """The submissions that are to be marked. Raises `BadRequest` for a student who is not there."""
     lessons = {course.find_exercise(key).lesson for key in request.exercises}
-    students = {one.student for one in found}
+    students = {submission.student for submission in found}
     for name in request.students:
         if name not in students:
-            near = [one for one in sorted(students) if name.casefold() in one.casefold()]
+            near = [student for student in sorted(students) if name.casefold() in student.casefold()]
             raise BadRequest(f"There is no student {name!r}. " + (
                 f"Did you mean {' or '.join(near[:3])}?" if near else f"Students: {', '.join(sorted(students)[:20])}"
             ))  # fmt: skip
     chosen = [
-        one
-        for one in found
-        if (not request.students or one.student in request.students) and (not lessons or one.lesson in lessons)
+        submission
+        for submission in found
+        if (not request.students or submission.student in request.students)
+        and (not lessons or submission.lesson in lessons)
     ]
     if not chosen:
         raise BadRequest("Nobody handed in a notebook with these exercises.")
@@ -150,35 +151,38 @@ def _marked_elsewhere(
 
 def _completed(batch: Batch, chosen: Sequence[Submission], tier: str) -> Batch:
     """The batch in order, with a result for each submission."""
-    there = {(one.student, one.lesson) for one in batch.submissions}
+    there = {(submission.student, submission.lesson) for submission in batch.submissions}
     why = "The run was interrupted before this notebook."
-    left = [without_run(one, SubmissionStatus.NOT_GRADED, why, tier) for one in chosen
-            if (clean(one.student, 200), one.lesson) not in there]  # fmt: skip
+    left = [without_run(submission, SubmissionStatus.NOT_GRADED, why, tier) for submission in chosen
+            if (clean(submission.student, 200), submission.lesson) not in there]  # fmt: skip
     return replace(batch, submissions=tuple(sorted((*batch.submissions, *left), key=_place)))
 
 
-def _place(one: SubmissionResult) -> tuple[str, str]:
-    return one.student, one.lesson
+def _place(submission: SubmissionResult) -> tuple[str, str]:
+    return submission.student, submission.lesson
 
 
 def _settled(batch: Batch, chosen: Sequence[Submission], request: Request) -> tuple[SubmissionResult, ...]:
     """The results with the points that count, and with what is known of how they were handed in."""
-    by_name = {(clean(one.student, 200), one.lesson): one for one in chosen}
+    by_name = {(clean(submission.student, 200), submission.lesson): submission for submission in chosen}
     settled = []
     for result in batch.submissions:
-        one = by_name[result.student, result.lesson]
-        known = replace(
-            result, student_id=clean(one.student_id, 60), superseded=one.superseded,
-            handed_in=iso(one.handed_in) if one.handed_in and (request.deadline < float("inf") or one.late) else "",
-        )  # fmt: skip
-        settled.append(penalised(weighted(known, request.points), request.rule, one.late or -1.0))
+        submission = by_name[result.student, result.lesson]
+        dated = submission.handed_in and (request.deadline < float("inf") or submission.late)
+        described = replace(
+            result,
+            student_id=clean(submission.student_id, 60),
+            superseded=submission.superseded,
+            handed_in=iso(submission.handed_in) if dated else "",
+        )
+        settled.append(penalised(weighted(described, request.points), request.rule, submission.late or -1.0))
     return tuple(settled)
 
 
 def _tell_strangers(strangers: Sequence[str], request: Request, out: Console) -> None:
     if strangers:
         out.print(
-            Text(f"\nNot in the roster, or not clearly: {', '.join(clean(one, 40) for one in strangers)}", "yellow")
+            Text(f"\nNot in the roster, or not clearly: {', '.join(clean(name, 40) for name in strangers)}", "yellow")
         )
 
 

@@ -38,9 +38,11 @@ def seeds(before: Batch | None) -> Earlier:
     if before is None:
         return {}
     return {
-        (one.student, one.lesson, one.sha256): before.seed if one.seed is None else one.seed
-        for one in before.submissions
-        if one.sha256 and one.status is SubmissionStatus.GRADED
+        (submission.student, submission.lesson, submission.sha256): before.seed
+        if submission.seed is None
+        else submission.seed
+        for submission in before.submissions
+        if submission.sha256 and submission.status is SubmissionStatus.GRADED
     }
 
 
@@ -63,24 +65,28 @@ def merged(before: Batch, new: Batch, exercises: Sequence[str]) -> Batch:
 
     With `exercises` only these are replaced, unless the notebook is another one by now: then all of it is new.
     """
-    old = {(one.student, one.lesson): one for one in before.submissions}
-    for one in new.submissions:
-        known = old.get((one.student, one.lesson))
-        same = known is not None and known.sha256 == one.sha256 and known.exercises and one.exercises
-        old[one.student, one.lesson] = _partly(known, one, exercises) if known and same and exercises else one
+    old = {(submission.student, submission.lesson): submission for submission in before.submissions}
+    for submission in new.submissions:
+        who = submission.student, submission.lesson
+        replaced = old.get(who)
+        same = replaced and replaced.sha256 == submission.sha256 and replaced.exercises and submission.exercises
+        old[who] = _partly(replaced, submission, exercises) if replaced and same and exercises else submission
     return replace(new, seed=before.seed, submissions=tuple(old[who] for who in sorted(old)))
 
 
-def _partly(known: SubmissionResult, one: SubmissionResult, exercises: Sequence[str]) -> SubmissionResult:
-    fresh = {exercise.key: exercise for exercise in one.exercises if exercise.key in exercises}
-    results = tuple(fresh.get(exercise.key, exercise) for exercise in known.exercises)
-    lost = one.penalty / (one.score + one.penalty) if one.penalty else 0.0
+def _partly(replaced: SubmissionResult, submission: SubmissionResult, exercises: Sequence[str]) -> SubmissionResult:
+    """The new result of a submission in these exercises, and the one that it replaces in all others."""
+    fresh = {exercise.key: exercise for exercise in submission.exercises if exercise.key in exercises}
+    results = tuple(fresh.get(exercise.key, exercise) for exercise in replaced.exercises)
+    lost = submission.penalty / (submission.score + submission.penalty) if submission.penalty else 0.0
     reached = _sum(results)
     penalty = round(reached * lost, 4)
-    status = SubmissionStatus.NOT_GRADED if one.status is SubmissionStatus.NOT_GRADED else SubmissionStatus.GRADED
-    return replace(one, exercises=results, status=status, penalty=penalty, score=round(reached - penalty, 4),
+    status = (
+        SubmissionStatus.NOT_GRADED if submission.status is SubmissionStatus.NOT_GRADED else SubmissionStatus.GRADED
+    )
+    return replace(submission, exercises=results, status=status, penalty=penalty, score=round(reached - penalty, 4),
                    max_score=round(sum(exercise.max_score for exercise in results), 4))  # fmt: skip
 
 
 def _sum(results: Sequence[ExerciseResult]) -> float:
-    return round(sum(one.score for one in results), 4)
+    return round(sum(exercise.score for exercise in results), 4)

@@ -119,9 +119,13 @@ def named_by_roster(
     """
     exact = {person.name: person for person in roster.people}
     people = {
-        one.student: exact.get(one.student)
-        or (roster.find(one.student, one.student_id) if is_plain(one.student) or one.student_id else None)
-        for one in submissions
+        submission.student: exact.get(submission.student)
+        or (
+            roster.find(submission.student, submission.student_id)
+            if is_plain(submission.student) or submission.student_id
+            else None
+        )
+        for submission in submissions
     }
     claims: dict[str, list[str]] = {}
     for student, person in people.items():
@@ -130,13 +134,15 @@ def named_by_roster(
     names |= {name: name for name, claimed in claims.items() if name in claimed}
     # Nobody may get a name that somebody else's folder has.
     names = {student: name for student, name in names.items() if name == student or name not in people}
-    found = [replace(one, student=names.get(one.student, one.student)) for one in submissions]
+    found = [
+        replace(submission, student=names.get(submission.student, submission.student)) for submission in submissions
+    ]
     handed_in: dict[str, set[str]] = {}
-    for one in submissions:
-        if one.file is not None or one.problem:
-            handed_in.setdefault(one.student, set()).add(one.lesson)
-    lessons = due_lessons(handed_in.values(), due) or sorted({one.lesson for one in submissions})
-    there = {one.student for one in found} | set(names.values())
+    for submission in submissions:
+        if submission.file is not None or submission.problem:
+            handed_in.setdefault(submission.student, set()).add(submission.lesson)
+    lessons = due_lessons(handed_in.values(), due) or sorted({submission.lesson for submission in submissions})
+    there = {submission.student for submission in found} | set(names.values())
     there |= {person.name for person in people.values() if person}
     for person in roster.people:
         if person.name not in there:

@@ -40,7 +40,9 @@ def judge_exercise(exercise: Exercise, draws: Sequence[Draw], outcomes: Sequence
 def _mark(exercise: Exercise, draws: Sequence[Draw], outcomes: Sequence[Outcome]) -> ExerciseResult:
     unseen = [outcome for outcome in outcomes if outcome.seen is None]
     if unseen:
-        return _without_numbers(exercise, draws, outcomes, min(unseen, key=lambda one: _GRAVEST.index(_of(one))))
+        return _without_numbers(
+            exercise, draws, outcomes, min(unseen, key=lambda outcome: _GRAVEST.index(_of(outcome)))
+        )
     try:
         failures = [_failures(check, draws, outcomes) for check in exercise.checks]
     except _Unjudged as error:
@@ -48,7 +50,7 @@ def _mark(exercise: Exercise, draws: Sequence[Draw], outcomes: Sequence[Outcome]
     held = [not any(by_draw) for by_draw in failures]
     share = exercise.points / len(exercise.checks)
     checks = tuple(
-        _checked(check, share, next((one for one in by_draw if one), None), first_held=held[0])
+        _checked(check, share, next((failure for failure in by_draw if failure), None), first_held=held[0])
         for check, by_draw in zip(exercise.checks, failures)
     )
     if all(held):

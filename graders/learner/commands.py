@@ -83,10 +83,10 @@ def check(target: str | None, given: Path | None, seed: int | None, isolation: s
                 result, seed_used, notes = mark_own(lesson, file, runner, seed)
             used.append(seed_used)
             out.print(screens.result(result, only), "")
-            statuses = [one.status for one in result.exercises if only in (None, one.key)]
+            statuses = [exercise.status for exercise in result.exercises if only in (None, exercise.key)]
             if not result.graded:
                 code = ExitCode.NOT_GRADED
-            elif not statuses or any(one is not Status.PASSED for one in statuses):
+            elif not statuses or any(status is not Status.PASSED for status in statuses):
                 code = max(code, ExitCode.NOT_PASSED)
         out.print(screens.following(standing(course.every_exercise(), notes)))
         seeds = ", ".join(map(str, used))
@@ -117,7 +117,7 @@ def _meant(target: str | None, given: Path | None) -> tuple[dict[str, Path], str
         return found, None
     folder = folders.find_folder(given)
     if target in {key for lesson in course.lessons() for key in course.keys(lesson)}:
-        lesson = next(one for one in course.lessons() if target in course.keys(one))
+        lesson = next(lesson for lesson in course.lessons() if target in course.keys(lesson))
         return {lesson: folders.notebook_of(folder, lesson)}, target
     if "-" in target:
         course.find_exercise(target)  # raises: it says which key may have been meant

@@ -12,4 +12,4 @@ def keys(incomplete: str) -> list[str]:
 
 def lessons(incomplete: str) -> list[str]:
     """The lessons that start so, and then their keys."""
-    return [one for one in course.lessons() if one.startswith(incomplete)] + keys(incomplete)
+    return [lesson for lesson in course.lessons() if lesson.startswith(incomplete)] + keys(incomplete)

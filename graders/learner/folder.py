@@ -33,7 +33,11 @@ def notebooks(folder: Path) -> dict[str, Path]:
         return {}
     known = course.lessons()
     try:
-        return {one.lesson: one.file for one in find_submissions(folder, known) if one.file is not None}
+        return {
+            submission.lesson: submission.file
+            for submission in find_submissions(folder, known)
+            if submission.file is not None
+        }
     except OSError as error:
         raise Trouble(f"{folder} cannot be read: {_reason(error)}. Choose another folder.") from None
     except NoSubmissions:
@@ -76,7 +80,7 @@ def shipped(lesson: str) -> Path:
 
 def next_lesson(record: Record) -> str | None:
     """The first lesson with an exercise that is not passed."""
-    return next((one for one in course.lessons() if not all(map(record.passed, course.keys(one)))), None)
+    return next((lesson for lesson in course.lessons() if not all(map(record.passed, course.keys(lesson)))), None)
 
 
 def begun(folder: Path) -> dict[str, Path]:

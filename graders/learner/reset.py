@@ -51,8 +51,8 @@ def reset(file: Path, key: str) -> Reset:
         cell = dict(stub)
         cells.insert(_place(cells, key), cell)
     cell.update(source=stub["source"], outputs=[], execution_count=None)
-    others = tuple(number for number, one in enumerate(_code(cells), 1)
-                   if one is not cell and defines(_source(one), exercise.name))  # fmt: skip
+    others = tuple(number for number, other in enumerate(_code(cells), 1)
+                   if other is not cell and defines(_source(other), exercise.name))  # fmt: skip
     backup = _back_up(file)
     try:
         write_atomically(file, _as_jupyter_writes(content))

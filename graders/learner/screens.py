@@ -41,17 +41,17 @@ def result(found: SubmissionResult, only: str | None = None) -> Group:
     title = Text.assemble((course.title(found.lesson), "bold"), f"  {found.file}")
     if not found.exercises:
         return Group(title, prose(f"{found.status.value}: {found.message}", "yellow"))
-    shown = [one for one in found.exercises if only in (None, one.key)]
+    shown = [exercise for exercise in found.exercises if only in (None, exercise.key)]
     table = Table(box=None, padding=(0, 2, 0, 0), show_header=False)
-    for one in shown:
-        look = STATUS_STYLES[one.status]
-        reached = f"{points(one.score)} of {plural_points(one.max_score)}"
-        table.add_row(Text(look.sign, look.style), one.key, Text(look.word, look.style), Text(reached, "dim"))
+    for exercise in shown:
+        look = STATUS_STYLES[exercise.status]
+        reached = f"{points(exercise.score)} of {plural_points(exercise.max_score)}"
+        table.add_row(Text(look.sign, look.style), exercise.key, Text(look.word, look.style), Text(reached, "dim"))
     parts: list[RenderableType] = [title, table]
-    for one in shown:
-        untouched = one.status is Status.NOT_ATTEMPTED and one.defined
-        if one.status is not Status.PASSED and not untouched:
-            parts += ["", _explained(one)]
+    for exercise in shown:
+        untouched = exercise.status is Status.NOT_ATTEMPTED and exercise.defined
+        if exercise.status is not Status.PASSED and not untouched:
+            parts += ["", _explained(exercise)]
     return Group(*parts)
 
 
@@ -62,8 +62,8 @@ def _explained(found: ExerciseResult) -> Group:
     judged = found.status is Status.WRONG
     if found.message and (found.mistake is not None or not judged):
         parts.append(Padding(prose(found.message), (0, 0, 0, 2)))
-    for one in found.checks if judged else ():
-        parts.append(Padding(_check(one), (0, 0, 0, 2)))
+    for check in found.checks if judged else ():
+        parts.append(Padding(_check(check), (0, 0, 0, 2)))
     if found.printed:
         parts.append(Padding(Group("Your function printed:", Padding(Text(found.printed), (0, 0, 0, 2))), (0, 0, 0, 2)))
     if found.status is not Status.NOT_GRADED:
@@ -112,7 +112,7 @@ def progress(standing: Standing, folder: Path) -> Group:
     current = standing.next.lesson if standing.next else ""
     for stem, lesson in standing.lessons.items():
         signs = Text.assemble(
-            *((STATUS_STYLES[one.status].sign, STATUS_STYLES[one.status].style) for one in lesson.exercises)
+            *((STATUS_STYLES[done.status].sign, STATUS_STYLES[done.status].style) for done in lesson.exercises)
         )
         reached = f"{points(lesson.score)} of {points(lesson.max_score)}"
         table.add_row("→" if stem == current else "", course.title(stem), signs, reached)
@@ -128,8 +128,8 @@ def _current(standing: Standing) -> Iterator[RenderableType]:
     if standing.next is None:
         return
     table = Table(box=None, padding=(0, 2, 0, 0), show_header=False)
-    for one in standing.lessons[standing.next.lesson].exercises:
-        look, exercise = STATUS_STYLES[one.status], one.exercise
+    for done in standing.lessons[standing.next.lesson].exercises:
+        look, exercise = STATUS_STYLES[done.status], done.exercise
         table.add_row(Text(look.sign, look.style), exercise.key, exercise.title, Text(look.word, look.style))
     yield ""
     yield Text(f"Lesson {course.title(standing.next.lesson)}", "bold")

@@ -97,12 +97,14 @@ def compared(found: Difference) -> str:
 def _table(header: Sequence[str], rows: Sequence[tuple[Sequence[str], bool]]) -> str:
     """Rows with a header for each column and row; those that are marked stand out."""
     line = f"{_CELL};border-bottom:1px solid {_GREY}"
-    head = f"<td style='{line}'></td>" + "".join(f"<th scope='col' style='{line}'>{escape(one)}</th>" for one in header)
+    head = f"<td style='{line}'></td>" + "".join(
+        f"<th scope='col' style='{line}'>{escape(text)}</th>" for text in header
+    )
     body = ""
     for (name, *cells), marked in rows:
         tint = "rgba(200,48,44,.18);font-weight:bold" if marked else "transparent"
         body += f"<tr style='background:{tint}'><th scope='row' style='{_CELL};font-weight:inherit'>{escape(name)}</th>"
-        body += "".join(f"<td style='{_CELL};{_MONO}'>{escape(one)}</td>" for one in cells) + "</tr>"
+        body += "".join(f"<td style='{_CELL};{_MONO}'>{escape(text)}</td>" for text in cells) + "</tr>"
     return (
         "<table style='margin:.3em 0 0;border-collapse:collapse;width:auto;font-size:1em'>"
         f"<thead><tr style='background:transparent'>{head}</tr></thead><tbody>{body}</tbody></table>"

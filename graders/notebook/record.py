@@ -132,9 +132,11 @@ def _read(content: Any) -> tuple[Record, str]:
     exercises, hints, solutions = (content.get(name, kind()) for name, kind in
                                    (("exercises", dict), ("hints", dict), ("solutions", list)))  # fmt: skip
     if isinstance(exercises, dict):
-        record.exercises = {key: one for key, one in exercises.items() if isinstance(one, str) and one in statuses}
+        record.exercises = {
+            key: status for key, status in exercises.items() if isinstance(status, str) and status in statuses
+        }
     if isinstance(hints, dict):
-        record.hints = {key: one for key, one in hints.items() if type(one) is int and one >= 0}
+        record.hints = {key: count for key, count in hints.items() if type(count) is int and count >= 0}
     if isinstance(solutions, list):
         record.solutions = [key for key in solutions if isinstance(key, str)]
     understood = (record.exercises, record.hints, record.solutions)

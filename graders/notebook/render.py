@@ -56,7 +56,7 @@ def result(
     places = _places(outcome) if raised and outcome is not None else ()
     lines = [f"{look.sign} {look.word}: {exercise.title} ({score})", *(["", message] if message else [])]
     lines += [f"  {label}: {text}" for label, text in places]
-    lines += [_check_text(one) for one in checks]
+    lines += [_check_text(check) for check in checks]
     lines += ["", PRINTED, *(f"  {line}" for line in found.printed.split("\n"))] if found.printed else []
     lines += ["", *after] if after else []
     body = html.paragraph(message)
@@ -158,11 +158,10 @@ def progress(course: Standing, titles: Mapping[str, str]) -> Panel:
         current = following is not None and following.lesson == stem
         name = titles.get(stem, stem)
         reached = f"{points(lesson.score)} of {plural_points(lesson.max_score)}"
-        signs = "".join(STATUS_STYLES[one.status].sign for one in lesson.exercises)
+        signs = "".join(STATUS_STYLES[done.status].sign for done in lesson.exercises)
         lines.append(f"{'→' if current else ' '} {name}  {signs}  {reached}")
-        lines += [_exercise_text(one) for one in lesson.exercises] if current else []
-        badges = " ".join(html.badge(STATUS_STYLES[one.status], f"{one.exercise.key}: {STATUS_STYLES[one.status].word}")
-                          for one in lesson.exercises)  # fmt: skip
+        lines += [_exercise_text(done) for done in lesson.exercises] if current else []
+        badges = " ".join(map(_badge, lesson.exercises))
         summary = f"<span style='display:inline-block;min-width:17em'>{html.code(name)}</span>{badges}&ensp; {reached}"
         body += html.folded(summary, html.listed(map(_exercise_html, lesson.exercises)), opened=current)
     panel = html.card(html.INFO, title, "", score, body + html.paragraph(last))
@@ -175,7 +174,12 @@ def _exercise_text(done: Done) -> str:
     return f"    {STATUS_STYLES[done.status].sign} {exercise.key}  {exercise.title} ({points})"
 
 
-def _exercise_html(one: Done) -> str:
-    look = STATUS_STYLES[one.status]
-    text = f"`{one.exercise.key}` {one.exercise.title} ({plural_points(one.exercise.points)})"
+def _badge(done: Done) -> str:
+    look = STATUS_STYLES[done.status]
+    return html.badge(look, f"{done.exercise.key}: {look.word}")
+
+
+def _exercise_html(done: Done) -> str:
+    look = STATUS_STYLES[done.status]
+    text = f"`{done.exercise.key}` {done.exercise.title} ({plural_points(done.exercise.points)})"
     return f"{html.badge(look, look.word)} {html.code(text)}"

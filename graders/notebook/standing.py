@@ -32,38 +32,42 @@ class Standing:
     @property
     def lessons(self) -> dict[str, Standing]:
         """The same, lesson by lesson."""
-        stems = dict.fromkeys(one.exercise.lesson for one in self.exercises)
-        return {stem: Standing(tuple(one for one in self.exercises if one.exercise.lesson == stem)) for stem in stems}
+        stems = dict.fromkeys(done.exercise.lesson for done in self.exercises)
+        return {
+            stem: Standing(tuple(done for done in self.exercises if done.exercise.lesson == stem)) for stem in stems
+        }
 
     @property
     def passed(self) -> int:
         """How many exercises are passed."""
-        return sum(one.passed for one in self.exercises)
+        return sum(done.passed for done in self.exercises)
 
     @property
     def score(self) -> float:
         """The points of the exercises that are passed."""
-        return sum(one.exercise.points for one in self.exercises if one.passed)
+        return sum(done.exercise.points for done in self.exercises if done.passed)
 
     @property
     def max_score(self) -> float:
         """The points that there are."""
-        return sum(one.exercise.points for one in self.exercises)
+        return sum(done.exercise.points for done in self.exercises)
 
     @property
     def next(self) -> Exercise | None:
         """The first exercise that is not passed."""
-        return next((one.exercise for one in self.exercises if not one.passed), None)
+        return next((done.exercise for done in self.exercises if not done.passed), None)
 
     def after(self, key: str) -> Exercise | None:
         """The next exercise that is not passed, seen from this one: a later one, else the first."""
-        keys = [one.exercise.key for one in self.exercises]
+        keys = [done.exercise.key for done in self.exercises]
         start = keys.index(key) + 1 if key in keys else 0
         order = (*self.exercises[start:], *self.exercises[:start])
-        return next((one.exercise for one in order if not one.passed and one.exercise.key != key), None)
+        return next((done.exercise for done in order if not done.passed and done.exercise.key != key), None)
 
 
 def standing(exercises: Sequence[Exercise], record: Record) -> Standing:
     """How far these exercises are."""
     untouched = Status.NOT_ATTEMPTED.value
-    return Standing(tuple(Done(one, Status(record.exercises.get(one.key, untouched))) for one in exercises))
+    return Standing(
+        tuple(Done(exercise, Status(record.exercises.get(exercise.key, untouched))) for exercise in exercises)
+    )

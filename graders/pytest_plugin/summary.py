@@ -45,7 +45,7 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
     if out is not None and batch.submissions:
         config.stash[_written] = _write(batch, out, config.stash[PREPARED].submissions)
     failed = config.stash.get(_written, "").startswith(_NOT_WRITTEN)
-    if session.exitstatus in (0, 1) and (failed or not all(one.graded for one in batch.submissions)):
+    if session.exitstatus in (0, 1) and (failed or not all(submission.graded for submission in batch.submissions)):
         session.exitstatus = ExitCode.NOT_GRADED
 
 
@@ -56,7 +56,7 @@ def _write(batch: Batch, out: Path, submissions: list[Submission]) -> str:
     from graders.report import outputs
 
     try:
-        lessons = [one.lesson for one in batch.submissions]
+        lessons = [submission.lesson for submission in batch.submissions]
         written = outputs.write(batch, out, titles(lessons), similar_answers(submissions))
     except OSError as error:
         return f"{_NOT_WRITTEN} to {out}: {error.strerror}. What was there before is unchanged. Choose another --out."
@@ -81,5 +81,8 @@ def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> Non
 
 def _batch(config: pytest.Config) -> Batch:
     own = config.stash[MARKING].batch()
-    found = {(one.student, one.lesson): one for one in (*own.submissions, *config.stash.get(FROM_WORKERS, []))}
+    found = {
+        (submission.student, submission.lesson): submission
+        for submission in (*own.submissions, *config.stash.get(FROM_WORKERS, []))
+    }
     return Batch(own.seed, own.torch, own.created, tuple(found[who] for who in sorted(found)))

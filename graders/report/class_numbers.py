@@ -77,75 +77,88 @@ class Ungraded:
 def exercises(batch: Batch) -> list[ExerciseNumbers]:
     """Every exercise in the order of the course. What is missing or unreadable counts for none."""
     found: defaultdict[str, list[ExerciseResult]] = defaultdict(list)
-    for one in sorted(batch.submissions, key=lambda one: one.lesson):
-        for exercise in one.exercises:
+    for submission in sorted(batch.submissions, key=lambda submission: submission.lesson):
+        for exercise in submission.exercises:
             found[exercise.key].append(exercise)
     numbers = []
     for key, results in found.items():
-        marked = [one for one in results if one.status is not Status.NOT_GRADED]
-        mean = sum(one.score / one.max_score for one in marked if one.max_score) / len(marked) if marked else 0.0
-        numbers.append(ExerciseNumbers(key, dict(Counter(one.status for one in results)), mean))
+        marked = [exercise for exercise in results if exercise.status is not Status.NOT_GRADED]
+        mean = (
+            sum(exercise.score / exercise.max_score for exercise in marked if exercise.max_score) / len(marked)
+            if marked
+            else 0.0
+        )
+        numbers.append(ExerciseNumbers(key, dict(Counter(exercise.status for exercise in results)), mean))
     return numbers
 
 
 def hardest(numbers: list[ExerciseNumbers], most: int = 5) -> list[ExerciseNumbers]:
     """The exercises in which those who tried reached the smallest share of the points; none where all passed."""
-    hard = [one for one in numbers if one.tried and one.count(Status.PASSED) < one.tried]
-    return sorted(hard, key=lambda one: one.count(Status.PASSED) / one.tried)[:most]
+    hard = [exercise for exercise in numbers if exercise.tried and exercise.count(Status.PASSED) < exercise.tried]
+    return sorted(hard, key=lambda exercise: exercise.count(Status.PASSED) / exercise.tried)[:most]
 
 
 def mistakes(batch: Batch) -> list[CommonMistake]:
     """Recognised mistakes, the most common first."""
     who: defaultdict[tuple[str, str], list[str]] = defaultdict(list)
     says: dict[tuple[str, str], str] = {}
-    for one in batch.submissions:
-        for exercise in one.exercises:
+    for submission in batch.submissions:
+        for exercise in submission.exercises:
             if exercise.mistake:
-                who[exercise.key, exercise.mistake].append(one.student)
+                who[exercise.key, exercise.mistake].append(submission.student)
                 says.setdefault((exercise.key, exercise.mistake), exercise.message)
-    tried = {one.key: one.tried for one in exercises(batch)}
+    tried = {exercise.key: exercise.tried for exercise in exercises(batch)}
     found = [CommonMistake(*pair, says[pair], tuple(sorted(names)), tried[pair[0]]) for pair, names in who.items()]
-    return sorted(found, key=lambda one: (-len(one.students), one.key, one.mistake))
+    return sorted(found, key=lambda mistake: (-len(mistake.students), mistake.key, mistake.mistake))
 
 
 def students(batch: Batch) -> list[StudentNumbers]:
     """Every student, by name. What could not be graded is left out of their points, and of what can be reached."""
     found: defaultdict[str, list[SubmissionResult]] = defaultdict(list)
-    for one in batch.submissions:
-        found[one.student].append(one)
+    for submission in batch.submissions:
+        found[submission.student].append(submission)
     return [_student(student, found[student]) for student in sorted(found)]
 
 
 def _student(student: str, submissions: list[SubmissionResult]) -> StudentNumbers:
-    results = [exercise for one in submissions for exercise in one.exercises]
-    ours = sum(one.max_score for one in results if one.status is Status.NOT_GRADED)
-    ours += sum(one.max_score for one in submissions if one.status is SubmissionStatus.NOT_GRADED and not one.exercises)
+    results = [exercise for submission in submissions for exercise in submission.exercises]
+    ours = sum(exercise.max_score for exercise in results if exercise.status is Status.NOT_GRADED)
+    ours += sum(
+        submission.max_score
+        for submission in submissions
+        if submission.status is SubmissionStatus.NOT_GRADED and not submission.exercises
+    )
     return StudentNumbers(
         student,
-        sum(one.score for one in submissions),
-        sum(one.max_score for one in submissions) - ours,
-        sum(one.status is Status.PASSED for one in results),
-        sum(one.status in STUCK for one in results),
-        sum(one.status is Status.NOT_ATTEMPTED for one in results),
-        sum(one.status in (SubmissionStatus.MISSING, SubmissionStatus.UNREADABLE) for one in submissions),
+        sum(submission.score for submission in submissions),
+        sum(submission.max_score for submission in submissions) - ours,
+        sum(exercise.status is Status.PASSED for exercise in results),
+        sum(exercise.status in STUCK for exercise in results),
+        sum(exercise.status is Status.NOT_ATTEMPTED for exercise in results),
+        sum(submission.status in (SubmissionStatus.MISSING, SubmissionStatus.UNREADABLE) for submission in submissions),
     )
 
 
 def need_help(numbers: list[StudentNumbers], below: float = 0.5) -> list[StudentNumbers]:
     """Students with less than this share of the points, the lowest first."""
-    return sorted((one for one in numbers if one.max_score and one.share < below), key=lambda one: one.share)
+    return sorted(
+        (student for student in numbers if student.max_score and student.share < below),
+        key=lambda student: student.share,
+    )
 
 
 def ungraded(batch: Batch) -> list[Ungraded]:
     """What has no verdict, or is suspect, and why: unreadable notebooks, our failures, broken protocols."""
     found = []
-    for one in batch.submissions:
-        if one.status in (SubmissionStatus.UNREADABLE, SubmissionStatus.NOT_GRADED):
-            found.append(Ungraded(one.student, one.lesson, "", one.status.value, one.message))
+    for submission in batch.submissions:
+        if submission.status in (SubmissionStatus.UNREADABLE, SubmissionStatus.NOT_GRADED):
+            found.append(
+                Ungraded(submission.student, submission.lesson, "", submission.status.value, submission.message)
+            )
             continue  # its exercises share that reason
         found += [
-            Ungraded(one.student, one.lesson, exercise.key, exercise.status.value, exercise.message)
-            for exercise in one.exercises
+            Ungraded(submission.student, submission.lesson, exercise.key, exercise.status.value, exercise.message)
+            for exercise in submission.exercises
             if exercise.status in (Status.NOT_GRADED, Status.SUSPECT)
         ]
     return found

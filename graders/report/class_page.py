@@ -28,10 +28,10 @@ def render(batch: Batch, titles: Titles, folders: Mapping[str, str], similar: Se
     """The page. `folders` has the name of each student's folder in `feedback/`."""
     found = numbers.exercises(batch)
     students = numbers.students(batch)
-    lessons = sorted({one.lesson for one in batch.submissions})
+    lessons = sorted({submission.lesson for submission in batch.submissions})
     keys = {lesson: _keys(batch, lesson) for lesson in lessons}
     needy = numbers.need_help(students)
-    shares = [one.share for one in students if one.max_score]
+    shares = [student.share for student in students if student.max_score]
     return pages.render(
         "class.html",
         headline=_headline(batch, len(students)),
@@ -39,40 +39,42 @@ def render(batch: Batch, titles: Titles, folders: Mapping[str, str], similar: Se
         titles=titles,
         found=found,
         bars=plots.bars(
-            [(one.key, _segments(one)) for one in found],
+            [(exercise.key, _segments(exercise)) for exercise in found],
             "Verdicts by exercise. The numbers are in the table that follows.",
         ),
-        segments={one.key: _segments(one) for one in found},
+        segments={exercise.key: _segments(exercise) for exercise in found},
         meanings=plots.PARTS,
         histogram=plots.histogram(shares, _distribution(shares)),
         distribution=_distribution(shares),
-        mistakes=[_mistake(one, titles) for one in numbers.mistakes(batch)[:SHOWN_MISTAKES]],
+        mistakes=[_mistake(mistake, titles) for mistake in numbers.mistakes(batch)[:SHOWN_MISTAKES]],
         hardest=numbers.hardest(found),
         help=needy[:SHOWN_HELP],
         more_help=max(0, len(needy) - SHOWN_HELP),
         ungraded=numbers.ungraded(batch),
         rows=_rows(batch, lessons, keys, folders),
-        legend=[status for status in STATUS_STYLES if any(one.counts.get(status) for one in found)],
+        legend=[status for status in STATUS_STYLES if any(exercise.counts.get(status) for exercise in found)],
         similar=list(similar)[:SHOWN_PAIRS],
         more_similar=max(0, len(similar) - SHOWN_PAIRS),
         batch=batch,
-        tiers=", ".join(sorted({one.isolation for one in batch.submissions})),
+        tiers=", ".join(sorted({submission.isolation for submission in batch.submissions})),
     )
 
 
 def _headline(batch: Batch, students: int) -> str:
-    graded = sum(one.status is SubmissionStatus.GRADED for one in batch.submissions)
+    graded = sum(submission.status is SubmissionStatus.GRADED for submission in batch.submissions)
     return f"{plural(students, 'student')}, {plural(graded, 'notebook')} of {len(batch.submissions)} marked"
 
 
 def _keys(batch: Batch, lesson: str) -> list[str]:
-    return max(([one.key for one in sub.exercises] for sub in batch.submissions if sub.lesson == lesson), key=len)
+    return max(
+        ([exercise.key for exercise in sub.exercises] for sub in batch.submissions if sub.lesson == lesson), key=len
+    )
 
 
-def _segments(one: ExerciseNumbers) -> list[int]:
+def _segments(exercise: ExerciseNumbers) -> list[int]:
     """The counts of `plots.PARTS`."""
-    ended = one.students - one.count(Status.PASSED, Status.WRONG, Status.NOT_ATTEMPTED)
-    return [one.count(Status.PASSED), one.count(Status.WRONG), ended, one.count(Status.NOT_ATTEMPTED)]
+    ended = exercise.students - exercise.count(Status.PASSED, Status.WRONG, Status.NOT_ATTEMPTED)
+    return [exercise.count(Status.PASSED), exercise.count(Status.WRONG), ended, exercise.count(Status.NOT_ATTEMPTED)]
 
 
 def _distribution(shares: Sequence[float]) -> str:
@@ -100,13 +102,18 @@ class MistakeView:
     share: float
 
 
-def _mistake(one: CommonMistake, titles: Titles) -> MistakeView:
-    shown = ", ".join(clean(name, 40) for name in one.students[:SHOWN_NAMES])
-    more = len(one.students) - SHOWN_NAMES
+def _mistake(mistake: CommonMistake, titles: Titles) -> MistakeView:
+    shown = ", ".join(clean(name, 40) for name in mistake.students[:SHOWN_NAMES])
+    more = len(mistake.students) - SHOWN_NAMES
     return MistakeView(
-        f"{len(one.students)} of {one.tried}", titles.function(one.key), one.key, one.mistake, clean(one.message),
-        shown + (f" and {more} more" if more > 0 else ""), 100 * len(one.students) / max(1, one.tried),
-    )  # fmt: skip
+        f"{len(mistake.students)} of {mistake.tried}",
+        titles.function(mistake.key),
+        mistake.key,
+        mistake.mistake,
+        clean(mistake.message),
+        shown + (f" and {more} more" if more > 0 else ""),
+        100 * len(mistake.students) / max(1, mistake.tried),
+    )
 
 
 @dataclass(frozen=True)
@@ -132,33 +139,35 @@ def _rows(
     batch: Batch, lessons: Sequence[str], keys: Mapping[str, Sequence[str]], folders: Mapping[str, str]
 ) -> list[Row]:
     by_student: dict[str, dict[str, SubmissionResult]] = {}
-    for one in batch.submissions:
-        by_student.setdefault(one.student, {})[one.lesson] = one
+    for submission in batch.submissions:
+        by_student.setdefault(submission.student, {})[submission.lesson] = submission
     rows = []
     for student, found in sorted(by_student.items()):
         parts = [_lesson(found.get(lesson), keys[lesson], folders) for lesson in lessons]
-        score, most = (sum(getattr(one, name) for one in found.values()) for name in ("score", "max_score"))
+        score, most = (
+            sum(getattr(submission, name) for submission in found.values()) for name in ("score", "max_score")
+        )
         rows.append(Row(clean(student, 60), parts, f"{points(score)} of {points(most)}"))
     return rows
 
 
 def _lesson(
-    one: SubmissionResult | None, keys: Sequence[str], folders: Mapping[str, str]
+    submission: SubmissionResult | None, keys: Sequence[str], folders: Mapping[str, str]
 ) -> tuple[list[Cell], str, str]:
     """The cells of a lesson; or no cell, a word, and a link to the page that says more."""
-    if one is None:
+    if submission is None:
         return [], "", ""
-    href = f"feedback/{quote(folders[one.student])}/{quote(one.lesson)}.html"
-    if not one.exercises:
-        return [], _STATES.get(one.status, ""), href
-    found = {exercise.key: exercise for exercise in one.exercises}
+    href = f"feedback/{quote(folders[submission.student])}/{quote(submission.lesson)}.html"
+    if not submission.exercises:
+        return [], _STATES.get(submission.status, ""), href
+    found = {exercise.key: exercise for exercise in submission.exercises}
     return [_cell(found.get(key), href) for key in keys], "", href
 
 
-def _cell(one: ExerciseResult | None, href: str) -> Cell:
-    if one is None:
+def _cell(exercise: ExerciseResult | None, href: str) -> Cell:
+    if exercise is None:
         return Cell("", "no result", "", "")
-    look = STATUS_STYLES[one.status]
-    word = f"{look.word}, {points(one.score)} of {points(one.max_score)}"
-    partly = one.status is Status.WRONG and one.score > 0
-    return Cell("◐" if partly else pages.sign(one.status), word, one.status.value, f"{href}#{one.key}")
+    look = STATUS_STYLES[exercise.status]
+    word = f"{look.word}, {points(exercise.score)} of {points(exercise.max_score)}"
+    partly = exercise.status is Status.WRONG and exercise.score > 0
+    return Cell("◐" if partly else pages.sign(exercise.status), word, exercise.status.value, f"{href}#{exercise.key}")

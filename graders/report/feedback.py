@@ -29,13 +29,13 @@ def render(submission: SubmissionResult, batch: Batch, titles: Titles) -> str:
         score=score if graded else _STATES[submission.status],
         penalty=_penalty(submission),
         message=clean(submission.message),
-        exercises=[_exercise(one, titles) for one in submission.exercises],
+        exercises=[_exercise(exercise, titles) for exercise in submission.exercises],
         created=_moment(batch.created),
         file=clean(submission.file.replace("\\", "/").rpartition("/")[2], 200),
         seed=batch.seed if submission.seed is None else submission.seed,
         number=submission.lesson[:2].lstrip("0"),
         torch=clean(batch.torch),
-        superseded=[clean(one.replace("\\", "/").rpartition("/")[2], 200) for one in submission.superseded],
+        superseded=[clean(file.replace("\\", "/").rpartition("/")[2], 200) for file in submission.superseded],
     )
 
 
@@ -84,33 +84,42 @@ class ExerciseView:
     advice: str
 
 
-def _exercise(one: ExerciseResult, titles: Titles) -> ExerciseView:
+def _exercise(exercise: ExerciseResult, titles: Titles) -> ExerciseView:
     # What was not judged has one reason, which is the message; its checks have none of their own.
-    judged = one.status in _JUDGED
-    repeated = one.mistake is None and any(check.message.startswith(one.message) for check in one.checks)
+    judged = exercise.status in _JUDGED
+    repeated = exercise.mistake is None and any(check.message.startswith(exercise.message) for check in exercise.checks)
     return ExerciseView(
-        clean(one.key, 80), titles.exercise(one.key), one.status, one.score, one.max_score, one.cell,
-        "" if judged and repeated else clean(one.message, 600),
-        [_check(check) for check in one.checks] if judged else [],
-        judged and any(check.passed and not check.score and check.max_score for check in one.checks),
-        clean(one.printed, 2000, lines=True),
-        _advice(one),
-    )  # fmt: skip
+        clean(exercise.key, 80),
+        titles.exercise(exercise.key),
+        exercise.status,
+        exercise.score,
+        exercise.max_score,
+        exercise.cell,
+        "" if judged and repeated else clean(exercise.message, 600),
+        [_check(check) for check in exercise.checks] if judged else [],
+        judged and any(check.passed and not check.score and check.max_score for check in exercise.checks),
+        clean(exercise.printed, 2000, lines=True),
+        _advice(exercise),
+    )
 
 
 def _check(check: CheckResult) -> CheckView:
     return CheckView(
-        clean(check.name), check.score, check.max_score,
-        "holds" if check.passed else "fails", "✓" if check.passed else "✗",
+        clean(check.name),
+        check.score,
+        check.max_score,
+        "holds" if check.passed else "fails",
+        "✓" if check.passed else "✗",
         "holds:" if check.passed else "does not hold:",
-        check.difference, clean(check.message, 1200, lines=True),
-    )  # fmt: skip
+        check.difference,
+        clean(check.message, 1200, lines=True),
+    )
 
 
-def _advice(one: ExerciseResult) -> str:
-    key = clean(one.key, 80)
-    if one.status is Status.PASSED:
+def _advice(exercise: ExerciseResult) -> str:
+    key = clean(exercise.key, 80)
+    if exercise.status is Status.PASSED:
         return f'Compare with the worked answer: `solution("{key}")`'
-    if one.status in (Status.NOT_GRADED, Status.SUSPECT):
+    if exercise.status in (Status.NOT_GRADED, Status.SUSPECT):
         return ""
     return f'In the notebook, `hint("{key}")` gives a hint, and `check("{key}")` tries your answer on new inputs.'

@@ -8,13 +8,14 @@ import io
 from graders.core.results import Batch, Status, SubmissionResult, SubmissionStatus
 from graders.core.text import clean, points
 
+_NO_VERDICT = (Status.SUSPECT, Status.NOT_GRADED)
 _FORMULA = tuple("=+-@\uff1d\uff0b\uff0d\uff20")
 """What a formula starts with; also in the full width of East Asian keyboards, which some spreadsheets take as well."""
 
 
 def render(batch: Batch) -> str:
     """The gradebook. A cell holds points; it is empty where nothing was handed in or nothing could be graded."""
-    lessons = sorted({one.lesson for one in batch.submissions})
+    lessons = sorted({submission.lesson for submission in batch.submissions})
     keys = {lesson: _keys(batch, lesson) for lesson in lessons}
     by_student: dict[str, dict[str, SubmissionResult]] = {}
     for submission in batch.submissions:
@@ -25,7 +26,9 @@ def render(batch: Batch) -> str:
     writer.writerow(["student", *header, "total", "max", "note"])
     for student, found in sorted(by_student.items()):
         row = [cell for lesson in lessons for cell in _cells(found.get(lesson), keys[lesson])]
-        total, most = (sum(getattr(one, name) for one in found.values()) for name in ("score", "max_score"))
+        total, most = (
+            sum(getattr(submission, name) for submission in found.values()) for name in ("score", "max_score")
+        )
         writer.writerow([neutral(student), *row, points(total), points(most), neutral(_note(found))])
     return text.getvalue()
 
@@ -38,7 +41,11 @@ def neutral(text: str) -> str:
 
 def _keys(batch: Batch, lesson: str) -> list[str]:
     """The exercises of a lesson, as the first submission that was run lists them."""
-    every = ([exercise.key for exercise in one.exercises] for one in batch.submissions if one.lesson == lesson)
+    every = (
+        [exercise.key for exercise in submission.exercises]
+        for submission in batch.submissions
+        if submission.lesson == lesson
+    )
     return max(every, key=len, default=[])
 
 
@@ -47,13 +54,19 @@ def _cells(submission: SubmissionResult | None, keys: list[str]) -> list[str]:
         return [""] * (len(keys) + 1)
     if submission.status is SubmissionStatus.UNREADABLE:
         return ["0"] * (len(keys) + 1)
-    scores = {one.key: "" if one.status is Status.NOT_GRADED else points(one.score) for one in submission.exercises}
+    scores = {
+        exercise.key: "" if exercise.status is Status.NOT_GRADED else points(exercise.score)
+        for exercise in submission.exercises
+    }
     return [*(scores.get(key, "") for key in keys), points(submission.score)]
 
 
 def _note(found: dict[str, SubmissionResult]) -> str:
-    odd = [f"{lesson}: {one.status.value}" for lesson, one in sorted(found.items())
-           if one.status is not SubmissionStatus.GRADED]  # fmt: skip
-    odd += [f"{exercise.key}: {exercise.status.value}" for one in found.values() for exercise in one.exercises
-            if exercise.status in (Status.SUSPECT, Status.NOT_GRADED)]  # fmt: skip
+    odd = [
+        f"{lesson}: {submission.status.value}"
+        for lesson, submission in sorted(found.items())
+        if submission.status is not SubmissionStatus.GRADED
+    ]
+    exercises = [exercise for submission in found.values() for exercise in submission.exercises]
+    odd += [f"{exercise.key}: {exercise.status.value}" for exercise in exercises if exercise.status in _NO_VERDICT]
     return "; ".join(odd)

@@ -18,7 +18,7 @@ def file_names(students: Iterable[str]) -> dict[str, str]:
     names: dict[str, str] = {}
     taken: set[str] = set()
     # Those first who are called like that: nobody takes another's place.
-    for student in sorted(set(students), key=lambda one: (_plain(one) != one, one)):
+    for student in sorted(set(students), key=lambda name: (_plain(name) != name, name)):
         plain = _plain(student)
         name, count = plain, 1
         while _folded(name) in taken:
@@ -30,7 +30,10 @@ def file_names(students: Iterable[str]) -> dict[str, str]:
 
 
 def _plain(student: str) -> str:
-    kept = "".join(one if one.isalnum() or one in "-_." else "_" for one in unicodedata.normalize("NFC", student))
+    kept = "".join(
+        character if character.isalnum() or character in "-_." else "_"
+        for character in unicodedata.normalize("NFC", student)
+    )
     # 60 characters of 4 bytes each fit a file name. A dot in front hides, one at the end is lost on Windows.
     kept = re.sub(r"_{2,}", "_", kept)[:_LONGEST].strip("._-") or "student"
     return f"_{kept}" if _DEVICE.fullmatch(kept) else kept

@@ -18,9 +18,9 @@ def write(batch: Batch, out: Path, titles: Titles, similar: Sequence[Pair] = ())
     # The data first: whatever happens to the pages, they can be made again from it.
     write_atomically(out / "results.json", results_json.render(batch), below=out)
     write_atomically(out / "gradebook.csv", gradebook.render(batch), below=out)
-    folders = file_names(one.student for one in batch.submissions)
-    for one in batch.submissions:
-        page = out / "feedback" / folders[one.student] / f"{one.lesson}.html"
-        write_atomically(page, feedback.render(one, batch, titles), below=out)
+    folders = file_names(submission.student for submission in batch.submissions)
+    for submission in batch.submissions:
+        page = out / "feedback" / folders[submission.student] / f"{submission.lesson}.html"
+        write_atomically(page, feedback.render(submission, batch, titles), below=out)
     write_atomically(out / "class.html", class_page.render(batch, titles, folders, similar), below=out)
     return [out / "results.json", out / "gradebook.csv", out / "class.html", out / "feedback"]

@@ -93,31 +93,31 @@ def points_table(text: str) -> Points:
 
 def weighted(result: SubmissionResult, table: Points) -> SubmissionResult:
     """A submission with the points of the table; what it does not name keeps the course's."""
-    exercises = tuple(_weighted(one, table) for one in result.exercises)
-    before = sum(one.max_score for one in result.exercises)
+    exercises = tuple(_weighted(exercise, table) for exercise in result.exercises)
+    before = sum(exercise.max_score for exercise in result.exercises)
     return replace(
         result,
         exercises=exercises,
-        score=round(sum(one.score for one in exercises), 4) if exercises else result.score,
-        max_score=round(result.max_score - before + sum(one.max_score for one in exercises), 4),
+        score=round(sum(exercise.score for exercise in exercises), 4) if exercises else result.score,
+        max_score=round(result.max_score - before + sum(exercise.max_score for exercise in exercises), 4),
         penalty=0.0,
     )
 
 
-def _weighted(one: ExerciseResult, table: Points) -> ExerciseResult:
-    most = table.exercises.get(one.key, one.max_score)
-    shares = [table.checks.get((one.key, check.name), check.max_score) for check in one.checks]
-    if any((one.key, check.name) in table.checks for check in one.checks):
+def _weighted(exercise: ExerciseResult, table: Points) -> ExerciseResult:
+    most = table.exercises.get(exercise.key, exercise.max_score)
+    shares = [table.checks.get((exercise.key, check.name), check.max_score) for check in exercise.checks]
+    if any((exercise.key, check.name) in table.checks for check in exercise.checks):
         # A check that the table leaves out of an exercise whose checks it names counts nothing.
-        shares = [table.checks.get((one.key, check.name), 0.0) for check in one.checks]
+        shares = [table.checks.get((exercise.key, check.name), 0.0) for check in exercise.checks]
     total = sum(shares)
-    if not one.checks or not total:
-        return replace(one, max_score=most, score=most if one.status is Status.PASSED else 0.0)
-    judged = one.status in (Status.PASSED, Status.WRONG) and one.checks[0].passed
+    if not exercise.checks or not total:
+        return replace(exercise, max_score=most, score=most if exercise.status is Status.PASSED else 0.0)
+    judged = exercise.status in (Status.PASSED, Status.WRONG) and exercise.checks[0].passed
     checks = tuple(
         replace(check, max_score=round(most * share / total, 4),
                 score=round(most * share / total, 4) if judged and check.passed else 0.0)
-        for check, share in zip(one.checks, shares)
+        for check, share in zip(exercise.checks, shares)
     )  # fmt: skip
-    score = most if one.status is Status.PASSED else round(sum(check.score for check in checks), 4)
-    return replace(one, max_score=most, score=score, checks=checks)
+    score = most if exercise.status is Status.PASSED else round(sum(check.score for check in checks), 4)
+    return replace(exercise, max_score=most, score=score, checks=checks)

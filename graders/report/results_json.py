@@ -29,7 +29,7 @@ def to_data(batch: Batch) -> dict[str, Any]:
     """The batch as JSON values, valid under the schema."""
     # Through JSON and back: enums become their values, tuples become lists.
     data: dict[str, Any] = json.loads(json.dumps({"schema": SCHEMA_VERSION, **asdict(batch)}))
-    exercises = [one for part in data["submissions"] for one in part["exercises"]]
+    exercises = [exercise for part in data["submissions"] for exercise in part["exercises"]]
     for exercise in exercises:
         if not exercise["printed"]:
             del exercise["printed"]

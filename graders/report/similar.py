@@ -85,13 +85,13 @@ def similar(answers: Answers, known: Mapping[str, Iterable[str]]) -> list[Pair]:
     """
     found: defaultdict[tuple[str, str], dict[str, float]] = defaultdict(dict)
     for key, texts in answers.items():
-        for (one, mine), (other, theirs) in combinations(_telling(texts, known.get(key, ())).items(), 2):
+        for (first, mine), (other, theirs) in combinations(_telling(texts, known.get(key, ())).items(), 2):
             # The sizes alone bound the likeness, and cost nothing.
             if min(len(mine), len(theirs)) < MIN_SHARE * max(len(mine), len(theirs)):
                 continue
             share = likeness(mine, theirs)
             if share >= MIN_SHARE:
-                found[one, other][key] = share
+                found[first, other][key] = share
     pairs = [Pair(*who, tuple(keys), sum(keys.values()) / len(keys)) for who, keys in found.items()]
     return sorted(pairs, key=lambda pair: (-len(pair.keys), -pair.share, pair.first, pair.second))
 
@@ -100,12 +100,12 @@ def _telling(texts: Mapping[str, str], given: Iterable[str]) -> dict[str, Shingl
     """The answers that could tell something, by student."""
     ours = [shingles(text) for text in given]
     by_student = {student: shingles(texts[student]) for student in sorted(texts)}
-    sets = [one for one in by_student.values() if len(one) >= MIN_TOKENS - _LENGTH + 1]
+    sets = [parts for parts in by_student.values() if len(parts) >= MIN_TOKENS - _LENGTH + 1]
     groups: defaultdict[Shingles, int] = defaultdict(int)
-    for one in sets:
-        groups[one] += 1
+    for parts in sets:
+        groups[parts] += 1
     return {
-        student: one
-        for student, one in by_student.items()
-        if 0 < groups.get(one, 0) < COMMON and all(likeness(one, other) < MIN_SHARE for other in ours)
+        student: parts
+        for student, parts in by_student.items()
+        if 0 < groups.get(parts, 0) < COMMON and all(likeness(parts, other) < MIN_SHARE for other in ours)
     }

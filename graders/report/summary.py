@@ -30,15 +30,15 @@ def render(batch: Batch, *, brief: bool = False) -> Group:
     """
     if why := _one_reason(batch):
         return Group(Text.assemble(("Nothing was graded, all for one reason: ", "bold yellow"), why), _footer(batch))
-    lessons = sorted({one.lesson for one in batch.submissions})
-    students = sorted({one.student for one in batch.submissions})
+    lessons = sorted({submission.lesson for submission in batch.submissions})
+    students = sorted({submission.student for submission in batch.submissions})
     if len(lessons) <= FEW_LESSONS:
         table, marked = _by_student(batch, students, lessons, _cell), True
     elif len(students) == 1:
         table, marked = _by_lesson(batch, students[0], lessons), True
     else:
         table, marked = _by_student(batch, students, lessons, _points), False
-    used = {exercise.status for one in batch.submissions for exercise in one.exercises} if marked else ()
+    used = {exercise.status for submission in batch.submissions for exercise in submission.exercises} if marked else ()
     legend = "   ".join(f"{STATUS_STYLES[status].sign} {status.value}" for status in Status if status in used)
     return Group(
         table,
@@ -52,8 +52,10 @@ def render(batch: Batch, *, brief: bool = False) -> Group:
 
 def _one_reason(batch: Batch) -> str:
     """Why nothing at all was graded; empty when something was, or when there is more than one reason."""
-    reasons = {one.message for one in batch.submissions if one.status is SubmissionStatus.NOT_GRADED}
-    whole = all(one.status is SubmissionStatus.NOT_GRADED for one in batch.submissions)
+    reasons = {
+        submission.message for submission in batch.submissions if submission.status is SubmissionStatus.NOT_GRADED
+    }
+    whole = all(submission.status is SubmissionStatus.NOT_GRADED for submission in batch.submissions)
     return clean(reasons.pop(), 1000) if whole and len(reasons) == 1 else ""
 
 
@@ -69,14 +71,14 @@ def _by_student(
         table.add_column(lesson if len(lessons) <= FEW_LESSONS else lesson[:2], overflow="fold")
     table.add_column("points", justify="right")
     for student in students:
-        found = {one.lesson: one for one in batch.submissions if one.student == student}
+        found = {submission.lesson: submission for submission in batch.submissions if submission.student == student}
         table.add_row(Text(clean(student, 40)), *(cell(found.get(lesson)) for lesson in lessons), _sum(found.values()))
     return table
 
 
 def _by_lesson(batch: Batch, student: str, lessons: Sequence[str]) -> Table:
     """A row for each lesson of one student."""
-    found = {one.lesson: one for one in batch.submissions}
+    found = {submission.lesson: submission for submission in batch.submissions}
     table = Table(title=f"Points of {clean(student, 40)}", title_justify="left", show_footer=True)
     table.add_column("lesson", "all lessons", overflow="fold")
     table.add_column("exercises")
@@ -88,8 +90,8 @@ def _by_lesson(batch: Batch, student: str, lessons: Sequence[str]) -> Table:
 
 def _sum(submissions: Iterable[SubmissionResult]) -> str:
     total, most = 0.0, 0.0
-    for one in submissions:
-        total, most = total + one.score, most + one.max_score
+    for submission in submissions:
+        total, most = total + submission.score, most + submission.max_score
     return f"{points(total)} of {points(most)}"
 
 
@@ -98,7 +100,10 @@ def _verdicts(submission: SubmissionResult) -> Text:
     if submission.status is not SubmissionStatus.GRADED:
         return Text(submission.status.value, "yellow")
     return Text.assemble(
-        *((STATUS_STYLES[one.status].sign, STATUS_STYLES[one.status].style) for one in submission.exercises)
+        *(
+            (STATUS_STYLES[exercise.status].sign, STATUS_STYLES[exercise.status].style)
+            for exercise in submission.exercises
+        )
     )
 
 
@@ -119,7 +124,10 @@ def _points(submission: SubmissionResult | None) -> Text:
 def _mistakes(batch: Batch) -> Iterator[Text]:
     """What several people got wrong in the same way."""
     found = Counter(
-        (exercise.key, exercise.mistake) for one in batch.submissions for exercise in one.exercises if exercise.mistake
+        (exercise.key, exercise.mistake)
+        for submission in batch.submissions
+        for exercise in submission.exercises
+        if exercise.mistake
     )
     if found:
         yield Text("\nRecognised mistakes")
@@ -131,16 +139,17 @@ def _attention(batch: Batch, brief: bool) -> Iterator[Text]:
     """What is not full marks, one short message for each exercise; whole notebooks first."""
     ours = (Status.NOT_GRADED, Status.SUSPECT)
     lines = [
-        Text(f"  {_who(one)}: {one.status.value}. {clean(one.message)}")
-        for one in batch.submissions
-        if one.status is not SubmissionStatus.GRADED and not (brief and one.status is SubmissionStatus.MISSING)
+        Text(f"  {_who(submission)}: {submission.status.value}. {clean(submission.message)}")
+        for submission in batch.submissions
+        if submission.status is not SubmissionStatus.GRADED
+        and not (brief and submission.status is SubmissionStatus.MISSING)
     ]
-    for one in batch.submissions:
+    for submission in batch.submissions:
         # One reason is enough for a notebook that could not be run.
-        for exercise in one.exercises if one.status is SubmissionStatus.GRADED else ():
+        for exercise in submission.exercises if submission.status is SubmissionStatus.GRADED else ():
             if exercise.status in ours or (exercise.status is not Status.PASSED and not brief):
                 verdict = exercise.mistake or exercise.status.value
-                lines.append(Text(f"  {_who(one)}: {exercise.key} {verdict}. {clean(exercise.message)}"))
+                lines.append(Text(f"  {_who(submission)}: {exercise.key} {verdict}. {clean(exercise.message)}"))
     lines += map(Text, _names(batch))
     if lines:
         yield Text("\nWhat somebody should look at" if brief else "\nWhat went wrong")
@@ -149,24 +158,28 @@ def _attention(batch: Batch, brief: bool) -> Iterator[Text]:
 
 def _names(batch: Batch) -> Iterator[str]:
     """The names that can be taken for another's."""
-    students = {one.student for one in batch.submissions}
+    students = {submission.student for submission in batch.submissions}
     for group in alike(students):
-        yield f"  {', '.join(repr(clean(one, 60)) for one in group)}: different students whose names look alike."
-    for one in sorted(students):
-        if not is_plain(one):
-            yield f"  {clean(one, 60)!r}: the name has blanks (␣) or characters that cannot be seen."
+        names = ", ".join(repr(clean(student, 60)) for student in group)
+        yield f"  {names}: different students whose names look alike."
+    for student in sorted(students):
+        if not is_plain(student):
+            yield f"  {clean(student, 60)!r}: the name has blanks (␣) or characters that cannot be seen."
 
 
 def _longest(batch: Batch) -> Iterator[Text]:
     """Which notebooks took far longer than others, when it is worth a line."""
-    seconds = [one.seconds for one in batch.submissions if one.seconds]
+    seconds = [submission.seconds for submission in batch.submissions if submission.seconds]
     if not seconds:
         return
     usual = median_low(seconds)
     much = max(LONG_SECONDS, 3 * usual)
-    slow = sorted((one for one in batch.submissions if one.seconds >= much), key=lambda one: -one.seconds)
+    slow = sorted(
+        (submission for submission in batch.submissions if submission.seconds >= much),
+        key=lambda submission: -submission.seconds,
+    )
     if slow:
-        named = "; ".join(f"{_who(one)}: {one.seconds:.0f} s" for one in slow[:3])
+        named = "; ".join(f"{_who(submission)}: {submission.seconds:.0f} s" for submission in slow[:3])
         yield Text(f"\nTook longest: {named} (half of all took {usual:.0f} s or less)")
 
 
@@ -175,8 +188,8 @@ def _who(submission: SubmissionResult) -> str:
 
 
 def _footer(batch: Batch) -> Text:
-    tiers = sorted({one.isolation for one in batch.submissions if one.isolation})
-    left_out = sum(not one.graded for one in batch.submissions)
+    tiers = sorted({submission.isolation for submission in batch.submissions if submission.isolation})
+    left_out = sum(not submission.graded for submission in batch.submissions)
     ungraded = f"; {plural(left_out, 'submission')} not graded, which is not the learners' doing" if left_out else ""
     return Text(
         f"\n{plural(len(batch.submissions), 'submission')}; seed {batch.seed} (repeat with --seed {batch.seed}); "

@@ -28,8 +28,16 @@ if TYPE_CHECKING:  # whether there are runs has to be known before anything impo
 def digest_of_probes(probes: Sequence[Probe]) -> str:
     """The questions of a lesson as hexadecimal digits."""
     asked = [
-        [one.key, one.name, one.case, one.source, one.tree, hashlib.sha256(one.body).hexdigest(), one.seed]
-        for one in probes
+        [
+            probe.key,
+            probe.name,
+            probe.case,
+            probe.source,
+            probe.tree,
+            hashlib.sha256(probe.body).hexdigest(),
+            probe.seed,
+        ]
+        for probe in probes
     ]
     return hashlib.sha256(json.dumps(asked).encode()).hexdigest()
 

@@ -89,30 +89,30 @@ def _in_zip(file: IO[bytes], max_members: int) -> list[Member]:
     # Counted before Python's reader makes an object of each entry.
     if _count(file, _CENTRAL, max_members) > max_members:
         raise BadArchive(f"it has more than {max_members} members.")
-    return [_of_zip(packed, one) for packed in [zipfile.ZipFile(file)] for one in packed.infolist()]
+    return [_of_zip(packed, info) for packed in [zipfile.ZipFile(file)] for info in packed.infolist()]
 
 
-def _of_zip(packed: zipfile.ZipFile, one: zipfile.ZipInfo) -> Member:
-    name, flaw = one.orig_filename, ""
-    if not one.flag_bits & 0x800:  # without this flag names are read in the code page of old PCs
+def _of_zip(packed: zipfile.ZipFile, info: zipfile.ZipInfo) -> Member:
+    name, flaw = info.orig_filename, ""
+    if not info.flag_bits & 0x800:  # without this flag names are read in the code page of old PCs
         raw = name.encode("cp437")
         name = raw.decode("utf-8", "surrogateescape")
-    kind = stat.S_IFMT(one.external_attr >> 16)
-    if one.flag_bits & 0x2041:
+    kind = stat.S_IFMT(info.external_attr >> 16)
+    if info.flag_bits & 0x2041:
         flaw = "it is encrypted"
     elif kind not in (0, stat.S_IFREG, stat.S_IFDIR):
         flaw = "it is a link or a device"
-    elif one.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
+    elif info.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
         flaw = "it is compressed in an unusual way"
-    elif one.file_size > MAX_RATIO * max(1, one.compress_size):
+    elif info.file_size > MAX_RATIO * max(1, info.compress_size):
         flaw = f"it unpacks to more than {MAX_RATIO} times its size"
-    return Member(name.rstrip("/"), one.file_size, name.endswith("/"), lambda: packed.open(one), flaw, _moment(one))
+    return Member(name.rstrip("/"), info.file_size, name.endswith("/"), lambda: packed.open(info), flaw, _moment(info))
 
 
-def _moment(one: zipfile.ZipInfo) -> float:
+def _moment(info: zipfile.ZipInfo) -> float:
     """When a member was changed. Zip files know no time zone: they hold the local time of whoever packed them."""
     try:
-        return datetime(*one.date_time).timestamp()
+        return datetime(*info.date_time).timestamp()
     except (ValueError, OverflowError, OSError):
         return 0.0
 
@@ -142,14 +142,16 @@ def _gunzip(file: IO[bytes], plain: IO[bytes], max_bytes: int) -> None:
 def _in_tar(plain: IO[bytes], max_members: int) -> list[Member]:
     packed = tarfile.TarFile(fileobj=plain, encoding="utf-8", errors="surrogateescape")
     found: list[Member] = []
-    for one in packed:
+    for info in packed:
         if len(found) == max_members:
             raise BadArchive(f"it has more than {max_members} members.")
-        if one.name != ".":
-            found.append(_of_tar(packed, one))
+        if info.name != ".":
+            found.append(_of_tar(packed, info))
     return found
 
 
-def _of_tar(packed: tarfile.TarFile, one: tarfile.TarInfo) -> Member:
-    flaw = "" if (one.isreg() or one.isdir()) and not one.issparse() else "it is a link or a device"
-    return Member(one.name.removeprefix("./"), one.size, one.isdir(), lambda: packed.extractfile(one), flaw, one.mtime)
+def _of_tar(packed: tarfile.TarFile, info: tarfile.TarInfo) -> Member:
+    flaw = "" if (info.isreg() or info.isdir()) and not info.issparse() else "it is a link or a device"
+    return Member(
+        info.name.removeprefix("./"), info.size, info.isdir(), lambda: packed.extractfile(info), flaw, info.mtime
+    )

@@ -133,14 +133,20 @@ def _canaries() -> Iterator[tuple[str, str, int, list[str], Callable[[], list[st
         for file in (outside, submission):
             file.touch()
             file.chmod(0o666)
-        listeners = [one for place in _places_of_sockets(stack, folder) for one in _listening(stack, place)]
+        listeners = [listener for place in _places_of_sockets(stack, folder) for listener in _listening(stack, place)]
 
         def visitors() -> list[str]:
             reached = any(map(_was_visited, listeners))
             found = {"reaching a server on this machine": _was_visited(server), "reaching sockets of others": reached}
             return [wall for wall, fell in found.items() if fell]
 
-        yield str(outside), str(submission), server.getsockname()[1], [one.getsockname() for one in listeners], visitors
+        yield (
+            str(outside),
+            str(submission),
+            server.getsockname()[1],
+            [listener.getsockname() for listener in listeners],
+            visitors,
+        )
 
 
 def _places_of_sockets(stack: contextlib.ExitStack, folder: Path) -> Iterator[Path]:
@@ -158,12 +164,12 @@ def _listening(stack: contextlib.ExitStack, folder: Path) -> Iterator[socket.soc
     if not hasattr(socket, "AF_UNIX"):
         return
     for name, kind in (("stream", socket.SOCK_STREAM), ("datagram", socket.SOCK_DGRAM)):
-        one = stack.enter_context(socket.socket(socket.AF_UNIX, kind))
-        one.bind(str(folder / name))
+        listener = stack.enter_context(socket.socket(socket.AF_UNIX, kind))
+        listener.bind(str(folder / name))
         (folder / name).chmod(0o777)
         if kind == socket.SOCK_STREAM:
-            one.listen()
-        yield one
+            listener.listen()
+        yield listener
 
 
 def _was_visited(server: socket.socket) -> bool:

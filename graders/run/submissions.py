@@ -239,16 +239,20 @@ def _of_class(
     """The submissions of all students and those that are missing, by student and lesson."""
     names = _names(students)
     handed_in = [
-        {lesson for lesson in (*(file.lesson for file in own.files), *(one.lesson for one in own.problems)) if lesson}
+        {
+            lesson
+            for lesson in (*(file.lesson for file in own.files), *(problem.lesson for problem in own.problems))
+            if lesson
+        }
         for own in students.values()
     ]
     due, known = due_lessons(handed_in, said), sorted(set().union(*handed_in, said))
     for owner in sorted(students, key=names.__getitem__):
-        one = replace(owner, name=names[owner])
-        found = {sub.lesson: sub for sub in _of_student(one, students[owner], lessons, due or known, deadline)}
+        shown = replace(owner, name=names[owner])
+        found = {sub.lesson: sub for sub in _of_student(shown, students[owner], lessons, due or known, deadline)}
         # Who handed in nothing stays in the list, also where it cannot be told what is due.
         for lesson in sorted({*found, *due} or known):
-            yield found.get(lesson) or Submission(one.name, lesson, None, student_id=one.id)
+            yield found.get(lesson) or Submission(shown.name, lesson, None, student_id=shown.id)
 
 
 def due_lessons(handed_in: Iterable[Iterable[str]], said: Sequence[str] = ()) -> list[str]:
@@ -265,7 +269,8 @@ def _names(owners: Iterable[Owner]) -> dict[Owner, str]:
     shown = {owner: _shown(owner.name) for owner in owners}
     count = Counter(shown.values())
     names: dict[Owner, str] = {}
-    for owner in sorted(shown, key=lambda one: (shown[one] != one.name, one)):  # to whom it belongs letter by letter
+    # First those to whom a name belongs letter by letter.
+    for owner in sorted(shown, key=lambda owner: (shown[owner] != owner.name, owner)):
         name = f"{shown[owner]} ({owner.id})" if owner.id and count[shown[owner]] > 1 else shown[owner]
         while name in names.values():
             name += "*"

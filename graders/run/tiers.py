@@ -77,10 +77,11 @@ def python_folders() -> list[str]:
     found = {sys.prefix, sys.base_prefix, sys.exec_prefix, *site.getsitepackages()}
     found |= {str(Path(sys.executable).resolve().parent.parent)}
     # Packages may lie elsewhere, too: in a user's own folder, or where a .pth file points to.
-    found |= {one for one in sys.path if Path(one).name in ("site-packages", "dist-packages") and Path(one).is_dir()}
-    roots = sorted(os.path.realpath(one) for one in found)
-    return [one for one in roots if not any(one.startswith(other + "/") for other in roots)
-            and not any(one == top or one.startswith(top + "/") for top in _SYSTEM)]  # fmt: skip
+    elsewhere = [Path(folder) for folder in sys.path if Path(folder).name in ("site-packages", "dist-packages")]
+    found |= {str(folder) for folder in elsewhere if folder.is_dir()}
+    roots = sorted(os.path.realpath(folder) for folder in found)
+    return [root for root in roots if not any(root.startswith(other + "/") for other in roots)
+            and not any(root == top or root.startswith(top + "/") for top in _SYSTEM)]  # fmt: skip
 
 
 def hidden_folders(packages: Iterable[str] | None = None) -> list[str]:
@@ -179,7 +180,7 @@ def _landlocked(folder: Path, kit: Path, limits: Limits) -> Launch:
     small = ("tmpfs", f"size={16 << 20},mode=1777")
     places = {"/tmp": small, "/dev/shm": small, "/dev/pts": ("devpts", "newinstance,ptmxmode=0666,mode=0620")}
     # Programs of the machine keep their sockets there, and no Landlock closes them.
-    shut = [one for one in _SOCKETS if os.path.isdir(one) and not os.path.islink(one)]
+    shut = [folder for folder in _SOCKETS if os.path.isdir(folder) and not os.path.islink(folder)]
     places |= dict.fromkeys(shut, ("tmpfs", "size=64k,mode=0755"))
     most = limits.files + FILES_SLACK + (1 << 20)  # so that the watch inside, which can say what happened, comes first
     size = f"size={most},nr_inodes={20 * limits.inodes},uid={uid or os.getuid()},gid={uid or os.getgid()},mode=0700"
@@ -206,7 +207,7 @@ def _landlocked(folder: Path, kit: Path, limits: Limits) -> Launch:
 
 def _open_to_all(path: str) -> bool:
     """Whether any user can get into a folder."""
-    return all(one.stat().st_mode & 0o001 for one in (Path(path), *Path(path).parents))
+    return all(folder.stat().st_mode & 0o001 for folder in (Path(path), *Path(path).parents))
 
 
 _BOX_OF_A = BoxPlan(INSIDE, Walls(readable=("/",), writable=(INSIDE, "/tmp", "/dev")))
@@ -227,7 +228,7 @@ def _system(folder: Path, kit: Path, uid: int | None, places: Mapping[str, str])
     binds += [(path, path) for path in _SYSTEM if os.path.isdir(path) and not os.path.islink(path)]
     binds += [(os.path.realpath(path), path) for path in _FILES if os.path.exists(path)]
     links = tuple((os.readlink(path), path) for path in _SYSTEM if os.path.islink(path))
-    hidden = tuple(path for path in hidden_folders() if any(path.startswith(one + "/") for one in folders))
+    hidden = tuple(path for path in hidden_folders() if any(path.startswith(folder + "/") for folder in folders))
     if uid:
         os.chown(folder, uid, uid)
         os.chmod(folder, 0o700)

@@ -198,7 +198,9 @@ def not_for_all(node: ast.AST) -> Iterator[Replacement]:
     """A loop stops early, begins late, or runs backwards (which is all the same where handles are removed)."""
     if not isinstance(node, ast.For | ast.comprehension):
         return
-    removes = isinstance(node, ast.For) and all(_method(getattr(one, "value", one)) == "remove" for one in node.body)
+    removes = isinstance(node, ast.For) and all(
+        _method(getattr(statement, "value", statement)) == "remove" for statement in node.body
+    )
     for part in PARTS[:-1] if removes else PARTS:
         changed = deepcopy(node)
         changed.iter = ast.parse(f"_part({ast.unparse(node.iter)}, {part})", mode="eval").body

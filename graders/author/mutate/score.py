@@ -68,7 +68,7 @@ def chosen(names: Sequence[str]) -> list[str]:
     every = [(lesson, key) for lesson in course.lessons() for key in course.keys(lesson)]
     if not names:
         return [key for _, key in every if answers_to(course.find_exercise(key)).converted]
-    found = [key for lesson, key in every if any(one.startswith(name) for one in (lesson, key) for name in names)]
+    found = [key for lesson, key in every if any(text.startswith(name) for text in (lesson, key) for name in names)]
     if not found:
         raise course.UnknownLesson(f"No lesson and no key starts with {' or '.join(names)}")
     return found
@@ -92,7 +92,7 @@ def scores(keys: Sequence[str], part: Part, report: Callable[[str], None]) -> It
             for key in keys
         }
         for key, parts in work.items():
-            found = sum((one.result() for one in parts), Score(key))
+            found = sum((job.result() for job in parts), Score(key))
             report(str(found))
             for mutant in found.survivors:
                 yield f"{key} lets pass: {mutant.headline}\n{mutant.diff}\n"
@@ -119,9 +119,9 @@ def score(key: str, part: Part = (0, 1)) -> Score:
 
 def every_mutant(exercise: Exercise, answers: Answers) -> list[Mutant]:
     """The solution in every manner, and each right answer with one thing changed; each text once."""
-    found = {one.source: one for one in mannered(answers.right[0].source, exercise.name)}
+    found = {mutant.source: mutant for mutant in mannered(answers.right[0].source, exercise.name)}
     for answer in answers.right:
-        found |= {one.source: one for one in mutants(answer.source)}
+        found |= {mutant.source: mutant for mutant in mutants(answer.source)}
     return list(found.values())
 
 

@@ -25,18 +25,18 @@ def files(batch: Batch, titles: Titles, roster: Roster | None = None) -> dict[st
 
 def render(batch: Batch, titles: Titles, roster: Roster | None = None) -> str:
     """The file. A column is called by its lesson; Canvas asks which assignment is meant, or makes one."""
-    lessons = sorted({one.lesson for one in batch.submissions})
-    most = {one.lesson: one.max_score for one in batch.submissions}
+    lessons = sorted({submission.lesson for submission in batch.submissions})
+    most = {submission.lesson: submission.max_score for submission in batch.submissions}
     people = {person.name: person for person in roster.people} if roster else {}
     found: dict[str, dict[str, SubmissionResult]] = {}
-    for one in batch.submissions:
-        found.setdefault(one.student, {})[one.lesson] = one
+    for submission in batch.submissions:
+        found.setdefault(submission.student, {})[submission.lesson] = submission
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow([*_IDENTITY, *(titles.lesson(lesson) for lesson in lessons)])
     writer.writerow(["    Points Possible", "", "", "", "", *(points(most[lesson]) for lesson in lessons)])
     for student in sorted(found):
-        number = next((one.student_id for one in found[student].values() if one.student_id), "")
+        number = next((submission.student_id for submission in found[student].values() if submission.student_id), "")
         cells = [score(found[student].get(lesson)) for lesson in lessons]
         writer.writerow([*map(neutral, _identity(student, people.get(student), number)), *cells])
     return text.getvalue()
@@ -49,8 +49,8 @@ def _identity(student: str, person: Person | None, number: str) -> list[str]:
     return [person.get("student", "name") or student, row[0] or number, *row[1:]]
 
 
-def score(one: SubmissionResult | None) -> str:
+def score(submission: SubmissionResult | None) -> str:
     """Points; empty where nothing was handed in or something could not be graded."""
-    if one is None or one.status is SubmissionStatus.MISSING or not one.graded:
+    if submission is None or submission.status is SubmissionStatus.MISSING or not submission.graded:
         return ""
-    return points(one.score)
+    return points(submission.score)

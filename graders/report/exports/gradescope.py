@@ -21,22 +21,24 @@ _OURS = "This could not be graded, and that is not your doing. Your instructor s
 
 def files(batch: Batch, titles: Titles, roster: Roster | None = None) -> dict[str, str]:
     """`gradescope/<student>/results.json`."""
-    folders = file_names(one.student for one in batch.submissions)
+    folders = file_names(submission.student for submission in batch.submissions)
     found: dict[str, list[SubmissionResult]] = {}
-    for one in batch.submissions:
-        found.setdefault(one.student, []).append(one)
+    for submission in batch.submissions:
+        found.setdefault(submission.student, []).append(submission)
     return {f"gradescope/{folders[student]}/results.json": render(found[student], batch, titles) for student in found}
 
 
 def render(submissions: Sequence[SubmissionResult], batch: Batch, titles: Titles) -> str:
     """The file of one student, with all lessons that were handed in together."""
     tests: list[dict[str, Any]] = []
-    for number, one in enumerate(submissions, 1):
-        tests += _tests(one, number, titles)
-    notes = [f"{titles.lesson(one.lesson)}: {_note(one)}" for one in submissions if _note(one)]
+    for number, submission in enumerate(submissions, 1):
+        tests += _tests(submission, number, titles)
+    notes = [
+        f"{titles.lesson(submission.lesson)}: {_note(submission)}" for submission in submissions if _note(submission)
+    ]
     data = {
-        "score": round(sum(one.score for one in submissions), 4),
-        "execution_time": round(sum(one.seconds for one in submissions)),
+        "score": round(sum(submission.score for submission in submissions), 4),
+        "execution_time": round(sum(submission.seconds for submission in submissions)),
         "output": "\n".join([*notes, f"Inputs drawn from seed {batch.seed}; torch {clean(batch.torch)}."]),
         "output_format": "text",
         "test_output_format": "text",
@@ -44,26 +46,26 @@ def render(submissions: Sequence[SubmissionResult], batch: Batch, titles: Titles
         "visibility": "visible",
         "stdout_visibility": "hidden",
         "tests": tests,
-        "extra_data": {"graded": all(one.graded for one in submissions), "seed": str(batch.seed)},
+        "extra_data": {"graded": all(submission.graded for submission in submissions), "seed": str(batch.seed)},
     }
     return json.dumps(data, indent=1, ensure_ascii=False) + "\n"
 
 
-def _note(one: SubmissionResult) -> str:
-    if one.status is SubmissionStatus.NOT_GRADED:
-        return f"{_OURS} ({clean(one.message)})"
-    if one.status is not SubmissionStatus.GRADED:
-        return f"{one.status.value}. {clean(one.message)}"
-    return f"late, {points(one.penalty)} points are taken off." if one.penalty else ""
+def _note(submission: SubmissionResult) -> str:
+    if submission.status is SubmissionStatus.NOT_GRADED:
+        return f"{_OURS} ({clean(submission.message)})"
+    if submission.status is not SubmissionStatus.GRADED:
+        return f"{submission.status.value}. {clean(submission.message)}"
+    return f"late, {points(submission.penalty)} points are taken off." if submission.penalty else ""
 
 
-def _tests(one: SubmissionResult, lesson: int, titles: Titles) -> list[dict[str, Any]]:
-    if not one.exercises:
-        return [{"name": titles.lesson(one.lesson), "number": str(lesson), "score": 0.0, "max_score": one.max_score,
-                 "output": _note(one)}]  # fmt: skip
+def _tests(submission: SubmissionResult, lesson: int, titles: Titles) -> list[dict[str, Any]]:
+    if not submission.exercises:
+        title, most = titles.lesson(submission.lesson), submission.max_score
+        return [{"name": title, "number": str(lesson), "score": 0.0, "max_score": most, "output": _note(submission)}]
     return [
         _test(exercise, check, f"{lesson}.{number}.{part}", first=part == 1, titles=titles)
-        for number, exercise in enumerate(one.exercises, 1)
+        for number, exercise in enumerate(submission.exercises, 1)
         for part, check in enumerate(exercise.checks, 1)
     ]
 

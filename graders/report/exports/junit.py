@@ -19,32 +19,38 @@ def files(batch: Batch, titles: Titles, roster: Roster | None = None) -> dict[st
 def render(batch: Batch, titles: Titles) -> str:
     """The file. A check that does not hold is a failure, what was not graded an error, what is missing is skipped."""
     root = Element("testsuites", name="hookwork")
-    for one in batch.submissions:
-        root.append(_suite(one, batch, titles))
+    for submission in batch.submissions:
+        root.append(_suite(submission, batch, titles))
     for count in ("tests", "failures", "errors"):
         root.set(count, str(sum(int(suite.get(count, "0")) for suite in root)))
     ElementTree.indent(root)
     return '<?xml version="1.0" encoding="utf-8"?>\n' + ElementTree.tostring(root, encoding="unicode") + "\n"
 
 
-def _suite(one: SubmissionResult, batch: Batch, titles: Titles) -> Element:
-    student = clean(one.student, 200)
-    suite = Element("testsuite", name=f"{titles.lesson(one.lesson)}: {student}", timestamp=clean(batch.created)[:19])
+def _suite(submission: SubmissionResult, batch: Batch, titles: Titles) -> Element:
+    student = clean(submission.student, 200)
+    suite = Element(
+        "testsuite", name=f"{titles.lesson(submission.lesson)}: {student}", timestamp=clean(batch.created)[:19]
+    )
     properties = SubElement(suite, "properties")
-    for name, value in (("student", student), ("lesson", one.lesson), ("points", points(one.score)),
-                        ("max_points", points(one.max_score)), ("status", one.status.value)):  # fmt: skip
+    for name, value in (("student", student), ("lesson", submission.lesson), ("points", points(submission.score)),
+                        ("max_points", points(submission.max_score)), ("status", submission.status.value)):  # fmt: skip
         SubElement(properties, "property", name=name, value=value)
-    if not one.exercises:
-        case = SubElement(suite, "testcase", classname=f"{one.lesson}.{student}", name=one.lesson, time="0")
-        kind = {SubmissionStatus.MISSING: "skipped", SubmissionStatus.UNREADABLE: "failure"}.get(one.status, "error")
-        _outcome(case, kind, one.status.value, clean(one.message))
-    for exercise in one.exercises:
+    if not submission.exercises:
+        case = SubElement(
+            suite, "testcase", classname=f"{submission.lesson}.{student}", name=submission.lesson, time="0"
+        )
+        kind = {SubmissionStatus.MISSING: "skipped", SubmissionStatus.UNREADABLE: "failure"}.get(
+            submission.status, "error"
+        )
+        _outcome(case, kind, submission.status.value, clean(submission.message))
+    for exercise in submission.exercises:
         for check in exercise.checks:
-            _case(suite, f"{one.lesson}.{student}", exercise, check)
+            _case(suite, f"{submission.lesson}.{student}", exercise, check)
     cases = suite.findall("testcase")
     for name, tag in (("tests", ""), ("failures", "/failure"), ("errors", "/error"), ("skipped", "/skipped")):
         suite.set(name, str(len(cases if not tag else suite.findall(f"testcase{tag}"))))
-    suite.set("time", f"{one.seconds:.3f}")
+    suite.set("time", f"{submission.seconds:.3f}")
     return suite
 
 

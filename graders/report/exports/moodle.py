@@ -23,8 +23,10 @@ HEADER = ("Identifier", "Full name", "Email address", "Grade", "Maximum Grade", 
 
 def files(batch: Batch, titles: Titles, roster: Roster | None = None) -> dict[str, str]:
     """`moodle/<lesson>.csv`."""
-    lessons = sorted({one.lesson for one in batch.submissions})
-    by_lesson = {lesson: [one for one in batch.submissions if one.lesson == lesson] for lesson in lessons}
+    lessons = sorted({submission.lesson for submission in batch.submissions})
+    by_lesson = {
+        lesson: [submission for submission in batch.submissions if submission.lesson == lesson] for lesson in lessons
+    }
     return {f"moodle/{lesson}.csv": render(by_lesson[lesson], titles, roster) for lesson in lessons}
 
 
@@ -34,19 +36,19 @@ def render(submissions: Sequence[SubmissionResult], titles: Titles, roster: Rost
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow(HEADER)
-    for one in sorted(submissions, key=lambda one: one.student):
-        person = people.get(one.student, Person(one.student))
-        number = one.student_id or person.get("identifier").removeprefix("Participant ").strip()
-        identity = [f"Participant {number}" if number else "", one.student, person.get("email address", "email")]
-        rest = [score(one), points(one.max_score), "-"]
-        writer.writerow([*map(neutral, identity), *rest, neutral(_comment(one, titles))])
+    for submission in sorted(submissions, key=lambda submission: submission.student):
+        person = people.get(submission.student, Person(submission.student))
+        number = submission.student_id or person.get("identifier").removeprefix("Participant ").strip()
+        identity = [f"Participant {number}" if number else "", submission.student, person.get("email address", "email")]
+        rest = [score(submission), points(submission.max_score), "-"]
+        writer.writerow([*map(neutral, identity), *rest, neutral(_comment(submission, titles))])
     return text.getvalue()
 
 
-def _comment(one: SubmissionResult, titles: Titles) -> str:
+def _comment(submission: SubmissionResult, titles: Titles) -> str:
     """One sentence for each exercise that is not passed. Long comments belong on the feedback page."""
     said = [f"{titles.exercise(exercise.key)}: {exercise.message or exercise.status.value}"
-            for exercise in one.exercises if exercise.status is not Status.PASSED]  # fmt: skip
-    if one.penalty:
-        said.insert(0, f"Late: {points(one.penalty)} points are taken off.")
-    return clean(" | ".join([*([one.message] if one.message else []), *said]), 2000)
+            for exercise in submission.exercises if exercise.status is not Status.PASSED]  # fmt: skip
+    if submission.penalty:
+        said.insert(0, f"Late: {points(submission.penalty)} points are taken off.")
+    return clean(" | ".join([*([submission.message] if submission.message else []), *said]), 2000)

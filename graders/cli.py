@@ -39,9 +39,13 @@ class Commands(TyperGroup):
 
 
 app = typer.Typer(
-    cls=Commands, no_args_is_help=True, pretty_exceptions_enable=False, rich_markup_mode="rich", epilog=CODES,
+    cls=Commands,
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    rich_markup_mode="rich",
+    epilog=CODES,
     context_settings={"help_option_names": ["-h", "--help"]},
-)  # fmt: skip
+)
 
 Folder = Annotated[
     Path | None,

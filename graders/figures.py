@@ -36,11 +36,28 @@ def card(width: float, height: float) -> tuple[Figure, Axes]:
     return figure, axes
 
 
-def node(axes: Axes, x: float, y: float, label: str, *, kind: str = "plain", note: str = "", below: str = "",
-         width: float = 1.3, height: float = 0.55) -> None:  # fmt: skip
+def node(
+    axes: Axes,
+    x: float,
+    y: float,
+    label: str,
+    *,
+    kind: str = "plain",
+    note: str = "",
+    below: str = "",
+    width: float = 1.3,
+    height: float = 0.55,
+) -> None:
     """A box centred at (x, y) with its label, a `note` above it in ink and a line in the colour of gradients below."""
-    box = FancyBboxPatch((x - width / 2, y - height / 2), width, height, boxstyle="round,pad=0.02,rounding_size=0.09",
-                         facecolor=FILLS[kind], edgecolor=INK, linewidth=1.2)  # fmt: skip
+    box = FancyBboxPatch(
+        (x - width / 2, y - height / 2),
+        width,
+        height,
+        boxstyle="round,pad=0.02,rounding_size=0.09",
+        facecolor=FILLS[kind],
+        edgecolor=INK,
+        linewidth=1.2,
+    )
     axes.add_patch(box)
     axes.text(x, y, label, ha="center", va="center", color=INK, fontsize=11)
     if note:
@@ -49,22 +66,50 @@ def node(axes: Axes, x: float, y: float, label: str, *, kind: str = "plain", not
         axes.text(x, y - height / 2 - 0.09, below, ha="center", va="top", color=BACKWARD, fontsize=9.5)
 
 
-def arrow(axes: Axes, start: tuple[float, float], end: tuple[float, float], *, label: str = "",
-          backward: bool = False, plain: bool = False, bend: float = 0.0, dashed: bool = False) -> None:  # fmt: skip
+def arrow(
+    axes: Axes,
+    start: tuple[float, float],
+    end: tuple[float, float],
+    *,
+    label: str = "",
+    backward: bool = False,
+    plain: bool = False,
+    bend: float = 0.0,
+    dashed: bool = False,
+) -> None:
     """An arrow between two points, with a label at its middle.
 
     It shows a value, or with `backward` a gradient, or with `plain` something else, such as a reference. `bend` is the
     distance between the arrow's middle and the straight line, in halves of its length; above 0 it turns to the right.
     """
     colour = INK if plain else BACKWARD if backward else FORWARD
-    axes.add_patch(FancyArrowPatch(start, end, arrowstyle="-|>", mutation_scale=13, color=colour, linewidth=1.5,
-                                   linestyle="--" if dashed else "-", shrinkA=3, shrinkB=3,
-                                   connectionstyle=f"arc3,rad={bend}"))  # fmt: skip
+    axes.add_patch(
+        FancyArrowPatch(
+            start,
+            end,
+            arrowstyle="-|>",
+            mutation_scale=13,
+            color=colour,
+            linewidth=1.5,
+            linestyle="--" if dashed else "-",
+            shrinkA=3,
+            shrinkB=3,
+            connectionstyle=f"arc3,rad={bend}",
+        )
+    )
     if label:
         x = (start[0] + end[0] + bend * (end[1] - start[1])) / 2
         y = (start[1] + end[1] - bend * (end[0] - start[0])) / 2
-        axes.text(x, y, label, ha="center", va="center", color=colour, fontsize=9.5,
-                  bbox={"facecolor": CARD, "edgecolor": "none", "pad": 1.5})  # fmt: skip
+        axes.text(
+            x,
+            y,
+            label,
+            ha="center",
+            va="center",
+            color=colour,
+            fontsize=9.5,
+            bbox={"facecolor": CARD, "edgecolor": "none", "pad": 1.5},
+        )
 
 
 def caption(
@@ -101,8 +146,15 @@ def timeline(rows: Sequence[tuple[str, ...]], *, title: str = "", lanes: Mapping
     return figure
 
 
-def map_grid(maps: Tensor, *, columns: int = 8, shared: bool = False, title: str = "", names: Sequence[str] = (),
-             width: float = 8.2) -> Figure:  # fmt: skip
+def map_grid(
+    maps: Tensor,
+    *,
+    columns: int = 8,
+    shared: bool = False,
+    title: str = "",
+    names: Sequence[str] = (),
+    width: float = 8.2,
+) -> Figure:
     """Feature maps [C, H, W] as gray images, row by row, each under its name: its index, if `names` has none.
 
     Each map has a scale of its own, from its minimum (black) to its maximum (white); with `shared` all have the same,
@@ -130,8 +182,14 @@ def map_grid(maps: Tensor, *, columns: int = 8, shared: bool = False, title: str
             )
             axes.plot([x, x + side, x + side], [y + tall, y + tall, y], color=QUIET, linewidth=1)
         else:
-            axes.imshow(image.numpy(), cmap="gray", extent=(x, x + side, y, y + tall), aspect="auto",
-                        vmin=low if shared else None, vmax=high if shared else None)  # fmt: skip
+            axes.imshow(
+                image.numpy(),
+                cmap="gray",
+                extent=(x, x + side, y, y + tall),
+                aspect="auto",
+                vmin=low if shared else None,
+                vmax=high if shared else None,
+            )
     axes.set(xlim=(0, width), ylim=(0, height))
     if shared:
         _colour_bar(figure, (width - left - 0.5, 0.2, 0.13, min(height - top - 0.4, 2.2)), low, high)

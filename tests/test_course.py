@@ -33,7 +33,7 @@ def test_the_notebooks_are_what_their_source_builds(lesson: str) -> None:
     assert build.stale(lesson) == []
 
 
-@pytest.mark.parametrize("key", [one.key for one in EXERCISES])
+@pytest.mark.parametrize("key", [exercise.key for exercise in EXERCISES])
 def test_the_exercise_is_well_formed_and_its_answers_come_out_right(key: str) -> None:
     # One seed here, and not one of the twenty that `hookwork build --check` takes.
     assert prove.prove_exercise(key, [1000]) == []
@@ -55,17 +55,20 @@ def test_nbgrader_metadata_is_complete(lesson: str) -> None:
         content = nbformat.read(file, as_version=4)
         nbformat.validate(content)
         assert (content.nbformat, content.nbformat_minor) == (4, 5)
-        marked = {cell.metadata.nbgrader.grade_id: cell.metadata.nbgrader for cell in content.cells
-                  if "nbgrader" in cell.metadata}  # fmt: skip
-        for one in course.exercises(lesson):
-            assert marked[one.key] == {
+        marked = {
+            cell.metadata.nbgrader.grade_id: cell.metadata.nbgrader
+            for cell in content.cells
+            if "nbgrader" in cell.metadata
+        }
+        for exercise in course.exercises(lesson):
+            assert marked[exercise.key] == {
                 "schema_version": 3,
-                "grade_id": one.key,
+                "grade_id": exercise.key,
                 "solution": True,
                 "grade": True,
                 "locked": False,
                 "task": False,
-                "points": one.points,
+                "points": exercise.points,
             }
         ids = [cell["id"] for cell in content.cells]
         assert len(set(ids)) == len(ids)

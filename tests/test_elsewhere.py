@@ -64,9 +64,13 @@ def command(tmp_path: Path) -> Command:
 
     def start(*arguments: str | Path) -> subprocess.Popen[str]:
         return subprocess.Popen(
-            [python, *map(str, arguments)], cwd=here, env=clean | {"PATH": str(programs)}, text=True,
-            stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
-        )  # fmt: skip
+            [python, *map(str, arguments)],
+            cwd=here,
+            env=clean | {"PATH": str(programs)},
+            text=True,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+        )
 
     return start
 
@@ -121,7 +125,19 @@ def test_pytest_graders_works_with_kernels_that_are_started(command: Command, tm
     printed(command("-m", "graders.cli", "start", "--no-open"), 0)
     answer(tmp_path / "here/hookwork" / FIRST, branch_grads=BRANCH, chain_grads=CHAIN)
     graders = Path(__file__).parent.parent / "graders"
-    output = printed(command("-m", "pytest", graders, "-p", "graders.pytest_plugin.options", "-p", "no:cacheprovider",
-                             "--submissions", tmp_path / "here/hookwork" / FIRST), 1)  # fmt: skip
+    output = printed(
+        command(
+            "-m",
+            "pytest",
+            graders,
+            "-p",
+            "graders.pytest_plugin.options",
+            "-p",
+            "no:cacheprovider",
+            "--submissions",
+            tmp_path / "here/hookwork" / FIRST,
+        ),
+        1,
+    )
     assert "isolation D" in output
     assert "3 of 4" in output

@@ -55,7 +55,7 @@ def read(out: Path) -> dict[str, str]:
     """The status of each student in a valid results.json."""
     data = json.loads((out / "results.json").read_text())
     jsonschema.validate(data, json.loads(results_json.SCHEMA_FILE.read_text()))
-    return {one["student"]: one["status"] for one in data["submissions"]}
+    return {submission["student"]: submission["status"] for submission in data["submissions"]}
 
 
 @pytest.fixture
@@ -87,7 +87,7 @@ def test_when_bubblewrap_goes_away_nobody_gets_a_zero(place: Path, kit: Path, mo
     assert "bubblewrap (the command bwrap) is gone" in lost.message
     batch.confirm()  # nor is it known whether all was well while ada's was marked
     batch.close()
-    assert [one.status.value for one in batch.batch().submissions] == ["not-graded", "not-graded"]
+    assert [submission.status.value for submission in batch.batch().submissions] == ["not-graded", "not-graded"]
 
 
 def processes_with(text: str) -> list[str]:
@@ -101,8 +101,13 @@ def test_a_judge_that_is_killed_leaves_nothing_half_written_and_the_next_one_swe
     temporary.chmod(0o755)
     students = [f"student{number}" for number in range(12)]
     arguments = ("--submissions", hand_in(place / "class", *students), "--out", place / "out", "--jobs", "1")
-    judge = subprocess.Popen(command(*arguments), cwd=ROOT, env=environment(TMPDIR=str(temporary)),
-                             stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)  # fmt: skip
+    judge = subprocess.Popen(
+        command(*arguments),
+        cwd=ROOT,
+        env=environment(TMPDIR=str(temporary)),
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+    )
     deadline = time.monotonic() + 300
     while not list((place / "out").glob("runs/*.frames")) and time.monotonic() < deadline:
         time.sleep(0.1)

@@ -26,7 +26,7 @@ SEED = 1000
 
 
 @MANY
-@pytest.mark.parametrize("key", [one.key for one in course.every_exercise()])
+@pytest.mark.parametrize("key", [exercise.key for exercise in course.every_exercise()])
 def test_no_observation_makes_a_check_fail_in_its_own_way(key: str, count: int) -> None:
     exercise = course.find_exercise(key)
     rng, asked = random.Random(key), 0

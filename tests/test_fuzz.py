@@ -238,9 +238,16 @@ def test_a_stream_of_frames_is_data_or_refused(count: int) -> None:
 
 SOURCES = TREES | st.lists(SCALARS, max_size=3)
 CELLS = st.fixed_dictionaries(
-    {}, optional={"cell_type": st.sampled_from(["code", "markdown", "raw", 3, None]), "source": SOURCES,
-                  "input": SOURCES, "outputs": TREES, "metadata": TREES, "id": SCALARS}
-)  # fmt: skip
+    {},
+    optional={
+        "cell_type": st.sampled_from(["code", "markdown", "raw", 3, None]),
+        "source": SOURCES,
+        "input": SOURCES,
+        "outputs": TREES,
+        "metadata": TREES,
+        "id": SCALARS,
+    },
+)
 CONTENTS = st.fixed_dictionaries(
     {"nbformat": st.sampled_from([4, 4, 4, 3, 2, 5, "4", 4.0, True, None, 10**400])},
     optional={
@@ -321,8 +328,9 @@ def test_an_archive_is_unpacked_or_refused(
                 write(file, inner)
             except BadArchive as error:
                 assert clean(str(error), 1000) == str(error)
-            assert all(path.suffix == ".ipynb" and path.stat().st_size < 1000
-                       for path in inner.rglob("*") if not path.is_dir())  # fmt: skip
+            assert all(
+                path.suffix == ".ipynb" and path.stat().st_size < 1000 for path in inner.rglob("*") if not path.is_dir()
+            )
             shutil.rmtree(inner, ignore_errors=True)
         assert {path.name for path in tmp_path.rglob("*")} == {name, "x"}
         inner.parent.rmdir()

@@ -78,18 +78,45 @@ def judged(text: str) -> SubmissionResult:
     frames = [
         Frame({"type": "cell", "cell": 0, "status": text, "message": text}),
         Frame({"type": "cell", "cell": 1, "status": "raised", "message": text}),
-        *(frame for case in (0, 1) for frame in (
-            Frame({"type": "asked", "key": "90-scale-sum", "case": case, "cells": 0, "nonce": "n"}),
-            Frame({"type": "seen", "nonce": "n", "tree": tree, "printed": text}, body))),
+        *(
+            frame
+            for case in (0, 1)
+            for frame in (
+                Frame({"type": "asked", "key": "90-scale-sum", "case": case, "cells": 0, "nonce": "n"}),
+                Frame({"type": "seen", "nonce": "n", "tree": tree, "printed": text}, body),
+            )
+        ),
         Frame({"type": "asked", "key": "90-wrap", "case": 0, "cells": 0, "nonce": "n"}),
-        Frame({"type": "raised", "nonce": "n", "status": "raised", "error": text, "message": text, "line": text,
-               "call": text, "printed": [text]}),
+        Frame(
+            {
+                "type": "raised",
+                "nonce": "n",
+                "status": "raised",
+                "error": text,
+                "message": text,
+                "line": text,
+                "call": text,
+                "printed": [text],
+            }
+        ),
         Frame({"type": "ended", "how": "finished", "message": text, "seconds": 1.0}),
-    ]  # fmt: skip
-    draws = {one.key: one.draws(1) for one in (SCALE_SUM, WRAP)}
+    ]
+    draws = {exercise.key: exercise.draws(1) for exercise in (SCALE_SUM, WRAP)}
     run = read_transcript(frames)
     found = tuple(judge_submission([SCALE_SUM, WRAP], Verdicts(draws), [text, text], run))
-    return SubmissionResult("ann", LESSON, "x", "a" * 64, SubmissionStatus.GRADED, "D", 0, 4, 1.0, found, run.message)
+    return SubmissionResult(
+        student="ann",
+        lesson=LESSON,
+        file="x",
+        sha256="a" * 64,
+        status=SubmissionStatus.GRADED,
+        isolation="D",
+        score=0,
+        max_score=4,
+        seconds=1.0,
+        exercises=found,
+        message=run.message,
+    )
 
 
 @pytest.mark.parametrize("trap", TRAPS)
@@ -99,9 +126,9 @@ def test_what_comes_out_of_a_box_is_shown_without_traps(trap: str) -> None:
     data, table, printed = reports(batch(result))
     assert traps(data) == traps(table) == traps(printed) == set()
     shown = json.loads(data)["submissions"][0]["exercises"]
-    assert all(traps(one["message"]) == set() and "\n" not in one["message"] for one in shown)
-    assert all(traps(one["printed"]) == set() and len(one["printed"]) <= PRINTED for one in shown)
-    assert all(traps(check["message"]) == set() for one in shown for check in one["checks"])
+    assert all(traps(exercise["message"]) == set() and "\n" not in exercise["message"] for exercise in shown)
+    assert all(traps(exercise["printed"]) == set() and len(exercise["printed"]) <= PRINTED for exercise in shown)
+    assert all(traps(check["message"]) == set() for exercise in shown for check in exercise["checks"])
     assert len(list(csv.reader(io.StringIO(table)))) == 2
 
 
@@ -127,7 +154,7 @@ def test_students_whose_names_look_alike_stay_apart(tmp_path: Path) -> None:
     for name in names:
         (tmp_path / name).mkdir()
         (tmp_path / name / f"{LESSON}.ipynb").write_text("{}")
-    students = [one.student for one in find_submissions(tmp_path, [LESSON])]
+    students = [submission.student for submission in find_submissions(tmp_path, [LESSON])]
     assert len(set(students)) == len(names) - 1  # "..." starts with a dot: a hidden folder
     assert all(traps(student) == set() and len(student) < 80 for student in students)
 
@@ -143,8 +170,18 @@ def test_a_whole_run_shows_no_trap_anywhere(tmp_path: Path) -> None:
     (tmp_path / "class" / "bob\r").mkdir()
     (tmp_path / "class" / "bob\r" / f"{LESSON}\x1b.ipynb").write_text(text)
     out = tmp_path / "out"
-    run = graders("--submissions", tmp_path / "class", "--out", out, "-v", "-rA", "--tb", "short",
-                  "--junitxml", tmp_path / "junit.xml")  # fmt: skip
+    run = graders(
+        "--submissions",
+        tmp_path / "class",
+        "--out",
+        out,
+        "-v",
+        "-rA",
+        "--tb",
+        "short",
+        "--junitxml",
+        tmp_path / "junit.xml",
+    )
     assert run.returncode == 1, run.stdout
     pages = list(out.rglob("*.html"))
     assert len(pages) == 3
@@ -152,7 +189,7 @@ def test_a_whole_run_shows_no_trap_anywhere(tmp_path: Path) -> None:
     for part in (run.stdout, run.stderr, *(file.read_text() for file in written), *map(str, pages)):
         assert traps(part) == set(), part
     assert "`branch_grads` raised ValueError: \ufffd]0;owned\ufffd" in run.stdout
-    properties = {one.get("value", "") for one in ElementTree.parse(tmp_path / "junit.xml").iter("property")}
+    properties = {element.get("value", "") for element in ElementTree.parse(tmp_path / "junit.xml").iter("property")}
     assert "=\ufffd[2Jann\ufffd" in properties
     # Sentences that end a run at its start are shown in the same way.
     run = graders("--submissions", student / "\x1b[2J")

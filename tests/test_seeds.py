@@ -54,10 +54,10 @@ def test_no_right_answer_is_refused_on_any_seed(
     jobs = default_jobs()
     with ProcessPoolExecutor(jobs, multiprocessing.get_context("spawn")) as pool:
         work = [pool.submit(refused, THREADS[job % len(THREADS)], deadline) for job in range(jobs)]
-        results = [one.result() for one in work]
+        results = [job.result() for job in work]
     tried = sum(count for count, _ in results)
     record_property("pairs", tried)
     with capsys.disabled():
         print(f"\n{tried} pairs of an exercise and a seed in {MINUTES:g} minutes, every right answer on each")
-    assert [one for _, found in results for one in found] == []
+    assert [problem for _, found in results for problem in found] == []
     assert tried > 0

@@ -27,15 +27,15 @@ EXERCISES = course.exercises(LESSON)
 def answers(rng: random.Random) -> dict[str, tuple[str, str | None, str]]:
     """For each exercise the status, the mistake and the source of an answer."""
     found: dict[str, tuple[str, str | None, str]] = {}
-    for one in EXERCISES:
+    for exercise in EXERCISES:
         kind = rng.choice(("right", "right", "wrong", "missing"))
         if kind == "right":
-            found[one.key] = "passed", None, rng.choice(LESSON_1.right[one.key])
+            found[exercise.key] = "passed", None, rng.choice(LESSON_1.right[exercise.key])
         elif kind == "wrong":
-            mistake, source = rng.choice(sorted(LESSON_1.wrong[one.key].items()))
-            found[one.key] = "wrong", mistake, source
+            mistake, source = rng.choice(sorted(LESSON_1.wrong[exercise.key].items()))
+            found[exercise.key] = "wrong", mistake, source
         else:
-            found[one.key] = "not-attempted", None, "later = 0"
+            found[exercise.key] = "not-attempted", None, "later = 0"
     return found
 
 
@@ -46,10 +46,15 @@ def test_a_class_of_a_hundred_comes_out_as_it_was_made(tmp_path: Path) -> None:
         hand_in(tmp_path / "class" / name, LESSON, [SETUP, *(source for _, _, source in given.values())])
     run = subprocess.run(
         [sys.executable, "-m", "graders.cli", "grade", str(tmp_path / "class"), "--out", str(tmp_path / "out")],
-        capture_output=True, text=True, check=False,
-    )  # fmt: skip
+        capture_output=True,
+        text=True,
+        check=False,
+    )
     assert run.returncode == 0, run.stdout + run.stderr
-    results = {one["student"]: one for one in json.loads((tmp_path / "out/results.json").read_text())["submissions"]}
+    results = {
+        submission["student"]: submission
+        for submission in json.loads((tmp_path / "out/results.json").read_text())["submissions"]
+    }
     assert results.keys() == known.keys()
     for name, given in known.items():
         for exercise in results[name]["exercises"]:
@@ -64,7 +69,7 @@ def test_a_class_of_a_hundred_comes_out_as_it_was_made(tmp_path: Path) -> None:
     with (tmp_path / "out/gradebook.csv").open(encoding="utf-8-sig", newline="") as file:
         rows = list(csv.DictReader(file))
     assert {row["student"]: float(row[f"{LESSON} total"]) for row in rows} == {
-        name: one["score"] for name, one in results.items()
+        name: submission["score"] for name, submission in results.items()
     }
     assert len(list((tmp_path / "out/feedback").rglob("*.html"))) == STUDENTS
     page = (tmp_path / "out/class.html").read_text()

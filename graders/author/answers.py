@@ -107,23 +107,37 @@ def answers_to(exercise: Exercise) -> Answers:
     wrong = getattr(there, "WRONG", {})
     converted = not isinstance(wrong, dict)
     return Answers(
-        (
+        every=(
             Answer("the solution", solution, passes=True),
-            *(Answer(f"right answer {number}", text, passes=True)
-              for number, text in enumerate(getattr(there, "RIGHT", []), 1)),
-            *(map(_quoting, wrong) if converted else
-              (Answer(f"the wrong answer for {name}", text, mistake=name) for name, text in wrong.items())),
-            *(Answer(f"the other wrong answer {number}", text)
-              for number, text in enumerate(getattr(there, "ALSO_WRONG", []), 1)),
+            *(
+                Answer(f"right answer {number}", text, passes=True)
+                for number, text in enumerate(getattr(there, "RIGHT", []), 1)
+            ),
+            *(map(_quoting, wrong) if converted else map(_named, wrong, wrong.values())),
+            *(
+                Answer(f"the other wrong answer {number}", text)
+                for number, text in enumerate(getattr(there, "ALSO_WRONG", []), 1)
+            ),
         ),
-        tuple(getattr(there, "GIVENS", ())),
-        dict(getattr(there, "SURVIVORS", {})),
-        converted,
-    )  # fmt: skip
+        givens=tuple(getattr(there, "GIVENS", ())),
+        survivors=dict(getattr(there, "SURVIVORS", {})),
+        converted=converted,
+    )
 
 
 def _quoting(wrong: Wrong) -> Answer:
-    return Answer(f"the wrong answer {wrong.what!r}", wrong.source, False, wrong.mistake, wrong.check, wrong.violates)
+    return Answer(
+        what=f"the wrong answer {wrong.what!r}",
+        source=wrong.source,
+        passes=False,
+        mistake=wrong.mistake,
+        check=wrong.check,
+        violates=wrong.violates,
+    )
+
+
+def _named(mistake: str, source: str) -> Answer:
+    return Answer(f"the wrong answer for {mistake}", source, mistake=mistake)
 
 
 def demands(contract: str) -> list[str]:

@@ -29,12 +29,19 @@ _top_saved_tensor_hooks: Any = getattr(_autograd, "_top_saved_tensors_default_ho
 
 GLOBAL_HOOKS = [
     name
-    for name in ("_global_forward_hooks", "_global_forward_pre_hooks", "_global_backward_hooks",
-                 "_global_backward_pre_hooks", "_global_forward_hooks_always_called",
-                 "_global_forward_hooks_with_kwargs", "_global_buffer_registration_hooks",
-                 "_global_module_registration_hooks", "_global_parameter_registration_hooks")
+    for name in (
+        "_global_forward_hooks",
+        "_global_forward_pre_hooks",
+        "_global_backward_hooks",
+        "_global_backward_pre_hooks",
+        "_global_forward_hooks_always_called",
+        "_global_forward_hooks_with_kwargs",
+        "_global_buffer_registration_hooks",
+        "_global_module_registration_hooks",
+        "_global_parameter_registration_hooks",
+    )
     if hasattr(_module, name)
-]  # fmt: skip
+]
 
 
 class Printed:

@@ -71,9 +71,14 @@ class Calling(nn.Module):
     """Calls its child `inner` by keyword or by position, and a function on what comes out (in place, if it likes)."""
 
     def __init__(
-        self, inner: nn.Module, *, passing: str = "position", keyword: str = "input", registered: str = "yes",
+        self,
+        inner: nn.Module,
+        *,
+        passing: str = "position",
+        keyword: str = "input",
+        registered: str = "yes",
         then: Callable[[Any], Any] = lambda out: out,
-    ) -> None:  # fmt: skip
+    ) -> None:
         """With `registered="no"` the module that is called is no submodule."""
         super().__init__()
         self.passing, self.keyword, self.then = passing, keyword, then

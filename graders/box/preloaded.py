@@ -52,10 +52,10 @@ class Preloaded(importlib.abc.MetaPathFinder, importlib.abc.Loader):
             before = set(sys.modules)
             importlib.import_module(name)
             package = name.partition(".")[0]
-            self._groups.append(_Group({
-                key: module for key, module in sys.modules.items()
-                if key not in before and key.partition(".")[0] == package
-            }))  # fmt: skip
+            new = {key: module for key, module in sys.modules.items() if key not in before}
+            self._groups.append(
+                _Group({key: module for key, module in new.items() if key.partition(".")[0] == package})
+            )
 
     def hide(self) -> None:
         """From now on the modules look as if nobody had imported them."""

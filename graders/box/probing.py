@@ -98,8 +98,9 @@ def _bounded(result: Any) -> Any:
     return type(kind.__name__, (_Bounded,), {})(result)
 
 
-def answer(probe: Callable[..., Any], namespace: Mapping[str, Any], draw: dict[str, Any], seed: int,
-           *, quiet: bool = True) -> Answer:  # fmt: skip
+def answer(
+    probe: Callable[..., Any], namespace: Mapping[str, Any], draw: dict[str, Any], seed: int, *, quiet: bool = True
+) -> Answer:
     """Run `probe` in a known state on the values of the draw that it names; what the learner's code raises is data."""
     with known_state(seed, quiet=quiet) as printed:
         found = _answer(probe, namespace, draw)
@@ -141,8 +142,16 @@ def _raised(error: BaseException, namespace: Mapping[str, Any], call: str) -> An
         status = "not-attempted"
     elif limit := limit_hit("MemoryError" if isinstance(error, MemoryError) else str(name), message):
         status, message = "over-limit", f"{limit}: {message}"
-    return Answer({"type": "raised", "status": status, "error": str(name)[:100], "message": message[:TEXT_LIMIT],
-                   "line": own[:TEXT_LIMIT], "call": call[:TEXT_LIMIT]})  # fmt: skip
+    return Answer(
+        {
+            "type": "raised",
+            "status": status,
+            "error": str(name)[:100],
+            "message": message[:TEXT_LIMIT],
+            "line": own[:TEXT_LIMIT],
+            "call": call[:TEXT_LIMIT],
+        }
+    )
 
 
 def _learners_lines(trace: TracebackType | None, namespace: Mapping[str, Any]) -> tuple[str, bool]:

@@ -130,8 +130,17 @@ class Session:
                     return index
             self.position += 1
             seconds = round(time.monotonic() - started, 3)
-            self.send(Frame({"type": "cell", "cell": index, "status": status, "message": message[:TEXT_LIMIT],
-                             "seconds": seconds}))  # fmt: skip
+            self.send(
+                Frame(
+                    {
+                        "type": "cell",
+                        "cell": index,
+                        "status": status,
+                        "message": message[:TEXT_LIMIT],
+                        "seconds": seconds,
+                    }
+                )
+            )
         return None
 
     async def _execute_cell(self, index: int, source: str) -> tuple[str, str, bool]:

@@ -87,9 +87,10 @@ def _told(changed: Seen) -> list[list[str]]:
     """The changes of known kinds. The numbers come out of the box, where anybody could have written them."""
     entries = changed.value if type(changed.value) is list else []
     return [
-        entry for entry in entries
+        entry
+        for entry in entries
         if type(entry) is list and len(entry) == 2 and all(type(text) is str for text in entry) and entry[0] in CHANGES
-    ]  # fmt: skip
+    ]
 
 
 def came_through(what: Seen, raised_by: str) -> None:

@@ -72,14 +72,14 @@ class Timelines:
     def rows(self) -> Iterator[Row]:
         """The events side by side; where one timeline has ended it says so."""
         if self.equal_before:
-            yield Row(f"({self.equal_before} equal)", "", False)
+            yield Row(expected=f"({self.equal_before} equal)", seen="", first=False)
         split = first_divergence(self.expected, self.seen)
         for index in range(max(len(self.expected), len(self.seen))):
             left = self.expected[index] if index < len(self.expected) else "(end)"
             right = self.seen[index] if index < len(self.seen) else "(end)"
-            yield Row(left, right, index == split)
+            yield Row(expected=left, seen=right, first=index == split)
         if self.more_after:
-            yield Row(f"({self.more_after} more)", "", False)
+            yield Row(expected=f"({self.more_after} more)", seen="", first=False)
 
     def columns(self) -> str:
         """Both timelines in aligned columns of text, with an arrow at the first difference."""
@@ -101,7 +101,12 @@ def around_the_difference(expected: Sequence[str], seen: Sequence[str], context:
     split = first_divergence(expected, seen)
     longest = max(len(expected), len(seen))
     start, stop = (0, longest) if split is None else (max(0, split - context), min(longest, split + context + 1))
-    return Timelines(tuple(expected[start:stop]), tuple(seen[start:stop]), start, longest - stop)
+    return Timelines(
+        expected=tuple(expected[start:stop]),
+        seen=tuple(seen[start:stop]),
+        equal_before=start,
+        more_after=longest - stop,
+    )
 
 
 @dataclass(frozen=True)

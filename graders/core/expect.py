@@ -142,7 +142,7 @@ class expect:
         self, expected: str, seen: str, kind: Kind = Kind.VALUE, *, entry: str = "", note: str = ""
     ) -> NoReturn:
         """Raise `Mismatch` with what was expected beside what was seen, both in a few words."""
-        raise Mismatch(Difference(kind, self.path, entry, expected, seen, note))
+        raise Mismatch(Difference(kind=kind, where=self.path, entry=entry, expected=expected, seen=seen, note=note))
 
     def of_type(self, wanted: type[T]) -> T:
         """The value, which is exactly of this type."""

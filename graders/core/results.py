@@ -31,7 +31,7 @@ class SubmissionStatus(str, Enum):
     NOT_GRADED = "not-graded"
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class CheckResult:
     """One check of one exercise: what it asks, whether it held on every draw, and if not, why.
 
@@ -46,7 +46,7 @@ class CheckResult:
     difference: Difference | None = None
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class ExerciseResult:
     """One exercise of one submission. `message` is one short text for the learner.
 
@@ -67,7 +67,7 @@ class ExerciseResult:
     printed: str = ""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class SubmissionResult:
     """One student's notebook for one lesson. `message` says why when it was not graded.
 
@@ -101,7 +101,7 @@ class SubmissionResult:
         )
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Batch:
     """All submissions of one run of the graders."""
 

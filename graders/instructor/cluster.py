@@ -68,9 +68,13 @@ def dask(address: str) -> Iterator[Executor]:
 
 
 def mark_elsewhere(
-    executor: Executor, chosen: Sequence[Submission], questions: Questions, terms: Terms,
-    done: Callable[[SubmissionResult], None], otherwise: Callable[[Submission, str], SubmissionResult],
-) -> Iterator[tuple[Submission, SubmissionResult]]:  # fmt: skip
+    executor: Executor,
+    chosen: Sequence[Submission],
+    questions: Questions,
+    terms: Terms,
+    done: Callable[[SubmissionResult], None],
+    otherwise: Callable[[Submission, str], SubmissionResult],
+) -> Iterator[tuple[Submission, SubmissionResult]]:
     """The results of these submissions as they come, each once.
 
     `otherwise(submission, why)` makes the result of one that no worker could mark. What has no file that can be read
@@ -85,7 +89,14 @@ def mark_elsewhere(
                 continue
             digest = hashlib.sha256(content).hexdigest()
             seed = questions.seed_for(clean(submission.student, 200), submission.lesson, digest)
-            job = Job(submission.student, submission.lesson, content, seed, questions.seed, terms)
+            job = Job(
+                student=submission.student,
+                lesson=submission.lesson,
+                content=content,
+                seed=seed,
+                batch=questions.seed,
+                terms=terms,
+            )
             jobs[executor.submit(mark_there, job)] = submission
     try:
         for future in as_completed(jobs):
@@ -113,7 +124,7 @@ def mark_there(job: Job) -> dict[str, Any]:
     with tempfile.TemporaryDirectory(prefix="hookwork-job-") as folder:
         file = Path(folder) / f"{job.lesson}.ipynb"
         file.write_bytes(job.content)
-        submission = Submission(job.student, job.lesson, file)
+        submission = Submission(student=job.student, lesson=job.lesson, file=file)
         result = mark_submission(submission, questions.at(job.seed), runner).settled()
     return results_json.submission_to_data(result)
 

@@ -98,9 +98,10 @@ def _chosen(found: Sequence[Submission], request: Request) -> list[Submission]:
     for name in request.students:
         if name not in students:
             near = [student for student in sorted(students) if name.casefold() in student.casefold()]
-            raise BadRequest(f"There is no student {name!r}. " + (
+            others = (
                 f"Did you mean {' or '.join(near[:3])}?" if near else f"Students: {', '.join(sorted(students)[:20])}"
-            ))  # fmt: skip
+            )
+            raise BadRequest(f"There is no student {name!r}. {others}")
     chosen = [
         submission
         for submission in found
@@ -153,8 +154,11 @@ def _completed(batch: Batch, chosen: Sequence[Submission], tier: str) -> Batch:
     """The batch in order, with a result for each submission."""
     there = {(submission.student, submission.lesson) for submission in batch.submissions}
     why = "The run was interrupted before this notebook."
-    left = [without_run(submission, SubmissionStatus.NOT_GRADED, why, tier) for submission in chosen
-            if (clean(submission.student, 200), submission.lesson) not in there]  # fmt: skip
+    left = [
+        without_run(submission, SubmissionStatus.NOT_GRADED, why, tier)
+        for submission in chosen
+        if (clean(submission.student, 200), submission.lesson) not in there
+    ]
     return replace(batch, submissions=tuple(sorted((*batch.submissions, *left), key=_place)))
 
 

@@ -84,8 +84,14 @@ def _partly(replaced: SubmissionResult, submission: SubmissionResult, exercises:
     status = (
         SubmissionStatus.NOT_GRADED if submission.status is SubmissionStatus.NOT_GRADED else SubmissionStatus.GRADED
     )
-    return replace(submission, exercises=results, status=status, penalty=penalty, score=round(reached - penalty, 4),
-                   max_score=round(sum(exercise.max_score for exercise in results), 4))  # fmt: skip
+    return replace(
+        submission,
+        exercises=results,
+        status=status,
+        penalty=penalty,
+        score=round(reached - penalty, 4),
+        max_score=round(sum(exercise.max_score for exercise in results), 4),
+    )
 
 
 def _sum(results: Sequence[ExerciseResult]) -> float:

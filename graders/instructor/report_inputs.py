@@ -19,9 +19,9 @@ def titles(lessons: Iterable[str]) -> Titles:
     found = sorted(set(lessons) & set(course.lessons()))
     exercises = [exercise for lesson in found for exercise in course.exercises(lesson)]
     return Titles(
-        {lesson: course.title(lesson) for lesson in found},
-        {exercise.key: exercise.title for exercise in exercises},
-        {exercise.key: exercise.name for exercise in exercises},
+        lessons={lesson: course.title(lesson) for lesson in found},
+        exercises={exercise.key: exercise.title for exercise in exercises},
+        functions={exercise.key: exercise.name for exercise in exercises},
     )
 
 

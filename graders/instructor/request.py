@@ -146,5 +146,5 @@ def named_by_roster(
     there |= {person.name for person in people.values() if person}
     for person in roster.people:
         if person.name not in there:
-            found += [Submission(person.name, lesson, None) for lesson in lessons]
+            found += [Submission(student=person.name, lesson=lesson, file=None) for lesson in lessons]
     return found, sorted(student for student in people if student not in names)

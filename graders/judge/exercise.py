@@ -55,7 +55,12 @@ def _mark(exercise: Exercise, draws: Sequence[Draw], outcomes: Sequence[Outcome]
     )
     if all(held):
         return ExerciseResult(
-            exercise.key, Status.PASSED, exercise.points, exercise.points, checks=checks, printed=outcomes[0].printed
+            key=exercise.key,
+            status=Status.PASSED,
+            score=exercise.points,
+            max_score=exercise.points,
+            checks=checks,
+            printed=outcomes[0].printed,
         )
     differences = list(zip(*failures))
     found = diagnose(exercise, draws, outcomes, differences)
@@ -107,9 +112,20 @@ class _Unjudged(Exception):
 def suspect(exercise: Exercise, why: str) -> ExerciseResult:
     """The result of an exercise whose answer came to its end, and cannot be judged."""
     share = round(exercise.points / len(exercise.checks), 4)
-    checks = tuple(CheckResult(check.sentence, False, 0.0, share, "not judged") for check in exercise.checks)
+    checks = tuple(
+        CheckResult(name=check.sentence, passed=False, score=0.0, max_score=share, message="not judged")
+        for check in exercise.checks
+    )
     message = f"The answer could not be judged: {why}. An instructor should look at it."
-    return ExerciseResult(exercise.key, Status.SUSPECT, 0.0, exercise.points, None, clean(message), checks)
+    return ExerciseResult(
+        key=exercise.key,
+        status=Status.SUSPECT,
+        score=0.0,
+        max_score=exercise.points,
+        mistake=None,
+        message=clean(message),
+        checks=checks,
+    )
 
 
 def _of(outcome: Outcome) -> Status:
@@ -123,7 +139,10 @@ def _without_numbers(
     found = diagnose(exercise, draws, outcomes)
     message = f"{found.message} ({worst.error}: {worst.message})" if found else describe(exercise, worst)
     share = round(exercise.points / len(exercise.checks), 4)
-    checks = tuple(CheckResult(check.sentence, False, 0.0, share, "not judged") for check in exercise.checks)
+    checks = tuple(
+        CheckResult(name=check.sentence, passed=False, score=0.0, max_score=share, message="not judged")
+        for check in exercise.checks
+    )
     return ExerciseResult(
         key=exercise.key,
         status=_of(worst),

@@ -85,16 +85,33 @@ def _worth(result: ExerciseResult) -> tuple[float, bool, bool]:
 def _defect(exercise: Exercise, error: Exception) -> ExerciseResult:
     """An exercise whose grader failed."""
     message = f"The grader of this exercise failed with {type(error).__name__}: {error}"
-    return ExerciseResult(exercise.key, Status.NOT_GRADED, 0.0, exercise.points, None, clean(message), (
-        *(CheckResult(check.sentence, False, 0.0, exercise.points / len(exercise.checks), "not judged")
-          for check in exercise.checks),
-    ))  # fmt: skip
+    return ExerciseResult(
+        key=exercise.key,
+        status=Status.NOT_GRADED,
+        score=0.0,
+        max_score=exercise.points,
+        mistake=None,
+        message=clean(message),
+        checks=tuple(
+            CheckResult(
+                name=check.sentence,
+                passed=False,
+                score=0.0,
+                max_score=exercise.points / len(exercise.checks),
+                message="not judged",
+            )
+            for check in exercise.checks
+        ),
+    )
 
 
 def _with_reason(result: ExerciseResult, exercise: Exercise, cells: Sequence[str], run: Run) -> ExerciseResult:
     """A name that is missing because its cell failed says so, and where."""
-    homes = [cell for cell in run.cells if cell.status != "ok" and cell.index < len(cells)
-             and defines(cells[cell.index], exercise.name)]  # fmt: skip
+    homes = [
+        cell
+        for cell in run.cells
+        if cell.status != "ok" and cell.index < len(cells) and defines(cells[cell.index], exercise.name)
+    ]
     if not homes or result.defined:
         return result
     cell = homes[-1]

@@ -50,9 +50,11 @@ def start(given: Path | None, *, opened: bool) -> int:
     out.print(Text("\nIn a second terminal, `hookwork watch` marks each notebook that you save.", "dim"))
     if importlib.util.find_spec("jupyterlab") is None:
         out.print(
-            Text("JupyterLab is not installed. Install it with: pip install 'hookwork[lab]'\n"
-                 "Or open the folder in VS Code or another front end, with this Python as the kernel.")
-        )  # fmt: skip
+            Text(
+                "JupyterLab is not installed. Install it with: pip install 'hookwork[lab]'\n"
+                "Or open the folder in VS Code or another front end, with this Python as the kernel."
+            )
+        )
         return ExitCode.FINE
     # As root, which is usual in containers, JupyterLab starts only when told to.
     as_root = ["--allow-root"] if hasattr(os, "geteuid") and os.geteuid() == 0 else []

@@ -20,7 +20,7 @@ def mark_own(lesson: str, file: Path, runner: Runner, seed: int | None = None) -
     It runs in this thread: Ctrl-C ends the box at once.
     """
     seed = new_seed() if seed is None else seed
-    result = mark_submission(Submission(OWN, lesson, file), Questions(seed), runner).result
+    result = mark_submission(Submission(student=OWN, lesson=lesson, file=file), Questions(seed), runner).result
     with record.editing(file.parent) as notes:
         if result.status is SubmissionStatus.GRADED:
             for exercise in result.exercises:

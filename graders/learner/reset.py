@@ -51,14 +51,17 @@ def reset(file: Path, key: str) -> Reset:
         cell = dict(stub)
         cells.insert(_place(cells, key), cell)
     cell.update(source=stub["source"], outputs=[], execution_count=None)
-    others = tuple(number for number, other in enumerate(_code(cells), 1)
-                   if other is not cell and defines(_source(other), exercise.name))  # fmt: skip
+    others = tuple(
+        number
+        for number, other in enumerate(_code(cells), 1)
+        if other is not cell and defines(_source(other), exercise.name)
+    )
     backup = _back_up(file)
     try:
         write_atomically(file, _as_jupyter_writes(content))
     except OSError as error:
         raise Trouble(f"{file} cannot be written: {(error.strerror or str(error)).lower()}. Nothing changed.") from None
-    return Reset(backup, inserted, others)
+    return Reset(backup=backup, inserted=inserted, others=others)
 
 
 def _read(file: Path) -> dict[str, Any]:

@@ -25,7 +25,7 @@ class LessonQuestions:
         """The draws of a seed, and the probes that ask them."""
         exercises = tuple(exercises)
         draws = {exercise.key: exercise.draws(seed) for exercise in exercises}
-        return LessonQuestions(exercises, Verdicts(draws), probes_for(exercises, draws, seed))
+        return LessonQuestions(exercises=exercises, verdicts=Verdicts(draws), probes=probes_for(exercises, draws, seed))
 
 
 Earlier = Mapping[tuple[str, str, str], int]

@@ -64,7 +64,7 @@ def mark_submission(submission: Submission, questions: Questions, runner: Runner
         exercises=exercises,
         message=run.message,
     )
-    return Marked(result, transcript.pace, transcript.stretch)
+    return Marked(result=result, pace=transcript.pace, stretch=transcript.stretch)
 
 
 def without_run(submission: Submission, status: SubmissionStatus, message: str, tier: str) -> SubmissionResult:

@@ -129,8 +129,9 @@ def _read(content: Any) -> tuple[Record, str]:
         return record, "it is no JSON object"
     statuses = {status.value for status in Status}
     strange = [name for name in content if name not in ("exercises", "hints", "solutions")]
-    exercises, hints, solutions = (content.get(name, kind()) for name, kind in
-                                   (("exercises", dict), ("hints", dict), ("solutions", list)))  # fmt: skip
+    exercises, hints, solutions = (
+        content.get(name, kind()) for name, kind in (("exercises", dict), ("hints", dict), ("solutions", list))
+    )
     if isinstance(exercises, dict):
         record.exercises = {
             key: status for key, status in exercises.items() if isinstance(status, str) and status in statuses
@@ -140,8 +141,11 @@ def _read(content: Any) -> tuple[Record, str]:
     if isinstance(solutions, list):
         record.solutions = [key for key in solutions if isinstance(key, str)]
     understood = (record.exercises, record.hints, record.solutions)
-    strange += [name for name, part, kept in zip(("exercises", "hints", "solutions"), (exercises, hints, solutions),
-                                                 understood) if part != kept]  # fmt: skip
+    strange += [
+        name
+        for name, part, kept in zip(("exercises", "hints", "solutions"), (exercises, hints, solutions), understood)
+        if part != kept
+    ]
     return record, f"its part {strange[0]!r} cannot be understood" if strange else ""
 
 

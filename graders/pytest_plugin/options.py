@@ -81,8 +81,13 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         default=Limits.memory,
         help="memory of a notebook's process, such as 2G (default 2G)",
     )
-    group.addoption("--output-limit", type=option(size), metavar="SIZE", default=Limits.output,
-                    help="text that a notebook may write, such as 8M (default 8M)")  # fmt: skip
+    group.addoption(
+        "--output-limit",
+        type=option(size),
+        metavar="SIZE",
+        default=Limits.output,
+        help="text that a notebook may write, such as 8M (default 8M)",
+    )
 
 
 def _lessons(text: str) -> tuple[str, ...]:

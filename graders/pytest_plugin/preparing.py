@@ -58,7 +58,9 @@ def pytest_configure(config: pytest.Config) -> None:
     else:
         all_run = not config.option.collectonly and (cache is None or cache.empty)
         boxes = resources.enter_context(head_start(now=all_run))
-    config.stash[PREPARED] = Prepared(submissions, scratch, boxes, _terms(config, submissions), cache)
+    config.stash[PREPARED] = Prepared(
+        submissions=submissions, scratch=scratch, boxes=boxes, terms=_terms(config, submissions), cache=cache
+    )
 
     # torch stays to the end. The garbage collector need not search it, neither now nor when Python ends: 1.5 s of
     # processor time to import and to end, instead of 2.0.

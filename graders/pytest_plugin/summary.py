@@ -85,4 +85,6 @@ def _batch(config: pytest.Config) -> Batch:
         (submission.student, submission.lesson): submission
         for submission in (*own.submissions, *config.stash.get(FROM_WORKERS, []))
     }
-    return Batch(own.seed, own.torch, own.created, tuple(found[who] for who in sorted(found)))
+    return Batch(
+        seed=own.seed, torch=own.torch, created=own.created, submissions=tuple(found[who] for who in sorted(found))
+    )

@@ -48,7 +48,9 @@ def runner(config: pytest.Config) -> BoxRunner | None:
     if not given["hookwork_tier"]:
         return None
     warm, limits = config.stash[PREPARED].boxes.warm, config.stash[PREPARED].terms.limits
-    return BoxRunner(warm.kit, given["hookwork_tier"], limits, warm if given["hookwork_forked"] else None)
+    return BoxRunner(
+        kit=warm.kit, tier=given["hookwork_tier"], limits=limits, warm=warm if given["hookwork_forked"] else None
+    )
 
 
 @pytest.hookimpl(optionalhook=True)

@@ -88,7 +88,9 @@ def exercises(batch: Batch) -> list[ExerciseNumbers]:
             if marked
             else 0.0
         )
-        numbers.append(ExerciseNumbers(key, dict(Counter(exercise.status for exercise in results)), mean))
+        numbers.append(
+            ExerciseNumbers(key=key, counts=dict(Counter(exercise.status for exercise in results)), mean=mean)
+        )
     return numbers
 
 
@@ -108,7 +110,12 @@ def mistakes(batch: Batch) -> list[CommonMistake]:
                 who[exercise.key, exercise.mistake].append(submission.student)
                 says.setdefault((exercise.key, exercise.mistake), exercise.message)
     tried = {exercise.key: exercise.tried for exercise in exercises(batch)}
-    found = [CommonMistake(*pair, says[pair], tuple(sorted(names)), tried[pair[0]]) for pair, names in who.items()]
+    found = [
+        CommonMistake(
+            key=key, mistake=mistake, message=says[key, mistake], students=tuple(sorted(names)), tried=tried[key]
+        )
+        for (key, mistake), names in who.items()
+    ]
     return sorted(found, key=lambda mistake: (-len(mistake.students), mistake.key, mistake.mistake))
 
 
@@ -129,13 +136,15 @@ def _student(student: str, submissions: list[SubmissionResult]) -> StudentNumber
         if submission.status is SubmissionStatus.NOT_GRADED and not submission.exercises
     )
     return StudentNumbers(
-        student,
-        sum(submission.score for submission in submissions),
-        sum(submission.max_score for submission in submissions) - ours,
-        sum(exercise.status is Status.PASSED for exercise in results),
-        sum(exercise.status in STUCK for exercise in results),
-        sum(exercise.status is Status.NOT_ATTEMPTED for exercise in results),
-        sum(submission.status in (SubmissionStatus.MISSING, SubmissionStatus.UNREADABLE) for submission in submissions),
+        student=student,
+        score=sum(submission.score for submission in submissions),
+        max_score=sum(submission.max_score for submission in submissions) - ours,
+        passed=sum(exercise.status is Status.PASSED for exercise in results),
+        stuck=sum(exercise.status in STUCK for exercise in results),
+        untouched=sum(exercise.status is Status.NOT_ATTEMPTED for exercise in results),
+        missing=sum(
+            submission.status in (SubmissionStatus.MISSING, SubmissionStatus.UNREADABLE) for submission in submissions
+        ),
     )
 
 
@@ -153,11 +162,23 @@ def ungraded(batch: Batch) -> list[Ungraded]:
     for submission in batch.submissions:
         if submission.status in (SubmissionStatus.UNREADABLE, SubmissionStatus.NOT_GRADED):
             found.append(
-                Ungraded(submission.student, submission.lesson, "", submission.status.value, submission.message)
+                Ungraded(
+                    student=submission.student,
+                    lesson=submission.lesson,
+                    key="",
+                    what=submission.status.value,
+                    why=submission.message,
+                )
             )
             continue  # its exercises share that reason
         found += [
-            Ungraded(submission.student, submission.lesson, exercise.key, exercise.status.value, exercise.message)
+            Ungraded(
+                student=submission.student,
+                lesson=submission.lesson,
+                key=exercise.key,
+                what=exercise.status.value,
+                why=exercise.message,
+            )
             for exercise in submission.exercises
             if exercise.status in (Status.NOT_GRADED, Status.SUSPECT)
         ]

@@ -106,13 +106,13 @@ def _mistake(mistake: CommonMistake, titles: Titles) -> MistakeView:
     shown = ", ".join(clean(name, 40) for name in mistake.students[:SHOWN_NAMES])
     more = len(mistake.students) - SHOWN_NAMES
     return MistakeView(
-        f"{len(mistake.students)} of {mistake.tried}",
-        titles.function(mistake.key),
-        mistake.key,
-        mistake.mistake,
-        clean(mistake.message),
-        shown + (f" and {more} more" if more > 0 else ""),
-        100 * len(mistake.students) / max(1, mistake.tried),
+        count=f"{len(mistake.students)} of {mistake.tried}",
+        function=titles.function(mistake.key),
+        key=mistake.key,
+        id=mistake.mistake,
+        message=clean(mistake.message),
+        names=shown + (f" and {more} more" if more > 0 else ""),
+        share=100 * len(mistake.students) / max(1, mistake.tried),
     )
 
 
@@ -147,7 +147,7 @@ def _rows(
         score, most = (
             sum(getattr(submission, name) for submission in found.values()) for name in ("score", "max_score")
         )
-        rows.append(Row(clean(student, 60), parts, f"{points(score)} of {points(most)}"))
+        rows.append(Row(student=clean(student, 60), lessons=parts, score=f"{points(score)} of {points(most)}"))
     return rows
 
 
@@ -166,8 +166,13 @@ def _lesson(
 
 def _cell(exercise: ExerciseResult | None, href: str) -> Cell:
     if exercise is None:
-        return Cell("", "no result", "", "")
+        return Cell(sign="", word="no result", style="", href="")
     look = STATUS_STYLES[exercise.status]
     word = f"{look.word}, {points(exercise.score)} of {points(exercise.max_score)}"
     partly = exercise.status is Status.WRONG and exercise.score > 0
-    return Cell("◐" if partly else pages.sign(exercise.status), word, exercise.status.value, f"{href}#{exercise.key}")
+    return Cell(
+        sign="◐" if partly else pages.sign(exercise.status),
+        word=word,
+        style=exercise.status.value,
+        href=f"{href}#{exercise.key}",
+    )

@@ -89,30 +89,30 @@ def _exercise(exercise: ExerciseResult, titles: Titles) -> ExerciseView:
     judged = exercise.status in _JUDGED
     repeated = exercise.mistake is None and any(check.message.startswith(exercise.message) for check in exercise.checks)
     return ExerciseView(
-        clean(exercise.key, 80),
-        titles.exercise(exercise.key),
-        exercise.status,
-        exercise.score,
-        exercise.max_score,
-        exercise.cell,
-        "" if judged and repeated else clean(exercise.message, 600),
-        [_check(check) for check in exercise.checks] if judged else [],
-        judged and any(check.passed and not check.score and check.max_score for check in exercise.checks),
-        clean(exercise.printed, 2000, lines=True),
-        _advice(exercise),
+        key=clean(exercise.key, 80),
+        title=titles.exercise(exercise.key),
+        status=exercise.status,
+        score=exercise.score,
+        max_score=exercise.max_score,
+        cell=exercise.cell,
+        message="" if judged and repeated else clean(exercise.message, 600),
+        checks=[_check(check) for check in exercise.checks] if judged else [],
+        withheld=judged and any(check.passed and not check.score and check.max_score for check in exercise.checks),
+        printed=clean(exercise.printed, 2000, lines=True),
+        advice=_advice(exercise),
     )
 
 
 def _check(check: CheckResult) -> CheckView:
     return CheckView(
-        clean(check.name),
-        check.score,
-        check.max_score,
-        "holds" if check.passed else "fails",
-        "✓" if check.passed else "✗",
-        "holds:" if check.passed else "does not hold:",
-        check.difference,
-        clean(check.message, 1200, lines=True),
+        name=clean(check.name),
+        score=check.score,
+        max_score=check.max_score,
+        style="holds" if check.passed else "fails",
+        sign="✓" if check.passed else "✗",
+        verdict="holds:" if check.passed else "does not hold:",
+        difference=check.difference,
+        message=clean(check.message, 1200, lines=True),
     )
 
 

@@ -29,8 +29,10 @@ def bars(rows: Sequence[tuple[str, Sequence[int]]], label: str) -> Markup:
                 box = f'x="{start:.1f}" y="{top + 3}" width="{max(0.0, size - 1.5):.1f}" height="{height - 6}"'
                 parts.append(f'<rect {box} rx="2" fill="var({colour})"><title>{count} {meaning}</title></rect>')
             if size > 34:
-                parts.append(f'<text x="{start + size / 2:.1f}" y="{top + 16}" text-anchor="middle" '
-                             f'class="on">{sign} {count}</text>')  # fmt: skip
+                parts.append(
+                    f'<text x="{start + size / 2:.1f}" y="{top + 16}" text-anchor="middle" '
+                    f'class="on">{sign} {count}</text>'
+                )
             start += size
     return _svg(left + width, height * len(rows), label, parts)
 

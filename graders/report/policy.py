@@ -48,7 +48,9 @@ def late_rule(text: str) -> LateRule:
     if match is None:
         raise BadPolicy(f"{text!r} is no rule for late work: none, zero, 10%/day, 5%/hour, 10%/day at most 50%")
     most = float(match[3]) / 100 if match[3] else 1.0
-    return LateRule(min(1.0, float(match[1]) / 100), DAY if match[2] == "day" else 3600.0, min(1.0, most))
+    return LateRule(
+        share=min(1.0, float(match[1]) / 100), period=DAY if match[2] == "day" else 3600.0, most=min(1.0, most)
+    )
 
 
 def penalised(result: SubmissionResult, rule: LateRule, seconds: float) -> SubmissionResult:
@@ -115,9 +117,12 @@ def _weighted(exercise: ExerciseResult, table: Points) -> ExerciseResult:
         return replace(exercise, max_score=most, score=most if exercise.status is Status.PASSED else 0.0)
     judged = exercise.status in (Status.PASSED, Status.WRONG) and exercise.checks[0].passed
     checks = tuple(
-        replace(check, max_score=round(most * share / total, 4),
-                score=round(most * share / total, 4) if judged and check.passed else 0.0)
+        replace(
+            check,
+            max_score=round(most * share / total, 4),
+            score=round(most * share / total, 4) if judged and check.passed else 0.0,
+        )
         for check, share in zip(exercise.checks, shares)
-    )  # fmt: skip
+    )
     score = most if exercise.status is Status.PASSED else round(sum(check.score for check in checks), 4)
     return replace(exercise, max_score=most, score=score, checks=checks)

@@ -70,19 +70,23 @@ def render(batch: Batch) -> str:
 def submission_from_data(data: dict[str, Any]) -> SubmissionResult:
     """The submission that `to_data` wrote."""
     exercises = tuple(
-        ExerciseResult(**{
-            **exercise,
-            "status": Status(exercise["status"]),
-            "checks": tuple(map(_check_from_data, exercise["checks"])),
-        })
+        ExerciseResult(
+            **{
+                **exercise,
+                "status": Status(exercise["status"]),
+                "checks": tuple(map(_check_from_data, exercise["checks"])),
+            }
+        )
         for exercise in data["exercises"]
-    )  # fmt: skip
-    return SubmissionResult(**{
-        **data,
-        "status": SubmissionStatus(data["status"]),
-        "exercises": exercises,
-        "superseded": tuple(data.get("superseded", ())),
-    })  # fmt: skip
+    )
+    return SubmissionResult(
+        **{
+            **data,
+            "status": SubmissionStatus(data["status"]),
+            "exercises": exercises,
+            "superseded": tuple(data.get("superseded", ())),
+        }
+    )
 
 
 def _check_from_data(check: dict[str, Any]) -> CheckResult:
@@ -100,4 +104,4 @@ def batch_from_data(data: dict[str, Any]) -> Batch:
     """The batch that `to_data` wrote. Raises `ValueError` for anything else."""
     validate(data)
     submissions = tuple(map(submission_from_data, data["submissions"]))
-    return Batch(data["seed"], data["torch"], data["created"], submissions)
+    return Batch(seed=data["seed"], torch=data["torch"], created=data["created"], submissions=submissions)

@@ -92,7 +92,10 @@ def similar(answers: Answers, known: Mapping[str, Iterable[str]]) -> list[Pair]:
             share = likeness(mine, theirs)
             if share >= MIN_SHARE:
                 found[first, other][key] = share
-    pairs = [Pair(*who, tuple(keys), sum(keys.values()) / len(keys)) for who, keys in found.items()]
+    pairs = [
+        Pair(first=first, second=second, keys=tuple(keys), share=sum(keys.values()) / len(keys))
+        for (first, second), keys in found.items()
+    ]
     return sorted(pairs, key=lambda pair: (-len(pair.keys), -pair.share, pair.first, pair.second))
 
 

@@ -78,7 +78,7 @@ class Box:
         self._launch = found = launch(self._tier, self.folder, self._kit, self._limits, warm=self._warm is not None)
         if self._warm is not None and found.plan is not None:
             variables = passed_on() | environment(found.folder, self._kit)
-            request = BoxRequest(found.plan, str(self.folder), variables, self._limits)
+            request = BoxRequest(plan=found.plan, folder=str(self.folder), environment=variables, limits=self._limits)
             return self._warm.fork(request, [requests, frames_out, self._errors.fileno()])
         # A container hands no other descriptor on than the standard ones, nor does Windows.
         standard = self._tier == "C" or not PIPES_CAN_WAIT

@@ -54,7 +54,17 @@ def probes_for(exercises: Sequence[Exercise], draws: dict[str, list[Draw]], seed
     for exercise in exercises:
         for case, draw in enumerate(draws[exercise.key]):
             tree, body = encode(draw)
-            found.append(Probe(exercise.key, exercise.name, case, probe_source(exercise), tree, body, inner))
+            found.append(
+                Probe(
+                    key=exercise.key,
+                    name=exercise.name,
+                    case=case,
+                    source=probe_source(exercise),
+                    tree=tree,
+                    body=body,
+                    seed=inner,
+                )
+            )
     return found
 
 

@@ -52,7 +52,9 @@ def parse_notebook(raw: bytes) -> Notebook:
     lesson = metadata.get("hookwork", {}) if type(metadata) is dict else {}
     lesson = lesson.get("lesson") if type(lesson) is dict else None
     return Notebook(
-        tuple(_code_cells(content)), lesson if type(lesson) is str else None, hashlib.sha256(raw).hexdigest()
+        cells=tuple(_code_cells(content)),
+        lesson=lesson if type(lesson) is str else None,
+        sha256=hashlib.sha256(raw).hexdigest(),
     )
 
 

@@ -106,7 +106,14 @@ def _of_zip(packed: zipfile.ZipFile, info: zipfile.ZipInfo) -> Member:
         flaw = "it is compressed in an unusual way"
     elif info.file_size > MAX_RATIO * max(1, info.compress_size):
         flaw = f"it unpacks to more than {MAX_RATIO} times its size"
-    return Member(name.rstrip("/"), info.file_size, name.endswith("/"), lambda: packed.open(info), flaw, _moment(info))
+    return Member(
+        name=name.rstrip("/"),
+        size=info.file_size,
+        folder=name.endswith("/"),
+        read=lambda: packed.open(info),
+        flaw=flaw,
+        modified=_moment(info),
+    )
 
 
 def _moment(info: zipfile.ZipInfo) -> float:
@@ -153,5 +160,10 @@ def _in_tar(plain: IO[bytes], max_members: int) -> list[Member]:
 def _of_tar(packed: tarfile.TarFile, info: tarfile.TarInfo) -> Member:
     flaw = "" if (info.isreg() or info.isdir()) and not info.issparse() else "it is a link or a device"
     return Member(
-        info.name.removeprefix("./"), info.size, info.isdir(), lambda: packed.extractfile(info), flaw, info.mtime
+        name=info.name.removeprefix("./"),
+        size=info.size,
+        folder=info.isdir(),
+        read=lambda: packed.extractfile(info),
+        flaw=flaw,
+        modified=info.mtime,
     )

@@ -46,7 +46,7 @@ def probe_source(exercise: Exercise) -> str:
     (body,) = [node for node in module.body if isinstance(node, ast.ClassDef) and node.name == exercise.class_name]
     (probe,) = [node for node in body.body if isinstance(node, ast.FunctionDef) and node.name == "probe"]
     needed: dict[str, _Part] = {}
-    queue = [_Part(exercise.file, 0, probe)]
+    queue = [_Part(file=exercise.file, place=0, statement=probe)]
     while queue:
         user = queue.pop()
         for name in sorted(_used(user.statement)):
@@ -93,8 +93,11 @@ def _part(name: str, file: Path, key: str) -> _Part | None:
 @functools.cache
 def _parts(file: Path) -> dict[str, _Part]:
     """All that a file defines or imports, by name."""
-    return {name: _Part(file, place, statement)
-            for place, node in enumerate(_module(file).body) for name, statement in _defined(node)}  # fmt: skip
+    return {
+        name: _Part(file=file, place=place, statement=statement)
+        for place, node in enumerate(_module(file).body)
+        for name, statement in _defined(node)
+    }
 
 
 @functools.cache

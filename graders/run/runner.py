@@ -144,7 +144,7 @@ class BoxRunner:
         limits = self.limits
         for _ in range(self.tries):
             frames = run_notebook(self.box(), cells, probes, limits, fork=self.fork, slack_seconds=self.slack_seconds)
-            transcript = Transcript(frames, self.tier, self.limits.pace)
+            transcript = Transcript(frames=frames, tier=self.tier, pace=self.limits.pace)
             if transcript.ended not in ("died", "not-started"):
                 break
             if transcript.ended == "died":

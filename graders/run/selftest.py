@@ -46,9 +46,15 @@ def self_test(runner: BoxRunner) -> str:
     """
     tier, limits = runner.tier, replace(runner.limits, processes=min(runner.limits.processes, MOST_PROCESSES))
     with _canaries() as (outside, submission, port, sockets, visitors):
-        request = {"type": "self-test", "limits": asdict(limits), "walls": tier != "D",
-                   "read": submission, "write": outside, "port": port,
-                   "sockets": sockets if tier != "D" else []}  # fmt: skip
+        request = {
+            "type": "self-test",
+            "limits": asdict(limits),
+            "walls": tier != "D",
+            "read": submission,
+            "write": outside,
+            "port": port,
+            "sockets": sockets if tier != "D" else [],
+        }
         deadline = time.monotonic() + SECONDS
         computed: dict[str, Any] = {}
         try:
@@ -97,7 +103,7 @@ def choose_runner(
             break
         problems = []
         for process in (warm, None) if tier in WARM_TIERS else (None,):
-            runner = BoxRunner(kit, tier, terms.limits, process)
+            runner = BoxRunner(kit=kit, tier=tier, limits=terms.limits, warm=process)
             if problem := lacking(runner):
                 problems.append(problem)
             elif problem := test(runner):
@@ -107,8 +113,8 @@ def choose_runner(
         reasons.setdefault(problems[0], []).append(tier)
     if terms.isolation in ("auto", "D") and (terms.own_work or terms.allow_unisolated):
         if not warm.works():  # a kernel that has to be started takes seconds: the notebook's own will do
-            return BoxRunner(kit, "D", terms.limits)
-        runner = BoxRunner(kit, "D", terms.limits, warm)
+            return BoxRunner(kit=kit, tier="D", limits=terms.limits)
+        runner = BoxRunner(kit=kit, tier="D", limits=terms.limits, warm=warm)
         if not (problem := test(runner)):
             return runner
         reasons.setdefault(problem, []).append("D")

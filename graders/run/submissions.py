@@ -94,9 +94,12 @@ class _HandIn:
 
 
 def find_submissions(
-    where: Path, lessons: Sequence[str], scratch: Path | None = None, deadline: Deadline = no_deadline,
+    where: Path,
+    lessons: Sequence[str],
+    scratch: Path | None = None,
+    deadline: Deadline = no_deadline,
     due: Sequence[str] = (),
-) -> list[Submission]:  # fmt: skip
+) -> list[Submission]:
     """The submissions in a class folder, a student's folder, a single notebook, or an archive of one of these.
 
     `lessons` are the stems of the lessons that can be marked. Archives are unpacked into new folders in `scratch`,
@@ -117,7 +120,18 @@ def find_submissions(
     lesson = lesson_of(where, lessons)
     if lesson is None:
         raise NoSubmissions(_unknown_lesson(where, lessons))
-    own = _HandIn([_File(where, where.name, "", lesson, where.stat().st_mtime, False)])
+    own = _HandIn(
+        [
+            _File(
+                path=where,
+                name=where.name,
+                origin="",
+                lesson=lesson,
+                handed_in=where.stat().st_mtime,
+                marked_late=False,
+            )
+        ]
+    )
     return list(_of_student(Owner(_shown(where.absolute().parent.name)), own, lessons, (), deadline))
 
 
@@ -192,12 +206,19 @@ class _Finder:
         for file in [file for file in own.files if file.path.is_dir() and not file.path.is_symlink()]:
             own.files.remove(file)
             why = f"{clean(file.name, 100)} is a folder, not a file. Hand in the saved notebook (.ipynb) itself."
-            own.problems.append(_Problem(why, file.origin or str(file.path), file.lesson))
+            own.problems.append(_Problem(why=why, origin=file.origin or str(file.path), lesson=file.lesson))
         self._open_up(own)
 
     def _file(self, path: Path, name: str, origin: str) -> _File:
         late = is_marked_late(path.name)
-        return _File(path, name, origin, lesson_of(path, self.lessons, name), path.lstat().st_mtime, late)
+        return _File(
+            path=path,
+            name=name,
+            origin=origin,
+            lesson=lesson_of(path, self.lessons, name),
+            handed_in=path.lstat().st_mtime,
+            marked_late=late,
+        )
 
     def _new_folder(self) -> Path:
         assert self.scratch is not None
@@ -220,12 +241,15 @@ class _Finder:
                     raise BadArchive(f"{file.name} holds no notebook. Hand in the notebooks themselves.")
                 # What a student's archive says about times is the student's word; when it came itself is not.
                 own.files += [
-                    replace(self._file(path, path.name, f"{origin}/{path.relative_to(folder)}"),
-                            handed_in=file.handed_in, marked_late=file.marked_late)
+                    replace(
+                        self._file(path, path.name, f"{origin}/{path.relative_to(folder)}"),
+                        handed_in=file.handed_in,
+                        marked_late=file.marked_late,
+                    )
                     for path in inside
-                ]  # fmt: skip
+                ]
             except BadArchive as error:
-                own.problems.append(_Problem(clean(error), origin, file.lesson))
+                own.problems.append(_Problem(why=clean(error), origin=origin, lesson=file.lesson))
 
 
 def _files(folder: Path) -> list[Path]:
@@ -252,7 +276,7 @@ def _of_class(
         found = {sub.lesson: sub for sub in _of_student(shown, students[owner], lessons, due or known, deadline)}
         # Who handed in nothing stays in the list, also where it cannot be told what is due.
         for lesson in sorted({*found, *due} or known):
-            yield found.get(lesson) or Submission(shown.name, lesson, None, student_id=shown.id)
+            yield found.get(lesson) or Submission(student=shown.name, lesson=lesson, file=None, student_id=shown.id)
 
 
 def due_lessons(handed_in: Iterable[Iterable[str]], said: Sequence[str] = ()) -> list[str]:
@@ -304,12 +328,29 @@ def _of_student(
             files.sort(key=lambda file: (not file.late(due), file.handed_in))  # stable: equal times stay by name
         *others, last = files
         found[lesson] = Submission(
-            owner.name, lesson, last.path, last.origin, "", owner.id, last.handed_in, last.late(due),
-            tuple(clean(file.origin or str(file.path), 1000) for file in others),
-        )  # fmt: skip
+            student=owner.name,
+            lesson=lesson,
+            file=last.path,
+            origin=last.origin,
+            problem="",
+            student_id=owner.id,
+            handed_in=last.handed_in,
+            late=last.late(due),
+            superseded=tuple(clean(file.origin or str(file.path), 1000) for file in others),
+        )
     for problem in own.problems:
         for lesson in [problem.lesson] if problem.lesson else expected:
-            found.setdefault(lesson, Submission(owner.name, lesson, None, problem.origin, problem.why, owner.id))
+            found.setdefault(
+                lesson,
+                Submission(
+                    student=owner.name,
+                    lesson=lesson,
+                    file=None,
+                    origin=problem.origin,
+                    problem=problem.why,
+                    student_id=owner.id,
+                ),
+            )
     yield from (found[lesson] for lesson in sorted(found))
 
 

@@ -80,8 +80,12 @@ def python_folders() -> list[str]:
     elsewhere = [Path(folder) for folder in sys.path if Path(folder).name in ("site-packages", "dist-packages")]
     found |= {str(folder) for folder in elsewhere if folder.is_dir()}
     roots = sorted(os.path.realpath(folder) for folder in found)
-    return [root for root in roots if not any(root.startswith(other + "/") for other in roots)
-            and not any(root == top or root.startswith(top + "/") for top in _SYSTEM)]  # fmt: skip
+    return [
+        root
+        for root in roots
+        if not any(root.startswith(other + "/") for other in roots)
+        and not any(root == top or root.startswith(top + "/") for top in _SYSTEM)
+    ]
 
 
 def hidden_folders(packages: Iterable[str] | None = None) -> list[str]:
@@ -232,7 +236,9 @@ def _system(folder: Path, kit: Path, uid: int | None, places: Mapping[str, str])
     if uid:
         os.chown(folder, uid, uid)
         os.chmod(folder, 0o700)
-    return tuple(stage), System(str(folder / "root"), tuple(binds), links, places, hidden)
+    return tuple(stage), System(
+        root=str(folder / "root"), binds=tuple(binds), links=links, places=places, hidden=hidden
+    )
 
 
 def _namespaces(folder: Path, kit: Path, limits: Limits) -> Launch:
@@ -280,13 +286,34 @@ def container_command(program: str, image: str, name: str, kit: Path, limits: Li
     """The command that runs a box in a container, reading requests on stdin and writing frames to stdout."""
     memory = HELD_MEMORY + limits.memory_together
     return [
-        program, "run", "--rm", "-i", "--init", f"--name={name}", "--network=none", "--read-only", "--cap-drop=ALL",
-        "--security-opt=no-new-privileges", f"--memory={memory}", f"--memory-swap={memory}",
-        f"--pids-limit={limits.processes}", "--ulimit=core=0", "--user=65534:65534",
-        f"--tmpfs={INSIDE}:size={limits.files},mode=1777", "--tmpfs=/tmp:size=16m", "--shm-size=16m",
-        f"--volume={kit}:/kit:ro", *(f"--env={key}={value}" for key, value in environment(INSIDE, "/kit").items()),
-        f"--workdir={INSIDE}", image, "python", "-m", "graders.box.main", "1", BoxPlan(INSIDE).to_json(),
-    ]  # fmt: skip
+        program,
+        "run",
+        "--rm",
+        "-i",
+        "--init",
+        f"--name={name}",
+        "--network=none",
+        "--read-only",
+        "--cap-drop=ALL",
+        "--security-opt=no-new-privileges",
+        f"--memory={memory}",
+        f"--memory-swap={memory}",
+        f"--pids-limit={limits.processes}",
+        "--ulimit=core=0",
+        "--user=65534:65534",
+        f"--tmpfs={INSIDE}:size={limits.files},mode=1777",
+        "--tmpfs=/tmp:size=16m",
+        "--shm-size=16m",
+        f"--volume={kit}:/kit:ro",
+        *(f"--env={key}={value}" for key, value in environment(INSIDE, "/kit").items()),
+        f"--workdir={INSIDE}",
+        image,
+        "python",
+        "-m",
+        "graders.box.main",
+        "1",
+        BoxPlan(INSIDE).to_json(),
+    ]
 
 
 def _container(folder: Path, kit: Path, limits: Limits) -> Launch:

@@ -27,13 +27,14 @@ SMALL = 1 << 16
 _LEARNERS_STATUS = {"raised", "not-attempted", "timed-out", "over-limit", "crashed"}
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Outcome:
     """One probe of one draw. `seen` is there when the probe came to its end, otherwise `status` says how not.
 
     All texts are clean. `error` and `message` are the learner's exception, `line` their own line, `call` the
     call with its arguments. `defined` is whether the notebook has the name that was asked for. `digest` stands for
-    what was seen: where it is equal, the numbers are the same. `printed` is the beginning of what the answer printed.
+    what was seen: where it is equal, the numbers are the same. `size` is how much there is to judge: bytes, characters,
+    and rows of tensors without entries. `printed` is the beginning of what the answer printed.
     """
 
     seen: Seen | None = None
@@ -46,7 +47,6 @@ class Outcome:
     defined: bool = True
     size: int = 0
     printed: str = ""
-    """What there is to judge: bytes and characters, and rows of tensors without entries."""
 
 
 @dataclass(frozen=True)
@@ -110,13 +110,27 @@ def read_transcript(transcript: Sequence[Frame]) -> Run:
         elif frame.type == "restart":
             cells.clear()
         elif frame.type == "cell" and type(head.get("cell")) is int and head["cell"] >= 0:
-            cells[head["cell"]] = Cell(head["cell"], clean(head.get("status"), 20), clean(head.get("message")))
+            cells[head["cell"]] = Cell(
+                index=head["cell"], status=clean(head.get("status"), 20), message=clean(head.get("message"))
+            )
         elif frame.type in ("seen", "raised"):
             if asked is None or head.get("nonce") != asked[3]:
-                return Run(tuple(cells.values()), outcomes, "suspect", "an answer that nobody had asked for", seconds)
+                return Run(
+                    cells=tuple(cells.values()),
+                    outcomes=outcomes,
+                    ended="suspect",
+                    message="an answer that nobody had asked for",
+                    seconds=seconds,
+                )
             outcomes[asked[:3]] = _outcome(frame)
             asked = None
-    return Run(tuple(cells[index] for index in sorted(cells)), outcomes, ended, message, seconds)
+    return Run(
+        cells=tuple(cells[index] for index in sorted(cells)),
+        outcomes=outcomes,
+        ended=ended,
+        message=message,
+        seconds=seconds,
+    )
 
 
 def _outcome(frame: Frame) -> Outcome:

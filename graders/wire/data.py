@@ -270,7 +270,7 @@ def _decode_tensor(content: list[Any], body: bytes, done: _Count) -> Array:
     found = (
         torch.empty(shape, dtype=DTYPES[name], device="cpu") if raw is None else raw.view(DTYPES[name]).reshape(shape)
     )
-    return Array(found, requires_grad, kind)
+    return Array(tensor=found, requires_grad=requires_grad, kind=kind)
 
 
 def empty_rows(value: Any) -> int:

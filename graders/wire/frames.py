@@ -85,8 +85,12 @@ def _deeper_than(value: Any, levels: int) -> bool:
     """Whether objects and lists lie in each other in more than `levels` levels. Level by level: no recursion."""
     level = [value]
     for _ in range(levels):
-        level = [inner for outer in level for inner in (outer.values() if type(outer) is dict else outer)
-                 if type(inner) in (dict, list)]  # fmt: skip
+        level = [
+            inner
+            for outer in level
+            for inner in (outer.values() if type(outer) is dict else outer)
+            if type(inner) in (dict, list)
+        ]
         if not level:
             return False
     return True

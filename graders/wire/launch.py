@@ -31,7 +31,7 @@ class Walls:
     def from_data(data: Mapping[str, Any]) -> Walls:
         """The walls that were written as JSON values."""
         readable, writable, hidden = (tuple(data[name]) for name in ("readable", "writable", "hidden"))
-        return Walls(readable, writable, hidden, data["metadata"])
+        return Walls(readable=readable, writable=writable, hidden=hidden, metadata=data["metadata"])
 
 
 @dataclass(frozen=True)
@@ -74,7 +74,13 @@ class System:
     @staticmethod
     def from_data(data: Mapping[str, Any]) -> System:
         """The system that was written as JSON values."""
-        return System(data["root"], _pairs(data["binds"]), _pairs(data["links"]), data["places"], tuple(data["hidden"]))
+        return System(
+            root=data["root"],
+            binds=_pairs(data["binds"]),
+            links=_pairs(data["links"]),
+            places=data["places"],
+            hidden=tuple(data["hidden"]),
+        )
 
 
 @dataclass(frozen=True)
@@ -93,8 +99,12 @@ class PrivatePlaces:
     @staticmethod
     def from_data(data: Mapping[str, Any]) -> PrivatePlaces:
         """The places that were written as JSON values."""
-        found = {path: (kind, options) for path, (kind, options) in data["mounts"].items()}
-        return PrivatePlaces(BoxPlan.from_data(data["box"]), found, data["size"], tuple(data["staying"]))
+        return PrivatePlaces(
+            box=BoxPlan.from_data(data["box"]),
+            mounts={path: (kind, options) for path, (kind, options) in data["mounts"].items()},
+            size=data["size"],
+            staying=tuple(data["staying"]),
+        )
 
 
 @dataclass(frozen=True)
@@ -158,7 +168,12 @@ class BoxRequest:
     @staticmethod
     def from_data(data: Mapping[str, Any]) -> BoxRequest:
         """The request that `to_data` wrote."""
-        return BoxRequest(Plan.from_data(data["plan"]), data["folder"], data["environment"], Limits(**data["limits"]))
+        return BoxRequest(
+            plan=Plan.from_data(data["plan"]),
+            folder=data["folder"],
+            environment=data["environment"],
+            limits=Limits(**data["limits"]),
+        )
 
 
 def _pairs(data: list[list[str]]) -> Pairs:

@@ -51,8 +51,8 @@ def test_a_quote_stands_in_the_contract_or_in_a_rule() -> None:
 
 
 def test_a_check_that_is_not_there_is_named() -> None:
-    one = Answers((Answer("an answer", "", check="test_something"),))
-    assert list(unfounded_quotes(EXERCISE, one)) == [
+    answers = Answers((Answer("an answer", "", check="test_something"),))
+    assert list(unfounded_quotes(EXERCISE, answers)) == [
         "90-scale-sum: an answer names the check test_something, which is not there"
     ]
 
@@ -64,8 +64,12 @@ def test_demands_that_nobody_violates_are_told() -> None:
 
 def result(status: Status, *refused: str) -> ExerciseResult:
     names = ("the sum is right", "no hook is left")
-    checks = tuple(CheckResult(name, name not in refused, 0, 1, "because") for name in names)
-    return ExerciseResult("90-x", status, 0, 1, None, "a message", checks)
+    checks = tuple(
+        CheckResult(name=name, passed=name not in refused, score=0, max_score=1, message="because") for name in names
+    )
+    return ExerciseResult(
+        key="90-x", status=status, score=0, max_score=1, mistake=None, message="a message", checks=checks
+    )
 
 
 @pytest.mark.parametrize(

@@ -100,7 +100,7 @@ def test_ids_are_unique_and_the_same_in_every_build() -> None:
     ids = [[cell["id"] for cell in built().cells] for _ in range(2)]
     assert ids[0] == ids[1]
     assert len(set(ids[0])) == len(ids[0])
-    assert [one for one in ids[0] if one.startswith("90-")] == [
+    assert [name for name in ids[0] if name.startswith("90-")] == [
         "90-scale-sum",
         "90-scale-sum-check",
         "90-wrap",

@@ -17,10 +17,10 @@ from tests.sample import TestScaleSum as SCALE_SUM
 
 def changed(source: str, operator: str) -> list[str]:
     """What an operator makes of a source: the lines that are new, joined."""
-    found = [one for one in mutants(source) if one.operator == operator]
+    found = [mutant for mutant in mutants(source) if mutant.operator == operator]
     return [
-        " / ".join(line[1:].strip() for line in one.diff.split("\n") if line[:1] == "+" and line.strip("+ "))
-        for one in found
+        " / ".join(line[1:].strip() for line in mutant.diff.split("\n") if line[:1] == "+" and line.strip("+ "))
+        for mutant in found
     ]
 
 
@@ -73,20 +73,20 @@ def test_conditions_loops_and_numbers() -> None:
 def test_every_operator_has_a_use_somewhere_in_the_course() -> None:
     text = HOOKED + "def g(model, name):\n    return model.get_submodule(name).modules()\n"
     text += "def h(t):\n    return 1 if t is None else 2\n"
-    assert {one.operator for one in mutants(text)} >= OPERATORS.keys() - {"not for all"}
+    assert {mutant.operator for mutant in mutants(text)} >= OPERATORS.keys() - {"not for all"}
 
 
 def test_every_mutant_can_be_compiled_and_each_comes_once() -> None:
     found = [*mutants(HOOKED), *mannered(HOOKED, "f")]
-    assert len({one.source for one in found}) == len(found)
-    for one in found:
-        ast.parse(one.source)
-    assert [one.operator for one in mannered(HOOKED, "f")] == list(MANNERS)
+    assert len({mutant.source for mutant in found}) == len(found)
+    for mutant in found:
+        ast.parse(mutant.source)
+    assert [mutant.operator for mutant in mannered(HOOKED, "f")] == list(MANNERS)
 
 
 def test_a_headline_names_the_guard_and_what_is_guarded() -> None:
     source = "def f(t):\n    def hook(grad):\n        return 2 * grad\n    return t.register_hook(hook)"
-    heads = [one.headline for one in mutants(source) if one.operator == "a hook that works at times"]
+    heads = [mutant.headline for mutant in mutants(source) if mutant.operator == "a hook that works at times"]
     assert heads[0] == "a hook that works at times: @_only_the_first_call def hook(grad):"
 
 
@@ -98,7 +98,7 @@ def told(mutant: Mutant) -> bytes:
 
 
 def test_a_mutant_is_refused_or_passes_or_never_did_anything_wrong() -> None:
-    by_operator = {one.operator: one for one in mannered(GOOD, "scale_sum")}
+    by_operator = {mutant.operator: mutant for mutant in mannered(GOOD, "scale_sum")}
     assert told(by_operator["hooks of others cleared"]) == IDLE
     assert told(by_operator["results with a graph"]) == PASSED  # the sample asks for a graph
     assert told(by_operator["under no_grad"]) == REFUSED

@@ -24,9 +24,14 @@ def hookwork(course: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
     """Type a command in the copy."""
     environment = {**os.environ, "PYTHONPATH": str(course), "OMP_NUM_THREADS": "1"}
     return subprocess.run(
-        [sys.executable, "-m", "graders.cli", *arguments], cwd=course, env=environment, capture_output=True, text=True,
-        timeout=900, check=False,
-    )  # fmt: skip
+        [sys.executable, "-m", "graders.cli", *arguments],
+        cwd=course,
+        env=environment,
+        capture_output=True,
+        text=True,
+        timeout=900,
+        check=False,
+    )
 
 
 def test_the_page_names_the_three_files() -> None:

@@ -31,11 +31,11 @@ def test_a_key_leads_to_its_three_files(exercise: Exercise) -> None:
 def test_a_lesson_has_no_file_without_an_exercise(lesson: str) -> None:
     wanted = {places(key, lesson) for key in course.keys(lesson)}
     folder = course.PACKAGE / f"lesson_{lesson}"
-    assert {one.grader for one in wanted} == set(folder.glob("test_*.py"))
+    assert {file.grader for file in wanted} == set(folder.glob("test_*.py"))
     answers = set(next(iter(wanted)).answers.parent.glob("*.py"))
-    assert {file.stem for file in answers} - {"__init__", "shared"} == {one.answers.stem for one in wanted}
+    assert {file.stem for file in answers} - {"__init__", "shared"} == {file.answers.stem for file in wanted}
     assert {file.stem for file in folder.glob("*.py")} - {"__init__", "shared", "judging"} == {
-        one.grader.stem for one in wanted
+        file.grader.stem for file in wanted
     }
 
 

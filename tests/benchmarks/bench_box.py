@@ -57,7 +57,7 @@ def main() -> None:
     options = parser.parse_args()
     tiers = [tier for tier in "ABD" if not missing(tier, warm=not options.started)]
     exercises = course.exercises(LESSON)
-    probes = probes_for(exercises, {one.key: one.draws(1) for one in exercises}, 1)
+    probes = probes_for(exercises, {exercise.key: exercise.draws(1) for exercise in exercises}, 1)
     measured: dict[str, list[float]] = {tier: [] for tier in tiers}
     with kit_folder() as kit, WarmProcess(kit) as process:
         warm = None if options.started or not process.works() else process

@@ -100,9 +100,7 @@ def collect_seconds(python: Path, rounds: int) -> float:
     """What `pytest graders --collect-only` takes, in seconds: the median, after a first time that does not count."""
     command = [sys.executable, "-m", "pytest", "graders", "--collect-only", "-q"]
     with tempfile.TemporaryDirectory() as folder:
-        times = [
-            run(command, REPOSITORY, variables(python), Path(folder) / "log").seconds for _ in range(rounds + 1)
-        ]  # fmt: skip
+        times = [run(command, REPOSITORY, variables(python), Path(folder) / "log").seconds for _ in range(rounds + 1)]
     return statistics.median(times[1:])
 
 
@@ -118,8 +116,12 @@ def main() -> None:
     parser.add_argument("--otter-up-to", type=int, default=40, help="otter, the slowest, is left out of larger classes")
     parser.add_argument("--workers", type=_numbers, default=[1, 2], help="notebooks at a time")
     parser.add_argument("--rounds", type=int, default=3)
-    parser.add_argument("--lesson", type=course.find_lesson, default="02_watching_gradients",
-                        help="default: 2, which makes an optimizer and draws, as most lessons do")  # fmt: skip
+    parser.add_argument(
+        "--lesson",
+        type=course.find_lesson,
+        default="02_watching_gradients",
+        help="default: 2, which makes an optimizer and draws, as most lessons do",
+    )
     parser.add_argument("--only", default=",".join(SHORT), help=f"some of {','.join(SHORT)}")
     parser.add_argument("--environment", type=Path, default=CACHE, help="where the peers are installed")
     parser.add_argument("--json", type=Path, help="write the measurements here")
@@ -151,8 +153,10 @@ def main() -> None:
                 for method, usage in take_turn(some, options.lesson, size, workers, python).items():
                     measured.append(Measured(method, size, workers, usage.seconds, usage.cpu))
                 report(options.json, options.lesson, Table(measured), peaks, extra)
-    print(f"\n{options.lesson}: medians of R rounds with W workers, start of the command included. MB: the most that "
-          f"{MEMORY_CLASS} notebooks took at once\n")  # fmt: skip
+    print(
+        f"\n{options.lesson}: medians of R rounds with W workers, start of the command included. MB: the most that "
+        f"{MEMORY_CLASS} notebooks took at once\n"
+    )
     table = Table(measured)
     print("\n".join([*table.lines(peaks), "", *map(str, [*table.targets(), *extra])]))
 
@@ -168,8 +172,10 @@ def report(
         "machine": {"python": platform.python_version(), "torch": torch.__version__, "cores": os.cpu_count()},
         "lesson": lesson,
         "rows": table.to_data(),
-        "megabytes": [{"method": one, "workers": workers, "peak": peak} for (one, workers), peak in peaks.items()],
-        "targets": [{"what": one.what, "value": one.value, "bound": one.bound, "met": one.met} for one in targets],
+        "megabytes": [{"method": tool, "workers": workers, "peak": peak} for (tool, workers), peak in peaks.items()],
+        "targets": [
+            {"what": target.what, "value": target.value, "bound": target.bound, "met": target.met} for target in targets
+        ],
     }
     file.write_text(json.dumps(data, indent=1) + "\n", encoding="utf-8")
 

@@ -63,8 +63,8 @@ class Table:
     def __init__(self, measured: Iterable[Measured]) -> None:
         """Rows are in the order in which their first measurement came."""
         groups: dict[tuple[str, int, int], list[Measured]] = {}
-        for one in measured:
-            groups.setdefault((one.method, one.submissions, one.workers), []).append(one)
+        for run in measured:
+            groups.setdefault((run.method, run.submissions, run.workers), []).append(run)
         self.rows = {key: _row(group) for key, group in groups.items()}
 
     def seconds(self, method: str, submissions: int, workers: int) -> float | None:
@@ -99,30 +99,41 @@ class Table:
                 largest = max((size for size in sizes if (peer, size, 1) in self.rows), default=most)
                 add(
                     f"times {name}'s throughput, {largest} submissions, {with_them}",
-                    self.seconds(peer, largest, 1), self.seconds(HOOKWORK, largest, 2), bound, at_least=True,
-                )  # fmt: skip
+                    self.seconds(peer, largest, 1),
+                    self.seconds(HOOKWORK, largest, 2),
+                    bound,
+                    at_least=True,
+                )
             add(f"of the limit, {class_of}", own, self.seconds(LIMIT, most, workers), 1.2)
             few, many = sizes[0], compared[-1] if compared else sizes[-1]
             add(
                 f"of the limit, each further submission from {few} to {many}, {with_them}",
-                self.further(HOOKWORK, workers, few, many), self.further(LIMIT, workers, few, many), 1.2,
-            )  # fmt: skip
+                self.further(HOOKWORK, workers, few, many),
+                self.further(LIMIT, workers, few, many),
+                1.2,
+            )
             add(
                 f"times as fast from kept runs, the whole command, {sizes[-1]} submissions, {with_them}",
-                self.seconds(HOOKWORK, sizes[-1], workers), self.seconds(KEPT, sizes[-1], workers), 50, at_least=True,
-            )  # fmt: skip
+                self.seconds(HOOKWORK, sizes[-1], workers),
+                self.seconds(KEPT, sizes[-1], workers),
+                50,
+                at_least=True,
+            )
             add(
                 f"times as fast from kept runs, each further submission from {few} to {sizes[-1]}, {with_them}",
-                self.further(HOOKWORK, workers, few, sizes[-1]), self.further(KEPT, workers, few, sizes[-1]), 50,
+                self.further(HOOKWORK, workers, few, sizes[-1]),
+                self.further(KEPT, workers, few, sizes[-1]),
+                50,
                 at_least=True,
-            )  # fmt: skip
+            )
             if len(sizes) > 2:
                 add(
                     f"cost of a further submission from {sizes[-2]} to {sizes[-1]}, of that from {few} to {sizes[-2]}, "
                     f"{with_them}",
                     self.further(HOOKWORK, workers, sizes[-2], sizes[-1]),
-                    self.further(HOOKWORK, workers, few, sizes[-2]), 1.2,
-                )  # fmt: skip
+                    self.further(HOOKWORK, workers, few, sizes[-2]),
+                    1.2,
+                )
         return found
 
     def lines(self, peaks: dict[tuple[str, int], float]) -> list[str]:
@@ -148,9 +159,15 @@ class Table:
 
 def _row(group: Sequence[Measured]) -> Row:
     size = group[0].submissions
-    each = [one.seconds / size for one in group]
+    each = [run.seconds / size for run in group]
     return Row(
-        group[0].method, size, group[0].workers, statistics.median(each), min(each), max(each),
-        statistics.median(one.cpu / size for one in group), statistics.median(one.seconds for one in group),
+        group[0].method,
+        size,
+        group[0].workers,
+        statistics.median(each),
+        min(each),
+        max(each),
+        statistics.median(run.cpu / size for run in group),
+        statistics.median(run.seconds for run in group),
         len(group),
-    )  # fmt: skip
+    )

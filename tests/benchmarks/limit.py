@@ -26,7 +26,7 @@ def main() -> None:
     for _ in chores(preload()):
         pass
     exercises = course.exercises(lesson)
-    asked = [(one.probe, *encode(draw)) for one in exercises for draw in one.draws(int(seed))]
+    asked = [(exercise.probe, *encode(draw)) for exercise in exercises for draw in exercise.draws(int(seed))]
     running = 0
     for notebook in notebooks:
         if running == int(workers):

@@ -12,13 +12,13 @@ from pathlib import Path
 def otter_run(python: str, workers: int, files: Sequence[str]) -> None:
     """`otter run` on each file, so many at a time."""
 
-    def one(file: str) -> None:
+    def mark(file: str) -> None:
         out = Path("otter") / Path(file).parent.name
         command = [python, "-m", "otter", "run", "-a", "autograder.zip", "-o", str(out), "--no-logo", file]
         subprocess.run(command, check=True)
 
     with ThreadPoolExecutor(workers) as pool:
-        list(pool.map(one, files))
+        list(pool.map(mark, files))
 
 
 if __name__ == "__main__":

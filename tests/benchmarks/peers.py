@@ -76,9 +76,11 @@ def with_checks(notebook: NotebookNode, lesson: str) -> NotebookNode:
     added = [nbformat.v4.new_code_cell(SET_UP, metadata=_nbgrader(grade_id="set-up", grade=False))]
     for exercise in course.exercises(lesson):
         source = CHECK.format(key=exercise.key, names="globals()", seed=SEED, points=exercise.points)
-        added.append(nbformat.v4.new_code_cell(
-            source, metadata=_nbgrader(grade_id=exercise.key, grade=True, points=exercise.points)
-        ))  # fmt: skip
+        added.append(
+            nbformat.v4.new_code_cell(
+                source, metadata=_nbgrader(grade_id=exercise.key, grade=True, points=exercise.points)
+            )
+        )
     notebook.cells += added
     return notebook
 
@@ -172,7 +174,7 @@ def _hookwork(group: Class, _: Path, workers: int) -> list[str]:
 
 def _hookwork_marks(group: Class) -> bool:
     found = json.loads((group.folder / "out" / "results.json").read_text(encoding="utf-8"))["submissions"]
-    return len(found) == group.size and all(one["score"] == one["max_score"] for one in found)
+    return len(found) == group.size and all(submission["score"] == submission["max_score"] for submission in found)
 
 
 def _limit(group: Class, _: Path, workers: int) -> list[str]:

@@ -14,7 +14,7 @@ from tests.benchmarks.comparison import (
 
 
 def made(method, submissions, workers, *seconds):
-    return [Measured(method, submissions, workers, one, 2 * one) for one in seconds]
+    return [Measured(method, submissions, workers, value, 2 * value) for value in seconds]
 
 
 def test_a_row_has_the_medians_for_one_notebook_and_the_range():
@@ -31,10 +31,14 @@ def test_a_further_submission_costs_what_is_left_when_the_start_is_taken_off():
 def test_targets_compare_what_was_measured_with_what_was_asked_for():
     table = Table(
         [
-            *made(HOOKWORK, 20, 2, 10), *made(KEPT, 20, 2, 0.5), *made(LIMIT, 20, 2, 8),
-            *made(NBGRADER, 20, 1, 100), *made(OTTER, 20, 1, 90), *made(OTTER, 20, 2, 50),
+            *made(HOOKWORK, 20, 2, 10),
+            *made(KEPT, 20, 2, 0.5),
+            *made(LIMIT, 20, 2, 8),
+            *made(NBGRADER, 20, 1, 100),
+            *made(OTTER, 20, 1, 90),
+            *made(OTTER, 20, 2, 50),
         ]
-    )  # fmt: skip
+    )
     assert [(target.what.split(",")[0], target.value, target.met) for target in table.targets()] == [
         ("times nbgrader's throughput", 10, True),
         ("times otter's throughput", 9, False),
@@ -46,10 +50,14 @@ def test_targets_compare_what_was_measured_with_what_was_asked_for():
 def test_a_peer_is_compared_at_the_largest_class_that_it_marked():
     table = Table(
         [
-            *made(HOOKWORK, 20, 2, 10), *made(HOOKWORK, 40, 2, 16), *made(LIMIT, 40, 2, 8),
-            *made(NBGRADER, 20, 1, 100), *made(NBGRADER, 40, 1, 240), *made(OTTER, 20, 1, 110),
+            *made(HOOKWORK, 20, 2, 10),
+            *made(HOOKWORK, 40, 2, 16),
+            *made(LIMIT, 40, 2, 8),
+            *made(NBGRADER, 20, 1, 100),
+            *made(NBGRADER, 40, 1, 240),
+            *made(OTTER, 20, 1, 110),
         ]
-    )  # fmt: skip
+    )
     found = {target.what: target.value for target in table.targets()}
     assert math.isclose(found["times nbgrader's throughput, 40 submissions, with 2 workers"], 15)
     assert math.isclose(found["times otter's throughput, 20 submissions, with 2 workers"], 11)

@@ -160,9 +160,9 @@ def asked(probes: ForkedProbes, exercise: str, seconds: float = 30.0, **how: int
 
 def test_the_probes_of_an_exercise_share_a_child_and_those_of_others_do_not(probes: ForkedProbes) -> None:
     first, second, other, back = (asked(probes, key) for key in ("90-a", "90-a", "90-b", "90-a"))
-    assert [one["done"] for one in (first, second, other, back)] == [1, 2, 1, 1]
+    assert [answer["done"] for answer in (first, second, other, back)] == [1, 2, 1, 1]
     assert first["pid"] == second["pid"]
-    assert len({one["pid"] for one in (first, other, back)}) == 3
+    assert len({answer["pid"] for answer in (first, other, back)}) == 3
     assert is_gone(first["pid"])
 
 

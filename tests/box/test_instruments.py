@@ -35,7 +35,7 @@ def test_an_expanded_tensor_has_one_cell_for_its_first_dimension() -> None:
 def test_leaves_parameters_and_non_leaves() -> None:
     t = torch.ones(2)
     leaf, parameter, inner = (prepared(t, place=place) for place in ("leaf", "parameter", "non-leaf"))
-    assert [one.is_leaf for one in (leaf, parameter, inner)] == [True, True, False]
+    assert [tensor.is_leaf for tensor in (leaf, parameter, inner)] == [True, True, False]
     assert isinstance(parameter, nn.Parameter)
     assert inner.requires_grad
     filled = prepared(t, grad="filled")
@@ -45,10 +45,24 @@ def test_leaves_parameters_and_non_leaves() -> None:
 
 def test_modes_frozen_parts_ties_and_gradients() -> None:
     model = nn.Sequential(nn.Linear(2, 2), nn.BatchNorm1d(2), nn.Linear(2, 2))
-    assert [one.training for one in in_mode(model, "mixed").modules()] == [True, False, True, False]
-    assert [one.training for one in in_mode(model, "eval").modules()] == [False] * 4
-    assert [one.requires_grad for one in freeze_part(model).parameters()] == [False, False, True, True, True, True]
-    assert [one.grad is None for one in fill_grads(model).parameters()] == [True, True, False, False, False, False]
+    assert [module.training for module in in_mode(model, "mixed").modules()] == [True, False, True, False]
+    assert [module.training for module in in_mode(model, "eval").modules()] == [False] * 4
+    assert [parameter.requires_grad for parameter in freeze_part(model).parameters()] == [
+        False,
+        False,
+        True,
+        True,
+        True,
+        True,
+    ]
+    assert [parameter.grad is None for parameter in fill_grads(model).parameters()] == [
+        True,
+        True,
+        False,
+        False,
+        False,
+        False,
+    ]
     assert tie(model, "0.weight", "2.weight")[0].weight is model[2].weight
 
 

@@ -36,7 +36,11 @@ def package(tmp_path: Path) -> Path:
 )
 def test_hidden_modules_come_back_when_they_are_imported(package: Path, code: str) -> None:
     run = subprocess.run(
-        [sys.executable, "-c", HIDE + code], cwd=package, capture_output=True, text=True, check=False,
+        [sys.executable, "-c", HIDE + code],
+        cwd=package,
+        capture_output=True,
+        text=True,
+        check=False,
         env={"PYTHONPATH": f"{package}:{Path(__file__).parents[2]}"},
-    )  # fmt: skip
+    )
     assert (run.returncode, run.stdout) == (0, "outer runs\ninner runs\n"), run.stderr

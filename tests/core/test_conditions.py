@@ -13,7 +13,7 @@ from graders.core.expect import Mismatch, Seen
 
 
 def changed(*found: list[str]) -> Seen:
-    return Seen([list(one) for one in found], "changed")
+    return Seen([list(change) for change in found], "changed")
 
 
 def test_nothing_is_well_and_every_change_has_its_sentence() -> None:

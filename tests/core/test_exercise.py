@@ -63,7 +63,7 @@ def test_the_lesson_is_that_of_the_graders_folder() -> None:
 
 
 def test_exercises_of_a_module_come_in_its_order() -> None:
-    assert [one.key for one in exercises_of(sample)] == ["90-scale-sum", "90-wrap"]
+    assert [exercise.key for exercise in exercises_of(sample)] == ["90-scale-sum", "90-wrap"]
 
 
 @pytest.mark.parametrize("key", ["scale-grad", "3-scale-grad", "03-Scale", "03_scale", "03-", "03-a--b", "03-a-", ""])
@@ -120,8 +120,9 @@ def test_draw_asks_for_circumstances_by_name_and_all_of_them_are_in_the_draw() -
         draw=lambda rng, rank, dtype: {"x": rng.tensor(*rng.shape(rank), dtype=dtype), "rank": f"of rank {rank}"},
     )
     draws = some.draws(1)
-    assert some.cases == tuple({"width": 4, "rank": rank, "dtype": dtype}
-                               for rank, dtype in ((0, "float32"), (2, "float64"), (0, "float32")))  # fmt: skip
+    assert some.cases == tuple(
+        {"width": 4, "rank": rank, "dtype": dtype} for rank, dtype in ((0, "float32"), (2, "float64"), (0, "float32"))
+    )
     assert [(draw["x"].dim(), draw["x"].dtype, draw["rank"], draw["dtype"], draw["width"]) for draw in draws[:2]] == [
         (0, torch.float32, "of rank 0", "float32", 4),
         (2, torch.float64, "of rank 2", "float64", 4),
@@ -136,7 +137,7 @@ def test_a_draw_at_the_mercy_of_rounding_is_drawn_again() -> None:
         return (x - x.mean()) / (x - x.mean()).norm()
 
     def drawn(some: Exercise) -> set[float]:
-        return {one["x"][1].item() for seed in range(20) for one in some.draws(seed)}
+        return {draw["x"][1].item() for seed in range(20) for draw in some.draws(seed)}
 
     assert drawn(made(draw=draw, oracle=oracle)) == {2.0}
     assert drawn(made(draw=draw)) == {2.0, 1 + 2.0**-20}

@@ -17,7 +17,7 @@ def test_a_file_is_written_with_its_folders(tmp_path: Path) -> None:
 
 def test_others_may_read_it_and_nothing_is_left_beside_it(tmp_path: Path) -> None:
     write_atomically(tmp_path / "results.json", "{}")
-    assert [(one.name, one.stat().st_mode & 0o777) for one in tmp_path.iterdir()] == [("results.json", 0o644)]
+    assert [(path.name, path.stat().st_mode & 0o777) for path in tmp_path.iterdir()] == [("results.json", 0o644)]
 
 
 def test_an_old_file_is_replaced_and_a_link_is_not_followed(tmp_path: Path) -> None:
@@ -33,4 +33,4 @@ def test_the_old_file_stays_whole_when_writing_fails(tmp_path: Path) -> None:
     (tmp_path / "results.json").write_text("old")
     with nothing_can_be_written(), pytest.raises(OSError, match="File too large"):
         write_atomically(tmp_path / "results.json", "new and longer")
-    assert [(one.name, one.read_text()) for one in tmp_path.iterdir()] == [("results.json", "old")]
+    assert [(path.name, path.read_text()) for path in tmp_path.iterdir()] == [("results.json", "old")]

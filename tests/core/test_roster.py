@@ -52,7 +52,7 @@ def test_a_deadline_of_their_own() -> None:
 
 
 def test_first_name_and_surname_are_one_name() -> None:
-    assert [one.name for one in parse("First name,Surname\nAda,Lovelace\n").people] == ["Ada Lovelace"]
+    assert [person.name for person in parse("First name,Surname\nAda,Lovelace\n").people] == ["Ada Lovelace"]
 
 
 @pytest.mark.parametrize("text", ["", "a,b\n1,2\n", "Student\n", "\x00", '"'])

@@ -108,10 +108,14 @@ def test_the_zip_holds_the_course_and_scripts_that_can_be_run(tmp_path: Path) ->
     archive = kit(tmp_path)
     names = set(archive.namelist())
     assert {"setup.sh", "run_autograder", "Dockerfile", "requirements.txt", "constraints.txt"} <= names
-    assert {"course/graders/cli.py", f"course/graders/lesson_{LESSON}/test_branch_grads.py",
-            "course/graders/report/results.schema.json",
-            "course/graders/report/templates/page.css", f"course/graders/course/solutions/{LESSON}.py",
-            f"course/graders/course/lessons/{LESSON}.ipynb"} <= names  # fmt: skip
+    assert {
+        "course/graders/cli.py",
+        f"course/graders/lesson_{LESSON}/test_branch_grads.py",
+        "course/graders/report/results.schema.json",
+        "course/graders/report/templates/page.css",
+        f"course/graders/course/solutions/{LESSON}.py",
+        f"course/graders/course/lessons/{LESSON}.ipynb",
+    } <= names
     assert not [name for name in names if "__pycache__" in name]
     for name in ("setup.sh", "run_autograder"):
         assert archive.getinfo(name).external_attr >> 16 == stat.S_IFREG | 0o755
@@ -131,7 +135,9 @@ def test_the_course_in_the_zip_marks_a_submission(tmp_path: Path) -> None:
     arguments, environment = command(root)
     subprocess.run(arguments, env=environment, cwd=tmp_path, timeout=300, check=True)
     found = results(root)
-    assert found["score"] == next(one.points for one in course.exercises(LESSON) if one.name == "chain_grads")
+    assert found["score"] == next(
+        exercise.points for exercise in course.exercises(LESSON) if exercise.name == "chain_grads"
+    )
 
 
 def test_the_workflow_gives_a_pull_request_no_rights(tmp_path: Path) -> None:

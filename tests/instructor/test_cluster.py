@@ -52,18 +52,21 @@ def hand_in(folder: Path, *students: str) -> list[Submission]:
     return found
 
 
-def otherwise(one: Submission, why: str) -> SubmissionResult:
-    return ungraded(one.student, SubmissionStatus.NOT_GRADED, why, one.lesson)
+def otherwise(submission: Submission, why: str) -> SubmissionResult:
+    return ungraded(submission.student, SubmissionStatus.NOT_GRADED, why, submission.lesson)
 
 
 def test_every_notebook_has_one_result_and_what_no_worker_can_mark_is_not_graded(tmp_path: Path) -> None:
     chosen = [*hand_in(tmp_path, "ann", "bob"), Submission("cy", LESSON, None), Submission("di", LESSON, tmp_path)]
     told: list[SubmissionResult] = []
     found = dict(cluster.mark_elsewhere(Here(), chosen, Questions(7), TERMS, told.append, otherwise))
-    assert {one.student: result.status.value for one, result in found.items()} == {"ann": "graded", "bob": "not-graded"}
+    assert {submission.student: result.status.value for submission, result in found.items()} == {
+        "ann": "graded",
+        "bob": "not-graded",
+    }
     assert found[chosen[0]].file == str(tmp_path / "ann.ipynb")
     assert "No worker could mark it: RuntimeError: KilledWorker" in found[chosen[1]].message
-    assert sorted(one.student for one in told) == ["ann", "bob"]
+    assert sorted(result.student for result in told) == ["ann", "bob"]
 
 
 def test_a_job_can_be_marked_in_another_process(tmp_path: Path) -> None:
@@ -71,7 +74,7 @@ def test_a_job_can_be_marked_in_another_process(tmp_path: Path) -> None:
         found = dict(cluster.mark_elsewhere(executor, hand_in(tmp_path, "ann"), Questions(7), TERMS, print, otherwise))
     (result,) = found.values()
     assert result.status is SubmissionStatus.GRADED, result.message
-    assert {one.key for one in result.exercises if one.status is Status.PASSED} == {"01-chain-grads"}
+    assert {exercise.key for exercise in result.exercises if exercise.status is Status.PASSED} == {"01-chain-grads"}
 
 
 def test_without_dask_it_says_how_to_get_it(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -102,7 +105,9 @@ def test_a_worker_is_killed_and_nothing_is_lost_or_marked_twice(tmp_path: Path) 
         chosen = hand_in(tmp_path, *students)
         found = dict(cluster.mark_elsewhere(executor, chosen, Questions(7), TERMS, tell, otherwise))
     assert sorted(told) == students
-    assert {one.student: result.status.value for one, result in found.items()} == dict.fromkeys(students, "graded")
+    assert {submission.student: result.status.value for submission, result in found.items()} == dict.fromkeys(
+        students, "graded"
+    )
     deadline = time.monotonic() + 20
     while any(map(alive, family)) and time.monotonic() < deadline:
         time.sleep(0.1)

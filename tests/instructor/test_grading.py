@@ -97,7 +97,10 @@ def grade(*arguments: str, code: int = 0, cluster: Callable[[str], Any] | None =
 
 def results() -> dict[str, dict[str, Any]]:
     """results.json by student."""
-    return {one["student"]: one for one in json.loads(Path("out/results.json").read_text())["submissions"]}
+    return {
+        submission["student"]: submission
+        for submission in json.loads(Path("out/results.json").read_text())["submissions"]
+    }
 
 
 def test_a_class_gets_a_table_and_every_file(runner: ClassRunner) -> None:
@@ -109,13 +112,20 @@ def test_a_class_gets_a_table_and_every_file(runner: ClassRunner) -> None:
     assert "written: out/results.json, out/gradebook.csv, out/class.html, out/feedback, out/canvas.csv" in (
         text.replace("\n", " ")
     )
-    files = {str(file.relative_to("out")) for file in Path("out").rglob("*")
-             if file.is_file() and file.suffix != ".frames"}  # fmt: skip
+    files = {
+        str(file.relative_to("out")) for file in Path("out").rglob("*") if file.is_file() and file.suffix != ".frames"
+    }
     assert files == {
-        "results.json", "gradebook.csv", "class.html", "runs/seed", "canvas.csv", "junit.xml", f"moodle/{LESSON}.csv",
+        "results.json",
+        "gradebook.csv",
+        "class.html",
+        "runs/seed",
+        "canvas.csv",
+        "junit.xml",
+        f"moodle/{LESSON}.csv",
         *(f"feedback/{name}/{LESSON}.html" for name in ("ann", "bob")),
         *(f"gradescope/{name}/results.json" for name in ("ann", "bob")),
-    }  # fmt: skip
+    }
     assert runner.controls == 2
 
 
@@ -159,7 +169,9 @@ def test_the_last_file_before_the_deadline_counts_and_all_are_kept() -> None:
     ann, bob = results()["ann"], results()["bob"]
     assert ann["file"].endswith("-2.ipynb")
     assert ann["superseded"] == [str(Path.cwd() / third), str(Path.cwd() / first)] or ann["superseded"] == [
-        str(third), str(first)]  # fmt: skip
+        str(third),
+        str(first),
+    ]
     assert (ann["score"], ann["penalty"]) == (4, 0)
     assert (bob["score"], bob["penalty"]) == (3.6, 0.4)
     assert second.exists()
@@ -176,14 +188,14 @@ def test_somebody_may_have_a_deadline_of_their_own() -> None:
     hand_in("ann", 4), hand_in("bob", 4)
     Path("roster.csv").write_text("Name,Deadline\nann,2026-01-05\nbob,\n")
     grade("--deadline", "2026-01-02", "--late", "zero", "--roster", "roster.csv")
-    assert {name: one["score"] for name, one in results().items()} == {"ann": 4, "bob": 0}
+    assert {name: submission["score"] for name, submission in results().items()} == {"ann": 4, "bob": 0}
 
 
 def test_what_canvas_calls_late_is_late() -> None:
     for name in (f"ann_LATE_12345_67890_{LESSON}.ipynb", f"bob_12346_67891_{LESSON}.ipynb"):
         hand_in("", 1, name)
     grade("--deadline", "2026-01-02", "--late", "10%/day")
-    assert {name: one["penalty"] for name, one in results().items()} == {"ann": 0.4, "bob": 0}
+    assert {name: submission["penalty"] for name, submission in results().items()} == {"ann": 0.4, "bob": 0}
     assert results()["ann"]["student_id"] == "12345"
 
 
@@ -218,8 +230,10 @@ def test_one_exercise_is_marked_again_unless_the_notebook_is_another_one() -> No
     Path("out/results.json").write_text(json.dumps(stored))
     hand_in("bob", wrong=KEYS[:2])
     grade("--exercise", KEYS[0])
-    wrong = {name: {one["key"] for one in found["exercises"] if one["status"] == "wrong"}
-             for name, found in results().items()}  # fmt: skip
+    wrong = {
+        name: {exercise["key"] for exercise in found["exercises"] if exercise["status"] == "wrong"}
+        for name, found in results().items()
+    }
     assert wrong == {"ann": set(KEYS[1:]), "bob": set(KEYS[:2])}
 
 
@@ -231,10 +245,10 @@ def test_an_interrupted_run_keeps_what_is_marked(runner: ClassRunner) -> None:
         assert "Interrupted" in grade(code=3)
     finally:
         signal.signal(signal.SIGINT, before)
-    assert {name: one["status"] for name, one in results().items()} == {
+    assert {name: submission["status"] for name, submission in results().items()} == {
         "ann": "graded", "bob": "graded", "cy": "not-graded"}  # fmt: skip
     grade("--student", "cy")
-    assert {one["status"] for one in results().values()} == {"graded"}
+    assert {submission["status"] for submission in results().values()} == {"graded"}
 
 
 @pytest.mark.parametrize(
@@ -282,7 +296,7 @@ def test_on_a_cluster_only_what_needs_a_run_is_sent(runner: ClassRunner) -> None
     Path("roster.csv").write_text("Name\nann\nbob\nzoe\n")
     text = grade("--cluster", "tcp://there:8786", "--roster", "roster.csv", code=3, cluster=dask)
     assert "3 notebooks on tcp://there:8786" in text
-    assert {name: one["status"] for name, one in results().items()} == {
+    assert {name: submission["status"] for name, submission in results().items()} == {
         "ann": "graded", "bob": "not-graded", "zoe": "missing"}  # fmt: skip
     assert runner.noted == []
 

@@ -20,13 +20,15 @@ def submission(folder: Path, student: str, *cells: str) -> Submission:
 
 def test_answers_are_found_by_their_name_in_the_last_cell_that_defines_them(tmp_path: Path) -> None:
     mine = LONG.replace("def watch", "def chain_grads")
-    found = similar_answers([
-        submission(tmp_path, "ann", "1", mine),
-        submission(tmp_path, "bob", mine, "def chain_grads(fns, x):\n    return 1"),
-        submission(tmp_path, "cy", mine.replace("seen", "found")),
-        Submission("di", LESSON, None),
-        Submission("eve", LESSON, tmp_path / "nothing.ipynb"),
-    ])  # fmt: skip
+    found = similar_answers(
+        [
+            submission(tmp_path, "ann", "1", mine),
+            submission(tmp_path, "bob", mine, "def chain_grads(fns, x):\n    return 1"),
+            submission(tmp_path, "cy", mine.replace("seen", "found")),
+            Submission("di", LESSON, None),
+            Submission("eve", LESSON, tmp_path / "nothing.ipynb"),
+        ]
+    )
     assert found == [Pair("ann", "cy", ("01-chain-grads",), 1.0)]
 
 

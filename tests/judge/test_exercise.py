@@ -36,11 +36,14 @@ def held(result: ExerciseResult) -> Sequence[bool]:
 
 
 def test_full_marks_when_every_check_holds_on_every_draw() -> None:
+    sentences = ("the sum is right", "the gradient is right", "no hook is left")
     assert marked(*map(right, DRAWS)) == ExerciseResult(
-        "90-scale-sum", Status.PASSED, 3, 3, None, "",
-        (CheckResult("the sum is right", True, 1.0, 1.0), CheckResult("the gradient is right", True, 1.0, 1.0),
-         CheckResult("no hook is left", True, 1.0, 1.0)),
-    )  # fmt: skip
+        key="90-scale-sum",
+        status=Status.PASSED,
+        score=3,
+        max_score=3,
+        checks=tuple(CheckResult(name=name, passed=True, score=1.0, max_score=1.0) for name in sentences),
+    )
 
 
 def test_a_condition_that_fails_costs_its_share() -> None:
@@ -79,7 +82,14 @@ def test_an_answer_of_any_shape_is_wrong_and_no_error() -> None:
         assert result.checks[0].message.startswith("total: expected a tensor, saw ")
 
 
-RAISED = Outcome(None, Status.RAISED, "ValueError", "no", "line 2 of its cell: raise ValueError", "scale_sum(1, 2)")
+RAISED = Outcome(
+    seen=None,
+    status=Status.RAISED,
+    error="ValueError",
+    message="no",
+    line="line 2 of its cell: raise ValueError",
+    call="scale_sum(1, 2)",
+)
 
 
 def test_an_exception_on_one_draw_costs_the_exercise() -> None:
@@ -167,7 +177,12 @@ def test_a_defect_of_a_check_is_not_the_learners_wrong_answer() -> None:
 
 def test_a_long_exception_leaves_room_for_the_line_and_the_call() -> None:
     outcome = Outcome(
-        None, Status.RAISED, "RuntimeError", "m" * 300, "line 2 of its cell: " + "x" * 280, "f(" + "1" * 280
+        seen=None,
+        status=Status.RAISED,
+        error="RuntimeError",
+        message="m" * 300,
+        line="line 2 of its cell: " + "x" * 280,
+        call="f(" + "1" * 280,
     )
     sentence = describe(SCALE_SUM, outcome)
     assert len(sentence) <= 300

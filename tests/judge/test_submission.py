@@ -65,11 +65,11 @@ def test_a_cell_that_the_notebook_does_not_have_is_no_reason() -> None:
 
 
 def test_each_exercise_is_judged_by_its_own_outcomes() -> None:
-    draws: dict[str, Any] = {one.key: one.draws(1) for one in (SCALE_SUM, WRAP)}
+    draws: dict[str, Any] = {exercise.key: exercise.draws(1) for exercise in (SCALE_SUM, WRAP)}
     late = Outcome(status=Status.TIMED_OUT, message="late")
     run = Run((), {("90-scale-sum", 0, 0): late, ("90-wrap", 0, 0): MISSING}, ended="died", message="gone")
     results = judge_submission([SCALE_SUM, WRAP], Verdicts(draws), [], run)
-    assert [(one.key, one.status) for one in results] == [
+    assert [(exercise.key, exercise.status) for exercise in results] == [
         ("90-scale-sum", Status.TIMED_OUT),
         ("90-wrap", Status.NOT_ATTEMPTED),
     ]
@@ -98,7 +98,7 @@ def test_equal_numbers_are_judged_once_and_others_again() -> None:
         [observed(draw["x"], factor) for draw, factor in zip(draws, factors)] for factors in ((2, -1), (1, 1))
     )
     results = [verdicts.of(SCALE_SUM, outcomes) for outcomes in (right, wrong, list(right), wrong[:1] + right[1:])]
-    assert [one.status for one in results] == [Status.PASSED, Status.WRONG, Status.PASSED, Status.WRONG]
+    assert [exercise.status for exercise in results] == [Status.PASSED, Status.WRONG, Status.PASSED, Status.WRONG]
     assert len(judged) == 3
     unknown = [replace(outcome, digest="") for outcome in wrong]
     assert verdicts.of(SCALE_SUM, unknown).status is Status.WRONG

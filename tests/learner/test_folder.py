@@ -63,7 +63,7 @@ def test_the_next_lesson_is_the_first_that_is_not_done() -> None:
     first = dict.fromkeys(course.keys(LESSONS[0]), "passed")
     assert next_lesson(Record()) == LESSONS[0]
     assert next_lesson(Record(first)) == LESSONS[1]
-    assert next_lesson(Record({key: "passed" for one in LESSONS for key in course.keys(one)})) is None
+    assert next_lesson(Record({key: "passed" for lesson in LESSONS for key in course.keys(lesson)})) is None
 
 
 def test_what_is_missing_or_in_the_way_is_said_with_a_remedy(tmp_path: Path) -> None:

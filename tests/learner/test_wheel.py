@@ -48,8 +48,9 @@ def hookwork(installed: Path, tmp_path: Path) -> Command:
     folder.mkdir()
 
     def command(*arguments: str, code: int = 0) -> subprocess.CompletedProcess[str]:
-        done = subprocess.run([installed, *arguments], cwd=folder, env=CLEAN, capture_output=True, text=True,
-                              timeout=300, check=False)  # fmt: skip
+        done = subprocess.run(
+            [installed, *arguments], cwd=folder, env=CLEAN, capture_output=True, text=True, timeout=300, check=False
+        )
         print(f"$ hookwork {' '.join(arguments)}\n{done.stdout}{done.stderr}")
         assert done.returncode == code, done.stdout + done.stderr
         assert "Traceback" not in done.stdout + done.stderr
@@ -83,4 +84,4 @@ def test_the_learners_day_in_an_empty_folder(hookwork: Command, installed: Path,
         "hints": {"01-chain-grads": 1},
         "solutions": ["01-chain-grads"],
     }
-    assert sorted(one.name for one in (tmp_path / "empty").iterdir()) == ["hookwork"]
+    assert sorted(path.name for path in (tmp_path / "empty").iterdir()) == ["hookwork"]

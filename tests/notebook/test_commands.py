@@ -46,7 +46,7 @@ def test_a_right_answer_passes_and_is_noted(cell: Any, capsys: pytest.CaptureFix
     check("01-branch-grads")
     headline, *checks, gap, held, advice, following = capsys.readouterr().out.rstrip("\n").split("\n")
     assert headline == "✓ Passed: The gradient of every branch (1 of 1 point)"
-    assert checks == [f"  ✓ {one.sentence}" for one in course.find_exercise("01-branch-grads").checks]
+    assert checks == [f"  ✓ {check.sentence}" for check in course.find_exercise("01-branch-grads").checks]
     assert gap == ""
     assert held.startswith(f"It held on {len(course.find_exercise('01-branch-grads').cases)} sets of inputs")
     assert 'solution("01-branch-grads")' in advice
@@ -192,7 +192,7 @@ def test_the_solution_opens_after_a_passed_check(cell: Any, capsys: pytest.Captu
 
 def test_progress_counts_what_is_passed_and_names_what_is_next(cell: Any, capsys: pytest.CaptureFixture[str]) -> None:
     exercises = course.every_exercise()
-    total = f"{sum(one.points for one in exercises):g}"
+    total = f"{sum(exercise.points for exercise in exercises):g}"
     progress()
     lines = capsys.readouterr().out.rstrip("\n").split("\n")
     assert lines[0] == f"0 exercises of {len(exercises)} passed (0 of {total} points)"
@@ -239,9 +239,11 @@ def test_a_folder_that_cannot_be_written_is_no_error(cell: Any, capsys: pytest.C
 
 def test_in_a_notebook_the_names_of_its_cells_are_searched(tmp_path: Path) -> None:
     notebook = nbformat.v4.new_notebook(
-        cells=[nbformat.v4.new_code_cell(BRANCH),
-               nbformat.v4.new_code_cell("from graders import check\ncheck('01-branch-grads')")]
-    )  # fmt: skip
+        cells=[
+            nbformat.v4.new_code_cell(BRANCH),
+            nbformat.v4.new_code_cell("from graders import check\ncheck('01-branch-grads')"),
+        ]
+    )
     NotebookClient(notebook, kernel_name="python3", resources={"metadata": {"path": str(tmp_path)}}).execute()
     assert record.load(tmp_path).exercises == {"01-branch-grads": "passed"}
 

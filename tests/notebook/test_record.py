@@ -104,7 +104,7 @@ def test_a_second_broken_file_does_not_replace_the_first(tmp_path: Path) -> None
         write(tmp_path, text)
         load(tmp_path)
     kept = sorted(tmp_path.glob("*.broken-*"))
-    assert [one.read_text() for one in kept] == ["first", "second"]
+    assert [file.read_text() for file in kept] == ["first", "second"]
 
 
 def test_a_crash_while_writing_leaves_the_old_file(tmp_path: Path) -> None:
@@ -128,8 +128,8 @@ def add(folder: Path, writer: int) -> None:
 def test_writers_wait_for_each_other(tmp_path: Path) -> None:
     context = multiprocessing.get_context("fork")
     writers = [context.Process(target=add, args=(tmp_path, writer)) for writer in range(3)]
-    for one in writers:
-        one.start()
-    for one in writers:
-        one.join()
+    for process in writers:
+        process.start()
+    for process in writers:
+        process.join()
     assert len(load(tmp_path).exercises) == 30

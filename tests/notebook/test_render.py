@@ -19,12 +19,17 @@ from tests.sample import TestWrap as WRAP
 
 def found(status: Status, message: str = "", *checks: CheckResult, mistake: str | None = None) -> Panel:
     """The panel of a result worth 1 of 3 points."""
-    return render.result(SCALE_SUM, ExerciseResult("90-scale-sum", status, 1, 3, mistake, message, checks))
+    return render.result(
+        SCALE_SUM,
+        ExerciseResult(
+            key="90-scale-sum", status=status, score=1, max_score=3, mistake=mistake, message=message, checks=checks
+        ),
+    )
 
 
 def failed(name: str, difference: Difference) -> CheckResult:
     """A check that does not hold."""
-    return CheckResult(name, False, 0, 1, difference.text, difference)
+    return CheckResult(name=name, passed=False, score=0, max_score=1, message=difference.text, difference=difference)
 
 
 def text_of(html: str) -> str:
@@ -53,12 +58,20 @@ def test_the_headline_says_in_words_what_the_colour_says(status: Status, headlin
 
 def test_both_forms_say_the_same() -> None:
     checks = (
-        CheckResult("it holds", True, 1, 1),
+        CheckResult(name="it holds", passed=True, score=1, max_score=1),
         failed("it does not", Difference(Kind.GRAPH, "a", note="it requires grad")),
         failed("neither does this", Difference(Kind.VALUE, "b", "", "17", "18", "one of 2")),
         failed("nor this", Difference(Kind.ORDER, "log", timelines=Timelines(("fwd a",), ("fwd b",)))),
     )
-    result = ExerciseResult("90-scale-sum", Status.WRONG, 1, 3, "forgot-return", "Return it.", checks)
+    result = ExerciseResult(
+        key="90-scale-sum",
+        status=Status.WRONG,
+        score=1,
+        max_score=3,
+        mistake="forgot-return",
+        message="Return it.",
+        checks=checks,
+    )
     panel = render.result(SCALE_SUM, result, None, ["What to do now."])
     shown = text_of(panel.html)
     for part in (
@@ -76,14 +89,18 @@ def test_a_message_that_only_repeats_a_check_is_left_out() -> None:
 
 
 def test_checks_that_were_not_judged_are_not_listed() -> None:
-    panel = found(Status.RAISED, "It raised.", CheckResult("the sum is right", False, 0, 1, "not judged"))
+    panel = found(
+        Status.RAISED,
+        "It raised.",
+        CheckResult(name="the sum is right", passed=False, score=0, max_score=1, message="not judged"),
+    )
     assert "not judged" not in panel.text + panel.html
 
 
 def test_html_of_a_learner_is_never_live() -> None:
     bad = "<script>alert(1)</script>`<img src=x onerror=y>`'\""
     checks = (
-        CheckResult("it holds", False, 0, 1, bad),
+        CheckResult(name="it holds", passed=False, score=0, max_score=1, message=bad),
         failed(bad, Difference(Kind.VALUE, bad, bad, bad, bad, bad)),
         failed(bad, Difference(Kind.ORDER, bad, timelines=Timelines((bad,), (bad, bad)))),
     )
@@ -94,7 +111,12 @@ def test_html_of_a_learner_is_never_live() -> None:
 
 
 def test_signs_have_a_text_for_those_who_do_not_see_them() -> None:
-    html = found(Status.WRONG, "", CheckResult("a", True, 1, 1), CheckResult("b", False, 0, 1)).html
+    html = found(
+        Status.WRONG,
+        "",
+        CheckResult(name="a", passed=True, score=1, max_score=1),
+        CheckResult(name="b", passed=False, score=0, max_score=1),
+    ).html
     assert re.findall(r"role='img' aria-label='([^']*)'", html) == ["holds", "does not hold"]
 
 
@@ -132,8 +154,17 @@ def test_timelines_stand_side_by_side_and_the_first_difference_is_marked_in_word
 
 
 def test_an_exception_shows_the_line_and_the_call() -> None:
-    outcome = Outcome(None, Status.RAISED, "ValueError", "no", "line 2 of its cell: return f(x)", "scale_sum(1, 2)")
-    result = ExerciseResult("90-scale-sum", Status.RAISED, 0, 3, None, "all in one", ())
+    outcome = Outcome(
+        seen=None,
+        status=Status.RAISED,
+        error="ValueError",
+        message="no",
+        line="line 2 of its cell: return f(x)",
+        call="scale_sum(1, 2)",
+    )
+    result = ExerciseResult(
+        key="90-scale-sum", status=Status.RAISED, score=0, max_score=3, mistake=None, message="all in one", checks=()
+    )
     panel = render.result(SCALE_SUM, result, outcome)
     assert panel.text.split("\n")[1:] == [
         "",
@@ -146,7 +177,9 @@ def test_an_exception_shows_the_line_and_the_call() -> None:
 
 def after(status: Status, passed: list[str]) -> list[str]:
     course = standing([SCALE_SUM, WRAP], Record(dict.fromkeys(passed, "passed")))
-    return render.afterwards(SCALE_SUM, ExerciseResult("90-scale-sum", status, 0, 3), 2, course)
+    return render.afterwards(
+        SCALE_SUM, ExerciseResult(key="90-scale-sum", status=status, score=0, max_score=3), 2, course
+    )
 
 
 def test_after_a_pass_comes_what_else_is_worth_knowing() -> None:
@@ -172,8 +205,8 @@ def luminance(colour: tuple[int, ...]) -> float:
     return 0.2126 * parts[0] + 0.7152 * parts[1] + 0.0722 * parts[2]
 
 
-def contrast(one: tuple[int, ...], other: tuple[int, ...]) -> float:
-    low, high = sorted((luminance(one), luminance(other)))
+def contrast(first: tuple[int, ...], other: tuple[int, ...]) -> float:
+    low, high = sorted((luminance(first), luminance(other)))
     return (high + 0.05) / (low + 0.05)
 
 

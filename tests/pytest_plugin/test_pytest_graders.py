@@ -60,8 +60,14 @@ def test_results_json_is_valid_and_complete(marked: tuple[subprocess.CompletedPr
     data = json.loads((marked[1] / "out/results.json").read_text())
     jsonschema.validate(data, json.loads(results_json.SCHEMA_FILE.read_text()))
     assert data["seed"] == 7
-    found = {one["student"]: (one["status"], one["score"], [e["status"] for e in one["exercises"]])
-             for one in data["submissions"]}  # fmt: skip
+    found = {
+        submission["student"]: (
+            submission["status"],
+            submission["score"],
+            [e["status"] for e in submission["exercises"]],
+        )
+        for submission in data["submissions"]
+    }
     assert found == {
         "ada": ("graded", 4, ["passed", "passed", "passed"]),
         "ben": ("graded", 4, ["passed", "passed", "passed"]),
@@ -69,8 +75,8 @@ def test_results_json_is_valid_and_complete(marked: tuple[subprocess.CompletedPr
         "=cmd|x": ("graded", 3, ["timed-out", "passed", "passed"]),
         "eve": ("unreadable", 0, []),
     }
-    (cleo,) = (one for one in data["submissions"] if one["student"] == "cleo")
-    assert [one["mistake"] for one in cleo["exercises"]] == MISTAKES
+    (cleo,) = (submission for submission in data["submissions"] if submission["student"] == "cleo")
+    assert [exercise["mistake"] for exercise in cleo["exercises"]] == MISTAKES
 
 
 def test_the_gradebook_has_a_row_for_each_student(marked: tuple[subprocess.CompletedProcess[str], Path]) -> None:
@@ -90,7 +96,7 @@ def test_junit_cases_carry_exercise_student_and_points(
 ) -> None:
     found = []
     for case in ElementTree.parse(marked[1] / "junit.xml").iter("testcase"):
-        properties = {one.get("name"): one.get("value") for one in case.iter("property")}
+        properties = {element.get("name"): element.get("value") for element in case.iter("property")}
         if properties["student"] == "ada" and properties["exercise"] == "01-branch-grads":
             found.append((properties["points"], properties["max_points"]))
     share = str(1 / CHECKS[0])
@@ -125,7 +131,7 @@ def test_a_seed_repeats_a_run_with_xdist_exactly(
         # How long a call may take depends on the pace of the machine, and its message says it.
         text = re.sub(r"no result after [\d.]+ seconds", "no result in time", file.read_text())
         data = json.loads(text)["submissions"]
-        return [{name: value for name, value in one.items() if name != "seconds"} for one in data]
+        return [{name: value for name, value in submission.items() if name != "seconds"} for submission in data]
 
     assert verdicts(tmp_path / "results.json") == verdicts(folder / "out/results.json")
 
@@ -198,7 +204,10 @@ def test_the_archive_of_a_class_is_marked_and_nothing_is_left(tmp_path: Path, mo
     run = graders("--submissions", archive, "--out", tmp_path / "out", "-q", "-n", "2")
     assert run.returncode == 1, run.stdout
     data = json.loads((tmp_path / "out/results.json").read_text())
-    assert [(one["student"], one["file"], one["status"], one["score"]) for one in data["submissions"]] == [
+    assert [
+        (submission["student"], submission["file"], submission["status"], submission["score"])
+        for submission in data["submissions"]
+    ] == [
         ("Mal Lory", f"{archive}", "unreadable", 0),
         ("lovelaceada", f"{archive}/lovelaceada_12345_67890_{LESSON}-1.ipynb", "graded", 4),
     ]

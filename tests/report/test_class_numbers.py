@@ -35,26 +35,26 @@ def test_the_hardest_come_first_and_what_all_passed_is_not_hard() -> None:
             graded("bob", exercise("01-a"), exercise("01-b"), exercise("01-c", Status.NOT_ATTEMPTED, 0)),
         )
     )
-    assert [one.key for one in numbers.hardest(found)] == ["01-c", "01-b"]
+    assert [exercise.key for exercise in numbers.hardest(found)] == ["01-c", "01-b"]
 
 
 def test_our_failures_do_not_count_against_a_student() -> None:
-    found = {one.student: one for one in numbers.students(CLASS)}
+    found = {student.student: student for student in numbers.students(CLASS)}
     assert (found["di"].score, found["di"].max_score) == (0, 1)
     assert found["fay"].max_score == 0
     assert found["eve"] == numbers.StudentNumbers("eve", 0, 3, 0, 0, 0, 1)
-    assert [one.student for one in numbers.need_help(list(found.values()))] == ["bob", "cy", "di", "eve", "gil"]
+    assert [student.student for student in numbers.need_help(list(found.values()))] == ["bob", "cy", "di", "eve", "gil"]
 
 
 def test_a_notebook_that_could_not_be_run_is_listed_once() -> None:
-    one = graded(
+    submission = graded(
         "ann", exercise("01-a", Status.NOT_GRADED, 0), status=SubmissionStatus.NOT_GRADED, message="No kernel."
     )
-    assert [(entry.key, entry.why) for entry in numbers.ungraded(batch(one))] == [("", "No kernel.")]
+    assert [(entry.key, entry.why) for entry in numbers.ungraded(batch(submission))] == [("", "No kernel.")]
 
 
 def test_what_has_no_verdict_is_listed_with_its_reason() -> None:
-    assert [(one.student, one.key, one.what, one.why) for one in numbers.ungraded(CLASS)] == [
+    assert [(entry.student, entry.key, entry.what, entry.why) for entry in numbers.ungraded(CLASS)] == [
         ("di", "01-a", "not-graded", "Disk full."),
         ("di", "01-b", "suspect", ""),
         ("fay", "", "not-graded", "No kernel."),

@@ -14,7 +14,7 @@ from tests.test_hostile_text import TRAPS, traps
 
 
 def source(found: Batch, *similar: Pair) -> str:
-    folders = file_names(one.student for one in found.submissions)
+    folders = file_names(submission.student for submission in found.submissions)
     return class_page.render(found, Titles({"01_first": "1. The first"}, {"01-a": "Sum"}), folders, similar)
 
 

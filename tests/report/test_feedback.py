@@ -48,19 +48,21 @@ class Page(HTMLParser):
 
 def page(*exercises: ExerciseResult, student: str = "ann", **parts: object) -> Page:
     """The page of a submission with these exercises."""
-    one = graded(student, *exercises, **parts)  # type: ignore[arg-type]
-    return Page(feedback.render(one, batch(one), TITLES))
+    submission = graded(student, *exercises, **parts)  # type: ignore[arg-type]
+    return Page(feedback.render(submission, batch(submission), TITLES))
 
 
 def failed(difference: Difference, name: str = "the sum is right") -> CheckResult:
     """A check that does not hold."""
-    return CheckResult(name, False, 0, 1, difference.text, difference)
+    return CheckResult(name=name, passed=False, score=0, max_score=1, message=difference.text, difference=difference)
 
 
 def wrong(message: str, difference: Difference, **parts: object) -> ExerciseResult:
     """A wrong answer with one check that does not hold and one that does."""
-    checks = (failed(difference), CheckResult("no hook is left", True, 0, 1))
-    return ExerciseResult("01-a", Status.WRONG, 0, 2, message=message, checks=checks, **parts)  # type: ignore[arg-type]
+    checks = (failed(difference), CheckResult(name="no hook is left", passed=True, score=0, max_score=1))
+    return ExerciseResult(
+        key="01-a", status=Status.WRONG, score=0, max_score=2, message=message, checks=checks, **parts
+    )  # type: ignore[arg-type]
 
 
 def test_verdict_points_mistake_numbers_and_place_are_there() -> None:
@@ -104,8 +106,12 @@ def test_timelines_stand_side_by_side_with_the_first_difference() -> None:
 
 
 def test_results_of_an_earlier_version_show_their_text() -> None:
-    check = CheckResult("in order", False, 0, 1, "x: expected 1, saw 2\n→ and more")
-    found = page(ExerciseResult("01-a", Status.WRONG, 0, 1, "m", "Why.", (check,)))
+    check = CheckResult(name="in order", passed=False, score=0, max_score=1, message="x: expected 1, saw 2\n→ and more")
+    found = page(
+        ExerciseResult(
+            key="01-a", status=Status.WRONG, score=0, max_score=1, mistake="m", message="Why.", checks=(check,)
+        )
+    )
     assert "✗ does not hold: in order (0 of 1) x: expected 1, saw 2 → and more" in found.text
 
 
@@ -125,8 +131,8 @@ def test_what_was_not_judged_shows_its_reason_and_no_checks() -> None:
     ],
 )
 def test_a_submission_without_results_says_why(status: SubmissionStatus, says: str) -> None:
-    one = ungraded("ann", status, "Because.")
-    text = Page(feedback.render(one, batch(one), TITLES)).text
+    submission = ungraded("ann", status, "Because.")
+    text = Page(feedback.render(submission, batch(submission), TITLES)).text
     assert says in text
     assert "Because." in text
     assert "of 3 points" not in text
@@ -150,22 +156,32 @@ def test_the_page_can_be_read_without_seeing_it() -> None:
     assert all(cell.get("scope") in ("row", "col") for cell in found.named("th"))
     ids = [attributes["id"] for _, attributes in found.tags if "id" in attributes]
     assert len(ids) == len(set(ids))
-    assert {link["href"] for link in found.named("a")} <= {f"#{one}" for one in ids}
+    assert {link["href"] for link in found.named("a")} <= {f"#{name}" for name in ids}
 
 
 @pytest.mark.parametrize("trap", TRAPS, ids=lambda name: name.replace(" ", "-"))
 def test_nothing_that_a_student_wrote_is_alive_on_the_page(trap: str) -> None:
     text = TRAPS[trap] + "\"'><img src=x onerror=alert(1)></style></code><svg onload=alert(1)>{{ 7*7 }}{% raw %}`x`"
-    one = graded(
+    submission = graded(
         text,
         wrong(text, Difference(Kind.VALUE, text, text, text, text, text), mistake="m"),
-        ExerciseResult("01-b", Status.WRONG, 0, 1, message=text, checks=(
-            failed(Difference(Kind.ORDER, text, timelines=Timelines((text, "a"), ("a", text))), name=text),
-            failed(Difference(Kind.CONDITION, note=text)), CheckResult(text, False, 0, 1, f"{text}\n{text}"))),
+        ExerciseResult(
+            key="01-b",
+            status=Status.WRONG,
+            score=0,
+            max_score=1,
+            message=text,
+            checks=(
+                failed(Difference(Kind.ORDER, text, timelines=Timelines((text, "a"), ("a", text))), name=text),
+                failed(Difference(Kind.CONDITION, note=text)),
+                CheckResult(name=text, passed=False, score=0, max_score=1, message=f"{text}\n{text}"),
+            ),
+        ),
         exercise("01-c", Status.RAISED, 0, message=text),
-        message=text, superseded=(text,),
-    )  # fmt: skip
-    source = feedback.render(one, batch(one), TITLES)
+        message=text,
+        superseded=(text,),
+    )
+    source = feedback.render(submission, batch(submission), TITLES)
     found = Page(source)
     assert found.open == []
     assert not {tag for tag, _ in found.tags} & {"script", "img", "svg", "iframe", "object", "link", "form", "base"}

@@ -27,7 +27,7 @@ def test_a_linked_folder_is_not_written_to(tmp_path: Path, linked: str) -> None:
     (out / linked).symlink_to(elsewhere)
     with pytest.raises(OSError, match=Path(linked).name):
         write_atomically(out / "feedback/ann/01.html", "new", below=out)
-    assert [one.name for one in elsewhere.rglob("*")] == ["ann"]
+    assert [path.name for path in elsewhere.rglob("*")] == ["ann"]
 
 
 def test_the_folder_that_was_asked_for_may_be_a_link(tmp_path: Path) -> None:
@@ -35,4 +35,4 @@ def test_the_folder_that_was_asked_for_may_be_a_link(tmp_path: Path) -> None:
     (tmp_path / "out").symlink_to(tmp_path / "real")
     write_atomically(tmp_path / "out/feedback/a.html", "new", below=tmp_path / "out")
     assert read_own(tmp_path / "real/feedback/a.html") == b"new"
-    assert [one.name for one in (tmp_path / "real/feedback").iterdir()] == ["a.html"]
+    assert [path.name for path in (tmp_path / "real/feedback").iterdir()] == ["a.html"]

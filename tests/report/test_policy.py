@@ -51,15 +51,20 @@ def test_a_penalty_is_kept_beside_the_score_and_never_taken_twice() -> None:
 def partly(*passed: bool) -> SubmissionResult:
     """A submission with one wrong answer of 3 points, whose checks held like this."""
     checks = tuple(
-        CheckResult(f"part {n}", one, 1.0 if one and passed[0] else 0.0, 1.0) for n, one in enumerate(passed)
+        CheckResult(name=f"part {n}", passed=holds, score=1.0 if holds and passed[0] else 0.0, max_score=1.0)
+        for n, holds in enumerate(passed)
     )
     score = sum(check.score for check in checks)
-    return graded("ann", ExerciseResult("01-a", Status.WRONG, score, 3.0, checks=checks), exercise("01-b"))
+    return graded(
+        "ann",
+        ExerciseResult(key="01-a", status=Status.WRONG, score=score, max_score=3.0, checks=checks),
+        exercise("01-b"),
+    )
 
 
 def test_other_points_for_an_exercise_scale_its_checks() -> None:
     found = weighted(partly(True, True, False), points_table("exercise,points\n01-a,6\n"))
-    assert [(one.score, one.max_score) for one in found.exercises] == [(4, 6), (1, 1)]
+    assert [(exercise.score, exercise.max_score) for exercise in found.exercises] == [(4, 6), (1, 1)]
     assert [check.score for check in found.exercises[0].checks] == [2, 2, 0]
     assert (found.score, found.max_score) == (5, 7)
 

@@ -64,11 +64,14 @@ IN_WORDS = Difference(Kind.HOOK_GONE, note="a hook that was there before is gone
 
 
 def test_why_a_check_does_not_hold_is_written_as_data_and_comes_back() -> None:
-    checks = tuple(CheckResult("c", False, 0.0, 1.0, one.text, one) for one in (COMPARED, IN_ORDER, IN_WORDS))
-    found = batch(graded("ann", ExerciseResult("01-a", Status.WRONG, 0, 3, checks=checks)))
+    checks = tuple(
+        CheckResult(name="c", passed=False, score=0.0, max_score=1.0, message=difference.text, difference=difference)
+        for difference in (COMPARED, IN_ORDER, IN_WORDS)
+    )
+    found = batch(graded("ann", ExerciseResult(key="01-a", status=Status.WRONG, score=0, max_score=3, checks=checks)))
     data = json.loads(results_json.render(found))
     written = data["submissions"][0]["exercises"][0]["checks"]
-    assert [one["difference"] for one in written] == [
+    assert [check["difference"] for check in written] == [
         {"kind": "value", "where": "x.grad", "entry": "[1]", "expected": "6", "seen": "2",
          "note": "all entries differ"},
         {"kind": "order", "where": "log",
@@ -86,14 +89,16 @@ def test_a_file_of_an_earlier_version_is_read() -> None:
                   "isolation": "D", "score": 0, "max_score": 1, "seconds": 1, "exercises": exercises}  # fmt: skip
     data = {"schema": 1, "seed": 1, "torch": "2", "created": "now", "submissions": [submission]}
     (result,) = results_json.batch_from_data(data).submissions[0].exercises
-    assert result.checks == (CheckResult("c", False, 0, 1, "x: expected 1, saw 2", None),)
+    assert result.checks == (
+        CheckResult(name="c", passed=False, score=0, max_score=1, message="x: expected 1, saw 2", difference=None),
+    )
     assert (result.cell, result.defined, result.printed) == (None, True, "")
 
 
 def test_what_the_answer_printed_is_written_and_comes_back() -> None:
     found = batch(graded("ann", exercise("01-a", printed="a\n  b"), exercise("01-b")))
     data = results_json.to_data(found)
-    assert [one.get("printed") for one in data["submissions"][0]["exercises"]] == ["a\n  b", None]
+    assert [exercise.get("printed") for exercise in data["submissions"][0]["exercises"]] == ["a\n  b", None]
     assert results_json.batch_from_data(data) == found
 
 

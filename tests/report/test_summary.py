@@ -41,7 +41,7 @@ LESSONS = [f"{number:02}_lesson" for number in range(1, 13)]
 
 
 def test_a_course_of_one_student_has_a_row_for_each_lesson() -> None:
-    lines = printed(batch(*(graded("ann", exercise(f"{one[:2]}-a"), lesson=one) for one in LESSONS)), 80)
+    lines = printed(batch(*(graded("ann", exercise(f"{lesson[:2]}-a"), lesson=lesson) for lesson in LESSONS)), 80)
     assert lines[0] == "Points of ann"
     assert "12_lesson ✓ 1 of 1" in lines
     assert "all lessons 12 of 12" in lines
@@ -49,7 +49,7 @@ def test_a_course_of_one_student_has_a_row_for_each_lesson() -> None:
 
 
 def test_a_course_of_a_class_fits_a_terminal_by_its_points() -> None:
-    work = [graded(name, exercise(f"{one[:2]}-a"), lesson=one) for name in ("ann", "bob") for one in LESSONS]
+    work = [graded(name, exercise(f"{lesson[:2]}-a"), lesson=lesson) for name in ("ann", "bob") for lesson in LESSONS]
     lines = printed(batch(*work[:-1], ungraded("bob", SubmissionStatus.MISSING, "None.", lesson=LESSONS[-1])), 80)
     assert "student 01 02 03 04 05 06 07 08 09 10 11 12 points" in lines
     assert "ann 1 1 1 1 1 1 1 1 1 1 1 1 12 of 12" in lines
@@ -59,11 +59,14 @@ def test_a_course_of_a_class_fits_a_terminal_by_its_points() -> None:
 def test_what_is_not_passed_is_explained_whole_notebooks_first() -> None:
     lines = printed(
         batch(
-            graded("ann", exercise("01-a", Status.RAISED, 0, message="It raised."),
-                   exercise("01-b", Status.WRONG, 0, mistake="forgot-return", message="Return it.")),
+            graded(
+                "ann",
+                exercise("01-a", Status.RAISED, 0, message="It raised."),
+                exercise("01-b", Status.WRONG, 0, mistake="forgot-return", message="Return it."),
+            ),
             ungraded("bob", SubmissionStatus.UNREADABLE, "The file is empty."),
         )
-    )  # fmt: skip
+    )
     start = lines.index("What went wrong")
     assert lines[start + 1 : start + 4] == [
         "bob, 01: unreadable. The file is empty.",
@@ -74,8 +77,8 @@ def test_what_is_not_passed_is_explained_whole_notebooks_first() -> None:
 
 
 def test_mistakes_are_counted_over_the_class_the_most_common_first() -> None:
-    one, two = (exercise("01-a", Status.WRONG, 0, mistake=name, message="m") for name in ("rare", "common"))
-    lines = printed(batch(graded("ann", one), graded("bob", two), graded("cy", two)))
+    rare, common = (exercise("01-a", Status.WRONG, 0, mistake=name, message="m") for name in ("rare", "common"))
+    lines = printed(batch(graded("ann", rare), graded("bob", common), graded("cy", common)))
     start = lines.index("Recognised mistakes")
     assert lines[start + 1 : start + 3] == ["01-a: common (2 students)", "01-a: rare (1 student)"]
 

@@ -88,8 +88,8 @@ def refused(*arguments):
     return result == -1 and ctypes.get_errno() in (errno.EPERM, errno.ENOSYS)
 leaked = not all(refused(*one) for one in {calls})
 """
-HIDDEN = "leaked = False\nfor way in {ways}:\n    try:\n        leaked |= bool(open(way, 'rb').read(1))\n    except OSError:\n        pass"  # fmt: skip
-FAMILY = "import socket\nleaked = False\nfor family, kind in {families}:\n    try:\n        socket.socket(family, kind); leaked = True\n    except OSError:\n        pass"  # fmt: skip
+HIDDEN = "leaked = False\nfor way in {ways}:\n    try:\n        leaked |= bool(open(way, 'rb').read(1))\n    except OSError:\n        pass"
+FAMILY = "import socket\nleaked = False\nfor family, kind in {families}:\n    try:\n        socket.socket(family, kind); leaked = True\n    except OSError:\n        pass"
 
 BASELINE = {
     "ok_reference": honest("x = 1"),

@@ -88,8 +88,12 @@ def scratch(tmp_path: Path) -> Path:
 def found(where: Path, scratch: Path) -> list[tuple[str, str, str]]:
     """Student, lesson, and name of the file, or what is said instead of it."""
     return [
-        (one.student, one.lesson, one.file.name if one.file else one.problem or "missing")
-        for one in find_submissions(where, LESSONS, scratch)
+        (
+            submission.student,
+            submission.lesson,
+            submission.file.name if submission.file else submission.problem or "missing",
+        )
+        for submission in find_submissions(where, LESSONS, scratch)
     ]
 
 
@@ -186,7 +190,10 @@ def test_times_in_the_archive_of_a_class_count_and_those_in_a_students_own_do_no
         (zipfile.ZipInfo("bob/work.zip", (2026, 1, 5, 12, 0, 0)), inner),
         (zipfile.ZipInfo(f"cy/{FIRST}", (1980, 0, 0, 0, 0, 0)), GOOD),
     )
-    found = {one.student: one for one in find_submissions(archive, LESSONS, scratch, lambda owner: early + 60)}
+    found = {
+        submission.student: submission
+        for submission in find_submissions(archive, LESSONS, scratch, lambda owner: early + 60)
+    }
     assert (found["ann"].handed_in, found["ann"].late) == (early, 0)
     assert (found["bob"].handed_in, found["bob"].late) == (late, late - early - 60)
     assert found["cy"].handed_in > late  # unknown: when it was unpacked
@@ -425,10 +432,10 @@ def test_in_the_archive_of_a_class_a_bad_part_costs_its_owner_alone(tmp_path: Pa
     )
     before = listing(tmp_path)
     results = find_submissions(archive, LESSONS, scratch)
-    assert [(one.student, one.file is not None) for one in results] == [
+    assert [(submission.student, submission.file is not None) for submission in results] == [
         ("ann", True), ("bob", False), ("cy", True), ("dan", False), ("eve", False), ("finn", False),
     ]  # fmt: skip
-    assert {one.student: one.problem for one in results if one.problem} == {
+    assert {submission.student: submission.problem for submission in results if submission.problem} == {
         "bob": "The files were not unpacked: 'bob/zeros.bin' is refused, because it unpacks to more than 100 times its "
         "size. Hand in the notebooks themselves.",
         "dan": "The files were not unpacked: 'dan/../../evil.ipynb' is refused, because its name leads to another "
@@ -438,8 +445,9 @@ def test_in_the_archive_of_a_class_a_bad_part_costs_its_owner_alone(tmp_path: Pa
         "Hand in the notebooks themselves.",
     }
     assert {name for name in listing(tmp_path) - before if name.endswith(".ipynb")} == {
-        f"deep/scratch/1/ann/{FIRST}", f"deep/scratch/1/cy_12_345_{FIRST}",
-    }  # fmt: skip
+        f"deep/scratch/1/ann/{FIRST}",
+        f"deep/scratch/1/cy_12_345_{FIRST}",
+    }
 
 
 def test_a_class_may_have_more_members_than_a_student(tmp_path: Path, scratch: Path) -> None:

@@ -83,8 +83,11 @@ except FileNotFoundError as error:
 
 def test_a_box_that_cannot_start_leaves_no_folder(tmp_path: Path) -> None:
     done = subprocess.run(
-        [sys.executable, "-c", WITHOUT_PYTHON], env={**os.environ, "TMPDIR": str(tmp_path)}, check=True,
-        capture_output=True, text=True,
-    )  # fmt: skip
+        [sys.executable, "-c", WITHOUT_PYTHON],
+        env={**os.environ, "TMPDIR": str(tmp_path)},
+        check=True,
+        capture_output=True,
+        text=True,
+    )
     assert done.stdout == "/nowhere/python\n"
     assert list(tmp_path.iterdir()) == []

@@ -40,9 +40,13 @@ class Out:
     runner: InProcessRunner
 
     def mark(
-        self, seed: int = 1, *, fresh: bool = False, terms: Terms = TERMS,
+        self,
+        seed: int = 1,
+        *,
+        fresh: bool = False,
+        terms: Terms = TERMS,
         **students: list[str],
-    ) -> tuple[list[SubmissionResult], int]:  # fmt: skip
+    ) -> tuple[list[SubmissionResult], int]:
         """The results of these notebooks, and how many of them were run."""
         submissions = [
             Submission(name, LESSON, hand_in(self.folder / name, LESSON, cells)) for name, cells in students.items()
@@ -73,7 +77,7 @@ def test_marking_again_runs_nothing_and_comes_out_equal(out: Out) -> None:
     first, runs = out.mark(ada=CELLS, ben=CELLS[:2])
     assert runs == 2
     assert out.mark(ada=CELLS, ben=CELLS[:2]) == (first, 0)
-    assert [one.score for one in first] == [4.0, 1.0]
+    assert [result.score for result in first] == [4.0, 1.0]
 
 
 def test_what_is_kept_and_what_cannot_be_read_have_the_tier_that_is_chosen_last(out: Out) -> None:
@@ -91,7 +95,7 @@ def test_a_new_submission_costs_one_run_and_an_equal_one_none(out: Out) -> None:
     out.mark(ada=CELLS)
     results, runs = out.mark(ada=CELLS, ben=CELLS[:2], cleo=CELLS)
     assert runs == 1
-    assert [one.score for one in results] == [4.0, 1.0, 4.0]
+    assert [exercise.score for exercise in results] == [4.0, 1.0, 4.0]
 
 
 @pytest.mark.parametrize(

@@ -51,9 +51,10 @@ def outcome(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFac
     selected = {
         item.callspec.params["case"]
         for item in request.session.items
-        if isinstance(item, pytest.Function) and "case" in getattr(getattr(item, "callspec", None), "params", {})
+        if isinstance(item, pytest.Function)
+        and "case" in getattr(getattr(item, "callspec", None), "params", {})
         and item.callspec.params.get("outcome") == tier
-    }  # fmt: skip
+    }
     folder = tmp_path_factory.mktemp(f"tier{tier}")
     before = set(temporary_folders())
     with pytest.MonkeyPatch.context() as patch:
@@ -137,8 +138,10 @@ def listeners(folder: Path, tier: str, found: Outcome) -> Iterator[dict[str, obj
         for outer in ("/run", "/var/tmp"):
             with contextlib.suppress(OSError):
                 places.append(Path(stack.enter_context(tempfile.TemporaryDirectory(dir=outer))))
-        streams, datagrams = ([listening(stack, place / kind.name, kind) for place in places]
-                              for kind in (socket.SOCK_STREAM, socket.SOCK_DGRAM))  # fmt: skip
+        streams, datagrams = (
+            [listening(stack, place / kind.name, kind) for place in places]
+            for kind in (socket.SOCK_STREAM, socket.SOCK_DGRAM)
+        )
         tcp = stack.enter_context(socket.create_server(("127.0.0.1", 0)))
         udp, unnamed = (
             stack.enter_context(socket.socket(*kind))
@@ -148,8 +151,8 @@ def listeners(folder: Path, tier: str, found: Outcome) -> Iterator[dict[str, obj
         udp.bind(("127.0.0.1", port))
         unnamed.bind(abstract)
         unnamed.listen()
-        yield {"PORT": port, "ABSTRACT": abstract, "SOCKETS": [one.getsockname() for one in streams],
-               "DATAGRAMS": [one.getsockname() for one in datagrams]}  # fmt: skip
+        yield {"PORT": port, "ABSTRACT": abstract, "SOCKETS": [listener.getsockname() for listener in streams],
+               "DATAGRAMS": [listener.getsockname() for listener in datagrams]}  # fmt: skip
         every = {"tcp": [tcp], "udp": [udp], "abstract": [unnamed], "stream": streams, "datagram": datagrams}
         found.visitors += [name for name, servers in every.items() if select.select(servers, [], [], 0.05)[0]]
 
@@ -179,7 +182,7 @@ def test_a_notebook_gets_what_it_deserves(outcome: Outcome, case: str) -> None:
 
 
 def test_the_neighbour_comes_out_right(outcome: Outcome) -> None:
-    assert tuple(one.status.value for one in outcome.results["neighbour"].exercises) == FULL
+    assert tuple(exercise.status.value for exercise in outcome.results["neighbour"].exercises) == FULL
 
 
 def test_the_canaries_are_alive(outcome: Outcome) -> None:

@@ -105,7 +105,14 @@ def test_another_user_changes_nothing_in_the_kit(kit: Path, tmp_path: Path) -> N
     done
     exit 0
     """
-    done = subprocess.run(["sh", "-c", script, "sh", kit], user=400_001, group=400_001, extra_groups=[],
-                          capture_output=True, text=True, check=True)  # fmt: skip
+    done = subprocess.run(
+        ["sh", "-c", script, "sh", kit],
+        user=400_001,
+        group=400_001,
+        extra_groups=[],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
     assert done.stdout == ""
     assert digest(kit) == before

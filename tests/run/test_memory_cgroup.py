@@ -150,7 +150,7 @@ def test_what_killed_runs_left_is_removed(tmp_path: Path) -> None:
     held = take_lock(used)
     assert held is not None
     assert prepare(own, os.getpid())
-    assert [one.exists() for one in (old, new, other, used)] == [False, True, True, True]
+    assert [group.exists() for group in (old, new, other, used)] == [False, True, True, True]
     os.close(held)
 
 

@@ -24,8 +24,10 @@ from graders.run.warm import WarmProcess
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="kernels are forked")
 
 SEED = 17
-EXERCISES = [replace(course.find_exercise(key), cases=course.find_exercise(key).cases[:2])
-             for key in ("03-scale-grad", "03-clamp-grad")]  # fmt: skip
+EXERCISES = [
+    replace(course.find_exercise(key), cases=course.find_exercise(key).cases[:2])
+    for key in ("03-scale-grad", "03-clamp-grad")
+]
 
 SCALE = "def scale_grad(t, s):\n    return t.register_hook(make_hook(s))"
 CLAMP = "def clamp_grad(t, lo, hi):\n    return t.register_hook(make_hook(lo, hi))"
@@ -90,13 +92,17 @@ def checked(cells: Sequence[str]) -> tuple[str, ...]:
     started the kernel anew each time.
     """
     names: dict[str, Any] = {}
-    found = {one.key: "not-attempted" for one in EXERCISES}
+    found = {exercise.key: "not-attempted" for exercise in EXERCISES}
     for index, cell in enumerate(cells):
         if list(cells[:index]).count(CRASH) == 4:
             break
         with contextlib.suppress(ZeroDivisionError):
             exec(compile("" if cell == CRASH else cell, "<cell>", "exec"), names)
-        found |= {one.key: check_in(one, names).status.value for one in EXERCISES if home_of(cells, one.name) == index}
+        found |= {
+            exercise.key: check_in(exercise, names).status.value
+            for exercise in EXERCISES
+            if home_of(cells, exercise.name) == index
+        }
     return tuple(found.values())
 
 

@@ -126,14 +126,14 @@ def found(request: pytest.FixtureRequest, mark: Callable[[str, Given], Submissio
 def verdicts(result: SubmissionResult) -> dict[str, tuple[str, float]]:
     """Status and points of each exercise of a submission that was graded."""
     assert result.status.value == "graded"
-    assert result.score == sum(one.score for one in result.exercises)
-    assert (result.max_score, len(result.sha256)) == (sum(one.max_score for one in result.exercises), 64)
-    return {one.key: (one.status.value, one.score) for one in result.exercises}
+    assert result.score == sum(exercise.score for exercise in result.exercises)
+    assert (result.max_score, len(result.sha256)) == (sum(exercise.max_score for exercise in result.exercises), 64)
+    return {exercise.key: (exercise.status.value, exercise.score) for exercise in result.exercises}
 
 
 def message(result: SubmissionResult, key: str) -> str:
     """The message for the learner about one exercise."""
-    (text,) = [one.message for one in result.exercises if one.key == key]
+    (text,) = [exercise.message for exercise in result.exercises if exercise.key == key]
     return text
 
 
@@ -145,8 +145,12 @@ def test_right_answers_get_full_marks(found: SubmissionResult) -> None:
     assert verdicts(found) == FULL
     assert found.score == 4
     assert (found.message, found.isolation, found.lesson) == ("", "D", LESSON)
-    assert all(check.passed and check.score == check.max_score for one in found.exercises for check in one.checks)
-    assert [len(one.checks) for one in found.exercises] == [len(one.checks) for one in course.exercises(LESSON)]
+    assert all(
+        check.passed and check.score == check.max_score for exercise in found.exercises for check in exercise.checks
+    )
+    assert [len(exercise.checks) for exercise in found.exercises] == [
+        len(exercise.checks) for exercise in course.exercises(LESSON)
+    ]
 
 
 @given(IMPORT, BRANCH, LESSON_1.wrong["01-chain-grads"]["reversed-list"], PASSES)
@@ -370,7 +374,7 @@ def test_a_result_that_is_too_large_costs_its_exercise_alone(found: SubmissionRe
 @given(BRANCH, limits=Limits(descriptors=10))
 def test_a_kernel_that_cannot_start_is_never_the_learners_zero(found: SubmissionResult) -> None:
     assert found.status.value == "not-graded"
-    assert {one.status.value for one in found.exercises} == {"not-graded"}
+    assert {exercise.status.value for exercise in found.exercises} == {"not-graded"}
     assert not found.graded
     assert found.message.startswith("the process for the notebook did not start: open files: ")
     assert "Remedy: " in found.message
@@ -397,7 +401,9 @@ def test_a_hundred_megabytes_of_output_cost_its_cell_and_no_memory_here(kit: Pat
     transcript = BoxRunner(kit).run(cells, asked.probes)
     assert peak_memory() - before < 50e6
     results = judge_submission(asked.exercises, asked.verdicts, cells, read_transcript(transcript.frames))
-    assert {one.key: (one.status.value, one.score) for one in results} == FULL | {"01-chain-grads": ("over-limit", 0)}
+    assert {exercise.key: (exercise.status.value, exercise.score) for exercise in results} == FULL | {
+        "01-chain-grads": ("over-limit", 0)
+    }
     (lost,) = (result for result in results if result.key == "01-chain-grads")
     assert lost.message == (
         "`chain_grads` was not defined, because code cell 3 went over a limit: "
@@ -504,8 +510,8 @@ def test_many_notebooks_are_marked_at_once_and_each_only_once(tmp_path: Path) ->
     done: list[SubmissionResult] = []
     marking.start([*submissions, submissions[0]], done.append)
     marking.close()
-    assert sorted(one.student for one in done) == ["ann", "bob", "cy"]
-    assert [one.student for one in marking.batch().submissions] == ["ann", "bob", "cy"]
+    assert sorted(result.student for result in done) == ["ann", "bob", "cy"]
+    assert [result.student for result in marking.batch().submissions] == ["ann", "bob", "cy"]
     assert marking.batch().seed == SEED
 
 
@@ -529,12 +535,12 @@ ANSWERS_2 = [answers[0] for answers in answers_of("02").right.values()]
 @given(*ODD_STATE, *ANSWERS_2, lesson=LESSON_2)
 def test_state_that_is_left_behind_decides_over_no_answer(found: SubmissionResult) -> None:
     assert set(verdicts(found).values()) <= {("passed", 1), ("passed", 2)}
-    assert found.score == found.max_score == sum(one.points for one in course.exercises(LESSON_2))
+    assert found.score == found.max_score == sum(exercise.points for exercise in course.exercises(LESSON_2))
 
 
 def of_one_case(lesson: str) -> list[Exercise]:
     """The exercises of a lesson, each with its first case alone."""
-    return [dataclasses.replace(one, cases=one.cases[:1]) for one in course.exercises(lesson)]
+    return [dataclasses.replace(exercise, cases=exercise.cases[:1]) for exercise in course.exercises(lesson)]
 
 
 def results_of(
@@ -552,7 +558,7 @@ def test_results_without_fork_are_the_same(kit: Path) -> None:
     exercises = of_one_case(LESSON)
     with_fork, without = (results_of([endless, wrong, PASSES], kit, fork, exercises) for fork in (True, False))
     assert without == with_fork
-    assert {one.key: one.status.value for one in without} == {
+    assert {exercise.key: exercise.status.value for exercise in without} == {
         "01-branch-grads": "timed-out",
         "01-chain-grads": "wrong",
         "01-per-pass-grads": "passed",
@@ -561,7 +567,7 @@ def test_results_without_fork_are_the_same(kit: Path) -> None:
 
 def test_state_that_is_left_behind_decides_over_no_answer_without_fork_either(kit: Path) -> None:
     results = results_of([*ODD_STATE, *ANSWERS_2], kit, False, list(course.exercises(LESSON_2)), AMPLE)
-    assert [one.status.value for one in results] == ["passed"] * len(ANSWERS_2)
+    assert [exercise.status.value for exercise in results] == ["passed"] * len(ANSWERS_2)
 
 
 def test_cells_that_run_again_take_of_the_same_time(kit: Path) -> None:
@@ -570,7 +576,7 @@ def test_cells_that_run_again_take_of_the_same_time(kit: Path) -> None:
     for seconds in (4, 40):
         limits = Limits(notebook_seconds=seconds, probe_seconds=1)
         results = results_of(cells, kit, False, of_one_case(LESSON), limits)
-        statuses[seconds] = [one.status.value for one in results]
+        statuses[seconds] = [exercise.status.value for exercise in results]
     assert statuses == {4: ["timed-out"] * 3, 40: ["timed-out", "passed", "passed"]}
 
 
@@ -621,7 +627,9 @@ def test_answers_that_break_the_protocol_are_suspect(answers: list[Frame]) -> No
     asked = Frame({"type": "asked", "key": "01-branch-grads", "case": 0, "cells": 1, "nonce": "n0"})
     ended = Frame({"type": "ended", "how": "finished", "message": "", "seconds": 1.0})
     run = read_transcript([Frame({"type": "ready"}), Frame({"type": "cells-done"}), asked, *answers, ended])
-    (result,) = judge_submission(exercises, Verdicts({one.key: one.draws(SEED) for one in exercises}), [BRANCH], run)
+    (result,) = judge_submission(
+        exercises, Verdicts({exercise.key: exercise.draws(SEED) for exercise in exercises}), [BRANCH], run
+    )
     assert (result.status.value, result.score) == ("suspect", 0)
     assert "An instructor should look at it." in result.message
 
@@ -638,7 +646,7 @@ def processes_of(kit: Path) -> list[int]:
                 found.append(int(folder.name))
         except OSError:  # it ended meanwhile, or is somebody else's
             continue
-    return [one for one in found if one != os.getpid()]
+    return [pid for pid in found if pid != os.getpid()]
 
 
 def survivors(kit: Path) -> list[int]:
@@ -647,8 +655,8 @@ def survivors(kit: Path) -> list[int]:
         if not (left := processes_of(kit)):
             return []
         time.sleep(0.05)
-    for one in left:
-        os.kill(one, 9)
+    for pid in left:
+        os.kill(pid, 9)
     return left
 
 

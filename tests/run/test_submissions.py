@@ -22,7 +22,10 @@ def hand_in(folder: Path, *names: str) -> None:
 
 def found(where: Path) -> list[tuple[str, str, str | None]]:
     """Student, lesson and file name of all submissions."""
-    return [(one.student, one.lesson, one.file and one.file.name) for one in find_submissions(where, LESSONS)]
+    return [
+        (submission.student, submission.lesson, submission.file and submission.file.name)
+        for submission in find_submissions(where, LESSONS)
+    ]
 
 
 def why_none(where: Path) -> str:
@@ -33,8 +36,13 @@ def why_none(where: Path) -> str:
 
 
 def test_a_class_is_a_folder_for_each_student(tmp_path: Path) -> None:
-    hand_in(tmp_path, "bob/02_second_things.ipynb", "ann/01_first_things.ipynb", "ann/02_second_things.ipynb",
-            "bob/01_first_things.ipynb")  # fmt: skip
+    hand_in(
+        tmp_path,
+        "bob/02_second_things.ipynb",
+        "ann/01_first_things.ipynb",
+        "ann/02_second_things.ipynb",
+        "bob/01_first_things.ipynb",
+    )
     assert found(tmp_path) == [
         ("ann", "01_first_things", "01_first_things.ipynb"),
         ("ann", "02_second_things", "02_second_things.ipynb"),
@@ -139,21 +147,24 @@ def test_hostile_names_stay_names(tmp_path: Path) -> None:
 
 
 def test_the_message_says_what_is_expected_where(tmp_path: Path) -> None:
-    nowhere, empty, one = tmp_path / "nowhere", tmp_path / "empty", tmp_path / "one"
+    nowhere, empty, single = tmp_path / "nowhere", tmp_path / "empty", tmp_path / "one"
     empty.mkdir()
-    hand_in(one, "homework.ipynb")
+    hand_in(single, "homework.ipynb")
     known = "Name it after its lesson, for example 01_first_things.ipynb (lessons: 01_first_things, 02_second_things)."
     assert why_none(nowhere) == f"{nowhere} does not exist. Give a notebook, or a folder with notebooks."
     assert why_none(empty) == (
         f"{empty} holds no notebook of a known lesson. Expected: {empty}/<student>/01_first_things.ipynb"
     )
-    assert why_none(one) == f"{one / 'homework.ipynb'} belongs to no known lesson. {known}"
-    assert why_none(one / "homework.ipynb") == f"{one / 'homework.ipynb'} belongs to no known lesson. {known}"
+    assert why_none(single) == f"{single / 'homework.ipynb'} belongs to no known lesson. {known}"
+    assert why_none(single / "homework.ipynb") == f"{single / 'homework.ipynb'} belongs to no known lesson. {known}"
 
 
 def test_nobody_takes_the_name_of_another(tmp_path: Path) -> None:
     hand_in(tmp_path, *(f"{name}/01_first_things.ipynb" for name in (" zzz_good", "zzz_good", "zzz_good ", "ZZZ_good")))
-    by_name = {one.student: one.file and one.file.parent.name for one in find_submissions(tmp_path, LESSONS)}
+    by_name = {
+        submission.student: submission.file and submission.file.parent.name
+        for submission in find_submissions(tmp_path, LESSONS)
+    }
     assert by_name == {
         "zzz_good": "zzz_good",
         "ZZZ_good": "ZZZ_good",
@@ -164,7 +175,10 @@ def test_nobody_takes_the_name_of_another(tmp_path: Path) -> None:
 
 def test_a_name_that_is_shown_like_another_stays_another(tmp_path: Path) -> None:
     hand_in(tmp_path, "␣ann/01_first_things.ipynb", " ann/01_first_things.ipynb")
-    by_name = {one.student: one.file and one.file.parent.name for one in find_submissions(tmp_path, LESSONS)}
+    by_name = {
+        submission.student: submission.file and submission.file.parent.name
+        for submission in find_submissions(tmp_path, LESSONS)
+    }
     assert by_name == {"␣ann": "␣ann", "␣ann*": " ann"}
 
 
@@ -196,14 +210,18 @@ def test_a_folder_that_is_called_like_a_notebook_has_a_message(tmp_path: Path) -
 
 def test_what_one_student_hands_in_makes_nobody_elses_missing(tmp_path: Path) -> None:
     hand_in(tmp_path, "ann/01_first_things.ipynb", "bob/01_first_things.ipynb", "eve/02_second_things.ipynb")
-    assert [one[:2] for one in found(tmp_path)] == [
+    assert [entry[:2] for entry in found(tmp_path)] == [
         ("ann", "01_first_things"),
         ("bob", "01_first_things"),
         ("eve", "01_first_things"),
         ("eve", "02_second_things"),
     ]
     said = find_submissions(tmp_path, LESSONS, due=["02_second_things"])
-    assert [(one.student, one.lesson, one.file is None) for one in said if one.student != "eve"] == [
+    assert [
+        (submission.student, submission.lesson, submission.file is None)
+        for submission in said
+        if submission.student != "eve"
+    ] == [
         ("ann", "01_first_things", False),
         ("ann", "02_second_things", True),
         ("bob", "01_first_things", False),

@@ -23,7 +23,7 @@ def test_a_container_has_no_network_no_capabilities_and_nothing_to_write_to_but_
     command = tiers.container_command("docker", "course", "hookwork-box-1", Path("/tmp/kit"), Limits())
     options, (image, *inside) = command[:-6], command[-6:]
     assert options[:5] == ["docker", "run", "--rm", "-i", "--init"]
-    assert [one for one in options[5:] if not one.startswith("--env=")] == [
+    assert [option for option in options[5:] if not option.startswith("--env=")] == [
         "--name=hookwork-box-1",
         "--network=none",
         "--read-only",

@@ -55,7 +55,7 @@ def statuses(cells: list[str], kit: Path, warm: WarmProcess, limits: Limits = LI
     run = read_transcript(frames)
     assert run.seconds < limits.notebook_seconds + SLACK_SECONDS + 2
     results = judge_submission(asked.exercises, asked.verdicts, cells, run)
-    return {one.name: found.status.value for one, found in zip(asked.exercises, results)}
+    return {exercise.name: found.status.value for exercise, found in zip(asked.exercises, results)}
 
 
 def test_exercises_that_do_not_end_leave_the_others_their_share(kit: Path, warm: WarmProcess) -> None:

@@ -54,9 +54,19 @@ def outcome_of(*frames: Frame) -> Outcome:
 
 def test_a_finished_run_has_cells_outcomes_and_its_time() -> None:
     run = read_transcript(
-        [READY, cell(0), cell(1, "raised", "ValueError: no"), DONE, asked(), seen({"a": torch.ones(1)}),
-         asked(1, "m"), raised("m", status="timed-out", message="no result after 10 seconds"), END, ended()]
-    )  # fmt: skip
+        [
+            READY,
+            cell(0),
+            cell(1, "raised", "ValueError: no"),
+            DONE,
+            asked(),
+            seen({"a": torch.ones(1)}),
+            asked(1, "m"),
+            raised("m", status="timed-out", message="no result after 10 seconds"),
+            END,
+            ended(),
+        ]
+    )
     assert run.cells == (Cell(0, "ok", ""), Cell(1, "raised", "ValueError: no"))
     assert outcome(run).seen["a"].tensor.tolist() == [1.0]
     assert outcome(run, 1) == Outcome(status=Status.TIMED_OUT, message="no result after 10 seconds")
@@ -67,7 +77,7 @@ def test_cells_that_ran_again_count_once() -> None:
     restart = Frame({"type": "restart", "cell": 1})
     again = [cell(0, "raised", "second time"), cell(1, "crashed", "gone"), cell(2)]
     run = read_transcript([READY, cell(0), restart, *again, DONE, END, ended()])
-    assert [(one.index, one.status, one.message) for one in run.cells] == [
+    assert [(cell.index, cell.status, cell.message) for cell in run.cells] == [
         (0, "raised", "second time"),
         (1, "crashed", "gone"),
         (2, "ok", ""),
@@ -76,7 +86,9 @@ def test_cells_that_ran_again_count_once() -> None:
 
 def test_an_exception_brings_its_line_and_call() -> None:
     head = {"status": "raised", "error": "ValueError", "message": "no", "line": "line 2 of its cell", "call": "f(1)"}
-    assert outcome_of(raised(**head)) == Outcome(None, Status.RAISED, "ValueError", "no", "line 2 of its cell", "f(1)")
+    assert outcome_of(raised(**head)) == Outcome(
+        seen=None, status=Status.RAISED, error="ValueError", message="no", line="line 2 of its cell", call="f(1)"
+    )
 
 
 @pytest.mark.parametrize("status", ["raised", "not-attempted", "timed-out", "over-limit", "crashed"])
@@ -90,15 +102,30 @@ def test_any_other_status_from_inside_is_suspect(status: Any) -> None:
 
 
 def test_an_exercise_has_an_outcome_for_each_case_in_each_place() -> None:
-    run = read_transcript([
-        READY, cell(0), DONE,
-        asked(0, "a", cells=1), seen(1, "a"), asked(1, "b", cells=1), raised("b", status="raised"),
-        cell(1), DONE,
-        asked(0, "c"), seen(3, "c"), asked(1, "d"), seen(4, "d"), asked(2, "e"), seen(5, "e"), END, ended(),
-    ])  # fmt: skip
+    run = read_transcript(
+        [
+            READY,
+            cell(0),
+            DONE,
+            asked(0, "a", cells=1),
+            seen(1, "a"),
+            asked(1, "b", cells=1),
+            raised("b", status="raised"),
+            cell(1),
+            DONE,
+            asked(0, "c"),
+            seen(3, "c"),
+            asked(1, "d"),
+            seen(4, "d"),
+            asked(2, "e"),
+            seen(5, "e"),
+            END,
+            ended(),
+        ]
+    )
     here, further_down = run.attempts(KEY, 3)
-    assert (here[0].seen.value, [one.status for one in here[1:]]) == (1, [Status.RAISED, Status.RAISED])
-    assert [one.seen.value for one in further_down] == [3, 4, 5]
+    assert (here[0].seen.value, [outcome.status for outcome in here[1:]]) == (1, [Status.RAISED, Status.RAISED])
+    assert [outcome.seen.value for outcome in further_down] == [3, 4, 5]
     assert run.attempts("90-never-asked", 2) == [[Outcome(status=Status.CRASHED)] * 2]
 
 

@@ -50,7 +50,7 @@ def test_every_lesson_is_marked_alike_warm_and_cold(lesson: str, kit: Path, warm
         results = list(judge_submission(asked.exercises, Verdicts(asked.verdicts.draws), cells, run))
         marks.append((run.ended, [cell.status for cell in run.cells], results))
     assert marks[0] == marks[1]
-    assert {one.status.value for one in marks[0][2]} == {"passed"}
+    assert {result.status.value for result in marks[0][2]} == {"passed"}
 
 
 @pytest.mark.parametrize("tier", TIERS)
@@ -78,7 +78,7 @@ def test_forked_kernels_draw_numbers_of_their_own(kit: Path, warm: WarmProcess) 
     cells = ["import random, numpy\nraise ValueError(f'{random.random()} {numpy.random.rand()}')"]
     (first,), (second,) = statuses(cells, kit, warm), statuses(cells, kit, warm)
     assert first[0] == "raised"
-    assert all(one != other for one, other in zip(first[1].split()[1:], second[1].split()[1:]))
+    assert all(number != other for number, other in zip(first[1].split()[1:], second[1].split()[1:]))
 
 
 @pytest.mark.parametrize("tier", TIERS)
@@ -109,7 +109,7 @@ def test_boxes_end_with_the_warm_process(kit: Path) -> None:
         forked = process.fork(
             BoxRequest(Plan(tier="D", box=BoxPlan("/nonexistent")), "/", {}),
             [os.open(os.devnull, os.O_RDWR) for _ in range(3)],
-        )  # fmt: skip
+        )
         assert forked.wait(10) == 1
     with pytest.raises(ProcessLookupError):
         os.kill(pid, 0)

@@ -263,4 +263,4 @@ def test_a_decoded_tensor_has_memory_of_its_own() -> None:
 def test_what_is_read_lies_in_ordinary_memory_whatever_the_default_device_is() -> None:
     tree, body = encode([torch.ones(2), torch.empty(0, 2)])
     with torch.device("meta"):
-        assert [one.tensor.device.type for one in decode(tree, body)] == ["cpu", "cpu"]
+        assert [part.tensor.device.type for part in decode(tree, body)] == ["cpu", "cpu"]

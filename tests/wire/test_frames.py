@@ -99,7 +99,7 @@ def test_the_deepest_observation_fits() -> None:
 
 def test_the_frames_of_the_longest_notebook_are_not_too_many() -> None:
     runs = MAX_KERNELS + 1
-    probes = max(sum(len(one.cases) for one in course.exercises(lesson)) for lesson in course.lessons())
+    probes = max(sum(len(exercise.cases) for exercise in course.exercises(lesson)) for lesson in course.lessons())
     most = (runs + probes) * (MAX_CELLS + 1) + probes + 3  # a cell or a restart each; ready, cells-done, probe-end
     assert most <= MAX_FRAMES
     answers = probes * (MAX_BODY + MAX_HEAD)

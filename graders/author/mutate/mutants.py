@@ -37,7 +37,12 @@ class Mutant:
 def mannered(source: str, name: str) -> Iterator[Mutant]:
     """A right answer in every manner."""
     for manner, body in MANNERS.items():
-        yield Mutant(manner, wrapped(source, name, body), "", f"+ def {name}(*args, **kwargs):{body}")
+        yield Mutant(
+            operator=manner,
+            source=wrapped(source, name, body),
+            changed="",
+            diff=f"+ def {name}(*args, **kwargs):{body}",
+        )
 
 
 def mutants(source: str) -> Iterator[Mutant]:
@@ -62,8 +67,13 @@ def _mutant(operator: str, before: str, after: str) -> Mutant:
     if new.startswith("@"):
         new += f" {after.split(new, 1)[1].strip().partition(chr(10))[0]}"
     gone = next((line[1:].strip() for line in lines if line.startswith("-")), "")
-    return Mutant(operator, f"{PRELUDE}\n{after}", f"without {gone}" if new in ("", "pass") else new, "\n".join(lines),
-                  may_be_idle=any(name in line for line in lines if line[:1] == "+" for name in NOTING))  # fmt: skip
+    return Mutant(
+        operator=operator,
+        source=f"{PRELUDE}\n{after}",
+        changed=f"without {gone}" if new in ("", "pass") else new,
+        diff="\n".join(lines),
+        may_be_idle=any(name in line for line in lines if line[:1] == "+" for name in NOTING),
+    )
 
 
 def _changed(tree: ast.Module) -> Iterator[tuple[ast.Module, str]]:

@@ -87,8 +87,10 @@ def lost_return(node: ast.AST) -> Iterator[Replacement]:
     if isinstance(node, ast.Return) and node.value is not None:
         yield [ast.Expr(node.value)]
     if isinstance(node, ast.Lambda) and _method(node.body) not in KEEPING:
-        yield ast.Lambda(node.args, ast.Subscript(ast.Tuple([ast.Constant(None), node.body], ast.Load()),
-                                                  ast.Constant(0), ast.Load()))  # fmt: skip
+        yield ast.Lambda(
+            node.args,
+            ast.Subscript(ast.Tuple([ast.Constant(None), node.body], ast.Load()), ast.Constant(0), ast.Load()),
+        )
 
 
 @_operator("clean-up not after an exception")

@@ -52,11 +52,11 @@ class Score:
     def __add__(self, other: Score) -> Score:
         """Two parts of the mutants together."""
         return Score(
-            self.key,
-            self.refused + other.refused,
-            self.listed + other.listed,
-            self.idle + other.idle,
-            self.survivors + other.survivors,
+            key=self.key,
+            refused=self.refused + other.refused,
+            listed=self.listed + other.listed,
+            idle=self.idle + other.idle,
+            survivors=self.survivors + other.survivors,
         )
 
 

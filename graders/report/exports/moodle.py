@@ -47,8 +47,11 @@ def render(submissions: Sequence[SubmissionResult], titles: Titles, roster: Rost
 
 def _comment(submission: SubmissionResult, titles: Titles) -> str:
     """One sentence for each exercise that is not passed. Long comments belong on the feedback page."""
-    said = [f"{titles.exercise(exercise.key)}: {exercise.message or exercise.status.value}"
-            for exercise in submission.exercises if exercise.status is not Status.PASSED]  # fmt: skip
+    said = [
+        f"{titles.exercise(exercise.key)}: {exercise.message or exercise.status.value}"
+        for exercise in submission.exercises
+        if exercise.status is not Status.PASSED
+    ]
     if submission.penalty:
         said.insert(0, f"Late: {points(submission.penalty)} points are taken off.")
     return clean(" | ".join([*([submission.message] if submission.message else []), *said]), 2000)

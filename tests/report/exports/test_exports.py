@@ -20,8 +20,18 @@ from tests.test_hostile_text import TRAPS, traps
 
 SCHEMA = json.loads(Path(__file__).with_name("gradescope.schema.json").read_text(encoding="utf-8"))
 TITLES = Titles({"01_first": "1. The first"}, {"01-a": "Sum", "01-b": "Order"})
-WRONG = ExerciseResult("01-a", Status.WRONG, 1, 2, "forgot-return", "Return it.", (
-    CheckResult("it holds", True, 1, 1), CheckResult("it stays", False, 0, 1, "x: expected 1, saw 2")))  # fmt: skip
+WRONG = ExerciseResult(
+    key="01-a",
+    status=Status.WRONG,
+    score=1,
+    max_score=2,
+    mistake="forgot-return",
+    message="Return it.",
+    checks=(
+        CheckResult(name="it holds", passed=True, score=1, max_score=1),
+        CheckResult(name="it stays", passed=False, score=0, max_score=1, message="x: expected 1, saw 2"),
+    ),
+)
 CLASS = batch(
     graded("Lovelace, Ada", WRONG, exercise("01-b"), student_id="101"),
     graded("Bob", exercise("01-a", most=2, score=2), exercise("01-b", Status.NOT_GRADED, 0, message="Disk full.")),
@@ -78,8 +88,8 @@ def test_moodle() -> None:
 
 
 def test_junit() -> None:
-    one = batch(CLASS.submissions[0])
-    assert junit.render(one, TITLES) == JUNIT
+    single = batch(CLASS.submissions[0])
+    assert junit.render(single, TITLES) == JUNIT
 
 
 def test_junit_tells_failures_from_our_errors_and_from_what_is_missing() -> None:
@@ -123,9 +133,16 @@ def test_gradescope_takes_every_file_and_what_is_ours_is_said_to_be() -> None:
 @pytest.mark.parametrize("trap", TRAPS, ids=lambda name: name.replace(" ", "-"))
 def test_no_text_of_a_student_steers_or_hides_anything(trap: str) -> None:
     text = TRAPS[trap]
-    checks = (CheckResult(text, False, 0, 1, text),)
+    checks = (CheckResult(name=text, passed=False, score=0, max_score=1, message=text),)
     found = batch(
-        graded(text, ExerciseResult("01-a", Status.WRONG, 0, 1, "m", text, checks), message=text, student_id=text),
+        graded(
+            text,
+            ExerciseResult(
+                key="01-a", status=Status.WRONG, score=0, max_score=1, mistake="m", message=text, checks=checks
+            ),
+            message=text,
+            student_id=text,
+        ),
         ungraded(text + "2", SubmissionStatus.UNREADABLE, text),
         ungraded(text + "3", SubmissionStatus.NOT_GRADED, text),
     )

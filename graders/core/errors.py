@@ -37,6 +37,12 @@ class HookworkError(Exception):
         return clean(self, ERROR_LIMIT)
 
 
+class ExerciseDefect(HookworkError):
+    """An exercise is wrong in itself: no answer to it can be marked. Its author can mend that, and no learner."""
+
+    exit_code = ExitCode.NOT_GRADED
+
+
 class FileTrouble(HookworkError):
     """The system refuses a file."""
 

@@ -27,6 +27,7 @@ from graders.core.circumstances import Circumstances
 from graders.core.conditioning import well_conditioned
 from graders.core.difference import Kind
 from graders.core.draws import Rng
+from graders.core.errors import ExerciseDefect
 from graders.core.mistakes import COMMON, EXPLAINED_KINDS
 from graders.wire.threads import one_thread
 
@@ -36,8 +37,8 @@ Case = Mapping[str, Any]
 KEY = re.compile(r"\d\d-[a-z][a-z0-9]*(-[a-z0-9]+)*")
 
 
-class DeadProbe(RuntimeError):
-    """A defect of a grader: its draws cannot tell a right answer from a wrong one, or leave it to rounding."""
+class DeadProbe(ExerciseDefect):
+    """The draws of an exercise cannot tell a right answer from a wrong one, or leave it to rounding."""
 
 
 class _Silent:
@@ -149,7 +150,7 @@ class Exercise:
                 return draw
         raise DeadProbe(
             f"exercise {self.key}, case {index}: 100 draws, and none tells right from wrong without being at the "
-            "mercy of rounding"
+            "mercy of rounding; look at its draw, alive and oracle"
         )
 
     def _draw(self, rng: Rng, case: Case) -> Draw:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 
 from graders.core import course
+from graders.core.errors import ExerciseDefect
 from graders.core.results import SubmissionResult, SubmissionStatus
 from graders.core.text import clean
 from graders.judge.submission import judge_submission
@@ -50,6 +51,8 @@ def mark_submission(submission: Submission, questions: Questions, runner: Runner
         return Marked(without_run(submission, SubmissionStatus.UNREADABLE, str(error), runner.tier))
     except Stopped as error:
         return Marked(without_run(submission, SubmissionStatus.NOT_GRADED, str(error), runner.tier))
+    except ExerciseDefect as error:
+        return Marked(without_run(submission, SubmissionStatus.NOT_GRADED, error.shown(), runner.tier))
     except Exception as error:
         # A defect of a grader or of this machine, for example a full disk: never the learner's zero.
         why = f"The graders failed with {type(error).__name__}: {error}"

@@ -10,7 +10,7 @@ from graders.box.known_state import known_state
 from graders.box.probing import answer
 from graders.core import course
 from graders.core.draws import new_seed
-from graders.core.errors import HookworkError
+from graders.core.errors import ExerciseDefect, HookworkError
 from graders.core.exercise import Draw, Exercise
 from graders.core.expect import Seen
 from graders.core.results import ExerciseResult, Status
@@ -29,7 +29,11 @@ def check(key: str) -> None:
     exercise = _find(key)
     if exercise is None:
         return
-    result, outcomes = _marked(exercise, _learners_names(), new_seed())
+    try:
+        result, outcomes = _marked(exercise, _learners_names(), new_seed())
+    except ExerciseDefect as error:
+        render.show(render.note(error.shown()))
+        return
     with record.editing() as notes:
         notes.note(key, result.status)
     after = render.afterwards(exercise, result, len(outcomes), standing(course.every_exercise(), notes))

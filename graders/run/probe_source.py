@@ -13,6 +13,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from graders.core.errors import ExerciseDefect
 from graders.core.exercise import Exercise
 
 SHARED = "shared"
@@ -22,8 +23,8 @@ IN_THE_BOX = ("graders.box", "graders.wire", "graders.figures", "graders.nets")
 """Modules of ours that exist beside the learner's code (`graders.run.kit` puts them there)."""
 
 
-class ProbeNeedsMore(TypeError):
-    """A defect of a grader: its probe uses what must not be, or is not, in the box."""
+class ProbeNeedsMore(ExerciseDefect):
+    """A probe uses what must not be, or is not, in the box."""
 
 
 @dataclass(frozen=True)
@@ -57,7 +58,9 @@ def probe_source(exercise: Exercise) -> str:
                 needed[name] = part
                 queue.append(part)
             elif ast.dump(needed[name].statement) != ast.dump(part.statement):
-                raise ProbeNeedsMore(f"exercise {exercise.key}: its file and {SHARED}.py both define {name!r}")
+                raise ProbeNeedsMore(
+                    f"exercise {exercise.key}: its file and {SHARED}.py both define {name!r}: rename one"
+                )
     # Imports first, then what is shared, which knows nothing of the exercise's own file.
     parts = sorted(needed.values(), key=lambda part: (not part.is_import, part.file == exercise.file, part.place))
     statements = dict.fromkeys(ast.unparse(part.statement) for part in parts)
@@ -86,7 +89,10 @@ def _part(name: str, file: Path, key: str) -> _Part | None:
             )
         return _part(name, file.parent / f"{SHARED}.py", key)
     if module.partition(".")[0] == "graders":
-        raise ProbeNeedsMore(f"exercise {key}: the probe uses {name!r} of {module}, which is not in the box")
+        raise ProbeNeedsMore(
+            f"exercise {key}: the probe uses {name!r} of {module}, which is not in the box; "
+            f"what a probe uses belongs into its own file or into {SHARED}.py, or is an instrument of graders.authoring"
+        )
     return part
 
 

@@ -4,6 +4,7 @@ import pytest
 
 from graders.core import course
 from graders.core.errors import ExitCode, FileTrouble, HookworkError, NotInstalled
+from graders.core.exercise import DeadProbe
 from graders.core.roster import BadRoster
 from graders.core.source import SourceError
 from graders.instructor.request import BadRequest
@@ -11,6 +12,7 @@ from graders.learner.folder import Trouble
 from graders.report.policy import BadPolicy
 from graders.run.intake import Unreadable
 from graders.run.members import BadArchive
+from graders.run.probe_source import ProbeNeedsMore
 from graders.run.selftest import NoIsolation
 from graders.run.submissions import NoSubmissions
 
@@ -29,6 +31,8 @@ from graders.run.submissions import NoSubmissions
         (Trouble, ExitCode.USAGE),
         (SourceError, ExitCode.USAGE),
         (NoIsolation, ExitCode.NOT_GRADED),
+        (DeadProbe, ExitCode.NOT_GRADED),
+        (ProbeNeedsMore, ExitCode.NOT_GRADED),
     ],
 )
 def test_what_a_person_can_mend_has_one_base_and_an_exit_code(kind: type[HookworkError], code: ExitCode) -> None:

@@ -16,6 +16,7 @@ Functions receive the values of the draw by name, those that they ask for, and t
 
 from __future__ import annotations
 
+import functools
 import inspect
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -172,7 +173,13 @@ def call_by_name(function: Callable[..., Any], draw: Draw, *first: Any) -> Any:
 
 def asked_of(draw: Draw, function: Callable[..., Any], first: int = 0) -> Draw:
     """The part of a draw that a function asks for by the names of its parameters, without those that come first."""
-    return {name: draw[name] for name in list(inspect.signature(function).parameters)[first:]}
+    return {name: draw[name] for name in _parameters(function)[first:]}
+
+
+@functools.cache
+def _parameters(function: Callable[..., Any]) -> tuple[str, ...]:
+    """The names of the parameters. To look at a signature takes longer than many a probe."""
+    return tuple(inspect.signature(function).parameters)
 
 
 def exercise(

@@ -111,6 +111,7 @@ def build(layers: str, mode: str, state: list[Tensor], dtype: torch.dtype) -> tu
         },
         pairs=[("hooks", "hooked")],
         impossible=[
+            lambda hooks, hooked: hooks == "none" and hooked != "root",
             lambda layers, frozen: layers == "activation" and frozen == "part",
             lambda dtype, doubled: dtype == "float32" and doubled == "later",
         ],
@@ -168,9 +169,8 @@ class TestGuardedNet:
 
     def oracle(layers, mode, hooks, hooked, state, inputs, ups, lo, hi):
         case = Case(layers, mode, hooks, hooked, state)
-        return [[case.out(x), case.truth(x, up, lo, hi)] for x, up in zip(inputs, ups)], case.again(
-            inputs[0], ups[0], lo, hi
-        )
+        # What the network returns is a linear function of the activation, as the gradient of `fc.weight` is.
+        return [case.truth(x, up, lo, hi) for x, up in zip(inputs, ups)], case.again(inputs[0], ups[0], lo, hi)
 
     def probe(student, layers, mode, state, inputs, ups, lo, hi, layout, grad, frozen, passing, hooks, hooked,
               grad_mode, backward, failure, failing_run, doubled):  # fmt: skip
@@ -382,14 +382,21 @@ class Case:
     def __init__(self, layers: str, mode: str, hooks: str, hooked: str, state: list[Tensor]) -> None:
         """Where hooks replace, `of_body`, `of_output` and `of_grads` are the factors that they bring in."""
         self.layers, self.mode, self.state = layers, mode, state
+        self.built: dict[torch.dtype, tuple[nn.Module, nn.Linear]] = {}
         factor = FACTOR if hooks == "replacing" else 1.0
         self.of_body = factor if hooked == "named" else 1.0
         self.of_output = factor if hooked != "parameter" else 1.0
         self.of_grads = factor if hooked == "parameter" else 1.0
 
+    def modules(self, dtype: torch.dtype) -> tuple[nn.Module, nn.Linear]:
+        """The body and the linear layer. To build them takes longer than to run them, so it is done once."""
+        if dtype not in self.built:
+            self.built[dtype] = build(self.layers, self.mode, self.state, dtype)
+        return self.built[dtype]
+
     def out(self, x: Tensor, lo: float = -torch.inf, hi: float = torch.inf) -> Tensor:
         """The output of the network; with bounds, that of one that clamps the activation."""
-        body, fc = build(self.layers, self.mode, self.state, x.dtype)
+        body, fc = self.modules(x.dtype)
         with torch.no_grad():
             return self.of_output * fc((self.of_body * body(x)).clamp(lo, hi).flatten(1))
 
@@ -400,8 +407,12 @@ class Case:
 
         "bias as it was" is the gradient of the bias that no hook has replaced.
         """
-        body, fc = build(self.layers, self.mode, self.state, x.dtype)
-        trainable = {name: p for name, p in freeze_part(body, frozen).named_parameters("body") if p.requires_grad}
+        body, fc = self.modules(x.dtype)
+        trainable = {
+            name: p
+            for name, p in freeze_part(body.requires_grad_(), frozen).named_parameters("body")
+            if p.requires_grad
+        }
         x, up = x.detach().clone().requires_grad_(), self.of_output * up
         h = self.of_body * body(x)
         arriving = (up @ fc.weight.detach()).reshape(h.shape).clamp(lo, hi)
@@ -416,7 +427,7 @@ class Case:
 
     def again(self, x: Tensor, up: Tensor, lo: float, hi: float) -> Tensor:
         """The gradient at `up` of the sum of the gradient at `x`."""
-        body, fc = build(self.layers, self.mode, self.state, x.dtype)
+        body, fc = self.modules(x.dtype)
         x, up = (t.detach().clone().requires_grad_() for t in (x, up))
         h = self.of_body * body(x)
         arriving = (self.of_output * up @ fc.weight.detach()).reshape(h.shape).clamp(lo, hi)

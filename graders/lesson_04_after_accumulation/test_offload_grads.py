@@ -6,7 +6,7 @@ from functools import partial
 from itertools import accumulate
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from graders.authoring import (
     ALL,
@@ -63,7 +63,12 @@ BIG = 2.0**25
             "model": "the function gets parameters, and no model",
             "failure": "the function calls nothing of the caller",
         },
-        pairs=[("backward", "hooks")],
+        pairs=[("dtype", "hooks")],
+        # Without parameters, neither the caller's hooks nor the passes show anything.
+        impossible=[
+            lambda collection, hooks: collection == "empty" and hooks != "none",
+            lambda collection, backward: collection == "empty" and backward != "plain",
+        ],
     ),
 )  # fmt: skip
 class TestOffloadGrads:
@@ -99,17 +104,14 @@ class TestOffloadGrads:
         }
 
     def alive(layers, calls, scale, chosen, batches, hooks):
-        sums = sums_over(layers, calls, scale, chosen, batches, hooks)
-        last = sums_over(layers, calls, scale, chosen, batches[2:], hooks)[0]
+        first, second, third = sums_over(layers, calls, scale, chosen, batches, hooks)
         return all(
-            min(sums[0][name].abs().max(), (sums[1][name] - sums[0][name]).abs().max(), last[name].abs().max()) > 0.01
+            min(one.abs().max() for one in (first[name], second[name] - first[name], third[name] - second[name])) > 0.01
             for name in chosen
         )
 
     def oracle(layers, calls, scale, chosen, batches, hooks):
-        return sums_over(layers, calls, scale, chosen, batches, hooks), others_grads(
-            layers, calls, scale, chosen, batches
-        )
+        return all_sums(layers, calls, scale, chosen, batches, hooks, scale.dtype)
 
     def probe(student, layers, calls, scale, chosen, batches, small, layout, hooks, grad_mode, backward):
         net = lay_out(Net(layers, calls, scale, False), layout if layout != "expanded" else "transposed")
@@ -173,7 +175,12 @@ class TestOffloadGrads:
         net.zero_grad()
         loss_of(net, batches[0]).backward()
         seen["removed"] = {"sums": named(sums), "stored": all(by_name[name].grad is not None for name in chosen)}
-        return seen
+        p = nn.Parameter(torch.zeros(2))
+        sums, _ = pair(student.offload_grads([p]))
+        for _ in range(2):
+            none_error((3 * p).sum().backward)
+        params = {"p": p}
+        return {**seen, "example": named(sums), "example, p.grad": p.grad}
 
     mistakes = (
         Mistake(
@@ -263,10 +270,13 @@ class TestOffloadGrads:
         for number, stored in enumerate(seen["stored"], 1):
             nothing_stored(stored, f"after pass {number}")
         nothing_stored(seen["after zeros"], "after a pass with a gradient of zeros")
+        if seen["example, p.grad"].value is not None:
+            expect(seen["example, p.grad"]).fail("after the passes of the example, `p.grad` is not None")
 
     def test_the_sums_are_made_in_float64(seen, small):
         expect(seen["exact"]["p"]).close_to(small.double())
         expect(seen["exact"]["twin"]).close_to(3 * small.double())
+        expect(seen["example"]["p"]).close_to(torch.full((2,), 6.0, dtype=torch.float64))
 
     def test_a_second_call_has_a_dict_of_its_own(seen):
         last = seen["sums"][2]
@@ -283,7 +293,8 @@ class TestOffloadGrads:
     def test_nothing_else_changes(seen, layers, calls, scale, chosen, batches):
         nothing_changed(seen["changed"], but=["hook-left *"])
         nothing_changed(seen["changed values"])
-        same_tensors(seen["others"], others_grads(layers, calls, scale, chosen, batches))
+        grads = all_sums(layers, calls, scale, chosen, batches, "none", scale.dtype)[-1]
+        same_tensors(seen["others"], {name: grad for name, grad in grads.items() if name not in chosen})
 
     def test_the_handles_remove_the_hooks(seen):
         if "others go on" in seen.keys:
@@ -301,23 +312,21 @@ def tensors_in(sums: Seen) -> dict[str, Tensor]:
 
 
 def sums_over(layers, calls, scale, chosen, batches, hooks) -> list[dict[str, Tensor]]:
-    """The accumulated `.grad` after each batch, on a float64 copy of the net."""
-    net = Net(layers, calls, scale, False).double()
+    """The accumulated `.grad` of those that were chosen after each batch, on a float64 copy of the net."""
+    steps = all_sums(layers, calls, scale, chosen, batches, hooks, torch.float64)
+    return [{name: step[name] for name in step if name in chosen} for step in steps]
+
+
+def all_sums(layers, calls, scale, chosen, batches, hooks, dtype) -> list[dict[str, Tensor]]:
+    """The accumulated `.grad` of every parameter after each batch, on a copy of the net in `dtype`."""
+    net = Net(layers, calls, scale, False).to(dtype)
     if chosen:
         CallersHooks(hooks).on_tensor(net.get_parameter(chosen[0]), "p")
     sums = []
     for inputs, targets in batches:
-        loss_of(net, [inputs.double(), targets.double()]).backward()
-        sums.append({name: grad for name, grad in grads_of(net).items() if name in chosen})
+        loss_of(net, [inputs.to(dtype), targets.to(dtype)]).backward()
+        sums.append(grads_of(net))
     return sums
-
-
-def others_grads(layers, calls, scale, chosen, batches) -> dict[str, Tensor]:
-    """The accumulated `.grad` of the parameters that were not chosen."""
-    net = Net(layers, calls, scale, False)
-    for batch in batches:
-        loss_of(net, batch).backward()
-    return {name: grad for name, grad in grads_of(net).items() if name not in chosen}
 
 
 def running_sums(steps: list[dict[str, Tensor]]) -> list[dict[str, Tensor]]:

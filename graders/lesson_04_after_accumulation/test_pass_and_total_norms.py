@@ -93,7 +93,7 @@ class TestPassAndTotalNorms:
             all(abs(a - b) > 0.05 for a, b in zip(singles[1:], totals[1:])) and len({*totals, 0.0}) == len(totals) + 1
         )
 
-    def probe(student, p, x, k, m, layout, place, grad, hooks, grad_mode, backward):
+    def probe(student, p, x, k, m, layout, place, grad, hooks, call, grad_mode, backward):
         p = prepared(p, layout=layout, place=place, grad=grad)
         k, m = laid_out(k, layout), laid_out(m, layout)
         q = p.detach().clone().requires_grad_()
@@ -128,7 +128,20 @@ class TestPassAndTotalNorms:
         r.grad = torch.full_like(r, 2.0**27)
         beside = student.pass_and_total_norms(r)
         (m * r).sum().backward()
-        return {**seen, "changed by hooks": values.changes(), "beside much": copied(beside)}
+        s, counts = m.clone().requires_grad_(), []
+        many = student.pass_and_total_norms(s)
+        (s * s).sum().backward(create_graph=True)
+        seen["keeps its graph"] = s.grad.requires_grad
+        s.grad = None
+        for _ in range(60 if call == "again" else 1):
+            (0 * s).sum().backward()
+            counts.append(len(many) if isinstance(many, list) else None)
+        p = torch.zeros(2, requires_grad=True)
+        example = student.pass_and_total_norms(p)
+        for _ in range(2):
+            (torch.tensor([3.0, 4.0]) * p).sum().backward()
+        return {**seen, "changed by hooks": values.changes(), "beside much": copied(beside), "counts": counts,
+                "example": copied(example)}  # fmt: skip
 
     mistakes = (
         Mistake(
@@ -168,6 +181,14 @@ class TestPassAndTotalNorms:
     def test_each_pass_appends_its_own_norm_and_that_of_the_total(seen, k, m, grad, hooks):
         expect(seen["start"]).equals([])
         same_log(seen["log"], norms_over(passes(k, m, hooks), old(grad)), k)
+        same_log(seen["example"], [5.0, 5.0, 5.0, 10.0], torch.ones(1))
+
+    def test_every_pass_counts(seen, call):
+        for number, count in enumerate(seen["counts"], 2):
+            if count.value != 2 * number:
+                expect(count).fail(
+                    f"after {number} passes, {2 * number} entries are expected, and there are {count.value}"
+                )
 
     def test_the_total_follows_when_the_caller_clears_it(seen, k, m, grad, hooks):
         first, then = passes(k, m, hooks), [f * times(hooks) for f in (m, -m, 0 * k, 1e-9 * k)]
@@ -195,6 +216,7 @@ class TestPassAndTotalNorms:
         expect(seen["x.grad"]).close_to(((((k + k) + m) + m) - m) + 1e-9 * k)
         nothing_changed(seen["changed"], but=["hook-left p"])
         nothing_changed(seen["changed by hooks"])
+        expect(seen["keeps its graph"]).is_true("after a pass with `create_graph=True`, `p.grad` lost its graph")
 
 
 def times(hooks: str) -> float:

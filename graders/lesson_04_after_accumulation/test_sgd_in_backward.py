@@ -62,6 +62,15 @@ def part_loss(net: Any, batch: list[Tensor]) -> Tensor:
     return loss_of(net.get_submodule(net.calls[0]), batch)
 
 
+def one_step(student: Any, lr: float, x: float) -> dict[str, Any]:
+    """One pass as in the example of the contract: a layer with the weight 2, whose gradient is `x`."""
+    model = nn.Linear(1, 1, bias=False)
+    model.weight.data.fill_(2.0)
+    handles = student.sgd_in_backward(model, lr)
+    none_error(model(torch.tensor([[x]])).sum().backward)
+    return {"weight": snapshot(model.weight), "stored": grads_of(model), "a list": type(handles) is list}
+
+
 @exercise(
     "04-sgd-in-backward",
     points=2,
@@ -76,7 +85,7 @@ def part_loss(net: Any, batch: list[Tensor]) -> Tensor:
     circumstances=Circumstances(
         covers={
             "dtype": ALL, "layout": ("contiguous", "transposed", "slice"), "values": ALL,
-            "number": ("zero", "fraction"), "tied": ALL,
+            "number": ("fraction",), "tied": ALL,
             "hooks": ALL, "hooked": ("parameter",), "call": ("in turn",), "grad_mode": ALL, "backward": ALL,
         },
         excludes={
@@ -87,7 +96,7 @@ def part_loss(net: Any, batch: list[Tensor]) -> Tensor:
             "model": "the function does not run the model, and the contract says that every parameter requires grad",
             "failure": "the function calls nothing of the caller",
         },
-        pairs=[("backward", "hooks")],
+        pairs=[("dtype", "hooks")],
     ),
 )  # fmt: skip
 class TestSgdInBackward:
@@ -106,30 +115,28 @@ class TestSgdInBackward:
 
     tolerance = (1e-4, 1e-4)
 
-    def draw(rng, dtype, values, number):
+    def draw(rng, dtype, values):
         def batch():
             return [rng.tensor(2, 3, dtype=dtype, values=values), rng.tensor(2, 3, dtype=dtype, values=values)]
 
-        lr = rng.choice((0.0625, 0.1, 0.15, 0.3))
         return {
             **net_data(rng, dtype, values),
             "batches": [batch() for _ in range(3)],
-            "lr": lr if number == "fraction" else 0.0,
+            "lr": rng.choice((0.0625, 0.1, 0.15, 0.3)),
         }
 
     def alive(layers, calls, scale, batches, lr, hooks):
         start = values_of(Net(layers, calls, scale, False))
-        right = sgd_steps(layers, calls, scale, batches, lr, hooks=hooks)
-        uncleared = sgd_steps(layers, calls, scale, batches, lr, hooks=hooks, clear=False)
+        right = sgd_steps(layers, calls, scale, batches[:2], lr, hooks=hooks)
+        uncleared = sgd_steps(layers, calls, scale, batches[:2], lr, hooks=hooks, clear=False)
         moved = all((right[0][name] - start[name]).abs().max() > 1e-3 for name in start)
         apart = all((right[1][name] - uncleared[1][name]).abs().max() > 1e-3 for name in start)
-        return lr == 0 or (moved and apart)
+        return moved and apart
 
     def oracle(layers, calls, scale, batches, lr, hooks):
         return [
-            sgd_steps(layers, calls, scale, batches, lr, hooks=hooks),
+            sgd_steps(layers, calls, scale, batches, lr, hooks=hooks, part=True),
             sgd_steps(layers, calls, scale, batches[:2], lr / 2, tied=True),
-            part_step(layers, calls, scale, batches, lr, hooks),
         ]
 
     def probe(student, layers, calls, scale, batches, lr, layout, hooks, grad_mode, backward):
@@ -185,7 +192,8 @@ class TestSgdInBackward:
         loss_of(net, batches[0]).backward()
         seen["removed"] = {"kept": all(torch.equal(last[name], p) for name, p in net.named_parameters()),
                            "stored": all(p.grad is not None for p in net.parameters())}  # fmt: skip
-        return seen
+        return {**seen, "example": one_step(student, 0.1, 3.0), "lr = 0": one_step(student, 0, 3.0),
+                "infinite": one_step(student, 0.1, torch.inf)}  # fmt: skip
 
     mistakes = (
         Mistake(
@@ -262,10 +270,15 @@ class TestSgdInBackward:
         for step, values in zip(seen["steps"], sgd_steps(layers, calls, scale, batches, lr, hooks=hooks)):
             same_tensors(step, values)
         expect(seen["in_place"]).is_true("a view of a parameter does not follow: the step was not taken in place")
+        expect(seen["example"]["weight"]).close_to(torch.tensor([[1.7]]))
+        expect(seen["lr = 0"]["weight"]).close_to(torch.tensor([[2.0]]), rtol=0, atol=0)
+        expect(seen["infinite"]["weight"]).close_to(torch.tensor([[-torch.inf]]))
 
     def test_no_gradient_is_left(seen):
         for number, stored in enumerate(seen["stored"], 1):
             nothing_stored(stored, f"after pass {number}")
+        nothing_stored(seen["example"]["stored"], "after the pass of the example")
+        nothing_stored(seen["lr = 0"]["stored"], "after a pass with `lr = 0`")
 
     def test_a_tied_parameter_steps_once_with_the_sum(seen, layers, calls, scale, batches, lr):
         no_error(seen["tied"]["error"])
@@ -274,7 +287,8 @@ class TestSgdInBackward:
 
     def test_a_pass_through_one_layer_moves_that_layer(seen, layers, calls, scale, batches, lr, hooks):
         no_error(seen["part"]["error"])
-        same_tensors(seen["part"]["values"], part_step(layers, calls, scale, batches, lr, hooks))
+        *_, after = sgd_steps(layers, calls, scale, batches, lr, hooks=hooks, part=True)
+        same_tensors(seen["part"]["values"], after)
         nothing_stored(seen["part"]["stored"], "after a pass that reached one layer only")
 
     def test_a_large_gradient_is_a_gradient(seen, layers, calls, scale, lr, hooks):
@@ -291,7 +305,8 @@ class TestSgdInBackward:
         nothing_changed(seen["changed"], but=["hook-left model*"])
 
     def test_the_handles_remove_the_hooks(seen):
-        expect(seen["a list"]).is_true("the function did not return a list of handles")
+        for model in (seen, seen["example"]):
+            expect(model["a list"]).is_true("the function did not return a list of handles")
         if "others go on" in seen.keys:
             expect(seen["others go on"]).is_true("after remove() on one handle, no parameter takes a step any more")
         expect(seen["has_remove"]).is_true("the function did not return a list of handles, each with a remove() method")
@@ -300,29 +315,23 @@ class TestSgdInBackward:
         nothing_changed(seen["hooks afterwards"], when="after remove()")
 
 
-def sgd_steps(layers, calls, scale, batches, lr, *, hooks="none", clear=True, tied=False) -> list[dict[str, Tensor]]:
-    """The parameters after each batch, by steps of `torch.optim.SGD` on a net of its own; a negative `lr` climbs."""
+def sgd_steps(
+    layers, calls, scale, batches, lr, *, hooks="none", clear=True, tied=False, part=False
+) -> list[dict[str, Tensor]]:
+    """The parameters after each batch, by steps of `torch.optim.SGD` on a net of its own; a negative `lr` climbs.
+
+    With `part`, one more pass follows, through one layer only.
+    """
     net = Net(layers, calls, scale, tied)
     CallersHooks(hooks).on_tensor(hooked(net), "p")
     steps = []
-    for batch in batches:
-        loss_of(net, batch).backward()
+    for loss, batch in [*((loss_of, batch) for batch in batches), *[(part_loss, batches[0])] * part]:
+        loss(net, batch).backward()
         sgd_step(net, lr)
         if clear:
             net.zero_grad()
         steps.append(values_of(net))
     return steps
-
-
-def part_step(layers, calls, scale, batches, lr, hooks) -> dict[str, Tensor]:
-    """The parameters after all batches and one more pass, through one layer only, by the steps of `torch.optim.SGD`."""
-    net = Net(layers, calls, scale, False)
-    CallersHooks(hooks).on_tensor(hooked(net), "p")
-    for loss, batch in [*((loss_of, batch) for batch in batches), (part_loss, batches[0])]:
-        loss(net, batch).backward()
-        sgd_step(net, lr)
-        net.zero_grad()
-    return values_of(net)
 
 
 @torch.no_grad()

@@ -349,6 +349,36 @@ def pass_and_total_norms(p):
     return log
 """,
     ),
+    Wrong(
+        "takes the graph from `.grad`",
+        violates="change no gradient",
+        check="test_the_flow_is_unchanged",
+        source="""
+def pass_and_total_norms(p):
+    log = []
+    def total(p):
+        p.grad = p.grad.detach()
+        log.append(("total", p.grad.norm().item()))
+    p.register_hook(lambda grad: log.append(("pass", grad.norm().item())))
+    p.register_post_accumulate_grad_hook(total)
+    return log
+""",
+    ),
+    Wrong(
+        "keeps a hundred entries",
+        violates="each `backward()` that reaches `p` appends two entries",
+        check="test_every_pass_counts",
+        source="""
+def pass_and_total_norms(p):
+    log = []
+    def note(kind, norm):
+        log.append((kind, norm.item()))
+        del log[:-100]
+    p.register_hook(lambda grad: note("pass", grad.norm()))
+    p.register_post_accumulate_grad_hook(lambda p: note("total", p.grad.norm()))
+    return log
+""",
+    ),
 ]
 
 GIVENS = [

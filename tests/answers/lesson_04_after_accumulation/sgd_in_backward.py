@@ -174,7 +174,7 @@ def sgd_in_backward(model, lr):
         p.data.sub_(lr * p.grad)
         p.grad = None
     layers = [layer for layer in model.modules() if isinstance(layer, nn.Linear)]
-    return [p.register_post_accumulate_grad_hook(step) for layer in layers for p in (layer.weight, layer.bias)]
+    return [p.register_post_accumulate_grad_hook(step) for layer in layers for p in layer.parameters()]
 """,
     ),
     Wrong(
@@ -547,6 +547,32 @@ def sgd_in_backward(model, lr):
     rate = torch.tensor(lr, dtype=torch.float32).item()
     def step(p):
         p.data.sub_(rate * p.grad)
+        p.grad = None
+    return [p.register_post_accumulate_grad_hook(step) for p in model.parameters()]
+""",
+    ),
+    Wrong(
+        "no list for one parameter",
+        violates="Return a list of all handles.",
+        check="test_the_handles_remove_the_hooks",
+        source="""
+def sgd_in_backward(model, lr):
+    def step(p):
+        p.data.sub_(lr * p.grad)
+        p.grad = None
+    handles = [p.register_post_accumulate_grad_hook(step) for p in model.parameters()]
+    return handles if len(handles) > 1 else handles[0]
+""",
+    ),
+    Wrong(
+        "no step where the gradient is infinite",
+        violates="has taken one step of plain gradient descent",
+        check="test_every_backward_takes_one_step",
+        source="""
+def sgd_in_backward(model, lr):
+    def step(p):
+        if p.grad.isfinite().all():
+            p.data.sub_(lr * p.grad)
         p.grad = None
     return [p.register_post_accumulate_grad_hook(step) for p in model.parameters()]
 """,

@@ -229,6 +229,9 @@ assert (w.grad.item(), x.grad.item()) == (15, 2)
 # %% [markdown]
 # The rule is short: **compute a new tensor and return it.** No method whose name ends in an underscore, no `grad *= 3`,
 # no `grad[0] = 0`. If you need to write, write into a copy: `grad = grad.clone()`.
+#
+# In a pass with `create_graph=True`, gradients have a graph of their own, so that they can be differentiated again (rule
+# 5). A hook that computes the new gradient under `torch.no_grad()`, or detaches it, hands on one that cannot.
 
 
 # %% exercise="03-scale-grad"

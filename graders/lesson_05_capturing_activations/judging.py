@@ -310,9 +310,10 @@ def ran_once_as_it_is(seen: Seen, net: dict[str, Any], x: Tensor) -> None:
     """`model(x)` ran exactly once and to its end, each part in its mode, and called the hooks of the caller."""
     twin = Twin(net)
     calls = twin.run(x)
-    if seen["runs"].value != 1:
-        expect(seen["runs"]).fail(
-            f"`model(x)` should run exactly once, and its `forward` ran {seen['runs'].value} times"
+    if seen["calls"].value != 1 or seen["runs"].value != 1:
+        expect(seen["calls"]).fail(
+            "the model should be called exactly once, as `model(x)`: the call is counted "
+            f"{times_(seen['calls'].value)}, and `forward` ran {times_(seen['runs'].value)}"
         )
     for name in net["watched"]:
         place = f"`{name}`" if name else "the model itself"

@@ -2,34 +2,27 @@
 
 from __future__ import annotations
 
-from itertools import pairwise
 from typing import Any
 
-from torch import Tensor
+import torch
+from torch import Tensor, nn
 
-from graders.authoring import (
-    HOOK_MISTAKES,
-    Mistake,
-    Seen,
-    apart,
-    close,
-    exercise,
-    expect,
-    model_unchanged,
-    no_hook_left,
-)
+from graders.authoring import ALL, FACTOR, SILENT, Circumstances, Mistake, Seen, apart, changes, close, exercise, expect
 from graders.lesson_05_capturing_activations.judging import (
+    BEFORE_THE_CALLERS_HOOK,
     LATE_BINDING,
-    all_names,
-    block,
-    conv,
-    defined_order,
-    filled_keys,
-    ran_once,
-    trace,
-    without_graph,
+    MISTAKES,
+    Layers,
+    Twin,
+    net_of,
+    ran_once_as_it_is,
+    scrambled,
+    stays,
+    stays_when_the_model_raises,
+    walk,
+    went_on,
 )
-from graders.lesson_05_capturing_activations.shared import Observer, build, when_it_raises
+from graders.lesson_05_capturing_activations.shared import IN_PLACE, observed
 
 
 @exercise(
@@ -42,133 +35,226 @@ from graders.lesson_05_capturing_activations.shared import Observer, build, when
         "name=name):`, or use `functools.partial`.",
         "A dict keeps the order in which its keys were first written. Write a key only when its hook fires.",
     ),
-    cases=({"named": 3}, {"named": 4}, {"named": 4}),
-)
+    circumstances=Circumstances(
+        covers={
+            "dtype": ALL, "layout": ALL, "grad": ALL, "values": ALL, "collection": ALL, "mode": ALL, "frozen": ALL,
+            "named": ("first", "last", "nested"), "output": ALL, "follower": ALL, "passing": ALL, "registered": ALL,
+            "layers": ALL, "hooks": ALL, "hooked": ALL, "call": ALL, "grad_mode": ALL, "failure": ALL,
+            "failing_run": ALL,
+        },
+        excludes={
+            "rank": "the model says which: the inputs have 2 or 4 dimensions",
+            "place": "the input is a leaf, or data",
+            "number": "no number is an argument",
+            "tied": "parameters are not looked at",
+            "backward": "it runs no backward pass",
+        },
+        own={"x_is": ("data", "a leaf"), "container": ("not named", "named")},
+        pairs=[("hooks", "hooked"), ("collection", "container"), ("collection", "follower")],
+        impossible=[
+            lambda hooks, hooked: hooks == "none" and hooked != "root",
+            lambda hooks, hooked, collection: hooked == "named" and hooks == "replacing" and collection == "empty",
+            lambda collection, container: collection == "empty" and container == "named",
+            lambda collection, failure: collection == "empty" and failure == "KeyboardInterrupt",
+            lambda passing, container, output: passing == "keyword" and container == "named" and output != "tensor",
+        ],
+    ),
+)  # fmt: skip
 class TestCaptureMany:
-    """Write `capture_many(model, names, x)`. `names` is a list of names of submodules of `model`, in any order. Run
-    `model(x)` exactly once, to its end. Return a dict that maps each name to the output of that submodule, as it left
-    the submodule. The keys stand in the order in which the submodules ran.
+    """Write `capture_many(model, names, x)`. `names` is a list of names of submodules in `model.named_modules()`, in
+    any order; it may be empty, and a name may stand in it twice. Run `model(x)` exactly once, to its end and with each
+    part in its mode. Return a dict that maps each name to the output of that submodule, as it left the submodule. The
+    keys stand in the order in which the submodules ran.
 
-    In this run each named submodule is called exactly once, its output is a tensor, and none of them contains another.
-
-    The values do not require grad. They are copies: a later layer that works in place does not change them. Each
-    module keeps its mode (training or eval), and the parameters and their `.grad` stay. Hooks that were there before
-    stay and fire as usual. No hook of yours is left, even when the model raises an exception; the exception comes
-    through.
+    - In this run each named submodule is called once, its output is a tensor, and none of them contains another.
+    - The results have the values, the shapes and the dtype of these outputs. A later layer that works in place does not
+      change them.
+    - The model goes on with the outputs themselves, as it does without you. The run may stand under `torch.no_grad()`.
 
     **Example.** For `model = nn.Sequential(nn.Flatten(), nn.ReLU())` and `x = torch.tensor([[-1., 2.]])`,
     `capture_many(model, ["1", "0"], x)` returns `{"0": tensor([[-1., 2.]]), "1": tensor([[0., 2.]])}`, with the keys in
     this order.
     """
 
-    def draw(rng, named):
-        stem, body, one, two, act, last, pool = rng.names(7)
-        relu = ["relu", True]
-        inside = block(rng, [one, act, two], {one: conv(rng), act: relu, two: conv(rng)})
-        children = {stem: ["sequential", [conv(rng), relu]], body: inside, pool: ["pool", 2], last: conv(rng)}
-        run = [f"{stem}.0", f"{body}.{one}", f"{body}.{two}", last][:named]
+    tolerance = (1e-4, 1e-4)
+
+    def draw(rng, dtype, values, layout, collection, mode, frozen, grad, named, output, follower, passing, registered,
+             layers, hooks, hooked, container):  # fmt: skip
+        draws = Layers(rng, dtype, values, layers)
+        first, shift, norm, stem, body, inner, behind, last, unused = rng.names(9)
+        in_place = [IN_PLACE] if follower == "in-place" else []
+        inside = scrambled(rng, {behind: ["tanh"], inner: draws.target("counting")}, [inner, behind])
+        children = {
+            first: draws.plain(),
+            shift: draws.shift(registered),
+            norm: draws.norm(),
+            stem: ["sequential", {"0": draws.plain(), "1": ["in-place", -0.5] if in_place else ["gelu"]}],
+            body: ["net", inside, [inner, *in_place, behind], output, passing],
+            last: draws.target(),
+            unused: draws.plain(),
+        }
+        steps = [first, *in_place, shift, norm, stem, *in_place, body, last, *in_place]
+        spec = ["net", scrambled(rng, children, steps), steps, output, passing]
+        inner_name = f"{body}.{inner}"
+        of_stem = stem if container == "named" else f"{stem}.0"
+        one = {"first": first, "last": last, "nested": of_stem if container == "named" else inner_name}[named]
+        some = [first, norm, of_stem, inner_name, last]
+        names = {
+            "empty": [],
+            "one": [of_stem if container == "named" else one],
+            "many": rng.shuffled(some),
+            "repeated": rng.shuffled([*dict.fromkeys([one, of_stem, inner_name]), one]),
+        }[collection]
         return {
-            "spec": block(rng, [stem, body, pool, last], children),
-            "names": rng.shuffled(run),
-            "x": rng.tensor(1, 2, 4, 4),
+            "net": net_of(spec, names, mode=mode, frozen=frozen, grad=grad, hooks=hooks, hooked=hooked),
+            "names": names,
+            "breaks": body,
+            "x": draws.x(layout),
+            "later": draws.x(layout),
         }
 
-    def alive(spec, names, x):
-        expected = captured(spec, names, x)
-        run, defined = list(expected), defined_order(spec, names)
-        orders_differ = run != defined and names not in (run, defined) and names[-1] != run[-1]
-        return orders_differ and apart(*expected.values(), *overwritten(spec, names, x).values())
+    def alive(net, names, x, later, mode):
+        expected, others = captured(net, names, x), captured(net, names, later)
+        run, defined = list(expected), defined_order(net, names)
+        orders_differ = len(run) < 4 or (run != defined and names not in (run, defined) and names[-1] != run[-1])
+        each = list(expected.values())
+        return orders_differ and apart(*each, *(-0.5 * y for y in each), *others.values())
 
-    def probe(student, spec, names, x):
-        witness = Observer(build(spec), names[0])
-        seen = {"result": student.capture_many(witness.model, list(names), x), **witness.report()}
-        return seen | when_it_raises(lambda: build(spec), lambda model: student.capture_many(model, list(names), x))
+    def oracle(net, names, x, later):
+        twin = Twin(net)
+        return [[call.y for call in twin.run(t)] for t in (x, later)] + [twin.statistics]
+
+    def probe(student, net, names, x, later, breaks, layout, x_is, call, grad_mode, failure, failing_run):
+        seen = observed(
+            student.capture_many, net, names, x, later, breaks=breaks, layout=layout, x_is=x_is, call=call,
+            under=grad_mode, failure=failure, failing_run=failing_run,
+        )  # fmt: skip
+        example = nn.Sequential(nn.Flatten(), nn.ReLU())
+        return {**seen, "example": student.capture_many(example, ["1", "0"], torch.tensor([[-1.0, 2.0]]))}
 
     mistakes = (
         Mistake(
             "late-binding",
-            lambda seen, spec: (
-                len(filled_keys(seen["result"])) == 1 and filled_keys(seen["result"])[0] in all_names(spec)
-            ),
+            lambda seen, names: len(set(names)) > 1 and seen["result"].keys == names[-1:],
             LATE_BINDING,
         ),
         Mistake(
             "repr-keys",
-            lambda seen, names: (
-                any("Conv2d" in str(key) for key in seen["result"].keys)
+            lambda seen, net, names: (
+                any(str(key).startswith(PRINTED) for key in seen["result"].keys)
                 or (set(seen["result"].keys) == set(names) and share_a_value(seen["result"], names))
             ),
             "You used the printed form of a module, or its class, as its key. Layers with equal settings print alike, "
             "so one overwrote the other. Only the name is unique: use it as the key.",
         ),
-        *HOOK_MISTAKES,
+        *MISTAKES,
         Mistake(
             "one-run-per-name",
-            lambda seen, names: seen["runs"].value == len(names),
+            lambda seen, names: (
+                seen["runs"].value in (len(names), len(set(names)))
+                and not changes(seen["changed"], "hook-left *", "hook-removed *")
+            ),
             "You ran the model once for each name. Register all hooks first, and run it a single time: every hook "
             "writes its own entry.",
         ),
         Mistake(
             "stored-alias",
-            lambda seen, spec, names, x: close(seen["result"], captured(spec, names, x) | overwritten(spec, names, x)),
+            lambda seen, net, names, x, follower: (
+                (overwritten(seen["result"], captured(net, names, x)) and seen["goes on"].value is True)
+                if follower == "in-place"
+                else SILENT
+            ),
         ),
         Mistake(
             "given-order",
-            lambda seen, spec, names, x: (
-                seen["result"].keys == names
-                and close(seen["result"], captured(spec, names, x))
-                and seen["runs"].value == 1
+            lambda seen, net, names, x: (
+                seen["result"].keys == list(dict.fromkeys(names)) and close(seen["result"], captured(net, names, x))
             ),
-            "The outputs are right, but the keys stand in the order of `names`. The order asked for is that of "
-            "execution: write a key into the dict only when its hook fires.",
+            "The keys stand in the order of `names`. The order asked for is that of execution: write a key into the "
+            "dict only when its hook fires.",
         ),
         Mistake(
             "definition-order",
-            lambda seen, spec, names, x: (
-                seen["result"].keys == defined_order(spec, names) and close(seen["result"], captured(spec, names, x))
+            lambda seen, net, names, x: (
+                seen["result"].keys == defined_order(net, names) and close(seen["result"], captured(net, names, x))
             ),
+        ),
+        Mistake(
+            "before-the-callers-hook",
+            lambda seen, net, names, x: (
+                net["hooks"] == "replacing"
+                and set(names) & set(net["watched"]) != set()
+                and all(
+                    close(seen["result"][name], y / FACTOR if name in net["watched"] else y)
+                    for name, y in captured(net, names, x).items()
+                )
+            ),
+            BEFORE_THE_CALLERS_HOOK,
         ),
     )
 
-    def test_every_named_output_is_returned(seen, spec, names, x):
-        expected = captured(spec, names, x)
-        expect(seen["result"]).has_keys(*expected)
-        for name, value in expected.items():
-            expect(seen["result"][name]).close_to(value, detached=False)
+    def test_every_named_output_is_returned(seen, net, names, x, later, call):
+        for key in ("result", "afterwards"):
+            same_outputs(seen[key], captured(net, names, x))
+        if call != "once":
+            same_outputs(seen["later"], captured(net, names, later, after=x if call == "again" else None))
 
-    def test_the_keys_are_in_order_of_execution(seen, spec, names, x):
-        expect(seen["result"]).has_keys(*captured(spec, names, x), ordered=True)
+    def test_the_keys_are_in_order_of_execution(seen, net, names, x):
+        for key in ("result", "afterwards"):
+            expect(seen[key]).has_keys(*captured(net, names, x), ordered=True)
 
-    def test_the_values_have_no_graph(seen, names):
-        for name in names:
-            without_graph(seen["result"][name])
+    def test_the_model_runs_once_as_it_is(seen, net, x):
+        ran_once_as_it_is(seen, net, x)
 
-    def test_the_model_runs_once(seen):
-        ran_once(seen, callers_hooks=2)
+    def test_the_model_goes_on_with_the_outputs_themselves(seen):
+        went_on(seen)
 
-    def test_the_model_is_unchanged(seen):
-        model_unchanged(seen)
+    def test_nothing_of_the_caller_changes(seen):
+        stays(seen)
 
-    def test_no_hook_is_left(seen):
-        no_hook_left(seen["hooks_left"])
+    def test_it_holds_when_the_model_raises(seen):
+        stays_when_the_model_raises(seen)
 
-    def test_no_hook_is_left_when_the_model_raises(seen):
-        expect(seen["exception"]).equals("propagated")
-        no_hook_left(seen["hooks_left_after_exception"])
-
-
-def captured(spec: list[Any], names: list[str], x: Tensor) -> dict[str, Tensor]:
-    """Name to output, in the order of execution."""
-    return {call.name: call.y for call in trace(spec, x) if call.name in names}
+    def test_the_example_comes_out(seen):
+        expect(seen["example"]).has_keys("0", "1", ordered=True)
+        same_outputs(seen["example"], {"0": torch.tensor([[-1.0, 2.0]]), "1": torch.tensor([[0.0, 2.0]])})
 
 
-def overwritten(spec: list[Any], names: list[str], x: Tensor) -> dict[str, Tensor]:
-    """Name to what the in-place ReLU behind the module made of its output, for those that have one behind them."""
-    layers = [call for call in trace(spec, x) if call.kind not in ("block", "sequential")]
-    pairs = pairwise(layers)
-    return {call.name: behind.y for call, behind in pairs if call.name in names and behind.kind == "relu"}
+PRINTED = ("Conv2d", "Linear", "Tanh", "BatchNorm", "Counting", "Sequential")
+"""How the printed forms of modules begin, and the names of their classes."""
+
+
+def captured(net: dict[str, Any], names: list[str], x: Tensor, after: Tensor | None = None) -> dict[str, Tensor]:
+    """Name to output, in the order of execution; `after` a run on another input."""
+    twin = Twin(net)
+    if after is not None:
+        twin.run(after)
+    return {call.name: call.y for call in twin.run(x) if call.name in names}
+
+
+def same_outputs(seen: Seen, expected: dict[str, Tensor]) -> None:
+    """A dict with these outputs, in any order."""
+    expect(seen).has_keys(*expected)
+    for name, value in expected.items():
+        expect(seen[name]).close_to(value)
+
+
+def defined_order(net: dict[str, Any], names: list[str]) -> list[str]:
+    """These names in the order of `named_modules()`."""
+    return [name for name, _ in walk(net["spec"]) if name in names]
+
+
+def overwritten(seen: Seen, expected: dict[str, Tensor]) -> bool:
+    """Whether some of the outputs are what the in-place step behind the module made of them, and the others right."""
+    late = [close(seen[name], -0.5 * y) for name, y in expected.items()]
+    return any(late) and all(one or close(seen[name], y) for one, (name, y) in zip(late, expected.items()))
 
 
 def share_a_value(seen: Seen, names: list[str]) -> bool:
-    """Whether the same tensor is under every name."""
-    return all(close(seen[name], seen[names[0]].tensor) for name in names)
+    """Whether the same tensor is under two names."""
+    found = [seen[name].tensor for name in dict.fromkeys(names)]
+    return any(
+        a is not None and b is not None and a.shape == b.shape and torch.equal(a, b)
+        for index, a in enumerate(found)
+        for b in found[:index]
+    )

@@ -1,5 +1,7 @@
 """Answers to 05-capture-many."""
 
+from graders.author.answers import Wrong
+
 RIGHT = [
     """
 def capture_many(model, names, x):
@@ -60,21 +62,45 @@ def capture_many(model, names, x):
     return {name: found[name] for name in order}
 """,
     """
-from torch import nn
+import contextlib
 
 def capture_many(model, names, x):
-    wanted = {m: n for n, m in model.named_modules() if n in set(names)}
-    out = {}
-    def spy(m, a, o):
-        if m in wanted: out[wanted[m]] = o.detach().clone()
-    with nn.modules.module.register_module_forward_hook(spy):
+    found = {}
+    with contextlib.ExitStack() as stack, __import__("torch").no_grad():
+        for name in dict.fromkeys(names):
+            def keep(module, args, output, key=name):
+                found[key] = output + 0
+            stack.enter_context(model.get_submodule(name).register_forward_hook(keep))
         model(x)
-    return out
+    return found
+""",
+    """
+class Keeper:
+    def __init__(self, name, log):
+        self.name, self.log = name, log
+
+    def __call__(self, module, args, output):
+        self.log.append((self.name, output.detach().clone()))
+
+def capture_many(model, names, x):
+    log, handles = [], []
+    try:
+        handles += [model.get_submodule(name).register_forward_hook(Keeper(name, log)) for name in names]
+        model(x)
+    finally:
+        while handles:
+            handles.pop().remove()
+    return dict(log)
 """,
 ]
 
-WRONG = {
-    "late-binding": """
+WRONG = [
+    Wrong(
+        "all hooks read the loop variable",
+        violates="Return a dict that maps each name to the output of that submodule",
+        check="test_every_named_output_is_returned",
+        mistake="late-binding",
+        source="""
 def capture_many(model, names, x):
     found, handles = {}, []
     for name in names:
@@ -87,7 +113,13 @@ def capture_many(model, names, x):
             handle.remove()
     return found
 """,
-    "repr-keys": """
+    ),
+    Wrong(
+        "keys are printed forms",
+        violates="Return a dict that maps each name to the output of that submodule",
+        check="test_every_named_output_is_returned",
+        mistake="repr-keys",
+        source="""
 def capture_many(model, names, x):
     found, handles = {}, []
     def hook(module, args, output):
@@ -101,7 +133,13 @@ def capture_many(model, names, x):
             handle.remove()
     return {name: found[repr(model.get_submodule(name))] for name in names}
 """,
-    "hook-left-behind": """
+    ),
+    Wrong(
+        "removes no hook",
+        violates="rule 3: none of your own hooks is left",
+        check="test_nothing_of_the_caller_changes",
+        mistake="hook-left-behind",
+        source="""
 def capture_many(model, names, x):
     found = {}
     for name in names:
@@ -111,7 +149,13 @@ def capture_many(model, names, x):
     model(x)
     return found
 """,
-    "hook-left-after-exception": """
+    ),
+    Wrong(
+        "removes the hooks only when all went well",
+        violates="rule 3: When your function has returned, or raised",
+        check="test_it_holds_when_the_model_raises",
+        mistake="hook-left-after-exception",
+        source="""
 def capture_many(model, names, x):
     found, handles = {}, []
     for name in names:
@@ -123,7 +167,13 @@ def capture_many(model, names, x):
         handle.remove()
     return found
 """,
-    "stored-alias": """
+    ),
+    Wrong(
+        "only detached",
+        violates="A later layer that works in place does not change them.",
+        check="test_every_named_output_is_returned",
+        mistake="stored-alias",
+        source="""
 from contextlib import ExitStack
 
 def capture_many(model, names, x):
@@ -136,7 +186,13 @@ def capture_many(model, names, x):
         model(x)
     return found
 """,
-    "one-run-per-name": """
+    ),
+    Wrong(
+        "a run for each name",
+        violates="Run `model(x)` exactly once",
+        check="test_the_model_runs_once_as_it_is",
+        mistake="one-run-per-name",
+        source="""
 def capture_many(model, names, x):
     found = {}
     for name in names:
@@ -146,7 +202,13 @@ def capture_many(model, names, x):
             model(x)
     return found
 """,
-    "given-order": """
+    ),
+    Wrong(
+        "the keys are there before the run",
+        violates="The keys stand in the order in which the submodules ran.",
+        check="test_the_keys_are_in_order_of_execution",
+        mistake="given-order",
+        source="""
 from contextlib import ExitStack
 
 def capture_many(model, names, x):
@@ -159,7 +221,13 @@ def capture_many(model, names, x):
         model(x)
     return found
 """,
-    "definition-order": """
+    ),
+    Wrong(
+        "the keys in the order of `named_modules()`",
+        violates="The keys stand in the order in which the submodules ran.",
+        check="test_the_keys_are_in_order_of_execution",
+        mistake="definition-order",
+        source="""
 from contextlib import ExitStack
 
 def capture_many(model, names, x):
@@ -173,11 +241,21 @@ def capture_many(model, names, x):
         model(x)
     return {name: entries[0] for name, entries in found.items()}
 """,
-}
-
-ALSO_WRONG = [
-    "def capture_many(model, names, x):\n    return {}",
-    """
+    ),
+    Wrong(
+        "nothing",
+        violates="Return a dict that maps each name to the output of that submodule",
+        check="test_every_named_output_is_returned",
+        source="""
+def capture_many(model, names, x):
+    return {}
+""",
+    ),
+    Wrong(
+        "all modules",
+        violates="Return a dict that maps each name to the output of that submodule",
+        check="raised",
+        source="""
 def capture_many(model, names, x):
     found, handles = {}, []
     for name, module in model.named_modules():
@@ -191,7 +269,12 @@ def capture_many(model, names, x):
             handle.remove()
     return found
 """,
-    """
+    ),
+    Wrong(
+        "keeps the graph",
+        violates="rule 6: A tensor that you return has no graph",
+        check="test_every_named_output_is_returned",
+        source="""
 def capture_many(model, names, x):
     found, handles = {}, []
     for name in names:
@@ -205,7 +288,12 @@ def capture_many(model, names, x):
             handle.remove()
     return found
 """,
-    """
+    ),
+    Wrong(
+        "keys are classes",
+        violates="Return a dict that maps each name to the output of that submodule",
+        check="raised",
+        source="""
 def capture_many(model, names, x):
     found = {}
     handles = [m.register_forward_hook(lambda m, a, o: found.update({type(m).__name__: o.detach().clone()}))
@@ -217,4 +305,401 @@ def capture_many(model, names, x):
             handle.remove()
     return found
 """,
+    ),
+    Wrong(
+        "hands on the copies",
+        violates="The model goes on with the outputs themselves",
+        check="test_the_model_goes_on_with_the_outputs_themselves",
+        mistake="returned-the-copy",
+        source="""
+def capture_many(model, names, x):
+    found, handles = {}, []
+    try:
+        for name in names:
+            def hook(module, args, output, name=name):
+                found[name] = output.detach().clone()
+                return output.detach()
+            handles.append(model.get_submodule(name).register_forward_hook(hook))
+        model(x)
+    finally:
+        for handle in handles:
+            handle.remove()
+    return found
+""",
+    ),
+    Wrong(
+        "hooks before those of the caller",
+        violates="as it left the submodule",
+        check="test_every_named_output_is_returned",
+        mistake="before-the-callers-hook",
+        source="""
+def capture_many(model, names, x):
+    found, handles = {}, []
+    try:
+        for name in names:
+            def hook(module, args, output, name=name):
+                found[name] = output.detach().clone()
+            handles.append(model.get_submodule(name).register_forward_hook(hook, prepend=True))
+        model(x)
+    finally:
+        for handle in handles:
+            handle.remove()
+    return found
+""",
+    ),
+    Wrong(
+        "calls `forward`",
+        violates="Run `model(x)` exactly once",
+        check="test_the_model_runs_once_as_it_is",
+        mistake="called-forward",
+        source="""
+def capture_many(model, names, x):
+    found, handles = {}, []
+    try:
+        for name in names:
+            def hook(module, args, output, name=name):
+                found[name] = output.detach().clone()
+            handles.append(model.get_submodule(name).register_forward_hook(hook))
+        model.forward(x)
+    finally:
+        for handle in handles:
+            handle.remove()
+    return found
+""",
+    ),
+    Wrong(
+        "containers give `None`",
+        violates="Return a dict that maps each name to the output of that submodule",
+        check="test_every_named_output_is_returned",
+        source="""
+def capture_many(model, names, x):
+    found, handles = {}, []
+    try:
+        for name in names:
+            def hook(module, args, output, name=name):
+                found[name] = None if list(module.children()) else output.detach().clone()
+            handles.append(model.get_submodule(name).register_forward_hook(hook))
+        model(x)
+    finally:
+        for handle in handles:
+            handle.remove()
+    return found
+""",
+    ),
+    Wrong(
+        "empties `.grad` first",
+        violates="rule 2: their `.grad`",
+        check="test_nothing_of_the_caller_changes",
+        source="""
+def capture_many(model, names, x):
+    found, handles = {}, []
+    model.zero_grad()
+    try:
+        for name in names:
+            def hook(module, args, output, name=name):
+                found[name] = output.detach().clone()
+            handles.append(model.get_submodule(name).register_forward_hook(hook))
+        model(x)
+    finally:
+        for handle in handles:
+            handle.remove()
+    return found
+""",
+    ),
+    Wrong(
+        "cleans up after an `Exception` only",
+        violates="rule 4: also for `KeyboardInterrupt`",
+        check="test_it_holds_when_the_model_raises",
+        source="""
+def capture_many(model, names, x):
+    found, handles = {}, []
+    try:
+        for name in names:
+            def hook(module, args, output, name=name):
+                found[name] = output.detach().clone()
+            handles.append(model.get_submodule(name).register_forward_hook(hook))
+        model(x)
+    except Exception:
+        for handle in handles:
+            handle.remove()
+        raise
+    for handle in handles:
+        handle.remove()
+    return found
+""",
+    ),
+    Wrong(
+        "puts all parts into the mode of the model",
+        violates="rule 2: the mode of each part",
+        check="test_nothing_of_the_caller_changes",
+        source="""
+def capture_many(model, names, x):
+    found, handles = {}, []
+    try:
+        for name in names:
+            def hook(module, args, output, name=name):
+                found[name] = output.detach().clone()
+            handles.append(model.get_submodule(name).register_forward_hook(hook))
+        model(x)
+        model.train(model.training)
+    finally:
+        for handle in handles:
+            handle.remove()
+    return found
+""",
+    ),
+    Wrong(
+        "runs in eval mode",
+        violates="with each part in its mode",
+        check="test_the_model_runs_once_as_it_is",
+        source="""
+def capture_many(model, names, x):
+    found, handles = {}, []
+    try:
+        for name in names:
+            def hook(module, args, output, name=name):
+                found[name] = output.detach().clone()
+            handles.append(model.get_submodule(name).register_forward_hook(hook))
+        modes = [(m, m.training) for m in model.modules()]
+        model.eval()
+        model(x)
+        for m, training in modes:
+            m.training = training
+    finally:
+        for handle in handles:
+            handle.remove()
+    return found
+""",
+    ),
+    Wrong(
+        "ends the run when it has all",
+        violates="to its end",
+        check="test_the_model_runs_once_as_it_is",
+        source="""
+class Enough(Exception):
+    pass
+
+def capture_many(model, names, x):
+    found, handles = {}, []
+    try:
+        for name in names:
+            def hook(module, args, output, name=name):
+                found[name] = output.detach().clone()
+                if len(found) == len(set(names)):
+                    raise Enough
+            handles.append(model.get_submodule(name).register_forward_hook(hook))
+        model(x)
+    except Enough:
+        pass
+    finally:
+        for handle in handles:
+            handle.remove()
+    return found
+""",
+    ),
+    Wrong(
+        "no run when there is nothing to capture",
+        violates="Run `model(x)` exactly once",
+        check="test_the_model_runs_once_as_it_is",
+        source="""
+def capture_many(model, names, x):
+    if not names:
+        return {}
+    found, handles = {}, []
+    try:
+        for name in names:
+            def hook(module, args, output, name=name):
+                found[name] = output.detach().clone()
+            handles.append(model.get_submodule(name).register_forward_hook(hook))
+        model(x)
+    finally:
+        for handle in handles:
+            handle.remove()
+    return found
+""",
+    ),
+    Wrong(
+        "at most three",
+        violates="Return a dict that maps each name to the output of that submodule",
+        check="test_every_named_output_is_returned",
+        source="""
+def capture_many(model, names, x):
+    found, handles = {}, []
+    try:
+        for name in names[:3]:
+            def hook(module, args, output, name=name):
+                found[name] = output.detach().clone()
+            handles.append(model.get_submodule(name).register_forward_hook(hook))
+        model(x)
+    finally:
+        for handle in handles:
+            handle.remove()
+    return found
+""",
+    ),
+    Wrong(
+        "takes a name twice for a mistake",
+        violates="a name may stand in it twice",
+        check="raised",
+        source="""
+def capture_many(model, names, x):
+    assert len(set(names)) == len(names)
+    found, handles = {}, []
+    try:
+        for name in names:
+            def hook(module, args, output, name=name):
+                found[name] = output.detach().clone()
+            handles.append(model.get_submodule(name).register_forward_hook(hook))
+        model(x)
+    finally:
+        for handle in handles:
+            handle.remove()
+    return found
+""",
+    ),
+    Wrong(
+        "empties the list of names",
+        violates="rule 2: Lists and dicts keep their entries.",
+        check="test_nothing_of_the_caller_changes",
+        source="""
+def capture_many(model, names, x):
+    found, handles = {}, []
+    try:
+        while names:
+            name = names.pop()
+            def hook(module, args, output, name=name):
+                found[name] = output.detach().clone()
+            handles.append(model.get_submodule(name).register_forward_hook(hook))
+        model(x)
+    finally:
+        for handle in handles:
+            handle.remove()
+    return found
+""",
+    ),
+    Wrong(
+        "always float32",
+        violates="The results have the values, the shapes and the dtype of these outputs.",
+        check="test_every_named_output_is_returned",
+        source="""
+def capture_many(model, names, x):
+    found, handles = {}, []
+    try:
+        for name in names:
+            def hook(module, args, output, name=name):
+                found[name] = output.detach().float().clone()
+            handles.append(model.get_submodule(name).register_forward_hook(hook))
+        model(x)
+    finally:
+        for handle in handles:
+            handle.remove()
+    return found
+""",
+    ),
+    Wrong(
+        "removes the hooks of others",
+        violates="rule 3: Hooks that were there before are there afterwards",
+        check="test_nothing_of_the_caller_changes",
+        source="""
+def capture_many(model, names, x):
+    found, handles = {}, []
+    try:
+        for name in names:
+            def hook(module, args, output, name=name):
+                found[name] = output.detach().clone()
+            handles.append(model.get_submodule(name).register_forward_hook(hook))
+        model(x)
+    finally:
+        for name in names:
+            model.get_submodule(name)._forward_hooks.clear()
+    return found
+""",
+    ),
+    Wrong(
+        "one dict for all calls",
+        violates="rule 1: on one object or on several at the same time",
+        check="test_every_named_output_is_returned",
+        source="""
+FOUND = {}
+
+def capture_many(model, names, x):
+    found, handles = FOUND, []
+    try:
+        for name in names:
+            def hook(module, args, output, name=name):
+                found[name] = output.detach().clone()
+            handles.append(model.get_submodule(name).register_forward_hook(hook))
+        model(x)
+    finally:
+        for handle in handles:
+            handle.remove()
+    return found
+""",
+    ),
+    Wrong(
+        "stored in order, given back sorted",
+        violates="The keys stand in the order in which the submodules ran.",
+        check="test_the_keys_are_in_order_of_execution",
+        source="""
+def capture_many(model, names, x):
+    found, handles = {}, []
+    try:
+        for name in names:
+            def hook(module, args, output, name=name):
+                found[name] = output.detach().clone()
+            handles.append(model.get_submodule(name).register_forward_hook(hook))
+        model(x)
+    finally:
+        for handle in handles:
+            handle.remove()
+    return dict(sorted(found.items()))
+""",
+    ),
+    Wrong(
+        "pairs",
+        violates="Return a dict",
+        check="test_every_named_output_is_returned",
+        source="""
+def capture_many(model, names, x):
+    found, handles = {}, []
+    try:
+        for name in names:
+            def hook(module, args, output, name=name):
+                found[name] = output.detach().clone()
+            handles.append(model.get_submodule(name).register_forward_hook(hook))
+        model(x)
+    finally:
+        for handle in handles:
+            handle.remove()
+    return list(found.items())
+""",
+    ),
+    Wrong(
+        "swallows what the model raises",
+        violates="rule 4: Errors come through.",
+        check="test_it_holds_when_the_model_raises",
+        source="""
+def capture_many(model, names, x):
+    found, handles = {}, []
+    try:
+        for name in names:
+            def hook(module, args, output, name=name):
+                found[name] = output.detach().clone()
+            handles.append(model.get_submodule(name).register_forward_hook(hook))
+        model(x)
+    except Exception:
+        pass
+    finally:
+        for handle in handles:
+            handle.remove()
+    return found
+""",
+    ),
+]
+
+GIVENS = [
+    "Write `capture_many(model, names, x)`.",
+    "it may be empty",
+    "In this run each named submodule is called once",
+    "The run may stand under `torch.no_grad()`.",
 ]

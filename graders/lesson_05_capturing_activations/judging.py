@@ -355,6 +355,13 @@ def stays_when_the_model_raises(seen: Seen) -> None:
     nothing_changed(seen["changed by failure"], but=["buffer *"], when="after an exception")
 
 
+def all_close(seen: Seen, expected: Sequence[Tensor]) -> None:
+    """A list of these tensors."""
+    expect(seen).has_length(len(expected), "outputs")
+    for entry, value in zip(seen, expected):
+        expect(entry).close_to(value)
+
+
 def in_another_mode(seen: Seen, net: dict[str, Any], x: Tensor) -> bool:
     """Whether a part was switched to another mode, for good or while the model ran."""
     (twin := Twin(net)).run(x)
@@ -364,6 +371,12 @@ def in_another_mode(seen: Seen, net: dict[str, Any], x: Tensor) -> bool:
     )
 
 
+RETURNED_A_LIST = Mistake(
+    "returned-a-list",
+    message="A hook of yours returned a list, and that took the place of the output. Mind the lambda: "
+    "`kept or kept.append(...)` returns `kept` when it is not empty. A hook that only watches returns `None`.",
+    raises=("must be Tensor, not list", "'list' object has no attribute", "got (list,"),
+)
 BEFORE_THE_CALLERS_HOOK = (
     "A hook of the caller replaced the output, and you took it before that. Hooks of a module run in the order in "
     "which they were registered, those for all modules first: register yours on the module, without `prepend`."
@@ -387,6 +400,12 @@ MISTAKES = (
         lambda seen: seen["calls"].value == 0 and seen["runs"].value == 1,
         "You called `model.forward(x)`, which runs no hook of the model itself, and there may be some. "
         "Call the model: `model(x)`.",
+    ),
+    Mistake(
+        "changed-the-mode",
+        in_another_mode,
+        "You switched the model to another mode, with `eval()` or `train()`. BatchNorm and Dropout then compute "
+        "something else. Run the model in the mode in which you got it, and leave it so.",
     ),
 )
 """For a probe that tells what `observed` does."""

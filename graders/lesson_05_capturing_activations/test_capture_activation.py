@@ -15,7 +15,6 @@ from graders.lesson_05_capturing_activations.judging import (
     Layers,
     Twin,
     find,
-    in_another_mode,
     net_of,
     ran_once_as_it_is,
     scrambled,
@@ -154,12 +153,6 @@ class TestCaptureActivation:
                 and close(seen["result"], called(net, name, x).y / FACTOR)
             ),
             BEFORE_THE_CALLERS_HOOK,
-        ),
-        Mistake(
-            "changed-the-mode",
-            in_another_mode,
-            "You switched the model to another mode, with `eval()` or `train()`. BatchNorm and Dropout then compute "
-            "something else. Run the model in the mode in which you got it, and leave it so.",
         ),
     )
 

@@ -2,24 +2,29 @@
 
 from __future__ import annotations
 
-from itertools import pairwise
 from typing import Any
 
-from torch import Tensor
+import torch
+from torch import Tensor, nn
 
-from graders.authoring import (
-    HOOK_MISTAKES,
-    Mistake,
-    Seen,
-    apart,
-    close,
-    exercise,
-    expect,
-    model_unchanged,
-    no_hook_left,
+from graders.authoring import ALL, FACTOR, SILENT, Circumstances, Mistake, apart, close, exercise, expect
+from graders.lesson_05_capturing_activations.judging import (
+    BEFORE_THE_CALLERS_HOOK,
+    MISTAKES,
+    RETURNED_A_LIST,
+    Call,
+    Layers,
+    Twin,
+    all_close,
+    find,
+    net_of,
+    ran_once_as_it_is,
+    scrambled,
+    stays,
+    stays_when_the_model_raises,
+    went_on,
 )
-from graders.lesson_05_capturing_activations.judging import block, linear, outputs, ran_once, trace, without_graph
-from graders.lesson_05_capturing_activations.shared import Observer, build, when_it_raises
+from graders.lesson_05_capturing_activations.shared import IN_PLACE, observed
 
 
 @exercise(
@@ -32,148 +37,184 @@ from graders.lesson_05_capturing_activations.shared import Observer, build, when
         "Make the list inside your function. A list at the top of the cell, or as a default argument, is one list for "
         "all calls of your function.",
     ),
-    cases=({"rounds": 2}, {"rounds": 3}, {"rounds": 2}),
-)
+    circumstances=Circumstances(
+        covers={
+            "dtype": ALL, "layout": ALL, "grad": ALL, "values": ALL, "mode": ALL, "frozen": ALL, "named": ALL,
+            "output": ALL, "follower": ALL, "passing": ALL, "registered": ALL, "layers": ALL, "hooks": ALL,
+            "hooked": ALL, "call": ALL, "grad_mode": ALL, "failure": ALL, "failing_run": ALL,
+        },
+        excludes={
+            "rank": "the model says which: the inputs have 2 or 4 dimensions",
+            "place": "the input is a leaf, or data",
+            "number": "no number is an argument",
+            "collection": "the outputs are one: how many calls is an axis of its own",
+            "tied": "parameters are not looked at",
+            "backward": "it runs no backward pass",
+        },
+        own={"x_is": ("data", "a leaf"), "calls": (0, 1, 2, 6)},
+        pairs=[("hooks", "hooked")],
+        impossible=[
+            lambda hooks, hooked: hooks == "none" and hooked != "root",
+            lambda named, calls: named == "root" and calls != 1,
+            lambda named, output: named == "root" and output != "tensor",
+            lambda named, calls: named == "second name" and calls < 2,
+            lambda hooks, hooked, calls: hooks == "replacing" and hooked == "named" and calls == 0,
+            lambda layers, calls: layers == "activation" and calls < 2,
+            lambda layers, named: layers == "activation" and named == "first",
+        ],
+    ),
+)  # fmt: skip
 class TestCaptureCalls:
-    """Write `capture_calls(model, name, x)`. `name` is the name of a submodule of `model`. Run `model(x)` exactly once,
-    to its end. Return a list with the output of every call of that submodule in this run, in the order of the calls.
+    """Write `capture_calls(model, name, x)`. `name` is any name that `model.get_submodule` knows: a module may have a
+    second name, and `""` is the model itself. Run `model(x)` exactly once, to its end and with each part in its mode.
+    Return a list with the output of every call of that module in this run, in the order of the calls.
 
-    A model may call the same module object several times, and may have it under a second name as well. Every call
-    counts, whichever name the model used. Each output is a tensor. For a submodule that is never called, the list is
-    empty.
-
-    The entries do not require grad. They are copies: a later layer that works in place does not change them. Each call
-    of your function makes a new list, and nothing that happens later changes a list that you returned before.
-
-    Each module keeps its mode (training or eval), and the parameters and their `.grad` stay. Hooks that were there
-    before stay and fire as usual. No hook of yours is left, even when the model raises an exception; the exception
-    comes through.
+    - Every call counts, whichever name the model uses for it. If there is none, the list is empty. Each output is a
+      tensor.
+    - The entries have the values, the shapes and the dtype of these outputs. A later layer that works in place does not
+      change them.
+    - Each call of your function makes a new list, and nothing that happens later changes a list that you returned
+      before.
+    - The model goes on with the outputs themselves, as it does without you. The run may stand under `torch.no_grad()`.
 
     **Example.** With `act = nn.ReLU()`, `model = nn.Sequential(nn.Flatten(), act, nn.Flatten(), act)` and
     `x = torch.tensor([[-1., 2.]])`, `capture_calls(model, "1", x)` returns `[tensor([[0., 2.]]), tensor([[0., 2.]])]`.
     """
 
-    def draw(rng, rounds):
-        act, again, scale, unused, *layers = rng.names(4 + rounds)
-        children = {name: linear(rng, 3, 3) for name in (unused, *layers)}
-        children |= {act: ["relu", False], again: ["same", act], scale: ["scale", rng.choice((0.5, 2.0, 3.0))]}
-        order = [step for index, layer in enumerate(layers) for step in (layer, (act, again)[index % 2], scale)]
+    tolerance = (1e-4, 1e-4)
+
+    def draw(rng, dtype, values, layout, mode, frozen, grad, named, output, follower, passing, registered, layers,
+             hooks, hooked, calls):  # fmt: skip
+        draws = Layers(rng, dtype, values, layers)
+        target, again, shift, norm, body, inner, other, plain = rng.names(8)
+        in_place = [IN_PLACE] if follower == "in-place" else []
+        kept = ["in-place", 1.5] if layers == "activation" else draws.target()
+        children = {plain: draws.plain(), shift: draws.shift(registered), norm: draws.norm()}
+        around = [plain, shift, norm]
+        if named == "nested":
+            inside = scrambled(rng, {inner: kept, other: draws.plain()}, [other, inner])
+            children[body] = ["net", inside, [inner, *in_place, other], output, passing]
+            path, rounds = f"{body}.{inner}", [body] * calls
+        else:
+            children |= {target: kept, again: ["same", target]}
+            path = {"root": "", "second name": again}.get(named, target)
+            rounds = [step for index in range(calls) for step in ((target, again)[index % 2], *in_place)]
+        steps = {"first": [*rounds, *around], "last": [*around, *rounds]}.get(named, [plain, shift, *rounds, norm])
+        spec = ["net", scrambled(rng, children, steps), steps, output, passing]
         return {
-            "spec": block(rng, order, children),
-            "name": act,
-            "alike": ["block", {act: ["relu", False]}, [act, act]],
-            "unused": unused,
-            "x": rng.tensor(2, 3),
-            "later": rng.tensor(2, 3),
+            "net": net_of(spec, [path], mode=mode, frozen=frozen, grad=grad, hooks=hooks, hooked=hooked),
+            "name": path,
+            "breaks": norm,
+            "x": draws.x(layout),
+            "later": draws.x(layout),
         }
 
-    def alive(spec, name, x, later):
-        calls = outputs(spec, x, name)
-        return apart(*calls, *scaled(spec, name, x), *outputs(spec, later, name))
+    def alive(net, name, x, later, named):
+        outputs, others = captured(net, name, x), captured(net, name, later)
+        return apart(*outputs, *(-0.5 * y for y in outputs), *others)
 
-    def probe(student, spec, name, alike, unused, x, later):
-        witness = Observer(build(spec), name)
-        first = student.capture_calls(witness.model, name, x)
-        seen = {"first": copied(first), **witness.report()}
-        seen["later"] = copied(student.capture_calls(build(spec), name, later))
-        witness.model(later)
-        seen["first_afterwards"] = copied(first)
-        seen["alike"] = copied(student.capture_calls(build(alike), name, x))
-        try:
-            seen["unused"] = copied(student.capture_calls(build(spec), unused, x))
-        except (KeyError, IndexError, AttributeError, TypeError, ValueError, NameError) as error:
-            seen["unused"] = f"{type(error).__name__}: {error}"[:200]
-        return seen | when_it_raises(lambda: build(spec), lambda model: student.capture_calls(model, name, x))
+    def oracle(net, name, x, later):
+        twin = Twin(net)
+        return [[call.y for call in twin.run(t)] for t in (x, later)] + [twin.statistics]
+
+    def probe(student, net, name, x, later, breaks, layout, x_is, call, grad_mode, failure, failing_run):
+        seen = observed(
+            student.capture_calls, net, name, x, later, breaks=breaks, layout=layout, x_is=x_is, call=call,
+            under=grad_mode, failure=failure, failing_run=failing_run,
+        )  # fmt: skip
+        act = nn.ReLU()
+        example = nn.Sequential(nn.Flatten(), act, nn.Flatten(), act)
+        seen["example"] = student.capture_calls(example, "1", torch.tensor([[-1.0, 2.0]]))
+        found = {key: seen[key] for key in ("result", "later", "afterwards", "example") if key in seen}
+        seen["one list"] = len({id(one) for one in found.values() if isinstance(one, list)}) < len(found)
+        return seen | {key: list(one) if isinstance(one, list) else one for key, one in found.items()}
 
     mistakes = (
         Mistake(
             "only-last-call",
-            lambda seen, spec, name, x: any(
-                close(seen["first"], last) for last in (outputs(spec, x, name)[-1:], outputs(spec, x, name)[-1])
+            lambda seen, net, name, x: any(
+                close(seen["result"], last) for last in (captured(net, name, x)[-1:], captured(net, name, x)[-1])
             ),
         ),
         Mistake(
             "global-store",
-            lambda seen, spec, name, x: (
-                seen["hooks_left"].value == 0
-                and ends_with(seen["first"], outputs(spec, x, name))
-                and (
-                    len(seen["first"]) > len(outputs(spec, x, name))
-                    or len(seen["first_afterwards"]) != len(seen["first"])
-                    or len(seen["later"]) > len(seen["first"])
-                    or not close(seen["first_afterwards"], outputs(spec, x, name))
-                )
-            ),
+            lambda seen: seen["one list"].value is True,
             "Your list outlives the call: the second call of your function found the entries of the first. Make a new "
             "list inside the function.",
         ),
-        Mistake("stored-alias", lambda seen, spec, name, x: close(seen["first"], scaled(spec, name, x))),
+        Mistake(
+            "stored-alias",
+            lambda seen, net, name, x: any(close(seen["result"], late) for late in overwritten(captured(net, name, x))),
+        ),
         Mistake(
             "stored-the-input",
-            lambda seen, spec, name, x: close(seen["first"], [call.x for call in trace(spec, x) if call.name == name]),
+            lambda seen, net, name, x, calls: (
+                close(seen["result"], [call.x for call in calls_of(net, name, x)]) if calls else SILENT
+            ),
+            "You took the input of the module. The task asks for its `output`. (`args` may be empty, too: somebody may "
+            "call the module with `module(input=x)`.)",
+            raises="tuple index out of range",
         ),
         Mistake(
             "registered-twice",
-            lambda seen, spec, name, x: close(seen["first"], [y for y in outputs(spec, x, name) for _ in range(2)]),
+            lambda seen, net, name, x, calls: (
+                close(seen["result"], [y for y in captured(net, name, x) for _ in range(2)]) if calls else SILENT
+            ),
             "Every call is there twice, because your hook was registered twice on the same module. It has two names, "
             "but it is one object: register once, on `model.get_submodule(name)`.",
         ),
-        *HOOK_MISTAKES,
+        *MISTAKES,
+        RETURNED_A_LIST,
+        Mistake(
+            "before-the-callers-hook",
+            lambda seen, net, name, x: (
+                net["hooks"] == "replacing"
+                and find(net["spec"], name)[0] in net["watched"]
+                and close(seen["result"], [y / FACTOR for y in captured(net, name, x)])
+            ),
+            BEFORE_THE_CALLERS_HOOK,
+        ),
     )
 
-    def test_every_call_is_captured_in_order(seen, spec, name, x):
-        expected = outputs(spec, x, name)
-        expect(seen["first"]).has_length(len(expected), "outputs")
-        for entry, value in zip(seen["first"], expected):
-            expect(entry).close_to(value, detached=False)
+    def test_every_call_is_captured_in_order(seen, net, name, x, later, call):
+        for key in ("result", "afterwards"):
+            all_close(seen[key], captured(net, name, x))
+        if call != "once":
+            all_close(seen["later"], captured(net, name, later, after=x if call == "again" else None))
 
-    def test_the_entries_have_no_graph(seen):
-        for entry in seen["first"]:
-            without_graph(entry)
+    def test_each_result_is_a_list_of_its_own(seen):
+        expect(seen["one list"]).is_false("two calls of your function returned the same list")
 
-    def test_calls_with_equal_outputs_count_too(seen, name, alike, x):
-        expected = outputs(alike, x, name)
-        expect(seen["alike"]).has_length(len(expected), "outputs")
-        for entry, value in zip(seen["alike"], expected):
-            expect(entry).close_to(value, detached=False)
+    def test_the_model_runs_once_as_it_is(seen, net, x):
+        ran_once_as_it_is(seen, net, x)
 
-    def test_each_result_is_a_list_of_its_own(seen, spec, name, x, later):
-        for key, values in (("later", outputs(spec, later, name)), ("first_afterwards", outputs(spec, x, name))):
-            expect(seen[key]).has_length(len(values), "outputs")
-            for entry, value in zip(seen[key], values):
-                expect(entry).close_to(value, detached=False)
+    def test_the_model_goes_on_with_the_outputs_themselves(seen):
+        went_on(seen)
 
-    def test_a_module_that_is_never_called_gives_an_empty_list(seen):
-        if type(seen["unused"].value) is str:
-            expect(seen["unused"]).fail(f"your function raised {seen['unused'].value}")
-        expect(seen["unused"]).has_length(0, "outputs")
+    def test_nothing_of_the_caller_changes(seen):
+        stays(seen)
 
-    def test_the_model_runs_once(seen, spec, name, x):
-        ran_once(seen, callers_hooks=1 + len(outputs(spec, x, name)))
+    def test_it_holds_when_the_model_raises(seen):
+        stays_when_the_model_raises(seen)
 
-    def test_the_model_is_unchanged(seen):
-        model_unchanged(seen)
-
-    def test_no_hook_is_left(seen):
-        no_hook_left(seen["hooks_left"])
-
-    def test_no_hook_is_left_when_the_model_raises(seen):
-        expect(seen["exception"]).equals("propagated")
-        no_hook_left(seen["hooks_left_after_exception"])
+    def test_the_example_comes_out(seen):
+        all_close(seen["example"], [torch.tensor([[0.0, 2.0]])] * 2)
 
 
-def copied(value: Any) -> Any:
-    """A list as it is at this moment; any other value as it is."""
-    return list(value) if isinstance(value, list) else value
+def calls_of(net: dict[str, Any], name: str, x: Tensor, after: Tensor | None = None) -> list[Call]:
+    """The calls of a module, under any of its names; `after` a run on another input."""
+    twin = Twin(net)
+    if after is not None:
+        twin.run(after)
+    return [call for call in twin.run(x) if call.name == find(net["spec"], name)[0]]
 
 
-def scaled(spec: list[Any], name: str, x: Tensor) -> list[Tensor]:
-    """What the in-place layer behind the module makes of each output."""
-    calls = trace(spec, x)
-    return [behind.y for call, behind in pairwise(calls) if call.name == name]
+def captured(net: dict[str, Any], name: str, x: Tensor, after: Tensor | None = None) -> list[Tensor]:
+    """The outputs of these calls."""
+    return [call.y for call in calls_of(net, name, x, after)]
 
 
-def ends_with(seen: Seen, expected: list[Tensor]) -> bool:
-    """Whether the last entries of a list are these."""
-    last = list(seen)[-len(expected) :]
-    return len(last) == len(expected) and all(close(entry, y) for entry, y in zip(last, expected))
+def overwritten(outputs: list[Tensor]) -> list[list[Tensor]]:
+    """What becomes of references: each output multiplied in place, or all of them the last one, in one memory."""
+    scaled = [-0.5 * y for y in outputs]
+    return [scaled, [*scaled[-1:]] * len(scaled), [*outputs[-1:]] * len(outputs)] if len(outputs) > 1 else [scaled]

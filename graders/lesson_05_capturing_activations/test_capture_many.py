@@ -168,7 +168,9 @@ class TestCaptureMany:
         Mistake(
             "given-order",
             lambda seen, net, names, x: (
-                seen["result"].keys == list(dict.fromkeys(names)) and close(seen["result"], captured(net, names, x))
+                seen["result"].keys == list(dict.fromkeys(names))
+                and close(seen["result"], captured(net, names, x))
+                and seen["runs"].value == 1
             ),
             "The keys stand in the order of `names`. The order asked for is that of execution: write a key into the "
             "dict only when its hook fires.",

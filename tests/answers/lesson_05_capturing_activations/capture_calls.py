@@ -1,6 +1,19 @@
 """Answers to 05-capture-calls."""
 
+from graders.author.answers import Wrong
+
 RIGHT = [
+    """
+class Calls(list):
+    def __call__(self, module, args, output):
+        self.append(output.detach().clone())
+
+def capture_calls(model, name, x):
+    calls = Calls()
+    with model.get_submodule(name).register_forward_hook(calls):
+        model(x)
+    return calls
+""",
     """
 def capture_calls(model, name, x):
     calls = []
@@ -17,7 +30,7 @@ class Calls(list):
 
 def capture_calls(model, name, x):
     calls = Calls()
-    handle = dict(model.named_modules())[name].register_forward_hook(calls)
+    handle = model.get_submodule(name).register_forward_hook(calls)
     try:
         model(x)
     finally:
@@ -32,43 +45,36 @@ STORE = []
 def capture_calls(model, name, x):
     STORE.clear()
     target = dict(model.named_modules(remove_duplicate=False))[name]
-    handle = target.register_forward_hook(lambda m, a, o: STORE.append(o.detach().clone()))
+    handle = target.register_forward_hook(lambda m, a, o: STORE.append(torch.clone(o).detach_()))
     try:
-        model(x)
+        with torch.no_grad():
+            model(x)
     finally:
         handle.remove()
     return [entry for entry in STORE]
 """,
-    """
-from torch.nn.modules.module import register_module_forward_hook
-
-def capture_calls(model, name, x):
-    target, calls = model.get_submodule(name), []
-    hook = lambda m, a, o: calls.append(o.detach().clone()) if m is target else None
-    with register_module_forward_hook(hook):
-        model(x)
-    return calls
-""",
-    """
-class Calls(list):
-    def __call__(self, m, a, o): self.append(o.detach().clone())
-def capture_calls(model, name, x):
-    calls = Calls()
-    with model.get_submodule(name).register_forward_hook(calls):
-        model(x)
-    return calls
-""",
 ]
 
-WRONG = {
-    "only-last-call": """
+WRONG = [
+    Wrong(
+        "keeps the last call",
+        violates="Return a list with the output of every call of that module in this run",
+        check="test_every_call_is_captured_in_order",
+        mistake="only-last-call",
+        source="""
 def capture_calls(model, name, x):
     kept = {}
     with model.get_submodule(name).register_forward_hook(lambda m, a, o: kept.update({name: o.detach().clone()})):
         model(x)
     return [kept[name]] if name in kept else []
 """,
-    "global-store": """
+    ),
+    Wrong(
+        "one list for all calls of the function",
+        violates="Each call of your function makes a new list",
+        check="test_every_call_is_captured_in_order",
+        mistake="global-store",
+        source="""
 CALLS = []
 
 def capture_calls(model, name, x):
@@ -76,14 +82,26 @@ def capture_calls(model, name, x):
         model(x)
     return CALLS
 """,
-    "stored-alias": """
+    ),
+    Wrong(
+        "only detached",
+        violates="A later layer that works in place does not change them.",
+        check="test_every_call_is_captured_in_order",
+        mistake="stored-alias",
+        source="""
 def capture_calls(model, name, x):
     calls = []
     with model.get_submodule(name).register_forward_hook(lambda m, a, o: calls.append(o.detach())):
         model(x)
     return calls
 """,
-    "registered-twice": """
+    ),
+    Wrong(
+        "a hook for each name",
+        violates="Every call counts, whichever name the model uses for it.",
+        check="test_every_call_is_captured_in_order",
+        mistake="registered-twice",
+        source="""
 def capture_calls(model, name, x):
     calls, target = [], model.get_submodule(name)
     handles = []
@@ -97,14 +115,26 @@ def capture_calls(model, name, x):
             handle.remove()
     return calls
 """,
-    "hook-left-behind": """
+    ),
+    Wrong(
+        "removes no hook",
+        violates="rule 3: none of your own hooks is left",
+        check="test_nothing_of_the_caller_changes",
+        mistake="hook-left-behind",
+        source="""
 def capture_calls(model, name, x):
     calls = []
     model.get_submodule(name).register_forward_hook(lambda m, a, o: calls.append(o.detach().clone()))
     model(x)
     return calls
 """,
-    "hook-left-after-exception": """
+    ),
+    Wrong(
+        "removes the hook only when all went well",
+        violates="rule 3: When your function has returned, or raised",
+        check="test_it_holds_when_the_model_raises",
+        mistake="hook-left-after-exception",
+        source="""
 def capture_calls(model, name, x):
     calls = []
     handle = model.get_submodule(name).register_forward_hook(lambda m, a, o: calls.append(o.detach().clone()))
@@ -112,7 +142,13 @@ def capture_calls(model, name, x):
     handle.remove()
     return calls
 """,
-    "stored-the-input": """
+    ),
+    Wrong(
+        "the inputs",
+        violates="Return a list with the output of every call of that module in this run",
+        check="raised",
+        mistake="stored-the-input",
+        source="""
 def capture_calls(model, name, x):
     calls = []
     with model.get_submodule(name).register_forward_hook(
@@ -121,48 +157,76 @@ def capture_calls(model, name, x):
         model(x)
     return calls
 """,
-}
-
-ALSO_WRONG = [
-    "def capture_calls(model, name, x):\n    return []",
-    """
+    ),
+    Wrong(
+        "nothing",
+        violates="Return a list with the output of every call of that module in this run",
+        check="test_every_call_is_captured_in_order",
+        source="""
+def capture_calls(model, name, x):
+    return []
+""",
+    ),
+    Wrong(
+        "backwards",
+        violates="in the order of the calls",
+        check="test_every_call_is_captured_in_order",
+        source="""
 def capture_calls(model, name, x):
     calls = []
     with model.get_submodule(name).register_forward_hook(lambda m, a, o: calls.insert(0, o.detach().clone())):
         model(x)
     return calls
 """,
-    """
-def capture_calls(model, name, x):
-    calls = []
-    with model.get_submodule(name).register_forward_hook(lambda m, a, o: calls.append(a[0].detach().clone())):
-        model(x)
-    return calls
-""",
-    """
+    ),
+    Wrong(
+        "empties a list of all calls, which it gives back",
+        violates="nothing that happens later changes a list that you returned before",
+        check="test_every_call_is_captured_in_order",
+        mistake="global-store",
+        source="""
 def capture_calls(model, name, x, calls=[]):
     calls.clear()
     with model.get_submodule(name).register_forward_hook(lambda m, a, o: calls.append(o.detach().clone())):
         model(x)
     return calls
 """,
-    """
-import torch
-
+    ),
+    Wrong(
+        "stacked",
+        violates="Return a list",
+        check="test_every_call_is_captured_in_order",
+        source="""
 def capture_calls(model, name, x):
     calls = []
-    with model.get_submodule(name).register_forward_hook(lambda m, a, o: calls.append(o.detach().clone())):
+    def hook(module, args, output):
+        calls.append(output.detach().clone())
+    handle = model.get_submodule(name).register_forward_hook(hook)
+    try:
         model(x)
-    return torch.stack(calls) if calls else []
+    finally:
+        handle.remove()
+    import torch
+    return torch.stack(calls) if calls else calls
 """,
-    """
+    ),
+    Wrong(
+        "keeps the graph",
+        violates="rule 6: A tensor that you return has no graph",
+        check="test_every_call_is_captured_in_order",
+        source="""
 def capture_calls(model, name, x):
     calls = []
     with model.get_submodule(name).register_forward_hook(lambda m, a, o: calls.append(o.clone())):
         model(x)
     return calls
 """,
-    """
+    ),
+    Wrong(
+        "tells calls apart by their values",
+        violates="Every call counts",
+        check="test_the_example_comes_out",
+        source="""
 import torch
 
 def capture_calls(model, name, x):
@@ -174,8 +238,12 @@ def capture_calls(model, name, x):
         model(x)
     return found
 """,
-    # Keeps the last call, and fails when there is none.
-    """
+    ),
+    Wrong(
+        "the last call, and an error when there is none",
+        violates="If there is none, the list is empty.",
+        check="raised",
+        source="""
 def capture_calls(model, name, x):
     store = {}
     def hook(module, args, output):
@@ -184,4 +252,375 @@ def capture_calls(model, name, x):
         model(x)
     return [store["output"]]
 """,
+    ),
+    Wrong(
+        "hands on the copies",
+        violates="The model goes on with the outputs themselves",
+        check="test_the_model_goes_on_with_the_outputs_themselves",
+        mistake="returned-the-copy",
+        source="""
+def capture_calls(model, name, x):
+    calls = []
+    def hook(module, args, output):
+        calls.append(output.detach().clone())
+        return calls[-1]
+    handle = model.get_submodule(name).register_forward_hook(hook)
+    try:
+        model(x)
+    finally:
+        handle.remove()
+    return calls
+""",
+    ),
+    Wrong(
+        "hands on the list",
+        violates="The model goes on with the outputs themselves",
+        check="raised",
+        mistake="returned-a-list",
+        source="""
+def capture_calls(model, name, x):
+    calls = []
+    with model.get_submodule(name).register_forward_hook(lambda m, a, o: calls or calls.append(o.detach().clone())):
+        model(x)
+    return calls
+""",
+    ),
+    Wrong(
+        "hooks before those of the caller",
+        violates="with the output of every call",
+        check="test_every_call_is_captured_in_order",
+        mistake="before-the-callers-hook",
+        source="""
+def capture_calls(model, name, x):
+    calls = []
+    def hook(module, args, output):
+        calls.append(output.detach().clone())
+    handle = model.get_submodule(name).register_forward_hook(hook, prepend=True)
+    try:
+        model(x)
+    finally:
+        handle.remove()
+    return calls
+""",
+    ),
+    Wrong(
+        "calls `forward`",
+        violates="Run `model(x)` exactly once",
+        check="test_the_model_runs_once_as_it_is",
+        mistake="called-forward",
+        source="""
+def capture_calls(model, name, x):
+    calls = []
+    def hook(module, args, output):
+        calls.append(output.detach().clone())
+    handle = model.get_submodule(name).register_forward_hook(hook)
+    try:
+        model.forward(x)
+    finally:
+        handle.remove()
+    return calls
+""",
+    ),
+    Wrong(
+        "knows first names only",
+        violates="`name` is any name that `model.get_submodule` knows",
+        check="raised",
+        source="""
+def capture_calls(model, name, x):
+    calls = []
+    def hook(module, args, output):
+        calls.append(output.detach().clone())
+    handle = dict(model.named_modules())[name].register_forward_hook(hook)
+    try:
+        model(x)
+    finally:
+        handle.remove()
+    return calls
+""",
+    ),
+    Wrong(
+        "knows submodules only",
+        violates='`""` is the model itself',
+        check="raised",
+        source="""
+def capture_calls(model, name, x):
+    calls = []
+    def hook(module, args, output):
+        calls.append(output.detach().clone())
+    modules = dict(model.named_modules(remove_duplicate=False))
+    del modules[""]
+    handle = modules[name].register_forward_hook(hook)
+    try:
+        model(x)
+    finally:
+        handle.remove()
+    return calls
+""",
+    ),
+    Wrong(
+        "tells calls apart by memory",
+        violates="Every call counts",
+        check="test_every_call_is_captured_in_order",
+        source="""
+def capture_calls(model, name, x):
+    calls, seen = [], []
+    def hook(module, args, output):
+        if output.data_ptr() not in seen:
+            seen.append(output.data_ptr())
+            calls.append(output.detach().clone())
+    handle = model.get_submodule(name).register_forward_hook(hook)
+    try:
+        model(x)
+    finally:
+        handle.remove()
+    return calls
+""",
+    ),
+    Wrong(
+        "at most four",
+        violates="Every call counts",
+        check="test_every_call_is_captured_in_order",
+        source="""
+def capture_calls(model, name, x):
+    calls = []
+    def hook(module, args, output):
+        calls.append(output.detach().clone())
+    handle = model.get_submodule(name).register_forward_hook(hook)
+    try:
+        model(x)
+    finally:
+        handle.remove()
+    return calls[:4]
+""",
+    ),
+    Wrong(
+        "counts the calls under this name only",
+        violates="whichever name the model uses for it",
+        check="test_every_call_is_captured_in_order",
+        source="""
+def capture_calls(model, name, x):
+    calls, turn = [], []
+    names = [n for n, m in model.named_modules(remove_duplicate=False) if m is model.get_submodule(name)]
+    def hook(module, args, output):
+        turn.append(1)
+        if names[(len(turn) - 1) % len(names)] == name:
+            calls.append(output.detach().clone())
+    with model.get_submodule(name).register_forward_hook(hook):
+        model(x)
+    return calls
+""",
+    ),
+    Wrong(
+        "always float32",
+        violates="The entries have the values, the shapes and the dtype of these outputs.",
+        check="test_every_call_is_captured_in_order",
+        source="""
+def capture_calls(model, name, x):
+    calls = []
+    def hook(module, args, output):
+        calls.append(output.detach().clone().float())
+    handle = model.get_submodule(name).register_forward_hook(hook)
+    try:
+        model(x)
+    finally:
+        handle.remove()
+    return calls
+""",
+    ),
+    Wrong(
+        "empties `.grad` first",
+        violates="rule 2: their `.grad`",
+        check="test_nothing_of_the_caller_changes",
+        source="""
+def capture_calls(model, name, x):
+    calls = []
+    model.zero_grad()
+    def hook(module, args, output):
+        calls.append(output.detach().clone())
+    handle = model.get_submodule(name).register_forward_hook(hook)
+    try:
+        model(x)
+    finally:
+        handle.remove()
+    return calls
+""",
+    ),
+    Wrong(
+        "cleans up after an `Exception` only",
+        violates="rule 4: also for `KeyboardInterrupt`",
+        check="test_it_holds_when_the_model_raises",
+        source="""
+def capture_calls(model, name, x):
+    calls = []
+    def hook(module, args, output):
+        calls.append(output.detach().clone())
+    handle = model.get_submodule(name).register_forward_hook(hook)
+    try:
+        model(x)
+    except Exception:
+        handle.remove()
+        raise
+    handle.remove()
+    return calls
+""",
+    ),
+    Wrong(
+        "runs in eval mode, and puts all parts into the mode of the model",
+        violates="with each part in its mode",
+        check="test_every_call_is_captured_in_order",
+        source="""
+def capture_calls(model, name, x):
+    calls = []
+    def hook(module, args, output):
+        calls.append(output.detach().clone())
+    handle = model.get_submodule(name).register_forward_hook(hook)
+    try:
+        mode = model.training
+        model.eval()
+        model(x)
+        model.train(mode)
+    finally:
+        handle.remove()
+    return calls
+""",
+    ),
+    Wrong(
+        "runs in eval mode",
+        violates="with each part in its mode",
+        check="test_the_model_runs_once_as_it_is",
+        mistake="changed-the-mode",
+        source="""
+def capture_calls(model, name, x):
+    calls = []
+    def hook(module, args, output):
+        calls.append(output.detach().clone())
+    handle = model.get_submodule(name).register_forward_hook(hook)
+    try:
+        modes = [(m, m.training) for m in model.modules()]
+        model.eval()
+        model(x)
+        for m, training in modes:
+            m.training = training
+    finally:
+        handle.remove()
+    return calls
+""",
+    ),
+    Wrong(
+        "ends the run after the first call",
+        violates="to its end",
+        check="test_the_model_runs_once_as_it_is",
+        source="""
+class Enough(Exception):
+    pass
+
+def capture_calls(model, name, x):
+    calls = []
+    def hook(module, args, output):
+        calls.append(output.detach().clone())
+        raise Enough
+    with model.get_submodule(name).register_forward_hook(hook):
+        try:
+            model(x)
+        except Enough:
+            pass
+    return calls
+""",
+    ),
+    Wrong(
+        "swallows what the model raises",
+        violates="rule 4: Errors come through.",
+        check="test_it_holds_when_the_model_raises",
+        source="""
+def capture_calls(model, name, x):
+    calls = []
+    def hook(module, args, output):
+        calls.append(output.detach().clone())
+    handle = model.get_submodule(name).register_forward_hook(hook)
+    try:
+        model(x)
+    except Exception:
+        return []
+    finally:
+        handle.remove()
+    return calls
+""",
+    ),
+    Wrong(
+        "removes the hooks of others",
+        violates="rule 3: Hooks that were there before are there afterwards",
+        check="test_nothing_of_the_caller_changes",
+        source="""
+def capture_calls(model, name, x):
+    calls = []
+    def hook(module, args, output):
+        calls.append(output.detach().clone())
+    handle = model.get_submodule(name).register_forward_hook(hook)
+    try:
+        model(x)
+    finally:
+        model.get_submodule(name)._forward_hooks.clear()
+    return calls
+""",
+    ),
+    Wrong(
+        "a tuple",
+        violates="Return a list",
+        check="test_every_call_is_captured_in_order",
+        source="""
+def capture_calls(model, name, x):
+    calls = []
+    def hook(module, args, output):
+        calls.append(output.detach().clone())
+    handle = model.get_submodule(name).register_forward_hook(hook)
+    try:
+        model(x)
+    finally:
+        handle.remove()
+    return tuple(calls)
+""",
+    ),
+    Wrong(
+        "`None` when there is no call",
+        violates="If there is none, the list is empty.",
+        check="test_every_call_is_captured_in_order",
+        source="""
+def capture_calls(model, name, x):
+    calls = []
+    def hook(module, args, output):
+        calls.append(output.detach().clone())
+    handle = model.get_submodule(name).register_forward_hook(hook)
+    try:
+        model(x)
+    finally:
+        handle.remove()
+    return calls or None
+""",
+    ),
+    Wrong(
+        "remembers models",
+        violates="rule 1: on one object or on several at the same time",
+        check="test_every_call_is_captured_in_order",
+        source="""
+DONE = {}
+
+def capture_calls(model, name, x):
+    calls = []
+    def hook(module, args, output):
+        calls.append(output.detach().clone())
+    handle = model.get_submodule(name).register_forward_hook(hook)
+    try:
+        model(x)
+    finally:
+        handle.remove()
+    return DONE.setdefault((id(model), name), calls)
+""",
+    ),
+]
+
+GIVENS = [
+    "Write `capture_calls(model, name, x)`.",
+    "Each output is a tensor.",
+    "a module may have a second name",
+    "The run may stand under `torch.no_grad()`.",
 ]

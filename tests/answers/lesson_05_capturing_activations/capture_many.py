@@ -452,6 +452,7 @@ def capture_many(model, names, x):
         "runs in eval mode",
         violates="with each part in its mode",
         check="test_the_model_runs_once_as_it_is",
+        mistake="changed-the-mode",
         source="""
 def capture_many(model, names, x):
     found, handles = {}, []

@@ -8,13 +8,28 @@ from typing import Any
 import torch.nn.functional as F
 from torch import Tensor
 
-from graders.authoring import FACTOR, Seen, expect, no_hook_left
+from graders.authoring import FACTOR, Seen, expect, no_hook_left, refuse
 from graders.lesson_06_changing_the_forward.shared import PLACES
 
 NO_HANDLE = (
     "Your function has to return the handle, so that the caller can remove the hook. It is what the `register_…` "
     "method gives you."
 )
+
+
+NOT_ARRIVED = {
+    "positional lost": "positional arguments of the caller did not arrive",
+    "keywords lost": "keyword arguments of the caller did not arrive",
+    "more": "`forward` received arguments that the caller did not pass",
+    "others": "`forward` received other objects than those that the caller passed",
+}
+"""What `arrived` tells, in sentences."""
+
+
+def as_passed(told: Seen, call: str) -> None:
+    """The other arguments arrived as they were passed. `call` describes the call, as in "in a second call"."""
+    if told.value != "as passed":
+        refuse(f"{call}, {NOT_ARRIVED.get(told.value, 'nobody knows what arrived')}")
 
 
 def times(hooks: str) -> float:

@@ -62,6 +62,19 @@ def gradients_at(
     return gradients(lambda: (call() * up).sum(), leaves, backward)
 
 
+def arrived(received: tuple[tuple[Any, ...], dict[str, Any]], args: tuple[Any, ...], kwargs: dict[str, Any]) -> str:
+    """How these arguments of a caller came to `forward`, which received those: "as passed", or one of `NOT_ARRIVED`."""
+    found, keywords = received
+    if len(found) < len(args):
+        return "positional lost"
+    if not kwargs.keys() <= keywords.keys():
+        return "keywords lost"
+    if len(found) > len(args) or keywords.keys() > kwargs.keys():
+        return "more"
+    same = all(one is other for one, other in zip(found, args)) and all(keywords[key] is kwargs[key] for key in kwargs)
+    return "as passed" if same else "others"
+
+
 def raising(*_: Any) -> None:
     """A hook that fails."""
     raise Boom

@@ -7,26 +7,85 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from graders.authoring import Mistake, Seen, close, exercise, expect, module_hooks, no_hook_left, removed, snapshot
-from graders.lesson_06_changing_the_forward.judging import NO_HANDLE
-from graders.lesson_06_changing_the_forward.shared import pulled_back
+from graders.authoring import (
+    ALL,
+    SILENT,
+    Circumstances,
+    Failure,
+    Mistake,
+    Seen,
+    Witness,
+    came_through,
+    changes,
+    exercise,
+    expect,
+    nothing_changed,
+    refuse,
+    removed,
+    snapshot,
+)
+from graders.lesson_06_changing_the_forward.judging import NO_HANDLE, after_hooks, as_passed
+from graders.lesson_06_changing_the_forward.shared import arrived, callers_hooks
+
+
+class Listener(nn.Module):
+    """Notes what each call of `forward` received, and returns a tensor of ones."""
+
+    def __init__(self, fuse: Any = None) -> None:
+        """`fuse` is called at the end of each forward pass."""
+        super().__init__()
+        self.fuse = fuse
+        self.received: list[tuple[tuple[Any, ...], dict[str, Any]]] = []
+
+    def forward(self, *args: Any, **kwargs: Any) -> Tensor:
+        """Takes any arguments."""
+        self.received.append((args, dict(kwargs)))
+        if self.fuse is not None:
+            self.fuse()
+        return torch.ones(2)
 
 
 class Affine(nn.Module):
-    """Computes x * scale + shift + 100 y, where scale and shift come by keywords of given names."""
+    """The module of the contract's example."""
 
-    def __init__(self, scale: str, shift: str) -> None:
-        """A module that listens to these two keywords, and notes what each call received."""
-        super().__init__()
-        self.scale, self.shift = scale, shift
-        self.received: list[dict[str, Any]] = []
+    def forward(self, x: Tensor, *, scale: float = 1.0, shift: float = 0.0) -> Tensor:
+        """A multiple of x, and a number more."""
+        return x * scale + shift
 
-    def forward(self, x: Tensor | None = None, y: Any = 0.0, **options: float) -> Tensor:
-        """Zero when x got lost on the way."""
-        self.received.append(dict(options))
-        if x is None:
-            return torch.zeros(1)
-        return x * options.get(self.scale, 1.0) + options.get(self.shift, 0.0) + 100 * y
+
+def told(module: Listener, kw: dict[str, Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[str, Any]:
+    """Call the module and tell how often `forward` ran, and how `kw` and the caller's arguments arrived there."""
+    del module.received[:]
+    output = module(*args, **kwargs)
+    positional, keywords = module.received[0]
+    found = {name: keywords[name] for name in kw if name in keywords}
+    if all(name in found and found[name] is kw[name] for name in kw):
+        forced = "all"
+    elif any(name in kwargs and name in found and found[name] is kwargs[name] for name in kw):
+        forced = "the caller's"
+    else:
+        forced = "others" if len(found) == len(kw) else "missing"
+    rest = {name: value for name, value in keywords.items() if name not in kw}
+    own = {name: value for name, value in kwargs.items() if name not in kw}
+    return {"forwards": len(module.received), "forced": forced, "rest": arrived((positional, rest), args, own),
+            "output": snapshot(output)}  # fmt: skip
+
+
+CALLS = {
+    "without": "in a call without keywords",
+    "override": "in a call with keywords of the same names",
+    "beside": "in a call with other keywords, one of them `None`",
+    "positional": "in a call with three positional arguments, one of them `None`",
+    "by keyword": "in a call with the input by keyword",
+    "bare": "in a call without any argument",
+    "no_grad": "in a call under `torch.no_grad()`, in the other mode",
+    "later": "in a later call without keywords",
+}
+NOT_FORCED = {
+    "the caller's": "`forward` received the caller's value of a keyword that is in `kw`",
+    "missing": "`forward` did not receive all keywords of `kw`",
+    "others": "`forward` received other objects than those in `kw`",
+}
 
 
 @exercise(
@@ -39,105 +98,126 @@ class Affine(nn.Module):
         "Such a hook returns a tuple of two: the new positional arguments and the new keyword arguments.",
         "In `{**kwargs, **kw}` the entries on the right win.",
     ),
-    cases=({"forced": "scale"}, {"forced": "shift"}, {"forced": "both"}),
-)
+    circumstances=Circumstances(
+        covers={
+            "collection": ("one", "empty", "many"), "mode": ("train", "eval"), "hooks": ALL, "call": ALL,
+            "grad_mode": ALL, "failure": ALL,
+        },
+        excludes={
+            "tensor": "the arguments may be anything, and arrive as they are",
+            "number": "the arguments may be anything, and arrive as they are",
+            "model": "the module is called by itself, and the function does not look into it",
+            "hooked": "there is one module to hook",
+            "backward": "tensors arrive as they are, so that gradients flow",
+            "failing_run": "there is one run",
+        },
+        own={"value": ("tensor", "falsy", "list", "number")},
+    ),
+)  # fmt: skip
 class TestForceKwargs:
     """Write `force_kwargs(module, **kw)`. From now on, every call of `module` receives the keyword arguments `kw`.
     Where the caller passes a keyword of the same name, the value in `kw` wins. All other arguments of the caller,
-    positional and keyword, reach the module as they were passed, and only in the call to which they belong. Return
-    the handle; after `handle.remove()` the module gets the caller's arguments alone.
+    positional and keyword, reach the module as they were passed: the same objects, and only in the call to which they
+    belong. Return the handle, also when `kw` is empty; after `handle.remove()` the module gets the caller's arguments
+    alone. After two calls of `force_kwargs` on the same module, each handle removes its own hook.
 
-    The values in `kw` may be of any kind, and the module receives these very objects: gradients flow to the tensors
-    among them. The caller may pass everything by keyword, the input too. When a caller writes
-    `module(x, **options)`, the dict `options` stays as it is.
+    The values in `kw` may be of any kind, also tensors, `0`, and `None`, and the module receives these very objects.
+    The caller may pass everything by keyword, the input too. In each call `forward` runs once.
 
     **Example.** Let `module(x, *, scale=1.0, shift=0.0)` compute `x * scale + shift`. After
     `handle = force_kwargs(module, scale=10.0)`, the call `module(torch.tensor(2.), scale=3.0, shift=1.0)` gives
     `tensor(21.)`.
     """
 
-    def draw(rng, forced):
-        scale, shift = rng.names(2)
-        kw = {scale: rng.choice((-3.0, -2.0, 3.0, 4.0)), shift: rng.choice((-7.0, -5.5, 5.0, 6.5))}
+    def draw(rng, collection):
+        names = [*rng.names(3), "kwargs", "args"]
         return {
-            "scale": scale,
-            "shift": shift,
-            "kw": kw if forced == "both" else {scale: kw[scale]} if forced == "scale" else {shift: kw[shift]},
-            "options": {scale: rng.choice((-1.5, 0.5, 2.0)), shift: rng.uniform(1, 3)},
+            "names": rng.shuffled(names)[: {"empty": 0, "one": 1, "many": 4}[collection]],
+            "other": rng.names(1)[0] + "_",
             "x": rng.tensor(3),
-            "y": rng.tensor(3, low=1),
+            "y": rng.tensor(3),
+            "number": rng.uniform(2, 5),
         }
 
-    def probe(student, scale, shift, kw, options, x, y):
-        module = Affine(scale, shift)
-        handle = student.force_kwargs(module, **kw)
-        given = dict(options)
-        rest = {name: value for name, value in options.items() if name not in kw}
-        seen = {
-            "hooks": module_hooks(module),
-            "hook_sees_keywords": bool(getattr(module, "_forward_pre_hooks_with_kwargs", {})),
-            "without": module(x),
-            "override": module(x, **given),
-            "rest": module(x, **rest),
-            "second": module(x, y, **rest),
-            "later": module(x),
-            "by_keyword": module(x=x, **rest),
-            "options": given,
-            "forced": [all(call.get(name) == value for name, value in kw.items()) for call in module.received][:20],
-        }
+    def probe(student, names, other, x, y, number, value, mode, hooks, grad_mode, failure):
+        y.requires_grad_()
+        given = {"tensor": [y, 0, x], "falsy": [0.0, None, False, ""], "list": [[1, x], {}], "number": [number, 0, -1]}
+        kw = {name: given[value][index % len(given[value])] for index, name in enumerate(names)}
+        module, twin = Listener().train(mode == "train"), Listener()
+        callers_hooks(module, hooks)
+        things = {"module": module, "twin": twin, "x": x, "y": y, "kw": dict(kw)}
+        before = Witness(**things)
+        with torch.set_grad_enabled(grad_mode == "on"):
+            witness = Witness(**things)
+            handle = student.force_kwargs(module, **kw)
+            seen = {"changed": witness.changes()}
+        beside = {other: x, "nothing": None, "flag": False}
+        same = {name: object() for name in kw}
+        calls = {
+            "without": ((x,), {}), "override": ((x,), {**same, **beside}), "beside": ((x,), beside),
+            "positional": ((x, None, y), beside), "by keyword": ((), {"input": x, **beside}), "bare": ((), {}),
+        }  # fmt: skip
+        seen["calls"] = {call: told(module, kw, *given) for call, given in calls.items()}
+        module.train(mode != "train")
+        with torch.no_grad():
+            seen["calls"]["no_grad"] = told(module, kw, (x,), beside)
+        module.train(mode == "train")
+        seen["calls"]["later"] = told(module, kw, (x,), {})
+        seen["twin"] = told(twin, {}, (x,), same)
+        second_kw = {"second": y}
+        second = student.force_kwargs(module, **second_kw)
+        seen["both"] = told(module, {**kw, **second_kw}, (x,), same)
         seen["has_remove"] = removed(handle)
-        seen["after_remove"] = module(x, **options)
-        seen["hooks_left"] = module_hooks(module)
-        factor, leaf = y.clone().requires_grad_(), x.clone().requires_grad_()
-        student.force_kwargs(module, **{scale: factor, shift: 0.0})
-        product = module(leaf, **options)
-        seen["product"] = snapshot(product)
-        seen["x.grad"] = snapshot(pulled_back(product, torch.ones(3), leaf))
-        seen["kw.grad"] = snapshot(factor.grad)
-        return seen
+        seen["second alone"] = told(module, second_kw, (x,), same)
+        removed(second)
+        seen |= {"after remove": told(module, {}, (x,), same), "changed in the end": before.changes()}
+
+        boom = Failure(failure)
+        broken = Listener(boom.strike)
+        _kept = student.force_kwargs(broken, **kw)
+        seen["failure"] = boom.during(lambda: broken(x, **beside))
+        seen["after a failure"] = told(broken, kw, (x,), {})
+        affine, two = Affine(), torch.tensor(2.0)
+        _kept = student.force_kwargs(affine, scale=10.0)
+        return {**seen, "example": affine(two, scale=3.0, shift=1.0)}
 
     mistakes = (
         Mistake(
             "wrong-return-shape",
-            raises=("must return None or a tuple", "positional arguments but 4 were given"),
+            raises=("must return None or a tuple", "argument after ** must be a mapping"),
             message="A pre-hook with `with_kwargs=True` has to return both: a tuple of the positional arguments and "
             "the keyword arguments, `return args, new_kwargs`.",
         ),
         Mistake(
             "dropped-arguments",
-            lambda seen, scale, shift, kw, options, x: (
-                close(seen["without"], torch.zeros(1))
-                or close(seen["second"], affine(scale, shift, {**options, **kw}, x))
-                or (
-                    close(seen["without"], affine(scale, shift, kw, x))
-                    and (
-                        close(seen["by_keyword"], torch.zeros(1))
-                        or (len(kw) < len(options) and close(seen["rest"], affine(scale, shift, kw, x)))
-                    )
-                )
+            lambda seen: (
+                any(seen["calls"][call]["rest"].value in ("positional lost", "keywords lost") for call in CALLS)
+                and all(seen["calls"][call]["forced"].value == "all" for call in CALLS)
             ),
             "Your keywords arrive, but arguments of the caller are lost. What you return is the whole new set of "
             "arguments: return `args` as they came, and merge your keywords with the caller's, `{**kwargs, **kw}`.",
+            raises="missing 1 required positional argument: 'x'",
         ),
         Mistake(
             "caller-wins",
-            lambda seen, scale, shift, kw, options, x: (
-                close(seen["without"], affine(scale, shift, kw, x))
-                and close(seen["override"], affine(scale, shift, options, x))
+            lambda seen, names: (
+                len(names) > 0
+                and seen["calls"]["override"]["forced"].value == "the caller's"
+                and all(seen["calls"][call]["forced"].value == "all" for call in ("without", "beside", "later"))
             ),
             "Where the caller passes the same keyword, the caller's value wins. In `{**first, **second}` the second "
             "wins: put `kw` last.",
         ),
         Mistake(
             "no-with-kwargs",
-            lambda seen, scale, shift, options, x: (
-                not seen["hook_sees_keywords"].value
-                and seen["hooks"].value != 0
-                and close(seen["override"], affine(scale, shift, options, x))
-            ),
-            "Your keywords never arrive. Without `with_kwargs=True` a pre-hook is called as `hook(module, args)`: it "
-            "sees no keywords and cannot add any. Register it with the flag.",
-            raises=("missing 1 required positional argument", "can't multiply sequence by non-int"),
+            raises="missing 1 required positional argument: 'k",
+            message="Without `with_kwargs=True` a pre-hook is called as `hook(module, args)`: it sees no keywords and "
+            "cannot add any. Register it with the flag.",
+        ),
+        Mistake(
+            "needs-an-argument",
+            raises="tuple index out of range",
+            message="A caller may pass everything by keyword, and then `args` is empty. Hand `args` on as it is.",
         ),
         Mistake(
             "hook-without-kwargs",
@@ -146,66 +226,79 @@ class TestForceKwargs:
             "Yours takes two.",
         ),
         Mistake(
-            "forgot-return",
-            lambda seen, scale, shift, options, x: (
-                seen["hook_sees_keywords"].value is True
-                and close(seen["override"], affine(scale, shift, options, x))
-                and close(seen["without"], x)
+            "never-arrive",
+            lambda seen, names, value: (
+                SILENT
+                if value == "falsy"
+                else len(names) > 0
+                and all(seen["calls"][call]["forwards"].value == 1 for call in CALLS)
+                and bool(changes(seen["changed"], "hook-left *"))
+                and all(seen["calls"][call]["forced"].value in ("missing", "the caller's") for call in CALLS)
             ),
-            'Your hook built new keyword arguments but returned `None`, and `None` means "keep the old ones". '
-            "Return `args, new_kwargs`.",
+            "Your keywords never arrive. A pre-hook adds some only when it is registered with `with_kwargs=True` and "
+            'returns `args, new_kwargs`; `None` means "keep the old ones".',
         ),
         Mistake(
             "wrong-hook-kind",
-            lambda seen, scale, shift, kw, options, x: (
-                close(seen["without"], affine(scale, shift, kw, x))
-                and close(seen["override"], affine(scale, shift, {**options, **kw}, x))
-                and False in seen["forced"].value
-            ),
-            "The result is right, but the module ran without your keywords first. A forward hook comes after "
-            "`forward`; calling the module a second time repeats all its work. Register a forward *pre*-hook.",
+            lambda seen: any((seen["calls"][call]["forwards"].value or 0) > 1 for call in CALLS),
+            "`forward` ran twice, at first without your keywords. A forward hook comes after `forward`, and calling "
+            "the module a second time repeats all its work. Register a forward *pre*-hook.",
         ),
         Mistake(
             "remembered-keywords",
-            lambda seen, scale, shift, kw, x: (
-                close(seen["without"], affine(scale, shift, kw, x))
-                and not close(seen["later"], affine(scale, shift, kw, x))
-            ),
+            lambda seen: any(seen["calls"][call]["rest"].value == "more" for call in ("no_grad", "later")),
             "Keywords of one call reach a later call. You put the caller's keywords into `kw`, and `kw` lives as long "
             "as the hook. Build a new dict in each call.",
+            rather_than=("caller-wins",),
         ),
-        Mistake("no-handle", lambda seen: seen["hooks"].value != 0 and seen["has_remove"].value is False, NO_HANDLE),
-    )
+        Mistake(
+            "no-handle",
+            lambda seen: bool(changes(seen["changed"], "hook-left *")) and seen["has_remove"].value is False,
+            NO_HANDLE,
+        ),
+    )  # fmt: skip
 
-    def test_the_keywords_reach_the_module(seen, scale, shift, kw, x):
-        expect(seen["without"]).close_to(affine(scale, shift, kw, x))
+    def test_the_keywords_reach_the_module(seen):
+        for call in CALLS:
+            if call != "override":
+                kw_arrived(seen["calls"][call], CALLS[call])
 
-    def test_every_call_receives_them_once(seen):
-        expect(seen["forced"]).has_length(6, "calls of forward")
-        expect(Seen(all(seen["forced"].value))).is_true("`forward` was called without the keywords in `kw`")
+    def test_they_win_over_those_of_the_caller(seen):
+        kw_arrived(seen["calls"]["override"], CALLS["override"])
 
-    def test_they_win_over_those_of_the_caller(seen, scale, shift, kw, options, x):
-        expect(seen["override"]).close_to(affine(scale, shift, {**options, **kw}, x))
+    def test_forward_runs_once_in_each_call(seen):
+        for call, where in CALLS.items():
+            expect(Seen(seen["calls"][call]["forwards"].value, f"runs of `forward` {where}")).equals(1)
 
-    def test_everything_else_passes_as_the_caller_gave_it(seen, scale, shift, kw, options, x, y):
-        merged = affine(scale, shift, {**options, **kw}, x)
-        expect(seen["rest"]).close_to(merged)
-        expect(seen["second"]).close_to(merged + 100 * y)
-        expect(seen["by_keyword"]).close_to(merged)
-        expect(seen["later"]).close_to(affine(scale, shift, kw, x))
-        expect(seen["options"]).equals(options)
+    def test_everything_else_arrives_as_it_was_passed(seen, hooks):
+        for call, where in CALLS.items():
+            as_passed(seen["calls"][call]["rest"], where)
+            expect(Seen(seen["calls"][call]["output"].value, f"the output {where}")).close_to(
+                after_hooks(torch.ones(2), hooks)
+            )
+        as_passed(seen["twin"]["rest"], "in a call of another module of this class")
 
-    def test_values_of_any_kind_arrive_with_their_gradients(seen, x, y):
-        expect(Seen(seen["product"].value, "with a tensor and 0.0 as the values")).close_to(x * y)
-        expect(seen["x.grad"]).close_to(y)
-        expect(Seen(seen["kw.grad"].value, "the .grad of the tensor in kw")).close_to(x)
-
-    def test_the_handle_removes_the_hook(seen, scale, shift, options, x):
+    def test_each_handle_removes_its_own_hook(seen):
         expect(seen["has_remove"]).is_true("the function returned nothing that has a remove() method")
-        expect(seen["after_remove"]).close_to(affine(scale, shift, options, x))
-        no_hook_left(seen["hooks_left"])
+        kw_arrived(seen["both"], "after two calls of `force_kwargs`")
+        for call, when in (("second alone", "when the first handle was removed"), ("after remove", "after `remove()`")):
+            kw_arrived(seen[call], when)
+            as_passed(seen[call]["rest"], when)
+
+    def test_nothing_else_changes(seen):
+        nothing_changed(seen["changed"], but=["hook-left *"])
+        nothing_changed(seen["changed in the end"], when="after `remove()`")
+
+    def test_an_exception_comes_through_and_is_forgotten(seen):
+        came_through(seen["failure"], "the module")
+        kw_arrived(seen["after a failure"], "after a call that raised")
+        as_passed(seen["after a failure"]["rest"], "after a call that raised")
+
+    def test_the_example_of_the_contract_comes_out(seen):
+        expect(seen["example"]).close_to(torch.tensor(21.0))
 
 
-def affine(scale: str, shift: str, options: dict[str, float], x: Tensor) -> Tensor:
-    """What `Affine` computes with these keyword arguments."""
-    return x * options.get(scale, 1.0) + options.get(shift, 0.0)
+def kw_arrived(call: Seen, where: str) -> None:
+    """All keywords of `kw` arrived. `where` begins the sentence, as in "in a later call"."""
+    if call["forced"].value != "all":
+        refuse(f"{where}, {NOT_FORCED.get(call['forced'].value, 'nobody knows what arrived')}")

@@ -2,33 +2,52 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import torch
 from torch import Tensor, nn
 
-from graders.authoring import Mistake, close, exercise, expect, module_hooks, no_hook_left, removed, snapshot
-from graders.lesson_06_changing_the_forward.judging import NO_HANDLE
-from graders.lesson_06_changing_the_forward.shared import pulled_back
+from graders.authoring import (
+    ALL,
+    SILENT,
+    Circumstances,
+    Failure,
+    Mistake,
+    Witness,
+    came_through,
+    changes,
+    close,
+    exercise,
+    expect,
+    laid_out,
+    nothing_changed,
+    prepared,
+    removed,
+    snapshot,
+)
+from graders.lesson_06_changing_the_forward.judging import NO_HANDLE, after_hooks, as_passed, times
+from graders.lesson_06_changing_the_forward.shared import arrived, callers_hooks, gradients_at
 
 
 class Mix(nn.Module):
-    """Adds up to four arguments, the first through a linear layer."""
+    """Computes `2 * first + 3 * second + 4 * third`, and so on, of all tensors among its arguments."""
 
-    def __init__(self, weight: Tensor) -> None:
-        """A mix whose linear layer has this weight."""
+    def __init__(self, fuse: Any = None) -> None:
+        """`fuse` is called at the end of each forward pass."""
         super().__init__()
-        self.inner = nn.Linear(3, 3, bias=False)
-        self.inner.load_state_dict({"weight": weight})
+        self.fuse = fuse
+        self.received: Any = ()
 
-    def forward(
-        self, a: Tensor, b: Tensor | None = None, third: Tensor | None = None, *, c: Tensor | None = None
-    ) -> Tensor:
-        """Weight times a, plus 10 b, plus 100 c, plus 25 times the third."""
-        out = self.inner(a)
-        if b is not None:
-            out = out + 10 * b
-        if third is not None:
-            out = out + 25 * third
-        return out if c is None else out + 100 * c
+    def forward(self, a: Tensor, *others: Any, **options: Any) -> Tensor:
+        """Notes which other arguments it received."""
+        self.received = others, options
+        out = torch.mul(a, 2)
+        for index, other in enumerate((*others, *options.values())):
+            if isinstance(other, Tensor):
+                out = out + (3 + index) * other
+        if self.fuse is not None:
+            self.fuse()
+        return out
 
 
 @exercise(
@@ -40,90 +59,133 @@ class Mix(nn.Module):
         "Return a tuple: it becomes the new positional arguments, all of them.",
         "Put the other arguments back: `return ((args[0] - mean) / std, *args[1:])`.",
     ),
-    cases=({"given": "ab"}, {"given": "abc"}, {"given": "a"}),
-)
+    circumstances=Circumstances(
+        covers={
+            "dtype": ALL, "rank": ALL, "layout": ALL, "place": ALL, "grad": ALL, "values": ALL,
+            "number": ("negative", "zero", "fraction", "large"), "mode": ("train", "eval"),
+            "hooks": ALL, "call": ALL, "grad_mode": ALL, "backward": ALL, "failure": ALL,
+        },
+        excludes={
+            "collection": "there is no collection",
+            "model": "the module is called by itself, and the function does not look into it",
+            "hooked": "there is one module to hook",
+            "failing_run": "there is one run",
+        },
+        own={"others": ("both", "none", "positional", "keyword")},
+    ),
+)  # fmt: skip
 class TestNormalizeInput:
     """Write `normalize_input(module, mean, std)`. `mean` and `std` are numbers, and `std` is not 0. From now on, in
-    every call of `module`, the first positional argument `a` (a tensor; there always is one) reaches the module's
-    `forward` as `(a - mean) / std`. All other arguments, positional and keyword, reach it as the caller passed them.
-    Return the handle; after `handle.remove()` the module gets its arguments unchanged again.
+    every call of `module`, the first positional argument `a` (a floating tensor; there always is one) reaches the
+    module's `forward` as `(a - mean) / std`, in the dtype of `a`. All other arguments, positional and keyword, reach it
+    as the caller passed them: the same objects. Return the handle; after `handle.remove()` the module gets its
+    arguments unchanged again.
 
-    Gradients flow through the normalisation to the caller's tensor. The values of the caller's tensor stay as they
-    are.
+    Gradients flow through the normalisation to the caller's tensor. After two calls of `normalize_input` on the same
+    module both normalise, one after the other, and each handle removes its own hook.
 
     **Example.** Let `module(a, b)` compute `a + 10 * b`. After `handle = normalize_input(module, 1.0, 2.0)`, the call
     `module(torch.tensor(5.), torch.tensor(3.))` gives `(5 - 1) / 2 + 30 = 32`, and the gradient at `a` is `0.5`.
     """
 
-    def draw(rng, given):
+    def draw(rng, dtype, rank, layout, values, number):
+        shape = rng.shape(rank)
+        tensors = {name: rng.tensor(*shape, dtype=dtype, values=values, layout=layout) for name in ("a", "b", "c")}
         return {
-            "weight": rng.tensor(3, 3),
-            "a": rng.tensor(2, 3),
-            "b": rng.tensor(2, 3) if "b" in given else None,
-            "c": rng.tensor(2, 3) if "c" in given else None,
-            "up": rng.tensor(2, 3),
-            "mean": rng.choice((-2.0, -1.5, -0.5, 0.75, 1.25, 2.0)),
-            "std": rng.choice((0.25, 0.5, 2.0, 4.0)),
+            **tensors,
+            "up": rng.tensor(*shape, dtype=dtype, values=values, low=0.5),
+            # Numbers that float32 does not hold, so that a detour through float32 shows.
+            "mean": rng.number(number) * 9 / 7,
+            "std": rng.choice((-2.0, -0.5, 0.5, 1.5, 3.0)) * 8 / 7,
         }
 
-    def probe(student, weight, a, b, c, up, mean, std):
-        module = Mix(weight)
-        module.register_forward_pre_hook(lambda *_: None)  # one of the caller's
-        hooks = module_hooks(module)
+    def oracle(a, b, c, mean, std, others, hooks):
+        return after_hooks(mixed((a - mean) / std, others, b, c), hooks)
 
-        def call(first, others=(b, c)):
-            rest = [] if b is None else [others[0]]
-            return module(first, *rest, **({} if c is None else {"c": others[1]}))
-
-        handle = student.normalize_input(module, mean, std)
-        seen = {"hooks": module_hooks(module) - hooks}
-        mine = a.clone()
-        seen["y"] = snapshot(call(mine))
-        seen["callers"] = snapshot(mine)
-        leaf = a.clone().requires_grad_()
-        passed = 1 * leaf
-        others = [None if one is None else one.clone().requires_grad_() for one in (b, c)]
-        module.eval()
-        y = call(passed, others)
-        seen["again"] = snapshot(y)
-        seen["a.grad"] = snapshot(pulled_back(y, up, leaf))
-        seen["b.grad"], seen["c.grad"] = (None if one is None else snapshot(one.grad) for one in others)
+    def probe(student, a, b, c, up, mean, std, others, layout, place, grad, mode, hooks, grad_mode, backward, failure):
+        module, twin = Mix().train(mode == "train"), Mix()
+        callers_hooks(module, hooks)
+        mine = laid_out(a, layout)
+        leaf = prepared(a, layout=layout, place="leaf" if place == "non-leaf" else place, grad=grad)
+        passed = leaf.view_as(leaf) if place == "non-leaf" else leaf
+        b, c = prepared(b, layout=layout), prepared(c, layout=layout)
+        args, kwargs = (b,) * (others in ("positional", "both")), {"c": c} if others in ("keyword", "both") else {}
+        things = {"module": module, "twin": twin, "a": mine, "passed": passed, "b": b, "c": c}
+        before = Witness(**things)
+        with torch.set_grad_enabled(grad_mode == "on"):
+            witness = Witness(**things)
+            handle = student.normalize_input(module, mean, std)
+            seen = {"changed": witness.changes()}
+        seen |= {"y": snapshot(module(mine, *args, **kwargs)), "arrived": arrived(module.received, args, kwargs)}
+        seen["twin"] = snapshot(twin(mine, *args, **kwargs))
+        leaves = [leaf, *args, *kwargs.values()]
+        seen["gradients"] = gradients_at(leaves, lambda: module(passed, *args, **kwargs), up, backward)
+        module.train(mode != "train")
         with torch.no_grad():
-            seen["without_gradients"] = snapshot(call(a.clone()))
-        seen["with_a_third"] = snapshot(module(a.clone(), None, up))
+            seen["y under no_grad, in the other mode"] = module(passed, *args, **kwargs)
+        module.train(mode == "train")
+        more, options = (None, c, "a text"), {"flag": False, "nothing": None, "rows": [1]}
+        module(mine, *more, **options)
+        seen["arrived with more"] = arrived(module.received, more, options)
+        moving = a.clone()
+        witness = Witness(moving=moving)
+        module(moving)
+        seen["changed by hooks"] = witness.changes()
+        moving.mul_(-0.5)
+        seen |= {"y of other values": snapshot(module(moving)), "y of half precision": module(a.to(torch.bfloat16))}
+        second = student.normalize_input(module, std, 4.0)
+        (seen["gradient with both hooks"],) = gradients_at([leaf], lambda: module(passed, *args, **kwargs), up)
         seen["has_remove"] = removed(handle)
-        seen["after_remove"] = snapshot(call(a.clone()))
-        seen["hooks_left"] = module_hooks(module) - hooks
-        return seen
+        seen["y with the second hook alone"] = snapshot(module(mine, *args, **kwargs))
+        removed(second)
+        seen["y after `remove()`"] = snapshot(module(mine, *args, **kwargs))
+        seen["changed in the end"] = before.changes()
+
+        boom = Failure(failure)
+        broken = Mix(boom.strike)
+        witness = Witness(a=mine, passed=passed)
+        _kept = student.normalize_input(broken, mean, std)
+        seen["failure"] = boom.during(lambda: broken(mine, *args, **kwargs))
+        seen["changed by failure"] = witness.changes()
+        example = Example()
+        _kept = student.normalize_input(example, 1.0, 2.0)
+        five, three = torch.tensor(5.0, requires_grad=True), torch.tensor(3.0)
+        gradient = gradients_at([five], lambda: example(five, three), torch.tensor(1.0))
+        return {**seen, "example": snapshot(example(five, three)), "example.grad": gradient[0]}
 
     mistakes = (
         Mistake(
             "dropped-arguments",
-            lambda seen, weight, a, b, c, mean, std: (
-                any(
-                    close(seen["y"], mixed(weight, (a - mean) / std, *kept))
-                    for kept in ((None, c), (b, None), (None, None))
-                    if kept != (b, c)
-                )
-                or (
-                    close(seen["y"], mixed(weight, (a - mean) / std, b, c))
-                    and close(seen["with_a_third"], mixed(weight, (a - mean) / std, None, None))
-                )
+            lambda seen: "positional lost" in (seen["arrived"].value, seen["arrived with more"].value),
+            "Positional arguments of the caller are lost. What a pre-hook returns stands for all of them, and a bare "
+            "tensor becomes the only one. Return `(new, *args[1:])`.",
+            raises="missing 1 required positional argument: 'b'",
+        ),
+        Mistake(
+            "dropped-keywords",
+            lambda seen: (
+                "keywords lost" in (seen["arrived"].value, seen["arrived with more"].value)
+                and "positional lost" not in (seen["arrived"].value, seen["arrived with more"].value)
             ),
-            "The first argument is normalised, but others are lost. What a pre-hook returns stands for all "
-            "arguments, and a bare tensor becomes the only one. Return `(new, *args[1:])`.",
+            "Keyword arguments of the caller are lost. A hook that is registered with `with_kwargs=True` returns both, "
+            "`(new_args, kwargs)`; without that flag it leaves the keywords alone.",
         ),
         Mistake(
             "changed-callers-tensor",
-            lambda seen, weight, a, b, c, mean, std: (
-                close(seen["y"], mixed(weight, (a - mean) / std, b, c)) and not close(seen["callers"], a)
-            ),
-            "The result is right, but the caller's own tensor has changed with it: `args[0]` *is* that tensor, and "
-            "you edited it in place. Compute a new tensor.",
+            lambda seen: any(changes(seen[when], "values *") for when in ("changed by hooks", "changed in the end")),
+            "The caller's own tensor has changed: `args[0]` *is* that tensor, and you edited it in place. Compute a "
+            "new tensor.",
+            raises=("a leaf Variable that requires grad", "refers to a single memory location"),
+        ),
+        Mistake(
+            "wrong-return-shape",
+            raises=("must return None or a tuple", "argument after ** must be a mapping"),
+            message="A pre-hook with `with_kwargs=True` has to return both: a tuple of the positional arguments and "
+            "the keyword arguments, `return new_args, kwargs`.",
         ),
         Mistake(
             "returned-a-list",
-            raises="not list",
+            raises="must be Tensor, not list",
             message="Your pre-hook returned a list. Only a tuple counts as the new arguments; a list is passed on as "
             "*one* argument. Return a tuple.",
         ),
@@ -133,7 +195,7 @@ class TestNormalizeInput:
                 "for -: 'tuple'",
                 "for /: 'tuple'",
                 "can't multiply sequence by non-int",
-                "sub(): argument 'input' (position 1) must be Tensor, not tuple",
+                "must be Tensor, not tuple",
                 "'tuple' object has no attribute",
                 "does not support item assignment",
             ),
@@ -142,50 +204,91 @@ class TestNormalizeInput:
         ),
         Mistake(
             "changed-the-output",
-            lambda seen, weight, a, b, c, mean, std: close(seen["y"], (mixed(weight, a, b, c) - mean) / std),
+            lambda seen, a, b, c, mean, std, others, hooks: any(
+                close(seen["y"], (value - mean) / std)
+                for value in (after_hooks(mixed(a, others, b, c), hooks), mixed(a, others, b, c))
+            ),
             "You normalised what comes out of the module. The task is about what goes in: register a forward "
             "*pre*-hook.",
         ),
         Mistake(
             "forgot-return",
-            lambda seen, weight, a, b, c: seen["hooks"].value != 0 and close(seen["y"], mixed(weight, a, b, c)),
+            lambda seen, a, b, c, mean, others, hooks: (
+                SILENT
+                if mean == 0
+                else bool(changes(seen["changed"], "hook-left *"))
+                and not changes(seen["changed in the end"], "values *")
+                and close(seen["y"], after_hooks(mixed(a, others, b, c), hooks))
+                and close(seen["y under no_grad, in the other mode"], after_hooks(mixed(a, others, b, c), hooks))
+                and close(seen["y of other values"], after_hooks(-a, hooks))
+            ),
         ),
         Mistake(
             "cut-the-graph",
-            lambda seen, weight, a, b, c, mean, std: (
-                close(seen["y"], mixed(weight, (a - mean) / std, b, c))
-                and close(seen["callers"], a)
-                and seen["a.grad"].value is None
+            lambda seen, a, b, c, mean, std, others, hooks: (
+                close(seen["y"], after_hooks(mixed((a - mean) / std, others, b, c), hooks))
+                and len(seen["gradients"]) > 0
+                and seen["gradients"][0].value is None
             ),
             "The values are right, but no gradient comes to the caller's tensor any more. Leave out `detach()`, "
             "`.data` and `torch.no_grad()` in your hook.",
         ),
-        Mistake("no-handle", lambda seen: seen["hooks"].value != 0 and seen["has_remove"].value is False, NO_HANDLE),
-    )
+        Mistake(
+            "no-handle",
+            lambda seen: bool(changes(seen["changed"], "hook-left *")) and seen["has_remove"].value is False,
+            NO_HANDLE,
+        ),
+    )  # fmt: skip
 
-    def test_the_first_argument_is_normalised(seen, weight, a, b, c, mean, std):
-        expect(seen["y"]).close_to(mixed(weight, (a - mean) / std, b, c))
-        expect(seen["again"]).close_to(mixed(weight, (a - mean) / std, b, c))
-        expect(seen["without_gradients"]).close_to(mixed(weight, (a - mean) / std, b, c))
+    def test_the_first_argument_is_normalised(seen, a, b, c, mean, std, others, hooks):
+        expected = after_hooks(mixed((a - mean) / std, others, b, c), hooks)
+        for call in ("y", "y under no_grad, in the other mode"):
+            expect(seen[call]).close_to(expected)
+        expect(seen["y of other values"]).close_to(after_hooks(2 * (-a / 2 - mean) / std, hooks))
+        half = after_hooks(2 * (a.to(torch.bfloat16) - mean) / std, hooks)
+        expect(seen["y of half precision"]).close_to(half, rtol=0.1, atol=1.0)
 
-    def test_gradients_flow_through_the_normalisation(seen, weight, up, std):
-        expect(seen["a.grad"]).close_to(up @ weight / std)
+    def test_gradients_flow_through_the_normalisation(seen, up, std, others, hooks):
+        factors = [2 / std, *[3] * (others != "none"), *[4] * (others == "both")]
+        for found, factor in zip(seen["gradients"], factors, strict=True):
+            expect(found).close_to(factor * times(hooks) * up)
 
-    def test_the_other_arguments_arrive_as_they_were_passed(seen, weight, a, b, c, up, mean, std):
-        expect(seen["with_a_third"]).close_to(mixed(weight, (a - mean) / std, None, None) + 25 * up)
-        for key, given, factor in (("b.grad", b, 10), ("c.grad", c, 100)):
-            if given is not None:
-                expect(seen[key]).close_to(factor * up)
+    def test_the_other_arguments_arrive_as_they_were_passed(seen):
+        as_passed(seen["arrived"], "in a call")
+        as_passed(seen["arrived with more"], "in a call with more arguments, some of them `None`")
 
-    def test_the_tensor_of_the_caller_is_untouched(seen, a):
-        expect(seen["callers"]).close_to(a)
+    def test_only_this_module_is_changed(seen, a, b, c, others):
+        expect(seen["twin"]).close_to(mixed(a, others, b, c), detached=False)
 
-    def test_the_handle_removes_the_hook(seen, weight, a, b, c):
+    def test_each_handle_removes_its_own_hook(seen, a, b, c, up, std, others, hooks):
         expect(seen["has_remove"]).is_true("the function returned nothing that has a remove() method")
-        expect(seen["after_remove"]).close_to(mixed(weight, a, b, c))
-        no_hook_left(seen["hooks_left"])
+        expect(seen["gradient with both hooks"]).close_to(2 / std / 4 * times(hooks) * up)
+        second = after_hooks(mixed((a - std) / 4, others, b, c), hooks)
+        expect(seen["y with the second hook alone"]).close_to(second)
+        expect(seen["y after `remove()`"]).close_to(after_hooks(mixed(a, others, b, c), hooks))
+
+    def test_nothing_else_changes(seen):
+        nothing_changed(seen["changed"], but=["hook-left *"])
+        nothing_changed(seen["changed by hooks"])
+        nothing_changed(seen["changed in the end"], when="after `remove()`", but=["grad-* *"])
+
+    def test_an_exception_comes_through_and_changes_nothing(seen):
+        came_through(seen["failure"], "the module")
+        nothing_changed(seen["changed by failure"], when="after an exception", but=["hook-left torch"])
+
+    def test_the_example_of_the_contract_comes_out(seen):
+        expect(seen["example"]).close_to(torch.tensor(32.0))
+        expect(seen["example.grad"]).close_to(torch.tensor(0.5))
 
 
-def mixed(weight: Tensor, a: Tensor, b: Tensor | None, c: Tensor | None) -> Tensor:
-    """What `Mix` computes, in closed form."""
-    return a @ weight.T + (0 if b is None else 10 * b) + (0 if c is None else 100 * c)
+class Example(nn.Module):
+    """The module of the contract's example."""
+
+    def forward(self, a: Tensor, b: Tensor) -> Tensor:
+        """One argument, and ten times the other."""
+        return a + 10 * b
+
+
+def mixed(a: Tensor, others: str, b: Tensor, c: Tensor) -> Tensor:
+    """What `Mix` computes with these other arguments, in closed form."""
+    return 2 * a + {"none": 0 * a, "positional": 3 * b, "keyword": 3 * c, "both": 3 * b + 4 * c}[others]

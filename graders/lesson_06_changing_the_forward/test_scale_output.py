@@ -44,7 +44,8 @@ CALLS = ("y", "under no_grad", "y in the other mode", "y again")
     ),
     circumstances=Circumstances(
         covers={
-            "dtype": ALL, "rank": ALL, "layout": ALL, "values": ALL, "number": ALL,
+            "dtype": ALL, "rank": ALL, "layout": ALL, "values": ALL,
+            "number": ("negative", "zero", "fraction", "large"),
             "mode": ("train", "eval"), "layers": ("linear", "convolution", "activation"),
             "hooks": ALL, "call": ALL, "grad_mode": ALL, "backward": ALL,
         },

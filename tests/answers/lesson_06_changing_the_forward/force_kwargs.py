@@ -1,5 +1,7 @@
 """Answers to 06-force-kwargs."""
 
+from graders.author.answers import Wrong
+
 RIGHT = [
     """
 def force_kwargs(module, **kw):
@@ -22,8 +24,7 @@ class Force:
         return (args, merged)
 
 def force_kwargs(module, **kw):
-    handle = module.register_forward_pre_hook(Force(dict(kw)), with_kwargs=True)
-    return handle
+    return module.register_forward_pre_hook(Force(kw), with_kwargs=True)
 """,
     """
 from functools import partial
@@ -35,72 +36,216 @@ def force_kwargs(module, **kw):
     return module.register_forward_pre_hook(partial(merge, kw), prepend=True, with_kwargs=True)
 """,
     """
-def force_kwargs(module, **kw):
-    def hook(m, args, kwargs): kwargs.update(kw)
-    return module.register_forward_pre_hook(hook, with_kwargs=True)
-""",
-    """
 from typing import NamedTuple
+
 class Call(NamedTuple):
     args: tuple
     kwargs: dict
+
 def force_kwargs(module, **kw):
     return module.register_forward_pre_hook(lambda m, a, k: Call(a, dict(k, **kw)), with_kwargs=True)
-""",
-    """
-def force_kwargs(module, **kw):
-    def pre(m, args, kwargs):
-        kwargs.update(kw)
-
-    return module.register_forward_pre_hook(pre, with_kwargs=True)
 """,
     """
 import collections
 
 def force_kwargs(module, **kw):
-    return module.register_forward_pre_hook(
-        lambda m, a, k: (a, collections.ChainMap(kw, k)), with_kwargs=True
-    )
+    return module.register_forward_pre_hook(lambda m, a, k: (a, collections.ChainMap(kw, k)), with_kwargs=True)
 """,
 ]
 
-WRONG = {
-    "wrong-return-shape": """
+WRONG = [
+    Wrong(
+        "does nothing",
+        violates="every call of `module` receives the keyword arguments `kw`",
+        check="test_the_keywords_reach_the_module",
+        source="""
+def force_kwargs(module, **kw):
+    pass
+""",
+    ),
+    Wrong(
+        "a dict alone",
+        violates="every call of `module` receives the keyword arguments `kw`",
+        check="raised",
+        mistake="wrong-return-shape",
+        source="""
 def force_kwargs(module, **kw):
     return module.register_forward_pre_hook(lambda m, args, kwargs: {**kwargs, **kw}, with_kwargs=True)
 """,
-    "dropped-arguments": """
+    ),
+    Wrong(
+        "unpacks the arguments into the pair",
+        violates="every call of `module` receives the keyword arguments `kw`",
+        check="raised",
+        mistake="wrong-return-shape",
+        source="""
+def force_kwargs(module, **kw):
+    return module.register_forward_pre_hook(lambda m, a, k: (*a, {**k, **kw}), with_kwargs=True)
+""",
+    ),
+    Wrong(
+        "without the caller's keywords",
+        violates="All other arguments of the caller, positional and keyword",
+        check="test_everything_else_arrives_as_it_was_passed",
+        mistake="dropped-arguments",
+        source="""
 def force_kwargs(module, **kw):
     return module.register_forward_pre_hook(lambda m, args, kwargs: (args, kw), with_kwargs=True)
 """,
-    "caller-wins": """
+    ),
+    Wrong(
+        "without positional arguments",
+        violates="All other arguments of the caller, positional and keyword",
+        check="raised",
+        mistake="dropped-arguments",
+        source="""
+def force_kwargs(module, **kw):
+    return module.register_forward_pre_hook(lambda m, args, kwargs: ((), {**kwargs, **kw}), with_kwargs=True)
+""",
+    ),
+    Wrong(
+        "one positional argument",
+        violates="reach the module as they were passed",
+        check="test_everything_else_arrives_as_it_was_passed",
+        mistake="dropped-arguments",
+        source="""
+def force_kwargs(module, **kw):
+    return module.register_forward_pre_hook(lambda m, a, k: (a[:1], {**k, **kw}), with_kwargs=True)
+""",
+    ),
+    Wrong(
+        "drops what the caller passed as None",
+        violates="reach the module as they were passed",
+        check="test_everything_else_arrives_as_it_was_passed",
+        mistake="dropped-arguments",
+        source="""
+def force_kwargs(module, **kw):
+    def hook(m, args, kwargs):
+        return args, {**{key: value for key, value in kwargs.items() if value is not None}, **kw}
+    return module.register_forward_pre_hook(hook, with_kwargs=True)
+""",
+    ),
+    Wrong(
+        "the input and `kw`",
+        violates="The caller may pass everything by keyword, the input too",
+        check="test_everything_else_arrives_as_it_was_passed",
+        mistake="dropped-arguments",
+        source="""
+def force_kwargs(module, **kw):
+    def hook(m, args, kwargs):
+        if "input" in kwargs:
+            return args, {"input": kwargs["input"], **kw}
+        return args, {**kwargs, **kw}
+    return module.register_forward_pre_hook(hook, with_kwargs=True)
+""",
+    ),
+    Wrong(
+        "asks for a positional argument",
+        violates="The caller may pass everything by keyword, the input too",
+        check="raised",
+        mistake="needs-an-argument",
+        source="""
+def force_kwargs(module, **kw):
+    return module.register_forward_pre_hook(lambda m, a, k: ((a[0], *a[1:]), {**k, **kw}), with_kwargs=True)
+""",
+    ),
+    Wrong(
+        "copies of the caller's tensors",
+        violates="the same objects, and only in the call to which they belong",
+        check="test_everything_else_arrives_as_it_was_passed",
+        source="""
+def force_kwargs(module, **kw):
+    def hook(m, args, kwargs):
+        return tuple(a.detach() if hasattr(a, "detach") else a for a in args), {**kwargs, **kw}
+    return module.register_forward_pre_hook(hook, with_kwargs=True)
+""",
+    ),
+    Wrong(
+        "the caller wins",
+        violates="the value in `kw` wins",
+        check="test_they_win_over_those_of_the_caller",
+        mistake="caller-wins",
+        source="""
 def force_kwargs(module, **kw):
     return module.register_forward_pre_hook(lambda m, args, kwargs: (args, {**kw, **kwargs}), with_kwargs=True)
 """,
-    "no-with-kwargs": """
+    ),
+    Wrong(
+        "a hook for three arguments without the flag",
+        violates="every call of `module` receives the keyword arguments `kw`",
+        check="raised",
+        mistake="no-with-kwargs",
+        source="""
+def force_kwargs(module, **kw):
+    return module.register_forward_pre_hook(lambda m, args, kwargs: (args, {**kwargs, **kw}))
+""",
+    ),
+    Wrong(
+        "a hook without the flag",
+        violates="every call of `module` receives the keyword arguments `kw`",
+        check="test_the_keywords_reach_the_module",
+        mistake="never-arrive",
+        source="""
 def force_kwargs(module, **kw):
     def hook(module, args, kwargs={}):
         kwargs = {**kwargs, **kw}
         return args
     return module.register_forward_pre_hook(hook)
 """,
-    "wrong-hook-kind": """
-def force_kwargs(module, **kw):
-    def hook(module, args, kwargs, output):
-        return module.forward(*args, **{**kwargs, **kw})
-    return module.register_forward_hook(hook, with_kwargs=True)
-""",
-    "hook-without-kwargs": """
+    ),
+    Wrong(
+        "a hook for two arguments with the flag",
+        violates="every call of `module` receives the keyword arguments `kw`",
+        check="raised",
+        mistake="hook-without-kwargs",
+        source="""
 def force_kwargs(module, **kw):
     return module.register_forward_pre_hook(lambda m, args: (args, kw), with_kwargs=True)
 """,
-    "forgot-return": """
+    ),
+    Wrong(
+        "returns nothing",
+        violates="every call of `module` receives the keyword arguments `kw`",
+        check="test_the_keywords_reach_the_module",
+        mistake="never-arrive",
+        source="""
 def force_kwargs(module, **kw):
     def hook(module, args, kwargs):
         kwargs = {**kwargs, **kw}
     return module.register_forward_pre_hook(hook, with_kwargs=True)
 """,
-    "remembered-keywords": """
+    ),
+    Wrong(
+        "runs `forward` once more",
+        violates="In each call `forward` runs once",
+        check="test_the_keywords_reach_the_module",
+        mistake="wrong-hook-kind",
+        source="""
+def force_kwargs(module, **kw):
+    def hook(module, args, kwargs, output):
+        return module.forward(*args, **{**kwargs, **kw})
+    return module.register_forward_hook(hook, with_kwargs=True)
+""",
+    ),
+    Wrong(
+        "the right keywords, and a second run",
+        violates="In each call `forward` runs once",
+        check="test_forward_runs_once_in_each_call",
+        mistake="wrong-hook-kind",
+        source="""
+def force_kwargs(module, **kw):
+    def hook(module, args, kwargs):
+        module.forward(*args, **{**kwargs, **kw})
+        return args, {**kwargs, **kw}
+    return module.register_forward_pre_hook(hook, with_kwargs=True)
+""",
+    ),
+    Wrong(
+        "keeps the caller's keywords",
+        violates="only in the call to which they belong",
+        check="test_everything_else_arrives_as_it_was_passed",
+        mistake="remembered-keywords",
+        source="""
 def force_kwargs(module, **kw):
     def hook(module, args, kwargs):
         for name, value in kwargs.items():
@@ -108,34 +253,59 @@ def force_kwargs(module, **kw):
         return args, kw
     return module.register_forward_pre_hook(hook, with_kwargs=True)
 """,
-    "no-handle": """
-def force_kwargs(module, **kw):
-    module.register_forward_pre_hook(lambda m, args, kwargs: (args, {**kwargs, **kw}), with_kwargs=True)
-""",
-}
-
-ALSO_WRONG = [
-    "def force_kwargs(module, **kw):\n    pass",
-    # without the flag, the hook is called with two arguments
-    """
-def force_kwargs(module, **kw):
-    return module.register_forward_pre_hook(lambda m, args, kwargs: (args, {**kwargs, **kw}))
-""",
-    # without the flag, a dict becomes a positional argument
-    """
-def force_kwargs(module, **kw):
-    return module.register_forward_pre_hook(lambda m, args: (*args, kw))
-""",
-    # the caller's keywords leak into later calls, and win
-    """
+    ),
+    Wrong(
+        "the caller's keywords stay, and win",
+        violates="only in the call to which they belong",
+        check="test_the_keywords_reach_the_module",
+        mistake="remembered-keywords",
+        source="""
 def force_kwargs(module, **kw):
     def hook(m, args, kwargs):
         kw.update(kwargs)
         return args, kw
     return module.register_forward_pre_hook(hook, with_kwargs=True)
 """,
-    # only the first call
-    """
+    ),
+    Wrong(
+        "no handle",
+        violates="Return the handle",
+        check="test_each_handle_removes_its_own_hook",
+        mistake="no-handle",
+        source="""
+def force_kwargs(module, **kw):
+    module.register_forward_pre_hook(lambda m, args, kwargs: (args, {**kwargs, **kw}), with_kwargs=True)
+""",
+    ),
+    Wrong(
+        "no handle for no keywords",
+        violates="also when `kw` is empty",
+        check="test_each_handle_removes_its_own_hook",
+        source="""
+def force_kwargs(module, **kw):
+    if kw:
+        return module.register_forward_pre_hook(lambda m, args, kwargs: kwargs.update(kw), with_kwargs=True)
+""",
+    ),
+    Wrong(
+        "patches `forward`",
+        violates="each handle removes its own hook",
+        check="test_each_handle_removes_its_own_hook",
+        source="""
+def force_kwargs(module, **kw):
+    plain = module.forward
+    module.forward = lambda *args, **kwargs: plain(*args, **{**kwargs, **kw})
+    class Handle:
+        def remove(self):
+            module.__dict__.pop("forward", None)
+    return Handle()
+""",
+    ),
+    Wrong(
+        "the first call only",
+        violates="every call of `module` receives the keyword arguments `kw`",
+        check="test_the_keywords_reach_the_module",
+        source="""
 def force_kwargs(module, **kw):
     def hook(m, args, kwargs):
         handle.remove()
@@ -143,64 +313,75 @@ def force_kwargs(module, **kw):
     handle = module.register_forward_pre_hook(hook, with_kwargs=True)
     return handle
 """,
-    # positional arguments lost
-    """
-def force_kwargs(module, **kw):
-    return module.register_forward_pre_hook(lambda m, args, kwargs: ((), {**kwargs, **kw}), with_kwargs=True)
-""",
-    # drops names that the caller did not pass
-    """
+    ),
+    Wrong(
+        "only where the caller passes the same",
+        violates="every call of `module` receives the keyword arguments `kw`",
+        check="test_the_keywords_reach_the_module",
+        source="""
 def force_kwargs(module, **kw):
     def hook(m, args, kwargs):
         return args, {name: kw.get(name, value) for name, value in kwargs.items()}
     return module.register_forward_pre_hook(hook, with_kwargs=True)
 """,
-    # drops what the caller passed under other names
-    """
-def force_kwargs(module, **kw):
-    def hook(m, args, kwargs):
-        return args, {"x": kwargs["x"], **kw} if "x" in kwargs else dict(kw)
-    return module.register_forward_pre_hook(hook, with_kwargs=True)
-""",
-    # Loses the second positional argument.
-    """
-def force_kwargs(module, **kw):
-    return module.register_forward_pre_hook(lambda m, a, k: (a[:1], {**k, **kw}), with_kwargs=True)
-""",
-    # Unpacks the arguments into the pair.
-    """
-def force_kwargs(module, **kw):
-    return module.register_forward_pre_hook(lambda m, a, k: (*a, {**k, **kw}), with_kwargs=True)
-""",
-    """
+    ),
+    Wrong(
+        "detaches the values",
+        violates="the module receives these very objects",
+        check="test_the_keywords_reach_the_module",
+        source="""
 import torch
 
 def force_kwargs(module, **kw):
     kw = {k: v.detach() if torch.is_tensor(v) else v for k, v in kw.items()}
     return module.register_forward_pre_hook(lambda m, a, k: (a, {**k, **kw}), with_kwargs=True)
 """,
-    """
-def force_kwargs(module, **kw):
-    return module.register_forward_pre_hook(
-        lambda m, a, k: (tuple(v.detach() for v in a), {**k, **kw}), with_kwargs=True
-    )
-""",
-    """
+    ),
+    Wrong(
+        "copies the values",
+        violates="the module receives these very objects",
+        check="test_the_keywords_reach_the_module",
+        source="""
 import copy
 
 def force_kwargs(module, **kw):
-    kw = copy.deepcopy(kw)
+    return module.register_forward_pre_hook(lambda m, a, k: (a, {**k, **copy.deepcopy(kw)}), with_kwargs=True)
+""",
+    ),
+    Wrong(
+        "leaves 0 and None out",
+        violates="also tensors, `0`, and `None`",
+        check="test_the_keywords_reach_the_module",
+        source="""
+import torch
+
+def force_kwargs(module, **kw):
+    kw = {name: value for name, value in kw.items() if torch.is_tensor(value) or value}
     return module.register_forward_pre_hook(lambda m, a, k: (a, {**k, **kw}), with_kwargs=True)
 """,
-    """
+    ),
+    Wrong(
+        "swallows what the module raises",
+        violates="rule 4: the caller of your function gets this exception",
+        check="test_an_exception_comes_through_and_is_forgotten",
+        source="""
 def force_kwargs(module, **kw):
-    kw = {k: float(v) for k, v in kw.items()}
-    return module.register_forward_pre_hook(lambda m, a, k: (a, {**k, **kw}), with_kwargs=True)
+    forward = module.forward
+    def safe(*args, **kwargs):
+        try:
+            return forward(*args, **kwargs)
+        except BaseException:
+            return None
+    handle = module.register_forward_pre_hook(lambda m, a, k: (a, {**k, **kw}), with_kwargs=True)
+    remove = handle.remove
+    def both():
+        remove()
+        module.__dict__.pop("forward", None)
+    handle.remove = both
+    module.forward = safe
+    return handle
 """,
-    """
-def force_kwargs(module, **kw):
-    return module.register_forward_pre_hook(
-        lambda m, a, k: (a, {**k, **{n: v for n, v in kw.items() if v}}), with_kwargs=True
-    )
-""",
+    ),
 ]
+
+GIVENS = ["Write `force_kwargs(module, **kw)`", "The values in `kw` may be of any kind"]

@@ -1,5 +1,7 @@
 """Answers to 06-normalize-input."""
 
+from graders.author.answers import Wrong
+
 RIGHT = [
     """
 def normalize_input(module, mean, std):
@@ -31,112 +33,134 @@ def normalize_input(module, mean, std):
 def normalize_input(module, mean, std):
     def pre(_m, args):
         if len(args) == 1:
-            return (args[0] - mean) / std
+            return args[0] / std - mean / std
         return tuple((v - mean) / std if i == 0 else v for i, v in enumerate(args))
-
     return module.register_forward_pre_hook(pre)
+""",
+    """
+import torch
+
+class Normalised(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, a, mean, std):
+        ctx.std = std
+        return (a - mean) / std
+    @staticmethod
+    def backward(ctx, grad):
+        return grad / ctx.std, None, None
+
+class Handle:
+    def __init__(self, inner):
+        self.inner = inner
+    def remove(self):
+        self.inner.remove()
+
+def normalize_input(module, mean, std):
+    return Handle(module.register_forward_pre_hook(lambda m, args: (Normalised.apply(args[0], mean, std), *args[1:])))
 """,
 ]
 
-WRONG = {
-    "dropped-arguments": """
+WRONG = [
+    Wrong(
+        "does nothing",
+        violates="reaches the module's `forward` as `(a - mean) / std`",
+        check="test_the_first_argument_is_normalised",
+        source="""
+def normalize_input(module, mean, std):
+    pass
+""",
+    ),
+    Wrong(
+        "a bare tensor",
+        violates="All other arguments, positional and keyword, reach it",
+        check="raised",
+        mistake="dropped-arguments",
+        source="""
 def normalize_input(module, mean, std):
     return module.register_forward_pre_hook(lambda module, args: (args[0] - mean) / std)
 """,
-    "changed-callers-tensor": """
+    ),
+    Wrong(
+        "two arguments at most",
+        violates="All other arguments, positional and keyword, reach it",
+        check="test_the_other_arguments_arrive_as_they_were_passed",
+        mistake="dropped-arguments",
+        source="""
 def normalize_input(module, mean, std):
-    def hook(module, args):
-        args[0].sub_(mean).div_(std)
-    return module.register_forward_pre_hook(hook)
+    def pre(_m, args):
+        return ((args[0] - mean) / std, *args[1:2])
+    return module.register_forward_pre_hook(pre)
 """,
-    "returned-a-list": """
-def normalize_input(module, mean, std):
-    def hook(module, args):
-        args = list(args)
-        args[0] = (args[0] - mean) / std
-        return args
-    return module.register_forward_pre_hook(hook)
-""",
-    "tuple-not-tensor": """
-def normalize_input(module, mean, std):
-    return module.register_forward_pre_hook(lambda module, x: (x - mean) / std)
-""",
-    "changed-the-output": """
-def normalize_input(module, mean, std):
-    return module.register_forward_hook(lambda module, args, output: (output - mean) / std)
-""",
-    "forgot-return": """
-def normalize_input(module, mean, std):
-    def hook(module, args):
-        args = ((args[0] - mean) / std, *args[1:])
-    return module.register_forward_pre_hook(hook)
-""",
-    "cut-the-graph": """
-def normalize_input(module, mean, std):
-    def hook(module, args):
-        return ((args[0].detach() - mean) / std, *args[1:])
-    return module.register_forward_pre_hook(hook)
-""",
-    "no-handle": """
-def normalize_input(module, mean, std):
-    def hook(module, args):
-        return ((args[0] - mean) / std, *args[1:])
-    module.register_forward_pre_hook(hook)
-""",
-}
+    ),
+    Wrong(
+        "other tensors alone",
+        violates="All other arguments, positional and keyword, reach it",
+        check="test_the_other_arguments_arrive_as_they_were_passed",
+        mistake="dropped-arguments",
+        source="""
+import torch
 
-ALSO_WRONG = [
-    "def normalize_input(module, mean, std):\n    pass",
-    # cannot assign into the tuple
-    """
 def normalize_input(module, mean, std):
-    def hook(module, args):
-        args[0] = (args[0] - mean) / std
-        return args
-    return module.register_forward_pre_hook(hook)
+    def pre(m, args):
+        return ((args[0] - mean) / std, *[a for a in args[1:] if torch.is_tensor(a)])
+    return module.register_forward_pre_hook(pre)
 """,
-    # normalises every argument
-    """
-def normalize_input(module, mean, std):
-    return module.register_forward_pre_hook(lambda m, args: tuple((a - mean) / std for a in args))
-""",
-    # another formula
-    """
-def normalize_input(module, mean, std):
-    return module.register_forward_pre_hook(lambda m, args: (args[0] - mean / std, *args[1:]))
-""",
-    # keywords dropped
-    """
+    ),
+    Wrong(
+        "no keywords",
+        violates="All other arguments, positional and keyword, reach it",
+        check="test_the_first_argument_is_normalised",
+        mistake="dropped-keywords",
+        source="""
 def normalize_input(module, mean, std):
     def hook(m, args, kwargs):
         return ((args[0] - mean) / std, *args[1:]), {}
     return module.register_forward_pre_hook(hook, with_kwargs=True)
 """,
-    # the graph misses the division
-    """
+    ),
+    Wrong(
+        "positional arguments alone, where both are asked for",
+        violates="All other arguments, positional and keyword, reach it",
+        check="raised",
+        mistake="wrong-return-shape",
+        source="""
+def normalize_input(module, mean, std):
+    def hook(m, args, kwargs):
+        return ((args[0] - mean) / std, *args[1:])
+    return module.register_forward_pre_hook(hook, with_kwargs=True)
+""",
+    ),
+    Wrong(
+        "copies of the others",
+        violates="as the caller passed them: the same objects",
+        check="test_the_other_arguments_arrive_as_they_were_passed",
+        source="""
 import torch
+
 def normalize_input(module, mean, std):
-    def hook(module, args):
-        a = args[0].clone()
-        with torch.no_grad():
-            a.sub_(mean).div_(std)
-        return (a, *args[1:])
-    return module.register_forward_pre_hook(hook)
+    def pre(m, args):
+        return ((args[0] - mean) / std, *[a.clone() if torch.is_tensor(a) else a for a in args[1:]])
+    return module.register_forward_pre_hook(pre)
 """,
-    # behind autograd's back, in the caller's tensor
-    """
+    ),
+    Wrong(
+        "copies of keyword arguments",
+        violates="as the caller passed them: the same objects",
+        check="test_the_other_arguments_arrive_as_they_were_passed",
+        source="""
+import copy
+
 def normalize_input(module, mean, std):
-    def hook(module, args):
-        args[0].data.sub_(mean).div_(std)
-    return module.register_forward_pre_hook(hook)
+    def pre(m, args, kwargs):
+        return ((args[0] - mean) / std, *args[1:]), {key: copy.copy(value) for key, value in kwargs.items()}
+    return module.register_forward_pre_hook(pre, with_kwargs=True)
 """,
-    # statistics of the data instead of the given numbers
-    """
-def normalize_input(module, mean, std):
-    return module.register_forward_pre_hook(lambda m, args: ((args[0] - args[0].mean()) / args[0].std(), *args[1:]))
-""",
-    # Cuts the graph of the other arguments.
-    """
+    ),
+    Wrong(
+        "cuts the graph of the others",
+        violates="as the caller passed them: the same objects",
+        check="test_gradients_flow_through_the_normalisation",
+        source="""
 import torch
 
 def normalize_input(module, mean, std):
@@ -145,37 +169,343 @@ def normalize_input(module, mean, std):
         return ((args[0] - mean) / std, *rest)
     return module.register_forward_pre_hook(hook)
 """,
-    # Takes the tuple for a tensor.
-    """
+    ),
+    Wrong(
+        "every argument",
+        violates="All other arguments, positional and keyword, reach it",
+        check="test_the_first_argument_is_normalised",
+        source="""
+import torch
+
+def normalize_input(module, mean, std):
+    def hook(module, args):
+        return tuple((a - mean) / std if torch.is_tensor(a) else a for a in args)
+    return module.register_forward_pre_hook(hook)
+""",
+    ),
+    Wrong(
+        "in place",
+        violates="rule 2: Tensors keep their values",
+        check="raised",
+        mistake="changed-callers-tensor",
+        source="""
+def normalize_input(module, mean, std):
+    def hook(module, args):
+        args[0].sub_(mean).div_(std)
+    return module.register_forward_pre_hook(hook)
+""",
+    ),
+    Wrong(
+        "in place where there is no graph",
+        violates="rule 2: Tensors keep their values",
+        check="test_the_first_argument_is_normalised",
+        mistake="changed-callers-tensor",
+        source="""
+def normalize_input(module, mean, std):
+    def hook(module, args):
+        if args[0].requires_grad or not args[0].is_contiguous():
+            return ((args[0] - mean) / std, *args[1:])
+        args[0].sub_(mean).div_(std)
+    return module.register_forward_pre_hook(hook)
+""",
+    ),
+    Wrong(
+        "writes into the caller's tensor for the time of the call",
+        violates="rule 4: Rules 2 and 3 hold then, too",
+        check="test_an_exception_comes_through_and_changes_nothing",
+        source="""
+def normalize_input(module, mean, std):
+    kept = []
+    def before(module, args):
+        if args[0].requires_grad or args[0].dim() == 0 or args[0].stride(0) == 0:
+            return ((args[0] - mean) / std, *args[1:])
+        kept.append((args[0], args[0].clone()))
+        args[0].copy_((args[0] - mean) / std)
+    def after(module, args, output):
+        if kept:
+            tensor, values = kept.pop()
+            tensor.copy_(values)
+    class Handle:
+        def remove(self):
+            first.remove()
+            second.remove()
+    first = module.register_forward_pre_hook(before)
+    second = module.register_forward_hook(after)
+    return Handle()
+""",
+    ),
+    Wrong(
+        "a list",
+        violates="reaches the module's `forward` as `(a - mean) / std`",
+        check="raised",
+        mistake="returned-a-list",
+        source="""
+def normalize_input(module, mean, std):
+    def hook(module, args):
+        args = list(args)
+        args[0] = (args[0] - mean) / std
+        return args
+    return module.register_forward_pre_hook(hook)
+""",
+    ),
+    Wrong(
+        "takes the tuple for a tensor",
+        violates="reaches the module's `forward` as `(a - mean) / std`",
+        check="raised",
+        mistake="tuple-not-tensor",
+        source="""
+def normalize_input(module, mean, std):
+    return module.register_forward_pre_hook(lambda module, x: (x - mean) / std)
+""",
+    ),
+    Wrong(
+        "calls methods of the tuple",
+        violates="reaches the module's `forward` as `(a - mean) / std`",
+        check="raised",
+        mistake="tuple-not-tensor",
+        source="""
 def normalize_input(module, mean, std):
     return module.register_forward_pre_hook(lambda m, x: x.sub(mean).div(std))
 """,
-    """
+    ),
+    Wrong(
+        "assigns into the tuple",
+        violates="reaches the module's `forward` as `(a - mean) / std`",
+        check="raised",
+        mistake="tuple-not-tensor",
+        source="""
 def normalize_input(module, mean, std):
-    def pre(_m, args):
-        if len(args) == 1:
-            return ((args[0] - mean) / std,)
-        return ((args[0] - mean) / std, args[1])
-
-    return module.register_forward_pre_hook(pre)
+    def hook(module, args):
+        args[0] = (args[0] - mean) / std
+        return args
+    return module.register_forward_pre_hook(hook)
 """,
-    """
+    ),
+    Wrong(
+        "normalises what comes out",
+        violates="the first positional argument `a`",
+        check="test_the_first_argument_is_normalised",
+        mistake="changed-the-output",
+        source="""
+def normalize_input(module, mean, std):
+    return module.register_forward_hook(lambda module, args, output: (output - mean) / std)
+""",
+    ),
+    Wrong(
+        "returns nothing",
+        violates="reaches the module's `forward` as `(a - mean) / std`",
+        check="test_the_first_argument_is_normalised",
+        mistake="forgot-return",
+        source="""
+def normalize_input(module, mean, std):
+    def hook(module, args):
+        args = ((args[0] - mean) / std, *args[1:])
+    return module.register_forward_pre_hook(hook)
+""",
+    ),
+    Wrong(
+        "cuts the graph",
+        violates="Gradients flow through the normalisation to the caller's tensor",
+        check="test_gradients_flow_through_the_normalisation",
+        mistake="cut-the-graph",
+        source="""
+def normalize_input(module, mean, std):
+    def hook(module, args):
+        return ((args[0].detach() - mean) / std, *args[1:])
+    return module.register_forward_pre_hook(hook)
+""",
+    ),
+    Wrong(
+        "a graph without the division",
+        violates="Gradients flow through the normalisation",
+        check="test_gradients_flow_through_the_normalisation",
+        source="""
+import torch
+
+def normalize_input(module, mean, std):
+    def hook(module, args):
+        a = args[0].clone()
+        with torch.no_grad():
+            a.sub_(mean).div_(std)
+        return (a, *args[1:])
+    return module.register_forward_pre_hook(hook)
+""",
+    ),
+    Wrong(
+        "no handle",
+        violates="Return the handle",
+        check="test_each_handle_removes_its_own_hook",
+        mistake="no-handle",
+        source="""
+def normalize_input(module, mean, std):
+    def hook(module, args):
+        return ((args[0] - mean) / std, *args[1:])
+    module.register_forward_pre_hook(hook)
+""",
+    ),
+    Wrong(
+        "a handle that takes all pre-hooks away",
+        violates="each handle removes its own hook",
+        check="test_each_handle_removes_its_own_hook",
+        source="""
+class Handle:
+    def __init__(self, module):
+        self.module = module
+    def remove(self):
+        self.module._forward_pre_hooks.clear()
+
+def normalize_input(module, mean, std):
+    module.register_forward_pre_hook(lambda m, args: ((args[0] - mean) / std, *args[1:]))
+    return Handle(module)
+""",
+    ),
+    Wrong(
+        "one pair of numbers for each module",
+        violates="both normalise, one after the other",
+        check="test_each_handle_removes_its_own_hook",
+        source="""
+KNOWN = {}
+
+def normalize_input(module, mean, std):
+    if module in KNOWN:
+        KNOWN[module].remove()
+    KNOWN[module] = module.register_forward_pre_hook(lambda m, args: ((args[0] - mean) / std, *args[1:]))
+    return KNOWN[module]
+""",
+    ),
+    Wrong(
+        "another formula",
+        violates="reaches the module's `forward` as `(a - mean) / std`",
+        check="test_the_first_argument_is_normalised",
+        source="""
+def normalize_input(module, mean, std):
+    return module.register_forward_pre_hook(lambda m, args: (args[0] - mean / std, *args[1:]))
+""",
+    ),
+    Wrong(
+        "nothing where the mean is 0",
+        violates="`mean` and `std` are numbers",
+        check="test_the_first_argument_is_normalised",
+        source="""
+def normalize_input(module, mean, std):
+    def hook(module, args):
+        return ((args[0] - mean) / std, *args[1:]) if mean else args
+    return module.register_forward_pre_hook(hook)
+""",
+    ),
+    Wrong(
+        "the size of std",
+        violates="reaches the module's `forward` as `(a - mean) / std`",
+        check="test_the_first_argument_is_normalised",
+        source="""
+def normalize_input(module, mean, std):
+    return module.register_forward_pre_hook(lambda m, args: ((args[0] - mean) / max(std, 1e-6), *args[1:]))
+""",
+    ),
+    Wrong(
+        "numbers of the data",
+        violates="reaches the module's `forward` as `(a - mean) / std`",
+        check="test_the_first_argument_is_normalised",
+        source="""
+def normalize_input(module, mean, std):
+    return module.register_forward_pre_hook(lambda m, args: ((args[0] - args[0].mean()) / args[0].std(), *args[1:]))
+""",
+    ),
+    Wrong(
+        "in float32",
+        violates="in the dtype of `a`",
+        check="test_the_first_argument_is_normalised",
+        source="""
+def normalize_input(module, mean, std):
+    return module.register_forward_pre_hook(lambda m, args: ((args[0].float() - mean) / std, *args[1:]))
+""",
+    ),
+    Wrong(
+        "numbers rounded to float32",
+        violates="rule 1: in `float32` and in `float64`",
+        check="test_the_first_argument_is_normalised",
+        source="""
+import torch
+
+def normalize_input(module, mean, std):
+    mean, std = torch.tensor(float(mean)), torch.tensor(float(std))
+    return module.register_forward_pre_hook(lambda m, args: ((args[0] - mean) / std, *args[1:]))
+""",
+    ),
+    Wrong(
+        "only where autograd records",
+        violates="in every call of `module`",
+        check="test_the_first_argument_is_normalised",
+        source="""
 import torch
 
 def normalize_input(module, mean, std):
     def pre(m, args):
         if torch.is_grad_enabled():
             return ((args[0] - mean) / std, *args[1:])
-
     return module.register_forward_pre_hook(pre)
 """,
-    """
-import torch
+    ),
+    Wrong(
+        "in training mode only",
+        violates="in every call of `module`",
+        check="test_the_first_argument_is_normalised",
+        source="""
+def normalize_input(module, mean, std):
+    return module.register_forward_pre_hook(lambda m, a: ((a[0] - mean) / std, *a[1:]) if m.training else None)
+""",
+    ),
+    Wrong(
+        "keeps what it computed for a tensor",
+        violates="in every call of `module`",
+        check="test_the_first_argument_is_normalised",
+        source="""
+def normalize_input(module, mean, std):
+    kept = {}
+    def hook(module, args):
+        if args[0].requires_grad:
+            return ((args[0] - mean) / std, *args[1:])
+        if id(args[0]) not in kept:
+            kept[id(args[0])] = (args[0] - mean) / std, args[0]
+        return (kept[id(args[0])][0], *args[1:])
+    return module.register_forward_pre_hook(hook)
+""",
+    ),
+    Wrong(
+        "all modules of the class",
+        violates="in every call of `module`",
+        check="test_only_this_module_is_changed",
+        source="""
+from torch.nn.modules.module import register_module_forward_pre_hook
 
 def normalize_input(module, mean, std):
-    def pre(m, args):
-        return ((args[0] - mean) / std, *[a for a in args[1:] if torch.is_tensor(a)])
-
-    return module.register_forward_pre_hook(pre)
+    def hook(m, args):
+        return ((args[0] - mean) / std, *args[1:]) if type(m) is type(module) else None
+    return register_module_forward_pre_hook(hook)
 """,
+    ),
+    Wrong(
+        "swallows what the module raises",
+        violates="rule 4: the caller of your function gets this exception",
+        check="test_an_exception_comes_through_and_changes_nothing",
+        source="""
+def normalize_input(module, mean, std):
+    forward = module.forward
+    def safe(*args, **kwargs):
+        try:
+            return forward(*args, **kwargs)
+        except BaseException:
+            return args[0]
+    module.forward = safe
+    handle = module.register_forward_pre_hook(lambda m, args: ((args[0] - mean) / std, *args[1:]))
+    remove = handle.remove
+    def both():
+        remove()
+        module.__dict__.pop("forward", None)
+    handle.remove = both
+    return handle
+""",
+    ),
 ]
+
+GIVENS = ["Write `normalize_input(module, mean, std)`", "`std` is not 0"]

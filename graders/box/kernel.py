@@ -22,6 +22,7 @@ from graders.box import confine
 from graders.box.by_value import send_tensors_by_value
 from graders.box.limits import apply_limits, limit_memory
 from graders.box.probing import Answer, answer
+from graders.box.without_end import Clock
 from graders.wire import forking
 from graders.wire.data import DataError, decode, tensors
 from graders.wire.frames import Frame
@@ -94,7 +95,8 @@ def run_probe(namespace: dict[str, Any], request: Frame) -> Answer:
             exec(compile(request.head["source"], "<probe>", "exec"), vars(module))
         except (DataError, KeyError) as error:
             return Answer({"type": "raised", "status": "crashed", "message": f"the probe could not start: {error}"})
-        return answer(module.probe, namespace, draw, request.head["seed"])
+        clock = Clock(request.head["seconds"], request.head["pace"]) if "seconds" in request.head else None
+        return answer(module.probe, namespace, draw, request.head["seed"], clock=clock)
 
 
 @contextlib.contextmanager

@@ -20,7 +20,8 @@ from torch import Tensor, nn
 
 from graders.box.known_state import global_hooks, known_state
 from graders.box.limits import limit_hit
-from graders.wire.data import MAX_ITEMS, DataError, encode
+from graders.box.without_end import Clock, WithoutEnd, bounded, frames_of, reads_result, ringing
+from graders.wire.data import DataError, encode
 
 TEXT_LIMIT = 300
 PRINTED_ROOM = 3 << 10
@@ -31,10 +32,6 @@ _name_of_type = type.__dict__["__name__"].__get__
 
 class NotAttempted(Exception):
     """The notebook does not define the name."""
-
-
-class WithoutEnd(BaseException):
-    """The learner's function returned an iterator that goes on and on. No `Exception`: probes note those and go on."""
 
 
 @dataclass(frozen=True)
@@ -69,40 +66,25 @@ class Student:
         def call(*args: Any, **kwargs: Any) -> Any:
             given = [_describe(arg) for arg in args] + [f"{key}={_describe(arg)}" for key, arg in kwargs.items()]
             self._call = f"{name}({', '.join(given)})"
-            return _bounded(target(*args, **kwargs))
+            return bounded(target(*args, **kwargs))
 
         return call
 
 
-class _Bounded:
-    """An iterator that raises `WithoutEnd` instead of a value too many."""
-
-    def __init__(self, values: Iterator[Any]) -> None:
-        self._values, self._left = values, MAX_ITEMS
-
-    def __iter__(self) -> Iterator[Any]:
-        return self
-
-    def __next__(self) -> Any:
-        if not self._left:
-            raise WithoutEnd
-        self._left -= 1
-        return next(self._values)
-
-
-def _bounded(result: Any) -> Any:
-    """`result`; one of Python's own iterators with a bound, under the same name."""
-    kind = type(result)
-    if kind.__module__ not in ("builtins", "itertools") or not hasattr(kind, "__next__"):
-        return result
-    return type(kind.__name__, (_Bounded,), {})(result)
-
-
 def answer(
-    probe: Callable[..., Any], namespace: Mapping[str, Any], draw: dict[str, Any], seed: int, *, quiet: bool = True
+    probe: Callable[..., Any],
+    namespace: Mapping[str, Any],
+    draw: dict[str, Any],
+    seed: int,
+    *,
+    quiet: bool = True,
+    clock: Clock | None = None,
 ) -> Answer:
-    """Run `probe` in a known state on the values of the draw that it names; what the learner's code raises is data."""
-    with known_state(seed, quiet=quiet) as printed:
+    """Run `probe` in a known state on the values of the draw that it names; what the learner's code raises is data.
+
+    With a `clock`, a result that is still being read when it rings is said to have no end.
+    """
+    with known_state(seed, quiet=quiet) as printed, ringing(clock, namespace):
         found = _answer(probe, namespace, draw)
     return replace(found, head={**found.head, "printed": text}) if (text := _fitting(printed.text)) else found
 
@@ -116,13 +98,19 @@ def _answer(probe: Callable[..., Any], namespace: Mapping[str, Any], draw: dict[
     except NotAttempted as missing:
         head = {"type": "raised", "status": "not-attempted", "message": str(missing), "defined": False}
         return Answer(head)
-    except WithoutEnd:
-        message = f"your function returned an iterator that goes on after {MAX_ITEMS} values; return a list"
-        return Answer({"type": "raised", "status": "over-limit", "message": message})
+    except WithoutEnd as error:
+        return _without_end(str(error))
     except DataError as error:
         return Answer({"type": "raised", "status": "over-limit", "message": f"the result is too large: {error}"})
     except BaseException as error:
+        if isinstance(error, MemoryError) and reads_result(frames_of(error.__traceback__), namespace):
+            return _without_end("the memory that there is")
         return _raised(error, namespace, student._call)
+
+
+def _without_end(within: str) -> Answer:
+    message = f"its result does not come to an end within {within}; return a list"
+    return Answer({"type": "raised", "status": "over-limit", "message": message})
 
 
 def _fitting(text: str) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
+import re
 import unicodedata
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
@@ -23,10 +24,7 @@ class BadRoster(HookworkError):
 
 @dataclass(frozen=True)
 class Person:
-    """Somebody in the class. `row` is the line of the roster, by the names of its columns in lower case.
-
-    `deadline` is a deadline of their own, ISO 8601, or empty.
-    """
+    """Somebody in the class. `row` is the line of the roster, by the names of its columns in lower case."""
 
     name: str
     row: Mapping[str, str] = field(default_factory=dict, hash=False)
@@ -39,8 +37,13 @@ class Person:
 
     @property
     def deadline(self) -> str:
-        """A deadline of their own."""
+        """A deadline of their own, ISO 8601, or empty."""
         return self.row.get("deadline", "").strip()
+
+    @property
+    def lessons(self) -> tuple[str, ...]:
+        """The lessons that are due for them, as the roster names them; none where it does not say."""
+        return tuple(re.findall(r"[^\s,;]+", self.row.get("lessons", "")))
 
     def get(self, *columns: str) -> str:
         """The first of these columns that has something in it."""
@@ -91,7 +94,7 @@ def parse(text: str) -> Roster:
     if not people:
         raise BadRoster(
             "it names nobody. Expected a header with a column Student or Name (or First name and Surname), and a row "
-            "for each person; columns such as ID, Email address and Deadline are used where they are there"
+            "for each person; columns such as ID, Email address, Deadline and Lessons are used where they are there"
         )
     count: dict[str, int] = {}
     for person in people:

@@ -11,7 +11,7 @@ from typing import TypeVar
 
 from graders.core import course
 from graders.core.errors import HookworkError
-from graders.core.roster import BadRoster, Roster
+from graders.core.roster import BadRoster, Person, Roster
 from graders.core.roster import parse as parse_roster
 from graders.core.student_names import is_plain
 from graders.core.text import clean
@@ -80,12 +80,21 @@ def iso(seconds: float) -> str:
 
 
 def read_roster(file: Path) -> Roster:
-    """The roster in a file; all deadlines in it can be read. Raises `BadRequest`."""
+    """The roster in a file; all deadlines and lessons in it can be read. Raises `BadRequest`."""
     roster = _read(file, parse_roster)
     for person in roster.people:
-        if person.deadline:
-            moment(person.deadline)
+        try:
+            if person.deadline:
+                moment(person.deadline)
+            _due_for(person)
+        except HookworkError as error:
+            raise BadRequest(f"{file}, {clean(person.name, 60)}: {error}") from error
     return roster
+
+
+def _due_for(person: Person) -> list[str]:
+    """The stems of the lessons that the roster says are due for somebody. Raises `course.UnknownLesson`."""
+    return sorted(map(course.find_lesson, person.lessons))
 
 
 def read_points(file: Path) -> Points:
@@ -139,12 +148,21 @@ def named_by_roster(
     ]
     handed_in: dict[str, set[str]] = {}
     for submission in submissions:
-        if submission.file is not None or submission.problem:
+        if not submission.missing:
             handed_in.setdefault(submission.student, set()).add(submission.lesson)
     lessons = due_lessons(handed_in.values(), due) or sorted({submission.lesson for submission in submissions})
     there = {submission.student for submission in found} | set(names.values())
     there |= {person.name for person in people.values() if person}
     for person in roster.people:
-        if person.name not in there:
-            found += [Submission(student=person.name, lesson=lesson, file=None) for lesson in lessons]
+        if person.name not in there or (person.lessons and person.name in names.values()):
+            found = _with_what_is_due(found, person, _due_for(person) or lessons)
     return found, sorted(student for student in people if student not in names)
+
+
+def _with_what_is_due(found: list[Submission], person: Person, lessons: Sequence[str]) -> list[Submission]:
+    """`found`, where somebody is missing in these lessons and in no others."""
+    handed_in = {submission.lesson for submission in found
+                 if submission.student == person.name and not submission.missing}  # fmt: skip
+    others = [submission for submission in found if submission.student != person.name or not submission.missing]
+    missing = [lesson for lesson in lessons if lesson not in handed_in]
+    return others + [Submission(student=person.name, lesson=lesson, file=None) for lesson in missing]

@@ -45,6 +45,11 @@ class Submission:
     late: float = 0.0
     superseded: tuple[str, ...] = ()
 
+    @property
+    def missing(self) -> bool:
+        """Whether nothing was handed in, and it was due."""
+        return self.file is None and not self.problem
+
 
 Deadline = Callable[[Owner], float]
 """Somebody's deadline in seconds since 1970: not everybody has the same."""

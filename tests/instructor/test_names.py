@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
 from graders.core.results import Status
 from graders.core.roster import parse
-from graders.instructor.request import named_by_roster
+from graders.instructor.request import BadRequest, named_by_roster, read_roster
 from graders.run.submissions import Submission
 from tests.batches import batch, exercise, graded
 from tests.report.test_summary import printed
@@ -46,6 +48,36 @@ def test_a_lesson_of_one_student_is_not_missing_for_people_of_the_roster() -> No
     assert [(submission.student, submission.lesson) for submission in found if submission.file is None] == [
         ("zzz_good", LESSON)
     ]
+
+
+def missing(text: str, *handed_in_by: Submission, due: tuple[str, ...] = ()) -> list[tuple[str, str]]:
+    """Who of a roster is missing in which lessons."""
+    found, _ = named_by_roster(handed_in_by, parse(text), due)
+    return [(submission.student, submission.lesson[:2]) for submission in found if submission.missing]
+
+
+def test_the_roster_says_which_lessons_are_due_for_somebody() -> None:
+    absent = [Submission("ann", LESSON, None), Submission("bob", LESSON, None)]
+    roster = 'Name,Lessons\nann,\nbob,"2, 03"\neve,01 02\n'
+    assert missing(roster, *absent, due=(LESSON,)) == [
+        ("ann", "01"),
+        ("bob", "02"),
+        ("bob", "03"),
+        ("eve", "01"),
+        ("eve", "02"),
+    ]
+    assert missing("Name,Lessons\nann,01 02\nbob,01\n", *handed_in("ann", "bob")) == [("ann", "02")]
+
+
+def test_two_folders_that_seem_to_be_one_person_are_not_missing_under_a_third_name() -> None:
+    assert missing("Name,Lessons\nZzz Good,01 02\n", *handed_in("zzz_good", "ZZZ GOOD")) == []
+
+
+def test_a_roster_with_a_lesson_that_there_is_not_says_whose(tmp_path: Path) -> None:
+    file = tmp_path / "roster.csv"
+    file.write_text("Name,Lessons\nann,01\nbob,1 13\n")
+    with pytest.raises(BadRequest, match=r"roster\.csv, bob: There is no lesson '13'\. Lessons: 01_where"):
+        read_roster(file)
 
 
 def test_the_summary_warns_of_names_that_look_alike() -> None:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import csv
 import json
 import os
 import re
 import subprocess
 import sys
+import time
 import zipfile
 from pathlib import Path
 from xml.etree import ElementTree
@@ -36,9 +38,14 @@ def hand_in(folder: Path, cells: list[str]) -> Path:
     return make_class.hand_in(folder, LESSON, cells)
 
 
-def graders(*arguments: str | Path) -> subprocess.CompletedProcess[str]:
+def command_of(*arguments: str | Path) -> tuple[list[str], dict[str, str]]:
+    """The command, and its environment: no variable of the pytest that runs these tests."""
     command = [sys.executable, "-m", "pytest", "graders", "-p", "no:cacheprovider", *map(str, arguments)]
-    plain = {name: value for name, value in os.environ.items() if not name.startswith("PYTEST_")}
+    return command, {name: value for name, value in os.environ.items() if not name.startswith("PYTEST_")}
+
+
+def graders(*arguments: str | Path) -> subprocess.CompletedProcess[str]:
+    command, plain = command_of(*arguments)
     return subprocess.run(command, cwd=ROOT, env=plain, capture_output=True, text=True, timeout=240, check=False)
 
 
@@ -186,6 +193,17 @@ def test_a_single_notebook_and_one_students_folder_are_marked(tmp_path: Path) ->
         assert "4 of 4" in run.stdout
 
 
+def test_lessons_that_are_due_are_missing_where_nobody_handed_them_in(tmp_path: Path) -> None:
+    for student in ("ada", "ben"):
+        hand_in(tmp_path / f"class/{student}", RIGHT)
+    run = graders("--submissions", tmp_path / "class", "--out", tmp_path / "out", "-q", "--lessons", "1,02", "-n", "2")
+    assert run.returncode == 1, run.stdout
+    data = json.loads((tmp_path / "out/results.json").read_text())
+    assert [(found["student"], found["lesson"][:2], found["status"]) for found in data["submissions"]] == [
+        (student, *rest) for student in ("ada", "ben") for rest in (("01", "graded"), ("02", "missing"))
+    ]
+
+
 def test_untouched_lessons_are_not_attempted() -> None:
     run = graders("-q", "-k", "branch")
     assert run.returncode == 1
@@ -213,3 +231,33 @@ def test_the_archive_of_a_class_is_marked_and_nothing_is_left(tmp_path: Path, mo
     ]
     assert "Mal Lory, 01: unreadable. The files were not unpacked" in run.stdout
     assert not list((tmp_path / "tmp").glob("hookwork-*"))
+
+
+def test_links_that_are_put_into_the_results_during_a_run_are_not_followed(tmp_path: Path) -> None:
+    for student in ("ada", "ben"):
+        hand_in(tmp_path / f"class/{student}", ["import time\ntime.sleep(1)", *RIGHT])
+    out, elsewhere, victim = tmp_path / "out", tmp_path / "elsewhere", tmp_path / "victim"
+    elsewhere.mkdir()
+    victim.write_text("kept")
+    targets = dict.fromkeys(("runs", "feedback"), elsewhere)
+    targets |= dict.fromkeys(("results.json", "gradebook.csv", "class.html"), victim)
+    command, plain = command_of("-q", "--submissions", tmp_path / "class", "--out", out, "--jobs", "1")
+    put = 0
+    with subprocess.Popen(
+        command, cwd=ROOT, env=plain, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
+    ) as run:
+        while run.poll() is None:
+            for name, target in targets.items():
+                if out.is_dir() and not (out / name).is_symlink():
+                    with contextlib.suppress(OSError):
+                        if (out / name).exists():
+                            (out / name).rename(tmp_path / f"moved{put}")
+                        (out / name).symlink_to(target)
+                        put += 1
+            time.sleep(0.01)
+        assert run.stdout is not None
+        printed = run.stdout.read()
+    assert put >= len(targets), printed
+    assert "Traceback" not in printed
+    assert list(elsewhere.iterdir()) == []
+    assert victim.read_text() == "kept"

@@ -20,7 +20,17 @@ GRADER = '''\
 
 from __future__ import annotations
 
-from graders.authoring import Mistake, close, exercise, expect
+from graders.authoring import (
+    ALL,
+    Circumstances,
+    Mistake,
+    Witness,
+    close,
+    exercise,
+    expect,
+    nothing_changed,
+    prepared,
+)
 
 
 @exercise(
@@ -31,6 +41,25 @@ from graders.authoring import Mistake, close, exercise, expect
         "@TODO@ a first hint: which tool it takes",
         "@TODO@ a second hint, which nearly gives the answer",
     ),
+    circumstances=Circumstances(
+        # The axes and their values are in graders/core/circumstances.py.
+        covers={
+            "dtype": ALL,
+            "rank": ALL,
+            "layout": ALL,
+        },
+        excludes={
+            "place": "@TODO@ cover it, or say why the contract leaves it out",
+            "grad": "@TODO@ cover it, or say why the contract leaves it out",
+            "values": "@TODO@ cover it, or say why the contract leaves it out",
+            "number": "@TODO@ cover it, or say why the contract leaves it out",
+            "collection": "@TODO@ cover it, or say why the contract leaves it out",
+            "model": "@TODO@ cover its axes, or say why the contract leaves them out",
+            "hooks": "@TODO@ cover its axes, or say why the contract leaves them out",
+            "call": "@TODO@ cover its axes, or say why the contract leaves them out",
+            "failure": "@TODO@ cover its axes, or say why the contract leaves them out",
+        },
+    ),
 )
 class Test@CLASS@:
     """Write `@NAME@(x)`, @TODO@ which does what with what it is given, and returns what?
@@ -38,13 +67,16 @@ class Test@CLASS@:
     **Example.** @TODO@ an example that can be followed by hand
     """
 
-    def draw(rng):
+    def draw(rng, dtype, rank, layout):
         # @TODO@ make the inputs from the seed; the other functions get them by name
-        return {"x": rng.tensor(4)}
+        return {"x": rng.tensor(*rng.shape(rank), dtype=dtype, layout=layout)}
 
-    def probe(student, x):
+    def probe(student, x, layout):
         # @TODO@ call the learner's function and return what is seen; decide nothing here
-        return {"result": student.@NAME@(x)}
+        x = prepared(x, layout=layout)
+        witness = Witness(x=x)
+        result = student.@NAME@(x)
+        return {"result": result, "changed": witness.changes()}
 
     mistakes = (
         # @TODO@ how people go wrong here, and how the numbers show it
@@ -58,6 +90,9 @@ class Test@CLASS@:
     def test_the_result_is_right(seen, x):
         # @TODO@ compute what has to come out by a formula or torch.autograd.grad, and not as your solution does
         expect(seen["result"]).close_to(2 * x)
+
+    def test_everything_else_is_as_it_was(seen):
+        nothing_changed(seen["changed"])
 '''
 
 ANSWERS = '''\
@@ -69,20 +104,29 @@ from graders.author.answers import Wrong
 RIGHT = [
     """
 def @NAME@(x):
-    return x + x
+    return x.detach() + x.detach()
 """,
 ]
 
 # @TODO@ a wrong answer for each mistake, and for each demand of the contract
 WRONG = [
     Wrong(
-        "returns what it was given",
+        "returns the values that it was given",
         violates="@TODO@ the words of the contract that it breaks, or a rule, as in rule 3",
         check="test_the_result_is_right",
         mistake="did-nothing",
         source="""
 def @NAME@(x):
-    return x
+    return x.detach()
+""",
+    ),
+    Wrong(
+        "changes what it was given",
+        violates="rule 2",
+        check="test_everything_else_is_as_it_was",
+        source="""
+def @NAME@(x):
+    return 2 * x.requires_grad_(False)
 """,
     ),
 ]
@@ -97,7 +141,7 @@ CELL = """\
 def @NAME@(x):
     ### BEGIN SOLUTION
     # @TODO@ your solution
-    return 2 * x
+    return 2 * x.detach()
     ### END SOLUTION
 
 

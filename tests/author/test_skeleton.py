@@ -98,9 +98,9 @@ def test_what_is_still_to_be_written_is_told_by_file_and_line(clone: Path) -> No
     new_exercise("20-double-grad", "doubling", clone)
     told = list(unwritten("20_doubling", clone))
     assert f"{SOURCE}, line 2: still to be written: what it is about" in told
-    assert f"{GRADER}, line 11: still to be written: what the learner makes, in a few words" in told
+    assert f"{GRADER}, line 21: still to be written: what the learner makes, in a few words" in told
     assert f"{ANSWERS}, line 5: still to be written: right answers in other styles than that of the lesson" in told
-    assert len(told) == (clone / SOURCE).read_text().count("TODO:") + 13
+    assert len(told) == (clone / SOURCE).read_text().count("TODO:") + 22
     for file in (SOURCE, GRADER, ANSWERS):
         (clone / file).write_text((clone / file).read_text().replace("TODO:", ""))
     assert list(unwritten("20_doubling", clone)) == []
@@ -123,7 +123,7 @@ def test_an_exercise_goes_to_the_end_of_a_lesson_without_a_recap(clone: Path) ->
     (clone / SOURCE).write_text("# %% [markdown]\n# # Lesson 20. Doubling\n")
     (clone / "graders/lesson_20_doubling/test_double_grad.py").unlink()
     new_exercise("20-halve-grad", None, clone)
-    assert (clone / SOURCE).read_text().endswith("    return 2 * x\n    ### END SOLUTION\n")
+    assert (clone / SOURCE).read_text().endswith("    return 2 * x.detach()\n    ### END SOLUTION\n")
 
 
 @pytest.mark.parametrize(

@@ -117,14 +117,14 @@ PRINTED_AT_ONCE = 1 << 16
 
 
 class _LocalIOPubThread(IOPubThread):  # type: ignore[misc]  # ipykernel is untyped
-    """Without the TCP socket by which forked children would print: in a box there is no network."""
+    """ipykernel's thread that sends output, without its TCP socket for forked children: a box has no network."""
 
     def __init__(self, socket: Any, pipe: bool = False, **kwargs: Any) -> None:
         super().__init__(socket, pipe=False, **kwargs)
 
 
 class PromptStream(OutStream):  # type: ignore[misc]  # ipykernel is untyped
-    """Flushed several times for each cell; waits for the thread that sends only where there is something to send."""
+    """The kernel's stdout and stderr: a flush, of which IPython makes several a cell, waits only for unsent text."""
 
     _unsent = 0
 

@@ -11,7 +11,7 @@ from torch import Tensor, nn
 
 
 class Aborted(Exception):
-    """What ends a pass that is aborted on purpose."""
+    """The exception by which a backward pass is aborted on purpose."""
 
 
 def gradients(

@@ -47,7 +47,7 @@ class TooMuchOutput(Exception):
 
 
 class _OneKernel(KernelSpecManager):
-    """Whatever the notebook's metadata names, this Python is its kernel."""
+    """The list of kernels that Jupyter is given: this Python alone, whatever the notebook's metadata names."""
 
     limits = Limits()
 

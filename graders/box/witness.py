@@ -157,7 +157,7 @@ class _Container:
 
 
 class _Surroundings:
-    """What belongs to nobody: modes, the default dtype, hooks for all modules and for saved tensors."""
+    """The state of torch itself: modes, the default dtype, hooks for all modules and for saved tensors."""
 
     def __init__(self) -> None:
         self.states = {

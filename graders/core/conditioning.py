@@ -1,4 +1,4 @@
-"""Conditioning: a draw whose right answer is at the mercy of rounding is no question.
+"""Conditioning: whether the right answer of a draw stands out from rounding. Where it does not, we draw again.
 
 A right answer may add up in another order than we do, and rounds differently. How much that matters is told by the
 expected values when they are computed from the same draw in float32, in float64, and in float64 from inputs that were

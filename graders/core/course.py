@@ -85,20 +85,20 @@ def find_exercise(key: str) -> Exercise:
             for exercise in exercises(lesson):
                 if exercise.key == key:
                     return exercise
-    known = [name for lesson in lessons() for name in keys(lesson)]
-    near = [name for name in known if name[:2] == str(key)[:2]]
-    raise UnknownKey(f"There is no exercise {key!r}. {_instead(str(key), near or known, 'Exercises')}")
+    every = [name for lesson in lessons() for name in keys(lesson)]
+    near = [name for name in every if name[:2] == str(key)[:2]]
+    raise UnknownKey(f"There is no exercise {key!r}. {_instead(str(key), near or every, 'Exercises')}")
 
 
-def _instead(name: str, known: Sequence[str], what: str) -> str:
+def _instead(name: str, every: Sequence[str], what: str) -> str:
     """What may have been meant; all that there is when nothing is close."""
     wanted = name.lower().replace("_", "-")
-    plain = {name.replace("_", "-"): name for name in known}
+    plain = {name.replace("_", "-"): name for name in every}
     for name in list(plain):  # the name alone counts, too: scale-grad is close to 03-scale-grad
         plain.setdefault(name[3:], plain[name])
     found = [wanted] if wanted in plain else difflib.get_close_matches(wanted, plain, 3, 0.75)
     close = dict.fromkeys(plain[name] for name in found)
-    return f"Did you mean {' or '.join(close)}?" if close else f"{what}: {', '.join(known)}."
+    return f"Did you mean {' or '.join(close)}?" if close else f"{what}: {', '.join(every)}."
 
 
 def lessons_folder() -> Path:

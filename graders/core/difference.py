@@ -17,7 +17,7 @@ EVENT_LIMIT = 100
 
 
 class Kind(str, Enum):
-    """In what way something differs."""
+    """In what a difference lies: a number, a shape, a type, the order of events, or a condition in words."""
 
     VALUE = "value"
     PRECISION = "precision"

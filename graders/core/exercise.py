@@ -43,6 +43,8 @@ class DeadProbe(ExerciseDefect):
 
 
 class _Silent:
+    """The type of `SILENT`: neither yes nor no, and false where only a yes counts."""
+
     def __bool__(self) -> bool:
         return False
 

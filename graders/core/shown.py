@@ -11,6 +11,8 @@ from graders.wire.data import Array, Refused
 
 
 class _Missing:
+    """The type of `MISSING`: there is no value at this place, not even None."""
+
     def __repr__(self) -> str:
         return "nothing"
 

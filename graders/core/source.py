@@ -41,21 +41,21 @@ def stub(source: str) -> str:
 
     Raises `SourceError` when the marks do not come in pairs.
     """
-    kept: list[str] = []
+    stubbed: list[str] = []
     inside = False
     for line in source.split("\n"):
         mark = line.strip()
         if mark == BEGIN and not inside:
-            kept.append(line[: len(line) - len(line.lstrip())] + STUB)
+            stubbed.append(line[: len(line) - len(line.lstrip())] + STUB)
             inside = True
         elif mark == END and inside:
             inside = False
         elif mark in (BEGIN, END):
             raise SourceError(f"{mark!r} without its partner; write {BEGIN} above and {END} below each answer")
         elif not inside:
-            kept.append(line)
+            stubbed.append(line)
     if inside:
         raise SourceError(f"{BEGIN} without {END}")
-    if len(kept) == len(source.split("\n")):
+    if len(stubbed) == len(source.split("\n")):
         raise SourceError(f"no answer is marked; write {BEGIN} above and {END} below it")
-    return "\n".join(kept)
+    return "\n".join(stubbed)

@@ -1,4 +1,7 @@
-"""The one way for text from a notebook to reach a person."""
+"""Cleaning text that came from a notebook, before a person sees it: no hidden characters, and only so many.
+
+No such text is shown without having been here.
+"""
 
 from __future__ import annotations
 
@@ -21,15 +24,15 @@ def clean(text: object, limit: int = MESSAGE_LIMIT, *, lines: bool = False) -> s
     """
     raw = text if type(text) is str else str(text)
     raw = raw[: 4 * limit]
-    kept = []
+    characters = []
     for character in raw.replace("\r\n", "\n").replace("\t", "    "):
         if character == "\n":
-            kept.append("\n" if lines else " ")
+            characters.append("\n" if lines else " ")
         elif unicodedata.category(character) in _HIDDEN:
-            kept.append("\N{REPLACEMENT CHARACTER}")
+            characters.append("\N{REPLACEMENT CHARACTER}")
         else:
-            kept.append(character)
-    shown = "".join(kept)
+            characters.append(character)
+    shown = "".join(characters)
     return shown if len(shown) <= limit else shown[: limit - 1] + "…"
 
 

@@ -72,7 +72,7 @@ def grade(
             out.print(Text(f"{plural(len(chosen), 'notebook')} on {request.cluster}; seed {seed}", "dim"))
             batch = _marked_elsewhere(chosen, Questions(seed, repeated), terms, there, out)
         else:
-            marking = set_up(seed, terms, boxes, chosen, cache=cache, jobs=request.jobs, earlier=repeated)
+            marking = set_up(seed, terms, boxes, chosen, cache=cache, jobs=request.jobs, repeated=repeated)
             resources.callback(marking.close)
             batch = _marked(chosen, marking, out)
         batch = replace(batch, submissions=_settled(batch, chosen, request))

@@ -13,7 +13,7 @@ from graders.core.draws import new_seed
 from graders.core.files import read_own
 from graders.core.results import Batch, ExerciseResult, SubmissionResult, SubmissionStatus
 from graders.instructor.request import BadRequest
-from graders.marking.questions import Earlier
+from graders.marking.questions import SeedsByFile
 from graders.report import results_json
 from graders.run.cache import RunCache
 
@@ -33,7 +33,7 @@ def load(out: Path) -> Batch | None:
         raise BadRequest(f"{file} holds no results of this version. Choose another --out, or move it away.") from None
 
 
-def seeds(before: Batch | None) -> Earlier:
+def seeds(before: Batch | None) -> SeedsByFile:
     """The seed with which each file was marked, by student, lesson and SHA-256."""
     if before is None:
         return {}
@@ -46,7 +46,7 @@ def seeds(before: Batch | None) -> Earlier:
     }
 
 
-def questions_seeds(out: Path, cache: RunCache, *, given: int | None, fresh: bool) -> tuple[int, Earlier]:
+def questions_seeds(out: Path, cache: RunCache, *, given: int | None, fresh: bool) -> tuple[int, SeedsByFile]:
     """The seed of what is marked for the first time, and the seeds of what was marked before.
 
     With `given` that is the seed of all; a `fresh` batch begins anew.
@@ -56,8 +56,8 @@ def questions_seeds(out: Path, cache: RunCache, *, given: int | None, fresh: boo
     before = None
     with contextlib.suppress(BadRequest):  # of another version, or none at all: nothing is repeated then
         before = load(out)
-    known = seeds(before)
-    return cache.seed(new_seed(), spent={*known.values(), *([before.seed] if before else [])}), {} if fresh else known
+    used = seeds(before)
+    return cache.seed(new_seed(), spent={*used.values(), *([before.seed] if before else [])}), {} if fresh else used
 
 
 def merged(before: Batch, new: Batch, exercises: Sequence[str]) -> Batch:

@@ -103,9 +103,9 @@ def read_points(file: Path) -> Points:
     for key in {*table.exercises, *(key for key, _ in table.checks)}:
         course.find_exercise(key)
     for key, name in table.checks:
-        known = [check.sentence for check in course.find_exercise(key).checks]
-        if name not in known:
-            raise BadRequest(f"{file}: {key} has no check {name!r}. Its checks: {'; '.join(known)}")
+        names = [check.sentence for check in course.find_exercise(key).checks]
+        if name not in names:
+            raise BadRequest(f"{file}: {key} has no check {name!r}. Its checks: {'; '.join(names)}")
     return table
 
 

@@ -34,10 +34,10 @@ def judge_exercise(exercise: Exercise, draws: Sequence[Draw], outcomes: Sequence
     Expected values are computed with one thread, like everything in a box.
     """
     with one_thread():
-        return _mark(exercise, draws, outcomes)
+        return _judged(exercise, draws, outcomes)
 
 
-def _mark(exercise: Exercise, draws: Sequence[Draw], outcomes: Sequence[Outcome]) -> ExerciseResult:
+def _judged(exercise: Exercise, draws: Sequence[Draw], outcomes: Sequence[Outcome]) -> ExerciseResult:
     unseen = [outcome for outcome in outcomes if outcome.seen is None]
     if unseen:
         return _without_numbers(

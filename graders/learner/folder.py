@@ -31,11 +31,10 @@ def notebooks(folder: Path) -> dict[str, Path]:
     """Lesson to the learner's notebook, for those that lie directly in the folder."""
     if not folder.is_dir() or not any(folder.glob("*.ipynb")):
         return {}
-    known = course.lessons()
     try:
         return {
             submission.lesson: submission.file
-            for submission in find_submissions(folder, known)
+            for submission in find_submissions(folder, course.lessons())
             if submission.file is not None
         }
     except OSError as error:

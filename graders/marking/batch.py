@@ -12,7 +12,7 @@ import torch
 
 from graders.core.results import Batch, SubmissionResult
 from graders.marking.questions import Questions
-from graders.marking.submission import Marked, mark_submission
+from graders.marking.submission import Provisional, mark_submission
 from graders.run.runner import Runner
 from graders.run.submissions import Submission
 
@@ -21,14 +21,18 @@ class Marking:
     """One batch. `result` marks a submission when it is first asked for; `start` begins with many at once."""
 
     def __init__(
-        self, questions: Questions, runner: Runner, jobs: int = 1, marked: Mapping[Submission, Marked] | None = None
+        self,
+        questions: Questions,
+        runner: Runner,
+        jobs: int = 1,
+        marked: Mapping[Submission, Provisional] | None = None,
     ) -> None:
         """`runner` runs what is not `marked` already, `jobs` notebooks at a time."""
         self.questions, self.runner, self.jobs = questions, runner, jobs
         self.created = datetime.now(timezone.utc).isoformat(timespec="seconds")
         self._marked = dict(marked or {})
         self._pool = ThreadPoolExecutor(jobs, thread_name_prefix="marking")
-        self._futures: dict[Submission, Future[Marked]] = {}
+        self._futures: dict[Submission, Future[Provisional]] = {}
         self._lock = threading.Lock()
 
     @property
@@ -69,15 +73,15 @@ class Marking:
         """Wait for the notebooks that run now; start no more."""
         self._pool.shutdown(cancel_futures=True)
 
-    def _future(self, submission: Submission) -> Future[Marked]:
+    def _future(self, submission: Submission) -> Future[Provisional]:
         with self._lock:
             if submission not in self._futures:
                 self._futures[submission] = self._pool.submit(self._mark, submission)
             return self._futures[submission]
 
-    def _mark(self, submission: Submission) -> Marked:
+    def _mark(self, submission: Submission) -> Provisional:
         return self._marked.get(submission) or mark_submission(submission, self.questions, self.runner)
 
-    def _done(self) -> list[Marked]:
+    def _done(self) -> list[Provisional]:
         futures = tuple(self._futures.values())
         return [future.result() for future in futures if future.done() and not future.cancelled()]

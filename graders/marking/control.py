@@ -34,7 +34,7 @@ CELLS = (
 
 
 class ControlledRunner:
-    """Verdicts the control before the first run, after every `every` runs, and when it is asked to confirm.
+    """Marks the control before the first run, after every `every` runs, and when it is asked to confirm.
 
     The first control sets the clocks by the pace of this machine. When one fails, nothing is run any more.
     """

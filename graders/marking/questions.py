@@ -1,4 +1,4 @@
-"""What a batch asks."""
+"""What each notebook is asked: the draws of a seed, and the probes that try the learner's functions on them."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class LessonQuestions:
         return LessonQuestions(exercises=exercises, verdicts=Verdicts(draws), probes=probes_for(exercises, draws, seed))
 
 
-Earlier = Mapping[tuple[str, str, str], int]
+SeedsByFile = Mapping[tuple[str, str, str], int]
 """The seed with which a file was marked before, by student, lesson and SHA-256."""
 
 
@@ -39,9 +39,9 @@ class Questions:
     the batch's own seed, which nobody has been told.
     """
 
-    def __init__(self, seed: int, earlier: Earlier | None = None) -> None:
-        """Draws are made when a lesson is first asked for."""
-        self.seed, self.earlier = seed, earlier or {}
+    def __init__(self, seed: int, repeated: SeedsByFile | None = None) -> None:
+        """`seed` is the batch's own, `repeated` those that are used again. Draws are made when they are asked for."""
+        self.seed, self.repeated = seed, repeated or {}
         self._lessons: dict[tuple[str, int], LessonQuestions] = {}
         self._lock = threading.Lock()
 
@@ -53,7 +53,7 @@ class Questions:
 
     def seed_for(self, student: str, lesson: str, sha256: str) -> int:
         """The seed of the inputs for a file."""
-        return self.earlier.get((student, lesson, sha256), self.seed)
+        return self.repeated.get((student, lesson, sha256), self.seed)
 
     def of(self, lesson: str, seed: int | None = None) -> LessonQuestions:
         """Those of a lesson, for the batch's seed or another one. From any thread."""

@@ -8,8 +8,8 @@ from graders.core.results import SubmissionStatus
 from graders.marking.batch import Marking
 from graders.marking.control import ControlledRunner
 from graders.marking.jobs import default_jobs
-from graders.marking.questions import Earlier, Questions
-from graders.marking.submission import Marked, mark_submission
+from graders.marking.questions import Questions, SeedsByFile
+from graders.marking.submission import Provisional, mark_submission
 from graders.run.boxes import Boxes
 from graders.run.cache import RunCache
 from graders.run.runner import BoxRunner, CachedRunner, NoRunner, Runner, StoppingRunner
@@ -25,13 +25,14 @@ def set_up(
     *,
     cache: RunCache | None = None,
     jobs: int | None = None,
-    earlier: Earlier | None = None,
+    repeated: SeedsByFile | None = None,
 ) -> Marking:
-    """A marking of these submissions, those in the cache marked already. `earlier` has seeds that are to be repeated.
+    """A marking of these submissions, those in the cache marked already.
 
-    Only when one has to be run is a tier of isolation chosen, and tested. Raises `NoIsolation`.
+    `repeated` has the seeds of files that were marked before. Only when a notebook has to be run is a tier of isolation
+    chosen, and tested. Raises `NoIsolation`.
     """
-    questions = Questions(seed, earlier)
+    questions = Questions(seed, repeated)
     marked, left = regraded(submissions, questions, _with_cache(NoRunner(), terms, cache))
     runner = boxes.runner(terms) if left else None
     return assembled(questions, terms, runner, cache=cache, jobs=jobs, marked=marked)
@@ -44,7 +45,7 @@ def assembled(
     *,
     cache: RunCache | None = None,
     jobs: int | None = None,
-    marked: Mapping[Submission, Marked] | None = None,
+    marked: Mapping[Submission, Provisional] | None = None,
 ) -> Marking:
     """A marking that runs with `runner` what is neither `marked` nor in the cache; None where that is nothing."""
     with_control = NoRunner() if runner is None else controlled(runner, terms, questions.seed)
@@ -53,9 +54,9 @@ def assembled(
 
 def regraded(
     submissions: Iterable[Submission], questions: Questions, runner: Runner
-) -> tuple[dict[Submission, Marked], bool]:
+) -> tuple[dict[Submission, Provisional], bool]:
     """What can be marked without running anything, up to the first that has to be run; whether there is such a one."""
-    found: dict[Submission, Marked] = {}
+    found: dict[Submission, Provisional] = {}
     for submission in submissions:
         marked = mark_submission(submission, questions, runner)
         if marked.result.status is SubmissionStatus.NOT_GRADED:

@@ -17,13 +17,14 @@ from graders.run.transcript import read_transcript
 
 
 @dataclass(frozen=True)
-class Marked:
-    """What marking a submission gave, and the control on which it depends."""
+class Provisional:
+    """A result as it stands until the control has been marked again: only then it is known whether its run counts."""
 
     result: SubmissionResult
     pace: float = 1.0
     """By how much the seconds of its run were stretched."""
     stretch: Stretch = field(default_factory=Stretch)
+    """The runs that count or do not count together with it."""
 
     def settled(self) -> SubmissionResult:
         """The result; `not-graded` instead of the verdict when the control showed that the run does not count."""
@@ -33,13 +34,13 @@ class Marked:
         return replace(self.result, status=SubmissionStatus.NOT_GRADED, score=0.0, exercises=(), message=clean(why))
 
 
-def mark_submission(submission: Submission, questions: Questions, runner: Runner) -> Marked:
+def mark_submission(submission: Submission, questions: Questions, runner: Runner) -> Provisional:
     """Mark one submission here and now, in this thread. Whatever fails that is not the learner's is `not-graded`."""
     if submission.problem:
-        return Marked(without_run(submission, SubmissionStatus.UNREADABLE, submission.problem, runner.tier))
+        return Provisional(without_run(submission, SubmissionStatus.UNREADABLE, submission.problem, runner.tier))
     if submission.file is None:
         why = "No notebook was handed in for this lesson."
-        return Marked(without_run(submission, SubmissionStatus.MISSING, why, runner.tier))
+        return Provisional(without_run(submission, SubmissionStatus.MISSING, why, runner.tier))
     try:
         notebook = read_notebook(submission.file)
         seed = questions.seed_for(clean(submission.student, 200), submission.lesson, notebook.sha256)
@@ -48,15 +49,15 @@ def mark_submission(submission: Submission, questions: Questions, runner: Runner
         run = read_transcript(transcript.frames)
         exercises = tuple(judge_submission(asked.exercises, asked.verdicts, notebook.cells, run))
     except Unreadable as error:
-        return Marked(without_run(submission, SubmissionStatus.UNREADABLE, str(error), runner.tier))
+        return Provisional(without_run(submission, SubmissionStatus.UNREADABLE, str(error), runner.tier))
     except Stopped as error:
-        return Marked(without_run(submission, SubmissionStatus.NOT_GRADED, str(error), runner.tier))
+        return Provisional(without_run(submission, SubmissionStatus.NOT_GRADED, str(error), runner.tier))
     except ExerciseDefect as error:
-        return Marked(without_run(submission, SubmissionStatus.NOT_GRADED, error.shown(), runner.tier))
+        return Provisional(without_run(submission, SubmissionStatus.NOT_GRADED, error.shown(), runner.tier))
     except Exception as error:
         # A defect of a grader or of this machine, for example a full disk: never the learner's zero.
         why = f"The graders failed with {type(error).__name__}: {error}"
-        return Marked(without_run(submission, SubmissionStatus.NOT_GRADED, why, runner.tier))
+        return Provisional(without_run(submission, SubmissionStatus.NOT_GRADED, why, runner.tier))
     result = replace(
         without_run(submission, SubmissionStatus.GRADED, run.message, transcript.tier),
         status=SubmissionStatus.NOT_GRADED if run.ended == "not-started" else SubmissionStatus.GRADED,
@@ -67,7 +68,7 @@ def mark_submission(submission: Submission, questions: Questions, runner: Runner
         exercises=exercises,
         message=run.message,
     )
-    return Marked(result=result, pace=transcript.pace, stretch=transcript.stretch)
+    return Provisional(result=result, pace=transcript.pace, stretch=transcript.stretch)
 
 
 def without_run(submission: Submission, status: SubmissionStatus, message: str, tier: str) -> SubmissionResult:

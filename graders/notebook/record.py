@@ -143,8 +143,8 @@ def _read(content: Any) -> tuple[Record, str]:
     understood = (record.exercises, record.hints, record.solutions)
     strange += [
         name
-        for name, part, kept in zip(("exercises", "hints", "solutions"), (exercises, hints, solutions), understood)
-        if part != kept
+        for name, part, read in zip(("exercises", "hints", "solutions"), (exercises, hints, solutions), understood)
+        if part != read
     ]
     return record, f"its part {strange[0]!r} cannot be understood" if strange else ""
 
@@ -160,8 +160,8 @@ def _set_aside(file: Path, why: str, copy: str = "") -> str:
             write_atomically(file, copy)
     except OSError:
         return f"{file} cannot be read ({why}), and could not be set aside. Move it away."
-    kept = "What could be understood of it was kept." if copy else "A new one begins."
-    return f"{file} could not be read ({why}). It is now {backup.name}; nothing in it was lost. {kept}"
+    rest = "What could be understood of it was kept." if copy else "A new one begins."
+    return f"{file} could not be read ({why}). It is now {backup.name}; nothing in it was lost. {rest}"
 
 
 @contextlib.contextmanager

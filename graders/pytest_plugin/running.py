@@ -7,7 +7,7 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
 from graders.core.draws import new_seed
-from graders.marking.questions import Earlier, Questions
+from graders.marking.questions import Questions, SeedsByFile
 from graders.marking.setup import assembled, set_up
 from graders.pytest_plugin import xdist
 from graders.pytest_plugin.collection import CheckItem
@@ -30,7 +30,7 @@ def pytest_configure(config: pytest.Config) -> None:
         config.stash[MARKING] = assembled(questions, terms, runner, cache=prepared.cache, jobs=1)
         return
     submissions = [] if config.option.collectonly else prepared.submissions
-    seed, earlier = _seeds(config, prepared.cache)
+    seed, repeated = _seeds(config, prepared.cache)
     with shown_by_pytest():
         config.stash[MARKING] = set_up(
             seed,
@@ -39,11 +39,11 @@ def pytest_configure(config: pytest.Config) -> None:
             submissions,
             cache=prepared.cache,
             jobs=config.getoption("--jobs"),
-            earlier=earlier,
+            repeated=repeated,
         )
 
 
-def _seeds(config: pytest.Config, cache: RunCache | None) -> tuple[int, Earlier]:
+def _seeds(config: pytest.Config, cache: RunCache | None) -> tuple[int, SeedsByFile]:
     """The seed of what is marked for the first time, and those of what `--out` has results of."""
     given, out = config.getoption("--seed"), config.getoption("--out")
     if cache is None:

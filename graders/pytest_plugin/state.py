@@ -1,4 +1,4 @@
-"""What the modules of this room know of the batch in common."""
+"""Where the modules of this room find the batch that is being marked: keys of pytest's stash."""
 
 from __future__ import annotations
 

@@ -23,7 +23,7 @@ def pytest_configure_node(node: Any) -> None:
     if tier:
         forked = prepared.boxes.runner(prepared.terms).warm is not None
     node.workerinput["hookwork_seed"] = marking.seed
-    node.workerinput["hookwork_earlier"] = [[*file, seed] for file, seed in marking.questions.earlier.items()]
+    node.workerinput["hookwork_repeated"] = [[*file, seed] for file, seed in marking.questions.repeated.items()]
     node.workerinput["hookwork_tier"] = tier
     node.workerinput["hookwork_forked"] = forked
     node.workerinput["hookwork_kit"] = str(prepared.boxes.warm.kit)
@@ -38,8 +38,8 @@ def is_worker(config: pytest.Config) -> bool:
 def seeds(config: pytest.Config) -> tuple[int, dict[tuple[str, str, str], int]]:
     """The seeds that this worker was given: of what is new, and of what was marked before."""
     given = config.workerinput  # type: ignore[attr-defined]  # it is a worker's
-    earlier = {(student, lesson, sha256): seed for student, lesson, sha256, seed in given["hookwork_earlier"]}
-    return int(given["hookwork_seed"]), earlier
+    repeated = {(student, lesson, sha256): seed for student, lesson, sha256, seed in given["hookwork_repeated"]}
+    return int(given["hookwork_seed"]), repeated
 
 
 def runner(config: pytest.Config) -> BoxRunner | None:
@@ -59,6 +59,8 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
     from xdist.scheduler import LoadScopeScheduling
 
     class BySubmission(LoadScopeScheduling):  # type: ignore[misc]  # xdist ships no types
+        """Tests of one student in one lesson's folder belong together."""
+
         def _split_scope(self, nodeid: str) -> str:
             file, _, student, *_ = nodeid.split("::")
             return f"{file.rpartition('/')[0]}::{student}"  # of a lesson's folder

@@ -46,7 +46,7 @@ def render(batch: Batch, titles: Titles, folders: Mapping[str, str], similar: Se
         meanings=plots.PARTS,
         histogram=plots.histogram(shares, _distribution(shares)),
         distribution=_distribution(shares),
-        mistakes=[_mistake(mistake, titles) for mistake in numbers.mistakes(batch)[:SHOWN_MISTAKES]],
+        mistakes=[_mistake_view(mistake, titles) for mistake in numbers.mistakes(batch)[:SHOWN_MISTAKES]],
         hardest=numbers.hardest(found),
         help=needy[:SHOWN_HELP],
         more_help=max(0, len(needy) - SHOWN_HELP),
@@ -102,7 +102,7 @@ class MistakeView:
     share: float
 
 
-def _mistake(mistake: CommonMistake, titles: Titles) -> MistakeView:
+def _mistake_view(mistake: CommonMistake, titles: Titles) -> MistakeView:
     shown = ", ".join(clean(name, 40) for name in mistake.students[:SHOWN_NAMES])
     more = len(mistake.students) - SHOWN_NAMES
     return MistakeView(
@@ -161,10 +161,10 @@ def _lesson(
     if not submission.exercises:
         return [], _STATES.get(submission.status, ""), href
     found = {exercise.key: exercise for exercise in submission.exercises}
-    return [_cell(found.get(key), href) for key in keys], "", href
+    return [_cell_view(found.get(key), href) for key in keys], "", href
 
 
-def _cell(exercise: ExerciseResult | None, href: str) -> Cell:
+def _cell_view(exercise: ExerciseResult | None, href: str) -> Cell:
     if exercise is None:
         return Cell(sign="", word="no result", style="", href="")
     look = STATUS_STYLES[exercise.status]

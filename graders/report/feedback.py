@@ -29,7 +29,7 @@ def render(submission: SubmissionResult, batch: Batch, titles: Titles) -> str:
         score=score if graded else _STATES[submission.status],
         penalty=_penalty(submission),
         message=clean(submission.message),
-        exercises=[_exercise(exercise, titles) for exercise in submission.exercises],
+        exercises=[_exercise_view(exercise, titles) for exercise in submission.exercises],
         created=_moment(batch.created),
         file=clean(submission.file.replace("\\", "/").rpartition("/")[2], 200),
         seed=batch.seed if submission.seed is None else submission.seed,
@@ -84,7 +84,7 @@ class ExerciseView:
     advice: str
 
 
-def _exercise(exercise: ExerciseResult, titles: Titles) -> ExerciseView:
+def _exercise_view(exercise: ExerciseResult, titles: Titles) -> ExerciseView:
     # What was not judged has one reason, which is the message; its checks have none of their own.
     judged = exercise.status in _JUDGED
     repeated = exercise.mistake is None and any(check.message.startswith(exercise.message) for check in exercise.checks)
@@ -96,14 +96,14 @@ def _exercise(exercise: ExerciseResult, titles: Titles) -> ExerciseView:
         max_score=exercise.max_score,
         cell=exercise.cell,
         message="" if judged and repeated else clean(exercise.message, 600),
-        checks=[_check(check) for check in exercise.checks] if judged else [],
+        checks=[_check_view(check) for check in exercise.checks] if judged else [],
         withheld=judged and any(check.passed and not check.score and check.max_score for check in exercise.checks),
         printed=clean(exercise.printed, 2000, lines=True),
         advice=_advice(exercise),
     )
 
 
-def _check(check: CheckResult) -> CheckView:
+def _check_view(check: CheckResult) -> CheckView:
     return CheckView(
         name=clean(check.name),
         score=check.score,

@@ -30,13 +30,13 @@ def file_names(students: Iterable[str]) -> dict[str, str]:
 
 
 def _plain(student: str) -> str:
-    kept = "".join(
+    safe = "".join(
         character if character.isalnum() or character in "-_." else "_"
         for character in unicodedata.normalize("NFC", student)
     )
     # 60 characters of 4 bytes each fit a file name. A dot in front hides, one at the end is lost on Windows.
-    kept = re.sub(r"_{2,}", "_", kept)[:_LONGEST].strip("._-") or "student"
-    return f"_{kept}" if _DEVICE.fullmatch(kept) else kept
+    safe = re.sub(r"_{2,}", "_", safe)[:_LONGEST].strip("._-") or "student"
+    return f"_{safe}" if _DEVICE.fullmatch(safe) else safe
 
 
 def _folded(name: str) -> str:

@@ -78,14 +78,14 @@ def likeness(first: Shingles, second: Shingles) -> float:
     return len(first & second) / union if union else 0.0
 
 
-def similar(answers: Answers, known: Mapping[str, Iterable[str]]) -> list[Pair]:
+def similar(answers: Answers, given_to_all: Mapping[str, Iterable[str]]) -> list[Pair]:
     """Pairs of students with similar answers, those with the most first.
 
-    `known` has for each key the texts that everyone was given: the stub and the worked answer.
+    `given_to_all` has for each key the texts that everyone was given: the stub and the worked answer.
     """
     found: defaultdict[tuple[str, str], dict[str, float]] = defaultdict(dict)
     for key, texts in answers.items():
-        for (first, mine), (other, theirs) in combinations(_telling(texts, known.get(key, ())).items(), 2):
+        for (first, mine), (other, theirs) in combinations(_telling(texts, given_to_all.get(key, ())).items(), 2):
             # The sizes alone bound the likeness, and cost nothing.
             if min(len(mine), len(theirs)) < MIN_SHARE * max(len(mine), len(theirs)):
                 continue

@@ -48,7 +48,7 @@ def unpack(archive: Path, into: Path) -> None:
     Raises `BadArchive`; then nothing was written.
     """
     with members_of(archive, MAX_BYTES, MAX_MEMBERS) as members:
-        _check(members, set())
+        _refuse_bad(members, set())
         into.mkdir()
         _write(members, into)
 
@@ -64,13 +64,13 @@ def unpack_class(archive: Path, into: Path) -> dict[Owner, str]:
         groups = _by_owner(members)
         taken: set[str] = set()
         loose = groups.pop(None, [])
-        _check(loose, taken)
+        _refuse_bad(loose, taken)
         into.mkdir()
         _write(loose, into)
         bad: dict[Owner, str] = {}
         for owner, group in groups.items():
             try:
-                _check(group, taken)
+                _refuse_bad(group, taken)
                 _write(group, into)
             except BadArchive as error:
                 assert owner is not None
@@ -108,7 +108,7 @@ def _common_folder(names: Sequence[str]) -> str:
 # What is refused.
 
 
-def _check(members: Sequence[Member], taken: set[str]) -> None:
+def _refuse_bad(members: Sequence[Member], taken: set[str]) -> None:
     """Raises `BadArchive` for the first member that breaks a rule. `taken` are the names of other members."""
     for member in members:
         if flaw := member.flaw or name_flaw(member.name):

@@ -1,4 +1,7 @@
-"""Where the notebooks of this process run. To be had before torch is imported: the warm process imports it then."""
+"""The boxes of this process: the kit that they are made of, and the warm process that forks them.
+
+It imports no torch, so that the warm process can import it on another core while this one goes on.
+"""
 
 from __future__ import annotations
 

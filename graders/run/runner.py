@@ -26,7 +26,7 @@ from graders.wire.limits import Limits
 
 
 class NotRun(Exception):
-    """A notebook that would have to be run, where nothing is."""
+    """Raised where nothing is run, for a notebook that would have to be."""
 
 
 class Stopped(Exception):

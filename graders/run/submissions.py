@@ -174,8 +174,8 @@ class _Finder:
             return self._of_one(name, _HandIn([file_of(path, path.name) for path in direct]), direct[0])
         students: defaultdict[Owner, _HandIn] = defaultdict(_HandIn)
         for path in direct:
-            if known := owner_of_file(path.name):
-                students[known[0]].files.append(file_of(path, known[1]))
+            if owned := owner_of_file(path.name):
+                students[owned[0]].files.append(file_of(path, owned[1]))
         for folder in sorted(path for path in where.iterdir() if path.is_dir() and path not in direct):
             if folder.name.startswith((".", "_")):
                 continue
@@ -275,12 +275,12 @@ def _of_class(
         }
         for own in students.values()
     ]
-    due, known = due_lessons(handed_in, said), sorted(set().union(*handed_in, said))
+    due, mentioned = due_lessons(handed_in, said), sorted(set().union(*handed_in, said))
     for owner in sorted(students, key=names.__getitem__):
         shown = replace(owner, name=names[owner])
-        found = {sub.lesson: sub for sub in _of_student(shown, students[owner], lessons, due or known, deadline)}
+        found = {sub.lesson: sub for sub in _of_student(shown, students[owner], lessons, due or mentioned, deadline)}
         # Who handed in nothing stays in the list, also where it cannot be told what is due.
-        for lesson in sorted({*found, *due} or known):
+        for lesson in sorted({*found, *due} or mentioned):
             yield found.get(lesson) or Submission(student=shown.name, lesson=lesson, file=None, student_id=shown.id)
 
 

@@ -203,7 +203,12 @@ def _landlocked(folder: Path, kit: Path, limits: Limits) -> Launch:
         uid=uid,
         keep_reading=uid is not None and not all(map(_open_to_all, (*needed, str(folder)))),
         command=_main(),
-        private=PrivatePlaces(BoxPlan(str(folder), private), places, size, tuple(map(os.path.realpath, needed))),
+        private=PrivatePlaces(
+            box=BoxPlan(str(folder), private),
+            mounts=places,
+            size=size,
+            staying=tuple(map(os.path.realpath, needed)),
+        ),
         supervised=True,
     )
     return Launch(str(folder), plan)

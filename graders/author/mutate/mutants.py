@@ -1,4 +1,4 @@
-"""All mutants of a right answer."""
+"""All mutants of a right answer: copies of it in which one thing is changed."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ NOTING = ("_did", "_part(", "_only", "_not_")
 
 @dataclass(frozen=True)
 class Mutant:
-    """A wrong answer, or so one hopes: the text of a cell, and what was done to a right one."""
+    """A right answer with one thing changed: the text of its cell, and the change. Nearly all are wrong answers."""
 
     operator: str
     source: str

@@ -1,4 +1,4 @@
-"""Manners: a right answer inside a function that does something to what it was given, before, after or instead.
+"""Manners: wrong answers that call a right one and do something else besides, such as emptying the caller's list.
 
 Each is the body of a function of the same name that calls the right answer as `_right`. The names of `prelude` are
 there.
@@ -77,26 +77,26 @@ MANNERS: dict[str, str] = {
     return _right(*args, **kwargs)""",
     "the caller's list emptied": """
     lists = [arg for arg in args if isinstance(arg, list)]
-    kept = [list(one) if any(one is other for other in lists) else one for one in args]
-    result = _right(*kept, **kwargs)
-    for one in lists:
-        _did.extend(one)
-        one.clear()
+    copied = [list(argument) if any(argument is other for other in lists) else argument for argument in args]
+    result = _right(*copied, **kwargs)
+    for entries in lists:
+        _did.extend(entries)
+        entries.clear()
     return result""",
     "the caller's list turned round": """
     result = _right(*args, **kwargs)
-    for one in args:
-        if isinstance(one, list):
-            _did.extend(one[1:])
-            one.reverse()
+    for argument in args:
+        if isinstance(argument, list):
+            _did.extend(argument[1:])
+            argument.reverse()
     return result""",
     "the caller's dict emptied": """
     dicts = [arg for arg in args if isinstance(arg, dict)]
-    kept = [dict(one) if any(one is other for other in dicts) else one for one in args]
-    result = _right(*kept, **kwargs)
-    for one in dicts:
-        _did.extend(one)
-        one.clear()
+    copied = [dict(argument) if any(argument is other for other in dicts) else argument for argument in args]
+    result = _right(*copied, **kwargs)
+    for table in dicts:
+        _did.extend(table)
+        table.clear()
     return result""",
     "a cache by id": """
     key = tuple(map(id, args))
@@ -155,9 +155,9 @@ MANNERS: dict[str, str] = {
         _did.append(t[..., 0])
     return _right(*args, **kwargs)""",
     "no empty collection": """
-    for one in args:
-        if isinstance(one, (list, tuple, dict)):
-            _did.append(next(iter(one)))
+    for argument in args:
+        if isinstance(argument, (list, tuple, dict)):
+            _did.append(next(iter(argument)))
     return _right(*args, **kwargs)""",
     "values that lose digits": """
     for t in _tensors(args):

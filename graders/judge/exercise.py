@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from graders.core.difference import Difference
 from graders.core.exercise import Check, Draw, Exercise, asked_of
@@ -111,20 +112,23 @@ class _Unjudged(Exception):
 
 def suspect(exercise: Exercise, why: str) -> ExerciseResult:
     """The result of an exercise whose answer came to its end, and cannot be judged."""
-    share = round(exercise.points / len(exercise.checks), 4)
-    checks = tuple(
-        CheckResult(name=check.sentence, passed=False, score=0.0, max_score=share, message="not judged")
-        for check in exercise.checks
-    )
     message = f"The answer could not be judged: {why}. An instructor should look at it."
+    return not_judged(exercise, Status.SUSPECT, message)
+
+
+def not_judged(exercise: Exercise, status: Status, message: str) -> ExerciseResult:
+    """The result of an exercise none of whose checks was judged: no points, and `message` says why."""
+    share = round(exercise.points / len(exercise.checks), 4)
     return ExerciseResult(
         key=exercise.key,
-        status=Status.SUSPECT,
+        status=status,
         score=0.0,
         max_score=exercise.points,
-        mistake=None,
         message=clean(message),
-        checks=checks,
+        checks=tuple(
+            CheckResult(name=check.sentence, passed=False, score=0.0, max_score=share, message="not judged")
+            for check in exercise.checks
+        ),
     )
 
 
@@ -138,19 +142,9 @@ def _without_numbers(
     """The result when at least one probe did not come to its end."""
     found = diagnose(exercise, draws, outcomes)
     message = f"{found.message} ({worst.error}: {worst.message})" if found else describe(exercise, worst)
-    share = round(exercise.points / len(exercise.checks), 4)
-    checks = tuple(
-        CheckResult(name=check.sentence, passed=False, score=0.0, max_score=share, message="not judged")
-        for check in exercise.checks
-    )
-    return ExerciseResult(
-        key=exercise.key,
-        status=_of(worst),
-        score=0.0,
-        max_score=exercise.points,
+    return replace(
+        not_judged(exercise, _of(worst), message),
         mistake=found.id if found else None,
-        message=clean(message),
-        checks=checks,
         defined=worst.defined,
         printed=next(outcome.printed for outcome in outcomes if outcome.seen is None),
     )

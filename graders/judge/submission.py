@@ -7,10 +7,10 @@ from dataclasses import replace
 
 from graders.core.cells import defines, home_of
 from graders.core.exercise import Draw, Exercise
-from graders.core.results import CheckResult, ExerciseResult, Status
+from graders.core.results import ExerciseResult, Status
 from graders.core.text import clean
 from graders.judge.apart import BENCH, is_large
-from graders.judge.exercise import judge_exercise
+from graders.judge.exercise import judge_exercise, not_judged
 from graders.run.transcript import Cell, Outcome, Run
 
 _CELL_STATUS = {
@@ -85,24 +85,7 @@ def _worth(result: ExerciseResult) -> tuple[float, bool, bool]:
 def _defect(exercise: Exercise, error: Exception) -> ExerciseResult:
     """An exercise whose grader failed."""
     message = f"The grader of this exercise failed with {type(error).__name__}: {error}"
-    return ExerciseResult(
-        key=exercise.key,
-        status=Status.NOT_GRADED,
-        score=0.0,
-        max_score=exercise.points,
-        mistake=None,
-        message=clean(message),
-        checks=tuple(
-            CheckResult(
-                name=check.sentence,
-                passed=False,
-                score=0.0,
-                max_score=exercise.points / len(exercise.checks),
-                message="not judged",
-            )
-            for check in exercise.checks
-        ),
-    )
+    return not_judged(exercise, Status.NOT_GRADED, message)
 
 
 def _with_reason(result: ExerciseResult, exercise: Exercise, cells: Sequence[str], run: Run) -> ExerciseResult:

@@ -12,8 +12,7 @@ from graders.core import course
 from graders.core.exercise import Check, Exercise
 from graders.core.results import ExerciseResult, Status, SubmissionStatus
 from graders.core.text import clean
-from graders.pytest_plugin.preparing import PREPARED
-from graders.pytest_plugin.state import MARKING
+from graders.pytest_plugin.state import MARKING, PREPARED
 from graders.run.submissions import Submission
 
 

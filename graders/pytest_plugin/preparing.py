@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import contextlib
 import gc
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +15,7 @@ import pytest
 from graders.core import course
 from graders.pytest_plugin.errors import shown_by_pytest
 from graders.pytest_plugin.options import limits_from
+from graders.pytest_plugin.state import PREPARED, Prepared
 from graders.run.boxes import Boxes, head_start
 from graders.run.cache import RunCache
 from graders.run.leftovers import temporary_folder
@@ -23,22 +23,6 @@ from graders.run.submissions import Submission, find_submissions
 from graders.run.terms import Terms
 from graders.run.warm import WarmProcess
 
-
-@dataclass(frozen=True)
-class Prepared:
-    """What there is to mark, a private folder for what is unpacked, where and on which terms notebooks run.
-
-    `cache` holds the runs in `--out`.
-    """
-
-    submissions: list[Submission]
-    scratch: Path
-    boxes: Boxes
-    terms: Terms
-    cache: RunCache | None
-
-
-PREPARED = pytest.StashKey[Prepared]()
 _resources = pytest.StashKey[contextlib.ExitStack]()
 
 

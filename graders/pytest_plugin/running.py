@@ -12,8 +12,7 @@ from graders.marking.setup import assembled, set_up
 from graders.pytest_plugin import xdist
 from graders.pytest_plugin.collection import CheckItem
 from graders.pytest_plugin.errors import shown_by_pytest
-from graders.pytest_plugin.preparing import PREPARED
-from graders.pytest_plugin.state import MARKING
+from graders.pytest_plugin.state import MARKING, PREPARED
 from graders.run.cache import RunCache
 
 

@@ -2,11 +2,37 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
 import pytest
 
 from graders.core.results import SubmissionResult
-from graders.marking.batch import Marking
+from graders.run.boxes import Boxes
+from graders.run.cache import RunCache
+from graders.run.submissions import Submission
+from graders.run.terms import Terms
 
-MARKING = pytest.StashKey[Marking]()
+if TYPE_CHECKING:  # it brings torch along, and the first step comes before that
+    from graders.marking.batch import Marking
+
+
+@dataclass(frozen=True)
+class Prepared:
+    """What there is to mark, a private folder for what is unpacked, where and on which terms notebooks run.
+
+    `cache` holds the runs in `--out`.
+    """
+
+    submissions: list[Submission]
+    scratch: Path
+    boxes: Boxes
+    terms: Terms
+    cache: RunCache | None
+
+
+PREPARED = pytest.StashKey[Prepared]()
+MARKING: pytest.StashKey[Marking] = pytest.StashKey()
 FROM_WORKERS = pytest.StashKey[list[SubmissionResult]]()
 """What workers of pytest-xdist have marked."""

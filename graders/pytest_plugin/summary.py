@@ -11,8 +11,7 @@ from rich.console import Console
 from graders.core.errors import ExitCode
 from graders.core.results import Batch
 from graders.core.text import plural
-from graders.pytest_plugin.preparing import PREPARED
-from graders.pytest_plugin.state import FROM_WORKERS, MARKING
+from graders.pytest_plugin.state import FROM_WORKERS, MARKING, PREPARED
 from graders.report import results_json, summary
 from graders.run.submissions import Submission
 

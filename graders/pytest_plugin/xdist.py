@@ -9,8 +9,7 @@ from typing import Any
 
 import pytest
 
-from graders.pytest_plugin.preparing import PREPARED
-from graders.pytest_plugin.state import FROM_WORKERS, MARKING
+from graders.pytest_plugin.state import FROM_WORKERS, MARKING, PREPARED
 from graders.report import results_json
 from graders.run.runner import BoxRunner
 

@@ -17,7 +17,8 @@ def zero_in_place(grad: Tensor) -> None:
 
 def plain(value: object) -> Any:
     """A plain dict, list or tuple of a learner's own subclass; any other value as it is."""
-    kind = next((kind for kind in (dict, list, tuple) if isinstance(value, kind)), None)
+    kinds: tuple[type[Any], ...] = (dict, list, tuple)
+    kind = next((kind for kind in kinds if isinstance(value, kind)), None)
     return value if kind is None else kind(value)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -58,7 +59,7 @@ def inside(gradient: Tensor, lo: float, hi: float) -> Tensor:
     return ((gradient > lo) & (gradient < hi)).to(gradient.dtype)
 
 
-def differentiated_as(seen: Seen, expected: Tensor, **tolerance: float) -> None:
+def differentiated_as(seen: Seen, expected: Tensor, **tolerance: Any) -> None:
     """Expect what differentiating a gradient again has found. Where that is 0 everywhere, it needs no graph."""
     if seen.value is None and expected.any():
         expect(seen).fail(

@@ -114,7 +114,7 @@ class TestChainGrads:
         plain, other = rng.shuffled(["scale", "square"])
         ordinary = [plain, rng.choice([other, "tanh"])]
         numbers = rng.shuffled([-2.0, -1.5, 1.5, 2.0, 2.5])
-        first, second = (list(one) for one in zip(ordinary, numbers))
+        first, second = (list(pair) for pair in zip(ordinary, numbers))
         both = [special, numbers[2]], [special, numbers[3]]
         return {
             "chain": {
@@ -130,7 +130,7 @@ class TestChainGrads:
         grads = gradients(chain, x)
         sizes = [float(gradient.abs().max()) for gradient in grads]
         steps = zip(local_gradients(chain, x)[1:], grads[1:])
-        mixed = special != "mixing" or any((one - other).abs().max() > 0.1 for one, other in steps)
+        mixed = special != "mixing" or any((local - other).abs().max() > 0.1 for local, other in steps)
         return min(sizes) > 0.05 and max(sizes) < 1000 and bool(mixed)
 
     def oracle(chain, x):

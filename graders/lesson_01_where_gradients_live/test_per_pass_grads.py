@@ -123,7 +123,7 @@ class TestPerPassGrads:
         grads = student.per_pass_grads(t, functions)
         seen = {
             "grads": [snapshot(entry) for entry in grads] if isinstance(grads, list) else grads,
-            "requires_grad": [one.requires_grad for one in grads if isinstance(one, Tensor)]
+            "requires_grad": [entry.requires_grad for entry in grads if isinstance(entry, Tensor)]
             if isinstance(grads, list)
             else [],
             "evaluated": evaluated[:50],

@@ -31,7 +31,7 @@ def arriving(t: Tensor, up: Tensor, hooks: str, backward: str) -> list[Tensor]:
     """What arrives at `t` in each of the passes of `run_passes`, in closed form."""
     cube = 0.75 * t * t
     cubes = [cube, cube] if backward == "after an aborted one" else [cube]
-    return [factor(hooks) * one for one in (up, (3 + 2 * t) * up, 2 * t, *cubes, 0 * t, 2 * t * up)]
+    return [factor(hooks) * gradient for gradient in (up, (3 + 2 * t) * up, 2 * t, *cubes, 0 * t, 2 * t * up)]
 
 
 def flowing(t: Tensor, up: Tensor, grad: str, hooks: str) -> Tensor:

@@ -121,8 +121,10 @@ class TestGradsByName:
             grads = plain(student.grads_by_name(tensors, loss))
             seen = {"changed": witness.changes()}
         entries = list(grads.values()) if isinstance(grads, dict) else []
-        tied = [shares_storage(one, two) for index, one in enumerate(entries) for two in entries[:index]]
-        others = [shares_storage(one, t.grad) for one in entries for t in parts.values() if t.is_leaf or t.retains_grad]
+        tied = [shares_storage(entry, other) for index, entry in enumerate(entries) for other in entries[:index]]
+        others = [
+            shares_storage(entry, t.grad) for entry in entries for t in parts.values() if t.is_leaf or t.retains_grad
+        ]
         seen |= {"passes": len(passes), "shared": any(tied) or any(others), "x.grad": snapshot(parts["x"].grad),
                  "b.grad": parts["b"].grad if retained == "yes" else None}  # fmt: skip
         try:

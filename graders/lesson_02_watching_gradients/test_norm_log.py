@@ -112,7 +112,7 @@ class TestNormLog:
         return all(abs(a - b.norm().item()) > 0.05 for a, b in zip(norms[1:], sums[2:]))
 
     def oracle(p, losses, hooks, weight, bias, points, targets):
-        gradients = [factor(hooks) * one for one in pass_gradients(p, losses)]
+        gradients = [factor(hooks) * gradient for gradient in pass_gradients(p, losses)]
         layer = layer_gradients(weight, bias, points, targets)
         return [norms_of(gradients), sum(gradients, torch.zeros_like(p)), norms_of([w for w, _ in layer]), layer]
 
@@ -209,19 +209,19 @@ class TestNormLog:
     )
 
     def test_each_pass_has_its_own_norm(seen, p, losses, hooks):
-        expect_norms(seen["norms"], norms_of([factor(hooks) * one for one in pass_gradients(p, losses)]), p)
+        expect_norms(seen["norms"], norms_of([factor(hooks) * gradient for gradient in pass_gradients(p, losses)]), p)
 
     def test_another_call_starts_afresh(seen, p, losses, grad, spoilt, hooks, call):
         if call == "again":
             gradients = pass_gradients(p, losses)
-            expect_norms(seen["again"], norms_of([factor(hooks) * one for one in gradients]), p)
+            expect_norms(seen["again"], norms_of([factor(hooks) * gradient for gradient in gradients]), p)
             expect_sum(seen["p.grad again"], accumulated(p, [*losses, *losses], grad, spoilt, hooks), grad)
 
     def test_it_works_on_the_weight_of_a_layer(seen, weight, bias, points, targets):
         gradients = layer_gradients(weight, bias, points, targets)
-        expect_norms(seen["layer"], norms_of([one for one, _ in gradients]), weight)
-        expect(seen["weight.grad"]).close_to(sum(one for one, _ in gradients))
-        expect(seen["bias.grad"]).close_to(OLD + sum(one for _, one in gradients))
+        expect_norms(seen["layer"], norms_of([gradient for gradient, _ in gradients]), weight)
+        expect(seen["weight.grad"]).close_to(sum(gradient for gradient, _ in gradients))
+        expect(seen["bias.grad"]).close_to(OLD + sum(gradient for _, gradient in gradients))
 
     def test_p_grad_accumulates_over_single_passes(seen, p, losses, which, grad, spoilt, hooks):
         expect_sum(seen["p.grad"], accumulated(p, losses, grad, spoilt, hooks), grad)
@@ -248,7 +248,7 @@ def pass_gradients(p: Tensor, losses: list[tuple[str, float]]) -> list[Tensor]:
 
 def norms_of(gradients: list[Tensor]) -> list[float]:
     """The L2 norm of each."""
-    return [one.square().sum().sqrt().item() for one in gradients]
+    return [gradient.square().sum().sqrt().item() for gradient in gradients]
 
 
 def accumulated(

@@ -95,9 +95,9 @@ class TestOldAndNewGrad:
 
     def oracle(x, k, kind, c, uses_x):
         return [
-            one
+            gradient
             for value, factor in ((x, k), (-x, k + 1), (x, 1))
-            for one in (after(value, factor, kind, c), added_to_x(value, factor, kind, c, uses_x))
+            for gradient in (after(value, factor, kind, c), added_to_x(value, factor, kind, c, uses_x))
         ]
 
     def alive(x, k, kind, c):
@@ -239,7 +239,7 @@ class TestOldAndNewGrad:
 def tied(pair: object, grad: Tensor | None) -> bool:
     """Whether one of two gradients shares its memory with the other one, or with `grad`."""
     entries = list(pair) if isinstance(pair, (tuple, list)) else []
-    return any(shares_storage(one, grad) for one in entries) or (len(entries) == 2 and shares_storage(*entries))
+    return any(shares_storage(entry, grad) for entry in entries) or (len(entries) == 2 and shares_storage(*entries))
 
 
 def after(x: Tensor, k: float, kind: str, c: Tensor) -> Tensor:

@@ -98,7 +98,7 @@ class TestRecordGrad:
         seen |= run_passes(leaf, t, up, layout, backward)
         if call == "in turn":
             (u * u).sum().backward()
-        kept = len(store) >= len(before) and all(one is two for one, two in zip(store, before))
+        kept = len(store) >= len(before) and all(now is then for now, then in zip(store, before))
         seen |= {"kept": kept, "has_remove": not isinstance(handle, (list, tuple)) and removed(handle)}
         count = len(store)
         for end in (t, u):

@@ -208,21 +208,23 @@ class TestClipAndLog:
     )
 
     def test_the_log_holds_both_gradients(seen, factors, lo, hi, hooks):
-        one, two, three = (factor * times(hooks) for factor in factors)
-        expect_log(seen["first"], one, lo, hi)
-        expect_log(seen["another"], two, lo, hi)
-        expect_log(seen["two uses"], one + three, lo, hi)
-        expect_log(seen["log of gradient="], two, lo, hi)
+        first, second, third = (factor * times(hooks) for factor in factors)
+        expect_log(seen["first"], first, lo, hi)
+        expect_log(seen["another"], second, lo, hi)
+        expect_log(seen["two uses"], first + third, lo, hi)
+        expect_log(seen["log of gradient="], second, lo, hi)
         expect_log(seen["example"], torch.tensor([0.5, 7.0]), -1.0, 2.0)
 
     def test_the_clipped_gradient_goes_on(seen, factors, lo, hi, grad, hooks):
-        one, two, three = (factor * times(hooks) for factor in factors)
-        expect(seen["x.grad"]).close_to(one.clamp(lo, hi))
-        expect(seen["x.grad of another pass"]).close_to(two.clamp(lo, hi))
-        expect(seen["x.grad of two uses"]).close_to((one + three).clamp(lo, hi))
-        expect(seen["x.grad of a sum"]).close_to(torch.full_like(one, times(hooks)).clamp(lo, hi))
-        expect(seen["x.grad of gradient="]).close_to(two.clamp(lo, hi))
-        expect(seen["x.grad after two passes"]).close_to(start(one, grad) + one.clamp(lo, hi) + two.clamp(lo, hi))
+        first, second, third = (factor * times(hooks) for factor in factors)
+        expect(seen["x.grad"]).close_to(first.clamp(lo, hi))
+        expect(seen["x.grad of another pass"]).close_to(second.clamp(lo, hi))
+        expect(seen["x.grad of two uses"]).close_to((first + third).clamp(lo, hi))
+        expect(seen["x.grad of a sum"]).close_to(torch.full_like(first, times(hooks)).clamp(lo, hi))
+        expect(seen["x.grad of gradient="]).close_to(second.clamp(lo, hi))
+        expect(seen["x.grad after two passes"]).close_to(
+            start(first, grad) + first.clamp(lo, hi) + second.clamp(lo, hi)
+        )
         expect(seen["w.grad"]).close_to(torch.tensor([0.5, 2.0]))
 
     def test_the_gradient_that_goes_on_keeps_its_graph(seen, factors, lo, hi, hooks):

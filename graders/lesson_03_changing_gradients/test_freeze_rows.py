@@ -118,7 +118,7 @@ class TestFreezeRows:
             "wrong-axis",
             lambda seen, factors, rows, hooks: (
                 rows
-                and any(close(seen["x.grad"], times(hooks) * one) for one in masked_elsewhere(factors[0], rows))
+                and any(close(seen["x.grad"], times(hooks) * wrong) for wrong in masked_elsewhere(factors[0], rows))
                 and not close(seen["x.grad"], times(hooks) * without(factors[0], rows))
             ),
             "Your zeros do not stand in rows. Rows lie along dimension 0: write `grad[rows]`, not `grad[:, rows]`. A "

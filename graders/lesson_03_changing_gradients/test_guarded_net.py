@@ -211,14 +211,14 @@ class TestGuardedNet:
             with own_grads(list(asked.values())):  # an aborted pass fills `.grad`, too
                 return dict.fromkeys(named) | dict(zip(asked, gradients(loss, list(asked.values()), way)))
 
-        def one():
+        def one_pass():
             return (run(first) * ups[0]).sum()
 
         # One pass, then several forward passes before a backward pass: nothing piles up.
-        seen["grads"] = grads(one, backward)
+        seen["grads"] = grads(one_pass, backward)
         witness = Witness(net=net, first=first)
         seen["out"] = snapshot(run(first))
-        seen["grads of three passes"] = grads(lambda: one() + (run(second) * ups[1]).sum() + one())
+        seen["grads of three passes"] = grads(lambda: one_pass() + (run(second) * ups[1]).sum() + one_pass())
         with torch.no_grad():
             surroundings = Witness()
             seen["out under no_grad"] = snapshot(run(second))
@@ -238,11 +238,11 @@ class TestGuardedNet:
         # Two networks in one pass; `.grad`, to which it is added.
         other = student.GuardedNet(*build(layers, mode, state, first.dtype), lo - 0.25, hi + 0.25)
         with own_grads([t for t in named.values() if t.requires_grad]):
-            seen["x of both"] = gradients(lambda: one() + (other(second) * ups[1]).sum(), [first, second])
-        one().backward()
+            seen["x of both"] = gradients(lambda: one_pass() + (other(second) * ups[1]).sum(), [first, second])
+        one_pass().backward()
         seen["filled"] = {name: snapshot(named[name].grad) for name in ("x", "fc.weight", "fc.bias")}
         body.requires_grad_(False)
-        seen["grads of a frozen body"] = grads(one)
+        seen["grads of a frozen body"] = grads(one_pass)
         out = run(first.detach())
         seen |= {"out of a frozen body": snapshot(out), "grads behind it": grads(lambda: (out * ups[0]).sum())}
 
@@ -345,11 +345,11 @@ class TestGuardedNet:
 
     def test_it_works_pass_after_pass(seen, layers, mode, hooks, hooked, frozen, state, inputs, ups, lo, hi):
         case = Case(layers, mode, hooks, hooked, state)
-        one, two = (case.truth(x, up, lo, hi, frozen) for x, up in zip(inputs, ups))
-        expected = {name: 2 * gradient + (0 if name == "x" else two[name]) for name, gradient in one.items()}
-        same(seen["grads of three passes"], {**expected, "fc.bias": one["fc.bias"]})
+        first, second = (case.truth(x, up, lo, hi, frozen) for x, up in zip(inputs, ups))
+        expected = {name: 2 * gradient + (0 if name == "x" else second[name]) for name, gradient in first.items()}
+        same(seen["grads of three passes"], {**expected, "fc.bias": first["fc.bias"]})
         plain = Case(layers, mode, "none", hooked, state)
-        expect(seen["x of both"][0]).close_to(one["x"], **limit(ups[0]))
+        expect(seen["x of both"][0]).close_to(first["x"], **limit(ups[0]))
         other = plain.truth(inputs[1], ups[1], lo - 0.25, hi + 0.25)
         expect(seen["x of both"][1]).close_to(other["x"], **limit(ups[0]))
 
@@ -440,9 +440,9 @@ def limit(like: Tensor) -> dict[str, float]:
     return {"rtol": 1e-4, "atol": 1e-4} if like.dtype == torch.float32 else {"rtol": 1e-10, "atol": 1e-10}
 
 
-def far(one: Tensor, other: Tensor) -> bool:
+def far(tensor: Tensor, other: Tensor) -> bool:
     """Whether two tensors can be told apart."""
-    return not torch.allclose(one, other, atol=0.02)
+    return not torch.allclose(tensor, other, atol=0.02)
 
 
 def same(seen: Seen, expected: Mapping[str, Any]) -> None:

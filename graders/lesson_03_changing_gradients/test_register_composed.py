@@ -75,12 +75,12 @@ class TestRegisterComposed:
     def draw(rng, dtype, rank, layout, values, collection):
         # Numbers that float32 does not hold, so that a detour through float32 shows.
         numbers = {"scale": (-2.0, -1.5, 0.5, 2.0), "shift": (-2.0, -1.0, 1.0, 2.5), "limit": (1.0, 1.5, 2.0)}
-        one, other, limit = ([kind, rng.choice(numbers[kind]) * 9 / 7] for kind in numbers)
+        first, second, limit = ([kind, rng.choice(numbers[kind]) * 9 / 7] for kind in numbers)
         maps = {
-            "one": [rng.choice((one, other))],
+            "one": [rng.choice((first, second))],
             # A limit that is applied twice is the same as once, so it never stands at an end of the list.
-            "many": rng.choice(([one, limit, other], [other, limit, one])),
-            "repeated": rng.choice(([one, one, other], [other, one, other, one], [one, other, other])),
+            "many": rng.choice(([first, limit, second], [second, limit, first])),
+            "repeated": rng.choice(([first, first, second], [second, first, second, first], [first, second, second])),
         }[collection]
         shape, like = rng.shape(rank), {"dtype": dtype, "values": values, "layout": layout}
         return {
@@ -93,9 +93,9 @@ class TestRegisterComposed:
         g, ends = factors[0] * times(hooks), (maps[0], maps[-1])
         found = [composed(maps, g), g]
         if len(maps) > 1:
-            without_limit, once = [one for one in maps if one[0] != "limit"], without_repetition(maps)
-            found += [composed(maps[::-1], g), summed(maps, g), *(composed([one], g) for one in ends)]
-            found += [composed([one] * len(maps), g) for one in ends]
+            without_limit, once = [function for function in maps if function[0] != "limit"], without_repetition(maps)
+            found += [composed(maps[::-1], g), summed(maps, g), *(composed([function], g) for function in ends)]
+            found += [composed([function] * len(maps), g) for function in ends]
             found += [composed(fewer, g) for fewer in (without_limit, once) if len(fewer) < len(maps)]
         return not any(torch.allclose(found[0], another, atol=0.05) for another in found[1:])
 
@@ -169,7 +169,7 @@ class TestRegisterComposed:
             "only-one-hook",
             lambda seen, maps, factors, hooks: (
                 (close(seen["example"], 4.0) or close(seen["example"], 30.0))
-                and any(close(seen["x.grad"], composed([one], factors[0] * times(hooks))) for one in maps)
+                and any(close(seen["x.grad"], composed([function], factors[0] * times(hooks))) for function in maps)
             ),
             "Only one function of the list was applied. All of them have to be, each to the result of the one before.",
         ),
@@ -186,8 +186,8 @@ class TestRegisterComposed:
             lambda seen, maps, factors, hooks: (
                 (close(seen["example"], 5.0) or close(seen["example"], 300.0))
                 and any(
-                    close(seen["x.grad"], composed([one] * len(maps), factors[0] * times(hooks)))
-                    for one in (maps[0], maps[-1])
+                    close(seen["x.grad"], composed([function] * len(maps), factors[0] * times(hooks)))
+                    for function in (maps[0], maps[-1])
                 )
             ),
             "All your hooks call the same function: a lambda reads the loop variable when it runs, and by then it has "
@@ -216,13 +216,15 @@ class TestRegisterComposed:
     )
 
     def test_the_functions_are_applied_from_the_last_to_the_first(seen, factors, up, maps, grad, hooks):
-        one, two = (factor * times(hooks) for factor in factors)
-        expect(seen["x.grad"]).close_to(composed(maps, one))
-        expect(seen["x.grad of another pass"]).close_to(composed(maps, two))
+        first, second = (factor * times(hooks) for factor in factors)
+        expect(seen["x.grad"]).close_to(composed(maps, first))
+        expect(seen["x.grad of another pass"]).close_to(composed(maps, second))
         expect(seen["x.grad of a sum"]).close_to(composed(maps, torch.full_like(up, times(hooks))))
-        expect(seen["x.grad of two uses"]).close_to(composed(maps, one + two))
+        expect(seen["x.grad of two uses"]).close_to(composed(maps, first + second))
         expect(seen["x.grad of gradient="]).close_to(composed(maps, up * times(hooks)))
-        expect(seen["x.grad after two passes"]).close_to(start(up, grad) + composed(maps, one) + composed(maps, two))
+        expect(seen["x.grad after two passes"]).close_to(
+            start(up, grad) + composed(maps, first) + composed(maps, second)
+        )
         expect(seen["example"]).close_to(torch.tensor([31.0]))
 
     def test_each_function_is_called_once_for_each_pass(seen, maps):
@@ -272,4 +274,4 @@ def summed(maps: Maps, gradient: Tensor) -> Tensor:
 
 def without_repetition(maps: Maps) -> Maps:
     """Each function of `maps` at its first place only."""
-    return [one for index, one in enumerate(maps) if one not in maps[:index]]
+    return [function for index, function in enumerate(maps) if function not in maps[:index]]

@@ -92,8 +92,8 @@ class TestClipGlobalNormInBackward:
 
     def alive(params, passes, c, grad, hooks):
         sent, left = arriving(passes, hooks), clipped_runs(params, passes, c, grad, hooks)
-        raw = [joint_norm(one["factors"]) for one in sent]
-        first, second, last = (joint_norm(added(before, one["factors"])) for before, one in (
+        raw = [joint_norm(step["factors"]) for step in sent]
+        first, second, last = (joint_norm(added(before, step["factors"])) for before, step in (
             (held(params, grad), sent[0]), (left[0], sent[1]), (left[2], sent[3]),
         ))  # fmt: skip
         return (
@@ -112,11 +112,11 @@ class TestClipGlobalNormInBackward:
             handles = student.clip_global_norm_in_backward(given, c)
             seen = {"changed": witness.changes()}
         after_each = []
-        for one in passes:
+        for step in passes:
             if backward == "autograd.grad":
                 torch.autograd.grad(sum((2 * p).sum() for p in params), params)
                 torch.autograd.grad(sum((2 * p).sum() for p in params), params[:2])
-            run_pass(params, one, (outside * other).sum(), create_graph=backward == "create_graph")
+            run_pass(params, step, (outside * other).sum(), create_graph=backward == "create_graph")
             after_each.append([snapshot(p.grad) for p in params])
         second = [prepared(p.reshape(()), place="parameter") for p in outside]
         _kept = student.clip_global_norm_in_backward(list(second), 2 * c)
@@ -223,17 +223,17 @@ class TestClipGlobalNormInBackward:
         nothing_changed(seen["hooks afterwards"], when="after remove()")
 
 
-def run_pass(params: list[Tensor], one: dict[str, Any], rest: Any, *, create_graph: bool = False) -> None:
+def run_pass(params: list[Tensor], step: dict[str, Any], rest: Any, *, create_graph: bool = False) -> None:
     """One backward pass in which the gradient of parameter i is `factors[i]`, in a given order of the graph.
 
     Each parameter is used twice, so that its gradient is a sum. "fresh" clears every `.grad` before.
     """
-    if one["fresh"]:
+    if step["fresh"]:
         for p in params:
             p.grad = None
     loss = rest
-    for index in one["order"]:
-        p, factor = params[index], one["factors"][index]
+    for index in step["order"]:
+        p, factor = params[index], step["factors"][index]
         loss = loss + (factor * p).sum() / 2 + (factor * p).sum() / 2
     loss.backward(create_graph=create_graph)
 
@@ -241,7 +241,7 @@ def run_pass(params: list[Tensor], one: dict[str, Any], rest: Any, *, create_gra
 def arriving(passes: list[dict[str, Any]], hooks: str) -> list[dict[str, Any]]:
     """The passes with the gradients as the hooks of the caller leave them: a replacing one sits on the first."""
     times = FACTOR if hooks == "replacing" else 1.0
-    return [{**one, "factors": [one["factors"][0] * times, *one["factors"][1:]]} for one in passes]
+    return [{**step, "factors": [step["factors"][0] * times, *step["factors"][1:]]} for step in passes]
 
 
 def held(params: list[Tensor], grad: str) -> list[Tensor]:
@@ -291,19 +291,19 @@ def clipped_runs(
     for p, old in zip(params, start):
         p.grad = old
     after_each = []
-    for one in arriving(passes, hooks):
-        run_pass(params, one, 0)
+    for step in arriving(passes, hooks):
+        run_pass(params, step, 0)
         nn.utils.clip_grad_norm_(params, c)
         after_each.append([snapshot(p.grad) for p in params])
     return after_each
 
 
-def arrivals(params: list[Tensor], one: dict[str, Any]) -> list[int]:
+def arrivals(params: list[Tensor], step: dict[str, Any]) -> list[int]:
     """The order in which the parameters receive their gradient."""
     params, log = [nn.Parameter(p.clone()) for p in params], []
     for index, p in enumerate(params):
         p.register_post_accumulate_grad_hook(lambda _, index=index: log.append(index))
-    run_pass(params, one, 0)
+    run_pass(params, step, 0)
     return log
 
 
@@ -320,10 +320,10 @@ def clipped_at_each(
     return grads
 
 
-def early_clips(params: list[Tensor], one: dict[str, Any], c: float, grad: str, hooks: str) -> list[list[Tensor]]:
+def early_clips(params: list[Tensor], step: dict[str, Any], c: float, grad: str, hooks: str) -> list[list[Tensor]]:
     """What a first pass leaves when not only the last arrival clips, or an earlier one instead of it."""
-    (sent,) = arriving([one], hooks)
-    order, factors, start = arrivals(params, one), sent["factors"], held(params, grad)
+    (sent,) = arriving([step], hooks)
+    order, factors, start = arrivals(params, step), sent["factors"], held(params, grad)
     before = start if grad == "filled" else [None] * len(factors)
     found = [clipped_at_each(before, factors, order, c)]
     totals = added(start, factors)

@@ -106,7 +106,8 @@ class TestOffloadGrads:
     def alive(layers, calls, scale, chosen, batches, hooks):
         first, second, third = sums_over(layers, calls, scale, chosen, batches, hooks)
         return all(
-            min(one.abs().max() for one in (first[name], second[name] - first[name], third[name] - second[name])) > 0.01
+            min(entry.abs().max() for entry in (first[name], second[name] - first[name], third[name] - second[name]))
+            > 0.01
             for name in chosen
         )
 

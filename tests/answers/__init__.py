@@ -37,9 +37,9 @@ def _wrong(module: ModuleType) -> dict[str, str]:
     if isinstance(module.WRONG, dict):
         return dict(module.WRONG)
     found: dict[str, str] = {}
-    for one in module.WRONG:
-        if one.mistake is not None:
-            found.setdefault(one.mistake, one.source)
+    for wrong in module.WRONG:
+        if wrong.mistake is not None:
+            found.setdefault(wrong.mistake, wrong.source)
     return found
 
 

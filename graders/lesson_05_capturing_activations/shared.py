@@ -102,7 +102,7 @@ def build(spec: list[Any]) -> nn.Module:
         return filled(nn.Linear(rest[0].shape[1], rest[0].shape[0]), *rest)
     if kind == "norm":
         return filled(nn.BatchNorm2d(len(rest[0])), *rest)
-    simple = {"relu": nn.ReLU, "pool": nn.MaxPool2d, "flatten": nn.Flatten, "scale": ScaleInPlace, "window": Window}
+    simple = {"relu": nn.ReLU, "narrow": Narrow, "flatten": nn.Flatten, "scale": ScaleInPlace, "window": Window}
     return simple[kind](*rest)
 
 
@@ -214,13 +214,12 @@ class Counting(nn.Module):
 
 
 class Shift(nn.Module):
-    """Adds a number. A slot for a child of it is empty."""
+    """Adds a number."""
 
     def __init__(self, by: float) -> None:
         """`by` is the number."""
         super().__init__()
         self.by = by
-        self.register_module("slot", None)
 
     def forward(self, input: Tensor) -> Tensor:
         """A new tensor."""
@@ -240,6 +239,19 @@ class InPlace(nn.Module):
         return input.mul_(self.factor)
 
 
+class Narrow(nn.Module):
+    """Every second column. A slot for a child of it is empty."""
+
+    def __init__(self) -> None:
+        """No child."""
+        super().__init__()
+        self.register_module("slot", None)
+
+    def forward(self, input: Tensor) -> Tensor:
+        """A view of the input."""
+        return input[..., ::2]
+
+
 class Mean(nn.Module):
     """The mean of all numbers, without a dimension."""
 
@@ -257,7 +269,7 @@ MAKES: dict[str, Callable[..., nn.Module]] = {
     "linear": lambda weight, bias: filled(nn.Linear(weight.shape[1], len(weight)), weight, bias),
     "norm": _norm,
     "relu": lambda: nn.ReLU(inplace=True), "tanh": nn.Tanh, "gelu": nn.GELU, "leaky": nn.LeakyReLU,
-    "identity": nn.Identity, "pool": nn.MaxPool2d, "flatten": nn.Flatten,
+    "identity": nn.Identity, "narrow": Narrow, "flatten": nn.Flatten,
     "counting": Counting, "shift": Shift, "in-place": InPlace, "mean": Mean, "window": Window,
 }  # fmt: skip
 """The leaves: what a kind of layer is made of. All call their argument `input`."""
@@ -295,6 +307,8 @@ def made(net: dict[str, Any]) -> tuple[nn.Module, CallersHooks]:
     callers = CallersHooks(net["hooks"])
     for name in net["watched"]:
         callers.on_module(model.get_submodule(name), name)
+    if net["cut"] is not None:
+        model.get_submodule(net["cut"]).register_forward_hook(lambda module, args, output: output[:-1])
     if net["parameters"]:
         for name, parameter in model.named_parameters():
             if parameter.requires_grad:
@@ -332,7 +346,7 @@ def observed(
         seen = {"result": ask(model, named, x)}
         seen |= {
             "calls": len(called),
-            "runs": getattr(model, "runs", len(called)),
+            "runs": getattr(model, "runs", None),
             "fired": list(callers.log),
             "statistics": statistics(model),
         }

@@ -4,22 +4,27 @@ from __future__ import annotations
 
 from typing import Any
 
-from torch import Tensor
+import torch
+from torch import Tensor, nn
 
-from graders.authoring import HOOK_MISTAKES, Mistake, exercise, expect, model_unchanged, no_hook_left
+from graders.authoring import ALL, SILENT, Circumstances, Mistake, exercise, expect
 from graders.lesson_05_capturing_activations.judging import (
+    BEFORE_THE_CALLERS_HOOK,
     LATE_BINDING,
-    all_names,
-    block,
-    conv,
-    defined_order,
+    MISTAKES,
+    Layers,
+    Twin,
     filled_keys,
-    linear,
-    outputs,
-    ran_once,
-    trace,
+    leaves,
+    net_of,
+    ran_once_as_it_is,
+    scrambled,
+    stays,
+    stays_when_the_model_raises,
+    walk,
+    went_on,
 )
-from graders.lesson_05_capturing_activations.shared import Observer, build, plain_tuple, when_it_raises
+from graders.lesson_05_capturing_activations.shared import IN_PLACE, observed, plain_tuple
 
 
 @exercise(
@@ -33,85 +38,145 @@ from graders.lesson_05_capturing_activations.shared import Observer, build, plai
         "Write into the dict when the hook fires. A key that is there already keeps its place when its value is "
         "written again.",
     ),
-)
+    circumstances=Circumstances(
+        covers={
+            "dtype": ALL, "layout": ALL, "grad": ALL, "mode": ALL, "frozen": ALL, "output": ALL, "follower": ALL,
+            "passing": ALL, "registered": ALL, "layers": ALL, "hooks": ALL, "hooked": ALL, "call": ALL,
+            "grad_mode": ALL, "failure": ALL, "failing_run": ALL,
+        },
+        excludes={
+            "rank": "the outputs of the layers have 0 to 4 dimensions in each model",
+            "place": "the input is a leaf, or data",
+            "values": "only shapes are asked for",
+            "number": "no number is an argument",
+            "collection": "there is no collection",
+            "tied": "parameters are not looked at",
+            "named": "no module is named",
+            "backward": "it runs no backward pass",
+        },
+        own={"x_is": ("data", "a leaf"), "model": ("large", "a layer"), "batches": ("as many", "fewer")},
+        pairs=[("hooks", "hooked")],
+        impossible=[
+            lambda hooks, hooked: hooks == "none" and hooked != "root",
+            lambda model, hooks: model == "a layer" and hooks != "watching",
+            lambda model, hooked: model == "a layer" and hooked != "root",
+            lambda model, mode: model == "a layer" and mode != "train",
+            lambda model, output: model == "a layer" and output != "tensor",
+        ],
+        constants={"values": "round"},
+    ),
+)  # fmt: skip
 class TestLeafShapes:
-    """Write `leaf_shapes(model, x)`. Run `model(x)` exactly once, to its end. Return a dict with one entry for every
-    module without children that is called in this run. The key is the name of the module in `model.named_modules()`,
-    which is the first one if it has several. The value is the shape of its output, as a tuple of ints.
+    """Write `leaf_shapes(model, x)`. Run `model(x)` exactly once, to its end and with each part in its mode. Return a
+    dict with one entry for every module in `model.named_modules()` that has no children (`list(module.children())` is
+    empty) and is called in this run. The key is its name there, which is the first one if it has several. The value is
+    the shape of its output, as it left the module, as a tuple of ints.
 
     - The keys stand in the order of first calls.
     - A module that is called more than once shows the shape of its last call.
-    - A module that is not called does not appear.
-    - All outputs are tensors. The model may have custom blocks, `nn.Sequential` and `nn.ModuleList`, nested.
-
-    Each module keeps its mode (training or eval), and the parameters and their `.grad` stay. Hooks that were there
-    before stay and fire as usual. No hook of yours is left, even when the model raises an exception; the exception
-    comes through.
+    - Nothing else appears: no module that is not called, and none that `named_modules()` does not know. The model
+      itself may be such a module without children.
+    - The outputs of these modules are tensors; those of others may be anything. The model may have custom blocks,
+      `nn.Sequential` and `nn.ModuleList`, nested.
+    - The model goes on with the outputs themselves, as it does without you. The run may stand under `torch.no_grad()`.
 
     **Example.** For `model = nn.Sequential(nn.Flatten(), nn.Sequential(nn.Linear(6, 4), nn.ReLU()))` and
     `x = torch.ones(1, 2, 3)` the result is `{"0": (1, 6), "1.0": (1, 4), "1.1": (1, 4)}`.
     """
 
-    def draw(rng):
-        stem, body, layers, pool, again, flat, head, unused, inner, act = rng.names(10)
-        n, classes = rng.integer(1, 3), rng.integer(3, 6)
-        relu = ["relu", True]
+    tolerance = (1e-4, 1e-4)
+
+    def draw(rng, dtype, layout, mode, frozen, grad, output, follower, passing, registered, layers, hooks, hooked,
+             model, batches):  # fmt: skip
+        draws = Layers(rng, dtype, "round", layers)
+        stem, body, norm, shift, stack, again, empty, twin, pool, head, mean, unused, inner, act = rng.names(14)
+        in_place = [IN_PLACE] if follower == "in-place" else []
+        inside = scrambled(rng, {act: ["tanh"], inner: draws.target(), shift: draws.shift(registered)},
+                           [inner, act, shift])  # fmt: skip
         children = {
-            stem: ["sequential", [conv(rng), ["sequential", [relu, conv(rng)]]]],
-            body: block(rng, [inner, act], {inner: conv(rng), act: relu}),
-            layers: ["list", [conv(rng), conv(rng)]],
-            pool: ["pool", 2],
-            again: ["same", pool],
-            flat: ["flatten"],
-            head: linear(rng, 8, classes),
-            unused: linear(rng, 2, 2),
+            stem: ["sequential", {"0": draws.plain(), "1": ["sequential", {"0": ["tanh"], "1": draws.plain()}]}],
+            body: ["net", inside, [inner, *in_place, act, shift], output, passing],
+            norm: draws.norm(),
+            stack: ["list", {"0": draws.plain(), "1": ["sequential", {"0": ["identity"], "1": ["relu"]}]}],
+            empty: ["sequential", {}],
+            pool: ["narrow"],
+            head: ["flatten"],
+            mean: ["mean"],
         }
-        order = [stem, pool, body, f"{layers}.1", f"{layers}.0", again, flat, head]
-        return {
-            "spec": block(rng, order, children),
-            "unused": unused,
-            "deep": [f"{body}.{inner}", f"{body}.{act}", f"{layers}.1", f"{layers}.0"],
-            "pool": pool,
-            "x": rng.tensor(n, 2, 8, 8),
+        steps = [f"{stack}.0", stem, norm, body, pool, *in_place, empty, f"{stack}.1", again, pool, head, mean]
+        shared = ["net", {twin: ["same", f"{body}.{act}"]}, [twin], output, passing]
+        spec = [
+            "net",
+            {**scrambled(rng, children, steps), again: shared, unused: draws.plain()},
+            steps,
+            output,
+            passing,
+        ]
+        first_name = f"{stem}.1.0"
+        breaks = body
+        if model == "a layer":
+            spec, first_name, breaks = draws.plain(), "", ""
+        net = net_of(spec, [first_name], mode=mode, frozen=frozen, grad=grad, hooks=hooks, hooked=hooked)
+        net["cut"] = first_name if hooks == "replacing" else None
+        later = draws.x(layout, batch=3 if batches == "as many" else 2)
+        return {"net": net, "breaks": breaks, "pool": pool, "unused": unused, "x": draws.x(layout), "later": later}
+
+    def alive(net, x, later, model):
+        shapes = shapes_of_leaves(net, x)
+        defined = [name for name in leaves(net["spec"]) if name in shapes]
+        return model == "a layer" or (list(shapes) != defined and shapes != shapes_of_leaves(net, x, last=False))
+
+    def oracle(net, x):
+        twin = Twin(net)
+        return [[call.y for call in twin.run(x)], twin.statistics]
+
+    def probe(student, net, x, later, breaks, layout, x_is, call, grad_mode, failure, failing_run):
+        seen = observed(
+            lambda model, named, t: student.leaf_shapes(model, t), net, "0", x, later, breaks=breaks, layout=layout,
+            x_is=x_is, call=call, under=grad_mode, failure=failure, failing_run=failing_run,
+        )  # fmt: skip
+        example = nn.Sequential(nn.Flatten(), nn.Sequential(nn.Linear(6, 4), nn.ReLU()))
+        seen["example"] = student.leaf_shapes(example, torch.ones(1, 2, 3))
+        return seen | {
+            key: {name: plain_tuple(shape) for name, shape in seen[key].items()}
+            for key in ("result", "later", "afterwards", "example")
+            if isinstance(seen.get(key), dict)
         }
-
-    def alive(spec, x):
-        shapes = shapes_of_leaves(spec, x)
-        return list(shapes) != defined_order(spec, list(shapes))
-
-    def probe(student, spec, unused, deep, pool, x):
-        witness = Observer(build(spec), deep[0], pool)
-        result = student.leaf_shapes(witness.model, x)
-        if isinstance(result, dict):
-            result = {name: plain_tuple(shape) for name, shape in result.items()}
-        seen = {"result": result, **witness.report()}
-        return seen | when_it_raises(lambda: build(spec), lambda model: student.leaf_shapes(model, x))
 
     mistakes = (
         Mistake(
             "only-sequential-recursed",
-            lambda seen, spec, deep, x: (
-                len(seen["result"]) > 1
-                and set(seen["result"].keys) <= set(shapes_of_leaves(spec, x)) | containers(spec)
-                and any(not set(group) & set(seen["result"].keys) for group in (deep[:2], deep[2:]))
+            lambda seen, net, x, model: (
+                SILENT
+                if model == "a layer"
+                else len(seen["result"]) > 1
+                and set(seen["result"].keys) <= {name for name, _ in walk(net["spec"])}
+                and not all(any(name in seen["result"].keys for name in group) for group in in_blocks(net, x) if group)
             ),
             "Layers inside a custom block or a `ModuleList` are missing: you looked only at the top level, or went "
             "down only into some kinds of container. `model.named_modules()` yields the modules of all levels.",
         ),
         Mistake(
             "containers-included",
-            lambda seen, spec, x: (
-                set(shapes_of_leaves(spec, x)) < set(seen["result"].keys)
-                and set(seen["result"].keys) - set(shapes_of_leaves(spec, x)) <= containers(spec)
+            lambda seen, net, x: (
+                set(shapes_of_leaves(net, x)) < set(seen["result"].keys)
+                and set(seen["result"].keys) - set(shapes_of_leaves(net, x)) <= containers(net)
             ),
-            "Your dict also lists containers: modules that have children of their own. "
+            "You hooked containers, too: modules that have children of their own (they may output anything). "
             "Register only on modules whose `children()` are empty.",
+            raises="object has no attribute 'shape'",
         ),
         Mistake(
             "definition-order",
-            lambda seen, spec, x: seen["result"].keys == defined_order(spec, list(shapes_of_leaves(spec, x))),
+            lambda seen, net, x: (
+                seen["result"].keys == [name for name in leaves(net["spec"]) if name in shapes_of_leaves(net, x)]
+            ),
         ),
-        Mistake("late-binding", lambda seen: len(filled_keys(seen["result"])) == 1, LATE_BINDING),
+        Mistake(
+            "late-binding",
+            lambda seen, model: SILENT if model == "a layer" else len(filled_keys(seen["result"])) == 1,
+            LATE_BINDING,
+        ),
         Mistake(
             "uncalled-included",
             lambda seen, unused: unused in seen["result"].keys and len(filled_keys(seen["result"])) > 1,
@@ -119,47 +184,69 @@ class TestLeafShapes:
         ),
         Mistake(
             "only-first-call",
-            lambda seen, spec, pool, x: (
-                seen["result"].value == {**shapes_of_leaves(spec, x), pool: tuple(outputs(spec, x, pool)[0].shape)}
-            ),
+            lambda seen, net, x: seen["result"].value == shapes_of_leaves(net, x, last=False),
             "A module that runs more than once shows the shape of its last call here, and yours shows the first. "
             "Write the entry again each time the hook fires.",
         ),
-        *HOOK_MISTAKES,
+        Mistake(
+            "before-the-callers-hook",
+            lambda seen, net, x: (
+                net["hooks"] == "replacing"
+                and net["cut"] is not None
+                and seen["result"].value == shapes_of_leaves(net, x, cut=False)
+            ),
+            BEFORE_THE_CALLERS_HOOK,
+        ),
+        *MISTAKES,
     )
 
-    def test_every_layer_has_its_shape(seen, spec, x):
-        expected = shapes_of_leaves(spec, x)
-        expect(seen["result"]).has_keys(*expected)
-        for name, shape in expected.items():
-            expect(seen["result"][name]).equals(shape)
+    def test_every_layer_has_its_shape(seen, net, x, later, call):
+        for key, t in (("result", x), ("afterwards", x), *([("later", later)] if call != "once" else [])):
+            expected = shapes_of_leaves(net, t)
+            expect(seen[key]).has_keys(*expected)
+            for name, shape in expected.items():
+                expect(seen[key][name]).equals(shape)
 
-    def test_the_keys_are_in_order_of_first_calls(seen, spec, x):
-        expect(seen["result"]).has_keys(*shapes_of_leaves(spec, x), ordered=True)
+    def test_the_keys_are_in_order_of_first_calls(seen, net, x):
+        for key in ("result", "afterwards"):
+            expect(seen[key]).has_keys(*shapes_of_leaves(net, x), ordered=True)
 
-    def test_the_model_runs_once(seen):
-        ran_once(seen, callers_hooks=4)
+    def test_the_model_runs_once_as_it_is(seen, net, x):
+        ran_once_as_it_is(seen, net, x)
 
-    def test_the_model_is_unchanged(seen):
-        model_unchanged(seen)
+    def test_the_model_goes_on_with_the_outputs_themselves(seen):
+        went_on(seen)
 
-    def test_no_hook_is_left(seen):
-        no_hook_left(seen["hooks_left"])
+    def test_nothing_of_the_caller_changes(seen):
+        stays(seen)
 
-    def test_no_hook_is_left_when_the_model_raises(seen):
-        expect(seen["exception"]).equals("propagated")
-        no_hook_left(seen["hooks_left_after_exception"])
+    def test_it_holds_when_the_model_raises(seen):
+        stays_when_the_model_raises(seen)
 
-
-def shapes_of_leaves(spec: list[Any], x: Tensor) -> dict[str, tuple[int, ...]]:
-    """Name to shape: keys by first call, the shape of the last."""
-    calls = [call for call in trace(spec, x) if call.kind not in ("block", "sequential")]
-    return {call.name: tuple(call.y.shape) for call in calls}
+    def test_the_example_comes_out(seen):
+        expect(seen["example"]).equals({"0": (1, 6), "1.0": (1, 4), "1.1": (1, 4)})
 
 
-def containers(spec: list[Any]) -> set[str]:
+def shapes_of_leaves(
+    net: dict[str, Any], x: Tensor, *, last: bool = True, cut: bool = True
+) -> dict[str, tuple[int, ...]]:
+    """Name to shape: keys by first call, the shape of the last; with `cut` false as before the caller's hooks."""
+    inner = leaves(net["spec"])
+    found: dict[str, tuple[int, ...]] = {}
+    for call in Twin(net).run(x):
+        if call.name in inner and (last or call.name not in found):
+            missing = 1 if call.name == net["cut"] and not cut else 0
+            found[call.name] = tuple(size + missing * (not dim) for dim, size in enumerate(call.y.shape))
+    return found
+
+
+def containers(net: dict[str, Any]) -> set[str]:
     """The names of the modules with children."""
-    names = set(all_names(spec))
-    return {
-        name for name in names if any(other != name and other.startswith(f"{name}." if name else "") for other in names)
-    }
+    return {name for name, _ in walk(net["spec"])} - set(leaves(net["spec"]))
+
+
+def in_blocks(net: dict[str, Any], x: Tensor) -> list[list[str]]:
+    """The layers that run inside a custom block, and those inside a `ModuleList`."""
+    kinds = {name: spec[0] for name, spec in walk(net["spec"])}
+    nested = [name for name in shapes_of_leaves(net, x) if "." in name]
+    return [[name for name in nested if kinds[name.split(".")[0]] == kind] for kind in ("net", "list")]

@@ -1,5 +1,7 @@
 """Answers to 05-leaf-shapes."""
 
+from graders.author.answers import Wrong
+
 RIGHT = [
     """
 def leaf_shapes(model, x):
@@ -29,19 +31,6 @@ def leaf_shapes(model, x):
         for name, module in model.named_modules():
             if next(module.children(), None) is None:
                 stack.enter_context(module.register_forward_hook(partial(note, shapes, name)))
-        model(x)
-    return shapes
-""",
-    """
-from torch.nn.modules.module import register_module_forward_hook
-
-def leaf_shapes(model, x):
-    names = {module: name for name, module in model.named_modules() if not len(list(module.named_children()))}
-    shapes = {}
-    def hook(module, args, output):
-        if module in names:
-            shapes[names[module]] = tuple(int(n) for n in output.shape)
-    with register_module_forward_hook(hook):
         model(x)
     return shapes
 """,
@@ -79,10 +68,298 @@ def leaf_shapes(model, x):
         model(x)
     return shapes
 """,
+    """
+def leaf_shapes(model, x):
+    log, handles = [], []
+    names = {id(module): name for name, module in model.named_modules()}
+    for module in model.modules():
+        if not any(True for _ in module.children()):
+            def hook(module, args, output):
+                log.append((names[id(module)], tuple(map(int, output.shape))))
+            handles.append(module.register_forward_hook(hook))
+    try:
+        model(x)
+    finally:
+        [handle.remove() for handle in handles]
+    return dict(log)
+""",
 ]
 
-WRONG = {
-    "only-sequential-recursed": """
+WRONG = [
+    Wrong(
+        "goes down into some containers only",
+        violates="one entry for every module in `model.named_modules()` that has no children",
+        check="test_every_layer_has_its_shape",
+        mistake="only-sequential-recursed",
+        source="""
+from torch import nn
+
+def leaf_shapes(model, x):
+    shapes, hs = {}, []
+    def walk(m, prefix):
+        for n, c in m.named_children():
+            if isinstance(c, (nn.Sequential, nn.ModuleList)): walk(c, prefix + n + ".")
+            elif not list(c.children()):
+                hs.append(c.register_forward_hook(lambda m, a, o, k=prefix + n: shapes.__setitem__(k, tuple(o.shape))))
+    walk(model, "")
+    try: model(x)
+    finally: [h.remove() for h in hs]
+    return shapes
+""",
+    ),
+    Wrong(
+        "containers, too",
+        violates="one entry for every module in `model.named_modules()` that has no children",
+        check="raised",
+        mistake="containers-included",
+        source="""
+def leaf_shapes(model, x):
+    shapes, handles = {}, []
+    for name, module in model.named_modules():
+        def hook(module, args, output, name=name):
+            shapes[name] = tuple(output.shape)
+        handles.append(module.register_forward_hook(hook))
+    try:
+        model(x)
+    finally:
+        for handle in handles:
+            handle.remove()
+    return shapes
+""",
+    ),
+    Wrong(
+        "in the order of definition",
+        violates="The keys stand in the order of first calls.",
+        check="test_the_keys_are_in_order_of_first_calls",
+        mistake="definition-order",
+        source="""
+def leaf_shapes(model, x):
+    shapes, handles = {}, []
+    leaves = {n: m for n, m in model.named_modules() if not list(m.children())}
+    for name, module in leaves.items():
+        def hook(module, args, output, name=name):
+            shapes[name] = tuple(output.shape)
+        handles.append(module.register_forward_hook(hook))
+    try:
+        model(x)
+    finally:
+        for handle in handles:
+            handle.remove()
+    return {name: shapes[name] for name in leaves if name in shapes}
+""",
+    ),
+    Wrong(
+        "all hooks read the loop variable",
+        violates="one entry for every module in `model.named_modules()` that has no children",
+        check="test_every_layer_has_its_shape",
+        mistake="late-binding",
+        source="""
+def leaf_shapes(model, x):
+    shapes, handles = {}, []
+    for name, module in model.named_modules():
+        if not list(module.children()):
+            def hook(module, args, output):
+                shapes[name] = tuple(output.shape)
+            handles.append(module.register_forward_hook(hook))
+    try:
+        model(x)
+    finally:
+        for handle in handles:
+            handle.remove()
+    return shapes
+""",
+    ),
+    Wrong(
+        "modules that are not called",
+        violates="Nothing else appears: no module that is not called",
+        check="test_every_layer_has_its_shape",
+        mistake="uncalled-included",
+        source="""
+def leaf_shapes(model, x):
+    leaves = {n: m for n, m in model.named_modules() if not list(m.children())}
+    shapes, handles = {name: None for name in leaves}, []
+    for name, module in leaves.items():
+        def hook(module, args, output, name=name):
+            shapes[name] = tuple(output.shape)
+        handles.append(module.register_forward_hook(hook))
+    try:
+        model(x)
+    finally:
+        for handle in handles:
+            handle.remove()
+    return shapes
+""",
+    ),
+    Wrong(
+        "the shape of the first call",
+        violates="A module that is called more than once shows the shape of its last call.",
+        check="test_every_layer_has_its_shape",
+        mistake="only-first-call",
+        source="""
+def leaf_shapes(model, x):
+    shapes, handles = {}, []
+    for name, module in model.named_modules():
+        if not list(module.children()):
+            def hook(module, args, output, name=name):
+                if name not in shapes:
+                    shapes[name] = tuple(output.shape)
+            handles.append(module.register_forward_hook(hook))
+    try:
+        model(x)
+    finally:
+        for handle in handles:
+            handle.remove()
+    return shapes
+""",
+    ),
+    Wrong(
+        "removes no hook",
+        violates="rule 3: none of your own hooks is left",
+        check="test_nothing_of_the_caller_changes",
+        mistake="hook-left-behind",
+        source="""
+def leaf_shapes(model, x):
+    shapes = {}
+    for name, module in model.named_modules():
+        if not list(module.children()):
+            def hook(module, args, output, name=name):
+                shapes[name] = tuple(output.shape)
+            module.register_forward_hook(hook)
+    model(x)
+    return shapes
+""",
+    ),
+    Wrong(
+        "removes the hooks only when all went well",
+        violates="rule 3: When your function has returned, or raised",
+        check="test_it_holds_when_the_model_raises",
+        mistake="hook-left-after-exception",
+        source="""
+def leaf_shapes(model, x):
+    shapes, handles = {}, []
+    for name, module in model.named_modules():
+        if not list(module.children()):
+            def hook(module, args, output, name=name):
+                shapes[name] = tuple(output.shape)
+            handles.append(module.register_forward_hook(hook))
+    model(x)
+    for handle in handles:
+        handle.remove()
+    return shapes
+""",
+    ),
+    Wrong(
+        "nothing",
+        violates="one entry for every module in `model.named_modules()` that has no children",
+        check="test_every_layer_has_its_shape",
+        source="""
+def leaf_shapes(model, x):
+    return {}
+""",
+    ),
+    Wrong(
+        "the top level only",
+        violates="one entry for every module in `model.named_modules()` that has no children",
+        check="raised",
+        source="""
+def leaf_shapes(model, x):
+    shapes, handles = {}, []
+    for name, module in model.named_children():
+        def hook(module, args, output, name=name):
+            shapes[name] = tuple(output.shape)
+        handles.append(module.register_forward_hook(hook))
+    try:
+        model(x)
+    finally:
+        for handle in handles:
+            handle.remove()
+    return shapes
+""",
+    ),
+    Wrong(
+        "in the order of last calls",
+        violates="The keys stand in the order of first calls.",
+        check="test_the_keys_are_in_order_of_first_calls",
+        source="""
+def leaf_shapes(model, x):
+    shapes, handles = {}, []
+    for name, module in model.named_modules():
+        if not list(module.children()):
+            def hook(module, args, output, name=name):
+                shapes.pop(name, None)
+                shapes[name] = tuple(output.shape)
+            handles.append(module.register_forward_hook(hook))
+    try:
+        model(x)
+    finally:
+        for handle in handles:
+            handle.remove()
+    return shapes
+""",
+    ),
+    Wrong(
+        "all names of a module",
+        violates="The key is its name there, which is the first one if it has several.",
+        check="test_every_layer_has_its_shape",
+        source="""
+def leaf_shapes(model, x):
+    shapes, handles = {}, []
+    for name, module in model.named_modules(remove_duplicate=False):
+        if not list(module.children()):
+            def hook(module, args, output, name=name):
+                shapes[name] = tuple(output.shape)
+            handles.append(module.register_forward_hook(hook))
+    try:
+        model(x)
+    finally:
+        for handle in handles:
+            handle.remove()
+    return shapes
+""",
+    ),
+    Wrong(
+        "the shape of the input",
+        violates="The value is the shape of its output",
+        check="raised",
+        source="""
+def leaf_shapes(model, x):
+    shapes, handles = {}, []
+    for name, module in model.named_modules():
+        if not list(module.children()):
+            def hook(module, args, output, name=name):
+                shapes[name] = tuple(args[0].shape)
+            handles.append(module.register_forward_hook(hook))
+    try:
+        model(x)
+    finally:
+        for handle in handles:
+            handle.remove()
+    return shapes
+""",
+    ),
+    Wrong(
+        "removes the hooks of others",
+        violates="rule 3: Hooks that were there before are there afterwards",
+        check="test_nothing_of_the_caller_changes",
+        source="""
+def leaf_shapes(model, x):
+    shapes = {}
+    leaves = [(n, m) for n, m in model.named_modules() if not list(m.children())]
+    for name, module in leaves:
+        module.register_forward_hook(lambda m, a, o, name=name: shapes.update({name: tuple(o.shape)}))
+    try:
+        model(x)
+    finally:
+        for _, module in leaves:
+            module._forward_hooks.clear()
+    return shapes
+""",
+    ),
+    Wrong(
+        "goes down into `nn.Sequential` only, and takes its neighbours for layers",
+        violates="one entry for every module in `model.named_modules()` that has no children",
+        check="raised",
+        source="""
 from torch import nn
 
 def leaf_shapes(model, x):
@@ -103,198 +380,12 @@ def leaf_shapes(model, x):
             handle.remove()
     return shapes
 """,
-    "containers-included": """
-def leaf_shapes(model, x):
-    shapes, handles = {}, []
-    for name, module in model.named_modules():
-        def hook(module, args, output, name=name):
-            shapes[name] = tuple(output.shape)
-        handles.append(module.register_forward_hook(hook))
-    try:
-        model(x)
-    finally:
-        for handle in handles:
-            handle.remove()
-    return shapes
-""",
-    "definition-order": """
-def leaf_shapes(model, x):
-    shapes, handles = {}, []
-    leaves = {n: m for n, m in model.named_modules() if not list(m.children())}
-    for name, module in leaves.items():
-        def hook(module, args, output, name=name):
-            shapes[name] = tuple(output.shape)
-        handles.append(module.register_forward_hook(hook))
-    try:
-        model(x)
-    finally:
-        for handle in handles:
-            handle.remove()
-    return {name: shapes[name] for name in leaves if name in shapes}
-""",
-    "late-binding": """
-def leaf_shapes(model, x):
-    shapes, handles = {}, []
-    for name, module in model.named_modules():
-        if not list(module.children()):
-            def hook(module, args, output):
-                shapes[name] = tuple(output.shape)
-            handles.append(module.register_forward_hook(hook))
-    try:
-        model(x)
-    finally:
-        for handle in handles:
-            handle.remove()
-    return shapes
-""",
-    "uncalled-included": """
-def leaf_shapes(model, x):
-    leaves = {n: m for n, m in model.named_modules() if not list(m.children())}
-    shapes, handles = {name: None for name in leaves}, []
-    for name, module in leaves.items():
-        def hook(module, args, output, name=name):
-            shapes[name] = tuple(output.shape)
-        handles.append(module.register_forward_hook(hook))
-    try:
-        model(x)
-    finally:
-        for handle in handles:
-            handle.remove()
-    return shapes
-""",
-    "only-first-call": """
-def leaf_shapes(model, x):
-    shapes, handles = {}, []
-    for name, module in model.named_modules():
-        if not list(module.children()):
-            def hook(module, args, output, name=name):
-                if name not in shapes:
-                    shapes[name] = tuple(output.shape)
-            handles.append(module.register_forward_hook(hook))
-    try:
-        model(x)
-    finally:
-        for handle in handles:
-            handle.remove()
-    return shapes
-""",
-    "hook-left-behind": """
-def leaf_shapes(model, x):
-    shapes = {}
-    for name, module in model.named_modules():
-        if not list(module.children()):
-            def hook(module, args, output, name=name):
-                shapes[name] = tuple(output.shape)
-            module.register_forward_hook(hook)
-    model(x)
-    return shapes
-""",
-    "hook-left-after-exception": """
-def leaf_shapes(model, x):
-    shapes, handles = {}, []
-    for name, module in model.named_modules():
-        if not list(module.children()):
-            def hook(module, args, output, name=name):
-                shapes[name] = tuple(output.shape)
-            handles.append(module.register_forward_hook(hook))
-    model(x)
-    for handle in handles:
-        handle.remove()
-    return shapes
-""",
-}
-
-ALSO_WRONG = [
-    "def leaf_shapes(model, x):\n    return {}",
-    """
-def leaf_shapes(model, x):
-    shapes, handles = {}, []
-    for name, module in model.named_children():
-        def hook(module, args, output, name=name):
-            shapes[name] = tuple(output.shape)
-        handles.append(module.register_forward_hook(hook))
-    try:
-        model(x)
-    finally:
-        for handle in handles:
-            handle.remove()
-    return shapes
-""",
-    """
-def leaf_shapes(model, x):
-    shapes, handles = {}, []
-    for name, module in model.named_modules():
-        if not list(module.children()):
-            def hook(module, args, output, name=name):
-                shapes.pop(name, None)
-                shapes[name] = tuple(output.shape)
-            handles.append(module.register_forward_hook(hook))
-    try:
-        model(x)
-    finally:
-        for handle in handles:
-            handle.remove()
-    return shapes
-""",
-    """
-def leaf_shapes(model, x):
-    shapes, handles = {}, []
-    for name, module in model.named_modules(remove_duplicate=False):
-        if not list(module.children()):
-            def hook(module, args, output, name=name):
-                shapes[name] = tuple(output.shape)
-            handles.append(module.register_forward_hook(hook))
-    try:
-        model(x)
-    finally:
-        for handle in handles:
-            handle.remove()
-    return shapes
-""",
-    """
-def leaf_shapes(model, x):
-    shapes, handles = {}, []
-    for name, module in model.named_modules():
-        if not list(module.children()):
-            def hook(module, args, output, name=name):
-                shapes[name] = tuple(args[0].shape)
-            handles.append(module.register_forward_hook(hook))
-    try:
-        model(x)
-    finally:
-        for handle in handles:
-            handle.remove()
-    return shapes
-""",
-    """
-def leaf_shapes(model, x):
-    shapes = {}
-    leaves = [(n, m) for n, m in model.named_modules() if not list(m.children())]
-    for name, module in leaves:
-        module.register_forward_hook(lambda m, a, o, name=name: shapes.update({name: tuple(o.shape)}))
-    try:
-        model(x)
-    finally:
-        for _, module in leaves:
-            module._forward_hooks.clear()
-    return shapes
-""",
-    """
-from torch import nn
-
-def leaf_shapes(model, x):
-    shapes, hs = {}, []
-    def walk(m, prefix):
-        for n, c in m.named_children():
-            if isinstance(c, (nn.Sequential, nn.ModuleList)): walk(c, prefix + n + ".")
-            elif not list(c.children()):
-                hs.append(c.register_forward_hook(lambda m, a, o, k=prefix + n: shapes.__setitem__(k, tuple(o.shape))))
-    walk(model, "")
-    try: model(x)
-    finally: [h.remove() for h in hs]
-    return shapes
-""",
-    """
+    ),
+    Wrong(
+        "the last part of the name",
+        violates="The key is its name there",
+        check="test_every_layer_has_its_shape",
+        source="""
 import contextlib
 
 def leaf_shapes(model, x):
@@ -307,4 +398,466 @@ def leaf_shapes(model, x):
         model(x)
     return shapes
 """,
+    ),
+    Wrong(
+        "hands on a copy",
+        violates="The model goes on with the outputs themselves",
+        check="test_the_model_goes_on_with_the_outputs_themselves",
+        mistake="returned-the-copy",
+        source="""
+def leaf_shapes(model, x):
+    shapes, handles = {}, []
+    try:
+        for name, module in model.named_modules():
+            if list(module.children()):
+                continue
+            def hook(module, args, output, name=name):
+                shapes[name] = tuple(output.shape)
+                return output.clone()
+            handles.append(module.register_forward_hook(hook))
+        model(x)
+    finally:
+        for handle in handles:
+            handle.remove()
+    return shapes
+""",
+    ),
+    Wrong(
+        "hooks before those of the caller",
+        violates="as it left the module",
+        check="test_every_layer_has_its_shape",
+        mistake="before-the-callers-hook",
+        source="""
+def leaf_shapes(model, x):
+    shapes, handles = {}, []
+    try:
+        for name, module in model.named_modules():
+            if list(module.children()):
+                continue
+            def hook(module, args, output, name=name):
+                shapes[name] = tuple(output.shape)
+            handles.append(module.register_forward_hook(hook, prepend=True))
+        model(x)
+    finally:
+        for handle in handles:
+            handle.remove()
+    return shapes
+""",
+    ),
+    Wrong(
+        "calls `forward`",
+        violates="Run `model(x)` exactly once",
+        check="test_the_model_runs_once_as_it_is",
+        mistake="called-forward",
+        source="""
+def leaf_shapes(model, x):
+    shapes, handles = {}, []
+    try:
+        for name, module in model.named_modules():
+            if list(module.children()):
+                continue
+            def hook(module, args, output, name=name):
+                shapes[name] = tuple(output.shape)
+            handles.append(module.register_forward_hook(hook))
+        model.forward(x)
+    finally:
+        for handle in handles:
+            handle.remove()
+    return shapes
+""",
+    ),
+    Wrong(
+        "runs in eval mode",
+        violates="with each part in its mode",
+        check="test_the_model_runs_once_as_it_is",
+        mistake="changed-the-mode",
+        source="""
+def leaf_shapes(model, x):
+    shapes, handles = {}, []
+    try:
+        for name, module in model.named_modules():
+            if list(module.children()):
+                continue
+            def hook(module, args, output, name=name):
+                shapes[name] = tuple(output.shape)
+            handles.append(module.register_forward_hook(hook))
+        modes = [(m, m.training) for m in model.modules()]
+        model.eval()
+        model(x)
+        for m, training in modes:
+            m.training = training
+    finally:
+        for handle in handles:
+            handle.remove()
+    return shapes
+""",
+    ),
+    Wrong(
+        "runs on zeros",
+        violates="Run `model(x)` exactly once",
+        check="test_the_model_runs_once_as_it_is",
+        source="""
+def leaf_shapes(model, x):
+    shapes, handles = {}, []
+    try:
+        for name, module in model.named_modules():
+            if list(module.children()):
+                continue
+            def hook(module, args, output, name=name):
+                shapes[name] = tuple(output.shape)
+            handles.append(module.register_forward_hook(hook))
+        model(0 * x)
+    finally:
+        for handle in handles:
+            handle.remove()
+    return shapes
+""",
+    ),
+    Wrong(
+        "leaves out an empty `nn.Sequential`",
+        violates="`list(module.children())` is",
+        check="test_every_layer_has_its_shape",
+        source="""
+def leaf_shapes(model, x):
+    shapes, handles = {}, []
+    try:
+        for name, module in model.named_modules():
+            if list(module.children()) or type(module).__name__ == 'Sequential':
+                continue
+            def hook(module, args, output, name=name):
+                shapes[name] = tuple(output.shape)
+            handles.append(module.register_forward_hook(hook))
+        model(x)
+    finally:
+        for handle in handles:
+            handle.remove()
+    return shapes
+""",
+    ),
+    Wrong(
+        "leaves out `nn.Identity`",
+        violates="one entry for every module in `model.named_modules()` that has no children",
+        check="test_every_layer_has_its_shape",
+        source="""
+def leaf_shapes(model, x):
+    shapes, handles = {}, []
+    try:
+        for name, module in model.named_modules():
+            if list(module.children()) or type(module).__name__ == 'Identity':
+                continue
+            def hook(module, args, output, name=name):
+                shapes[name] = tuple(output.shape)
+            handles.append(module.register_forward_hook(hook))
+        model(x)
+    finally:
+        for handle in handles:
+            handle.remove()
+    return shapes
+""",
+    ),
+    Wrong(
+        "an empty slot counts as a child",
+        violates="`list(module.children())` is",
+        check="test_every_layer_has_its_shape",
+        source="""
+def leaf_shapes(model, x):
+    shapes, handles = {}, []
+    try:
+        for name, module in model.named_modules():
+            if module._modules:
+                continue
+            def hook(module, args, output, name=name):
+                shapes[name] = tuple(output.shape)
+            handles.append(module.register_forward_hook(hook))
+        model(x)
+    finally:
+        for handle in handles:
+            handle.remove()
+    return shapes
+""",
+    ),
+    Wrong(
+        "leaves out layers without parameters that require grad",
+        violates="one entry for every module in `model.named_modules()` that has no children",
+        check="test_every_layer_has_its_shape",
+        source="""
+def leaf_shapes(model, x):
+    shapes, handles = {}, []
+    try:
+        for name, module in model.named_modules():
+            if list(module.children()) or not all(p.requires_grad for p in module.parameters()):
+                continue
+            def hook(module, args, output, name=name):
+                shapes[name] = tuple(output.shape)
+            handles.append(module.register_forward_hook(hook))
+        model(x)
+    finally:
+        for handle in handles:
+            handle.remove()
+    return shapes
+""",
+    ),
+    Wrong(
+        "leaves out the model itself",
+        violates="The model itself may be such a module without children.",
+        check="test_every_layer_has_its_shape",
+        source="""
+def leaf_shapes(model, x):
+    shapes, handles = {}, []
+    try:
+        for name, module in model.named_modules():
+            if list(module.children()) or not name:
+                continue
+            def hook(module, args, output, name=name):
+                shapes[name] = tuple(output.shape)
+            handles.append(module.register_forward_hook(hook))
+        model(x)
+    finally:
+        for handle in handles:
+            handle.remove()
+    return shapes
+""",
+    ),
+    Wrong(
+        "the last name of a module",
+        violates="The key is its name there, which is the first one if it has several.",
+        check="test_every_layer_has_its_shape",
+        source="""
+def leaf_shapes(model, x):
+    shapes, handles = {}, []
+    try:
+        last = {m: n for n, m in model.named_modules(remove_duplicate=False)}
+        for module, name in last.items():
+            if list(module.children()):
+                continue
+            def hook(module, args, output, name=name):
+                shapes[name] = tuple(output.shape)
+            handles.append(module.register_forward_hook(hook))
+        model(x)
+    finally:
+        for handle in handles:
+            handle.remove()
+    return shapes
+""",
+    ),
+    Wrong(
+        "a `?` for modules without a name",
+        violates="none that `named_modules()` does not know",
+        check="test_every_layer_has_its_shape",
+        source="""
+from torch.nn.modules.module import register_module_forward_hook
+
+def leaf_shapes(model, x):
+    shapes, names = {}, {module: name for name, module in model.named_modules()}
+    def hook(module, args, output):
+        if not list(module.children()):
+            shapes[names.get(module, "?")] = tuple(output.shape)
+    with register_module_forward_hook(hook):
+        model(x)
+    return shapes
+""",
+    ),
+    Wrong(
+        "a hook for all modules, which runs before those of the caller",
+        violates="as it left the module",
+        check="test_every_layer_has_its_shape",
+        mistake="before-the-callers-hook",
+        source="""
+from torch.nn.modules.module import register_module_forward_hook
+
+def leaf_shapes(model, x):
+    shapes, names = {}, {module: name for name, module in model.named_modules()}
+    def hook(module, args, output):
+        if module in names and not list(module.children()):
+            shapes[names[module]] = tuple(output.shape)
+    with register_module_forward_hook(hook):
+        model(x)
+    return shapes
+""",
+    ),
+    Wrong(
+        "lists",
+        violates="as a tuple of ints",
+        check="test_every_layer_has_its_shape",
+        source="""
+def leaf_shapes(model, x):
+    shapes, handles = {}, []
+    try:
+        for name, module in model.named_modules():
+            if list(module.children()):
+                continue
+            def hook(module, args, output, name=name):
+                shapes[name] = list(output.shape)
+            handles.append(module.register_forward_hook(hook))
+        model(x)
+    finally:
+        for handle in handles:
+            handle.remove()
+    return shapes
+""",
+    ),
+    Wrong(
+        "needs outputs with two dimensions",
+        violates="The value is the shape of its output",
+        check="raised",
+        source="""
+def leaf_shapes(model, x):
+    shapes, handles = {}, []
+    try:
+        for name, module in model.named_modules():
+            if list(module.children()):
+                continue
+            def hook(module, args, output, name=name):
+                shapes[name] = (output.shape[0], *output.shape[1:])
+            handles.append(module.register_forward_hook(hook))
+        model(x)
+    finally:
+        for handle in handles:
+            handle.remove()
+    return shapes
+""",
+    ),
+    Wrong(
+        "empties `.grad` first",
+        violates="rule 2: their `.grad`",
+        check="test_nothing_of_the_caller_changes",
+        source="""
+def leaf_shapes(model, x):
+    shapes, handles = {}, []
+    model.zero_grad()
+    try:
+        for name, module in model.named_modules():
+            if list(module.children()):
+                continue
+            def hook(module, args, output, name=name):
+                shapes[name] = tuple(output.shape)
+            handles.append(module.register_forward_hook(hook))
+        model(x)
+    finally:
+        for handle in handles:
+            handle.remove()
+    return shapes
+""",
+    ),
+    Wrong(
+        "cleans up after an `Exception` only",
+        violates="rule 4: also for `KeyboardInterrupt`",
+        check="test_it_holds_when_the_model_raises",
+        source="""
+def leaf_shapes(model, x):
+    shapes, handles = {}, []
+    try:
+        for name, module in model.named_modules():
+            if list(module.children()):
+                continue
+            def hook(module, args, output, name=name):
+                shapes[name] = tuple(output.shape)
+            handles.append(module.register_forward_hook(hook))
+        model(x)
+    except Exception:
+        for handle in handles:
+            handle.remove()
+        raise
+    for handle in handles:
+        handle.remove()
+    return shapes
+""",
+    ),
+    Wrong(
+        "swallows what the model raises",
+        violates="rule 4: Errors come through.",
+        check="test_it_holds_when_the_model_raises",
+        source="""
+def leaf_shapes(model, x):
+    shapes, handles = {}, []
+    try:
+        for name, module in model.named_modules():
+            if list(module.children()):
+                continue
+            def hook(module, args, output, name=name):
+                shapes[name] = tuple(output.shape)
+            handles.append(module.register_forward_hook(hook))
+        model(x)
+    except Exception:
+        pass
+    finally:
+        for handle in handles:
+            handle.remove()
+    return shapes
+""",
+    ),
+    Wrong(
+        "puts all parts into the mode of the model",
+        violates="rule 2: the mode of each part",
+        check="test_nothing_of_the_caller_changes",
+        source="""
+def leaf_shapes(model, x):
+    shapes, handles = {}, []
+    try:
+        for name, module in model.named_modules():
+            if list(module.children()):
+                continue
+            def hook(module, args, output, name=name):
+                shapes[name] = tuple(output.shape)
+            handles.append(module.register_forward_hook(hook))
+        model(x)
+        model.train(model.training)
+    finally:
+        for handle in handles:
+            handle.remove()
+    return shapes
+""",
+    ),
+    Wrong(
+        "remembers the shapes of a model",
+        violates="rule 1: however often it is called",
+        check="test_every_layer_has_its_shape",
+        source="""
+SHAPES = {}
+
+def leaf_shapes(model, x):
+    shapes, handles = {}, []
+    try:
+        for name, module in model.named_modules():
+            if list(module.children()):
+                continue
+            def hook(module, args, output, name=name):
+                shapes[name] = tuple(output.shape)
+            handles.append(module.register_forward_hook(hook))
+        model(x)
+    finally:
+        for handle in handles:
+            handle.remove()
+    return SHAPES.setdefault(sum(1 for _ in model.modules()), shapes)
+""",
+    ),
+    Wrong(
+        "ends at the first output that is no tensor",
+        violates="those of others may be anything",
+        check="raised",
+        source="""
+def leaf_shapes(model, x):
+    shapes, handles = {}, []
+    try:
+        for name, module in model.named_modules():
+            def hook(module, args, output, name=name):
+                shape = tuple(output.shape)
+                if not list(module.children()):
+                    shapes[name] = shape
+            handles.append(module.register_forward_hook(hook))
+        model(x)
+    finally:
+        for handle in handles:
+            handle.remove()
+    return shapes
+""",
+    ),
+]
+
+GIVENS = [
+    "Write `leaf_shapes(model, x)`.",
+    "is called in this run",
+    "The outputs of these modules are tensors",
+    "The model may have custom blocks",
+    "The run may stand under `torch.no_grad()`.",
 ]

@@ -9,8 +9,29 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from graders.authoring import Mistake, Seen, close, exercise, expect, snapshot
+from graders.authoring import (
+    ALL,
+    Circumstances,
+    Mistake,
+    Seen,
+    Witness,
+    close,
+    exercise,
+    expect,
+    laid_out,
+    nothing_changed,
+)
 from graders.lesson_09_feature_maps.judging import normalized
+
+GRIDS = {"last row not full": (5, 3), "one channel": (1, 8), "one column": (2, 1), "many channels": (65, 8)}
+"""How many channels there are, and `ncols`."""
+
+
+def settings() -> dict[str, Any]:
+    """The settings of matplotlib that a learner may have made. The backend follows from how the notebook runs."""
+    import matplotlib  # here, because the graders are collected without it
+
+    return {name: value for name, value in matplotlib.rcParams.items() if "backend" not in name}
 
 
 def open_figures() -> list[int]:
@@ -97,13 +118,35 @@ def limits(fm: Tensor, shared: bool) -> list[list[float]]:
         "Pass `vmin` and `vmax` to `imshow`: the minimum and the maximum of all of `fm` with `shared`, otherwise those "
         "of the channel.",
     ),
-    cases=(
-        {"channels": 5, "ncols": 3, "shared": True, "defaults": False},
-        {"channels": 1, "ncols": 8, "shared": True, "defaults": False},
-        {"channels": 2, "ncols": 1, "shared": False, "defaults": False},
-        {"channels": 65, "ncols": 8, "shared": False, "defaults": True},
+    circumstances=Circumstances(
+        covers={"layout": ("contiguous", "transposed", "slice"), "values": ALL},
+        excludes={
+            "dtype": "the tensor is float32",
+            "rank": "maps have three dimensions",
+            "place": "the tensor is detached",
+            "grad": "the tensor is detached",
+            "number": "ncols goes with the grid",
+            "collection": "it gets no collection",
+            "model": "it gets no model",
+            "hooks": "no gradient flows",
+            "hooked": "no gradient flows",
+            "call": "every figure is made from nothing",
+            "grad_mode": "no graph is recorded",
+            "backward": "there is no pass",
+            "failure": "it calls nothing of the caller's",
+        },
+        own={"grid": tuple(GRIDS), "shared": (True, False), "written": ("positions", "keywords", "defaults"),
+             "dead": ("none", "last")},
+        impossible=[
+            lambda grid, shared: grid == "many channels" and shared,
+            lambda grid, dead: grid == "one channel" and dead == "last",
+            lambda grid, written, shared: (written == "defaults") != (grid == "many channels") or (
+                written == "defaults" and shared
+            ),
+        ],
+        pairs=[("grid", "shared")],
     ),
-)
+)  # fmt: skip
 class TestPlotMaps:
     """Write `plot_maps(fm, ncols=8, shared=False)`. `fm` is a detached float32 tensor of shape [C, H, W] with any
     number of channels. Return a matplotlib `Figure` that shows one image for each channel.
@@ -114,28 +157,47 @@ class TestPlotMaps:
     - The colour limits of an image are the smallest and the largest value of its channel. With `shared=True` they are
       the smallest and the largest value of all of `fm`, for every image.
     - All axes are switched off, also those that stay empty.
-    - No figure of yours is left open in pyplot.
+    - No figure of yours is left open in pyplot, and the settings of matplotlib (`rcParams`) stay as they were.
 
     A colour bar is not asked for. If you add one, its axes are not counted, and they may stay on.
 
     **Example.** For a `fm` of 20 channels, `plot_maps(fm)` shows three rows: channels 0 to 7, 8 to 15, and 16 to 19.
     """
 
-    def draw(rng, channels, ncols, shared, defaults):
-        fm = rng.tensor(channels, 3, 4) * torch.tensor([[[rng.uniform(0.5, 4)]] for _ in range(channels)])
-        return {"fm": fm, "ncols": ncols, "shared": shared, "defaults": defaults}
+    def draw(rng, grid, values, dead):
+        channels, ncols = GRIDS[grid]
+        fm = rng.tensor(channels, 3, 4, values=values) * torch.tensor(
+            [[[rng.uniform(0.5, 4)]] for _ in range(channels)]
+        )
+        if dead == "last":
+            fm[-1] = fm.max() + 1
+        return {"fm": fm, "ncols": ncols}
 
-    def alive(fm, shared):
+    def alive(fm, ncols, shared):
         each, whole = limits(fm, False), limits(fm, True)
-        return len(fm) == 1 or (fm[0].max() > fm[0].min() and each[0] != whole[0] and each[-1] != whole[-1])
+        if len(fm) == 1:
+            return True
+        first_row = [[fm[:ncols].min().item(), fm[:ncols].max().item()]] * len(fm)
+        return fm[0].max() > fm[0].min() and each[0] != whole[0] and each[-1] != whole[-1] and first_row != whole
 
-    def probe(student, fm, ncols, shared, defaults):
-        before, kept = snapshot(fm), open_figures()
-        figure = student.plot_maps(fm) if defaults else student.plot_maps(fm, ncols, shared)
+    def probe(student, fm, ncols, shared, written, layout):
+        fm = laid_out(fm, layout)
+        witness, kept, before = Witness(fm=fm), open_figures(), settings()
+        if written == "defaults":
+            figure = student.plot_maps(fm)
+        elif written == "positions":
+            figure = student.plot_maps(fm, ncols, shared)
+        else:
+            figure = student.plot_maps(fm, shared=shared, ncols=ncols)
         left = [number for number in open_figures() if number not in kept]
         for number in left:
             sys.modules["matplotlib.pyplot"].close(number)
-        return {"figure": figure_data(figure), "left_open": len(left), "unchanged": torch.equal(fm, before)}
+        return {
+            "figure": figure_data(figure),
+            "left_open": len(left),
+            "changed": witness.changes(),
+            "settings": [name for name, value in settings().items() if value != before.get(name)][:3],
+        }
 
     mistakes = (
         Mistake(
@@ -236,9 +298,11 @@ class TestPlotMaps:
             expect(one["off"]).is_true(f"the axes of channel {k} still show a frame or ticks")
         expect(Seen(seen["figure"]["empty_axes_on"].value, "empty axes that are not off")).equals(0)
 
-    def test_no_figure_is_left_open_and_the_tensor_passed_in_is_unchanged(seen):
+    def test_no_figure_is_left_open_and_nothing_else_changes(seen):
         expect(Seen(seen["left_open"].value, "figures left open in pyplot")).equals(0)
-        expect(seen["unchanged"]).is_true("the tensor that the caller passed is not the same as before the call")
+        for name in expect(seen["settings"]).list_of(str):
+            expect(seen["settings"]).fail(f"the setting {name!r} of matplotlib is not as it was before")
+        nothing_changed(seen["changed"])
 
 
 def clims(seen: Seen) -> Seen:

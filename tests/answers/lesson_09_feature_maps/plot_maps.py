@@ -1,5 +1,7 @@
 """Answers to 09-plot-maps."""
 
+from graders.author.answers import Wrong
+
 PLOT = """
 import math
 from matplotlib.figure import Figure
@@ -117,8 +119,13 @@ def plot_maps(fm, ncols=8, shared=False):
 """,
 ]
 
-WRONG = {
-    "no-figure-returned": """
+WRONG = [
+    Wrong(
+        "shows the figure and returns None",
+        violates="Return a matplotlib `Figure`",
+        check="test_every_channel_has_its_image_row_by_row",
+        mistake="no-figure-returned",
+        source="""
 import math
 import matplotlib.pyplot as plt
 
@@ -129,10 +136,22 @@ def plot_maps(fm, ncols=8, shared=False):
         axes.flat[k].imshow(fm[k], cmap="gray")
     plt.show()
 """,
-    "figure-left-open": PLOT.replace("from matplotlib.figure import Figure", "import matplotlib.pyplot as plt").replace(
-        "Figure()", "plt.figure()"
     ),
-    "fixed-channel-count": """
+    Wrong(
+        "leaves the figure open in pyplot",
+        violates="No figure of yours is left open in pyplot",
+        check="test_no_figure_is_left_open_and_nothing_else_changes",
+        mistake="figure-left-open",
+        source=PLOT.replace("from matplotlib.figure import Figure", "import matplotlib.pyplot as plt").replace(
+            "Figure()", "plt.figure()"
+        ),
+    ),
+    Wrong(
+        "counts to 64",
+        violates="with any number of channels",
+        check="raised",
+        mistake="fixed-channel-count",
+        source="""
 from matplotlib.figure import Figure
 
 def plot_maps(fm, ncols=8, shared=False):
@@ -145,35 +164,119 @@ def plot_maps(fm, ncols=8, shared=False):
         one.axis("off")
     return figure
 """,
-    "squeezed-axes": PLOT.replace(", squeeze=False", ""),
-    "rows-of-axes": PLOT.replace("for one in axes.flat:", "for one in axes:"),
-    "ignored-shared": PLOT.replace("fm if shared else fm[k]", "fm[k]"),
-    "always-shared": PLOT.replace("fm if shared else fm[k]", "fm"),
-    "empty-axes-visible": PLOT.replace(
-        """    for one in axes.flat:
+    ),
+    Wrong(
+        "axes of one map are squeezed",
+        violates="with any number of channels",
+        check="raised",
+        mistake="squeezed-axes",
+        source=PLOT.replace(", squeeze=False", ""),
+    ),
+    Wrong(
+        "loops over rows of axes",
+        violates="Each channel has axes of its own",
+        check="raised",
+        mistake="rows-of-axes",
+        source=PLOT.replace("for one in axes.flat:", "for one in axes:"),
+    ),
+    Wrong(
+        "ignores `shared`",
+        violates="the smallest and the largest value of all of `fm`, for every image",
+        check="test_the_colour_limits_are_right",
+        mistake="ignored-shared",
+        source=PLOT.replace("fm if shared else fm[k]", "fm[k]"),
+    ),
+    Wrong(
+        "always shares the limits",
+        violates="the smallest and the largest value of its channel",
+        check="test_the_colour_limits_are_right",
+        mistake="always-shared",
+        source=PLOT.replace("fm if shared else fm[k]", "fm"),
+    ),
+    Wrong(
+        "leaves empty axes on",
+        violates="also those that stay empty",
+        check="test_all_axes_are_off",
+        mistake="empty-axes-visible",
+        source=PLOT.replace(
+            """    for one in axes.flat:
         one.axis("off")
 """,
-        "",
-    ).replace("one.set_title(str(k))", 'one.set_title(str(k))\n        one.axis("off")'),
-    "titles-from-one": PLOT.replace("str(k)", "str(k + 1)"),
-    "scaled-the-values": PLOT.replace(
-        "    for k in range",
-        "    low, high = fm.amin((1, 2), keepdim=True), fm.amax((1, 2), keepdim=True)\n"
-        "    fm = (fm - low) / (high - low)\n"
-        "    for k in range",
+            "",
+        ).replace("one.set_title(str(k))", 'one.set_title(str(k))\n        one.axis("off")'),
     ),
-}
-
-ALSO_WRONG = [
-    PLOT.replace("range(len(fm))", "range(min(64, len(fm)))"),
-    PLOT.replace('"gray"', '"gray_r"'),
-    PLOT.replace("str(k)", 'f"channel {k}"'),
-    PLOT.replace("fm[k], cmap", "fm[k].T, cmap"),
-    PLOT.replace("axes.flat[k]", "axes.T.flat[k]"),
-    PLOT.replace("min(ncols, len(fm))", "ncols"),
-    PLOT.replace('one.axis("off")', "one.set_xticks([])\n        one.set_yticks([])"),
-    PLOT.replace("fm if shared else fm[k]", "fm if shared else fm[k].abs()"),
-    """
+    Wrong(
+        "titles count from 1",
+        violates="The title is the number of the channel",
+        check="test_images_are_gray_and_titles_are_indices",
+        mistake="titles-from-one",
+        source=PLOT.replace("str(k)", "str(k + 1)"),
+    ),
+    Wrong(
+        "scales the values",
+        violates="that holds the channel's values, unscaled",
+        check="test_every_channel_has_its_image_row_by_row",
+        mistake="scaled-the-values",
+        source=PLOT.replace(
+            "    for k in range",
+            "    low, high = fm.amin((1, 2), keepdim=True), fm.amax((1, 2), keepdim=True)\n"
+            "    fm = (fm - low) / (high - low + 1e-9)\n"
+            "    for k in range",
+        ),
+    ),
+    Wrong(
+        "64 channels at most",
+        violates="one image for each channel",
+        check="test_every_channel_has_its_image_row_by_row",
+        source=PLOT.replace("range(len(fm))", "range(min(64, len(fm)))"),
+    ),
+    Wrong(
+        "black and white exchanged",
+        violates="The colour map is `gray`.",
+        check="test_images_are_gray_and_titles_are_indices",
+        source=PLOT.replace('"gray"', '"gray_r"'),
+    ),
+    Wrong(
+        "a word in the title",
+        violates="and nothing else",
+        check="test_images_are_gray_and_titles_are_indices",
+        source=PLOT.replace("str(k)", 'f"channel {k}"'),
+    ),
+    Wrong(
+        "maps transposed",
+        violates="that holds the channel's values",
+        check="test_every_channel_has_its_image_row_by_row",
+        source=PLOT.replace("fm[k], cmap", "fm[k].T, cmap"),
+    ),
+    Wrong(
+        "column by column",
+        violates="The axes stand row by row",
+        check="test_every_channel_has_its_image_row_by_row",
+        source=PLOT.replace("axes.flat[k]", "axes.T.flat[k]"),
+    ),
+    Wrong(
+        "columns that stay empty",
+        violates="in `min(ncols, C)` columns",
+        check="test_every_channel_has_its_image_row_by_row",
+        source=PLOT.replace("min(ncols, len(fm))", "ncols"),
+    ),
+    Wrong(
+        "axes keep a frame",
+        violates="All axes are switched off",
+        check="test_all_axes_are_off",
+        source=PLOT.replace('one.axis("off")', "one.set_xticks([])\n        one.set_yticks([])"),
+    ),
+    Wrong(
+        "limits of absolute values",
+        violates="the smallest and the largest value of its channel",
+        check="test_the_colour_limits_are_right",
+        source=PLOT.replace("fm if shared else fm[k]", "fm if shared else fm[k].abs()"),
+    ),
+    Wrong(
+        "one image of all maps",
+        violates="Each channel has axes of its own",
+        check="test_every_channel_has_its_image_row_by_row",
+        source="""
 from matplotlib.figure import Figure
 
 def plot_maps(fm, ncols=8, shared=False):
@@ -181,4 +284,79 @@ def plot_maps(fm, ncols=8, shared=False):
     figure.subplots().imshow(fm.reshape(-1, fm.shape[2]), cmap="gray")
     return figure
 """,
+    ),
+    Wrong(
+        "shared limits of the first row of maps",
+        violates="of all of `fm`",
+        check="test_the_colour_limits_are_right",
+        source=PLOT.replace("fm if shared", "fm[:columns] if shared"),
+    ),
+    Wrong(
+        "sets the resolution for good",
+        violates="the settings of matplotlib (`rcParams`) stay as they were",
+        check="test_no_figure_is_left_open_and_nothing_else_changes",
+        source=PLOT.replace(
+            "    figure = Figure()",
+            '    import matplotlib\n    matplotlib.rcParams["figure.dpi"] += 1\n    figure = Figure()',
+        ),
+    ),
+    Wrong(
+        "shared limits around 0",
+        violates="the smallest and the largest value of all of `fm`",
+        check="test_the_colour_limits_are_right",
+        source=PLOT.replace(
+            "        one.imshow",
+            "        if shared:\n            limits = torch.stack([-fm.abs().max(), fm.abs().max()])\n        one.imshow",
+        ).replace("import math", "import math\nimport torch", 1),
+    ),
+    Wrong(
+        "limits of percentiles",
+        violates="The colour limits of an image are the smallest and the largest value",
+        check="test_the_colour_limits_are_right",
+        source=PLOT.replace("limits.min()", "limits.quantile(0.02)").replace("limits.max()", "limits.quantile(0.98)"),
+    ),
+    Wrong(
+        "no image for a dead channel",
+        violates="one image for each channel",
+        check="test_every_channel_has_its_image_row_by_row",
+        source=PLOT.replace(
+            "        one = axes.flat[k]\n",
+            "        one = axes.flat[k]\n        if fm[k].min() == fm[k].max():\n            continue\n",
+        ),
+    ),
+    Wrong(
+        "flattens by `view`",
+        violates="rule 1: in any layout",
+        check="raised",
+        source=PLOT.replace("    columns", "    fm = fm.view(len(fm), -1).view(fm.shape)\n    columns", 1),
+    ),
+    Wrong(
+        "clips negative values in the tensor",
+        violates="rule 2: Tensors keep their values",
+        check="test_every_channel_has_its_image_row_by_row",
+        source=PLOT.replace("    columns", "    fm.clamp_(min=0)\n    columns", 1),
+    ),
+    Wrong(
+        "`ncols` has another name",
+        violates="plot_maps(fm, ncols=8, shared=False)",
+        check="raised",
+        source=PLOT.replace("ncols", "n_columns"),
+    ),
+    Wrong(
+        "eight columns in any case",
+        violates="in `min(ncols, C)` columns",
+        check="test_every_channel_has_its_image_row_by_row",
+        source=PLOT.replace("min(ncols, len(fm))", "min(8, len(fm))"),
+    ),
+    Wrong(
+        "returns the axes",
+        violates="Return a matplotlib `Figure`",
+        check="test_every_channel_has_its_image_row_by_row",
+        source=PLOT.replace("return figure", "return axes"),
+    ),
+]
+
+GIVENS = [
+    "A colour bar is not asked for.",
+    "If you add one, its axes are not counted, and they may stay on.",
 ]

@@ -2,6 +2,23 @@
 
 from graders.author.answers import Wrong
 
+TILE = """
+import math
+import numpy as np
+
+def tile_maps(fm, ncols, pad=1, fill=0.0):
+    count, height, width = fm.shape
+    columns = min(ncols, count)
+    rows = math.ceil(count / columns)
+    fm = fm.numpy()
+    sheet = np.full((rows * (height + pad) - pad, columns * (width + pad) - pad), fill, dtype=np.float32)
+    for k in range(count):
+        row, column = divmod(k, columns)
+        top, left = row * (height + pad), column * (width + pad)
+        sheet[top:top + height, left:left + width] = fm[k]
+    return sheet
+"""
+
 RIGHT = [
     """
 import math
@@ -57,290 +74,96 @@ WRONG = [
         violates="as many rows as are needed",
         check="test_the_channels_stand_row_by_row",
         mistake="dropped-last-row",
-        source="""
-import math
-import numpy as np
-
-def tile_maps(fm, ncols, pad=1, fill=0.0):
-    count, height, width = fm.shape
-    columns = min(ncols, count)
-    rows = count // columns
-    fm = fm.numpy()
-    sheet = np.full((rows * (height + pad) - pad, columns * (width + pad) - pad), fill, dtype=np.float32)
-    for k in range(rows * columns):
-        row, column = divmod(k, columns)
-        top, left = row * (height + pad), column * (width + pad)
-        sheet[top:top + height, left:left + width] = fm[k]
-    return sheet
-""",
+        source=TILE.replace("math.ceil(count / columns)", "count // columns").replace(
+            "range(count)", "range(rows * columns)"
+        ),
     ),
     Wrong(
         "column by column",
         violates="row by row, from left to right",
         check="test_the_channels_stand_row_by_row",
         mistake="column-major",
-        source="""
-import math
-import numpy as np
-
-def tile_maps(fm, ncols, pad=1, fill=0.0):
-    count, height, width = fm.shape
-    columns = min(ncols, count)
-    rows = math.ceil(count / columns)
-    fm = fm.numpy()
-    sheet = np.full((rows * (height + pad) - pad, columns * (width + pad) - pad), fill, dtype=np.float32)
-    for k in range(count):
-        column, row = divmod(k, rows)
-        top, left = row * (height + pad), column * (width + pad)
-        sheet[top:top + height, left:left + width] = fm[k]
-    return sheet
-""",
+        source=TILE.replace("row, column = divmod(k, columns)", "column, row = divmod(k, rows)"),
     ),
     Wrong(
         "counts to 64",
         violates="with any number of channels",
         check="raised",
         mistake="fixed-channel-count",
-        source="""
-import math
-import numpy as np
-
-def tile_maps(fm, ncols, pad=1, fill=0.0):
-    count, height, width = fm.shape
-    columns = min(ncols, count)
-    rows = math.ceil(count / columns)
-    fm = fm.numpy()
-    sheet = np.full((rows * (height + pad) - pad, columns * (width + pad) - pad), fill, dtype=np.float32)
-    for k in range(64):
-        row, column = divmod(k, columns)
-        top, left = row * (height + pad), column * (width + pad)
-        sheet[top:top + height, left:left + width] = fm[k]
-    return sheet
-""",
+        source=TILE.replace("range(count)", "range(64)"),
     ),
     Wrong(
         "height and width exchanged",
         violates="The channels stand row by row",
         check="raised",
         mistake="transposed",
-        source="""
-import math
-import numpy as np
-
-def tile_maps(fm, ncols, pad=1, fill=0.0):
-    count, width, height = fm.shape
-    columns = min(ncols, count)
-    rows = math.ceil(count / columns)
-    fm = fm.numpy()
-    sheet = np.full((rows * (height + pad) - pad, columns * (width + pad) - pad), fill, dtype=np.float32)
-    for k in range(count):
-        row, column = divmod(k, columns)
-        top, left = row * (height + pad), column * (width + pad)
-        sheet[top:top + height, left:left + width] = fm[k]
-    return sheet
-""",
+        source=TILE.replace("count, height, width", "count, width, height"),
     ),
     Wrong(
         "padding at the rim",
         violates="There are none around the sheet.",
         check="test_the_channels_stand_row_by_row",
         mistake="pad-around-the-sheet",
-        source="""
-import math
-import numpy as np
-
-def tile_maps(fm, ncols, pad=1, fill=0.0):
-    count, height, width = fm.shape
-    columns = min(ncols, count)
-    rows = math.ceil(count / columns)
-    fm = fm.numpy()
-    sheet = np.full((rows * (height + pad) + pad, columns * (width + pad) + pad), fill, dtype=np.float32)
-    for k in range(count):
-        row, column = divmod(k, columns)
-        top, left = pad + row * (height + pad), pad + column * (width + pad)
-        sheet[top:top + height, left:left + width] = fm[k]
-    return sheet
-""",
+        source=TILE.replace("(height + pad) - pad", "(height + pad) + pad")
+        .replace("(width + pad) - pad", "(width + pad) + pad")
+        .replace("row * (height + pad)", "pad + row * (height + pad)")
+        .replace("column * (width + pad)", "pad + column * (width + pad)"),
     ),
     Wrong(
         "columns that stay empty",
         violates="in `min(ncols, C)` columns",
         check="test_the_channels_stand_row_by_row",
         mistake="columns-without-maps",
-        source="""
-import math
-import numpy as np
-
-def tile_maps(fm, ncols, pad=1, fill=0.0):
-    count, height, width = fm.shape
-    columns = ncols
-    rows = math.ceil(count / columns)
-    fm = fm.numpy()
-    sheet = np.full((rows * (height + pad) - pad, columns * (width + pad) - pad), fill, dtype=np.float32)
-    for k in range(count):
-        row, column = divmod(k, columns)
-        top, left = row * (height + pad), column * (width + pad)
-        sheet[top:top + height, left:left + width] = fm[k]
-    return sheet
-""",
+        source=TILE.replace("min(ncols, count)", "ncols"),
     ),
     Wrong(
         "scaled from 0 to 1",
         violates="The values of the channels are not scaled.",
         check="test_the_channels_stand_row_by_row",
         mistake="scaled-the-values",
-        source="""
-import math
-import numpy as np
-
-def tile_maps(fm, ncols, pad=1, fill=0.0):
-    count, height, width = fm.shape
-    columns = min(ncols, count)
-    rows = math.ceil(count / columns)
-    fm = ((fm - fm.min()) / (fm.max() - fm.min())).numpy()
-    sheet = np.full((rows * (height + pad) - pad, columns * (width + pad) - pad), fill, dtype=np.float32)
-    for k in range(count):
-        row, column = divmod(k, columns)
-        top, left = row * (height + pad), column * (width + pad)
-        sheet[top:top + height, left:left + width] = fm[k]
-    return sheet
-""",
+        source=TILE.replace("fm = fm.numpy()", "fm = ((fm - fm.min()) / (fm.max() - fm.min())).numpy()"),
     ),
     Wrong(
         "64 channels at most",
         violates="all channels on it",
         check="test_the_channels_stand_row_by_row",
-        source="""
-import math
-import numpy as np
-
-def tile_maps(fm, ncols, pad=1, fill=0.0):
-    count, height, width = fm.shape
-    columns = min(ncols, count)
-    rows = math.ceil(count / columns)
-    fm = fm.numpy()
-    sheet = np.full((rows * (height + pad) - pad, columns * (width + pad) - pad), fill, dtype=np.float32)
-    for k in range(min(count, 64)):
-        row, column = divmod(k, columns)
-        top, left = row * (height + pad), column * (width + pad)
-        sheet[top:top + height, left:left + width] = fm[k]
-    return sheet
-""",
+        source=TILE.replace("range(count)", "range(min(count, 64))"),
     ),
     Wrong(
         "fills with 0",
         violates="hold the value `fill`",
         check="test_the_channels_stand_row_by_row",
-        source="""
-import math
-import numpy as np
-
-def tile_maps(fm, ncols, pad=1, fill=0.0):
-    count, height, width = fm.shape
-    columns = min(ncols, count)
-    rows = math.ceil(count / columns)
-    fm = fm.numpy()
-    sheet = np.full((rows * (height + pad) - pad, columns * (width + pad) - pad), 0, dtype=np.float32)
-    for k in range(count):
-        row, column = divmod(k, columns)
-        top, left = row * (height + pad), column * (width + pad)
-        sheet[top:top + height, left:left + width] = fm[k]
-    return sheet
-""",
+        source=TILE.replace("fill, dtype=np.float32", "0, dtype=np.float32"),
     ),
     Wrong(
         "float64",
         violates="of dtype float32",
         check="test_the_channels_stand_row_by_row",
-        source="""
-import math
-import numpy as np
-
-def tile_maps(fm, ncols, pad=1, fill=0.0):
-    count, height, width = fm.shape
-    columns = min(ncols, count)
-    rows = math.ceil(count / columns)
-    fm = fm.numpy()
-    sheet = np.full((rows * (height + pad) - pad, columns * (width + pad) - pad), fill, dtype=np.float64)
-    for k in range(count):
-        row, column = divmod(k, columns)
-        top, left = row * (height + pad), column * (width + pad)
-        sheet[top:top + height, left:left + width] = fm[k]
-    return sheet
-""",
+        source=TILE.replace("dtype=np.float32", "dtype=np.float64"),
     ),
     Wrong(
         "a tensor",
         violates="numpy array",
         check="test_the_channels_stand_row_by_row",
-        source="""
-import math
-import numpy as np
-
-def tile_maps(fm, ncols, pad=1, fill=0.0):
-    count, height, width = fm.shape
-    columns = min(ncols, count)
-    rows = math.ceil(count / columns)
-    fm = fm.numpy()
-    sheet = np.full((rows * (height + pad) - pad, columns * (width + pad) - pad), fill, dtype=np.float32)
-    for k in range(count):
-        row, column = divmod(k, columns)
-        top, left = row * (height + pad), column * (width + pad)
-        sheet[top:top + height, left:left + width] = fm[k]
-    import torch
-    return torch.from_numpy(sheet)
-""",
+        source=TILE.replace("return sheet", "import torch\n    return torch.from_numpy(sheet)"),
     ),
     Wrong(
         "another default",
         violates="pad=1, fill=0.0",
         check="test_one_channel_the_defaults_and_the_example_come_out",
-        source="""
-import math
-import numpy as np
-
-def tile_maps(fm, ncols, pad=2, fill=0.0):
-    count, height, width = fm.shape
-    columns = min(ncols, count)
-    rows = math.ceil(count / columns)
-    fm = fm.numpy()
-    sheet = np.full((rows * (height + pad) - pad, columns * (width + pad) - pad), fill, dtype=np.float32)
-    for k in range(count):
-        row, column = divmod(k, columns)
-        top, left = row * (height + pad), column * (width + pad)
-        sheet[top:top + height, left:left + width] = fm[k]
-    return sheet
-""",
+        source=TILE.replace("pad=1", "pad=2"),
     ),
     Wrong(
         "a row too many",
         violates="as many rows as are needed",
         check="test_the_channels_stand_row_by_row",
-        source="""
-import math
-import numpy as np
-
-def tile_maps(fm, ncols, pad=1, fill=0.0):
-    count, height, width = fm.shape
-    columns = min(ncols, count)
-    rows = math.ceil(count / columns) + 1
-    fm = fm.numpy()
-    sheet = np.full((rows * (height + pad) - pad, columns * (width + pad) - pad), fill, dtype=np.float32)
-    for k in range(count):
-        row, column = divmod(k, columns)
-        top, left = row * (height + pad), column * (width + pad)
-        sheet[top:top + height, left:left + width] = fm[k]
-    return sheet
-""",
+        source=TILE.replace("(count / columns)", "(count / columns) + 1"),
     ),
     Wrong(
         "one below the other",
         violates="in `min(ncols, C)` columns",
         check="test_the_channels_stand_row_by_row",
-        source="""
-def tile_maps(fm, ncols, pad=1, fill=0.0):
-    return fm.numpy().reshape(-1, fm.shape[2])
-""",
+        source="def tile_maps(fm, ncols, pad=1, fill=0.0):\n    return fm.numpy().reshape(-1, fm.shape[2])",
     ),
     Wrong(
         "reshapes without moving the rows",
@@ -385,239 +208,80 @@ def tile_maps(fm, ncols, pad=1, fill=0.0):
         "no gaps across",
         violates="across and down",
         check="test_the_channels_stand_row_by_row",
-        source="""
-import math
-import numpy as np
-
-def tile_maps(fm, ncols, pad=1, fill=0.0):
-    count, height, width = fm.shape
-    columns = min(ncols, count)
-    rows = math.ceil(count / columns)
-    fm = fm.numpy()
-    sheet = np.full((rows * (height + pad) - pad, columns * width), fill, dtype=np.float32)
-    for k in range(count):
-        row, column = divmod(k, columns)
-        top, left = row * (height + pad), column * width
-        sheet[top:top + height, left:left + width] = fm[k]
-    return sheet
-""",
+        source=TILE.replace("columns * (width + pad) - pad", "columns * width").replace(
+            "column * (width + pad)", "column * width"
+        ),
     ),
     Wrong(
         "no gaps down",
         violates="across and down",
         check="test_the_channels_stand_row_by_row",
-        source="""
-import math
-import numpy as np
-
-def tile_maps(fm, ncols, pad=1, fill=0.0):
-    count, height, width = fm.shape
-    columns = min(ncols, count)
-    rows = math.ceil(count / columns)
-    fm = fm.numpy()
-    sheet = np.full((rows * height, columns * (width + pad) - pad), fill, dtype=np.float32)
-    for k in range(count):
-        row, column = divmod(k, columns)
-        top, left = row * height, column * (width + pad)
-        sheet[top:top + height, left:left + width] = fm[k]
-    return sheet
-""",
+        source=TILE.replace("rows * (height + pad) - pad", "rows * height").replace(
+            "row * (height + pad)", "row * height"
+        ),
     ),
     Wrong(
         "gaps of 0, and only empty places hold `fill`",
         violates="Gaps, and the places that stay empty in the last row, hold the value `fill`.",
         check="test_the_channels_stand_row_by_row",
-        source="""
-import math
-import numpy as np
-
-def tile_maps(fm, ncols, pad=1, fill=0.0):
-    count, height, width = fm.shape
-    columns = min(ncols, count)
-    rows = math.ceil(count / columns)
-    fm = fm.numpy()
-    sheet = np.full((rows * (height + pad) - pad, columns * (width + pad) - pad), fill, dtype=np.float32)
-    for k in range(count):
-        row, column = divmod(k, columns)
-        top, left = row * (height + pad), column * (width + pad)
-        sheet[top:top + height, left:left + width] = fm[k]
-    for row in range(1, rows):
+        source=TILE.replace("    for k in range(count):", "    for k in range(count):", 1).replace(
+            "    return sheet",
+            """    for row in range(1, rows):
         sheet[row * (height + pad) - pad:row * (height + pad)] = 0
-    return sheet
-""",
+    return sheet""",
+        ),
     ),
     Wrong(
         "a single channel comes back as it is",
         violates="shares no memory with `fm`",
         check="test_one_channel_the_defaults_and_the_example_come_out",
-        source="""
-import math
-import numpy as np
-
-def tile_maps(fm, ncols, pad=1, fill=0.0):
-    if len(fm) == 1:
-        return fm[0].numpy()
-    count, height, width = fm.shape
-    columns = min(ncols, count)
-    rows = math.ceil(count / columns)
-    fm = fm.numpy()
-    sheet = np.full((rows * (height + pad) - pad, columns * (width + pad) - pad), fill, dtype=np.float32)
-    for k in range(count):
-        row, column = divmod(k, columns)
-        top, left = row * (height + pad), column * (width + pad)
-        sheet[top:top + height, left:left + width] = fm[k]
-    return sheet
-""",
+        source=TILE.replace(
+            "    count, height", "    if len(fm) == 1:\n        return fm[0].numpy()\n    count, height", 1
+        ),
     ),
     Wrong(
         "from right to left",
         violates="from left to right",
         check="test_the_channels_stand_row_by_row",
-        source="""
-import math
-import numpy as np
-
-def tile_maps(fm, ncols, pad=1, fill=0.0):
-    count, height, width = fm.shape
-    columns = min(ncols, count)
-    rows = math.ceil(count / columns)
-    fm = fm.numpy()
-    sheet = np.full((rows * (height + pad) - pad, columns * (width + pad) - pad), fill, dtype=np.float32)
-    for k in range(count):
-        row, column = k // columns, columns - 1 - k % columns
-        top, left = row * (height + pad), column * (width + pad)
-        sheet[top:top + height, left:left + width] = fm[k]
-    return sheet
-""",
+        source=TILE.replace(
+            "row, column = divmod(k, columns)", "row, column = k // columns, columns - 1 - k % columns"
+        ),
     ),
     Wrong(
         "from the bottom up",
         violates="row by row",
         check="test_the_channels_stand_row_by_row",
-        source="""
-import math
-import numpy as np
-
-def tile_maps(fm, ncols, pad=1, fill=0.0):
-    count, height, width = fm.shape
-    columns = min(ncols, count)
-    rows = math.ceil(count / columns)
-    fm = fm.numpy()
-    sheet = np.full((rows * (height + pad) - pad, columns * (width + pad) - pad), fill, dtype=np.float32)
-    for k in range(count):
-        row, column = rows - 1 - k // columns, k % columns
-        top, left = row * (height + pad), column * (width + pad)
-        sheet[top:top + height, left:left + width] = fm[k]
-    return sheet
-""",
+        source=TILE.replace("row, column = divmod(k, columns)", "row, column = rows - 1 - k // columns, k % columns"),
     ),
     Wrong(
         "flattens by `view`",
         violates="rule 1: in any layout",
         check="raised",
-        source="""
-import math
-import numpy as np
-
-def tile_maps(fm, ncols, pad=1, fill=0.0):
-    count, height, width = fm.shape
-    columns = min(ncols, count)
-    rows = math.ceil(count / columns)
-    fm = fm.view(count, -1).reshape(count, height, width).numpy()
-    sheet = np.full((rows * (height + pad) - pad, columns * (width + pad) - pad), fill, dtype=np.float32)
-    for k in range(count):
-        row, column = divmod(k, columns)
-        top, left = row * (height + pad), column * (width + pad)
-        sheet[top:top + height, left:left + width] = fm[k]
-    return sheet
-""",
+        source=TILE.replace("    fm = fm.numpy()", "    fm = fm.view(count, -1).reshape(count, height, width).numpy()"),
     ),
     Wrong(
         "eight columns at most",
         violates="in `min(ncols, C)` columns",
         check="test_the_channels_stand_row_by_row",
-        source="""
-import math
-import numpy as np
-
-def tile_maps(fm, ncols, pad=1, fill=0.0):
-    count, height, width = fm.shape
-    columns = min(ncols, count, 8)
-    rows = math.ceil(count / columns)
-    fm = fm.numpy()
-    sheet = np.full((rows * (height + pad) - pad, columns * (width + pad) - pad), fill, dtype=np.float32)
-    for k in range(count):
-        row, column = divmod(k, columns)
-        top, left = row * (height + pad), column * (width + pad)
-        sheet[top:top + height, left:left + width] = fm[k]
-    return sheet
-""",
+        source=TILE.replace("min(ncols, count)", "min(ncols, count, 8)"),
     ),
     Wrong(
         "writes zeros into the tensor when done",
         violates="rule 2: Tensors keep their values",
         check="test_the_tensor_passed_in_is_unchanged",
-        source="""
-import math
-import numpy as np
-
-def tile_maps(fm, ncols, pad=1, fill=0.0):
-    count, height, width = fm.shape
-    columns = min(ncols, count)
-    rows = math.ceil(count / columns)
-    fm = fm.numpy()
-    sheet = np.full((rows * (height + pad) - pad, columns * (width + pad) - pad), fill, dtype=np.float32)
-    for k in range(count):
-        row, column = divmod(k, columns)
-        top, left = row * (height + pad), column * (width + pad)
-        sheet[top:top + height, left:left + width] = fm[k]
-    fm[:] = 0
-    return sheet
-""",
+        source=TILE.replace("    return sheet", "    fm[:] = 0\n    return sheet"),
     ),
     Wrong(
         "`pad` at least 1",
         violates="`pad` is 0 or more",
         check="test_the_channels_stand_row_by_row",
-        source="""
-import math
-import numpy as np
-
-def tile_maps(fm, ncols, pad=1, fill=0.0):
-    pad = max(pad, 1)
-    count, height, width = fm.shape
-    columns = min(ncols, count)
-    rows = math.ceil(count / columns)
-    fm = fm.numpy()
-    sheet = np.full((rows * (height + pad) - pad, columns * (width + pad) - pad), fill, dtype=np.float32)
-    for k in range(count):
-        row, column = divmod(k, columns)
-        top, left = row * (height + pad), column * (width + pad)
-        sheet[top:top + height, left:left + width] = fm[k]
-    return sheet
-""",
+        source=TILE.replace("    count, height", "    pad = max(pad, 1)\n    count, height", 1),
     ),
     Wrong(
         "no negative `fill`",
         violates="hold the value `fill`",
         check="test_the_channels_stand_row_by_row",
-        source="""
-import math
-import numpy as np
-
-def tile_maps(fm, ncols, pad=1, fill=0.0):
-    fill = max(fill, 0.0)
-    count, height, width = fm.shape
-    columns = min(ncols, count)
-    rows = math.ceil(count / columns)
-    fm = fm.numpy()
-    sheet = np.full((rows * (height + pad) - pad, columns * (width + pad) - pad), fill, dtype=np.float32)
-    for k in range(count):
-        row, column = divmod(k, columns)
-        top, left = row * (height + pad), column * (width + pad)
-        sheet[top:top + height, left:left + width] = fm[k]
-    return sheet
-""",
+        source=TILE.replace("    count, height", "    fill = max(fill, 0.0)\n    count, height", 1),
     ),
 ]
 

@@ -1,5 +1,7 @@
 """Answers to 09-conv-maps."""
 
+from graders.author.answers import Wrong
+
 CONV_MAPS = """
 import torch
 from torch import nn
@@ -114,8 +116,13 @@ def conv_maps(model, x):
 """,
 ]
 
-WRONG = {
-    "only-sequential-recursed": """
+WRONG = [
+    Wrong(
+        "looks into Sequential alone",
+        violates="anywhere in the model",
+        check="test_every_conv2d_has_its_map_as_the_layer_returned_it",
+        mistake="only-sequential-recursed",
+        source="""
 from torch import nn
 
 def walk(module, prefix=""):
@@ -127,8 +134,14 @@ def walk(module, prefix=""):
             found += walk(child, prefix + name + ".")
     return found
 """
-    + conv_maps(modules="walk(model)"),
-    "late-binding": """
+        + conv_maps(modules="walk(model)"),
+    ),
+    Wrong(
+        "hooks read the loop variable late",
+        violates="its name in `named_modules()` and its output",
+        check="test_every_conv2d_has_its_map_as_the_layer_returned_it",
+        mistake="late-binding",
+        source="""
 from torch import nn
 
 def conv_maps(model, x):
@@ -143,11 +156,40 @@ def conv_maps(model, x):
             handle.remove()
     return maps
 """,
-    "stored-alias": conv_maps(stored="output.detach()"),
-    "definition-order": conv_maps(result="{n: maps[n] for n, m in model.named_modules() if n in maps}"),
-    "subclass-missed": conv_maps(chosen="type(module) is nn.Conv2d"),
-    "other-convolutions": conv_maps(chosen="'Conv' in type(module).__name__"),
-    "hook-left-behind": """
+    ),
+    Wrong(
+        "keeps the output itself",
+        violates="Each output is a copy",
+        check="test_every_conv2d_has_its_map_as_the_layer_returned_it",
+        mistake="stored-alias",
+        source=conv_maps(stored="output.detach()"),
+    ),
+    Wrong(
+        "keys in order of definition",
+        violates="The keys are in the order in which the convolutions ran.",
+        check="test_the_keys_are_in_the_order_of_execution",
+        mistake="definition-order",
+        source=conv_maps(result="{n: maps[n] for n, m in model.named_modules() if n in maps}"),
+    ),
+    Wrong(
+        "asks for the exact type",
+        violates="Subclasses of `nn.Conv2d` count.",
+        check="test_every_conv2d_has_its_map_as_the_layer_returned_it",
+        mistake="subclass-missed",
+        source=conv_maps(chosen="type(module) is nn.Conv2d"),
+    ),
+    Wrong(
+        "chooses by the name of the class",
+        violates="Other convolutions, such as `nn.Conv1d` and `nn.ConvTranspose2d`, do not",
+        check="test_every_conv2d_has_its_map_as_the_layer_returned_it",
+        mistake="other-convolutions",
+        source=conv_maps(chosen="'Conv' in type(module).__name__"),
+    ),
+    Wrong(
+        "removes no hook",
+        violates="rule 3: none of your own hooks is left",
+        check="test_the_model_runs_once_and_stays_as_it_was",
+        source="""
 from torch import nn
 
 def conv_maps(model, x):
@@ -158,7 +200,12 @@ def conv_maps(model, x):
     model(x)
     return maps
 """,
-    "hook-left-after-exception": """
+    ),
+    Wrong(
+        "removes hooks only when all goes well",
+        violates="rule 4: Rules 2 and 3 hold then, too",
+        check="test_an_exception_comes_through_and_leaves_nothing_behind",
+        source="""
 from torch import nn
 
 def conv_maps(model, x):
@@ -173,53 +220,272 @@ def conv_maps(model, x):
         handle.remove()
     return maps
 """,
-}
+    ),
+    Wrong(
+        "the input",
+        violates="its name in `named_modules()` and its output",
+        check="raised",
+        source=conv_maps(stored="args[0].detach().clone()"),
+    ),
+    Wrong(
+        "a copy with its graph",
+        violates="rule 6: A tensor that you return has no graph",
+        check="test_every_conv2d_has_its_map_as_the_layer_returned_it",
+        source=conv_maps(stored="output.clone()"),
+    ),
+    Wrong(
+        "the first image only",
+        violates="a copy of what the convolution returned",
+        check="test_every_conv2d_has_its_map_as_the_layer_returned_it",
+        source=conv_maps(stored="output.detach().clone()[0]"),
+    ),
+    Wrong(
+        "arrays",
+        violates="rule 6: Types count",
+        check="test_every_conv2d_has_its_map_as_the_layer_returned_it",
+        source=conv_maps(stored="output.detach().clone().numpy()"),
+    ),
+    Wrong(
+        "keys by the alphabet",
+        violates="The keys are in the order in which the convolutions ran.",
+        check="test_the_keys_are_in_the_order_of_execution",
+        source=conv_maps(result="{n: m for n, m in sorted(maps.items())}"),
+    ),
+    Wrong(
+        "switches to eval mode for good",
+        violates="rule 2: the mode of each part",
+        check="test_every_conv2d_has_its_map_as_the_layer_returned_it",
+        source=conv_maps().replace("    try:", "    model.eval()\n    try:"),
+    ),
+    Wrong(
+        "runs twice",
+        violates="Run `model(x)` once.",
+        check="test_the_model_runs_once_and_stays_as_it_was",
+        source=conv_maps().replace("        model(x)", "        model(x)\n        model(x)"),
+    ),
+    Wrong(
+        "clears all hooks",
+        violates="rule 3: Hooks that were there before",
+        check="test_the_model_runs_once_and_stays_as_it_was",
+        source=conv_maps()
+        .replace("        for handle in handles:\n            handle.remove()", "        pass")
+        .replace("return maps", "[m._forward_hooks.clear() for m in model.modules()]\n    return maps"),
+    ),
+    Wrong(
+        "an empty dict",
+        violates="for every `nn.Conv2d` anywhere",
+        check="test_every_conv2d_has_its_map_as_the_layer_returned_it",
+        source="def conv_maps(model, x):\n    model(x)\n    return {}",
+    ),
+    Wrong(
+        "returns nothing",
+        violates="Return a dict",
+        check="test_every_conv2d_has_its_map_as_the_layer_returned_it",
+        source="def conv_maps(model, x):\n    model(x)",
+    ),
+    Wrong(
+        "float32 in any case",
+        violates="a copy of what the convolution returned",
+        check="test_every_conv2d_has_its_map_as_the_layer_returned_it",
+        source=conv_maps(stored="output.detach().float().clone()"),
+    ),
+    Wrong(
+        "cleans up under `except Exception`",
+        violates="rule 4: also for `KeyboardInterrupt`",
+        check="test_an_exception_comes_through_and_leaves_nothing_behind",
+        source=conv_maps().replace(
+            "    finally:\n        for handle in handles:\n            handle.remove()",
+            """    except Exception:
+        for handle in handles:
+            handle.remove()
+        raise
+    for handle in handles:
+        handle.remove()""",
+        ),
+    ),
+    Wrong(
+        "puts every module into the mode of the root",
+        violates="rule 2: the mode of each part",
+        check="test_every_conv2d_has_its_map_as_the_layer_returned_it",
+        source=conv_maps().replace("    try:", "    model.train(model.training)\n    try:"),
+    ),
+    Wrong(
+        "leaves gradients switched off",
+        violates="rule 2: Settings of PyTorch",
+        check="test_the_model_runs_once_and_stays_as_it_was",
+        source=conv_maps().replace("    try:", "    torch.set_grad_enabled(False)\n    try:"),
+    ),
+    Wrong(
+        "leaves gradients switched on",
+        violates="rule 2: Settings of PyTorch",
+        check="test_the_model_runs_once_and_stays_as_it_was",
+        source=conv_maps().replace("    return maps", "    torch.set_grad_enabled(True)\n    return maps"),
+    ),
+    Wrong(
+        "calls `forward`",
+        violates="Run `model(x)` once.",
+        check="test_the_model_runs_once_and_stays_as_it_was",
+        source=conv_maps().replace("        model(x)", "        model.forward(x)"),
+    ),
+    Wrong(
+        "skips the model itself",
+        violates='its name is `""`',
+        check="test_a_single_layer_no_convolution_and_the_example_come_out",
+        source=conv_maps(modules="list(model.named_modules())[1:]"),
+    ),
+    Wrong(
+        "both names of one module",
+        violates="its name in `named_modules()`",
+        check="test_every_conv2d_has_its_map_as_the_layer_returned_it",
+        mistake="both-names",
+        source=conv_maps(modules="model.named_modules(remove_duplicate=False)"),
+    ),
+    Wrong(
+        "swallows exceptions",
+        violates="rule 4: the caller of your function gets this exception",
+        check="test_an_exception_comes_through_and_leaves_nothing_behind",
+        source=conv_maps().replace("    finally:", "    except Exception:\n        pass\n    finally:"),
+    ),
+    Wrong(
+        "one dict for all calls",
+        violates="Return a dict that holds",
+        check="test_every_conv2d_has_its_map_as_the_layer_returned_it",
+        source=conv_maps().replace(
+            "def conv_maps(model, x):\n    maps, handles = {}, []",
+            "maps = {}\n\ndef conv_maps(model, x):\n    handles = []",
+        ),
+    ),
+    Wrong(
+        "convolutions that are no part of the model",
+        violates="neither do modules that are no part of the model",
+        check="test_every_conv2d_has_its_map_as_the_layer_returned_it",
+        source="""
+import torch
+from torch import nn
 
-ALSO_WRONG = [
-    conv_maps(stored="args[0].detach().clone()"),
-    conv_maps(stored="output.clone()"),
-    conv_maps(stored="output.detach().clone()[0]"),
-    conv_maps(stored="output.detach().clone().numpy()"),
-    conv_maps(result="{n: m for n, m in sorted(maps.items())}"),
-    conv_maps().replace("    try:", "    model.eval()\n    try:"),
-    conv_maps().replace("        model(x)", "        model(x)\n        model(x)"),
-    conv_maps()
-    .replace("        for handle in handles:\n            handle.remove()", "        pass")
-    .replace("return maps", "[m._forward_hooks.clear() for m in model.modules()]\n    return maps"),
-    "def conv_maps(model, x):\n    model(x)\n    return {}",
-    "def conv_maps(model, x):\n    model(x)",
-    # Each hook removes itself, when it comes to that. Freezes the model. Clears gradients. Computes what a plain
-    # convolution would give.
-    *(
-        f"""
+def conv_maps(model, x):
+    names, maps = {m: n for n, m in model.named_modules()}, {}
+    def hook(module, args, output):
+        if isinstance(module, nn.Conv2d):
+            maps[names.get(module, "?")] = output.detach().clone()
+    handle = torch.nn.modules.module.register_module_forward_hook(hook)
+    try:
+        model(x)
+    finally:
+        handle.remove()
+    return maps
+""",
+    ),
+    Wrong(
+        "unbatched images get a batch",
+        violates="a copy of what the convolution returned",
+        check="test_a_single_layer_no_convolution_and_the_example_come_out",
+        source=conv_maps(stored="output.detach().clone().reshape(-1, *output.shape[-3:])"),
+    ),
+    Wrong(
+        "removes the hooks of others with its own",
+        violates="rule 3: Hooks that were there before",
+        check="test_the_model_runs_once_and_stays_as_it_was",
+        source=conv_maps().replace(
+            "        for handle in handles:\n            handle.remove()",
+            "        for module in model.modules():\n            module._forward_hooks.clear()",
+        ),
+    ),
+    Wrong(
+        "each hook removes itself when it runs",
+        violates="rule 4: Rules 2 and 3 hold then, too",
+        check="test_an_exception_comes_through_and_leaves_nothing_behind",
+        source="""
 import torch.nn.functional as F
 from torch import nn
 
 def conv_maps(model, x):
-    maps, handles = {{}}, {{}}
-    {before}
+    maps, handles = {}, {}
     for name, module in model.named_modules():
         if isinstance(module, nn.Conv2d):
             def hook(module, args, output, name=name):
-                maps[name] = {kept}.detach().clone()
-                {inside}
+                maps[name] = output.detach().clone()
+                handles[name].remove()
             handles[name] = module.register_forward_hook(hook)
     try:
         model(x)
     finally:
-        {after}
+        pass
     return maps
-"""
-        for before, kept, inside, after in (
-            ("pass", "output", "handles[name].remove()", "pass"),
-            ("model.requires_grad_(False)", "output", "pass", "[one.remove() for one in handles.values()]"),
-            ("model.zero_grad()", "output", "pass", "[one.remove() for one in handles.values()]"),
-            (
-                "pass",
-                "F.conv2d(args[0], module.weight, module.bias, module.stride, module.padding)",
-                "pass",
-                "[one.remove() for one in handles.values()]",
-            ),
-        )
+""",
     ),
+    Wrong(
+        "freezes the model",
+        violates="rule 2: their `requires_grad`",
+        check="test_the_model_runs_once_and_stays_as_it_was",
+        source="""
+import torch.nn.functional as F
+from torch import nn
+
+def conv_maps(model, x):
+    maps, handles = {}, {}
+    model.requires_grad_(False)
+    for name, module in model.named_modules():
+        if isinstance(module, nn.Conv2d):
+            def hook(module, args, output, name=name):
+                maps[name] = output.detach().clone()
+            handles[name] = module.register_forward_hook(hook)
+    try:
+        model(x)
+    finally:
+        [handle.remove() for handle in handles.values()]
+    return maps
+""",
+    ),
+    Wrong(
+        "clears gradients",
+        violates="rule 2: and their `.grad`",
+        check="test_the_model_runs_once_and_stays_as_it_was",
+        source="""
+import torch.nn.functional as F
+from torch import nn
+
+def conv_maps(model, x):
+    maps, handles = {}, {}
+    model.zero_grad()
+    for name, module in model.named_modules():
+        if isinstance(module, nn.Conv2d):
+            def hook(module, args, output, name=name):
+                maps[name] = output.detach().clone()
+            handles[name] = module.register_forward_hook(hook)
+    try:
+        model(x)
+    finally:
+        [handle.remove() for handle in handles.values()]
+    return maps
+""",
+    ),
+    Wrong(
+        "computes what a plain convolution would give",
+        violates="a copy of what the convolution returned",
+        check="raised",
+        source="""
+import torch.nn.functional as F
+from torch import nn
+
+def conv_maps(model, x):
+    maps, handles = {}, {}
+    for name, module in model.named_modules():
+        if isinstance(module, nn.Conv2d):
+            def hook(module, args, output, name=name):
+                maps[name] = F.conv2d(args[0], module.weight, padding=module.padding).detach().clone()
+            handles[name] = module.register_forward_hook(hook)
+    try:
+        model(x)
+    finally:
+        [handle.remove() for handle in handles.values()]
+    return maps
+""",
+    ),
+]
+
+GIVENS = [
+    "Write `conv_maps(model, x)`.",
+    "The model calls each of its `nn.Conv2d` exactly once.",
+    "Hooks of the caller on a convolution itself only watch.",
 ]

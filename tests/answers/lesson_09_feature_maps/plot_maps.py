@@ -306,7 +306,7 @@ def plot_maps(fm, ncols=8, shared=False):
         check="test_the_colour_limits_are_right",
         source=PLOT.replace(
             "        one.imshow",
-            "        if shared:\n            limits = torch.stack([-fm.abs().max(), fm.abs().max()])\n        one.imshow",
+            "        if shared:\n            limits = fm.abs().max() * torch.tensor([-1, 1])\n        one.imshow",
         ).replace("import math", "import math\nimport torch", 1),
     ),
     Wrong(

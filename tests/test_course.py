@@ -1,4 +1,4 @@
-"""The course itself: every exercise with right and wrong answers on many seeds, every notebook as built."""
+"""The course itself: exercises are complete, notebooks as built, and each is marked as it should be."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import nbformat
 import pytest
 
 from graders.author import build, prove
-from graders.author.answers import Answer, unanswered
+from graders.author.answers import Answer, answers_to, unanswered
 from graders.core import course
 from graders.core.exercise import Exercise, Mistake
 from graders.run.runner import BoxRunner
@@ -33,10 +33,13 @@ def test_the_notebooks_are_what_their_source_builds(lesson: str) -> None:
     assert build.stale(lesson) == []
 
 
-@pytest.mark.parametrize("key", [exercise.key for exercise in EXERCISES])
-def test_the_exercise_is_well_formed_and_its_answers_come_out_right(key: str) -> None:
-    # One seed here, and not one of the twenty that `hookwork build --check` takes.
-    assert prove.prove_exercise(key, [1000]) == []
+@pytest.mark.parametrize("exercise", EXERCISES, ids=lambda exercise: exercise.key)
+def test_the_exercise_is_well_formed_and_its_mistakes_are_recognised(exercise: Exercise) -> None:
+    # One wrong answer for each mistake, on one seed. `hookwork build --check` takes every answer, and more seeds.
+    answers = answers_to(exercise)
+    assert [*prove.well_formed(exercise), *prove.well_answered(exercise, answers)] == []
+    mistaken = {answer.mistake: answer for answer in answers.every if answer.mistake}
+    assert list(prove.come_out_right(exercise, tuple(mistaken.values()), [1000])) == []
 
 
 @pytest.mark.parametrize("lesson", LESSONS)

@@ -99,7 +99,7 @@ def test_a_judge_that_is_killed_leaves_nothing_half_written_and_the_next_one_swe
     temporary = place / "tmp"
     temporary.mkdir()
     temporary.chmod(0o755)
-    students = [f"student{number}" for number in range(12)]
+    students = [f"student{number}" for number in range(6)]
     arguments = ("--submissions", hand_in(place / "class", *students), "--out", place / "out", "--jobs", "1")
     judge = subprocess.Popen(
         command(*arguments),

@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
 
-from graders.author.answers import Answer, answers_to, unanswered, unfounded_quotes, unviolated
+from graders.author.answers import Answer, Answers, answers_to, unanswered, unfounded_quotes, unviolated
 from graders.author.build import execute, stale
 from graders.author.lesson import notebook
 from graders.author.places import places, unwritten
@@ -72,16 +72,11 @@ def prove_notebooks(lesson: str) -> list[str]:
 def prove_exercise(key: str, seeds: Sequence[int]) -> list[str]:
     """What an exercise lacks, and which answers to it do not come out as they should on each of `seeds`."""
     exercise = course.find_exercise(key)
-    problems = list(well_formed(exercise))
     try:
         answers = answers_to(exercise)
     except SourceError as error:
-        return [*problems, str(error)]
-    problems += unanswered(exercise, answers.every)
-    problems += unfounded_quotes(exercise, answers)
-    if answers.converted:
-        problems += [f"{key}: no wrong answer violates {demand!r}" for demand in unviolated(exercise, answers)]
-    return [*problems, *come_out_right(exercise, answers.every, seeds)]
+        return [*well_formed(exercise), str(error)]
+    return [*well_formed(exercise), *well_answered(exercise, answers), *come_out_right(exercise, answers.every, seeds)]
 
 
 def unique_names() -> list[str]:
@@ -118,6 +113,14 @@ def well_formed(exercise: Exercise) -> Iterator[str]:
     for mistake in exercise.mistakes:
         if len(mistake.message) > 300:
             yield f"{exercise.key}, {mistake.id}: the message has {len(mistake.message)} characters, more than 300"
+
+
+def well_answered(exercise: Exercise, answers: Answers) -> Iterator[str]:
+    """Which answers to an exercise are missing, and which quote what is not there. None of them is run."""
+    yield from unanswered(exercise, answers.every)
+    yield from unfounded_quotes(exercise, answers)
+    if answers.converted:
+        yield from (f"{exercise.key}: no wrong answer violates {demand!r}" for demand in unviolated(exercise, answers))
 
 
 def come_out_right(exercise: Exercise, answers: Sequence[Answer], seeds: Iterable[int]) -> Iterator[str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pytest
 import torch
 
 from graders.nets import train
@@ -36,6 +37,7 @@ def test_the_shipped_net_is_small_and_accurate() -> None:
     assert train.accuracy(shapes_net()) > 0.97
 
 
+@pytest.mark.slow  # authors alone train this net; learners get its weights
 def test_training_learns() -> None:
     threads = torch.get_num_threads()
     torch.set_num_threads(1)

@@ -7,6 +7,7 @@ import csv
 import json
 import os
 import re
+import shutil
 import subprocess
 import sys
 import time
@@ -31,6 +32,7 @@ RIGHT = [SETUP, *(answers[0] for answers in LESSON_1.right.values())]
 OTHER_STYLE = [SETUP, *(answers[1] for answers in LESSON_1.right.values())]
 WRONG = [SETUP, *(next(iter(answers.values())) for answers in LESSON_1.wrong.values())]
 MISTAKES = [next(iter(answers)) for answers in LESSON_1.wrong.values()]
+TRAPS = ("conftest.py", "torch.py", "sitecustomize.py", "test_trap.py")
 CHECKS = [len(exercise.checks) for exercise in course.exercises(LESSON)]
 
 
@@ -51,8 +53,13 @@ def graders(*arguments: str | Path) -> subprocess.CompletedProcess[str]:
 
 @pytest.fixture(scope="module")
 def marked(tmp_path_factory: pytest.TempPathFactory) -> tuple[subprocess.CompletedProcess[str], Path]:
-    """A class of five, marked once."""
+    """A class of five, marked once. One of them handed in more than a notebook."""
     folder = tmp_path_factory.mktemp("marked")
+    trap = f"open({str(folder / 'canary')!r}, 'w').write('imported')\n"
+    for place in ("class", "class/ada", "class/ada/test_traps"):
+        (folder / place).mkdir()
+        for name in TRAPS:
+            (folder / place / name).write_text(trap)
     hand_in(folder / "class/ada", RIGHT)
     hand_in(folder / "class/ben", OTHER_STYLE)
     hand_in(folder / "class/cleo", WRONG)
@@ -143,28 +150,20 @@ def test_a_seed_repeats_a_run_with_xdist_exactly(
     assert verdicts(tmp_path / "results.json") == verdicts(folder / "out/results.json")
 
 
-def test_k_selects_and_x_stops(tmp_path: Path) -> None:
-    hand_in(tmp_path / "ada", RIGHT)
-    hand_in(tmp_path / "cleo", WRONG)
-    run = graders("--submissions", tmp_path, "-k", "ada and branch", "-q")
+def test_k_selects_and_x_stops(marked: tuple[subprocess.CompletedProcess[str], Path], tmp_path: Path) -> None:
+    shutil.copytree(marked[1] / "out", tmp_path / "out")  # what is kept there is not run again
+    again = ("--submissions", marked[1] / "class", "--out", tmp_path / "out", "--probe-timeout", "1.5", "-q")
+    run = graders(*again, "-k", "ada and branch")
     assert run.returncode == 0, run.stdout
-    assert f"{CHECKS[0]} passed, {2 * sum(CHECKS) - CHECKS[0]} deselected" in run.stdout
-    run = graders("--submissions", tmp_path, "-x", "-q", "-k", "cleo")
+    assert f"{CHECKS[0]} passed, {5 * sum(CHECKS) - CHECKS[0]} deselected" in run.stdout
+    run = graders(*again, "-x", "-k", "cleo")
     assert run.returncode == 1
     assert "1 failed" in run.stdout
 
 
-def test_conftests_of_students_are_never_imported(tmp_path: Path) -> None:
-    canary = tmp_path / "canary"
-    trap = f"open({str(canary)!r}, 'w').write('imported')\n"
-    hand_in(tmp_path / "class/ada", RIGHT)
-    for place in ("class", "class/ada", "class/ada/test_traps"):
-        (tmp_path / place).mkdir(exist_ok=True)
-        for name in ("conftest.py", "torch.py", "sitecustomize.py", "test_trap.py"):
-            (tmp_path / place / name).write_text(trap)
-    run = graders("--submissions", tmp_path / "class", "-q")
-    assert run.returncode == 0, run.stdout
-    assert not canary.exists()
+def test_conftests_of_students_are_never_imported(marked: tuple[subprocess.CompletedProcess[str], Path]) -> None:
+    assert len(list((marked[1] / "class").rglob("*.py"))) == 3 * len(TRAPS)
+    assert not (marked[1] / "canary").exists()
 
 
 @pytest.mark.parametrize(
@@ -185,12 +184,10 @@ def test_unusable_options_end_in_a_sentence(arguments: tuple[str, str], part: st
     assert "Traceback" not in run.stderr
 
 
-def test_a_single_notebook_and_one_students_folder_are_marked(tmp_path: Path) -> None:
-    file = hand_in(tmp_path / "ada", RIGHT)
-    for where in (file, tmp_path / "ada"):
-        run = graders("--submissions", where, "-q")
-        assert run.returncode == 0, run.stdout
-        assert "4 of 4" in run.stdout
+def test_a_single_notebook_is_marked(tmp_path: Path) -> None:
+    run = graders("--submissions", hand_in(tmp_path / "ada", RIGHT), "-q")
+    assert run.returncode == 0, run.stdout
+    assert "4 of 4" in run.stdout
 
 
 def test_lessons_that_are_due_are_missing_where_nobody_handed_them_in(tmp_path: Path) -> None:
@@ -219,7 +216,7 @@ def test_the_archive_of_a_class_is_marked_and_nothing_is_left(tmp_path: Path, mo
     with zipfile.ZipFile(archive, "w") as packed:
         packed.writestr(f"lovelaceada_12345_67890_{LESSON}-1.ipynb", good)
         packed.writestr(f"Mal Lory_17_assignsubmission_file_/../../../{LESSON}.ipynb", good)
-    run = graders("--submissions", archive, "--out", tmp_path / "out", "-q", "-n", "2")
+    run = graders("--submissions", archive, "--out", tmp_path / "out", "-q", "-n", "1")
     assert run.returncode == 1, run.stdout
     data = json.loads((tmp_path / "out/results.json").read_text())
     assert [

@@ -124,7 +124,7 @@ def test_grading_says_the_same(kit: Path, warm: WarmProcess, name: str, fork: bo
     assert graded(CASES[name].cells, kit, fork=fork, warm=warm) == CASES[name].graded
 
 
-EVERYTHING = (SCALING, SCALE, CRASH, CLAMPING, CLAMP, DROPPING, CRASH)
+EVERYTHING = (SCALING, SCALE, CRASH, CLAMPING, CLAMP, DROPPING)
 
 
 @pytest.mark.parametrize("fork", [True, False], ids=["forked probes", "probes in the kernel"])

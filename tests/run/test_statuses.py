@@ -393,12 +393,12 @@ def test_printing_without_end_costs_its_cell_and_little_memory(found: Submission
     assert "over a limit: output: the notebook wrote more than 8 MiB of output" in message(found, "01-chain-grads")
 
 
-def test_a_hundred_megabytes_of_output_cost_its_cell_and_no_memory_here(kit: Path) -> None:
+def test_a_hundred_megabytes_of_output_cost_its_cell_and_no_memory_here(kit: Path, warm: WarmProcess) -> None:
     cells = [IMPORT, BRANCH, "for _ in range(100):\n    print('x' * (1 << 20))\n" + CHAIN, PASSES]
     asked = QUESTIONS.of(LESSON)
     peak_memory()
     before = peak_memory()
-    transcript = BoxRunner(kit).run(cells, asked.probes)
+    transcript = BoxRunner(kit, warm=warm).run(cells, asked.probes)
     assert peak_memory() - before < 50e6
     results = judge_submission(asked.exercises, asked.verdicts, cells, read_transcript(transcript.frames))
     assert {exercise.key: (exercise.status.value, exercise.score) for exercise in results} == FULL | {
@@ -543,20 +543,24 @@ def of_one_case(lesson: str) -> list[Exercise]:
     return [dataclasses.replace(exercise, cases=exercise.cases[:1]) for exercise in course.exercises(lesson)]
 
 
-def results_of(
-    cells: list[str], kit: Path, fork: bool, exercises: list[Exercise], limits: Limits = SHORT
-) -> list[ExerciseResult]:
-    """The results of a notebook whose probes run in forked processes, or in the kernel itself."""
+def results_of(cells: list[str], runner: BoxRunner, exercises: list[Exercise]) -> list[ExerciseResult]:
+    """The results of a notebook."""
     asked = LessonQuestions.of(exercises, SEED)
-    transcript = BoxRunner(kit, limits=limits, fork=fork).run(cells, asked.probes)
+    transcript = runner.run(cells, asked.probes)
     return judge_submission(asked.exercises, asked.verdicts, cells, read_transcript(transcript.frames))
 
 
-def test_results_without_fork_are_the_same(kit: Path) -> None:
+# Here the probes run in the kernel itself; the kernel is forked all the same, to save the time of a start.
+
+
+def test_results_without_fork_are_the_same(kit: Path, warm: WarmProcess) -> None:
     endless = "def branch_grads(w, x):\n    while True:\n        pass"
     wrong = LESSON_1.wrong["01-chain-grads"]["cut-between-steps"]
     exercises = of_one_case(LESSON)
-    with_fork, without = (results_of([endless, wrong, PASSES], kit, fork, exercises) for fork in (True, False))
+    with_fork, without = (
+        results_of([endless, wrong, PASSES], BoxRunner(kit, limits=SHORT, warm=warm, fork=fork), exercises)
+        for fork in (True, False)
+    )
     assert without == with_fork
     assert {exercise.key: exercise.status.value for exercise in without} == {
         "01-branch-grads": "timed-out",
@@ -565,23 +569,24 @@ def test_results_without_fork_are_the_same(kit: Path) -> None:
     }
 
 
-def test_state_that_is_left_behind_decides_over_no_answer_without_fork_either(kit: Path) -> None:
-    results = results_of([*ODD_STATE, *ANSWERS_2], kit, False, list(course.exercises(LESSON_2)), AMPLE)
+def test_state_that_is_left_behind_decides_over_no_answer_without_fork_either(kit: Path, warm: WarmProcess) -> None:
+    runner = BoxRunner(kit, limits=AMPLE, warm=warm, fork=False)
+    results = results_of([*ODD_STATE, *ANSWERS_2], runner, list(course.exercises(LESSON_2)))
     assert [exercise.status.value for exercise in results] == ["passed"] * len(ANSWERS_2)
 
 
-def test_cells_that_run_again_take_of_the_same_time(kit: Path) -> None:
+def test_cells_that_run_again_take_of_the_same_time(kit: Path, warm: WarmProcess) -> None:
     cells = ["import time\ntime.sleep(2)", "def branch_grads(w, x):\n    while True:\n        pass", CHAIN, PASSES]
     statuses = {}
     for seconds in (4, 40):
-        limits = Limits(notebook_seconds=seconds, probe_seconds=1)
-        results = results_of(cells, kit, False, of_one_case(LESSON), limits)
+        runner = BoxRunner(kit, limits=Limits(notebook_seconds=seconds, probe_seconds=1), warm=warm, fork=False)
+        results = results_of(cells, runner, of_one_case(LESSON))
         statuses[seconds] = [exercise.status.value for exercise in results]
     assert statuses == {4: ["timed-out"] * 3, 40: ["timed-out", "passed", "passed"]}
 
 
-def test_an_empty_cell_does_not_get_the_error_of_the_cell_before(kit: Path) -> None:
-    run = read_transcript(BoxRunner(kit).run(["1 / 0", "", " \n", "x = 1"], []).frames)
+def test_an_empty_cell_does_not_get_the_error_of_the_cell_before(kit: Path, warm: WarmProcess) -> None:
+    run = read_transcript(BoxRunner(kit, warm=warm).run(["1 / 0", "", " \n", "x = 1"], []).frames)
     assert [(cell.index, cell.status) for cell in run.cells] == [(0, "raised"), (1, "ok"), (2, "ok"), (3, "ok")]
 
 
@@ -680,7 +685,7 @@ def test_no_process_and_no_folder_survive_a_run() -> None:
         PASSES,
     ]
     with kit_folder() as kit:
-        asked, runner = LessonQuestions.of(of_one_case(LESSON), SEED), NotingRunner(kit, limits=SHORT)
+        asked, runner = LessonQuestions.of(of_one_case(LESSON), SEED), NotingRunner(kit, limits=Limits(probe_seconds=4))
         run = read_transcript(runner.run(cells, asked.probes).frames)
         results = judge_submission(asked.exercises, asked.verdicts, cells, run)
         assert sorted(result.status.value for result in results) == ["passed", "passed", "timed-out"]
@@ -707,7 +712,7 @@ def end_a_box_while_its_probe_hangs(kit: Path) -> None:
 
         box.receive = receive  # type: ignore[method-assign]
         cells = ["def branch_grads(w, x):\n    while True:\n        pass"]
-        conversation._Conversation(box, AMPLE, True, transcript).hold(cells, probes)
+        conversation._Conversation(box, AMPLE, True, conversation.SLACK_SECONDS, transcript).hold(cells, probes)
 
 
 def test_a_probe_that_hangs_does_not_survive_a_box_that_is_ended_early() -> None:

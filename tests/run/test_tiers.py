@@ -136,13 +136,13 @@ def test_the_tiers_hold_here(tier: str, kit: Path) -> None:
 
 
 @pytest.mark.parametrize("tier", ["A", "B", "D"])
-def test_where_no_kernel_starts_the_self_test_says_which_limit_and_what_to_do(tier: str, kit: Path) -> None:
-    with WarmProcess(kit) as warm:
-        if reason := tiers.missing(tier, warm=warm.works()):
-            pytest.skip(reason)
-        assert self_test(BoxRunner(kit, tier, warm=warm)) == ""
-        found = self_test(BoxRunner(kit, tier, Limits(descriptors=10), warm))
-        short = self_test(BoxRunner(kit, tier, Limits(descriptors=1 << 40), warm))
+def test_where_no_kernel_starts_the_self_test_says_which_limit_and_what_to_do(
+    tier: str, kit: Path, warm: WarmProcess
+) -> None:
+    if reason := tiers.missing(tier, warm=warm.works()):
+        pytest.skip(reason)
+    found = self_test(BoxRunner(kit, tier, Limits(descriptors=10), warm))
+    short = self_test(BoxRunner(kit, tier, Limits(descriptors=1 << 40), warm))
     assert short.startswith("the limits of this shell are too low (")
     assert short.endswith(f" open files are too few. Remedy: `ulimit -n {1 << 40}`)")
     assert found.startswith("it does not start here (open files: ")

@@ -53,7 +53,10 @@ def test_every_lesson_is_marked_alike_warm_and_cold(lesson: str, kit: Path, warm
     assert {result.status.value for result in marks[0][2]} == {"passed"}
 
 
-@pytest.mark.parametrize("tier", TIERS)
+@pytest.mark.parametrize(
+    "tier",  # in each of them two kernels are started anew, for comparison: seconds each
+    [tier if tier == "D" else pytest.param(tier, marks=pytest.mark.slow) for tier in TIERS],
+)
 def test_notebooks_behave_as_in_a_started_box(tier: str, kit: Path, warm: WarmProcess) -> None:
     cells = [
         "import matplotlib\nmatplotlib.pyplot",  # forgotten imports fail as they do at home

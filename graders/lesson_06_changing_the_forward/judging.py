@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+import torch
 import torch.nn.functional as F
 from torch import Tensor
 
@@ -40,6 +41,24 @@ def times(hooks: str) -> float:
 def after_hooks(output: Tensor, hooks: str) -> Tensor:
     """What the caller's hooks on a module make of its output."""
     return times(hooks) * output + 1 if hooks == "replacing" else output
+
+
+def plain(layers: str, weight: Tensor, x: Tensor) -> Tensor:
+    """The output of `layer_of(layers, weight, ...)` without any hook, in closed form."""
+    if layers == "activation":
+        return 1 / (1 + torch.exp(-x))
+    return x @ weight.T if layers == "linear" else torch.einsum("oi,ni...->no...", weight, x)
+
+
+def pulls(layers: str, weight: Tensor, x: Tensor, up: Tensor) -> list[Tensor]:
+    """The gradients at the input and the weight of that layer when its output receives `up`."""
+    v = plain(layers, weight, x)
+    if layers == "activation":
+        return [up * v * (1 - v)]
+    if layers == "linear":
+        return [up @ weight, up.reshape(-1, up.shape[-1]).T @ x.reshape(-1, x.shape[-1])]
+    at_weight = torch.einsum("no...,ni...->oi", up, x)
+    return [torch.einsum("oi,no...->ni...", weight, up), at_weight.view(*weight.shape, *[1] * (x.dim() - 2))]
 
 
 def back_to_normal(seen: Seen, when: str = "") -> None:

@@ -3,35 +3,67 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
+import torch
 from torch import Tensor, nn
 
 from graders.authoring import (
+    ALL,
+    SILENT,
+    Circumstances,
+    Failure,
     Mistake,
     Seen,
+    Witness,
+    came_through,
+    changes,
     close,
     exercise,
     expect,
-    expecting_boom,
-    module_hooks,
-    no_hook_left,
+    fill_grads,
+    nothing_changed,
+    prepared,
     removed,
     snapshot,
 )
-from graders.lesson_06_changing_the_forward.judging import NO_HANDLE
-from graders.lesson_06_changing_the_forward.shared import layer, raising
+from graders.lesson_06_changing_the_forward.judging import NO_HANDLE, plain, pulls
+from graders.lesson_06_changing_the_forward.shared import gradients_at, layer_of
 
 
-def operation(sign: str, number: float, calls: list | None = None) -> Callable[..., Tensor]:
-    """A forward hook that adds `number` to the output, or multiplies it."""
+def adding(number: float, log: list[Any] | None = None, of: nn.Module | None = None) -> Callable[..., Tensor]:
+    """A forward hook that adds a number to the output, and notes how it was called on the module `of`."""
 
-    def run(module, args, output):
-        if calls is not None:
+    def hook(module: nn.Module, args: Any, output: Any) -> Tensor:
+        if log is not None:
             alone = args[0] if type(args) is tuple and len(args) == 1 else None
-            calls.append([snapshot(output), snapshot(alone), isinstance(module, nn.Module)])
-        return output + number if sign == "+" else output * number
+            log.append([snapshot(output), snapshot(alone), module is of])
+        return output + number
 
-    return run
+    return hook
+
+
+def multiplying(number: float, log: list[Any] | None = None) -> Callable[..., Tensor]:
+    """A forward hook that multiplies the output, and counts its calls."""
+
+    def hook(module: nn.Module, args: Any, output: Any) -> Tensor:
+        if log is not None:
+            log.append(1)
+        return output * number
+
+    return hook
+
+
+RETURNED = {"tensor": False, "tuple": (), "dict": {}}
+"""What a hook returns, which counts although Python takes it for false."""
+
+
+class Answering(nn.Module):
+    """Hands on what it is given, of any type."""
+
+    def forward(self, x: Any) -> Any:
+        """Its argument."""
+        return x
 
 
 @exercise(
@@ -43,24 +75,45 @@ def operation(sign: str, number: float, calls: list | None = None) -> Callable[.
         "A pre-hook would be too early: it runs before there is an output.",
         "Leave the other hooks alone. `prepend=True` puts yours in front of them.",
     ),
-)
+    circumstances=Circumstances(
+        covers={
+            "dtype": ALL, "rank": ALL, "layout": ALL, "values": ALL, "mode": ("train", "eval"),
+            "layers": ("activation", "linear", "convolution"), "output": ALL,
+            "call": ALL, "grad_mode": ALL, "backward": ALL, "failure": ALL,
+        },
+        excludes={
+            "place": "the function gets no tensor",
+            "grad": "the function gets no tensor",
+            "number": "it gets no number",
+            "collection": "it gets no collection",
+            "model": "the module is called by itself, and the function does not look into it",
+            "hooks": "`there` says how many; they add, multiply, watch",
+            "failing_run": "there is one run",
+        },
+        own={"there": (2, 0, 1, 3)},
+        impossible=[lambda rank, layers: rank < {"linear": 1, "convolution": 3, "activation": 0}[layers]],
+    ),
+)  # fmt: skip
 class TestRunFirst:
-    """Write `run_first(module, hook)`. `hook` is a forward hook, called as `hook(module, args, output)`. Register
-    it on `module` so that it runs before all forward hooks that `module` has at this moment, in every call from now
-    on. What it returns counts as with any forward hook: anything but `None` replaces the output, even `False`. Return
-    its handle.
+    """Write `run_first(module, hook)`. `hook` is a forward hook, called as `hook(module, args, output)` with the
+    output itself. Register it on `module` so that it runs before all forward hooks that `module` has at this moment, in
+    every call from now on, and once in each. What it returns counts as with any forward hook: anything but `None`
+    replaces the output, even `False`. What it raises reaches the caller of the module. Return its handle.
 
-    The other forward hooks stay registered, in their order, and their own handles still remove them. When `run_first`
-    is used twice, the later hook runs before the earlier one. After `handle.remove()` the module behaves as before.
+    The other forward hooks stay registered, and their own handles still remove them. When `run_first` is used twice,
+    the later hook runs before the earlier one. After `handle.remove()` the module behaves as before.
 
     **Example.** `module` computes `z` and has two hooks that return `output + 1` and `output * 10`, in this order.
     After `handle = run_first(module, lambda module, args, output: output - 5)` it gives `((z - 5) + 1) * 10`.
     """
 
-    def draw(rng):
+    def draw(rng, dtype, rank, layout, values, layers):
+        shape = rng.shape(rank)
+        size = {"linear": shape[-1:], "convolution": shape[1:2], "activation": (1,)}[layers]
         return {
-            "weight": rng.tensor(3, 3),
-            "x": rng.tensor(2, 3),
+            "x": rng.tensor(*shape, dtype=dtype, values=values, layout=layout, low=-2, high=2),
+            "weight": rng.tensor(*size, *size, dtype=dtype, values=values),
+            "up": rng.tensor(*shape, dtype=dtype, values=values, low=0.5),
             "a": rng.uniform(1, 3),
             "b": rng.choice((4.0, 5.0, 10.0)),
             "c": -rng.uniform(4, 7),
@@ -68,57 +121,91 @@ class TestRunFirst:
             "e": rng.uniform(8, 9),
         }
 
-    def probe(student, weight, x, a, b, c, d, e):
-        module = layer("linear", weight)
-        calls = []
-        adding = module.register_forward_hook(operation("+", a))
-        times = operation("*", b)
-        module.register_forward_hook(lambda m, args, kwargs, out: times(m, args, out), with_kwargs=True)
-        first = student.run_first(module, operation("+", c, calls))
-        seen = {"hooks": module_hooks(module), "called_at_once": len(calls)}
-        y = module(x)
-        seen |= {"one": snapshot(y), "followed": y.requires_grad, "received": calls[:20]}
-        watched = []
-        watching = student.run_first(module, lambda m, args, output: watched.append(snapshot(output)))
-        seen |= {"watched_over": snapshot(module(x)), "watched": watched[:20]}
+    def oracle(x, weight, a, b, c, d, e, layers, there):
+        return after(plain(layers, weight, x) * d + c, there, a, b) + e
+
+    def probe(student, x, weight, up, a, b, c, d, e, layers, layout, mode, output, grad_mode, backward, failure, there):
+        x = prepared(x, layout=layout)
+        module = fill_grads(layer_of(layers, weight, x.dim()).train(mode == "train"))
+        twin = layer_of(layers, weight, x.dim())
+        calls, others = [], []
+        handles = []
+        if there > 1:
+            handles.append(module.register_forward_hook(adding(a)))
+        if there > 0:
+            product = multiplying(b, others)
+            module.register_forward_hook(lambda m, args, kwargs, out: product(m, args, out), with_kwargs=True)
+        if there > 2:
+            module.register_forward_hook(lambda m, args, out: others.append("always"), always_call=True)
+        things = {"module": module, "twin": twin, "x": x}
+        before = Witness(**things)
+        with torch.set_grad_enabled(grad_mode == "on"):
+            witness = Witness(**things)
+            first = student.run_first(module, adding(c, calls, module))
+            seen = {"changed": witness.changes(), "called at once": len(calls)}
+        seen |= {"y": snapshot(module(x)), "calls": calls[:20], "twin": snapshot(twin(x))}
+        seen["gradients"] = gradients_at([x, *module.parameters()], lambda: module(x), up, backward)
+        module.train(mode != "train")
+        with torch.no_grad():
+            seen["y under no_grad, in the other mode"] = module(x)
+        module.train(mode == "train")
+
+        watched, written = [], []
+        watching = student.run_first(module, lambda m, args, out: watched.append(snapshot(out)))
+        seen |= {"y with a watching hook first": snapshot(module(x)), "watched": watched[:20]}
         removed(watching)
-        second = student.run_first(module, operation("*", d))
-        seen["two"] = snapshot(module(x))
-        late = module.register_forward_hook(operation("+", e))
-        seen["late"] = snapshot(module(x))
+        with torch.no_grad():
+            writing = student.run_first(module, lambda m, args, out: written.append(out.mul_(d)))
+            seen["y with a hook that writes first"] = module(x)
+            removed(writing)
+        second = student.run_first(module, multiplying(d))
+        seen["y with two"] = snapshot(module(x))
+        late = module.register_forward_hook(adding(e))
+        seen["y with two and a later hook"] = snapshot(module(x))
         late.remove()
         seen["has_remove"] = removed(second)
-        seen["second_removed"] = snapshot(module(x))
-        adding.remove()
-        seen["adding_removed"] = snapshot(module(x))
+        seen["y when the second was removed"] = snapshot(module(x))
         removed(first)
-        seen["all_removed"] = snapshot(module(x))
-        seen["hooks_left"] = module_hooks(module)
-        container = nn.Sequential(nn.Identity(), nn.Identity())
-        student.run_first(container, operation("+", c))
-        seen["of_a_container"] = snapshot(container(x))
-        student.run_first(container[0], lambda *_: False)
-        seen["false"] = container[0](x)
-        with expecting_boom(seen):
-            student.run_first(container[1], raising)
-            container[1](x)
-        return seen
+        seen["changed in the end"] = before.changes()
+        for handle in handles:
+            handle.remove()
+        third = student.run_first(module, adding(c))
+        seen["y when the caller removed a hook"] = snapshot(module(x))
+        removed(third)
+
+        answering, failing, example = Answering(), Answering(), Answering()
+        returned = RETURNED[output]
+        _kept = [student.run_first(answering, lambda m, args, out: returned)]
+        seen["returned"] = answering("a text")
+        boom = Failure(failure)
+        _kept.append(student.run_first(failing, boom.strike))
+        seen["failure"] = boom.during(lambda: failing(1.0))
+        example.register_forward_hook(lambda m, args, out: out + 1)
+        example.register_forward_hook(lambda m, args, out: out * 10)
+        _kept.append(student.run_first(example, lambda m, args, out: out - 5))
+        return {**seen, "example": example(7.0)}
 
     mistakes = (
         Mistake(
             "registration-order",
-            lambda seen, weight, x, a, b, c: close(seen["one"], (x @ weight.T + a) * b + c),
+            lambda seen, x, weight, a, b, c, layers, there: (
+                SILENT if there == 0 else close(seen["y"], after(plain(layers, weight, x), there, a, b) + c)
+            ),
             "Your hook ran last: forward hooks run in the order in which they were registered. `prepend=True` puts "
             "a hook in front of those that are already there.",
         ),
         Mistake(
             "removed-others",
-            lambda seen, weight, x, a, b, c: any(
-                close(seen["one"], value) for value in (x @ weight.T + c, x @ weight.T + c + a, (x @ weight.T + c) * b)
-            ),
-            "Other hooks of the module are gone, or were registered anew and lost their options. Leave them as they "
-            "are: `prepend=True` puts yours in front of them.",
+            lambda seen: bool(changes(seen["changed"], "hook-removed *", "hook-order *", "hook-dict *")),
+            "Other hooks of the module are gone, or were registered anew and lost their options and handles. Leave "
+            "them as they are: `prepend=True` puts yours in front of them.",
             raises="missing 1 required positional argument: 'out'",
+            rather_than=("registration-order",),
+        ),
+        Mistake(
+            "for-all-modules",
+            lambda seen: bool(changes(seen["changed"], "hook-left torch")),
+            "You registered the hook for all modules. The task asks for one on `module`, with a method of `module`.",
         ),
         Mistake(
             "wrong-hook-kind",
@@ -128,39 +215,66 @@ class TestRunFirst:
         ),
         Mistake(
             "forgot-return",
-            lambda seen, weight, x, a, b: len(seen["received"]) > 0 and close(seen["one"], (x @ weight.T + a) * b),
+            lambda seen, x, weight, a, b, layers, there: (
+                len(seen["calls"]) > 0 and close(seen["y"], after(plain(layers, weight, x), there, a, b))
+            ),
             "The hook was called, but what it returned got lost. Register `hook` itself, or return its result from "
             "your wrapper.",
         ),
-        Mistake("no-handle", lambda seen: seen["hooks"].value == 3 and seen["has_remove"].value is False, NO_HANDLE),
-    )
+        Mistake(
+            "no-handle",
+            lambda seen: bool(changes(seen["changed"], "hook-left *")) and seen["has_remove"].value is False,
+            NO_HANDLE,
+        ),
+    )  # fmt: skip
 
-    def test_the_hook_runs_before_the_others(seen, weight, x, a, b, c):
-        expect(seen["one"]).close_to((x @ weight.T + c + a) * b)
-        expect(seen["called_at_once"]).equals(0)
-        expect(seen["received"]).has_length(1, "calls of the hook")
-        expect(seen["received"][0][0]).close_to(x @ weight.T)
-        expect(Seen(seen["received"][0][1].value, "args[0]")).close_to(x)
-        expect(seen["received"][0][2]).is_true("the hook did not receive the module")
+    def test_the_hook_runs_before_the_others(seen, x, weight, a, b, c, layers, there):
+        for call in ("y", "y under no_grad, in the other mode"):
+            expect(seen[call]).close_to(after(plain(layers, weight, x) + c, there, a, b))
 
-    def test_its_result_counts_as_with_any_forward_hook(seen, weight, x, a, b, c):
-        expect(seen["followed"]).is_true("the output of the module no longer requires grad")
+    def test_the_later_of_two_runs_first(seen, x, weight, a, b, c, d, e, layers, there):
+        expected = after(plain(layers, weight, x) * d + c, there, a, b)
+        expect(seen["y with two"]).close_to(expected)
+        expect(seen["y with two and a later hook"]).close_to(expected + e)
+
+    def test_it_is_called_as_any_forward_hook_and_once(seen, x, weight, layers):
+        expect(Seen(seen["called at once"].value, "calls of the hook before the module is called")).equals(0)
+        expect(Seen(seen["calls"].value, "calls of the hook in one call of the module")).has_length(1, "call")
+        expect(Seen(seen["calls"][0][0].value, "the output that the hook received")).close_to(plain(layers, weight, x))
+        expect(Seen(seen["calls"][0][1].value, "args[0]")).close_to(x)
+        expect(seen["calls"][0][2]).is_true("the hook did not receive the module")
         expect(seen["watched"]).has_length(1, "calls of a hook that returns None")
-        expect(seen["watched"][0]).close_to(x @ weight.T)
-        expect(seen["watched_over"]).close_to((x @ weight.T + c + a) * b)
-        expect(Seen(seen["of_a_container"].value, "the output of a Sequential")).close_to(x + c)
-        expect(Seen(seen["false"].value, "the output after a hook that returns False")).equals(False)
-        expect(Seen(seen["exception"].value, "an exception in the hook")).equals("propagated")
 
-    def test_the_later_of_two_runs_first(seen, weight, x, a, b, c, d):
-        expect(seen["two"]).close_to((x @ weight.T * d + c + a) * b)
+    def test_its_result_counts_as_with_any_forward_hook(seen, x, weight, up, a, b, c, d, layers, there, output):
+        slope = b if there > 0 else 1.0
+        expect(seen["gradients"][0]).close_to(slope * pulls(layers, weight, x, up)[0])
+        own = plain(layers, weight, x)
+        expect(seen["y with a watching hook first"]).close_to(after(own + c, there, a, b))
+        expect(seen["y with a hook that writes first"]).close_to(after(own * d + c, there, a, b))
+        expect(Seen(seen["returned"].value, "the output after a hook that returned something else")).equals(
+            RETURNED[output]
+        )
 
-    def test_the_others_stay_in_their_order_with_their_handles(seen, weight, x, a, b, c, d, e):
-        expect(seen["late"]).close_to((x @ weight.T * d + c + a) * b + e)
-        expect(seen["adding_removed"]).close_to((x @ weight.T + c) * b)
-
-    def test_the_handle_removes_the_hook(seen, weight, x, a, b, c):
+    def test_each_handle_removes_its_own_hook(seen, x, weight, a, b, c, layers, there):
         expect(seen["has_remove"]).is_true("the function returned nothing that has a remove() method")
-        expect(seen["second_removed"]).close_to((x @ weight.T + c + a) * b)
-        expect(seen["all_removed"]).close_to(x @ weight.T * b)
-        no_hook_left(seen["hooks_left"], before=1)
+        own = plain(layers, weight, x) + c
+        expect(seen["y when the second was removed"]).close_to(after(own, there, a, b))
+        expect(seen["y when the caller removed a hook"]).close_to(after(own, there, 0.0, b))
+
+    def test_nothing_else_changes(seen, x, weight, layers):
+        expect(Seen(seen["twin"].value, "the output of another module of this class")).close_to(
+            plain(layers, weight, x)
+        )
+        nothing_changed(seen["changed"], but=["hook-left module"])
+        nothing_changed(seen["changed in the end"], when="after `remove()`")
+
+    def test_an_exception_of_the_hook_comes_through(seen):
+        came_through(seen["failure"], "the hook")
+
+    def test_the_example_of_the_contract_comes_out(seen):
+        expect(seen["example"]).close_to(30.0)
+
+
+def after(output: Tensor, there: int, a: float, b: float) -> Tensor:
+    """What the caller's hooks, as many as are there, make of the module's output."""
+    return (output + a * (there > 1)) * (b if there > 0 else 1.0)

@@ -23,7 +23,7 @@ from graders.authoring import (
     removed,
     snapshot,
 )
-from graders.lesson_06_changing_the_forward.judging import NO_HANDLE, after_hooks, times
+from graders.lesson_06_changing_the_forward.judging import NO_HANDLE, after_hooks, plain, pulls, times
 from graders.lesson_06_changing_the_forward.shared import callers_hooks, gradients_at, layer_of
 
 BIG = 2**24 + 1
@@ -86,7 +86,7 @@ class TestScaleOutput:
         }
 
     def oracle(x, weight, up, s, t, layers, hooks):
-        return [s * t * after_hooks(plain(layers, weight, x), hooks), *pulls(layers, weight, x, up, hooks)]
+        return [s * t * after_hooks(plain(layers, weight, x), hooks), *pulls(layers, weight, x, times(hooks) * up)]
 
     def probe(student, x, weight, up, s, t, layers, layout, mode, hooks, grad_mode, backward):
         x = prepared(x, layout=layout)
@@ -204,12 +204,12 @@ class TestScaleOutput:
             expect(seen[call]).close_to(expected)
 
     def test_the_gradient_is_multiplied_too(seen, x, weight, up, s, layers, hooks):
-        for found, gradient in zip(seen["gradients"], pulls(layers, weight, x, up, hooks), strict=True):
+        for found, gradient in zip(seen["gradients"], pulls(layers, weight, x, times(hooks) * up), strict=True):
             expect(found).close_to(s * gradient)
 
     def test_two_hooks_multiply_by_both_numbers(seen, x, weight, up, s, t, layers, hooks):
         expect(seen["y with both hooks"]).close_to(s * t * after_hooks(plain(layers, weight, x), hooks))
-        expect(seen["gradients of both"][0]).close_to(s * t * pulls(layers, weight, x, up, hooks)[0])
+        expect(seen["gradients of both"][0]).close_to(s * t * pulls(layers, weight, x, times(hooks) * up)[0])
 
     def test_each_handle_removes_its_own_hook(seen, x, weight, t, layers, hooks):
         expect(seen["has_remove"]).is_true("the function returned nothing that has a remove() method")
@@ -239,26 +239,7 @@ class TestScaleOutput:
         expect(seen["example.grad"][0]).close_to(torch.tensor([0.75]))
 
 
-def plain(layers: str, weight: Tensor, x: Tensor) -> Tensor:
-    """The output of `layer_of(layers, weight, ...)` without any hook, in closed form."""
-    if layers == "activation":
-        return 1 / (1 + torch.exp(-x))
-    return x @ weight.T if layers == "linear" else torch.einsum("oi,ni...->no...", weight, x)
-
-
-def pulls(layers: str, weight: Tensor, x: Tensor, up: Tensor, hooks: str) -> list[Tensor]:
-    """The gradients at the input and the weight, when the output after the caller's hooks receives `up`."""
-    up = up * times(hooks)
-    v = plain(layers, weight, x)
-    if layers == "activation":
-        return [up * v * (1 - v)]
-    if layers == "linear":
-        return [up @ weight, up.reshape(-1, up.shape[-1]).T @ x.reshape(-1, x.shape[-1])]
-    at_weight = torch.einsum("no...,ni...->oi", up, x)
-    return [torch.einsum("oi,no...->ni...", weight, up), at_weight.view(*weight.shape, *[1] * (x.dim() - 2))]
-
-
 def hidden_from_autograd(x: Tensor, weight: Tensor, up: Tensor, s: float, layers: str, hooks: str) -> list[Tensor]:
     """The gradients that come out at the input when autograd has not seen the multiplication."""
-    found, v = [pulls(layers, weight, x, up, hooks)[0]], s * plain(layers, weight, x)
+    found, v = [pulls(layers, weight, x, times(hooks) * up)[0]], s * plain(layers, weight, x)
     return [*found, up * v * (1 - v)] if layers == "activation" else found  # backward reads the edited output

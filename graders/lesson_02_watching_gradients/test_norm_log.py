@@ -116,8 +116,25 @@ class TestNormLog:
         layer = layer_gradients(weight, bias, points, targets)
         return [norms_of(gradients), sum(gradients, torch.zeros_like(p)), norms_of([w for w, _ in layer]), layer]
 
-    def probe(student, p, losses, which, layout, place, grad, spoilt, hooks, call, failure, failing_run, raised_in,
-              weight, bias, points, targets):  # fmt: skip
+    def probe(
+        student,
+        p,
+        losses,
+        which,
+        layout,
+        place,
+        grad,
+        spoilt,
+        hooks,
+        call,
+        failure,
+        failing_run,
+        raised_in,
+        weight,
+        bias,
+        points,
+        targets,
+    ):
         values = p
         p = prepared(values, layout=layout, place=place, grad=grad)
         if spoilt == "yes":

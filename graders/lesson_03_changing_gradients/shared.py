@@ -27,8 +27,15 @@ def scene(
     return x, t, neighbour
 
 
-def flow(x: Tensor, passed: Callable[[], Tensor], other: Tensor, neighbour: Tensor, factors: list[Tensor], up: Tensor,
-         backward: str) -> dict[str, Any]:  # fmt: skip
+def flow(
+    x: Tensor,
+    passed: Callable[[], Tensor],
+    other: Tensor,
+    neighbour: Tensor,
+    factors: list[Tensor],
+    up: Tensor,
+    backward: str,
+) -> dict[str, Any]:
     """What arrives at `x` and at `other` in passes of many kinds. `.grad` holds afterwards what it held before.
 
     `passed()` is the tensor on the way to `x` that changes gradients, asked for anew in every pass.

@@ -257,9 +257,7 @@ class TestClipAndLog:
         nothing_changed(seen["changed in the end"], but=["hook-left t", "grad-* *"], when="after some passes")
 
 
-def across(
-    rng: Rng, shape: tuple[int, ...], lo: float, hi: float, wheres: list[int], like: dict[str, Any]
-) -> Tensor:  # fmt: skip
+def across(rng: Rng, shape: tuple[int, ...], lo: float, hi: float, wheres: list[int], like: dict[str, Any]) -> Tensor:
     """A tensor whose entries lie below, above and between the bounds in turn, as `wheres` says."""
     inner = shape[1:] if like["layout"] == "expanded" else shape
     turns = torch.tensor(wheres)[torch.arange(math.prod(inner)) % 3].reshape(inner).expand(shape)

@@ -172,8 +172,27 @@ class TestGuardedNet:
         # What the network returns is a linear function of the activation, as the gradient of `fc.weight` is.
         return [case.truth(x, up, lo, hi) for x, up in zip(inputs, ups)], case.again(inputs[0], ups[0], lo, hi)
 
-    def probe(student, layers, mode, state, inputs, ups, lo, hi, layout, grad, frozen, passing, hooks, hooked,
-              grad_mode, backward, failure, failing_run, doubled):  # fmt: skip
+    def probe(
+        student,
+        layers,
+        mode,
+        state,
+        inputs,
+        ups,
+        lo,
+        hi,
+        layout,
+        grad,
+        frozen,
+        passing,
+        hooks,
+        hooked,
+        grad_mode,
+        backward,
+        failure,
+        failing_run,
+        doubled,
+    ):
         first, second = (prepared(x, layout=layout, grad=grad, old=OLD) for x in inputs)
         body, fc = build(layers, mode, state, torch.float32 if doubled == "later" else first.dtype)
         freeze_part(body, frozen)
@@ -227,8 +246,9 @@ class TestGuardedNet:
         with body.register_forward_pre_hook(failing.strike):
             seen["failure"] = failing.during(lambda: [run(first), run(first)])
         seen["changed by passes"] = witness.changes()
-        (found,) = torch.autograd.grad((run(first) * (up := ups[0].clone().requires_grad_())).sum(), first,
-                                       create_graph=True, allow_unused=True)  # fmt: skip
+        (found,) = torch.autograd.grad(
+            (run(first) * (up := ups[0].clone().requires_grad_())).sum(), first, create_graph=True, allow_unused=True
+        )
         again = found is not None and found.requires_grad
         seen["again"] = torch.autograd.grad(found.sum(), up, allow_unused=True)[0] if again else None
 

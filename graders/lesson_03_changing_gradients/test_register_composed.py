@@ -99,8 +99,9 @@ class TestRegisterComposed:
             found += [composed(fewer, g) for fewer in (without_limit, once) if len(fewer) < len(maps)]
         return not any(torch.allclose(found[0], another, atol=0.05) for another in found[1:])
 
-    def probe(student, x, other, factors, up, maps, layout, place, grad, hooks, grad_mode, backward, failure,
-              failing_run):  # fmt: skip
+    def probe(
+        student, x, other, factors, up, maps, layout, place, grad, hooks, grad_mode, backward, failure, failing_run
+    ):
         x, t, neighbour = scene(x, other, layout, place, grad, hooks)
         factors, calls = [laid_out(factor, layout) for factor in factors], []
 
@@ -125,9 +126,7 @@ class TestRegisterComposed:
         seen |= {"changed": changed, **flow(x, lambda: t, other, neighbour, factors, up, backward)}
         calls.clear()
         seen |= {"x.grad after two passes": accumulated(x, t, neighbour, factors), "calls": calls[:50]}
-        (seen["x of both"], seen["second"]) = gradients(
-            lambda: ((t + second) * factors[0]).sum(), [x, second]
-        )  # fmt: skip
+        (seen["x of both"], seen["second"]) = gradients(lambda: ((t + second) * factors[0]).sum(), [x, second])
 
         # A second call for the same tensor, and the handles of each.
         again = student.register_composed(t, [lambda g: g * 3])

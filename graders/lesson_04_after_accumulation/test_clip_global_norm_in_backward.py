@@ -93,9 +93,14 @@ class TestClipGlobalNormInBackward:
     def alive(params, passes, c, grad, hooks):
         sent, left = arriving(passes, hooks), clipped_runs(params, passes, c, grad, hooks)
         raw = [joint_norm(step["factors"]) for step in sent]
-        first, second, last = (joint_norm(added(before, step["factors"])) for before, step in (
-            (held(params, grad), sent[0]), (left[0], sent[1]), (left[2], sent[3]),
-        ))  # fmt: skip
+        first, second, last = (
+            joint_norm(added(before, step["factors"]))
+            for before, step in (
+                (held(params, grad), sent[0]),
+                (left[0], sent[1]),
+                (left[2], sent[3]),
+            )
+        )
         return (
             min(raw[0], first, second, last) > 1.5 * c
             and raw[2] < 0.5 * c
@@ -332,10 +337,12 @@ def early_clips(params: list[Tensor], step: dict[str, Any], c: float, grad: str,
         if grad == "filled":  # those that are still to come hold what they held
             there = [totals[index] if index in arrived else start[index] for index in range(len(totals))]
             factor = clip_factor(there, c)
-            found.append([
-                total * factor if index in arrived else start[index] * factor + factors[index]
-                for index, total in enumerate(totals)
-            ])  # fmt: skip
+            found.append(
+                [
+                    total * factor if index in arrived else start[index] * factor + factors[index]
+                    for index, total in enumerate(totals)
+                ]
+            )
         else:
             factor = clip_factor([totals[index] for index in arrived], c)
             found.append([total * (factor if index in arrived else 1.0) for index, total in enumerate(totals)])

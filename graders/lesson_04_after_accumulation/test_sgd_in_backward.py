@@ -338,8 +338,17 @@ def sgd_steps(
 def sgd_step(net, lr) -> None:
     """One step of `torch.optim.SGD` by its functional form. To make the optimizer would import torch's compiler."""
     params = [param for param in net.parameters() if param.grad is not None]
-    sgd(params, [param.grad for param in params], [None] * len(params), lr=abs(lr), maximize=lr < 0,
-        weight_decay=0.0, momentum=0.0, dampening=0.0, nesterov=False)  # fmt: skip
+    sgd(
+        params,
+        [param.grad for param in params],
+        [None] * len(params),
+        lr=abs(lr),
+        maximize=lr < 0,
+        weight_decay=0.0,
+        momentum=0.0,
+        dampening=0.0,
+        nesterov=False,
+    )
 
 
 def plain_grads(layers, calls, scale, batch, hooks) -> dict[str, Tensor]:

@@ -166,7 +166,11 @@ def _set_aside(file: Path, why: str, copy: str = "") -> str:
 
 @contextlib.contextmanager
 def _locked(folder: Path) -> Iterator[None]:
-    """Wait until no other process reads or writes the record of this folder."""
+    """Wait until no other process reads or writes the record of this folder.
+
+    The folder itself is locked: filelock, which knows Windows as well, would leave a file of its own there, and takes
+    70 ms to import.
+    """
     if fcntl is None:
         yield
         return

@@ -58,16 +58,16 @@ class Printed:
         return self._kept
 
     def write(self, text: str) -> int:
-        """Take a text."""
+        """Keep the beginning of a text, and say that all of it was written."""
         if type(text) is str and len(self._kept) <= PRINTED:
             self._kept += text[: PRINTED + 1 - len(self._kept)]
         return len(text)
 
     def flush(self) -> None:
-        """Nothing waits."""
+        """There is nothing to write out."""
 
     def isatty(self) -> bool:
-        """No terminal."""
+        """It is no terminal."""
         return False
 
 

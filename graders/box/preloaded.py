@@ -83,7 +83,7 @@ class Preloaded(importlib.abc.MetaPathFinder, importlib.abc.Loader):
         return module
 
     def exec_module(self, module: ModuleType) -> None:
-        """Nothing is left to do but to undo what the import machinery noted down."""
+        """The module was executed long ago; undo what the import machinery noted down of this import."""
         module.__spec__ = self._spec
 
     def _group_of(self, name: str) -> _Group | None:

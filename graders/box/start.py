@@ -179,7 +179,7 @@ def _children() -> list[int]:
 
 
 def _parent_of(pid: int) -> int:
-    """0 where nobody knows."""
+    """The pid of the parent of a process; 0 where it cannot be read."""
     with contextlib.suppress(OSError), open(f"/proc/{pid}/stat", "rb") as file:
         return int(file.read().rpartition(b")")[2].split()[1])
     return 0

@@ -213,7 +213,7 @@ class expect:
 
     @property
     def _of_another_type(self) -> Kind:
-        """None where something is expected is nothing of another type, but nothing."""
+        """The kind of difference when the type is another: None counts as missing, anything else as a wrong type."""
         return Kind.MISSING if self.value is MISSING or self.value is None else Kind.TYPE
 
     def array_close_to(self, expected: Any, *, rtol: float = 1e-5, atol: float = 1e-5) -> None:

@@ -47,7 +47,7 @@ def assembled(
     jobs: int | None = None,
     marked: Mapping[Submission, Provisional] | None = None,
 ) -> Marking:
-    """A marking that runs with `runner` what is neither `marked` nor in the cache; None where that is nothing."""
+    """A marking that runs with `runner` what is neither `marked` nor in the cache. With None it runs nothing."""
     with_control = NoRunner() if runner is None else controlled(runner, terms, questions.seed)
     return Marking(questions, _with_cache(with_control, terms, cache), jobs or default_jobs(), marked)
 

@@ -58,7 +58,7 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def _terms(config: pytest.Config, submissions: list[Submission]) -> Terms:
-    """How the options ask for notebooks to be run."""
+    """The terms on which notebooks are run, as the options say."""
     return Terms(
         limits=limits_from(config),
         isolation=config.getoption("--isolation"),

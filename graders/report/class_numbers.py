@@ -59,7 +59,7 @@ class StudentNumbers:
 
     @property
     def share(self) -> float:
-        """Of the points that can be reached in what was handed out, how many were: 0 to 1."""
+        """The share of the points that was reached, of those that could be: 0 to 1."""
         return self.score / self.max_score if self.max_score else 0.0
 
 

@@ -76,7 +76,7 @@ def members_of(archive: Path, max_bytes: int, max_members: int) -> Iterator[list
 
 @contextmanager
 def damage() -> Iterator[None]:
-    """Whatever Python's readers of archives stumble over is a refusal: bytes of strangers find many ways."""
+    """Turn what Python's readers of archives raise into `BadArchive`: broken archives make them fail in many ways."""
     try:
         yield
     except (BadArchive, MemoryError):

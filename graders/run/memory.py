@@ -28,7 +28,7 @@ class MemoryWatch:
         self._due = 0.0
 
     def close(self) -> None:
-        """Nothing has been made."""
+        """There is nothing to undo: watching makes no cgroup."""
 
     def exceeded(self) -> bool:
         """Whether it is too much, as far as it is time to look; False where /proc does not tell."""

@@ -115,7 +115,7 @@ class NoRunner:
         raise NotRun("its run is not in the cache, and nothing was to be run")
 
     def confirm(self) -> None:
-        """Nothing has run."""
+        """There is nothing to settle: nothing has run."""
 
 
 @dataclass(frozen=True)
@@ -156,7 +156,7 @@ class BoxRunner:
         return replace(self, limits=self.limits.at_pace(factor))
 
     def confirm(self) -> None:
-        """Nothing runs beside the notebooks that could tell."""
+        """Every run counts: no control is marked along."""
 
 
 class StoppingRunner:
@@ -215,7 +215,7 @@ class CachedRunner:
         return transcript
 
     def _digest(self, probes: Sequence[Probe]) -> str:
-        """Those of a lesson are one object for a whole class, and as long to digest as a run is to read."""
+        """The digest of the probes, remembered: a class shares them, and it takes as long as to read a run."""
         if id(probes) not in self._digests:
             self._digests[id(probes)] = probes, digest_of_probes(probes)
         return self._digests[id(probes)][1]

@@ -163,7 +163,7 @@ def _main() -> tuple[str, ...]:
 
 
 def _uid() -> int | None:
-    """A user that nobody else has, when we are root: pids of living processes differ."""
+    """A user id for one box alone, when we are root. It is made of our pid, which no other living process has."""
     if os.getuid() != 0:
         return None
     return FIRST_UID + os.getpid() * 64 % 100_000_000 + next(_started) % 64

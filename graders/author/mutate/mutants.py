@@ -30,12 +30,12 @@ class Mutant:
 
     @property
     def headline(self) -> str:
-        """By which a survivor is listed with its reason."""
+        """The change in one line; a survivor that is right is listed by it."""
         return f"{self.operator}: {self.changed}" if self.changed else self.operator
 
 
 def mannered(source: str, name: str) -> Iterator[Mutant]:
-    """A right answer in every manner."""
+    """The mutants that call a right answer and do something else besides: one for each of `MANNERS`."""
     for manner, body in MANNERS.items():
         yield Mutant(
             operator=manner,

@@ -6,10 +6,11 @@ import torch
 from torch import Tensor, nn
 
 
-def plain_grads(model: nn.Module, x: Tensor, grad: bool) -> dict[str, Tensor]:
-    """The gradients of `model(x).sum()` for the trainable parameters, and for "x" when it requires grad."""
-    x = x.detach().clone().requires_grad_(grad)
+def plain_grads(model: nn.Module, x: Tensor, needs: bool) -> dict[str, Tensor]:
+    """The gradients of `model(x).sum()` for the parameters, and for "x" if it requires grad; not what gets none."""
+    x = x.detach().clone().requires_grad_(needs)
     wanted = {name: parameter for name, parameter in model.named_parameters() if parameter.requires_grad}
-    if grad:
+    if needs:
         wanted["x"] = x
-    return dict(zip(wanted, torch.autograd.grad(model(x).sum(), list(wanted.values()))))
+    found = torch.autograd.grad(model(x).sum(), list(wanted.values()), allow_unused=True)
+    return {name: gradient for name, gradient in zip(wanted, found) if gradient is not None}

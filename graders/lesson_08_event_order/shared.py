@@ -16,10 +16,17 @@ from torch.nn.modules.module import (
 
 from graders.authoring import FACTOR, Boom, snapshot, times
 
+LONGEST = 200
+"""No list of events that is right has as many entries."""
+
 
 def now(result: Any) -> Any:
-    """A list as it is now: a hook that is left may append to it later. Any other result as it is."""
-    return list(result) if isinstance(result, list) else result
+    """The first entries of a list as it is now: a hook that is left may append to it later. All else as it is."""
+    return list(result[:LONGEST]) if isinstance(result, list) else result
+
+
+OLD = 0.75
+"""What a filled `.grad` holds; float32 holds it, too."""
 
 
 class GlobalHooks:
@@ -55,35 +62,63 @@ class GlobalHooks:
         return hook
 
 
+class Activation(nn.Module):
+    """Without parameters; shows its mode: in training its output is 3/4 of that in eval mode."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        return torch.tanh(x) * (0.75 if self.training else 1.0)
+
+
+class Signs(nn.Module):
+    """Its output requires grad, and no gradient ever reaches its input."""
+
+    def __init__(self, weight: Tensor) -> None:
+        super().__init__()
+        self.weight = nn.Parameter(weight.detach().clone())
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.weight.sum(0) * (x > 0)
+
+
 class Block(nn.Module):
-    """A container: children registered in one order, called in another, joined in one of three ways."""
+    """A container: children registered in one order, called in another, joined in one of three ways.
+
+    Its parts that are containers get their input by position or by keyword. With `hidden`, a module that is no
+    submodule is called last.
+    """
 
     def __init__(self, spec: dict[str, Any]) -> None:
         super().__init__()
-        self.kind, self.calls = spec["kind"], spec["calls"]
+        self.kind, self.calls, self.passing = spec["kind"], spec["calls"], spec["passing"]
         made = {part["name"]: build(part) for part in spec["children"] if part["kind"] != "alias"}
         for part in spec["children"]:
             self.add_module(part["name"], made[part.get("of", part["name"])])
+        object.__setattr__(self, "hidden", nn.Tanh() if spec.get("hidden") else None)
 
     def forward(self, x: Tensor) -> Tensor:
         results, h = [], x
         for name in self.calls:
-            results.append(self.get_submodule(name)(x if self.kind == "sum" else h))
+            part, given = self.get_submodule(name), x if self.kind == "sum" else h
+            by_keyword = self.passing == "keyword" and isinstance(part, Block)
+            results.append(part(x=given) if by_keyword else part(given))
             h = results[-1]
         if self.kind == "sum":
             h = results[0]
             for other in results[1:]:
                 h = h + other
-        return x + h if self.kind == "residual" else h
+        h = x + h if self.kind == "residual" else h
+        return h if self.hidden is None else self.hidden(h)
 
 
 def build(spec: dict[str, Any]) -> nn.Module:
     """The module that a drawn description stands for."""
     if "children" in spec:
         return Block(spec)
-    if spec["kind"] == "tanh":
-        return nn.Tanh()
-    layer = nn.Linear(*reversed(spec["weight"].shape))
+    if spec["kind"] == "activation":
+        return Activation()
+    if spec["kind"] == "no gradient":
+        return Signs(spec["weight"])
+    layer = nn.Linear(*reversed(spec["weight"].shape)).to(spec["weight"].dtype)
     layer.load_state_dict({"weight": spec["weight"], "bias": spec["bias"]})
     return layer.requires_grad_(spec["kind"] == "linear")
 
@@ -102,5 +137,5 @@ def boom(*_: Any) -> None:
 
 
 def dot_grads(model: nn.Module, x: Tensor) -> dict[str, Any]:
-    """What is in `.grad` of the parameters and of `x`."""
+    """What is in `.grad` of the parameters and of the leaf `x`."""
     return {**{name: snapshot(p.grad) for name, p in model.named_parameters()}, "x": snapshot(x.grad)}

@@ -1,5 +1,7 @@
 """Answers to 08-trace-events."""
 
+from graders.author.answers import Wrong
+
 REGISTER = """
 def register_all(model, events):
     handles = []
@@ -130,9 +132,15 @@ def trace_events(model, x):
 """,
 ]
 
-WRONG = {
-    "changed-the-input": REGISTER
-    + """
+WRONG = [
+    Wrong(
+        "runs the model on a copy that requires grad",
+        violates="Run `model(x).sum().backward()` once, with `x` as it is given",
+        check="test_every_event_is_in_its_place",
+        mistake="changed-the-input",
+        source=(
+            REGISTER
+            + """
 def trace_events(model, x):
     events = []
     handles = register_all(model, events)
@@ -141,8 +149,15 @@ def trace_events(model, x):
     finally:
         remove_all(handles)
     return events
-""",
-    "mirrored-forward": """
+"""
+        ),
+    ),
+    Wrong(
+        "takes backward for the mirror of forward",
+        violates="`x` may or may not require grad, and the first parts of the model may be frozen",
+        check="test_every_event_is_in_its_place",
+        mistake="mirrored-forward",
+        source="""
 def trace_events(model, x):
     events, handles = [], []
     try:
@@ -158,7 +173,13 @@ def trace_events(model, x):
     back = [event.rsplit(".", 1) for event in reversed(events)]
     return events + [f"{name}.{other[what]}" for name, what in back]
 """,
-    "late-binding": """
+    ),
+    Wrong(
+        "the hooks read the loop variable when they fire",
+        violates="which gives a module with several names its first one.",
+        check="test_every_event_is_in_its_place",
+        mistake="late-binding",
+        source="""
 def trace_events(model, x):
     events, handles = [], []
     try:
@@ -174,7 +195,13 @@ def trace_events(model, x):
             handle.remove()
     return events
 """,
-    "registered-after-forward": """
+    ),
+    Wrong(
+        "registers backward hooks after the forward pass",
+        violates="`bpre` for a full backward pre-hook, `bwd` for a full backward hook.",
+        check="test_every_event_is_in_its_place",
+        mistake="registered-after-forward",
+        source="""
 def trace_events(model, x):
     events, handles = [], []
     named = [(name or "net", module) for name, module in model.named_modules()]
@@ -192,7 +219,13 @@ def trace_events(model, x):
             handle.remove()
     return events
 """,
-    "leaves-only": """
+    ),
+    Wrong(
+        "leaves out the containers",
+        violates="Every module counts, containers too, and a module that is called twice has its events twice.",
+        check="test_every_event_is_in_its_place",
+        mistake="leaves-only",
+        source="""
 def trace_events(model, x):
     events, handles = [], []
     try:
@@ -209,8 +242,15 @@ def trace_events(model, x):
             handle.remove()
     return events
 """,
-    "hooked-twice": REGISTER.replace("named_modules()", "named_modules(remove_duplicate=False)")
-    + """
+    ),
+    Wrong(
+        "registers under each name of a module",
+        violates="which gives a module with several names its first one.",
+        check="test_every_event_is_in_its_place",
+        mistake="hooked-twice",
+        source=(
+            REGISTER.replace("named_modules()", "named_modules(remove_duplicate=False)")
+            + """
 def trace_events(model, x):
     events = []
     handles = register_all(model, events)
@@ -219,29 +259,47 @@ def trace_events(model, x):
     finally:
         remove_all(handles)
     return events
-""",
-    "hook-left-behind": REGISTER
-    + """
+"""
+        ),
+    ),
+    Wrong(
+        "removes nothing",
+        violates="rule 3: none of your own hooks is left",
+        check="test_nothing_else_changes",
+        mistake="hook-left-behind",
+        source=(
+            REGISTER
+            + """
 def trace_events(model, x):
     events = []
     register_all(model, events)
     model(x).sum().backward()
     return list(events)
-""",
-    "hook-left-after-exception": REGISTER
-    + """
+"""
+        ),
+    ),
+    Wrong(
+        "removes nothing after an exception",
+        violates="rule 4: Rules 2 and 3 hold then, too.",
+        check="test_all_is_in_order_when_something_raises",
+        mistake="hook-left-after-exception",
+        source=(
+            REGISTER
+            + """
 def trace_events(model, x):
     events = []
     handles = register_all(model, events)
     model(x).sum().backward()
     remove_all(handles)
     return events
-""",
-}
-
-ALSO_WRONG = [
-    # Leaves and the root, no other containers; and every hook stays, on a list that goes on growing.
-    """
+"""
+        ),
+    ),
+    Wrong(
+        "leaves and the root, and every hook stays",
+        violates="Every module counts, containers too, and a module that is called twice has its events twice.",
+        check="test_every_event_is_in_its_place",
+        source="""
 def trace_events(model, x):
     log = []
     for name, module in model.named_modules():
@@ -255,10 +313,20 @@ def trace_events(model, x):
     model(x).sum().backward()
     return log
 """,
-    "def trace_events(model, x):\n    return []",
-    # Top level only.
-    REGISTER.replace("named_modules()", "named_children()")
-    + """
+    ),
+    Wrong(
+        "nothing at all",
+        violates="the list of events in the order in which they happen.",
+        check="test_every_event_is_in_its_place",
+        source="def trace_events(model, x):\n    return []",
+    ),
+    Wrong(
+        "the top level alone",
+        violates="Every module counts, containers too, and a module that is called twice has its events twice.",
+        check="test_every_event_is_in_its_place",
+        source=(
+            REGISTER.replace("named_modules()", "named_children()")
+            + """
 def trace_events(model, x):
     events = []
     handles = register_all(model, events)
@@ -267,10 +335,16 @@ def trace_events(model, x):
     finally:
         remove_all(handles)
     return events
-""",
-    # The model has no name.
-    REGISTER.replace('name = name or "net"', "pass")
-    + """
+"""
+        ),
+    ),
+    Wrong(
+        "the model has no name",
+        violates="The model itself is called `net`.",
+        check="test_every_event_is_in_its_place",
+        source=(
+            REGISTER.replace('name = name or "net"', "pass")
+            + """
 def trace_events(model, x):
     events = []
     handles = register_all(model, events)
@@ -279,10 +353,16 @@ def trace_events(model, x):
     finally:
         remove_all(handles)
     return events
-""",
-    # Two passes, of which one is traced.
-    REGISTER
-    + """
+"""
+        ),
+    ),
+    Wrong(
+        "two passes, of which one is traced",
+        violates="Run `model(x).sum().backward()` once, with `x` as it is given",
+        check="test_it_is_one_plain_pass",
+        source=(
+            REGISTER
+            + """
 def trace_events(model, x):
     model(x)
     events = []
@@ -292,10 +372,16 @@ def trace_events(model, x):
     finally:
         remove_all(handles)
     return events
-""",
-    # Another loss.
-    REGISTER
-    + """
+"""
+        ),
+    ),
+    Wrong(
+        "another loss",
+        violates="Run `model(x).sum().backward()` once, with `x` as it is given",
+        check="test_it_is_one_plain_pass",
+        source=(
+            REGISTER
+            + """
 def trace_events(model, x):
     events = []
     handles = register_all(model, events)
@@ -304,24 +390,36 @@ def trace_events(model, x):
     finally:
         remove_all(handles)
     return events
-""",
-    # autograd.grad writes no .grad.
-    REGISTER
-    + """
+"""
+        ),
+    ),
+    Wrong(
+        "`autograd.grad`, which writes no `.grad`",
+        violates="The `.grad` of the parameters, and of `x` if it requires grad, accumulates as in one plain pass.",
+        check="test_it_is_one_plain_pass",
+        source=(
+            REGISTER
+            + """
 import torch
 def trace_events(model, x):
     events = []
     handles = register_all(model, events)
     try:
         wanted = [p for p in model.parameters() if p.requires_grad] + ([x] if x.requires_grad else [])
-        torch.autograd.grad(model(x).sum(), wanted)
+        torch.autograd.grad(model(x).sum(), wanted, allow_unused=True)
     finally:
         remove_all(handles)
     return events
-""",
-    # A clean start that nobody asked for.
-    REGISTER
-    + """
+"""
+        ),
+    ),
+    Wrong(
+        "a clean start that nobody asked for",
+        violates="The `.grad` of the parameters, and of `x` if it requires grad, accumulates as in one plain pass.",
+        check="test_it_is_one_plain_pass",
+        source=(
+            REGISTER
+            + """
 def trace_events(model, x):
     events = []
     model.zero_grad()
@@ -331,10 +429,16 @@ def trace_events(model, x):
     finally:
         remove_all(handles)
     return events
-""",
-    # The modes of the modules are lost.
-    REGISTER
-    + """
+"""
+        ),
+    ),
+    Wrong(
+        "all modules in training mode",
+        violates="rule 2: the mode of each part",
+        check="test_it_is_one_plain_pass",
+        source=(
+            REGISTER
+            + """
 def trace_events(model, x):
     events = []
     handles = register_all(model.train(), events)
@@ -343,10 +447,16 @@ def trace_events(model, x):
     finally:
         remove_all(handles)
     return events
-""",
-    # Removes the caller's hooks with its own.
-    REGISTER
-    + """
+"""
+        ),
+    ),
+    Wrong(
+        "empties the dicts of hooks",
+        violates="rule 3: Hooks that were there before",
+        check="test_nothing_else_changes",
+        source=(
+            REGISTER
+            + """
 def trace_events(model, x):
     events = []
     handles = register_all(model, events)
@@ -358,10 +468,16 @@ def trace_events(model, x):
                           module._backward_hooks, module._backward_pre_hooks):
                 hooks.clear()
     return events
-""",
-    # The exception is swallowed.
-    REGISTER
-    + """
+"""
+        ),
+    ),
+    Wrong(
+        "swallows the exception",
+        violates="rule 4: the caller of your function gets this",
+        check="test_all_is_in_order_when_something_raises",
+        source=(
+            REGISTER
+            + """
 def trace_events(model, x):
     events = []
     handles = register_all(model, events)
@@ -372,9 +488,14 @@ def trace_events(model, x):
     finally:
         remove_all(handles)
     return events
-""",
-    # A shared module under its last name.
-    """
+"""
+        ),
+    ),
+    Wrong(
+        "a shared module under its last name",
+        violates="which gives a module with several names its first one.",
+        check="test_every_event_is_in_its_place",
+        source="""
 def trace_events(model, x):
     events, handles = [], []
     names = {module: name or "net" for name, module in model.named_modules(remove_duplicate=False)}
@@ -390,9 +511,14 @@ def trace_events(model, x):
             handle.remove()
     return events
 """,
-    # x itself is made to require grad.
-    REGISTER
-    + """
+    ),
+    Wrong(
+        "`x` itself is made to require grad",
+        violates="Run `model(x).sum().backward()` once, with `x` as it is given",
+        check="test_every_event_is_in_its_place",
+        source=(
+            REGISTER
+            + """
 def trace_events(model, x):
     events = []
     handles = register_all(model, events)
@@ -401,10 +527,16 @@ def trace_events(model, x):
     finally:
         remove_all(handles)
     return events
-""",
-    # x is cut off.
-    REGISTER
-    + """
+"""
+        ),
+    ),
+    Wrong(
+        "`x` is cut off",
+        violates="Run `model(x).sum().backward()` once, with `x` as it is given",
+        check="test_every_event_is_in_its_place",
+        source=(
+            REGISTER
+            + """
 def trace_events(model, x):
     events = []
     handles = register_all(model, events)
@@ -413,15 +545,20 @@ def trace_events(model, x):
     finally:
         remove_all(handles)
     return events
-""",
-    # Tensor hooks on the outputs instead of module backward hooks.
-    """
+"""
+        ),
+    ),
+    Wrong(
+        "tensor hooks instead of full backward hooks",
+        violates="`bpre` for a full backward pre-hook, `bwd` for a full backward hook.",
+        check="test_every_event_is_in_its_place",
+        source="""
 def trace_events(model, x):
     events, handles = [], []
     def fpre(name):
         def hook(module, args):
             events.append(f"{name}.fpre")
-            if args[0].requires_grad:
+            if args and args[0].requires_grad:
                 args[0].register_hook(lambda grad: events.append(f"{name}.bwd"))
         return hook
     def fwd(name):
@@ -440,9 +577,14 @@ def trace_events(model, x):
             handle.remove()
     return events
 """,
-    # The .grad of x is cleared.
-    REGISTER
-    + """
+    ),
+    Wrong(
+        "the `.grad` of `x` is cleared",
+        violates="The `.grad` of the parameters, and of `x` if it requires grad, accumulates as in one plain pass.",
+        check="test_it_is_one_plain_pass",
+        source=(
+            REGISTER
+            + """
 def trace_events(model, x):
     events = []
     x.grad = None
@@ -452,10 +594,16 @@ def trace_events(model, x):
     finally:
         remove_all(handles)
     return events
-""",
-    # Removes the caller's backward hooks only.
-    REGISTER
-    + """
+"""
+        ),
+    ),
+    Wrong(
+        "removes the backward hooks of the caller",
+        violates="rule 3: Hooks that were there before",
+        check="test_nothing_else_changes",
+        source=(
+            REGISTER
+            + """
 def trace_events(model, x):
     events = []
     handles = register_all(model, events)
@@ -466,10 +614,16 @@ def trace_events(model, x):
         for module in model.modules():
             module._backward_hooks.clear()
     return events
-""",
-    # A model that was seen before is not watched again.
-    REGISTER
-    + """
+"""
+        ),
+    ),
+    Wrong(
+        "a model that was seen before is not watched again",
+        violates="rule 1: It works however often it is called",
+        check="test_every_event_is_in_its_place",
+        source=(
+            REGISTER
+            + """
 known = set()
 
 def trace_events(model, x):
@@ -481,10 +635,16 @@ def trace_events(model, x):
     finally:
         remove_all(handles)
     return events
-""",
-    # The lambdas of the last of four kinds read the loop variable late.
-    REGISTER.replace('lambda *a, n=name: events.append(f"{n}.bwd")', 'lambda *a: events.append(f"{name}.bwd")')
-    + """
+"""
+        ),
+    ),
+    Wrong(
+        "the last of four hooks reads the loop variable late",
+        violates="which gives a module with several names its first one.",
+        check="test_every_event_is_in_its_place",
+        source=(
+            REGISTER.replace('lambda *a, n=name: events.append(f"{n}.bwd")', 'lambda *a: events.append(f"{name}.bwd")')
+            + """
 def trace_events(model, x):
     events = []
     handles = register_all(model, events)
@@ -493,5 +653,191 @@ def trace_events(model, x):
     finally:
         remove_all(handles)
     return events
+"""
+        ),
+    ),
+    Wrong(
+        "global hooks, for all that is called",
+        violates="A module that is called and not among them has no events.",
+        check="raised",
+        mistake="not-among-the-names",
+        source="""
+from torch.nn.modules import module as everywhere
+
+def trace_events(model, x):
+    names = {module: name or "net" for name, module in model.named_modules()}
+    events = []
+    def log(what):
+        return lambda module, *args: events.append(f"{names[module]}.{what}")
+    with (everywhere.register_module_forward_pre_hook(log("fpre")),
+          everywhere.register_module_forward_hook(log("fwd")),
+          everywhere.register_module_full_backward_pre_hook(log("bpre")),
+          everywhere.register_module_full_backward_hook(log("bwd"))):
+        model(x).sum().backward()
+    return events
 """,
+    ),
+    Wrong(
+        "global hooks, with a name for what has none",
+        violates="A module that is called and not among them has no events.",
+        check="test_every_event_is_in_its_place",
+        source="""
+from torch.nn.modules import module as everywhere
+
+def trace_events(model, x):
+    names = {module: name or "net" for name, module in model.named_modules()}
+    events = []
+    def log(what):
+        return lambda module, *args: events.append(f"{names.get(module, 'other')}.{what}")
+    with (everywhere.register_module_forward_pre_hook(log("fpre")),
+          everywhere.register_module_forward_hook(log("fwd")),
+          everywhere.register_module_full_backward_pre_hook(log("bpre")),
+          everywhere.register_module_full_backward_hook(log("bwd"))):
+        model(x).sum().backward()
+    return events
+""",
+    ),
+    Wrong(
+        "a model without parts is not watched",
+        violates="Every module counts, containers too, and a module that is called twice has its events twice.",
+        check="test_a_model_without_parts_has_four_events",
+        source=REGISTER
+        + """
+def trace_events(model, x):
+    if not list(model.children()):
+        return []
+    events = []
+    handles = register_all(model, events)
+    try:
+        model(x).sum().backward()
+    finally:
+        remove_all(handles)
+    return events
+""",
+    ),
+    Wrong(
+        "removes its hooks after an Exception alone",
+        violates="rule 4: That holds for every exception, also for `KeyboardInterrupt`",
+        check="test_all_is_in_order_when_something_raises",
+        source=REGISTER
+        + """
+def trace_events(model, x):
+    events = []
+    handles = register_all(model, events)
+    try:
+        model(x).sum().backward()
+    except Exception:
+        remove_all(handles)
+        raise
+    remove_all(handles)
+    return events
+""",
+    ),
+    Wrong(
+        "walks through the children, and meets a module in two places",
+        violates="which gives a module with several names its first one.",
+        check="test_each_module_has_its_first_name",
+        source="""
+def trace_events(model, x):
+    events, handles = [], []
+    def visit(module, name):
+        for kind, label in (("forward_pre", "fpre"), ("forward", "fwd"), ("full_backward_pre", "bpre"),
+                            ("full_backward", "bwd")):
+            log = lambda *a, event=f"{name or 'net'}.{label}": events.append(event)
+            handles.append(getattr(module, f"register_{kind}_hook")(log))
+        for child_name, child in module.named_children():
+            visit(child, f"{name}.{child_name}" if name else child_name)
+    visit(model, "")
+    try:
+        model(x).sum().backward()
+    finally:
+        for handle in handles:
+            handle.remove()
+    return events
+""",
+    ),
+    Wrong(
+        "another spelling of the events",
+        violates="An event is a text: the name of a module, a dot, and",
+        check="test_every_event_is_in_its_place",
+        source=REGISTER
+        + """
+def trace_events(model, x):
+    events = []
+    handles = register_all(model, events)
+    try:
+        model(x).sum().backward()
+    finally:
+        remove_all(handles)
+    return [event.replace('.', ' ') for event in events]
+""",
+    ),
+    Wrong(
+        "runs `model.forward`",
+        violates="Every module counts, containers too, and a module that is called twice has its events twice.",
+        check="test_every_event_is_in_its_place",
+        source=REGISTER
+        + """
+def trace_events(model, x):
+    events = []
+    handles = register_all(model, events)
+    try:
+        model.forward(x).sum().backward()
+    finally:
+        remove_all(handles)
+    return events
+""",
+    ),
+    Wrong(
+        "the hooks go in front, and the caller's come later",
+        violates="rule 3: the same ones in the same order",
+        check="test_nothing_else_changes",
+        source=REGISTER
+        + """
+def trace_events(model, x):
+    events = []
+    handles = register_all(model, events)
+    try:
+        model(x).sum().backward()
+    finally:
+        remove_all(handles)
+    for module in model.modules():
+        hooks = module._forward_hooks
+        for number in list(hooks)[:1]:
+            hooks.move_to_end(number)
+    return events
+""",
+    ),
+    Wrong(
+        "`.grad` is written anew",
+        violates="The `.grad` of the parameters, and of `x` if it requires grad, accumulates as in one plain pass.",
+        check="test_nothing_else_changes",
+        source=REGISTER
+        + """
+def trace_events(model, x):
+    events = []
+    handles = register_all(model, events)
+    try:
+        model(x).sum().backward()
+    finally:
+        remove_all(handles)
+    for p in model.parameters():
+        p.grad = None if p.grad is None else p.grad.clone()
+    return events
+""",
+    ),
 ]
+
+SURVIVORS = {
+    "at least one dimension": "the layers of a model need at least one",
+    "prepend=True": "one hook of ours is on a module; others may run before it or after it",
+    "almost: handles.extend([module.register_full_backward_hook": "one hook of ours is on a module",
+    "clean-up not after an exception: with _only_when_well(tracing": "a generator that is dropped cleans up, too",
+    "not for all: for name, module in _part(": "all of them, in the reverse order",
+    "not for all: for child_name, child in _part(module.named_children(), step=-1)": "all, in the reverse order",
+    "not for all: for what, ": "all of them, in the reverse order",
+    "not for all: [handle.remove() for handle in _part(handles, step=-1)]": "all of them, in the reverse order",
+    "a list for a tuple": "what is looked at is no result",
+}
+
+GIVENS = ["Write `trace_events(model, x)`."]

@@ -72,9 +72,9 @@ class CallersHooks:
         return hook
 
     def _gradient(self, name: str) -> Any:
-        def hook(grad: Tensor) -> Tensor | None:
+        def hook(grad: Tensor | None) -> Tensor | None:
             self.log.append(f"{self.what} grad {name}")
-            return grad * FACTOR if self.what == "replacing" else None
+            return grad * FACTOR if self.what == "replacing" and grad is not None else None
 
         return hook
 

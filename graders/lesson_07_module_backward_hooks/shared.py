@@ -8,7 +8,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from graders.authoring import Boom, snapshot
+from graders.authoring import FACTOR, Boom, CallersHooks, snapshot, times
 
 
 def linear(weight: Tensor, bias: Tensor) -> nn.Linear:
@@ -72,6 +72,50 @@ class Squashed(nn.Module):
     def forward(self, input: Tensor) -> Tensor:
         """Twice the layer's output, through tanh."""
         return torch.tanh(2 * self.fc(input))
+
+
+class Blend(nn.Module):
+    """A module with a parameter, two tensors and a number as inputs, and one more that is passed by keyword."""
+
+    def __init__(self, weight: Tensor) -> None:
+        """A copy of this weight is its parameter."""
+        super().__init__()
+        self.weight = nn.Parameter(weight.clone())
+
+    def forward(self, a: Tensor, b: Tensor, k: float, *, shift: Tensor) -> Tensor:
+        """The first input, and a multiple of the second, and a shift. The gradient of `a` is that of the output."""
+        return a + k * self.weight * b + shift
+
+
+def made(kind: str, weights: list[Tensor]) -> nn.Module:
+    """A module of kind "linear", "chain", "fork", or "blend", whose parameters are copies of these weights.
+
+    The weights have the shapes [3, 4], [2, 4] (the last column is the bias of a layer), and that of one row of the
+    input, or [], for "blend".
+    """
+    lower, upper, row = weights
+    layers = [linear(one[:, :-1], one[:, -1]) for one in (lower, upper)]
+    if kind == "blend":
+        return Blend(row)
+    if kind == "chain":
+        return nn.Sequential(layers[0], nn.Tanh(), layers[1])
+    return Fork(layers[1]) if kind == "fork" else layers[1]
+
+
+def outputs(module: nn.Module, kind: str, x: Tensor, b: Tensor, k: float) -> tuple[Tensor, ...]:
+    """What a module that `made` has made returns for an input of shape [..., 3]. `b` and `k` are for "blend" alone."""
+    out = module(x, b, k, shift=torch.ones_like(x)) if kind == "blend" else module(x)
+    return tuple(out) if isinstance(out, tuple | list) else (out,)
+
+
+def callers_hooks(module: nn.Module, hooks: str) -> None:
+    """Hooks of the caller on a module and on its parameters; one that replaces doubles the gradients sent back, too."""
+    callers = CallersHooks(hooks).on_module(module, "module", backward=True)
+    for name, p in module.named_parameters():
+        if p.requires_grad:
+            callers.on_parameter(p, name)
+    if hooks == "replacing":
+        module.register_full_backward_hook(lambda module, grad_input, grad_output: times(grad_input, FACTOR))
 
 
 class Fork(nn.Module):

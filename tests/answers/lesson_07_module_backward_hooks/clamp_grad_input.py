@@ -1,5 +1,7 @@
 """Answers to 07-clamp-grad-input."""
 
+from graders.author.answers import Wrong
+
 RIGHT = [
     """
 def clamp_grad_input(module, c):
@@ -83,50 +85,97 @@ def clamp_grad_input(module, c):
 """,
 ]
 
-WRONG = {
-    "bare-tensor": """
+WRONG = [
+    Wrong(
+        "a bare tensor",
+        violates="for all inputs that are tensors and are passed by position",
+        check="raised",
+        mistake="not-like-grad-input",
+        source="""
 def clamp_grad_input(module, c):
     return module.register_full_backward_hook(lambda m, gi, go: gi[0].clamp(-c, c))
 """,
-    "forgot-return": """
+    ),
+    Wrong(
+        "forgets to return",
+        violates="each gradient that `module` sends to one of its inputs is clamped elementwise to [-c, c]",
+        check="test_what_the_module_sends_back_is_clamped",
+        mistake="forgot-return",
+        source="""
 def clamp_grad_input(module, c):
     def hook(module, grad_input, grad_output):
         clamped = tuple(None if g is None else g.clamp(-c, c) for g in grad_input)
     return module.register_full_backward_hook(hook)
 """,
-    "clamped-too-early": """
+    ),
+    Wrong(
+        "clamps what arrives at the output",
+        violates="The module's own parameters (and those of the modules inside it) get the gradients that they would get without your function",
+        check="test_its_own_parameters_learn_from_the_unclamped_one",
+        mistake="clamped-too-early",
+        source="""
 def clamp_grad_input(module, c):
     def hook(module, grad_output):
         return tuple(None if g is None else g.clamp(-c, c) for g in grad_output)
     return module.register_full_backward_pre_hook(hook)
 """,
-    "parameter-grads": """
+    ),
+    Wrong(
+        "clamps the gradients of the parameters",
+        violates="each gradient that `module` sends to one of its inputs is clamped elementwise to [-c, c]",
+        check="test_what_the_module_sends_back_is_clamped",
+        mistake="parameter-grads",
+        source="""
 def clamp_grad_input(module, c):
-    handles = [p.register_hook(lambda g: g.clamp(-c, c)) for p in module.parameters()]
+    handles = [p.register_hook(lambda g: g if g is None else g.clamp(-c, c)) for p in module.parameters() if p.requires_grad]
     class All:
         def remove(self):
             for h in handles:
                 h.remove()
     return All()
 """,
-    "clamped-none": """
+    ),
+    Wrong(
+        "None has no clamp",
+        violates="Passes in which no input needs a gradient work as before.",
+        check="raised",
+        mistake="clamped-none",
+        source="""
 def clamp_grad_input(module, c):
     return module.register_full_backward_hook(lambda m, gi, go: tuple(g.clamp(-c, c) for g in gi))
 """,
-    "wrong-length": """
+    ),
+    Wrong(
+        "leaves out None",
+        violates="Other inputs (numbers, or what is passed by keyword) may be there, too.",
+        check="raised",
+        mistake="not-like-grad-input",
+        source="""
 def clamp_grad_input(module, c):
     def hook(module, grad_input, grad_output):
         return tuple(g.clamp(-c, c) for g in grad_input if g is not None)
     return module.register_full_backward_hook(hook)
 """,
-    "first-input-only": """
+    ),
+    Wrong(
+        "the first input alone",
+        violates="for all inputs that are tensors and are passed by position",
+        check="test_every_tensor_input_is_clamped",
+        mistake="first-input-only",
+        source="""
 def clamp_grad_input(module, c):
     def hook(module, grad_input, grad_output):
         first = grad_input[0]
         return (None if first is None else first.clamp(-c, c), *grad_input[1:])
     return module.register_full_backward_hook(hook)
 """,
-    "in-place-leak": """
+    ),
+    Wrong(
+        "writes into the gradients",
+        violates="If an input tensor is also used outside the module, the gradient that comes from there is not clamped.",
+        check="raised",
+        mistake="in-place-leak",
+        source="""
 def clamp_grad_input(module, c):
     def hook(module, grad_input, grad_output):
         for g in grad_input:
@@ -134,7 +183,13 @@ def clamp_grad_input(module, c):
                 g.clamp_(-c, c)
     return module.register_full_backward_hook(hook)
 """,
-    "hooked-the-input": """
+    ),
+    Wrong(
+        "a tensor hook on the input",
+        violates="If an input tensor is also used outside the module, the gradient that comes from there is not clamped.",
+        check="test_what_the_module_sends_back_is_clamped",
+        mistake="hooked-the-input",
+        source="""
 import torch
 def clamp_grad_input(module, c):
     def pre(module, args):
@@ -143,44 +198,98 @@ def clamp_grad_input(module, c):
                 a.register_hook(lambda g: g.clamp(-c, c))
     return module.register_forward_pre_hook(pre)
 """,
-    "returned-grad-output": """
+    ),
+    Wrong(
+        "clamps grad_output in the place of grad_input",
+        violates="each gradient that `module` sends to one of its inputs is clamped elementwise to [-c, c]",
+        check="raised",
+        mistake="not-like-grad-input",
+        source="""
 import torch
 def clamp_grad_input(module, c):
     def hook(module, gi, go):
         return tuple(None if g is None else torch.clip(g, -c, c) for g in go)
     return module.register_full_backward_hook(hook)
 """,
-}
-
-ALSO_WRONG = [
-    "def clamp_grad_input(module, c):\n    return None",
-    """
+    ),
+    Wrong(
+        "returns nothing",
+        violates="Return a handle",
+        check="test_what_the_module_sends_back_is_clamped",
+        source="""
+def clamp_grad_input(module, c):
+    return None
+""",
+    ),
+    Wrong(
+        "the upper bound alone",
+        violates="each gradient that `module` sends to one of its inputs is clamped elementwise to [-c, c]",
+        check="test_what_the_module_sends_back_is_clamped",
+        source="""
 def clamp_grad_input(module, c):
     return module.register_full_backward_hook(
         lambda m, gi, go: tuple(None if g is None else g.clamp(max=c) for g in gi))
 """,
-    """
+    ),
+    Wrong(
+        "scales down to a norm",
+        violates="clamped elementwise",
+        check="test_what_the_module_sends_back_is_clamped",
+        source="""
 def clamp_grad_input(module, c):
     return module.register_full_backward_hook(
-        lambda m, gi, go: tuple(None if g is None else g * min(1.0, c / g.norm().item()) for g in gi))
+        lambda m, gi, go: tuple(None if g is None else g * (c / g.norm().clamp(min=c)) for g in gi))
 """,
-    """
+    ),
+    Wrong(
+        "no handle",
+        violates="Return a handle; `handle.remove()` restores the old behaviour",
+        check="test_the_handle_restores_the_old_behaviour",
+        source="""
 def clamp_grad_input(module, c):
     module.register_full_backward_hook(
         lambda m, gi, go: tuple(None if g is None else g.clamp(-c, c) for g in gi))
 """,
-    """
+    ),
+    Wrong(
+        "zeros for None",
+        violates="Passes in which no input needs a gradient work as before.",
+        check="raised",
+        mistake="made-up-gradient",
+        source="""
 import torch
 def clamp_grad_input(module, c):
     return module.register_full_backward_hook(
         lambda m, gi, go: tuple(torch.zeros(1) if g is None else g.clamp(-c, c) for g in gi))
 """,
-    """
+    ),
+    Wrong(
+        "float32",
+        violates="rule 1: in `float32` and in `float64`",
+        check="raised",
+        mistake="changed-dtype",
+        source="""
 def clamp_grad_input(module, c):
     return module.register_full_backward_hook(
         lambda m, gi, go: tuple(None if g is None else g.float().clamp(-c, c) for g in gi))
 """,
-    """
+    ),
+    Wrong(
+        "float32 and back",
+        violates="rule 1: in `float32` and in `float64`",
+        check="test_what_the_module_sends_back_is_clamped",
+        mistake="rounded-to-float32",
+        source="""
+def clamp_grad_input(module, c):
+    return module.register_full_backward_hook(
+        lambda m, gi, go: tuple(None if g is None else g.float().clamp(-c, c).to(g.dtype) for g in gi))
+""",
+    ),
+    Wrong(
+        "the first pass alone",
+        violates="From now on, in every backward pass",
+        check="test_what_the_module_sends_back_is_clamped",
+        source="""
 def clamp_grad_input(module, c):
     def hook(m, gi, go):
         handle.remove()
@@ -188,20 +297,36 @@ def clamp_grad_input(module, c):
     handle = module.register_full_backward_hook(hook)
     return handle
 """,
-    """
+    ),
+    Wrong(
+        "nothing where one entry is None",
+        violates="Other inputs (numbers, or what is passed by keyword) may be there, too.",
+        check="test_what_the_module_sends_back_is_clamped",
+        source="""
 def clamp_grad_input(module, c):
     def hook(m, gi, go):
         if any(g is None for g in gi): return None
         return tuple(g.clamp(-c, c) for g in gi)
     return module.register_full_backward_hook(hook)
 """,
-    """
+    ),
+    Wrong(
+        "nothing in eval mode",
+        violates="From now on, in every backward pass",
+        check="test_what_the_module_sends_back_is_clamped",
+        mistake="only-in-training",
+        source="""
 def clamp_grad_input(module, c):
     return module.register_full_backward_hook(
         lambda m, gi, go: tuple(g.clamp(-c, c) if g is not None else g for g in gi) if m.training else None
     )
 """,
-    """
+    ),
+    Wrong(
+        "each module inside, too",
+        violates="The module's own parameters (and those of the modules inside it) get the gradients",
+        check="test_its_own_parameters_learn_from_the_unclamped_one",
+        source="""
 def clamp_grad_input(module, c):
     hs = [
         m.register_full_backward_hook(
@@ -217,4 +342,98 @@ def clamp_grad_input(module, c):
 
     return H()
 """,
+    ),
+    Wrong(
+        "cuts the graph off",
+        violates="rule 5: then gradients can be differentiated again",
+        check="test_the_gradient_keeps_its_graph",
+        source="""
+def clamp_grad_input(module, c):
+    return module.register_full_backward_hook(
+        lambda m, gi, go: tuple(None if g is None else g.detach().clamp(-c, c) for g in gi))
+""",
+    ),
+    Wrong(
+        "clamps before the caller's hook doubles",
+        violates="rule 3: They may watch or replace values",
+        check="test_what_the_module_sends_back_is_clamped",
+        source="""
+def clamp_grad_input(module, c):
+    return module.register_full_backward_hook(
+        lambda m, gi, go: tuple(None if g is None else g.clamp(-c, c) for g in gi), prepend=True)
+""",
+    ),
+    Wrong(
+        "removes the caller's hooks",
+        violates="rule 3: Hooks that were there before are there afterwards",
+        check="test_nothing_else_changes",
+        source="""
+def clamp_grad_input(module, c):
+    module._backward_hooks.clear()
+    return module.register_full_backward_hook(
+        lambda m, gi, go: tuple(None if g is None else g.clamp(-c, c) for g in gi))
+""",
+    ),
+    Wrong(
+        "a handle that removes all hooks",
+        violates="rule 3: it removes exactly the hook that it stands for",
+        check="test_the_handle_restores_the_old_behaviour",
+        source="""
+class All:
+    def __init__(self, module):
+        self.module = module
+    def remove(self):
+        self.module._backward_hooks.clear()
+
+def clamp_grad_input(module, c):
+    module.register_full_backward_hook(
+        lambda m, gi, go: tuple(None if g is None else g.clamp(-c, c) for g in gi))
+    return All(module)
+""",
+    ),
+    Wrong(
+        "one bound for all modules",
+        violates="rule 1: on one object or on several at the same time",
+        check="test_several_modules_and_several_calls",
+        source="""
+_bound = []
+
+def clamp_grad_input(module, c):
+    _bound[:] = [c]
+    return module.register_full_backward_hook(
+        lambda m, gi, go: tuple(None if g is None else g.clamp(-_bound[0], _bound[0]) for g in gi))
+""",
+    ),
+    Wrong(
+        "a second call replaces the first",
+        violates="rule 1: It works however often it is called",
+        check="test_the_handle_restores_the_old_behaviour",
+        source="""
+_handles = {}
+
+def clamp_grad_input(module, c):
+    if module in _handles:
+        _handles.pop(module).remove()
+    _handles[module] = module.register_full_backward_hook(
+        lambda m, gi, go: tuple(None if g is None else g.clamp(-c, c) for g in gi))
+    return _handles[module]
+""",
+    ),
+    Wrong(
+        "clamps the input, too",
+        violates="the forward pass computes what it did before",
+        check="test_nothing_else_changes",
+        source="""
+def clamp_grad_input(module, c):
+    import torch
+    return module.register_forward_pre_hook(
+        lambda m, args: tuple(a.clamp(-c, c) if torch.is_tensor(a) else a for a in args))
+""",
+    ),
+]
+
+GIVENS = [
+    "Write `clamp_grad_input(module, c)`.",
+    "`c` is a number greater than 0.",
+    "The output is a tensor or a tuple of tensors, and nothing works in place",
 ]

@@ -1,5 +1,7 @@
 """Answers to 07-scale-backward."""
 
+from graders.author.answers import Wrong
+
 RIGHT = [
     """
 def scale_backward(module, s):
@@ -49,7 +51,7 @@ def scale_backward(module, s):
 """,
     """
 def scale_backward(module, s):
-    handles = [p.register_hook(lambda g: g if g is None else g * s) for p in module.parameters()]
+    handles = [p.register_hook(lambda g: g if g is None else g * s) for p in module.parameters() if p.requires_grad]
     handles.append(module.register_full_backward_hook(
         lambda m, gi, go: tuple(g if g is None else g * s for g in gi)))
     class All:
@@ -88,39 +90,74 @@ def scale_backward(module, s):
 """,
 ]
 
-WRONG = {
-    "too-late-for-weights": """
+WRONG = [
+    Wrong(
+        "scales grad_input alone",
+        violates="the gradients of its own parameters (and of the modules inside it)",
+        check="test_its_own_parameters_and_what_flows_further_back_are_scaled",
+        mistake="too-late-for-weights",
+        source="""
 def scale_backward(module, s):
     def hook(module, grad_input, grad_output):
         return tuple(None if g is None else s * g for g in grad_input)
     return module.register_full_backward_hook(hook)
 """,
-    "bare-tensor": """
+    ),
+    Wrong(
+        "a bare tensor",
+        violates="The module has one output or a tuple of outputs",
+        check="raised",
+        mistake="not-like-grad-output",
+        source="""
 def scale_backward(module, s):
     return module.register_full_backward_pre_hook(lambda m, go: s * go[0])
 """,
-    "changed-forward": """
+    ),
+    Wrong(
+        "scales the output",
+        violates="Everything else stays as it is: the values of the forward pass",
+        check="test_forward_and_later_layers_are_untouched",
+        mistake="changed-forward",
+        source="""
 def scale_backward(module, s):
     def hook(module, args, output):
         return tuple(s * o for o in output) if isinstance(output, tuple) else s * output
     return module.register_forward_hook(hook)
 """,
-    "forgot-return": """
+    ),
+    Wrong(
+        "forgets to return",
+        violates="the gradients that arrive at the outputs of `module` count `s` times",
+        check="test_its_own_parameters_and_what_flows_further_back_are_scaled",
+        mistake="forgot-return",
+        source="""
 def scale_backward(module, s):
     def hook(module, grad_output):
         grad_output = tuple(None if g is None else s * g for g in grad_output)
     return module.register_full_backward_pre_hook(hook)
 """,
-    "parameter-grads": """
+    ),
+    Wrong(
+        "scales the parameters alone",
+        violates="all gradients that it sends further back are `s` times what they would be",
+        check="test_its_own_parameters_and_what_flows_further_back_are_scaled",
+        mistake="parameter-grads",
+        source="""
 def scale_backward(module, s):
-    handles = [p.register_hook(lambda g: g * s) for p in module.parameters()]
+    handles = [p.register_hook(lambda g: g * s) for p in module.parameters() if p.requires_grad]
     class All:
         def remove(self):
             for h in handles:
                 h.remove()
     return All()
 """,
-    "scaled-twice": """
+    ),
+    Wrong(
+        "scales before and after",
+        violates="all gradients that it sends further back are `s` times what they would be",
+        check="test_its_own_parameters_and_what_flows_further_back_are_scaled",
+        mistake="scaled-twice",
+        source="""
 def scale_backward(module, s):
     scaled = lambda grads: tuple(None if g is None else s * g for g in grads)
     one = module.register_full_backward_pre_hook(lambda m, go: scaled(go))
@@ -131,7 +168,13 @@ def scale_backward(module, s):
             two.remove()
     return Both()
 """,
-    "in-place-leak": """
+    ),
+    Wrong(
+        "writes into the gradients",
+        violates="those of tensors that are combined with its output",
+        check="raised",
+        mistake="in-place-leak",
+        source="""
 def scale_backward(module, s):
     def hook(module, grad_output):
         for g in grad_output:
@@ -139,36 +182,74 @@ def scale_backward(module, s):
                 g.mul_(s)
     return module.register_full_backward_pre_hook(hook)
 """,
-    "scaled-none": """
+    ),
+    Wrong(
+        "None times s",
+        violates="the loss may leave some of them unused",
+        check="raised",
+        mistake="scaled-none",
+        source="""
 def scale_backward(module, s):
     return module.register_full_backward_pre_hook(lambda m, go: tuple(s * g for g in go))
 """,
-    "first-output-only": """
+    ),
+    Wrong(
+        "the first output alone",
+        violates="The module has one output or a tuple of outputs",
+        check="test_several_outputs_used_or_not",
+        mistake="first-output-only",
+        source="""
 def scale_backward(module, s):
     def hook(module, grad_output):
         first, *others = grad_output
         return (None if first is None else s * first, *others)
     return module.register_full_backward_pre_hook(hook)
 """,
-    "wrong-length": """
+    ),
+    Wrong(
+        "one entry for two outputs",
+        violates="The module has one output or a tuple of outputs",
+        check="raised",
+        mistake="not-like-grad-output",
+        source="""
 def scale_backward(module, s):
     def hook(module, grad_output):
         return (s * grad_output[0],)
     return module.register_full_backward_pre_hook(hook)
 """,
-}
-
-ALSO_WRONG = [
-    "def scale_backward(module, s):\n    return None",
-    """
+    ),
+    Wrong(
+        "returns nothing",
+        violates="Return a handle",
+        check="test_its_own_parameters_and_what_flows_further_back_are_scaled",
+        source="""
+def scale_backward(module, s):
+    return None
+""",
+    ),
+    Wrong(
+        "no handle",
+        violates="Return a handle; `handle.remove()` restores the old behaviour",
+        check="test_the_handle_restores_the_old_behaviour",
+        source="""
 def scale_backward(module, s):
     module.register_full_backward_pre_hook(lambda m, go: tuple(None if g is None else s * g for g in go))
 """,
-    """
+    ),
+    Wrong(
+        "adds s",
+        violates="the gradients that arrive at the outputs of `module` count `s` times",
+        check="test_its_own_parameters_and_what_flows_further_back_are_scaled",
+        source="""
 def scale_backward(module, s):
     return module.register_full_backward_pre_hook(lambda m, go: tuple(None if g is None else g + s for g in go))
 """,
-    """
+    ),
+    Wrong(
+        "an unused output gets the gradient of another one",
+        violates="the loss may leave some of them unused",
+        check="raised",
+        source="""
 import torch
 def scale_backward(module, s):
     def hook(m, go):
@@ -176,20 +257,35 @@ def scale_backward(module, s):
         return tuple(s * (known[0] if g is None else g) for g in go)
     return module.register_full_backward_pre_hook(hook)
 """,
-    """
+    ),
+    Wrong(
+        "a hook on one output, unguarded",
+        violates="The inputs of the module may need no gradient.",
+        check="raised",
+        source="""
 def scale_backward(module, s):
     def hook(module, args, output):
         output.register_hook(lambda g: g * s)
     return module.register_forward_hook(hook)
 """,
-    """
+    ),
+    Wrong(
+        "multiplies the weights",
+        violates="Everything else stays as it is: the values of the forward pass",
+        check="test_forward_and_later_layers_are_untouched",
+        source="""
 def scale_backward(module, s):
     with __import__("torch").no_grad():
         for p in module.parameters():
             p.mul_(s)
     return module.register_forward_hook(lambda *a: None)
 """,
-    """
+    ),
+    Wrong(
+        "more in each pass",
+        violates="From now on, in every backward pass",
+        check="test_every_pass_is_scaled",
+        source="""
 def scale_backward(module, s):
     k = [1.0]
     def f(m, go):
@@ -197,29 +293,174 @@ def scale_backward(module, s):
         return tuple(None if g is None else g * k[0] for g in go)
     return module.register_full_backward_pre_hook(f)
 """,
-    """
+    ),
+    Wrong(
+        "divides",
+        violates="the gradients that arrive at the outputs of `module` count `s` times",
+        check="test_its_own_parameters_and_what_flows_further_back_are_scaled",
+        source="""
 def scale_backward(module, s):
     return module.register_full_backward_pre_hook(lambda m, go: tuple(None if g is None else g / s for g in go))
 """,
-    """
+    ),
+    Wrong(
+        "nothing in eval mode",
+        violates="From now on, in every backward pass",
+        check="test_its_own_parameters_and_what_flows_further_back_are_scaled",
+        mistake="only-in-training",
+        source="""
 def scale_backward(module, s):
     return module.register_full_backward_pre_hook(
         lambda m, go: tuple(g if g is None else g * s for g in go) if m.training else None
     )
 """,
-    """
+    ),
+    Wrong(
+        "a whole number of times",
+        violates="`s` is a number",
+        check="test_its_own_parameters_and_what_flows_further_back_are_scaled",
+        source="""
 def scale_backward(module, s):
     return module.register_full_backward_pre_hook(
         lambda m, go: tuple(g if g is None else g * int(s) for g in go)
     )
 """,
-    """
+    ),
+    Wrong(
+        "a list of outputs",
+        violates="rule 6: A tuple is a tuple",
+        check="raised",
+        source="""
 def scale_backward(module, s):
     def one(o):
         return o.detach() + s * (o - o.detach())
 
-    return module.register_forward_hook(
-        lambda m, a, o: [one(v) for v in o] if isinstance(o, tuple) else one(o)
-    )
+    def hook(m, a, o):
+        return [one(v) for v in o] if isinstance(o, tuple) else one(o)
+
+    return module.register_forward_hook(hook)
 """,
+    ),
+    Wrong(
+        "without the sign",
+        violates="the gradients that arrive at the outputs of `module` count `s` times",
+        check="test_its_own_parameters_and_what_flows_further_back_are_scaled",
+        source="""
+def scale_backward(module, s):
+    return module.register_full_backward_pre_hook(lambda m, go: tuple(None if g is None else abs(s) * g for g in go))
+""",
+    ),
+    Wrong(
+        "clamped",
+        violates="rule 1: tensors of any shape",
+        check="test_every_pass_is_scaled",
+        source="""
+def scale_backward(module, s):
+    return module.register_full_backward_pre_hook(lambda m, go: tuple(None if g is None else (s * g).clamp(-10000, 10000) for g in go))
+""",
+    ),
+    Wrong(
+        "cuts the graph off",
+        violates="rule 5: then gradients can be differentiated again",
+        check="test_the_gradient_keeps_its_graph",
+        source="""
+def scale_backward(module, s):
+    return module.register_full_backward_pre_hook(lambda m, go: tuple(None if g is None else s * g.detach() for g in go))
+""",
+    ),
+    Wrong(
+        "a factor in float32",
+        violates="rule 1: in `float32` and in `float64`",
+        check="test_its_own_parameters_and_what_flows_further_back_are_scaled",
+        mistake="rounded-to-float32",
+        source="""
+import torch
+
+def scale_backward(module, s):
+    factor = torch.tensor(s, dtype=torch.float32)
+    return module.register_full_backward_pre_hook(
+        lambda m, go: tuple(None if g is None else g * factor for g in go))
+""",
+    ),
+    Wrong(
+        "nothing in a first layer",
+        violates="The inputs of the module may need no gradient.",
+        check="test_a_first_layer_learns_from_the_scaled_gradient",
+        source="""
+import torch
+
+def scale_backward(module, s):
+    needed = []
+    def forward(m, args):
+        needed[:] = [any(torch.is_tensor(a) and a.requires_grad for a in args)]
+    def backward(m, go):
+        return tuple(None if g is None else s * g for g in go) if needed[0] else None
+    one = module.register_forward_pre_hook(forward)
+    two = module.register_full_backward_pre_hook(backward)
+    class Both:
+        def remove(self):
+            one.remove()
+            two.remove()
+    return Both()
+""",
+    ),
+    Wrong(
+        "a second call replaces the first",
+        violates="rule 1: It works however often it is called",
+        check="test_several_modules_and_several_calls",
+        source="""
+_handles = {}
+
+def scale_backward(module, s):
+    if module in _handles:
+        _handles.pop(module).remove()
+    _handles[module] = module.register_full_backward_pre_hook(
+        lambda m, go: tuple(None if g is None else s * g for g in go))
+    return _handles[module]
+""",
+    ),
+    Wrong(
+        "one factor for a class of modules",
+        violates="rule 1: on one object or on several at the same time",
+        check="test_several_modules_and_several_calls",
+        source="""
+_factors = {}
+
+def scale_backward(module, s):
+    _factors[type(module)] = s
+    return module.register_full_backward_pre_hook(
+        lambda m, go: tuple(None if g is None else _factors[type(m)] * g for g in go))
+""",
+    ),
+    Wrong(
+        "removes the caller's hooks",
+        violates="rule 3: Hooks that were there before are there afterwards",
+        check="test_forward_and_later_layers_are_untouched",
+        source="""
+def scale_backward(module, s):
+    module._backward_pre_hooks.clear()
+    return module.register_full_backward_pre_hook(
+        lambda m, go: tuple(None if g is None else s * g for g in go))
+""",
+    ),
+    Wrong(
+        "a handle that does nothing",
+        violates="`handle.remove()` restores the old behaviour",
+        check="test_the_handle_restores_the_old_behaviour",
+        source="""
+class Nothing:
+    def remove(self):
+        pass
+
+def scale_backward(module, s):
+    module.register_full_backward_pre_hook(lambda m, go: tuple(None if g is None else s * g for g in go))
+    return Nothing()
+""",
+    ),
+]
+
+GIVENS = [
+    "Write `scale_backward(module, s)`.",
+    "Nobody else uses its parameters.",
+    "none is an input or computed from another one",
 ]

@@ -10,18 +10,31 @@ import torch
 from torch import Tensor, nn
 
 from graders.authoring import (
+    ALL,
+    SILENT,
+    CallersHooks,
+    Circumstances,
+    Failure,
+    Kind,
     Mistake,
     Seen,
+    Witness,
+    came_through,
     close,
     exercise,
     expect,
-    expecting_boom,
-    module_hooks,
-    no_hook_left,
+    fill_grads,
+    laid_out,
+    nothing_changed,
+    refuse,
     snapshot,
+    tie,
 )
-from graders.lesson_07_module_backward_hooks.judging import did_not_fail, settings_stay
-from graders.lesson_07_module_backward_hooks.shared import linear, noting_errors, raise_boom, settings
+from graders.lesson_07_module_backward_hooks.judging import times
+from graders.lesson_07_module_backward_hooks.shared import copied, linear
+
+OLD = 0.7
+"""What `.grad` holds beforehand where it is filled."""
 
 
 class Gated(nn.Module):
@@ -39,78 +52,85 @@ class Gated(nn.Module):
         return self.weight * torch.tanh(getattr(self, self.name)(x))
 
 
+class Centred(nn.Module):
+    """A module with a buffer, without parameters, that shows its mode."""
+
+    def __init__(self, scale: Tensor) -> None:
+        """A copy of this scale is its buffer."""
+        super().__init__()
+        self.register_buffer("scale", scale.clone())
+
+    def forward(self, x: Tensor) -> Tensor:
+        """In training the rows without their mean, otherwise times the buffer."""
+        return x - x.mean(0) if self.training else x * self.scale
+
+
 class Steps(nn.Module):
-    """Children that are defined in one order and called in another."""
+    """A model with a parameter of its own, and children that are defined in one order and called in another."""
 
-    def __init__(self, children: dict[str, nn.Module], definition: list[str]) -> None:
-        """`children` in the order of the calls; `definition` is the order of `named_modules()`."""
+    def __init__(self, scene: dict[str, Any], passing: str = "position", registered: str = "yes") -> None:
+        """Copy the parameters of the scene. With `registered="no"`, a layer that is no submodule is called, too."""
         super().__init__()
-        self.order = list(children)
-        for name in definition:
+        first, norm, gated, inner, group, head = scene["names"]
+        layers = [linear(weight[:, :-1], weight[:, -1]) for weight in scene["weights"]]
+        children = {
+            first: layers[0],
+            norm: Centred(scene["gate"]),
+            gated: Gated(inner, layers[1], scene["gate"]),
+            group: nn.Sequential(layers[2], nn.Tanh()),
+            head: layers[3],
+        }
+        for name in scene["definition"]:
             self.add_module(name, children[name])
+        self.gain = nn.Parameter(scene["gain"].clone())
+        self.order, self.passing, self.runs = list(children), passing, 0
+        if registered == "no":
+            object.__setattr__(self, "outsider", layers[4])
+        else:
+            self.outsider = None
 
     def forward(self, x: Tensor) -> Tensor:
-        """One after the other."""
-        for name in self.order:
-            x = getattr(self, name)(x)
-        return x
+        """The own parameter times the input, through all children."""
+        self.runs += 1
+        h = self.gain * x
+        if self.outsider is not None:
+            h = self.outsider(h)
+        for name in self.order[:-1]:
+            h = getattr(self, name)(h)
+        head = getattr(self, self.order[-1])
+        return 2 * (head(input=h) if self.passing == "keyword" else head(h))
 
 
-class Gained(nn.Module):
-    """A model with a parameter of its own, and a frozen layer after it."""
-
-    def __init__(self, head: nn.Linear) -> None:
-        """`head` learns nothing any more."""
-        super().__init__()
-        self.gain = nn.Parameter(torch.ones(3))
-        self.head = head.requires_grad_(False)
-
-    def forward(self, x: Tensor) -> Tensor:
-        """Twice what the layer makes of the input times the gain."""
-        return 2 * self.head(self.gain * x)
-
-
-def gained_flow(student: Any, weight: Tensor, x: Tensor, up: Tensor) -> dict[str, Any]:
-    """The means of a `Gained`, and what becomes of the hooks of the caller on it."""
-    model = Gained(linear(weight[:, :-1], weight[:, -1]))
-    for module in model.modules():
-        module.register_forward_hook(lambda *_: None)
-        module.register_full_backward_pre_hook(lambda *_: None)
-        module.register_full_backward_hook(lambda *_: None)
-    hooks = module_hooks(model)
-    means = student.gradient_flow(model, lambda out: (up * out).sum(), x.detach())
-    return {"means": dict(means) if isinstance(means, dict) else means, "hooks": module_hooks(model) - hooks}
+def steps(
+    scene: dict[str, Any], mode: str, frozen: str, tied: str, passing: str = "position", registered: str = "yes"
+) -> Steps:
+    """The model of a scene. Mixed: the module that shows it is in eval mode, the others are not."""
+    model = Steps(scene, passing, registered)
+    first, norm, gated, inner, _, head = scene["names"]
+    model.train(mode != "eval").get_submodule(norm).train(mode == "train")
+    if tied == "yes":
+        tie(model, f"{first}.weight", f"{gated}.{inner}.weight")
+    if frozen == "part":
+        for module in (model.get_submodule(first), model.get_submodule(head)):
+            module.requires_grad_(False)
+    return model
 
 
-def steps(names: list[str], definition: list[str], weights: list[Tensor], gate: Tensor) -> Steps:
-    """Linear, tanh, gated block with a linear layer inside, Sequential(linear, tanh), linear."""
-    first, act, gated, inner, group, head = names
-    layers = [linear(weight[:, :-1], weight[:, -1]) for weight in weights]
-    children = {
-        first: layers[0],
-        act: nn.Tanh(),
-        gated: Gated(inner, layers[1], gate),
-        group: nn.Sequential(layers[2], nn.Tanh()),
-        head: layers[3],
-    }
-    return Steps(children, definition)
+LOSSES = {"linear": lambda out, up: (up * out).sum(), "square": lambda out, up: (up * out * out).sum()}
 
 
-FLOW_LOSSES = {"linear": lambda out, up: (up * out).sum(), "square": lambda out, up: (up * out * out).sum()}
-
-
-def keys_in_order(order: Callable[[list[str], list[str], list[str]], list[str]]) -> Callable[..., bool]:
-    """A recogniser: all means are right, and the keys are in an order made of (right order, names, definition).
+def keys_in_order(order: Callable[[list[str], dict[str, Any]], list[str]]) -> Callable[..., Any]:
+    """A recogniser: all means are right, and the keys are in an order made of (right order, scene).
 
     A block and the layer inside it may have changed places.
     """
 
-    def recognise(seen, names, definition, weights, gate, x, up, loss):
-        expected = flow_means(names, weights, gate, x, up, loss)
-        keys = block_first(seen["means"].keys, names)
-        return close_means(seen["means"], expected) and keys == block_first(
-            order(list(expected), names, definition), names
-        )
+    def recognise(seen, scene, mode, frozen, tied, registered, hooks, x, loss):
+        expected = means_of(flow(scene, mode, frozen, tied, registered, hooks, x, loss))
+        if not close(seen["means"], expected, **digits(scene)):
+            return False
+        own = without_blocks(seen["means"].keys, scene)
+        return own == [key for key in order(list(expected), scene) if key in own]
 
     return recognise
 
@@ -125,235 +145,368 @@ def keys_in_order(order: Callable[[list[str], list[str], list[str]], list[str]])
         "A full backward pre-hook, `hook(module, grad_output)`, runs at the moment when the gradient of the output is "
         "complete. If it fills the dict, the order comes out by itself.",
         "The mean of the absolute values: `grad_output[0].abs().mean().item()`. Remove every handle in a `finally` "
-        "block, so that it also happens when the loss raises.",
+        "block, so that it also happens when something raises.",
     ),
-    cases=({"loss": "linear", "x_grad": False}, {"loss": "square", "x_grad": True}),
-)
+    circumstances=Circumstances(
+        covers={
+            "dtype": ALL, "layout": ("contiguous", "transposed", "slice"), "values": ALL, "grad": ALL, "mode": ALL,
+            "frozen": ALL, "tied": ALL, "passing": ALL, "registered": ALL, "hooks": ALL,
+            "call": ("in turn",), "failure": ALL,
+        },
+        excludes={
+            "rank": "the shapes are those of layers",
+            "place": "whether the input requires grad, and is a leaf, is an axis of its own",
+            "number": "no number is an argument",
+            "collection": "there is no collection",
+            "named": "no module is named",
+            "output": "the contract says that each output is a tensor",
+            "follower": "the contract says that nothing works in place",
+            "layers": "layers of several types are in each model",
+            "hooked": "hooks sit on the model, on a layer, on a block, and on a parameter at once",
+            "grad_mode": "`backward()` needs it switched on",
+            "backward": "the function runs the pass itself",
+            "failing_run": "there is one pass",
+        },
+        own={
+            "loss": ("linear", "square"), "x": ("data", "leaf", "non-leaf"),
+            "raised_in": ("model", "loss", "backward"),
+        },
+        pairs=[("x", "frozen")],
+    ),
+)  # fmt: skip
 class TestGradientFlow:
     """Write `gradient_flow(model, loss_fn, x)`. Run one forward pass, `loss = loss_fn(model(x))`, and one
     `loss.backward()`. Return a dict with one entry for each module of `model.named_modules()` that has parameters of
-    its own. Parameters of the modules inside it do not count, so a plain `Sequential` has none. Each of these modules
-    is called once, and its output is one tensor. Nothing in the model works in place.
+    its own. Parameters of the modules inside it do not count, so a plain `Sequential` has none; whether they require
+    grad does not matter. Each of these modules is called once, its output is one tensor, and a gradient comes to it.
+    Neither the model nor the loss works in place.
 
-    The key is the module's name, `""` for the model itself. Parameters count whether they require grad or not. The
-    value is a Python float: the mean of |d loss / d output| over all elements of the module's output. The keys are in
-    the order of the backward pass: the module that is called last comes first. A block that has parameters of its own
-    may come before or after the modules inside it.
+    The key is the module's name, `""` for the model itself. The value is a Python float: the mean of
+    |d loss / d output| over all elements of the module's output. The keys are in the order of the backward pass: the
+    module that is called last comes first. A block that has parameters of its own may come before or after the modules
+    inside it.
 
-    Parameters (and `x`, if it requires grad) accumulate their `.grad` as usual. The modes of the modules and the
-    `requires_grad` of `x` and the parameters stay. No hook of yours is left, even when the model or the loss raises;
-    the exception comes through. Hooks that were there before stay.
+    Parameters (and `x`, if it requires grad) accumulate their `.grad` as usual.
 
     **Example.** For `model = Sequential(Linear(1, 1), Linear(1, 1))` with both weights 2 and biases 0, `x = ones(1, 1)`
     and `loss_fn = lambda out: -3 * out.sum()`, the result is `{"1": 3.0, "0": 6.0}`.
     """
 
-    def draw(rng, loss, x_grad):
+    tolerance = (1e-4, 1e-4)
+
+    def draw(rng, dtype, values):
         names = rng.names(6)
-        top = [names[0], names[1], names[2], names[4], names[5]]
+        like = {"dtype": dtype, "values": values}
         return {
-            "names": names,
-            "definition": rng.shuffled(top),
-            "weights": [rng.tensor(size, 4, low=-1, high=1) for size in (3, 3, 3, 2)],
-            "gate": rng.tensor(3, low=0.5, high=2),
-            "x": rng.tensor(4, 3, low=-1, high=1),
-            "up": rng.tensor(4, 2),
-            "loss": loss,
-            "x_grad": x_grad,
-            "old": rng.tensor(2),
+            "scene": {
+                "names": names,
+                "definition": rng.shuffled([names[0], names[1], names[2], names[4], names[5]]),
+                "weights": [rng.tensor(size, 4, low=-1, high=1, **like) for size in (3, 3, 3, 2, 3)],
+                "gate": rng.tensor(3, low=0.5, high=2, **like),
+                "gain": rng.tensor(3, low=0.5, high=2, **like),
+                "value": rng.tensor(4, 3, low=-1, high=1, **like),
+                "up": rng.tensor(4, 2, **like),
+            },
         }
 
-    def alive(names, definition, weights, gate, x, up, loss):
-        first, inner, gated, group, head = (g.abs().mean().item() for g in flow(weights, gate, x, up, loss))
-        values = sorted([first, inner, gated, group, head])
-        signed = [g.mean().abs().item() for g in flow(weights, gate, x, up, loss)]
-        calls = [name for name in definition if name != names[1]]
+    def alive(scene, mode, frozen, tied, registered, hooks, x, loss):
+        found = flow(scene, mode, frozen, tied, registered, hooks, x, loss)
+        means = sorted(means_of(found).values())
+        calls = [name for name in scene["definition"] if name != scene["names"][1]]
+        in_order = [name for index, name in enumerate(scene["names"]) if index not in (1, 3)]
         return (
-            values[0] > 0.01
-            and min(b - a for a, b in pairwise(values)) > 0.01
-            and all(abs(a - b) > 0.01 for a, b in zip(signed, (first, inner, gated, group, head)))
-            and calls not in ([names[0], names[2], names[4], names[5]], [names[5], names[4], names[2], names[0]])
+            means[0] > 0.01
+            and all(b - a > 0.002 for a, b in pairwise(sorted({*means})))
+            and all(abs(g.mean().abs() - g.abs().mean()) > 0.002 for g in found.values())
+            and calls not in (in_order, in_order[::-1])
         )
 
-    def probe(student, names, definition, weights, gate, x, up, loss, x_grad, old):
-        model = steps(names, definition, weights, gate)
-        model.get_submodule(names[1]).eval()
-        head = model.get_submodule(names[-1])
-        head.bias.grad = old.clone()
-        x.requires_grad_(x_grad)
-        forwards, backwards = [], []
-        model.register_forward_hook(lambda *args: forwards.append(1))
-        head.bias.register_hook(lambda grad: backwards.append(1))
-        hooks = module_hooks(model)
-        before = settings(model, x)
-        means = student.gradient_flow(model, lambda out: FLOW_LOSSES[loss](out, up), x)
-        seen = {
-            "means": dict(means) if isinstance(means, dict) else means,
+    def oracle(scene, mode, frozen, tied, registered, hooks, x, loss):
+        return [
+            list(means_of(flow(scene, mode, frozen, tied, registered, hooks, x, loss)).values()),
+            list(means_of(flow(scene, mode, frozen, tied, "yes", "none", x, loss)).values()),
+            plain_grads(scene, mode, frozen, tied, registered, hooks, x, loss),
+        ]
+
+    def probe(
+        student, scene, mode, frozen, tied, passing, registered, hooks, layout, grad, x, loss, failure,
+        raised_in,
+    ):  # fmt: skip
+        first, _, gated, _, _, head = scene["names"]
+        model = steps(scene, mode, frozen, tied, passing, registered)
+        if grad == "filled":
+            fill_grads(model, OLD)
+        callers = CallersHooks(hooks)
+        for name in ("", first, gated):
+            callers.on_module(model.get_submodule(name), name, backward=True)
+        callers.on_parameter(model.get_submodule(gated).weight, "weight")
+        leaf = laid_out(scene["value"], layout).requires_grad_(x != "data")
+        given = leaf.view_as(leaf) if x == "non-leaf" else leaf
+        if grad == "filled" and x != "data":
+            leaf.grad = torch.full_like(leaf, OLD)
+        losses: list[float] = []
+
+        def measured(*args):
+            return copied(student.gradient_flow(*args))
+
+        def loss_fn(out):
+            losses.append(1.0)
+            return LOSSES[loss](out, scene["up"])
+
+        witness = Witness(model=model, x=leaf)
+        means = measured(model, loss_fn, given)
+        seen: dict[str, Any] = {
+            "means": means,
             "grads": {name: snapshot(p.grad) for name, p in model.named_parameters()},
-            "x.grad": snapshot(x.grad),
-            "passes": [len(forwards), len(backwards)],
-            "hooks": module_hooks(model) - hooks,
-            "settings_kept": settings(model, x) == before,
-            "gained": noting_errors(gained_flow, student, weights[-1], x, up),
+            "graphs": [name for name, p in model.named_parameters() if p.grad is not None and p.grad.requires_grad],
+            "x.grad": snapshot(leaf.grad),
+            "runs": [model.runs, len(losses)],
+            "changed": witness.changes(),
         }
-        with expecting_boom(seen, "loss_exception"):
-            student.gradient_flow(model, raise_boom, x)
-        with expecting_boom(seen, "model_exception"), head.register_forward_pre_hook(raise_boom):
-            student.gradient_flow(model, torch.sum, x)
-        return {**seen, "hooks_after_exception": module_hooks(model) - hooks}
+        # Another call on this model, on another model, with a loss whose gradient is zero, on models that are layers.
+        seen["again"] = measured(model, lambda out: LOSSES[loss](-out / 2, scene["up"]), given)
+        other = steps(scene, mode, frozen, tied)
+        seen["another model"] = measured(other, loss_fn, given)
+        seen["zero"] = measured(other, lambda out: (0 * out).sum(), given)
+        tanh, z = nn.Tanh(), scene["value"].clone().requires_grad_()
+        seen["no parameters"] = measured(tanh, lambda out: out.sum(), z)
+        layer = linear(scene["weights"][0][:, :-1], scene["weights"][0][:, -1])
+        seen["a layer"] = measured(layer, lambda out: (-3 * out).mean(), scene["value"])
+        example = nn.Sequential(*(linear(torch.tensor([[2.0]]), torch.tensor([0.0])) for _ in range(2)))
+        seen["example"] = measured(example, lambda out: -3 * out.sum(), torch.ones(1, 1))
+
+        boom = Failure(failure)
+
+        def failing(out):
+            if raised_in == "loss":
+                boom.strike()
+            if raised_in == "backward":
+                out.register_hook(boom.strike)
+            return out.sum()
+
+        if raised_in == "model":
+            model.get_submodule(head).register_forward_pre_hook(boom.strike)
+        witness = Witness(model=model, x=leaf)
+        seen["failure"] = boom.during(lambda: student.gradient_flow(model, failing, given))
+        return {**seen, "changed by failure": witness.changes()}
 
     mistakes = (
         Mistake(
             "signed-mean",
-            lambda seen, names, weights, gate, x, up, loss: any(
-                close_means(seen["means"], flow_means(names, weights, gate, x, up, loss, reduce))
+            lambda seen, scene, mode, frozen, tied, registered, hooks, x, loss: any(
+                close(
+                    seen["means"],
+                    means_of(flow(scene, mode, frozen, tied, registered, hooks, x, loss), reduce),
+                    **digits(scene),
+                )
                 for reduce in (Tensor.mean, lambda g: g.mean().abs())
             ),
             "Positive and negative gradients cancel in your mean. Take `abs()` first, then the mean.",
         ),
         Mistake(
             "parameter-grads",
-            lambda seen, names: all(
-                any(close(seen["means"][name], value, rtol=1e-4) for value in parameter_means(seen["grads"], name))
-                for name in (names[0], f"{names[2]}.{names[3]}", f"{names[4]}.0")
+            lambda seen, scene, grad: (
+                SILENT
+                if grad == "filled"
+                else any(
+                    close(seen["means"][f"{scene['names'][4]}.0"], value, rtol=1e-4)
+                    for value in parameter_means(seen["grads"], f"{scene['names'][4]}.0")
+                )
             ),
         ),
         Mistake(
             "forward-order",
-            keys_in_order(lambda keys, names, definition: keys[::-1]),
+            keys_in_order(lambda keys, scene: keys[::-1]),
             "The numbers are right, but your keys are in the order of the forward pass. Fill the dict when the "
             "gradient arrives; then the last layer comes first.",
         ),
         Mistake(
             "definition-order",
-            keys_in_order(lambda keys, names, definition: by_definition(names, definition)),
+            keys_in_order(lambda keys, scene: by_definition(scene)),
             "The numbers are right, but your keys are in the order of `named_modules()`. Fill the dict when the "
             "gradient arrives.",
         ),
         Mistake(
             "grad-input-not-output",
-            lambda seen, names, weights, gate, x, up, loss: close(
-                seen["means"][names[-1]], head_input_mean(weights, gate, x, up, loss), rtol=1e-4
+            lambda seen, scene, mode, frozen, tied, registered, hooks, x, loss: close(
+                seen["means"][scene["names"][-1]],
+                (
+                    flow(scene, mode, frozen, tied, registered, hooks, x, loss)[scene["names"][-1]]
+                    @ scene["weights"][3][:, :-1]
+                )
+                .abs()
+                .mean()
+                .item(),
+                rtol=1e-4,
             ),
             "You took `grad_input`, the gradient that leaves the module. The gradient of its output is "
             "`grad_output`, the last argument of the hook.",
-            raises="'NoneType' object has no attribute",
+            raises=("'NoneType' object has no attribute", "tuple index out of range"),
         ),
         Mistake(
             "containers-included",
-            lambda seen, names: names[4] in seen["means"].keys,
+            lambda seen, scene: scene["names"][4] in seen["means"].keys,
             "Your dict has modules that only contain others. `parameters()` includes the parameters of all modules "
             "inside; `parameters(recurse=False)` gives only the module's own.",
         ),
         Mistake(
             "leaves-only",
-            lambda seen, names: names[2] not in seen["means"].keys and {names[0], names[5]} <= set(seen["means"].keys),
+            lambda seen, scene: (
+                not {"", scene["names"][2]} & set(seen["means"].keys)
+                and {f"{scene['names'][2]}.{scene['names'][3]}", scene["names"][5]} <= set(seen["means"].keys)
+            ),
             "A block that has other modules inside is missing, although it has a parameter of its own. Ask for "
             "`parameters(recurse=False)` instead of looking for modules without children.",
         ),
-        Mistake("late-binding", lambda seen: len(seen["means"].keys) == 1),
-        Mistake("hook-left-behind", lambda seen: seen["means"].keys and seen["hooks"].value > 0),
         Mistake(
-            "hook-left-after-exception",
-            lambda seen: seen["hooks"].value == 0 and seen["hooks_after_exception"].value > 0,
-            "The model or the loss raised an exception, and your hooks are still there. Call `remove()` on every "
-            "handle in a `finally` block.",
+            "cleared-callers-grad",
+            lambda seen, scene, mode, frozen, tied, registered, hooks, x, loss, grad: (
+                grad == "filled"
+                and close(
+                    seen["grads"][f"{scene['names'][4]}.0.weight"],
+                    plain_grads(scene, mode, frozen, tied, registered, hooks, x, loss)[0][
+                        f"{scene['names'][4]}.0.weight"
+                    ],
+                )
+            ),
+            "The `.grad` of a parameter held something before your call, and that is gone: `backward()` adds to it, "
+            "and nobody asked for `zero_grad()`.",
         ),
+        Mistake("late-binding", lambda seen: len(seen["means"].keys) == 1),
     )
 
-    def test_every_layer_has_its_mean_gradient(seen, names, weights, gate, x, up, loss):
-        expected = flow_means(names, weights, gate, x, up, loss)
-        expect(seen["means"]).has_keys(*expected)
-        for name, value in expected.items():
-            expect(seen["means"][name]).close_to(value, rtol=1e-4)
+    def test_every_layer_has_its_mean_gradient(seen, scene, mode, frozen, tied, registered, hooks, x, loss):
+        expected = means_of(flow(scene, mode, frozen, tied, registered, hooks, x, loss))
+        expect_means(seen["means"], expected, "", digits(scene)["rtol"])
 
-    def test_the_model_itself_and_frozen_modules_count(seen, up):
-        did_not_fail(seen["gained"], "With a model that has a parameter of its own and a frozen layer")
-        means = Seen(seen["gained"]["means"].value, "the result for a model with its own parameter and a frozen layer")
-        expect(means).has_keys("", "head")
-        expect(means[""]).close_to(up.abs().mean().item(), rtol=1e-4)
-        expect(means["head"]).close_to(2 * up.abs().mean().item(), rtol=1e-4)
+    def test_the_keys_are_in_backward_order(seen, scene, mode, frozen, tied, registered, hooks, x, loss):
+        right = list(means_of(flow(scene, mode, frozen, tied, registered, hooks, x, loss)))
+        keys = seen["means"].keys
+        if without_blocks(keys, scene) != without_blocks(right, scene) or not blocks_fit(keys, scene):
+            expect(Seen(seen["means"].value, "the dict")).has_keys(*right, ordered=True)
 
-    def test_the_keys_are_in_backward_order(seen, names, weights, gate, x, up, loss):
-        keys = list(flow_means(names, weights, gate, x, up, loss))
-        if block_first(seen["means"].keys, names) != keys:
-            expect(seen["means"]).has_keys(*keys, ordered=True)
+    def test_each_call_and_each_model_is_measured_anew(seen, scene, mode, frozen, tied, registered, hooks, x, loss):
+        # The losses are homogeneous: the gradients of loss(-out / 2) are those of the loss, halved or quartered.
+        share = 1 / 2 if loss == "linear" else 1 / 4
+        plain = means_of(flow(scene, mode, frozen, tied, registered, hooks, x, loss))
+        expect_means(seen["again"], {name: share * mean for name, mean in plain.items()}, " of a second call")
+        other = means_of(flow(scene, mode, frozen, tied, "yes", "none", x, loss))
+        expect_means(seen["another model"], other, " of another model")
+        expect_means(seen["zero"], dict.fromkeys(other, 0.0), " for a loss whose gradient is zero")
+        expect_means(seen["no parameters"], {}, " for a model without parameters")
+        expect_means(seen["a layer"], {"": 3 / scene["value"].numel()}, " for a model that is one layer")
 
-    def test_one_pass_accumulates_the_gradients(seen, names, definition, weights, gate, x, up, loss, x_grad, old):
-        expect(seen["passes"]).equals([1, 1])
-        grads, x_gradient = plain_pass(names, definition, weights, gate, x, up, loss)
-        grads[f"{names[-1]}.bias"] += old
-        for name, gradient in grads.items():
-            expect(seen["grads"][name]).close_to(gradient, rtol=1e-4, atol=1e-4)
-        if x_grad:
-            expect(seen["x.grad"]).close_to(x_gradient, rtol=1e-4, atol=1e-4)
+    def test_one_pass_accumulates_the_gradients(seen, scene, mode, frozen, tied, registered, hooks, x, loss, grad):
+        for count, what in zip(seen["runs"], ("the model", "the loss")):
+            if count.value != 1:
+                expect(count).fail(f"{what} is to run once, and it ran {count.value} times")
+        grads, x_gradient = plain_grads(scene, mode, frozen, tied, registered, hooks, x, loss)
+        old = OLD if grad == "filled" else 0.0
+        for name, gradient in (*grads.items(), ("x", x_gradient)):
+            mine = seen["x.grad"] if name == "x" else seen["grads"][name]
+            mine = Seen(mine.value, f"{name}.grad")
+            if gradient is None and mine.value is not None:
+                refuse(f"`{name}` requires no grad, and `{name}.grad` holds something now", Kind.CHANGED)
+            if gradient is not None:
+                expect(mine).close_to(old + gradient, **digits(scene))
+        for name in seen["graphs"].value:
+            expect(Seen(None)).fail(f"the `.grad` of {name} has a graph: run `backward()` without `create_graph`")
 
-    def test_no_hook_is_left_and_modes_and_requires_grad_stay(seen):
-        no_hook_left(seen["hooks"])
-        settings_stay(seen)
-        if not isinstance(seen["gained"]["error"].value, str):
-            no_hook_left(seen["gained"]["hooks"], when="with hooks of the caller")
+    def test_nothing_else_changes(seen):
+        nothing_changed(seen["changed"], but=["grad-* *", "buffer *"])
 
-    def test_no_hook_is_left_when_something_raises(seen):
-        expect(seen["loss_exception"]).equals("propagated")
-        expect(seen["model_exception"]).equals("propagated")
-        no_hook_left(seen["hooks_after_exception"])
+    def test_an_exception_comes_through_and_nothing_is_left(seen, raised_in):
+        came_through(seen["failure"], {"backward": "`backward()`"}.get(raised_in, f"the {raised_in}"))
+        nothing_changed(seen["changed by failure"], but=["grad-* *", "buffer *"], when="after an exception")
 
-
-def flow(weights: list[Tensor], gate: Tensor, x: Tensor, up: Tensor, loss: str) -> list[Tensor]:
-    """The gradients at the outputs of first, inner, gated, group.0 and head, by the chain rule in float64."""
-    (w1, b1), (w2, b2), (w3, b3), (w4, b4) = ((w[:, :-1].double(), w[:, -1].double()) for w in weights)
-    t1 = torch.tanh(x.double() @ w1.T + b1)
-    t2 = torch.tanh(t1 @ w2.T + b2)
-    t3 = torch.tanh((gate * t2) @ w3.T + b3)
-    out = t3 @ w4.T + b4
-    at_head = up.double() if loss == "linear" else 2 * up * out
-    at_group = (at_head @ w4) * (1 - t3 * t3)
-    at_gated = at_group @ w3
-    at_inner = at_gated * gate * (1 - t2 * t2)
-    at_first = (at_inner @ w2) * (1 - t1 * t1)
-    return [at_first, at_inner, at_gated, at_group, at_head]
+    def test_the_example_of_the_contract(seen):
+        expect_means(seen["example"], {"1": 3.0, "0": 6.0}, " of the example")
+        expect(Seen(seen["example"].value, "the dict of the example")).has_keys("1", "0", ordered=True)
 
 
-def flow_means(
-    names: list[str],
-    weights: list[Tensor],
-    gate: Tensor,
-    x: Tensor,
-    up: Tensor,
+def live_outputs(
+    scene: dict[str, Any], mode: str, frozen: str, tied: str, registered: str, hooks: str, x: str
+) -> tuple[Steps, Tensor, dict[str, Tensor]]:
+    """A clean twin, its input, and by name the outputs of the modules with parameters, in the order of the calls."""
+    model, leaf = steps(scene, mode, frozen, tied, registered=registered), scene["value"].clone()
+    leaf.requires_grad_(x != "data")
+    first, norm, gated, inner, group, head = scene["names"]
+    block, h = model.get_submodule(gated), model.gain * leaf
+    if model.outsider is not None:
+        h = model.outsider(h)
+    outs = {first: times(hooks) * model.get_submodule(first)(h)}
+    outs[f"{gated}.{inner}"] = block.get_submodule(inner)(model.get_submodule(norm)(outs[first]))
+    outs[gated] = times(hooks) * block.weight * torch.tanh(outs[f"{gated}.{inner}"])
+    outs[f"{group}.0"] = model.get_submodule(f"{group}.0")(outs[gated])
+    outs[head] = model.get_submodule(head)(torch.tanh(outs[f"{group}.0"]))
+    return model, leaf, {**outs, "": times(hooks) * 2 * outs[head]}
+
+
+def flow(
+    scene: dict[str, Any], mode: str, frozen: str, tied: str, registered: str, hooks: str, x: str,
     loss: str,
-    reduce: Callable[[Tensor], Tensor] = lambda gradient: gradient.abs().mean(),
+) -> dict[str, Tensor]:  # fmt: skip
+    """Name to gradient of the output, in backward order, for those outputs to which one comes: by autograd."""
+    _, _, outs = live_outputs(scene, mode, frozen, tied, registered, hooks, x)
+    reached = {name: out for name, out in reversed(outs.items()) if out.requires_grad}
+    return dict(zip(reached, torch.autograd.grad(LOSSES[loss](outs[""], scene["up"]), list(reached.values()))))
+
+
+def means_of(
+    gradients: dict[str, Tensor], reduce: Callable[[Tensor], Tensor] = lambda gradient: gradient.abs().mean()
 ) -> dict[str, float]:
-    """Name to mean gradient, in backward order."""
-    first, _, gated, inner, group, head = names
-    keys = [first, f"{gated}.{inner}", gated, f"{group}.0", head]
-    means = dict(zip(keys, (reduce(gradient).item() for gradient in flow(weights, gate, x, up, loss))))
-    return dict(reversed(means.items()))
+    """Name to mean."""
+    return {name: reduce(gradient).item() for name, gradient in gradients.items()}
 
 
-def block_first(keys: list[str], names: list[str]) -> list[str]:
-    """`keys`, with the block before the layer inside it when the two are neighbours the other way round."""
-    block, inner = names[2], f"{names[2]}.{names[3]}"
-    if inner in keys and block in keys and keys.index(block) == keys.index(inner) + 1:
-        return [{block: inner, inner: block}.get(key, key) for key in keys]
-    return keys
+def plain_grads(
+    scene: dict[str, Any], mode: str, frozen: str, tied: str, registered: str, hooks: str, x: str,
+    loss: str,
+) -> tuple[dict[str, Tensor | None], Tensor | None]:  # fmt: skip
+    """The gradients of parameters and input of one plain pass; None for what requires none."""
+    model, leaf, outs = live_outputs(scene, mode, frozen, tied, registered, hooks, x)
+    named = {"the input": leaf, **dict(model.named_parameters())}
+    asked = {name: t for name, t in named.items() if t.requires_grad}
+    found = torch.autograd.grad(LOSSES[loss](outs[""], scene["up"]), list(asked.values()))
+    grads: dict[str, Tensor | None] = {**dict.fromkeys(named), **dict(zip(asked, found))}
+    weight = grads[f"{scene['names'][2]}.weight"]
+    if weight is not None:
+        grads[f"{scene['names'][2]}.weight"] = times(hooks) * weight
+    return {name: grads[name] for name in named if name != "the input"}, grads["the input"]
 
 
-def close_means(seen: Seen, expected: dict[str, float]) -> bool:
-    """Whether a dict of means is `expected`, within float32's rounding."""
-    return close(seen, expected, rtol=1e-4)
+def digits(scene: dict[str, Any]) -> dict[str, float]:
+    """The tolerance for a mean in the dtype of the model."""
+    limit = 1e-4 if scene["gain"].dtype == torch.float32 else 1e-10
+    return {"rtol": limit, "atol": limit}
 
 
-def by_definition(names: list[str], definition: list[str]) -> list[str]:
-    """The keys in the order of named_modules()."""
-    first, _, gated, inner, group, head = names
+def expect_means(seen: Seen, expected: dict[str, float], which: str, limit: float = 1e-4) -> None:
+    """A dict with these means, as Python floats, within `limit`. `which` says which dict it is, in words."""
+    seen = Seen(seen.value, f"the dict{which}")
+    expect(seen).has_keys(*expected)
+    for name, mean in expected.items():
+        expect(seen[name]).of_type(float)
+        expect(seen[name]).close_to(mean, rtol=limit, atol=limit)
+
+
+def without_blocks(keys: list[str], scene: dict[str, Any]) -> list[str]:
+    """The keys of modules that have no other modules inside, in their order."""
+    return [key for key in keys if key not in ("", scene["names"][2])]
+
+
+def blocks_fit(keys: list[str], scene: dict[str, Any]) -> bool:
+    """Whether the model itself stands first or last, and the block right before or after the layer inside it."""
+    block, inner = scene["names"][2], f"{scene['names'][2]}.{scene['names'][3]}"
+    beside = {block, inner} <= set(keys) and abs(keys.index(block) - keys.index(inner)) == 1
+    return "" in (keys[0], keys[-1]) and beside
+
+
+def by_definition(scene: dict[str, Any]) -> list[str]:
+    """The keys in the order of `named_modules()`."""
+    first, _, gated, inner, group, head = scene["names"]
     inside = {first: [first], gated: [gated, f"{gated}.{inner}"], group: [f"{group}.0"], head: [head]}
-    return [key for name in definition for key in inside.get(name, [])]
-
-
-def head_input_mean(weights: list[Tensor], gate: Tensor, x: Tensor, up: Tensor, loss: str) -> float:
-    """The mean size of the gradient at the input of the last layer."""
-    return (flow(weights, gate, x, up, loss)[-1] @ weights[-1][:, :-1].double()).abs().mean().item()
+    return [key for name in scene["definition"] for key in inside.get(name, [])]
 
 
 def parameter_means(grads: Seen, name: str) -> list[float]:
@@ -362,14 +515,3 @@ def parameter_means(grads: Seen, name: str) -> list[float]:
     both = torch.cat([weight.flatten(), bias.flatten()])
     means = [one.abs().mean().item() for one in (weight, bias, both)]
     return [*means, (means[0] + means[1]) / 2, means[0] + means[1]]
-
-
-def plain_pass(
-    names: list[str], definition: list[str], weights: list[Tensor], gate: Tensor, x: Tensor, up: Tensor, loss: str
-) -> tuple[dict[str, Tensor], Tensor]:
-    """The gradients of parameters and input after one plain pass through a clean twin."""
-    model = steps(names, definition, weights, gate)
-    leaf = x.detach().clone().requires_grad_()
-    named = dict(model.named_parameters())
-    found = torch.autograd.grad(FLOW_LOSSES[loss](model(leaf), up), [*named.values(), leaf])
-    return dict(zip(named, found)), found[-1]

@@ -110,7 +110,8 @@ def clamp_grad_input(module, c):
     ),
     Wrong(
         "clamps what arrives at the output",
-        violates="The module's own parameters (and those of the modules inside it) get the gradients that they would get without your function",
+        violates="The module's own parameters (and those of the modules inside it) get the gradients that they "
+        "would get without your function",
         check="test_its_own_parameters_learn_from_the_unclamped_one",
         mistake="clamped-too-early",
         source="""
@@ -127,7 +128,8 @@ def clamp_grad_input(module, c):
         mistake="parameter-grads",
         source="""
 def clamp_grad_input(module, c):
-    handles = [p.register_hook(lambda g: g if g is None else g.clamp(-c, c)) for p in module.parameters() if p.requires_grad]
+    handles = [p.register_hook(lambda g: g if g is None else g.clamp(-c, c))
+               for p in module.parameters() if p.requires_grad]
     class All:
         def remove(self):
             for h in handles:
@@ -172,7 +174,8 @@ def clamp_grad_input(module, c):
     ),
     Wrong(
         "writes into the gradients",
-        violates="If an input tensor is also used outside the module, the gradient that comes from there is not clamped.",
+        violates="If an input tensor is also used outside the module, the gradient that comes from there is not "
+        "clamped.",
         check="raised",
         mistake="in-place-leak",
         source="""
@@ -186,7 +189,8 @@ def clamp_grad_input(module, c):
     ),
     Wrong(
         "a tensor hook on the input",
-        violates="If an input tensor is also used outside the module, the gradient that comes from there is not clamped.",
+        violates="If an input tensor is also used outside the module, the gradient that comes from there is not "
+        "clamped.",
         check="test_what_the_module_sends_back_is_clamped",
         mistake="hooked-the-input",
         source="""

@@ -1,5 +1,7 @@
 """Answers to 07-gradient-flow."""
 
+from graders.author.answers import Wrong
+
 RIGHT = [
     """
 def gradient_flow(model, loss_fn, x):
@@ -136,8 +138,13 @@ def gradient_flow(model, loss_fn, x):
 """,
 ]
 
-WRONG = {
-    "signed-mean": """
+WRONG = [
+    Wrong(
+        "the mean with its sign",
+        violates="the mean of |d loss / d output| over all elements of the module's output",
+        check="test_every_layer_has_its_mean_gradient",
+        mistake="signed-mean",
+        source="""
 def gradient_flow(model, loss_fn, x):
     flow, handles = {}, []
     try:
@@ -152,16 +159,29 @@ def gradient_flow(model, loss_fn, x):
             handle.remove()
     return flow
 """,
-    "parameter-grads": """
+    ),
+    Wrong(
+        "the gradients of the parameters",
+        violates="the mean of |d loss / d output| over all elements of the module's output",
+        check="test_every_layer_has_its_mean_gradient",
+        mistake="parameter-grads",
+        source="""
 def gradient_flow(model, loss_fn, x):
     loss_fn(model(x)).backward()
     flow = {}
     for name, module in reversed(list(model.named_modules())):
-        if list(module.parameters(recurse=False)):
-            flow[name] = module.weight.grad.abs().mean().item()
+        own = [p for p in module.parameters(recurse=False)]
+        if own:
+            flow[name] = 0.0 if own[0].grad is None else own[0].grad.abs().mean().item()
     return flow
 """,
-    "forward-order": """
+    ),
+    Wrong(
+        "the order of the forward pass",
+        violates="The keys are in the order of the backward pass: the module that is called last comes first.",
+        check="test_the_keys_are_in_backward_order",
+        mistake="forward-order",
+        source="""
 def gradient_flow(model, loss_fn, x):
     outputs, handles = {}, []
     for name, module in model.named_modules():
@@ -177,7 +197,13 @@ def gradient_flow(model, loss_fn, x):
             handle.remove()
     return {name: out.grad.abs().mean().item() for name, out in outputs.items()}
 """,
-    "definition-order": """
+    ),
+    Wrong(
+        "the order of definition",
+        violates="The keys are in the order of the backward pass: the module that is called last comes first.",
+        check="test_the_keys_are_in_backward_order",
+        mistake="definition-order",
+        source="""
 def gradient_flow(model, loss_fn, x):
     flow, handles = {}, []
     try:
@@ -193,7 +219,13 @@ def gradient_flow(model, loss_fn, x):
             handle.remove()
     return flow
 """,
-    "grad-input-not-output": """
+    ),
+    Wrong(
+        "the gradient of the input",
+        violates="the mean of |d loss / d output| over all elements of the module's output",
+        check="raised",
+        mistake="grad-input-not-output",
+        source="""
 def gradient_flow(model, loss_fn, x):
     flow, handles = {}, []
     try:
@@ -208,7 +240,13 @@ def gradient_flow(model, loss_fn, x):
             handle.remove()
     return flow
 """,
-    "containers-included": """
+    ),
+    Wrong(
+        "containers as well",
+        violates="so a plain `Sequential` has none",
+        check="test_every_layer_has_its_mean_gradient",
+        mistake="containers-included",
+        source="""
 def gradient_flow(model, loss_fn, x):
     flow, handles = {}, []
     try:
@@ -223,7 +261,13 @@ def gradient_flow(model, loss_fn, x):
             handle.remove()
     return flow
 """,
-    "leaves-only": """
+    ),
+    Wrong(
+        "modules without children alone",
+        violates="one entry for each module of `model.named_modules()` that has parameters of its own",
+        check="test_every_layer_has_its_mean_gradient",
+        mistake="leaves-only",
+        source="""
 def gradient_flow(model, loss_fn, x):
     flow, handles = {}, []
     try:
@@ -238,7 +282,13 @@ def gradient_flow(model, loss_fn, x):
             handle.remove()
     return flow
 """,
-    "late-binding": """
+    ),
+    Wrong(
+        "the name of the loop",
+        violates="The key is the module's name",
+        check="test_every_layer_has_its_mean_gradient",
+        mistake="late-binding",
+        source="""
 def gradient_flow(model, loss_fn, x):
     flow, handles = {}, []
     try:
@@ -253,7 +303,13 @@ def gradient_flow(model, loss_fn, x):
             handle.remove()
     return flow
 """,
-    "hook-left-behind": """
+    ),
+    Wrong(
+        "never removes",
+        violates="rule 3: none of your own hooks is left",
+        check="test_nothing_else_changes",
+        mistake="hook-left",
+        source="""
 def gradient_flow(model, loss_fn, x):
     flow = {}
     for name, module in model.named_modules():
@@ -264,7 +320,13 @@ def gradient_flow(model, loss_fn, x):
     loss_fn(model(x)).backward()
     return flow
 """,
-    "hook-left-after-exception": """
+    ),
+    Wrong(
+        "removes nothing after an exception",
+        violates="rule 4: Rules 2 and 3 hold then, too",
+        check="test_an_exception_comes_through_and_nothing_is_left",
+        mistake="hook-left",
+        source="""
 def gradient_flow(model, loss_fn, x):
     flow, handles = {}, []
     for name, module in model.named_modules():
@@ -277,16 +339,31 @@ def gradient_flow(model, loss_fn, x):
         handle.remove()
     return flow
 """,
-}
-
-ALSO_WRONG = [
-    "def gradient_flow(model, loss_fn, x):\n    return {}",
-    """
+    ),
+    Wrong(
+        "an empty dict",
+        violates="Return a dict with one entry for each module",
+        check="test_every_layer_has_its_mean_gradient",
+        source="""
+def gradient_flow(model, loss_fn, x):
+    return {}
+""",
+    ),
+    Wrong(
+        "zeros",
+        violates="the mean of |d loss / d output| over all elements of the module's output",
+        check="test_every_layer_has_its_mean_gradient",
+        source="""
 def gradient_flow(model, loss_fn, x):
     loss_fn(model(x)).backward()
     return {name: 0.0 for name, m in model.named_modules() if list(m.parameters(recurse=False))}
 """,
-    """
+    ),
+    Wrong(
+        "the sum",
+        violates="the mean of |d loss / d output| over all elements of the module's output",
+        check="test_every_layer_has_its_mean_gradient",
+        source="""
 def gradient_flow(model, loss_fn, x):
     flow, handles = {}, []
     for name, module in model.named_modules():
@@ -301,7 +378,13 @@ def gradient_flow(model, loss_fn, x):
             handle.remove()
     return flow
 """,
-    """
+    ),
+    Wrong(
+        "clears .grad first",
+        violates="Parameters (and `x`, if it requires grad) accumulate their `.grad` as usual.",
+        check="test_one_pass_accumulates_the_gradients",
+        mistake="cleared-callers-grad",
+        source="""
 def gradient_flow(model, loss_fn, x):
     flow, handles = {}, []
     model.zero_grad()
@@ -317,7 +400,13 @@ def gradient_flow(model, loss_fn, x):
             handle.remove()
     return flow
 """,
-    """
+    ),
+    Wrong(
+        "tensors",
+        violates="The value is a Python float",
+        check="test_every_layer_has_its_mean_gradient",
+        mistake="another-type",
+        source="""
 def gradient_flow(model, loss_fn, x):
     flow, handles = {}, []
     for name, module in model.named_modules():
@@ -332,7 +421,12 @@ def gradient_flow(model, loss_fn, x):
             handle.remove()
     return flow
 """,
-    """
+    ),
+    Wrong(
+        "eval mode, and training mode afterwards",
+        violates="Run one forward pass, `loss = loss_fn(model(x))`",
+        check="test_every_layer_has_its_mean_gradient",
+        source="""
 def gradient_flow(model, loss_fn, x):
     flow, handles = {}, []
     model.eval()
@@ -350,7 +444,13 @@ def gradient_flow(model, loss_fn, x):
     model.train()
     return flow
 """,
-    """
+    ),
+    Wrong(
+        "swallows exceptions",
+        violates="rule 4: Errors come through",
+        check="test_an_exception_comes_through_and_nothing_is_left",
+        mistake="swallowed-exception",
+        source="""
 def gradient_flow(model, loss_fn, x):
     flow, handles = {}, []
     for name, module in model.named_modules():
@@ -367,7 +467,12 @@ def gradient_flow(model, loss_fn, x):
             handle.remove()
     return flow
 """,
-    """
+    ),
+    Wrong(
+        "x requires grad from now on",
+        violates="rule 2: Tensors keep their values, their `requires_grad`",
+        check="test_nothing_else_changes",
+        source="""
 def gradient_flow(model, loss_fn, x):
     flow, hs = {}, []
     x.requires_grad_()
@@ -383,7 +488,12 @@ def gradient_flow(model, loss_fn, x):
 
     return flow
 """,
-    """
+    ),
+    Wrong(
+        "the order of definition, turned round",
+        violates="The keys are in the order of the backward pass: the module that is called last comes first.",
+        check="test_the_keys_are_in_backward_order",
+        source="""
 def gradient_flow(model, loss_fn, x):
     flow, hs = {}, []
 
@@ -399,7 +509,12 @@ def gradient_flow(model, loss_fn, x):
 
     return {n: flow[n] for n, m in reversed(list(model.named_modules())) if n in flow}
 """,
-    """
+    ),
+    Wrong(
+        "in alphabetical order",
+        violates="The keys are in the order of the backward pass",
+        check="test_the_keys_are_in_backward_order",
+        source="""
 def gradient_flow(model, loss_fn, x):
     flow, hs = {}, []
 
@@ -415,7 +530,12 @@ def gradient_flow(model, loss_fn, x):
 
     return dict(sorted(flow.items()))
 """,
-    """
+    ),
+    Wrong(
+        "trainable parameters alone",
+        violates="whether they require grad does not matter",
+        check="test_every_layer_has_its_mean_gradient",
+        source="""
 from contextlib import ExitStack
 
 def gradient_flow(model, loss_fn, x):
@@ -432,7 +552,12 @@ def gradient_flow(model, loss_fn, x):
         loss_fn(model(x)).backward()
     return result
 """,
-    """
+    ),
+    Wrong(
+        "without the model itself",
+        violates='`""` for the model itself',
+        check="test_every_layer_has_its_mean_gradient",
+        source="""
 from contextlib import ExitStack
 
 def gradient_flow(model, loss_fn, x):
@@ -449,7 +574,12 @@ def gradient_flow(model, loss_fn, x):
         loss_fn(model(x)).backward()
     return result
 """,
-    """
+    ),
+    Wrong(
+        "modules with an attribute weight",
+        violates="that has parameters of its own",
+        check="test_every_layer_has_its_mean_gradient",
+        source="""
 from contextlib import ExitStack
 
 def gradient_flow(model, loss_fn, x):
@@ -466,7 +596,12 @@ def gradient_flow(model, loss_fn, x):
         loss_fn(model(x)).backward()
     return result
 """,
-    """
+    ),
+    Wrong(
+        "removes the hooks of others",
+        violates="rule 3: Hooks that were there before are there afterwards",
+        check="test_nothing_else_changes",
+        source="""
 def gradient_flow(model, loss_fn, x):
 
     result = {}
@@ -482,4 +617,345 @@ def gradient_flow(model, loss_fn, x):
             m._backward_pre_hooks.clear()
     return result
 """,
+    ),
+    Wrong(
+        "modules with buffers, too",
+        violates="that has parameters of its own",
+        check="test_every_layer_has_its_mean_gradient",
+        source="""
+def gradient_flow(model, loss_fn, x):
+    pass
+    flow, handles = {}, []
+    try:
+        for name, module in model.named_modules():
+            if list(module.parameters(recurse=False)) or list(module.buffers(recurse=False)):
+                def hook(module, grad_output, name=name):
+                    flow[name] = grad_output[0].abs().mean().item()
+                handles.append(module.register_full_backward_pre_hook(hook))
+        loss_fn(model(x)).backward()
+    finally:
+        for handle in handles:
+            handle.remove()
+    return flow
+""",
+    ),
+    Wrong(
+        "all in eval mode, and back",
+        violates="rule 2: the mode of each part",
+        check="test_every_layer_has_its_mean_gradient",
+        source="""
+def gradient_flow(model, loss_fn, x):
+    modes = {m: m.training for m in model.modules()}
+    model.eval()
+    flow, handles = {}, []
+    try:
+        for name, module in model.named_modules():
+            if list(module.parameters(recurse=False)):
+                def hook(module, grad_output, name=name):
+                    flow[name] = grad_output[0].abs().mean().item()
+                handles.append(module.register_full_backward_pre_hook(hook))
+        loss_fn(model(x)).backward()
+    finally:
+        for handle in handles:
+            handle.remove()
+        for m, mode in modes.items():
+            m.training = mode
+    return flow
+""",
+    ),
+    Wrong(
+        "x requires grad for the pass",
+        violates="rule 2: and their `.grad`: the same tensor",
+        check="test_one_pass_accumulates_the_gradients",
+        source="""
+def gradient_flow(model, loss_fn, x):
+    needed = x.requires_grad
+    x.requires_grad_()
+    flow, handles = {}, []
+    try:
+        for name, module in model.named_modules():
+            if list(module.parameters(recurse=False)):
+                def hook(module, grad_output, name=name):
+                    flow[name] = grad_output[0].abs().mean().item()
+                handles.append(module.register_full_backward_pre_hook(hook))
+        loss_fn(model(x)).backward()
+    finally:
+        for handle in handles:
+            handle.remove()
+        if not needed:
+            x.requires_grad_(False)
+    return flow
+""",
+    ),
+    Wrong(
+        "thaws the frozen part for the pass",
+        violates="Parameters (and `x`, if it requires grad) accumulate their `.grad` as usual.",
+        check="test_one_pass_accumulates_the_gradients",
+        source="""
+def gradient_flow(model, loss_fn, x):
+    frozen = [p for p in model.parameters() if not p.requires_grad]
+    model.requires_grad_()
+    flow, handles = {}, []
+    try:
+        for name, module in model.named_modules():
+            if list(module.parameters(recurse=False)):
+                def hook(module, grad_output, name=name):
+                    flow[name] = grad_output[0].abs().mean().item()
+                handles.append(module.register_full_backward_pre_hook(hook))
+        loss_fn(model(x)).backward()
+    finally:
+        for handle in handles:
+            handle.remove()
+        for p in frozen:
+            p.requires_grad_(False)
+    return flow
+""",
+    ),
+    Wrong(
+        "thaws the frozen part for good",
+        violates="rule 2: their `requires_grad`",
+        check="test_nothing_else_changes",
+        source="""
+def gradient_flow(model, loss_fn, x):
+    model.requires_grad_()
+    flow, handles = {}, []
+    try:
+        for name, module in model.named_modules():
+            if list(module.parameters(recurse=False)):
+                def hook(module, grad_output, name=name):
+                    flow[name] = grad_output[0].abs().mean().item()
+                handles.append(module.register_full_backward_pre_hook(hook))
+        loss_fn(model(x)).backward()
+    finally:
+        for handle in handles:
+            handle.remove()
+    return flow
+""",
+    ),
+    Wrong(
+        "two passes",
+        violates="Run one forward pass, `loss = loss_fn(model(x))`, and one `loss.backward()`.",
+        check="test_one_pass_accumulates_the_gradients",
+        source="""
+def gradient_flow(model, loss_fn, x):
+    pass
+    flow, handles = {}, []
+    try:
+        for name, module in model.named_modules():
+            if list(module.parameters(recurse=False)):
+                def hook(module, grad_output, name=name):
+                    flow[name] = grad_output[0].abs().mean().item()
+                handles.append(module.register_full_backward_pre_hook(hook))
+        loss_fn(model(x)).backward()
+        loss_fn(model(x)).backward()
+    finally:
+        for handle in handles:
+            handle.remove()
+    return flow
+""",
+    ),
+    Wrong(
+        "the loss is computed twice",
+        violates="Run one forward pass, `loss = loss_fn(model(x))`",
+        check="test_one_pass_accumulates_the_gradients",
+        source="""
+def gradient_flow(model, loss_fn, x):
+    pass
+    flow, handles = {}, []
+    try:
+        for name, module in model.named_modules():
+            if list(module.parameters(recurse=False)):
+                def hook(module, grad_output, name=name):
+                    flow[name] = grad_output[0].abs().mean().item()
+                handles.append(module.register_full_backward_pre_hook(hook))
+        out = model(x)
+        loss_fn(out.detach())
+        loss_fn(out).backward()
+    finally:
+        for handle in handles:
+            handle.remove()
+    return flow
+""",
+    ),
+    Wrong(
+        "a graph on every .grad",
+        violates="one `loss.backward()`",
+        check="test_one_pass_accumulates_the_gradients",
+        source="""
+def gradient_flow(model, loss_fn, x):
+    pass
+    flow, handles = {}, []
+    try:
+        for name, module in model.named_modules():
+            if list(module.parameters(recurse=False)):
+                def hook(module, grad_output, name=name):
+                    flow[name] = grad_output[0].abs().mean().item()
+                handles.append(module.register_full_backward_pre_hook(hook))
+        loss_fn(model(x)).backward(create_graph=True)
+    finally:
+        for handle in handles:
+            handle.remove()
+    return flow
+""",
+    ),
+    Wrong(
+        "torch.autograd.grad",
+        violates="accumulate their `.grad` as usual",
+        check="test_one_pass_accumulates_the_gradients",
+        source="""
+def gradient_flow(model, loss_fn, x):
+    pass
+    flow, handles = {}, []
+    try:
+        for name, module in model.named_modules():
+            if list(module.parameters(recurse=False)):
+                def hook(module, grad_output, name=name):
+                    flow[name] = grad_output[0].abs().mean().item()
+                handles.append(module.register_full_backward_pre_hook(hook))
+        loss = loss_fn(model(x))
+        import torch
+        torch.autograd.grad(loss, [x] if x.requires_grad else
+                            [p for p in model.parameters() if p.requires_grad], allow_unused=True)
+    finally:
+        for handle in handles:
+            handle.remove()
+    return flow
+""",
+    ),
+    Wrong(
+        "what left before the caller's hook",
+        violates="the mean of |d loss / d output| over all elements of the module's output",
+        check="test_every_layer_has_its_mean_gradient",
+        source="""
+def gradient_flow(model, loss_fn, x):
+    outs, handles = {}, []
+    try:
+        for name, module in model.named_modules():
+            if list(module.parameters(recurse=False)):
+                def hook(module, args, output, name=name):
+                    output.retain_grad()
+                    outs[name] = output
+                handles.append(module.register_forward_hook(hook, prepend=True))
+        loss_fn(model(x)).backward()
+    finally:
+        for handle in handles:
+            handle.remove()
+    return {name: out.grad.abs().mean().item() for name, out in reversed(outs.items())}
+""",
+    ),
+    Wrong(
+        "one dict for all calls",
+        violates="rule 1: It works however often it is called",
+        check="test_each_call_and_each_model_is_measured_anew",
+        source="""
+_flow = {}
+
+def gradient_flow(model, loss_fn, x):
+    pass
+    flow, handles = _flow, []
+    try:
+        for name, module in model.named_modules():
+            if list(module.parameters(recurse=False)):
+                def hook(module, grad_output, name=name):
+                    flow[name] = grad_output[0].abs().mean().item()
+                handles.append(module.register_full_backward_pre_hook(hook))
+        loss_fn(model(x)).backward()
+    finally:
+        for handle in handles:
+            handle.remove()
+    return flow
+""",
+    ),
+    Wrong(
+        "nothing where the gradient is zero",
+        violates="one entry for each module of `model.named_modules()`",
+        check="test_each_call_and_each_model_is_measured_anew",
+        source="""
+def gradient_flow(model, loss_fn, x):
+    pass
+    flow, handles = {}, []
+    try:
+        for name, module in model.named_modules():
+            if list(module.parameters(recurse=False)):
+                def hook(module, grad_output, name=name):
+                    if grad_output[0].any():
+                        flow[name] = grad_output[0].abs().mean().item()
+                handles.append(module.register_full_backward_pre_hook(hook))
+        loss_fn(model(x)).backward()
+    finally:
+        for handle in handles:
+            handle.remove()
+    return flow
+""",
+    ),
+    Wrong(
+        "three digits",
+        violates="the mean of |d loss / d output| over all elements of the module's output",
+        check="test_every_layer_has_its_mean_gradient",
+        source="""
+def gradient_flow(model, loss_fn, x):
+    pass
+    flow, handles = {}, []
+    try:
+        for name, module in model.named_modules():
+            if list(module.parameters(recurse=False)):
+                def hook(module, grad_output, name=name):
+                    flow[name] = round(grad_output[0].abs().mean().item(), 3)
+                handles.append(module.register_full_backward_pre_hook(hook))
+        loss_fn(model(x)).backward()
+    finally:
+        for handle in handles:
+            handle.remove()
+    return flow
+""",
+    ),
+    Wrong(
+        "the first row",
+        violates="the mean of |d loss / d output| over all elements of the module's output",
+        check="test_every_layer_has_its_mean_gradient",
+        source="""
+def gradient_flow(model, loss_fn, x):
+    pass
+    flow, handles = {}, []
+    try:
+        for name, module in model.named_modules():
+            if list(module.parameters(recurse=False)):
+                def hook(module, grad_output, name=name):
+                    flow[name] = grad_output[0][0].abs().mean().item()
+                handles.append(module.register_full_backward_pre_hook(hook))
+        loss_fn(model(x)).backward()
+    finally:
+        for handle in handles:
+            handle.remove()
+    return flow
+""",
+    ),
+    Wrong(
+        "float32",
+        violates="rule 1: in `float32` and in `float64`",
+        check="test_every_layer_has_its_mean_gradient",
+        source="""
+def gradient_flow(model, loss_fn, x):
+    pass
+    flow, handles = {}, []
+    try:
+        for name, module in model.named_modules():
+            if list(module.parameters(recurse=False)):
+                def hook(module, grad_output, name=name):
+                    flow[name] = grad_output[0].float().abs().mean().item()
+                handles.append(module.register_full_backward_pre_hook(hook))
+        loss_fn(model(x)).backward()
+    finally:
+        for handle in handles:
+            handle.remove()
+    return flow
+""",
+    ),
+]
+
+GIVENS = [
+    "Write `gradient_flow(model, loss_fn, x)`.",
+    "Each of these modules is called once, its output is one tensor",
+    "Neither the model nor the loss works in place.",
+    "A block that has parameters of its own may come before or after the modules inside it.",
 ]

@@ -347,7 +347,8 @@ def scale_backward(module, s):
         check="test_its_own_parameters_and_what_flows_further_back_are_scaled",
         source="""
 def scale_backward(module, s):
-    return module.register_full_backward_pre_hook(lambda m, go: tuple(None if g is None else abs(s) * g for g in go))
+    return module.register_full_backward_pre_hook(
+        lambda m, go: tuple(None if g is None else abs(s) * g for g in go))
 """,
     ),
     Wrong(
@@ -356,7 +357,8 @@ def scale_backward(module, s):
         check="test_every_pass_is_scaled",
         source="""
 def scale_backward(module, s):
-    return module.register_full_backward_pre_hook(lambda m, go: tuple(None if g is None else (s * g).clamp(-10000, 10000) for g in go))
+    return module.register_full_backward_pre_hook(
+        lambda m, go: tuple(None if g is None else (s * g).clamp(-10000, 10000) for g in go))
 """,
     ),
     Wrong(
@@ -365,7 +367,8 @@ def scale_backward(module, s):
         check="test_the_gradient_keeps_its_graph",
         source="""
 def scale_backward(module, s):
-    return module.register_full_backward_pre_hook(lambda m, go: tuple(None if g is None else s * g.detach() for g in go))
+    return module.register_full_backward_pre_hook(
+        lambda m, go: tuple(None if g is None else s * g.detach() for g in go))
 """,
     ),
     Wrong(

@@ -74,6 +74,21 @@ class Squashed(nn.Module):
         return torch.tanh(2 * self.fc(input))
 
 
+class Weighted(torch.autograd.Function):
+    """sum(out * buffer) whose backward hands out the buffer itself, not a copy."""
+
+    @staticmethod
+    def forward(ctx: Any, out: Tensor, buffer: Tensor) -> Tensor:
+        """The weighted sum."""
+        ctx.buffer = buffer
+        return (out * buffer).sum()
+
+    @staticmethod
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, None]:
+        """The gradient of `out`, for a loss that is this sum."""
+        return ctx.buffer, None
+
+
 class Blend(nn.Module):
     """A module with a parameter, two tensors and a number as inputs, and one more that is passed by keyword."""
 

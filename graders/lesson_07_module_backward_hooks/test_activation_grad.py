@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import torch
 from torch import Tensor, nn
 
@@ -20,22 +18,7 @@ from graders.authoring import (
     tensor_hooks,
 )
 from graders.lesson_07_module_backward_hooks.judging import settings_stay
-from graders.lesson_07_module_backward_hooks.shared import linear, raise_boom, settings
-
-
-class Weighted(torch.autograd.Function):
-    """sum(out * buffer) whose backward hands out the buffer itself, not a copy."""
-
-    @staticmethod
-    def forward(ctx: Any, out: Tensor, buffer: Tensor) -> Tensor:
-        """The weighted sum."""
-        ctx.buffer = buffer
-        return (out * buffer).sum()
-
-    @staticmethod
-    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, None]:
-        """The gradient of `out`, for a loss that is this sum."""
-        return ctx.buffer, None
+from graders.lesson_07_module_backward_hooks.shared import Weighted, linear, raise_boom, settings
 
 
 class Named(nn.Module):

@@ -2,25 +2,41 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import torch
 from torch import Tensor, nn
 
 from graders.authoring import (
+    ALL,
+    SILENT,
+    CallersHooks,
+    Circumstances,
+    Failure,
     Mistake,
     Seen,
+    Witness,
+    came_through,
     close,
     exercise,
     expect,
-    expecting_boom,
-    module_hooks,
-    no_hook_left,
-    snapshot,
-    tensor_hooks,
+    fill_grads,
+    laid_out,
+    nothing_changed,
 )
-from graders.lesson_07_module_backward_hooks.judging import did_not_fail, settings_stay
-from graders.lesson_07_module_backward_hooks.shared import copied, linear, noting_errors, raise_boom, settings
+from graders.lesson_07_module_backward_hooks.shared import Weighted, copied, linear
 
-LINEAR_LOSSES = {"linear": lambda y, up: (up * y).sum(), "square": lambda y, up: (up * y * y).sum()}
+LOSSES = {
+    "linear": lambda y, up: (up * y).sum(),
+    "square": lambda y, up: (up * y * y).sum(),
+    "handed out": lambda y, up: Weighted.apply(y, up),
+}
+"""Losses of the output. The gradient of the last one is `up` itself, and no copy."""
+
+
+def shallow(result: object) -> object:
+    """A tuple with the same entries for a tuple, also for a named one; anything else as it is."""
+    return tuple(result) if isinstance(result, tuple) else result
 
 
 @exercise(
@@ -34,97 +50,138 @@ LINEAR_LOSSES = {"linear": lambda y, up: (up * y).sum(), "square": lambda y, up:
         "Rows add up: sum over them, do not average. To get dL/dy, let the loss start from a tensor of your own: "
         "`y = lin(x).detach().requires_grad_()`.",
     ),
-    cases=(
-        {"lead": [4], "loss": "square", "x_grad": False},
-        {"lead": [2, 3], "loss": "linear", "x_grad": True},
-        {"lead": [], "loss": "square", "x_grad": False},
+    circumstances=Circumstances(
+        covers={
+            "dtype": ALL, "rank": (1, 2, 3, 4), "layout": ALL, "values": ALL, "grad": ALL, "mode": ("train", "eval"),
+            "frozen": ALL, "hooks": ALL, "call": ("in turn",), "failure": ALL,
+        },
+        excludes={
+            "place": "whether the input requires grad, and is a leaf, is an axis of its own",
+            "number": "no number is an argument",
+            "collection": "there is no collection",
+            "tied": "there is one layer",
+            "named": "no module is named",
+            "output": "it is a linear layer",
+            "follower": "the contract says that the loss does not work in place",
+            "passing": "the function calls the layer itself",
+            "registered": "there is one layer",
+            "layers": "it is a linear layer",
+            "hooked": "hooks that watch sit on the layer, and others on its parameters",
+            "grad_mode": "a backward pass needs it switched on",
+            "backward": "the function runs the pass itself",
+            "failing_run": "there is one pass",
+        },
+        own={"loss": tuple(LOSSES), "x_is": ("data", "leaf", "non-leaf"), "raised_in": ("loss", "backward")},
     ),
-)
+)  # fmt: skip
 class TestLinearGrads:
     """Write `linear_grads(lin, x, loss_fn)`. `lin` is an `nn.Linear` with a bias, and `loss_fn` is a function from its
-    output to a scalar. For `y = lin(x)` and `L = loss_fn(y)`, return the tuple of dL/dW and dL/db, with the shapes of
-    `lin.weight` and `lin.bias`, without a graph.
+    output to a scalar, which does not work in place. For `y = lin(x)` and `L = loss_fn(y)`, return the tuple of dL/dW
+    and dL/db, with the shapes of `lin.weight` and `lin.bias`.
 
     Rebuild them from `x` and dL/dy. Do not read them from the parameters: these may carry hooks of the caller which
-    change or erase the gradients that arrive there, and your result must not be affected by them.
+    change or erase the gradients that arrive there, and your result must not be affected by them. Hooks of the caller
+    on `lin` only watch.
 
-    `x` has one dimension or more; the last one has `lin.in_features` entries. It may require grad or not, and it need
-    not be contiguous. What the `.grad` of `x` and of the parameters holds afterwards is not graded. Their values and
-    their `requires_grad` stay as they are, the mode of `lin` and the hooks of the caller stay, and no hook of yours is
-    left, even when the loss raises; the exception comes through.
+    `x` has one dimension or more; the last one has `lin.in_features` entries. At least one of `x`, the weight and the
+    bias requires grad. What the `.grad` of these three holds afterwards is not graded.
 
     **Example.** For a `lin` with weight `[[1., 1.]]` and bias `[0.]`, `x = tensor([[1., 2.], [3., 4.]])` and
     `loss_fn = lambda y: 10 * y.sum()` the result is `(tensor([[40., 60.]]), tensor([20.]))`.
     """
 
-    def draw(rng, lead, loss, x_grad):
+    def draw(rng, dtype, rank, layout, values):
+        like = {"dtype": dtype, "values": values}
+        lead = rng.shape(rank - 1)
         return {
-            "weight": rng.tensor(2, 3),
-            "bias": rng.tensor(2),
-            "x": rng.tensor(*lead, 3),
-            "up": rng.tensor(*lead, 2),
-            "loss": loss,
-            "x_grad": x_grad,
+            "weight": rng.tensor(2, 3, **like),
+            "bias": rng.tensor(2, **like),
+            "square": rng.tensor(3, 3, **like),
+            "value": rng.tensor(*lead, 3, low=-2, high=2, layout=layout, **like),
+            "up": rng.tensor(*lead, 2, **like),
         }
 
-    def alive(weight, bias, x, up, loss):
-        weight_gradient, bias_gradient = twin_gradients(weight, bias, x, up, loss)
+    def alive(weight, bias, value, up, loss):
+        weight_gradient, bias_gradient = twin_gradients(weight, bias, value, up, loss)
         return bool(weight_gradient.abs().max() > 0.5 and bias_gradient.abs().min() > 0.1)
 
-    def probe(student, weight, bias, x, up, loss, x_grad):
-        lin = linear(weight, bias).train(not x_grad)
-        x.requires_grad_(x_grad)
-        for parameter in lin.parameters():
-            parameter.register_hook(torch.zeros_like)
-        lin.register_forward_hook(lambda *_: None)
-        hooks = module_hooks(lin) + tensor_hooks(x)
-        before = [lin.weight.detach().clone(), lin.bias.detach().clone(), x.detach().clone()]
-        old_settings = settings(lin, x)
-        grads = student.linear_grads(lin, x, lambda y: LINEAR_LOSSES[loss](y, up))
-        parts = grads if type(grads) in (tuple, list) else []
-        seen = {
-            "grads": copied(grads),
-            "requires_grad": [one.requires_grad for one in parts if isinstance(one, Tensor)],
-            "values_kept": all(torch.equal(a, b) for a, b in zip(before, (lin.weight, lin.bias, x))),
-            "settings_kept": settings(lin, x) == old_settings,
-            "hooks": module_hooks(lin) + tensor_hooks(x) - hooks,
-        }
-        with expecting_boom(seen):
-            student.linear_grads(lin, x, raise_boom)
-        seen["hooks_after_exception"] = module_hooks(lin) + tensor_hooks(x) - hooks
-        seen["settings_after_exception"] = settings(lin, x) == old_settings
-        turned = x.detach().mT.contiguous().mT if x.dim() > 1 else x.detach()
-        seen["turned"] = noting_errors(
-            lambda: {"grads": copied(student.linear_grads(lin, turned, lambda y: LINEAR_LOSSES[loss](y, up)))}
-        )
-        lin.weight.grad = None
-        lin.weight.requires_grad_()
-        lin(x).sum().backward()
-        return {**seen, "erased": snapshot(lin.weight.grad)}
+    def oracle(weight, bias, value, up, loss):
+        return [twin_gradients(weight, bias, one, up, loss) for one in (value, -value / 2)]
+
+    def probe(
+        student, weight, bias, square, value, up, loss, layout, grad, mode, frozen, hooks, x_is, failure, raised_in
+    ):
+        lin = linear(weight, bias).train(mode == "train")
+        lin.weight.requires_grad_(frozen == "nothing")
+        if grad == "filled":
+            fill_grads(lin)
+        CallersHooks("none" if hooks == "none" else "watching").on_module(lin, "lin", backward=True)
+        callers = CallersHooks(hooks)
+        for name, p in lin.named_parameters():
+            if p.requires_grad:
+                callers.on_parameter(p, name)
+                p.register_hook(torch.zeros_like)
+        leaf = laid_out(value, layout).requires_grad_(x_is != "data")
+        x = leaf.view_as(leaf) if x_is == "non-leaf" else leaf
+        buffer = up.clone()
+        witness = Witness(lin=lin, x=leaf, up=up)
+
+        def asked(lin, x, loss_fn):
+            return shallow(student.linear_grads(lin, x, loss_fn))
+
+        grads = asked(lin, x, lambda y: LOSSES[loss](y, buffer))
+        seen: dict[str, Any] = {"at once": copied(grads), "changed": witness.changes()}
+        buffer.zero_()
+        seen["grads"] = grads
+        other = laid_out(-value / 2, layout).requires_grad_(x_is != "data")
+        seen["again"] = asked(lin, other, lambda y: LOSSES[loss](y, up))
+        seen["zero"] = asked(lin, x, lambda y: (0 * y).sum())
+        thrice = linear(square, square[0])
+        seen["another"] = asked(thrice, x, lambda y: (y * y).sum())
+        row_buffer = up.reshape(-1, 2)[0].clone()
+        seen["one row"] = asked(lin, value.reshape(-1, 3)[0], lambda y: Weighted.apply(y, row_buffer))
+        row_buffer.zero_()
+        single, rows = linear(torch.ones(1, 2), torch.zeros(1)), torch.tensor([[1.0, 2.0], [3.0, 4.0]])
+        seen["example"] = asked(single, rows, lambda y: 10 * y.sum())
+
+        boom = Failure(failure)
+
+        def failing(y):
+            if raised_in == "loss":
+                boom.strike()
+            y.register_hook(boom.strike)
+            return y.sum()
+
+        witness = Witness(lin=lin, x=leaf, up=up)
+        seen["failure"] = boom.during(lambda: student.linear_grads(lin, x, failing))
+        return {**seen, "changed by failure": witness.changes()}
 
     mistakes = (
         Mistake(
             "reads-dot-grad",
-            lambda seen: close(seen["grads"][0], 0.0) and close(seen["grads"][1], 0.0),
-            "Your result is zero: it was read from the parameters, and a hook of the caller has erased the gradients "
-            "there. Compute it from `x` and the gradient of the output.",
+            lambda seen, frozen: (
+                SILENT if frozen == "part" else close(seen["at once"][0], 0.0) and close(seen["at once"][1], 0.0)
+            ),
+            "Your result was read from the parameters. There a hook of the caller may erase what arrives, and a frozen "
+            "parameter gets nothing. Compute it from `x` and the gradient of the output.",
+            raises=("'NoneType' object has no attribute", "One of the differentiated Tensors does not require grad"),
         ),
         Mistake(
             "transposed",
-            lambda seen, weight, bias, x, up, loss: close(
-                seen["grads"][0], twin_gradients(weight, bias, x, up, loss)[0].T
+            lambda seen, weight, bias, value, up, loss: close(
+                seen["at once"][0], twin_gradients(weight, bias, value, up, loss)[0].T
             ),
             "Your gradient is transposed. `lin.weight` has the shape (out_features, in_features): the gradient of the "
             "output comes first, then `x`.",
         ),
         Mistake(
             "mean-instead-of-sum",
-            lambda seen, weight, bias, x, up, loss: (
-                x.dim() > 1
+            lambda seen, weight, bias, value, up, loss: (
+                value.dim() > 1
                 and any(
                     close(mine, right / rows)
-                    for mine, right in zip(seen["grads"], twin_gradients(weight, bias, x, up, loss))
-                    for rows in (x[..., 0].numel(), x.shape[0])
+                    for mine, right in zip(seen["at once"], twin_gradients(weight, bias, value, up, loss))
+                    for rows in (value[..., 0].numel(), value.shape[0])
                 )
             ),
             "Your result is too small by the number of rows. Every row uses the same weights, and the gradients of "
@@ -132,72 +189,87 @@ class TestLinearGrads:
         ),
         Mistake(
             "two-dimensions-only",
-            lambda seen, weight, bias, x, up, loss: (
-                x.dim() != 2
-                and not close(seen["grads"][0], 0.0)
+            lambda seen, weight, bias, value, up, loss: (
+                value.dim() != 2
+                and not close(seen["at once"][0], 0.0)
                 and (
-                    seen["grads"][0].tensor.dim() > 2
-                    or (seen["grads"][0].tensor.dim() == 2 and seen["grads"][1].tensor.shape == up.sum(0).shape)
+                    seen["at once"][0].tensor.dim() > 2
+                    or (seen["at once"][0].tensor.dim() == 2 and seen["at once"][1].tensor.shape == up.sum(0).shape)
                 )
             ),
             "This works for a matrix, but `x` may have one dimension, or three. Flatten the leading dimensions into "
             "rows first: `x.reshape(-1, lin.in_features)`.",
-            raises=("must match the size", "cannot be multiplied", "Expected size for", "batch1 must be a 3D"),
+            raises=(
+                "must match the size",
+                "cannot be multiplied",
+                "Expected size for",
+                "batch1 must be a 3D",
+                "inconsistent tensor size",
+                "size mismatch",
+                "must be 2D",
+                "1D tensors expected",
+            ),
         ),
         Mistake(
             "last-row-only",
-            lambda seen, weight, bias, x, up, loss: (
-                x.dim() > 1 and close(seen["grads"][0], row_gradient(weight, bias, x, up, loss))
+            lambda seen, weight, bias, value, up, loss: (
+                value.dim() > 1 and close(seen["at once"][0], row_gradient(weight, bias, value, up, loss))
             ),
             "Your result is the gradient of one row. Every row of `x` contributes: add them up.",
         ),
         Mistake(
-            "hook-left-behind",
-            lambda seen, weight, bias, x, up, loss: (
-                seen["hooks"].value > 0 and close(seen["grads"], list(twin_gradients(weight, bias, x, up, loss)))
+            "stored-alias",
+            lambda seen, weight, bias, value, up, loss: (
+                close(seen["at once"], twin_gradients(weight, bias, value, up, loss))
+                and (close(seen["grads"][1], 0.0) or close(seen["one row"][1], 0.0))
             ),
         ),
         Mistake(
-            "hook-left-after-exception",
-            lambda seen: seen["hooks"].value == 0 and seen["hooks_after_exception"].value > 0,
-            "The loss raised an exception, and your hook is still there. Put `remove()` into `finally`, or use the "
-            "handle as a context manager.",
+            "view-of-strides",
+            raises="view size is not compatible with input tensor's size and stride",
+            message="`view` needs values that lie in memory in the usual order, and those of `x` need not: use "
+            "`reshape`.",
         ),
     )
 
-    def test_weight_and_bias_have_their_gradients(seen, weight, bias, x, up, loss):
-        weight_gradient, bias_gradient = twin_gradients(weight, bias, x, up, loss)
-        expect(seen["grads"][0]).close_to(weight_gradient)
-        expect(seen["grads"][1]).close_to(bias_gradient)
+    def test_weight_and_bias_have_their_gradients(seen, weight, bias, value, up, loss):
+        expect_both(seen["at once"], twin_gradients(weight, bias, value, up, loss))
 
-    def test_the_memory_of_x_may_be_laid_out_otherwise(seen, weight, bias, x, up, loss):
-        did_not_fail(seen["turned"], "With an `x` that is not contiguous")
-        for mine, right in zip(("weight", "bias"), twin_gradients(weight, bias, x, up, loss)):
-            gradient = seen["turned"]["grads"][0 if mine == "weight" else 1]
-            expect(Seen(gradient.value, f"dL/d{mine} for an x that is not contiguous")).close_to(right, detached=False)
+    def test_each_call_computes_afresh(seen, weight, bias, square, value, up, loss):
+        expect_both(seen["again"], twin_gradients(weight, bias, -value / 2, up, loss), "for another x")
+        expect_both(seen["zero"], (torch.zeros_like(weight), torch.zeros_like(bias)), "for a loss of 0 * y")
+        expect_both(
+            seen["another"], twin_gradients(square, square[0], value, torch.ones_like(value), "square"),
+            "for another layer",
+        )  # fmt: skip
 
-    def test_they_have_no_graph(seen):
-        expect(seen["requires_grad"]).equals([False, False])
+    def test_they_are_copies_without_a_graph(seen, weight, bias, value, up, loss):
+        expect_both(
+            seen["grads"], twin_gradients(weight, bias, value, up, loss),
+            "when the loss has written zeros into its own memory",
+        )  # fmt: skip
+        row, row_up = value.reshape(-1, 3)[0], up.reshape(-1, 2)[0]
+        expect_both(
+            seen["one row"], (torch.outer(row_up, row), row_up),
+            "for a single row, when the loss has written zeros into its own memory",
+        )  # fmt: skip
 
-    def test_values_settings_and_hooks_of_the_caller_stay(seen):
-        expect(seen["values_kept"]).is_true("the values of x or of the parameters changed")
-        settings_stay(seen)
-        expect(seen["settings_after_exception"]).is_true(
-            "after an exception the mode or the `requires_grad` of something is not as it was"
-        )
-        expect(seen["erased"]).close_to(torch.zeros(2, 3))
+    def test_nothing_else_changes(seen):
+        nothing_changed(seen["changed"], but=["grad-* *"])
 
-    def test_no_hook_is_left(seen):
-        no_hook_left(seen["hooks"])
-        expect(seen["exception"]).equals("propagated")
-        no_hook_left(seen["hooks_after_exception"])
+    def test_an_exception_comes_through_and_nothing_is_left(seen, raised_in):
+        came_through(seen["failure"], "the loss" if raised_in == "loss" else "`backward()`")
+        nothing_changed(seen["changed by failure"], but=["grad-* *"], when="after an exception")
+
+    def test_the_example_of_the_contract(seen):
+        expect_both(seen["example"], (torch.tensor([[40.0, 60.0]]), torch.tensor([20.0])), "of the example")
 
 
 def twin_gradients(weight: Tensor, bias: Tensor, x: Tensor, up: Tensor, loss: str) -> tuple[Tensor, Tensor]:
     """Both gradients by autograd on a clean twin."""
     weight, bias = weight.clone().requires_grad_(), bias.clone().requires_grad_()
     y = nn.functional.linear(x.detach(), weight, bias)
-    weight_gradient, bias_gradient = torch.autograd.grad(LINEAR_LOSSES[loss](y, up), [weight, bias])
+    weight_gradient, bias_gradient = torch.autograd.grad(LOSSES[loss](y, up), [weight, bias])
     return weight_gradient, bias_gradient
 
 
@@ -205,3 +277,11 @@ def row_gradient(weight: Tensor, bias: Tensor, x: Tensor, up: Tensor, loss: str)
     """The gradient of the weight that the last row alone gives."""
     x, up = x.reshape(-1, 3)[-1:], up.reshape(-1, 2)[-1:]
     return twin_gradients(weight, bias, x, up, loss)[0]
+
+
+def expect_both(seen: Seen, expected: tuple[Tensor, Tensor], when: str = "") -> None:
+    """A tuple of these two gradients. `when` says which result it is."""
+    seen = Seen(seen.value, f"the result {when}".rstrip())
+    expect(seen).has_length(2, container=tuple)
+    for name, mine, right in zip(("dL/dW", "dL/db"), seen, expected):
+        expect(Seen(mine.value, f"{name} {when}".rstrip())).close_to(right)

@@ -1,5 +1,7 @@
 """Answers to 07-linear-grads."""
 
+from graders.author.answers import Wrong
+
 RIGHT = [
     """
 def linear_grads(lin, x, loss_fn):
@@ -75,16 +77,54 @@ def linear_grads(lin, x, loss_fn):
     loss = loss_fn(torch.func.functional_call(lin, params, (x.detach(),)))
     return torch.autograd.grad(loss, (params["weight"], params["bias"]))
 """,
+    """
+from collections import namedtuple
+
+Grads = namedtuple("Grads", "weight bias")
+
+def linear_grads(lin, x, loss_fn):
+    y = lin(x).detach().requires_grad_()
+    loss_fn(y).backward()
+    g, rows = y.grad.flatten(end_dim=-2) if y.dim() > 1 else y.grad[None], x.detach().reshape(-1, lin.in_features)
+    return Grads(g.T.matmul(rows), g.sum(0))
+""",
 ]
 
-WRONG = {
-    "reads-dot-grad": """
+WRONG = [
+    Wrong(
+        "reads .grad",
+        violates="Do not read them from the parameters",
+        check="raised",
+        mistake="reads-dot-grad",
+        source="""
 def linear_grads(lin, x, loss_fn):
     lin.zero_grad()
     loss_fn(lin(x)).backward()
     return lin.weight.grad.clone(), lin.bias.grad.clone()
 """,
-    "transposed": """
+    ),
+    Wrong(
+        "reads .grad, also of a frozen parameter",
+        violates="your result must not be affected by them",
+        check="test_weight_and_bias_have_their_gradients",
+        source="""
+import torch
+
+def linear_grads(lin, x, loss_fn):
+    kept = lin.weight.requires_grad
+    lin.zero_grad()
+    lin.weight.requires_grad_()
+    loss_fn(lin(x)).backward()
+    lin.weight.requires_grad_(kept)
+    return lin.weight.grad.clone(), lin.bias.grad.clone()
+""",
+    ),
+    Wrong(
+        "transposed",
+        violates="with the shapes of `lin.weight` and `lin.bias`",
+        check="test_weight_and_bias_have_their_gradients",
+        mistake="transposed",
+        source="""
 import torch
 def linear_grads(lin, x, loss_fn):
     y = lin(x)
@@ -92,7 +132,13 @@ def linear_grads(lin, x, loss_fn):
     g = g.reshape(-1, lin.out_features)
     return x.detach().reshape(-1, lin.in_features).T @ g, g.sum(0)
 """,
-    "mean-instead-of-sum": """
+    ),
+    Wrong(
+        "the mean over the rows",
+        violates="return the tuple of dL/dW and dL/db, with the shapes of `lin.weight` and `lin.bias`",
+        check="test_weight_and_bias_have_their_gradients",
+        mistake="mean-instead-of-sum",
+        source="""
 import torch
 def linear_grads(lin, x, loss_fn):
     y = lin(x)
@@ -101,14 +147,26 @@ def linear_grads(lin, x, loss_fn):
     rows = x.detach().reshape(-1, lin.in_features)
     return g.T @ rows / len(rows), g.mean(0)
 """,
-    "two-dimensions-only": """
+    ),
+    Wrong(
+        "two dimensions alone",
+        violates="`x` has one dimension or more",
+        check="raised",
+        mistake="two-dimensions-only",
+        source="""
 import torch
 def linear_grads(lin, x, loss_fn):
     y = lin(x)
     (g,) = torch.autograd.grad(loss_fn(y), y)
     return g.T @ x.detach(), g.sum(0)
 """,
-    "last-row-only": """
+    ),
+    Wrong(
+        "the last row alone",
+        violates="return the tuple of dL/dW and dL/db, with the shapes of `lin.weight` and `lin.bias`",
+        check="test_weight_and_bias_have_their_gradients",
+        mistake="last-row-only",
+        source="""
 import torch
 def linear_grads(lin, x, loss_fn):
     y = lin(x)
@@ -117,7 +175,13 @@ def linear_grads(lin, x, loss_fn):
         w, b = torch.outer(grad, row), grad
     return w, b
 """,
-    "hook-left-behind": """
+    ),
+    Wrong(
+        "leaves a hook",
+        violates="rule 3: none of your own hooks is left",
+        check="test_nothing_else_changes",
+        mistake="hook-left",
+        source="""
 def linear_grads(lin, x, loss_fn):
     d = []
     lin.register_full_backward_hook(lambda m, gi, go: d.append(go[0]))
@@ -125,7 +189,13 @@ def linear_grads(lin, x, loss_fn):
     G, X = d[0].reshape(-1, d[0].shape[-1]), x.detach().reshape(-1, x.shape[-1])
     return G.T @ X, G.sum(0)
 """,
-    "hook-left-after-exception": """
+    ),
+    Wrong(
+        "leaves a hook after an exception",
+        violates="rule 4: Rules 2 and 3 hold then, too",
+        check="test_an_exception_comes_through_and_nothing_is_left",
+        mistake="hook-left",
+        source="""
 def linear_grads(lin, x, loss_fn):
     d = []
     h = lin.register_full_backward_hook(lambda m, gi, go: d.append(go[0]))
@@ -134,42 +204,73 @@ def linear_grads(lin, x, loss_fn):
     G, X = d[0].reshape(-1, d[0].shape[-1]), x.detach().reshape(-1, x.shape[-1])
     return G.T @ X, G.sum(0)
 """,
-}
-
-ALSO_WRONG = [
-    "def linear_grads(lin, x, loss_fn):\n    return None",
-    "def linear_grads(lin, x, loss_fn):\n    return lin.weight, lin.bias",
-    """
+    ),
+    Wrong(
+        "returns nothing",
+        violates="return the tuple of dL/dW and dL/db, with the shapes of `lin.weight` and `lin.bias`",
+        check="test_weight_and_bias_have_their_gradients",
+        source="""
+def linear_grads(lin, x, loss_fn):
+    return None
+""",
+    ),
+    Wrong(
+        "the parameters",
+        violates="return the tuple of dL/dW and dL/db, with the shapes of `lin.weight` and `lin.bias`",
+        check="test_weight_and_bias_have_their_gradients",
+        source="""
+def linear_grads(lin, x, loss_fn):
+    return lin.weight, lin.bias
+""",
+    ),
+    Wrong(
+        "asks autograd for the parameters",
+        violates="these may carry hooks of the caller which change or erase the gradients that arrive there",
+        check="raised",
+        mistake="reads-dot-grad",
+        source="""
 import torch
 def linear_grads(lin, x, loss_fn):
     return torch.autograd.grad(loss_fn(lin(x)), (lin.weight, lin.bias))
 """,
-    """
+    ),
+    Wrong(
+        "removes the hooks of the caller",
+        violates="rule 3: Hooks that were there before are there afterwards",
+        check="test_nothing_else_changes",
+        source="""
 def linear_grads(lin, x, loss_fn):
-    lin.weight._backward_hooks.clear()
-    lin.bias._backward_hooks.clear()
+    for p in lin.parameters():
+        if p._backward_hooks:
+            p._backward_hooks.clear()
+    kept = lin.weight.requires_grad
+    lin.requires_grad_()
     lin.zero_grad()
     loss_fn(lin(x)).backward()
+    lin.weight.requires_grad_(kept)
     return lin.weight.grad.clone(), lin.bias.grad.clone()
 """,
-    """
+    ),
+    Wrong(
+        "with a graph",
+        violates="rule 6: A tensor that you return has no graph",
+        check="test_they_are_copies_without_a_graph",
+        mistake="graph-kept",
+        source="""
 import torch
+
 def linear_grads(lin, x, loss_fn):
     y = lin(x)
-    (g,) = torch.autograd.grad(loss_fn(y), y, create_graph=True)
+    (g,) = torch.autograd.grad(loss_fn(y), y)
     g = g.reshape(-1, lin.out_features)
-    return g.T @ x.reshape(-1, lin.in_features) * lin.weight / lin.weight, g.sum(0)
+    return g.T @ x.reshape(-1, lin.in_features), g.sum(0)
 """,
-    """
-import torch
-def linear_grads(lin, x, loss_fn):
-    seen = []
-    lin.register_full_backward_pre_hook(lambda m, go: seen.append(go[0].clone()))
-    loss_fn(lin(x)).backward()
-    g = seen[0].reshape(-1, lin.out_features)
-    return g.T @ x.detach().reshape(-1, lin.in_features), g.sum(0)
-""",
-    """
+    ),
+    Wrong(
+        "the mean for the bias",
+        violates="return the tuple of dL/dW and dL/db, with the shapes of `lin.weight` and `lin.bias`",
+        check="test_weight_and_bias_have_their_gradients",
+        source="""
 import torch
 def linear_grads(lin, x, loss_fn):
     y = lin(x)
@@ -177,7 +278,13 @@ def linear_grads(lin, x, loss_fn):
     g = g.reshape(-1, lin.out_features)
     return g.T @ x.detach().reshape(-1, lin.in_features), g.mean(0)
 """,
-    """
+    ),
+    Wrong(
+        "in eval mode from now on",
+        violates="rule 2: the mode of each part",
+        check="test_nothing_else_changes",
+        mistake="changed-what-was-given",
+        source="""
 import torch
 def linear_grads(lin, x, loss_fn):
     lin.eval()
@@ -186,7 +293,13 @@ def linear_grads(lin, x, loss_fn):
     G, X = g.reshape(-1, g.shape[-1]), x.detach().reshape(-1, x.shape[-1])
     return G.T @ X, G.sum(0)
 """,
-    """
+    ),
+    Wrong(
+        "frozen from now on",
+        violates="rule 2: their `requires_grad`",
+        check="test_nothing_else_changes",
+        mistake="changed-what-was-given",
+        source="""
 import torch
 def linear_grads(lin, x, loss_fn):
     lin.requires_grad_(False)
@@ -195,16 +308,26 @@ def linear_grads(lin, x, loss_fn):
     G, X = g.reshape(-1, g.shape[-1]), x.detach().reshape(-1, x.shape[-1])
     return G.T @ X, G.sum(0)
 """,
-    """
+    ),
+    Wrong(
+        "x requires grad from now on",
+        violates="rule 2: their `requires_grad`",
+        check="test_nothing_else_changes",
+        source="""
 import torch
 def linear_grads(lin, x, loss_fn):
-    x.requires_grad_()
+    x = x if x.grad_fn else x.requires_grad_()
     out = lin(x)
     (g,) = torch.autograd.grad(loss_fn(out), out)
     G, X = g.reshape(-1, g.shape[-1]), x.detach().reshape(-1, x.shape[-1])
     return G.T @ X, G.sum(0)
 """,
-    """
+    ),
+    Wrong(
+        "another shape for the bias",
+        violates="with the shapes of `lin.weight` and `lin.bias`",
+        check="test_weight_and_bias_have_their_gradients",
+        source="""
 import torch
 def linear_grads(lin, x, loss_fn):
     out = lin(x).detach().requires_grad_()
@@ -212,7 +335,12 @@ def linear_grads(lin, x, loss_fn):
     G, X = g.reshape(-1, g.shape[-1]), x.detach().reshape(-1, x.shape[-1])
     return (G.T @ X), G.sum(0, keepdim=True)
 """,
-    """
+    ),
+    Wrong(
+        "the bias first",
+        violates="return the tuple of dL/dW and dL/db",
+        check="test_weight_and_bias_have_their_gradients",
+        source="""
 import torch
 def linear_grads(lin, x, loss_fn):
     out = lin(x).detach().requires_grad_()
@@ -220,7 +348,13 @@ def linear_grads(lin, x, loss_fn):
     G, X = g.reshape(-1, g.shape[-1]), x.detach().reshape(-1, x.shape[-1])
     return G.sum(0), (G.T @ X)
 """,
-    """
+    ),
+    Wrong(
+        "one or two dimensions",
+        violates="`x` has one dimension or more",
+        check="raised",
+        mistake="two-dimensions-only",
+        source="""
 import torch
 def linear_grads(lin, x, loss_fn):
     out = lin(x).detach().requires_grad_()
@@ -228,17 +362,30 @@ def linear_grads(lin, x, loss_fn):
     if g.dim() == 1: return torch.outer(g, x.detach()), g
     return g.T @ x.detach(), g.sum(0)
 """,
-    """
+    ),
+    Wrong(
+        "thawed, and not after an exception",
+        violates="rule 4: Rules 2 and 3 hold then, too",
+        check="test_an_exception_comes_through_and_nothing_is_left",
+        source="""
 import torch
 
 def linear_grads(lin, x, loss_fn):
+    kept = [p.requires_grad for p in lin.parameters()]
     lin.requires_grad_(False)
     y = lin(x.detach()).requires_grad_()
     g = torch.autograd.grad(loss_fn(y), y)[0].reshape(-1, lin.out_features)
-    lin.requires_grad_(True)
+    for p, flag in zip(lin.parameters(), kept):
+        p.requires_grad_(flag)
     return g.T @ x.detach().reshape(-1, lin.in_features), g.sum(0)
 """,
-    """
+    ),
+    Wrong(
+        "view",
+        violates="rule 1: in any layout",
+        check="raised",
+        mistake="view-of-strides",
+        source="""
 import torch
 
 def linear_grads(lin, x, loss_fn):
@@ -246,7 +393,12 @@ def linear_grads(lin, x, loss_fn):
     g = torch.autograd.grad(loss_fn(y), y)[0].view(-1, lin.out_features)
     return g.T @ x.detach().view(-1, lin.in_features), g.sum(0)
 """,
-    """
+    ),
+    Wrong(
+        "clears the forward hooks",
+        violates="rule 3: Hooks that were there before are there afterwards",
+        check="test_nothing_else_changes",
+        source="""
 import torch
 
 def linear_grads(lin, x, loss_fn):
@@ -259,4 +411,138 @@ def linear_grads(lin, x, loss_fn):
     g = torch.autograd.grad(loss, box["y"])[0].reshape(-1, lin.out_features)
     return g.T @ x.detach().reshape(-1, lin.in_features), g.sum(0)
 """,
+    ),
+    Wrong(
+        "a list",
+        violates="rule 6: A tuple is a tuple: a namedtuple is one, a list is not",
+        check="test_weight_and_bias_have_their_gradients",
+        mistake="another-type",
+        source="""
+def linear_grads(lin, x, loss_fn):
+    y = lin(x).detach().requires_grad_()
+    loss_fn(y).backward()
+    g = y.grad.reshape(-1, lin.out_features)
+    rows = x.detach().reshape(-1, lin.in_features)
+    return [g.T @ rows, g.sum(0)]
+""",
+    ),
+    Wrong(
+        "float32",
+        violates="rule 1: in `float32` and in `float64`",
+        check="test_weight_and_bias_have_their_gradients",
+        mistake="another-dtype",
+        source="""
+def linear_grads(lin, x, loss_fn):
+    y = lin(x).detach().requires_grad_()
+    loss_fn(y).backward()
+    g = y.grad.reshape(-1, lin.out_features)
+    rows = x.detach().reshape(-1, lin.in_features)
+    return (g.T @ rows).float(), g.sum(0).float()
+""",
+    ),
+    Wrong(
+        "float32 and back",
+        violates="rule 1: in `float32` and in `float64`",
+        check="test_weight_and_bias_have_their_gradients",
+        mistake="rounded-to-float32",
+        source="""
+def linear_grads(lin, x, loss_fn):
+    y = lin(x).detach().requires_grad_()
+    loss_fn(y).backward()
+    g = y.grad.reshape(-1, lin.out_features)
+    rows = x.detach().reshape(-1, lin.in_features)
+    return (g.float().T @ rows.float()).to(g.dtype), g.sum(0)
+""",
+    ),
+    Wrong(
+        "the first result for good",
+        violates="rule 1: It works however often it is called",
+        check="test_each_call_computes_afresh",
+        source="""
+_kept = {}
+
+def linear_grads(lin, x, loss_fn):
+    y = lin(x).detach().requires_grad_()
+    loss_fn(y).backward()
+    g = y.grad.reshape(-1, lin.out_features)
+    rows = x.detach().reshape(-1, lin.in_features)
+    return _kept.setdefault(id(lin), (g.T @ rows, g.sum(0)))
+""",
+    ),
+    Wrong(
+        "the gradient itself for a single row",
+        violates="rule 6: it shares its memory with no other tensor",
+        check="test_they_are_copies_without_a_graph",
+        mistake="stored-alias",
+        source="""
+import torch
+
+def linear_grads(lin, x, loss_fn):
+    y = lin(x).detach().requires_grad_()
+    (g,) = torch.autograd.grad(loss_fn(y), y)
+    if g.dim() == 1:
+        return torch.outer(g, x.detach()), g
+    g = g.reshape(-1, lin.out_features)
+    return g.T @ x.detach().reshape(-1, lin.in_features), g.sum(0)
+""",
+    ),
+    Wrong(
+        "swallows exceptions",
+        violates="rule 4: Errors come through",
+        check="test_an_exception_comes_through_and_nothing_is_left",
+        mistake="swallowed-exception",
+        source="""
+def linear_grads(lin, x, loss_fn):
+    y = lin(x).detach().requires_grad_()
+    try:
+        loss_fn(y).backward()
+    except BaseException:
+        return None
+    g = y.grad.reshape(-1, lin.out_features)
+    return g.T @ x.detach().reshape(-1, lin.in_features), g.sum(0)
+""",
+    ),
+    Wrong(
+        "needs an input that requires grad",
+        violates="At least one of `x`, the weight and the bias requires grad.",
+        check="raised",
+        source="""
+import torch
+
+def linear_grads(lin, x, loss_fn):
+    if not x.requires_grad:
+        raise ValueError("x needs a gradient")
+    y = lin(x)
+    (g,) = torch.autograd.grad(loss_fn(y), y)
+    g = g.reshape(-1, lin.out_features)
+    return g.T @ x.detach().reshape(-1, lin.in_features), g.sum(0)
+""",
+    ),
+    Wrong(
+        "finite differences",
+        violates="return the tuple of dL/dW and dL/db, with the shapes of `lin.weight` and `lin.bias`",
+        check="test_weight_and_bias_have_their_gradients",
+        source="""
+import torch
+
+def linear_grads(lin, x, loss_fn):
+    y, step = lin(x).detach(), 1e-3
+    g = torch.zeros_like(y)
+    for index in range(y.numel()):
+        nudge = torch.zeros_like(y).reshape(-1)
+        nudge[index] = step
+        nudge = nudge.reshape(y.shape)
+        g.reshape(-1)[index] = (loss_fn(y + nudge) - loss_fn(y - nudge)).detach() / (2 * step)
+    g = g.reshape(-1, lin.out_features)
+    return g.T @ x.detach().reshape(-1, lin.in_features), g.sum(0)
+""",
+    ),
+]
+
+GIVENS = [
+    "Write `linear_grads(lin, x, loss_fn)`.",
+    "`lin` is an `nn.Linear` with a bias",
+    "Hooks of the caller on `lin` only watch.",
+    "What the `.grad` of these three holds afterwards is not graded.",
+    "Rebuild them from `x` and dL/dy.",
 ]

@@ -7,21 +7,24 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from torch import nn
+from torch import Tensor, nn
 
-from graders.authoring import (
-    HOOK_MISTAKES,
-    Mistake,
-    Seen,
-    apart,
-    close,
-    exercise,
-    expect,
-    model_unchanged,
-    no_hook_left,
+from graders.authoring import ALL, FACTOR, SILENT, Circumstances, Mistake, Seen, apart, close, exercise, expect
+from graders.lesson_05_capturing_activations.judging import (
+    BEFORE_THE_CALLERS_HOOK,
+    MISTAKES,
+    RETURNED_A_LIST,
+    Layers,
+    Twin,
+    net_of,
+    outputs_of,
+    ran_once_as_it_is,
+    scrambled,
+    stays,
+    stays_when_the_model_raises,
+    went_on,
 )
-from graders.lesson_05_capturing_activations.judging import block, linear, outputs, ran_once, without_graph
-from graders.lesson_05_capturing_activations.shared import Observer, build, plain_tuple, when_it_raises
+from graders.lesson_05_capturing_activations.shared import IN_PLACE, assembled, observed, plain_tuple
 
 SMALL = 20_000
 """A file with a few numbers has no more bytes than this."""
@@ -37,152 +40,230 @@ SMALL = 20_000
         "Only the first call counts. Keep what the hook stored first, and let later calls change nothing.",
         "Detach and clone inside the hook, before anything can rewrite the output. Write the file there or afterwards.",
     ),
-    cases=({"view": "columns"}, {"view": "rows"}, {"view": "columns"}),
-)
+    circumstances=Circumstances(
+        covers={
+            "dtype": ALL, "layout": ALL, "grad": ALL, "values": ALL, "mode": ALL, "frozen": ALL,
+            "named": ("first", "last", "nested"), "output": ALL, "follower": ALL, "passing": ALL, "registered": ALL,
+            "layers": ALL, "hooks": ALL, "hooked": ALL, "call": ALL, "grad_mode": ALL, "failure": ALL,
+            "failing_run": ALL,
+        },
+        excludes={
+            "rank": "the model says which: the inputs have 2 or 4 dimensions",
+            "place": "the input is a leaf, or data",
+            "number": "no number is an argument",
+            "collection": "there is no collection",
+            "tied": "parameters are not looked at",
+            "backward": "it runs no backward pass",
+        },
+        own={
+            "x_is": ("data", "a leaf"), "calls": (1, 2, 5), "view": ("columns", "rows"), "path_is": ("str", "Path"),
+            "file": ("none", "an old one"),
+        },
+        pairs=[("hooks", "hooked"), ("calls", "follower"), ("calls", "file")],
+        impossible=[lambda hooks, hooked: hooks == "none" and hooked != "root"],
+    ),
+)  # fmt: skip
 class TestSaveActivation:
-    """Write `save_activation(model, name, x, path)`. `name` is the name of a submodule of `model`, and `path` is a
-    `str` or a `pathlib.Path`. Run `model(x)` exactly once, to its end. Write the output of the *first* call of that
-    submodule to the file `path` with `torch.save`, and return the shape of that output as a tuple of ints.
+    """Write `save_activation(model, name, x, path)`. `name` is the name of a submodule in `model.named_modules()`, and
+    `path` is a `str` or a `pathlib.Path`. Run `model(x)` exactly once, to its end and with each part in its mode. Write
+    the output of the *first* call of that submodule to the file `path` with `torch.save`, and return the shape of that
+    output as a tuple of ints.
 
-    - The output is saved as it left the submodule: a later layer that works in place does not change it.
-    - The file holds one plain CPU tensor that does not require grad.
+    - The submodule is called once or more often, and its outputs are tensors.
+    - The file holds one plain CPU tensor that does not require grad, with the values and the dtype of the output as it
+      left the submodule. A later layer that works in place does not change them.
     - The file holds the values of this tensor and no others. The output may be a small view into a large tensor.
-    - A file that is already there is overwritten.
-
-    The submodule is called at least once, and its outputs are tensors. Each module keeps its mode (training or eval),
-    and the parameters and their `.grad` stay. Hooks that were there before stay and fire as usual. No hook of yours is
-    left, even when the model raises an exception; the exception comes through. Whether a file is written in that case
-    is up to you.
+    - A file that is already there is overwritten. No other file is left behind. If the model raises, it is up to you
+      whether a file is written.
+    - The model goes on with the outputs themselves, as it does without you. The run may stand under `torch.no_grad()`.
 
     **Example.** For `model = nn.Sequential(nn.Flatten(), nn.ReLU())` and `x = torch.tensor([[-1., 2.]])`,
     `save_activation(model, "1", x, "relu.pt")` returns `(1, 2)`. Then `torch.load("relu.pt")` gives
     `tensor([[0., 2.]])`.
     """
 
-    def draw(rng, view):
-        body, layer, act, head, window = rng.names(5)
-        order = [layer, act] * rng.integer(2, 3)
-        inside = ["block", {act: ["relu", True], layer: linear(rng, 3, 3)}, order]
+    tolerance = (1e-4, 1e-4)
+
+    def draw(rng, dtype, values, layout, mode, frozen, grad, named, output, follower, passing, registered, layers,
+             hooks, hooked, calls, view):  # fmt: skip
+        draws = Layers(rng, dtype, values, layers)
+        target, shift, norm, body, other, plain, window, layer = rng.names(8)
+        in_place = [IN_PLACE] if follower == "in-place" else []
+        children = {plain: draws.plain(), shift: draws.shift(registered), norm: draws.norm()}
+        around = [plain, shift, norm]
+        if named == "nested":
+            inside = scrambled(rng, {target: draws.target("counting"), other: ["tanh"]}, [other, target])
+            children[body] = ["net", inside, [target, *in_place, other], output, passing]
+            name, rounds = f"{body}.{target}", [body] * calls
+        else:
+            children[target] = draws.target("counting")
+            name, rounds = target, [target, *in_place] * calls
+        steps = {"first": [*rounds, *around], "last": [*around, *rounds]}.get(named, [plain, shift, *rounds, norm])
+        spec = ["net", scrambled(rng, children, steps), steps, output, passing]
+        flat = Layers(rng, dtype, values)
         return {
-            "spec": block(rng, [body, head], {body: inside, head: linear(rng, 3, 2)}),
-            "name": f"{body}.{layer}",
-            "wide": ["block", {window: ["window", view], layer: linear(rng, 4, 4, torch.float64)}, [layer, window]],
+            "net": net_of(spec, [name], mode=mode, frozen=frozen, grad=grad, hooks=hooks, hooked=hooked),
+            "name": name,
+            "breaks": norm,
+            "x": draws.x(layout),
+            "later": draws.x(layout),
+            "wide": ["net", {window: ["window", view], layer: flat.plain()}, [layer, window], "tensor", "position"],
             "window": window,
-            "x": rng.tensor(2, 3),
-            "image": rng.tensor(4, 4, dtype=torch.float64),
-            "old": rng.tensor(2, 3),
+            "page": flat.x(batch=4),
+            "old": draws.x(),
         }
 
-    def alive(spec, name, x, old):
-        first, *_, last = outputs(spec, x, name)
-        return apart(first, last, first.relu(), old)
+    def alive(net, name, x, later, old):
+        outputs = captured(net, name, x)
+        return apart(*outputs, *(-0.5 * y for y in outputs), captured(net, name, later)[0], old)
 
-    def probe(student, spec, name, wide, window, x, image, old):
-        seen = {}
+    def oracle(net, name, x, later):
+        twin = Twin(net)
+        return [[call.y for call in twin.run(t)] for t in (x, later)] + [twin.statistics]
+
+    def probe(student, net, name, x, later, breaks, layout, x_is, call, grad_mode, failure, failing_run, wide, window,
+              page, old, path_is, file):  # fmt: skip
         with tempfile.TemporaryDirectory() as folder:
-            path = Path(folder) / "activation"
-            torch.save(old, path)
-            witness = Observer(build(spec), name)
-            seen["shape"] = plain_tuple(student.save_activation(witness.model, name, x, path))
-            seen |= {"file": content(path), **witness.report()}
-            path = Path(folder) / "view.of.50000"
-            seen["view_shape"] = plain_tuple(student.save_activation(build(wide), window, image, str(path)))
-            seen |= {"view_file": content(path), "view_bytes": path.stat().st_size if path.exists() else None}
-            failed = Path(folder) / "failed.pt"
-            seen |= when_it_raises(lambda: build(spec), lambda model: student.save_activation(model, name, x, failed))
-        return seen
+            paths = []
+
+            def ask(model, named, t):
+                paths.append(path := Path(folder) / f"{len(paths)}.activation")
+                if file == "an old one":
+                    torch.save(old, path)
+                shape = student.save_activation(model, named, t, str(path) if path_is == "str" else path)
+                return {"path": path, "shape": plain_tuple(shape)}
+
+            seen = observed(
+                ask, net, name, x, later, breaks=breaks, layout=layout, x_is=x_is, call=call, under=grad_mode,
+                failure=failure, failing_run=failing_run,
+            )  # fmt: skip
+            seen["view"] = ask(assembled(wide), window, page)
+            seen["example"] = ask(nn.Sequential(nn.Flatten(), nn.ReLU()), "1", torch.tensor([[-1.0, 2.0]]))
+            for key in ("result", "later", "afterwards", "view", "example"):
+                if key in seen:
+                    seen[key] |= content(seen[key].pop("path"))
+            others = {path.name for path in Path(folder).iterdir()} - {path.name for path in paths}
+        return {**seen, "other files": len(others)}
 
     mistakes = (
         Mistake(
             "saved-with-grad",
-            lambda seen: getattr(seen["file"]["tensor"].value, "requires_grad", False),
+            lambda seen: getattr(seen["result"]["tensor"].value, "requires_grad", False),
             "The tensor in the file requires grad: whoever loads it would train on it by accident. "
             "Detach before saving.",
         ),
         Mistake(
             "stored-alias",
-            lambda seen, spec, name, x: (
-                saved_without_grad(seen) and close(seen["file"]["tensor"], outputs(spec, x, name)[0].relu())
+            lambda seen, net, name, x, follower: (
+                (close(seen["result"]["tensor"], -0.5 * captured(net, name, x)[0]) and seen["goes on"].value is True)
+                if follower == "in-place"
+                else SILENT
             ),
         ),
         Mistake(
             "only-last-call",
-            lambda seen, spec, name, x: (
-                saved_without_grad(seen) and close(seen["file"]["tensor"], outputs(spec, x, name)[-1])
-            ),
+            lambda seen, net, name, x: close(seen["result"]["tensor"], captured(net, name, x)[-1]),
             "The module ran more than once, and each call overwrote what you had saved. The task asks for the output "
             "of its first call.",
         ),
         Mistake(
             "saved-the-whole-storage",
-            lambda seen, spec, name, x: (
-                saved_without_grad(seen)
-                and close(seen["file"]["tensor"], outputs(spec, x, name)[0])
-                and seen["view_bytes"].value >= SMALL
+            lambda seen, net, name, x: (
+                close(seen["result"]["tensor"], captured(net, name, x)[0]) and seen["view"]["bytes"].value >= SMALL
             ),
             "The output was a small view into a large tensor, and `torch.save` wrote the whole storage behind the "
             "view. `clone()` makes a tensor that holds its own values only; `contiguous()` need not.",
         ),
         Mistake(
             "kept-the-old-file",
-            lambda seen, old: close(seen["file"]["tensor"], old) and seen["view_file"]["tensor"].tensor is not None,
+            lambda seen, old: close(seen["result"]["tensor"], old) and seen["other files"].value == 0,
             "A file was already there, and you kept it. Find out in another way whether this is the first call, and "
             "overwrite old files.",
         ),
-        *HOOK_MISTAKES,
+        Mistake(
+            "another-file",
+            lambda seen: seen["other files"].value != 0,
+            "You wrote to another file than `path`. Hand `path` to `torch.save` as it is: the name need not end in "
+            "`.pt`.",
+        ),
+        *MISTAKES,
+        RETURNED_A_LIST,
+        Mistake(
+            "before-the-callers-hook",
+            lambda seen, net, name, x: (
+                net["hooks"] == "replacing"
+                and name in net["watched"]
+                and close(seen["result"]["tensor"], captured(net, name, x)[0] / FACTOR)
+            ),
+            BEFORE_THE_CALLERS_HOOK,
+        ),
     )
 
-    def test_the_file_holds_the_first_output(seen, spec, name, x):
-        readable(seen["file"])
-        expect(seen["file"]["tensor"]).close_to(outputs(spec, x, name)[0], detached=False)
+    def test_the_file_holds_the_first_output(seen, net, name, x, later, call):
+        for key in ("result", "afterwards"):
+            holds(seen[key], captured(net, name, x)[0])
+        if call != "once":
+            holds(seen["later"], captured(net, name, later, after=x if call == "again" else None)[0])
 
-    def test_the_saved_tensor_does_not_require_grad(seen):
-        for file in ("file", "view_file"):
-            without_graph(seen[file]["tensor"])
+    def test_the_file_holds_its_own_values_only(seen, wide, window, page):
+        values = view_of(wide, window, page)
+        holds(seen["view"], values)
+        if (size := expect(seen["view"]["bytes"]).of_type(int)) >= SMALL:
+            expect(seen["view"]["bytes"]).fail(f"the file of {values.numel()} numbers has {size} bytes")
 
-    def test_the_file_holds_its_own_values_only(seen, wide, window, image):
-        readable(seen["view_file"])
-        expect(seen["view_file"]["tensor"]).close_to(outputs(wide, image, window)[0], detached=False)
-        if (size := expect(seen["view_bytes"]).of_type(int)) >= SMALL:
-            numbers = outputs(wide, image, window)[0].numel()
-            expect(seen["view_bytes"]).fail(f"the file of {numbers} numbers has {size} bytes")
+    def test_no_other_file_is_written(seen):
+        expect(seen["other files"]).equals(0)
 
-    def test_the_shape_is_returned(seen, spec, name, x, wide, window, image):
-        expect(seen["shape"]).equals(tuple(outputs(spec, x, name)[0].shape))
-        expect(seen["view_shape"]).equals(tuple(outputs(wide, image, window)[0].shape))
+    def test_the_shape_is_returned(seen, net, name, x, wide, window, page):
+        expect(seen["result"]["shape"]).equals(tuple(captured(net, name, x)[0].shape))
+        expect(seen["view"]["shape"]).equals(tuple(view_of(wide, window, page).shape))
 
-    def test_the_model_runs_once(seen, spec, name, x):
-        ran_once(seen, callers_hooks=1 + len(outputs(spec, x, name)))
+    def test_the_model_runs_once_as_it_is(seen, net, x):
+        ran_once_as_it_is(seen, net, x)
 
-    def test_the_model_is_unchanged(seen):
-        model_unchanged(seen)
+    def test_the_model_goes_on_with_the_outputs_themselves(seen):
+        went_on(seen)
 
-    def test_no_hook_is_left(seen):
-        no_hook_left(seen["hooks_left"])
+    def test_nothing_of_the_caller_changes(seen):
+        stays(seen)
 
-    def test_no_hook_is_left_when_the_model_raises(seen):
-        expect(seen["exception"]).equals("propagated")
-        no_hook_left(seen["hooks_left_after_exception"])
+    def test_it_holds_when_the_model_raises(seen):
+        stays_when_the_model_raises(seen)
+
+    def test_the_example_comes_out(seen):
+        expect(seen["example"]["shape"]).equals((1, 2))
+        holds(seen["example"], torch.tensor([[0.0, 2.0]]))
 
 
 def content(path: Path) -> dict[str, Any]:
-    """What `torch.load` reads from a file, or why it does not."""
+    """What `torch.load` reads from a file, or why it does not, and how many bytes it has."""
     if not path.exists():
-        return {"tensor": None, "error": "there is no file"}
+        return {"tensor": None, "bytes": None, "error": "there is no file at `path`"}
+    found = {"tensor": None, "bytes": path.stat().st_size}
     try:
         tensor = torch.load(path, weights_only=True)
-        plain = not isinstance(tensor, nn.Parameter)
-        return {"tensor": tensor, "error": "" if plain else "the file holds an `nn.Parameter`, not a plain tensor"}
     except Exception as error:
-        return {"tensor": None, "error": f"`torch.load(path, weights_only=True)` raised {type(error).__name__}"}
+        return {**found, "error": f"`torch.load(path, weights_only=True)` raised {type(error).__name__}"}
+    parameter = isinstance(tensor, nn.Parameter)
+    return {**found, "tensor": tensor, "error": "the file holds an `nn.Parameter`, not a plain tensor" * parameter}
 
 
-def readable(seen: Seen) -> None:
-    """The file is there and `torch.load` reads it."""
-    if seen["error"].value:
-        expect(seen["error"]).fail(seen["error"].value)
+def captured(net: dict[str, Any], name: str, x: Tensor, after: Tensor | None = None) -> list[Tensor]:
+    """The outputs of all calls of the module; `after` a run on another input."""
+    twin = Twin(net)
+    if after is not None:
+        twin.run(after)
+    return outputs_of(twin.run(x), name)
 
 
-def saved_without_grad(seen: Seen) -> bool:
-    """Whether the file holds a tensor that does not require grad."""
-    return getattr(seen["file"]["tensor"].value, "requires_grad", True) is False
+def view_of(wide: list[Any], window: str, page: Tensor) -> Tensor:
+    """The small view into a large tensor."""
+    net = net_of(wide, [], mode="train", frozen="nothing", grad="empty", hooks="none", hooked="root")
+    return captured(net, window, page)[0]
+
+
+def holds(file: Seen, expected: Tensor) -> None:
+    """The file is there, `torch.load` reads it, and it holds this tensor."""
+    if file["error"].value:
+        expect(file["error"]).fail(str(file["error"].value))
+    expect(file["tensor"]).close_to(expected)

@@ -1,5 +1,7 @@
 """Answers to 05-save-activation."""
 
+from graders.author.answers import Wrong
+
 RIGHT = [
     """
 import torch
@@ -98,8 +100,13 @@ def save_activation(model, name, x, path):
 """,
 ]
 
-WRONG = {
-    "saved-with-grad": """
+WRONG = [
+    Wrong(
+        "keeps the graph",
+        violates="one plain CPU tensor that does not require grad",
+        check="test_the_file_holds_the_first_output",
+        mistake="saved-with-grad",
+        source="""
 import torch
 
 def save_activation(model, name, x, path):
@@ -109,7 +116,13 @@ def save_activation(model, name, x, path):
     torch.save(outs[0], path)
     return tuple(outs[0].shape)
 """,
-    "stored-alias": """
+    ),
+    Wrong(
+        "only detached",
+        violates="A later layer that works in place does not change them.",
+        check="test_the_file_holds_the_first_output",
+        mistake="stored-alias",
+        source="""
 import torch
 
 def save_activation(model, name, x, path):
@@ -119,7 +132,13 @@ def save_activation(model, name, x, path):
     torch.save(outs[0], path)
     return tuple(outs[0].shape)
 """,
-    "only-last-call": """
+    ),
+    Wrong(
+        "saves at each call",
+        violates="Write the output of the *first* call of that submodule to the file `path`",
+        check="test_the_file_holds_the_first_output",
+        mistake="only-last-call",
+        source="""
 import torch
 
 def save_activation(model, name, x, path):
@@ -131,7 +150,13 @@ def save_activation(model, name, x, path):
         model(x)
     return tuple(shape)
 """,
-    "saved-the-whole-storage": """
+    ),
+    Wrong(
+        "saves a view",
+        violates="The file holds the values of this tensor and no others.",
+        check="test_the_file_holds_its_own_values_only",
+        mistake="saved-the-whole-storage",
+        source="""
 import torch
 
 def save_activation(model, name, x, path):
@@ -144,7 +169,13 @@ def save_activation(model, name, x, path):
         model(x)
     return tuple(shape)
 """,
-    "kept-the-old-file": """
+    ),
+    Wrong(
+        "keeps an old file",
+        violates="A file that is already there is overwritten.",
+        check="test_the_file_holds_the_first_output",
+        mistake="kept-the-old-file",
+        source="""
 import torch
 from pathlib import Path
 
@@ -158,7 +189,13 @@ def save_activation(model, name, x, path):
         model(x)
     return tuple(shape)
 """,
-    "hook-left-behind": """
+    ),
+    Wrong(
+        "removes no hook",
+        violates="rule 3: none of your own hooks is left",
+        check="test_nothing_of_the_caller_changes",
+        mistake="hook-left-behind",
+        source="""
 import torch
 
 def save_activation(model, name, x, path):
@@ -168,7 +205,13 @@ def save_activation(model, name, x, path):
     torch.save(outs[0], path)
     return tuple(outs[0].shape)
 """,
-    "hook-left-after-exception": """
+    ),
+    Wrong(
+        "removes the hook only when all went well",
+        violates="rule 3: When your function has returned, or raised",
+        check="test_it_holds_when_the_model_raises",
+        mistake="hook-left-after-exception",
+        source="""
 import torch
 
 def save_activation(model, name, x, path):
@@ -179,23 +222,21 @@ def save_activation(model, name, x, path):
     torch.save(outs[0], path)
     return tuple(outs[0].shape)
 """,
-}
-
-ALSO_WRONG = [
-    "def save_activation(model, name, x, path):\n    return (2, 3)",
-    """
-import torch
-
+    ),
+    Wrong(
+        "writes nothing",
+        violates="Write the output of the *first* call of that submodule to the file `path`",
+        check="test_the_file_holds_the_first_output",
+        source="""
 def save_activation(model, name, x, path):
-    shape = []
-    def hook(module, args, output):
-        shape[:] = output.shape
-        torch.save(output, path)
-    with model.get_submodule(name).register_forward_hook(hook):
-        model(x)
-    return tuple(shape)
+    return (2, 3)
 """,
-    """
+    ),
+    Wrong(
+        "saves a list",
+        violates="one plain CPU tensor",
+        check="test_the_file_holds_the_first_output",
+        source="""
 import torch
 
 def save_activation(model, name, x, path):
@@ -205,7 +246,12 @@ def save_activation(model, name, x, path):
     torch.save(outs, path)
     return tuple(outs[0].shape)
 """,
-    """
+    ),
+    Wrong(
+        "saves a contiguous view",
+        violates="The output may be a small view into a large tensor.",
+        check="test_the_file_holds_its_own_values_only",
+        source="""
 import torch
 
 def save_activation(model, name, x, path):
@@ -218,7 +264,12 @@ def save_activation(model, name, x, path):
         model(x)
     return tuple(outs[0])
 """,
-    """
+    ),
+    Wrong(
+        "saves with numpy",
+        violates="with `torch.save`",
+        check="test_the_file_holds_the_first_output",
+        source="""
 import numpy as np
 
 def save_activation(model, name, x, path):
@@ -229,7 +280,12 @@ def save_activation(model, name, x, path):
         np.save(file, outs[0].numpy())
     return tuple(outs[0].shape)
 """,
-    """
+    ),
+    Wrong(
+        "returns a list",
+        violates="return the shape of that output as a tuple of ints",
+        check="test_the_shape_is_returned",
+        source="""
 import torch
 
 def save_activation(model, name, x, path):
@@ -239,7 +295,12 @@ def save_activation(model, name, x, path):
     torch.save(outs[0], path)
     return list(outs[0].shape)
 """,
-    """
+    ),
+    Wrong(
+        "saves a parameter",
+        violates="one plain CPU tensor",
+        check="test_the_file_holds_the_first_output",
+        source="""
 import torch
 from torch import nn
 
@@ -249,20 +310,12 @@ def save_activation(model, name, x, path):
     torch.save(nn.Parameter(s[0], requires_grad=False), path)
     return tuple(s[0].shape)
 """,
-    # Another file than the one asked for.
-    """
-from pathlib import Path
-import torch
-
-def save_activation(model, name, x, path):
-    outputs = []
-    with model.get_submodule(name).register_forward_hook(lambda m, a, output: outputs.append(output.detach().clone())):
-        model(x)
-    torch.save(outputs[0], Path(path).with_suffix(".pt"))
-    return tuple(outputs[0].shape)
-""",
-    # Always saves float32.
-    """
+    ),
+    Wrong(
+        "always float32",
+        violates="with the values and the dtype of the output",
+        check="test_the_file_holds_the_first_output",
+        source="""
 import torch
 
 def save_activation(model, name, x, path):
@@ -272,4 +325,411 @@ def save_activation(model, name, x, path):
     torch.save(outputs[0].float(), path)
     return tuple(outputs[0].shape)
 """,
+    ),
+    Wrong(
+        "another suffix",
+        violates="to the file `path`",
+        check="test_the_file_holds_the_first_output",
+        mistake="another-file",
+        source="""
+import torch
+
+def save_activation(model, name, x, path):
+    outputs = []
+    def hook(module, args, output):
+        outputs.append(output.detach().clone())
+    handle = model.get_submodule(name).register_forward_hook(hook)
+    try:
+        model(x)
+    finally:
+        handle.remove()
+    from pathlib import Path
+    torch.save(outputs[0], Path(path).with_suffix('.pt'))
+    return tuple(outputs[0].shape)
+""",
+    ),
+    Wrong(
+        "a second file beside it",
+        violates="No other file is left behind.",
+        check="test_no_other_file_is_written",
+        mistake="another-file",
+        source="""
+import torch
+
+def save_activation(model, name, x, path):
+    outputs = []
+    def hook(module, args, output):
+        outputs.append(output.detach().clone())
+    handle = model.get_submodule(name).register_forward_hook(hook)
+    try:
+        model(x)
+    finally:
+        handle.remove()
+    torch.save(outputs[0], path)
+    torch.save(outputs[0].shape, f'{path}.shape')
+    return tuple(outputs[0].shape)
+""",
+    ),
+    Wrong(
+        "takes the path for a text",
+        violates="`path` is a `str` or a `pathlib.Path`",
+        check="raised",
+        source="""
+import torch
+
+def save_activation(model, name, x, path):
+    outputs = []
+    def hook(module, args, output):
+        outputs.append(output.detach().clone())
+    handle = model.get_submodule(name).register_forward_hook(hook)
+    try:
+        model(x)
+    finally:
+        handle.remove()
+    torch.save(outputs[0], path + '')
+    return tuple(outputs[0].shape)
+""",
+    ),
+    Wrong(
+        "takes the path for a `Path`",
+        violates="`path` is a `str` or a `pathlib.Path`",
+        check="raised",
+        source="""
+import torch
+
+def save_activation(model, name, x, path):
+    outputs = []
+    def hook(module, args, output):
+        outputs.append(output.detach().clone())
+    handle = model.get_submodule(name).register_forward_hook(hook)
+    try:
+        model(x)
+    finally:
+        handle.remove()
+    torch.save(outputs[0], path.absolute())
+    return tuple(outputs[0].shape)
+""",
+    ),
+    Wrong(
+        "hands on the copies",
+        violates="The model goes on with the outputs themselves",
+        check="test_the_model_goes_on_with_the_outputs_themselves",
+        mistake="returned-the-copy",
+        source="""
+import torch
+
+def save_activation(model, name, x, path):
+    outputs = []
+    def hook(module, args, output):
+        outputs.append(output.detach().clone())
+        return output.detach()
+    handle = model.get_submodule(name).register_forward_hook(hook)
+    try:
+        model(x)
+    finally:
+        handle.remove()
+    torch.save(outputs[0], path)
+    return tuple(outputs[0].shape)
+""",
+    ),
+    Wrong(
+        "hands on the list",
+        violates="The model goes on with the outputs themselves",
+        check="raised",
+        mistake="returned-a-list",
+        source="""
+import torch
+
+def save_activation(model, name, x, path):
+    outs = []
+    with model.get_submodule(name).register_forward_hook(lambda m, a, o: outs or outs.append(o.detach().clone())):
+        model(x)
+    torch.save(outs[0], path)
+    return tuple(outs[0].shape)
+""",
+    ),
+    Wrong(
+        "hooks before those of the caller",
+        violates="the output as it left the submodule",
+        check="test_the_file_holds_the_first_output",
+        mistake="before-the-callers-hook",
+        source="""
+import torch
+
+def save_activation(model, name, x, path):
+    outputs = []
+    def hook(module, args, output):
+        outputs.append(output.detach().clone())
+    handle = model.get_submodule(name).register_forward_hook(hook, prepend=True)
+    try:
+        model(x)
+    finally:
+        handle.remove()
+    torch.save(outputs[0], path)
+    return tuple(outputs[0].shape)
+""",
+    ),
+    Wrong(
+        "calls `forward`",
+        violates="Run `model(x)` exactly once",
+        check="test_the_model_runs_once_as_it_is",
+        mistake="called-forward",
+        source="""
+import torch
+
+def save_activation(model, name, x, path):
+    outputs = []
+    def hook(module, args, output):
+        outputs.append(output.detach().clone())
+    handle = model.get_submodule(name).register_forward_hook(hook)
+    try:
+        model.forward(x)
+    finally:
+        handle.remove()
+    torch.save(outputs[0], path)
+    return tuple(outputs[0].shape)
+""",
+    ),
+    Wrong(
+        "runs in eval mode",
+        violates="with each part in its mode",
+        check="test_the_model_runs_once_as_it_is",
+        mistake="changed-the-mode",
+        source="""
+import torch
+
+def save_activation(model, name, x, path):
+    outputs = []
+    def hook(module, args, output):
+        outputs.append(output.detach().clone())
+    handle = model.get_submodule(name).register_forward_hook(hook)
+    try:
+        modes = [(m, m.training) for m in model.modules()]
+        model.eval()
+        model(x)
+        for m, training in modes:
+            m.training = training
+    finally:
+        handle.remove()
+    torch.save(outputs[0], path)
+    return tuple(outputs[0].shape)
+""",
+    ),
+    Wrong(
+        "ends the run after the first call",
+        violates="to its end",
+        check="test_the_model_runs_once_as_it_is",
+        source="""
+import torch
+
+class Enough(Exception):
+    pass
+
+def save_activation(model, name, x, path):
+    outputs = []
+    def hook(module, args, output):
+        outputs.append(output.detach().clone())
+        raise Enough
+    with model.get_submodule(name).register_forward_hook(hook):
+        try:
+            model(x)
+        except Enough:
+            pass
+    torch.save(outputs[0], path)
+    return tuple(outputs[0].shape)
+""",
+    ),
+    Wrong(
+        "runs twice",
+        violates="Run `model(x)` exactly once",
+        check="test_the_model_runs_once_as_it_is",
+        source="""
+import torch
+
+def save_activation(model, name, x, path):
+    outputs = []
+    def hook(module, args, output):
+        outputs.append(output.detach().clone())
+    handle = model.get_submodule(name).register_forward_hook(hook)
+    try:
+        model(x)
+        model(x)
+    finally:
+        handle.remove()
+    torch.save(outputs[0], path)
+    return tuple(outputs[0].shape)
+""",
+    ),
+    Wrong(
+        "freezes the parameters",
+        violates="rule 2: Tensors keep their values, their `requires_grad`",
+        check="test_nothing_of_the_caller_changes",
+        source="""
+import torch
+
+def save_activation(model, name, x, path):
+    outputs = []
+    model.requires_grad_(False)
+    def hook(module, args, output):
+        outputs.append(output.detach().clone())
+    handle = model.get_submodule(name).register_forward_hook(hook)
+    try:
+        model(x)
+    finally:
+        handle.remove()
+    torch.save(outputs[0], path)
+    return tuple(outputs[0].shape)
+""",
+    ),
+    Wrong(
+        "empties `.grad` first",
+        violates="rule 2: their `.grad`",
+        check="test_nothing_of_the_caller_changes",
+        source="""
+import torch
+
+def save_activation(model, name, x, path):
+    outputs = []
+    model.zero_grad()
+    def hook(module, args, output):
+        outputs.append(output.detach().clone())
+    handle = model.get_submodule(name).register_forward_hook(hook)
+    try:
+        model(x)
+    finally:
+        handle.remove()
+    torch.save(outputs[0], path)
+    return tuple(outputs[0].shape)
+""",
+    ),
+    Wrong(
+        "puts all parts into the mode of the model",
+        violates="rule 2: the mode of each part",
+        check="test_nothing_of_the_caller_changes",
+        source="""
+import torch
+
+def save_activation(model, name, x, path):
+    outputs = []
+    def hook(module, args, output):
+        outputs.append(output.detach().clone())
+    handle = model.get_submodule(name).register_forward_hook(hook)
+    try:
+        model(x)
+        model.train(model.training)
+    finally:
+        handle.remove()
+    torch.save(outputs[0], path)
+    return tuple(outputs[0].shape)
+""",
+    ),
+    Wrong(
+        "cleans up after an `Exception` only",
+        violates="rule 4: also for `KeyboardInterrupt`",
+        check="test_it_holds_when_the_model_raises",
+        source="""
+import torch
+
+def save_activation(model, name, x, path):
+    outputs = []
+    def hook(module, args, output):
+        outputs.append(output.detach().clone())
+    handle = model.get_submodule(name).register_forward_hook(hook)
+    try:
+        model(x)
+    except Exception:
+        handle.remove()
+        raise
+    handle.remove()
+    torch.save(outputs[0], path)
+    return tuple(outputs[0].shape)
+""",
+    ),
+    Wrong(
+        "swallows what the model raises",
+        violates="rule 4: Errors come through.",
+        check="test_it_holds_when_the_model_raises",
+        source="""
+import torch
+
+def save_activation(model, name, x, path):
+    outputs = []
+    with model.get_submodule(name).register_forward_hook(lambda m, a, o: outputs.append(o.detach().clone())):
+        try:
+            model(x)
+        except Exception:
+            return None
+    torch.save(outputs[0], path)
+    return tuple(outputs[0].shape)
+""",
+    ),
+    Wrong(
+        "removes the hooks of others",
+        violates="rule 3: Hooks that were there before are there afterwards",
+        check="test_nothing_of_the_caller_changes",
+        source="""
+import torch
+
+def save_activation(model, name, x, path):
+    outputs = []
+    def hook(module, args, output):
+        outputs.append(output.detach().clone())
+    handle = model.get_submodule(name).register_forward_hook(hook)
+    try:
+        model(x)
+    finally:
+        model.get_submodule(name)._forward_hooks.clear()
+    torch.save(outputs[0], path)
+    return tuple(outputs[0].shape)
+""",
+    ),
+    Wrong(
+        "one list for all calls",
+        violates="rule 1: on one object or on several at the same time",
+        check="test_the_file_holds_the_first_output",
+        source="""
+OUTPUTS = []
+
+import torch
+
+def save_activation(model, name, x, path):
+    outputs = OUTPUTS
+    def hook(module, args, output):
+        outputs.append(output.detach().clone())
+    handle = model.get_submodule(name).register_forward_hook(hook)
+    try:
+        model(x)
+    finally:
+        handle.remove()
+    torch.save(outputs[0], path)
+    return tuple(outputs[0].shape)
+""",
+    ),
+    Wrong(
+        "the shape without the batch",
+        violates="return the shape of that output",
+        check="test_the_shape_is_returned",
+        source="""
+import torch
+
+def save_activation(model, name, x, path):
+    outputs = []
+    def hook(module, args, output):
+        outputs.append(output.detach().clone())
+    handle = model.get_submodule(name).register_forward_hook(hook)
+    try:
+        model(x)
+    finally:
+        handle.remove()
+    torch.save(outputs[0], path)
+    return tuple(outputs[0].shape[1:])
+""",
+    ),
+]
+
+GIVENS = [
+    "Write `save_activation(model, name, x, path)`.",
+    "The submodule is called once or more often",
+    "it is up to you whether a file is written",
+    "The run may stand under `torch.no_grad()`.",
 ]

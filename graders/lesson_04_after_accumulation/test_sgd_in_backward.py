@@ -122,7 +122,7 @@ class TestSgdInBackward:
         return {
             **net_data(rng, dtype, values),
             "batches": [batch() for _ in range(3)],
-            "lr": rng.choice((0.0625, 0.1, 0.15, 0.3)),
+            "lr": rng.choice((0.07, 0.1, 0.15, 0.3)),  # none of which float32 holds
         }
 
     def alive(layers, calls, scale, batches, lr, hooks):

@@ -45,7 +45,7 @@ AXES = (
     Axis("tensor", "grad", ("empty", "filled"), "what its `.grad` holds beforehand"),
     Axis("tensor", "values", ("round", "full"), "eighths, or numbers that use all digits of the dtype"),
     Axis("number", "number", ("zero", "negative", "fraction", "large"), "a number that is an argument"),
-    Axis("collection", "collection", ("empty", "one", "many", "repeated"), "how many entries; repeated: one twice"),
+    Axis("collection", "collection", ("empty", "one", "many", "repeated"), "the number of entries"),
     Axis("model", "mode", ("train", "eval", "mixed"), "the modes of the modules, with a layer that shows them"),
     Axis("model", "frozen", ("nothing", "part"), "which parameters require no grad"),
     Axis("model", "tied", ("no", "yes"), "whether two modules share a parameter"),

@@ -137,6 +137,12 @@ class Exercise:
         """The stem of the lesson: the name of the folder of its graders without `lesson_`."""
         return self.file.parent.name.removeprefix("lesson_")
 
+    @property
+    def tried(self) -> list[Case]:
+        """The cases, with the values that the draw or the probe asks for: no other makes a difference."""
+        asked = {*_parameters(self.draw), *_parameters(self.probe)}
+        return [{name: value for name, value in case.items() if name in asked} for case in self.cases]
+
     def draws(self, seed: int) -> list[Draw]:
         """One draw for each case: a pure function of `seed`.
 

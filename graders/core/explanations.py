@@ -72,11 +72,7 @@ FIRST_CALL = Explanation(
 BY_CIRCUMSTANCE: Mapping[tuple[str, frozenset[Any]], Explanation] = {
     ("call", frozenset({"again"})): FIRST_CALL,
     ("call", frozenset({"again", "in turn"})): FIRST_CALL,
-    ("call", frozenset({"in turn"})): Explanation(
-        "one-slot-for-all",
-        "Used on one object it is right, and on two in turn it is not: both share one slot. Keep what you store for "
-        "each call by itself, and not in a global or an attribute of the function.",
-    ),
+    ("call", frozenset({"in turn"})): Explanation("one-slot-for-all", COMMON["one-slot-for-all"]),
     ("mode", frozenset({"eval"})): Explanation(
         "only-in-training", "It is right in training mode, and not in eval mode. It has to work in both."
     ),
@@ -147,10 +143,14 @@ def by_circumstance(cases: Sequence[Mapping[str, Any]], failing: Sequence[int]) 
     if special is not None or len(values) > 1 or name not in BY_NAME or value not in BY_NAME[name].values:
         return special
     slug = str(value).replace(" ", "-").replace("_", "-")
-    return Explanation(
-        f"only-with-{name.replace('_', '-')}-{slug}",
-        f"It goes wrong in one circumstance alone ({BY_NAME[name].sentence}: {value}), and is right in all others.",
-    )
+    where = f"{BY_NAME[name].sentence}: {value}"
+    message = f"It goes wrong in one circumstance alone ({where}), and is right in all others."
+    if len(failing) == 1:  # what else meets in this case may be the cause as well
+        message = (
+            f"It is right in {len(cases) - 1} of {len(cases)} cases. The one in which it is not is the only one with "
+            f"this circumstance ({where}), which may be the reason."
+        )
+    return Explanation(f"only-with-{name.replace('_', '-')}-{slug}", message)
 
 
 def _varied(cases: Sequence[Mapping[str, Any]]) -> list[str]:

@@ -68,6 +68,10 @@ COMMON: dict[str, str] = {
     "parameter-grads": (
         "You used the gradients of the parameters. The task is about the gradients of the activations."
     ),
+    "one-slot-for-all": (
+        "Used on one object it is right, and on two in turn it is not: both share one slot. Keep what you store for "
+        "each call by itself, and not in a global or an attribute of the function."
+    ),
     "leaves-only": "Some modules are missing: containers are modules too, and they count here.",
 }
 

@@ -41,7 +41,7 @@ def diagnose(
     if len(own) == 1:
         return Explanation(own[0].id, own[0].message)
     failing = [index for index, found in enumerate(differences) if any(found)]
-    return by_kind(met) or by_circumstance(exercise.cases, failing)
+    return by_kind(met) or by_circumstance(exercise.tried, failing)
 
 
 def _failing_the_first(differences: Sequence[Sequence[Difference | None]]) -> list[int]:

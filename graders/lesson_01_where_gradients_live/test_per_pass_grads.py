@@ -13,6 +13,7 @@ from graders.authoring import (
     CallersHooks,
     Circumstances,
     Failure,
+    Kind,
     Mistake,
     Seen,
     Witness,
@@ -22,6 +23,7 @@ from graders.authoring import (
     expect,
     nothing_changed,
     prepared,
+    refuse,
     snapshot,
 )
 
@@ -107,7 +109,7 @@ class TestPerPassGrads:
 
         def function(kind, k):
             def loss(q):
-                evaluated.append([kind, k])
+                evaluated.append(f"{kind} loss, k = {k}")
                 return LOSSES[kind](q, k)
 
             return loss
@@ -201,12 +203,15 @@ class TestPerPassGrads:
 
     def test_each_pass_has_its_own_gradient(seen, p, losses):
         expect_gradients(seen["grads"], p, losses)
-        expect(seen["requires_grad"]).equals([False] * len(losses))
+        if True in seen["requires_grad"].value:
+            refuse("an entry requires grad: a graph hangs on it", Kind.GRAPH)
 
     def test_each_loss_is_evaluated_once_in_order(seen, losses):
-        expect(seen["evaluated"]).equals([list(loss) for loss in losses])
+        expect(seen["evaluated"]).timeline([f"{kind} loss, k = {k}" for kind, k in losses])
 
     def test_the_entries_are_copies(seen, p, losses):
+        if len(seen["grads_later"]) > len(losses):
+            refuse("a later pass of the caller added an entry to your list: a hook of yours is on `p`", Kind.HOOK_LEFT)
         expect_gradients(seen["grads_later"], p, losses)
 
     def test_another_call_has_its_own_gradients(seen, p, losses, call):

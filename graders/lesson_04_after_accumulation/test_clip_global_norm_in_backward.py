@@ -148,7 +148,10 @@ class TestClipGlobalNormInBackward:
         p, q = nn.Parameter(torch.zeros(1)), nn.Parameter(torch.zeros(1))
         student.clip_global_norm_in_backward([p, q], 1.0)
         (3 * p + 4 * q).sum().backward()
-        return {**seen, "unclipped": [snapshot(p.grad) for p in params], "example": [p.grad, q.grad]}
+        seen |= {"unclipped": [snapshot(p.grad) for p in params], "example": [snapshot(p.grad), snapshot(q.grad)]}
+        p.grad = q.grad = None
+        (torch.inf * p + 4 * q).sum().backward()
+        return {**seen, "beside an infinite gradient": q.grad}
 
     mistakes = (
         Mistake(
@@ -171,8 +174,11 @@ class TestClipGlobalNormInBackward:
         Mistake(
             "clipped-too-early",
             lambda seen, params, passes, c, grad, hooks: (
-                not close(seen["grads"][0], first_totals(params, passes, grad, hooks))
-                and any(close(seen["grads"][0], early) for early in early_clips(params, passes[0], c, grad, hooks))
+                (
+                    not close(seen["grads"][0], first_totals(params, passes, grad, hooks))
+                    and any(close(seen["grads"][0], early) for early in early_clips(params, passes[0], c, grad, hooks))
+                )
+                or clipped_too_early_later(seen["grads"], params, passes, c, grad, hooks)
             ),
             "You clipped before the last gradient was in `.grad`: what had arrived was clipped without it. Clip once, "
             "in a post-accumulate-grad hook, when all parameters have arrived in this pass.",
@@ -202,6 +208,7 @@ class TestClipGlobalNormInBackward:
     def test_the_joint_norm_is_clipped_once_all_have_arrived(seen, params, passes, c, grad, hooks):
         same_grads(seen["grads"][0], clipped_runs(params, passes[:1], c, grad, hooks)[0])
         same_grads(seen["example"], [torch.tensor([0.6]), torch.tensor([0.8])])
+        expect(seen["beside an infinite gradient"]).close_to(torch.zeros(1))
 
     def test_the_next_pass_accumulates_and_is_clipped_again(seen, params, passes, c, grad, hooks):
         right = clipped_runs(params, passes, c, grad, hooks)
@@ -330,22 +337,34 @@ def early_clips(params: list[Tensor], step: dict[str, Any], c: float, grad: str,
     (sent,) = arriving([step], hooks)
     order, factors, start = arrivals(params, step), sent["factors"], held(params, grad)
     before = start if grad == "filled" else [None] * len(factors)
-    found = [clipped_at_each(before, factors, order, c)]
-    totals = added(start, factors)
+    # A `.grad` of None and one of zeros are clipped alike.
+    return [clipped_at_each(before, factors, order, c), *clips_before_the_last(start, step, c, hooks)]
+
+
+def clipped_too_early_later(
+    seen: Seen, params: list[Tensor], passes: list[dict[str, Any]], c: float, grad: str, hooks: str
+) -> bool:
+    """Whether the first pass is right, and in the first one that is not somebody clipped who was not the last."""
+    right = clipped_runs(params, passes, c, grad, hooks)
+    index = next((index for index in range(len(passes)) if not close(seen[index], right[index])), 0)
+    early = clips_before_the_last(right[index - 1], passes[index], c, hooks) if index in (1, 3) else []
+    return any(close(seen[index], one) for one in early)
+
+
+def clips_before_the_last(start: list[Tensor], step: dict[str, Any], c: float, hooks: str) -> list[list[Tensor]]:
+    """What a pass leaves when one arrival clips that is not the last, and `.grad` is `start` before it."""
+    (sent,) = arriving([step], hooks)
+    order, factors = arrivals(start, step), sent["factors"]
+    totals, found = added(start, factors), []
     for count in range(1, len(order)):
-        arrived = order[:count]
-        if grad == "filled":  # those that are still to come hold what they held
-            there = [totals[index] if index in arrived else start[index] for index in range(len(totals))]
-            factor = clip_factor(there, c)
-            found.append(
-                [
-                    total * factor if index in arrived else start[index] * factor + factors[index]
-                    for index, total in enumerate(totals)
-                ]
-            )
-        else:
-            factor = clip_factor([totals[index] for index in arrived], c)
-            found.append([total * (factor if index in arrived else 1.0) for index, total in enumerate(totals)])
+        there = [totals[index] if index in order[:count] else start[index] for index in range(len(totals))]
+        factor = clip_factor(there, c)
+        found.append(
+            [
+                total * factor if index in order[:count] else start[index] * factor + factors[index]
+                for index, total in enumerate(totals)
+            ]
+        )
     return found
 
 

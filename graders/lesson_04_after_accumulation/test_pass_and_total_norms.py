@@ -116,9 +116,11 @@ class TestPassAndTotalNorms:
         for factor in (m, -m, 0 * k, 1e-9 * k):
             (factor * (p + x)).sum().backward()
         (m * q).sum().backward()
-        seen |= {"again": copied(again)}
-        seen |= {"whole": copied(log), "other": copied(other), "x.grad": snapshot(x.grad), "q.grad": snapshot(q.grad),
-                 "tiny": snapshot(p.grad)}  # fmt: skip
+        seen |= {"log of a second call": copied(again)}
+        seen |= {
+            "log of seven passes": copied(log), "other": copied(other),
+            "x.grad": snapshot(x.grad), "q.grad": snapshot(q.grad), "tiny": snapshot(p.grad),
+        }  # fmt: skip
         callers.remove()
         q.grad = None
         q.register_hook(lambda g: -g / 2)
@@ -140,8 +142,8 @@ class TestPassAndTotalNorms:
         example = student.pass_and_total_norms(p)
         for _ in range(2):
             (torch.tensor([3.0, 4.0]) * p).sum().backward()
-        return {**seen, "changed by hooks": values.changes(), "beside much": copied(beside), "counts": counts,
-                "example": copied(example)}  # fmt: skip
+        seen |= {"changed by hooks": values.changes(), "counts": counts, "example": copied(example)}
+        return {**seen, "log beside a large .grad": copied(beside)}
 
     mistakes = (
         Mistake(
@@ -176,6 +178,10 @@ class TestPassAndTotalNorms:
             "A hook that the caller registered after yours changed the gradient, and your total does not know it. Read "
             "`p.grad` when it has been written: in a post-accumulate-grad hook.",
         ),
+        Mistake(
+            "one-slot-for-all",
+            lambda seen: len(seen["start"]) == 0 and (len(seen["other at first"]) > 0 or len(seen["log"]) in (12, 18)),
+        ),
     )
 
     def test_each_pass_appends_its_own_norm_and_that_of_the_total(seen, k, m, grad, hooks):
@@ -192,7 +198,7 @@ class TestPassAndTotalNorms:
 
     def test_the_total_follows_when_the_caller_clears_it(seen, k, m, grad, hooks):
         first, then = passes(k, m, hooks), [f * times(hooks) for f in (m, -m, 0 * k, 1e-9 * k)]
-        for log in ("whole", "again"):
+        for log in ("log of seven passes", "log of a second call"):
             same_log(seen[log], norms_over(first, old(grad)) + norms_over(then, None), k)
 
     def test_each_call_has_a_list_of_its_own(seen, m):
@@ -200,7 +206,7 @@ class TestPassAndTotalNorms:
         same_log(seen["other"], norms_over([m], None), m)
 
     def test_the_pass_is_not_a_difference_of_totals(seen, m):
-        same_log(seen["beside much"], norms_over([m], 2.0**27), m)
+        same_log(seen["log beside a large .grad"], norms_over([m], 2.0**27), m)
 
     def test_the_total_is_what_a_later_hook_left(seen, m):
         expect(seen["late hook"]).has_length(2, "entries of the pass with a later hook")

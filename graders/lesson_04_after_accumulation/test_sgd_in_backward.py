@@ -135,7 +135,7 @@ class TestSgdInBackward:
 
     def oracle(layers, calls, scale, batches, lr, hooks):
         return [
-            sgd_steps(layers, calls, scale, batches, lr, hooks=hooks, part=True),
+            sgd_steps(layers, calls, scale, batches, lr, hooks=hooks, part=lr),
             sgd_steps(layers, calls, scale, batches[:2], lr / 2, tied=True),
         ]
 
@@ -175,12 +175,12 @@ class TestSgdInBackward:
         for batch in batches[:2]:
             error = error or none_error(loss_of(tied, batch).backward)
             steps.append(values_of(tied))
-        seen["tied"] = {"steps": steps, "error": error}
+        seen["with a tied parameter"] = {"steps": steps, "error": error}
         error = none_error(part_loss(net, batches[0]).backward)
-        seen["part"] = {"error": error, "values": values_of(net), "stored": grads_of(net)}
+        seen["after a pass through one layer"] = {"error": error, "values": values_of(net), "stored": grads_of(net)}
         put_back(net, before)
         none_error(large_loss(net).backward)
-        seen["large"] = values_of(net)
+        seen["after a large gradient"] = values_of(net)
         seen["a list"] = type(handles) is list
         if seen["a list"] and len(handles) > 1 and removed(handles[0]):
             none_error(large_loss(net).backward)
@@ -257,12 +257,19 @@ class TestSgdInBackward:
             lambda seen: (
                 seen["error"].value == ""
                 and number_stored(seen["stored"][0]) == 0
-                and seen["tied"]["error"].value != ""
+                and seen["with a tied parameter"]["error"].value != ""
             ),
             "A tied parameter carries your hook twice, and the second call finds `.grad` already `None`. "
             "`model.parameters()` visits each parameter once, however many names it has.",
         ),
         RETURNED,
+        Mistake(
+            "one-slot-for-all",
+            lambda seen, layers, calls, scale, batches, lr, hooks: close_steps(
+                [seen["after a pass through one layer"]["values"]],
+                sgd_steps(layers, calls, scale, batches, lr, hooks=hooks, part=lr / 2)[-1:],
+            ),
+        ),
     )
 
     def test_every_backward_takes_one_step(seen, layers, calls, scale, batches, lr, hooks):
@@ -281,21 +288,25 @@ class TestSgdInBackward:
         nothing_stored(seen["lr = 0"]["stored"], "after a pass with `lr = 0`")
 
     def test_a_tied_parameter_steps_once_with_the_sum(seen, layers, calls, scale, batches, lr):
-        no_error(seen["tied"]["error"])
-        for step, values in zip(seen["tied"]["steps"], sgd_steps(layers, calls, scale, batches[:2], lr / 2, tied=True)):
+        no_error(seen["with a tied parameter"]["error"])
+        for step, values in zip(
+            seen["with a tied parameter"]["steps"], sgd_steps(layers, calls, scale, batches[:2], lr / 2, tied=True)
+        ):
             same_tensors(step, values)
 
     def test_a_pass_through_one_layer_moves_that_layer(seen, layers, calls, scale, batches, lr, hooks):
-        no_error(seen["part"]["error"])
-        *_, after = sgd_steps(layers, calls, scale, batches, lr, hooks=hooks, part=True)
-        same_tensors(seen["part"]["values"], after)
-        nothing_stored(seen["part"]["stored"], "after a pass that reached one layer only")
+        no_error(seen["after a pass through one layer"]["error"])
+        *_, after = sgd_steps(layers, calls, scale, batches, lr, hooks=hooks, part=lr)
+        same_tensors(seen["after a pass through one layer"]["values"], after)
+        nothing_stored(seen["after a pass through one layer"]["stored"], "after a pass that reached one layer only")
 
     def test_a_large_gradient_is_a_gradient(seen, layers, calls, scale, lr, hooks):
         net = Net(layers, calls, scale, False)
         twice = {name for name, p in net.named_parameters() if p is hooked(net) and hooks == "replacing"}
         factors = {name: 200 * (FACTOR if name in twice else 1.0) for name in values_of(net)}
-        same_tensors(seen["large"], {name: p - lr * factors[name] for name, p in values_of(net).items()})
+        same_tensors(
+            seen["after a large gradient"], {name: p - lr * factors[name] for name, p in values_of(net).items()}
+        )
 
     def test_autograd_grad_takes_no_step(seen, layers, calls, scale, batches, hooks):
         no_error(seen["asked"]["error"], "under torch.autograd.grad, ")
@@ -316,20 +327,24 @@ class TestSgdInBackward:
 
 
 def sgd_steps(
-    layers, calls, scale, batches, lr, *, hooks="none", clear=True, tied=False, part=False
+    layers, calls, scale, batches, lr, *, hooks="none", clear=True, tied=False, part=None
 ) -> list[dict[str, Tensor]]:
     """The parameters after each batch, by steps of `torch.optim.SGD` on a net of its own; a negative `lr` climbs.
 
-    With `part`, one more pass follows, through one layer only.
+    With `part`, a learning rate, one more pass follows, through one layer only.
     """
     net = Net(layers, calls, scale, tied)
     CallersHooks(hooks).on_tensor(hooked(net), "p")
     steps = []
-    for loss, batch in [*((loss_of, batch) for batch in batches), *[(part_loss, batches[0])] * part]:
-        loss(net, batch).backward()
+    for batch in batches:
+        loss_of(net, batch).backward()
         sgd_step(net, lr)
         if clear:
             net.zero_grad()
+        steps.append(values_of(net))
+    if part is not None:
+        part_loss(net, batches[0]).backward()
+        sgd_step(net, part)
         steps.append(values_of(net))
     return steps
 

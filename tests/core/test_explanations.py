@@ -102,6 +102,15 @@ def test_an_axis_without_a_sentence_of_its_own_is_named() -> None:
     )
 
 
+def test_of_a_single_case_nobody_can_tell_which_of_its_circumstances_it_is() -> None:
+    found = by_circumstance([{"rank": rank} for rank in (0, 1, 2)], [1])
+    assert found is not None
+    assert found.message == (
+        "It is right in 2 of 3 cases. The one in which it is not is the only one with this circumstance "
+        "(the number of dimensions: 1), which may be the reason."
+    )
+
+
 def test_where_two_axes_part_the_cases_nobody_can_tell_which_it_is() -> None:
     together = [{"mode": "train", "dtype": "float32"}, {"mode": "eval", "dtype": "float64"}]
     assert by_circumstance(together, [1]) is None

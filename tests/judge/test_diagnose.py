@@ -37,7 +37,12 @@ def found(
         else Outcome(seen=Seen(value))
         for value in values
     ]
-    exercise = dataclasses.replace(SCALE_SUM, mistakes=tuple(mistakes), cases=tuple(cases) or ({},) * len(values))
+    exercise = dataclasses.replace(
+        SCALE_SUM,
+        mistakes=tuple(mistakes),
+        cases=tuple(cases) or ({},) * len(values),
+        probe=lambda student, mode: None,
+    )
     each = [[WRONG]] * len(values) if differences is None else differences
     explanation = diagnose(exercise, draws or [{"k": 2}] * len(values), outcomes, each)
     return explanation and explanation.id
@@ -138,6 +143,11 @@ def test_or_the_circumstances_in_which_it_fails() -> None:
     cases = [{"mode": "train"}, {"mode": "eval"}, {"mode": "train"}]
     assert found([], 1, 2, 3, differences=[[None], [WRONG], [None]], cases=cases) == "only-in-training"
     assert found([], 1, 2, 3, differences=[[None], [WRONG], [WRONG]], cases=cases) is None
+
+
+def test_a_circumstance_that_nobody_asks_for_explains_nothing() -> None:
+    cases = [{"call": "once"}, {"call": "again"}, {"call": "once"}]
+    assert found([], 1, 2, 3, differences=[[None], [WRONG], [None]], cases=cases) is None
 
 
 def test_two_mistakes_that_explain_as_much_leave_the_word_to_what_is_sure() -> None:

@@ -357,3 +357,10 @@ GIVENS = [
     "`t` is a tensor that requires grad, leaf or not.",
     "Nobody changes the list after your call.",
 ]
+
+SURVIVORS = {
+    "no empty collection": "the list has one function or more",
+    "a list for a tuple": "either holds the handles",
+    "under no_grad": "to register a hook makes no graph",
+    "lost copy": "nobody changes the list after the call, and a function makes a new tensor",
+}

@@ -586,6 +586,43 @@ def clip_global_norm_in_backward(params, c):
     return handles + [p.register_post_accumulate_grad_hook(has_come) for p in params]
 """,
     ),
+    Wrong(
+        "takes the one that came last in the first pass for the last for ever",
+        violates="in an order that can differ from pass to pass",
+        check="test_the_next_pass_accumulates_and_is_clipped_again",
+        mistake="clipped-too-early",
+        source="""
+import torch
+
+def clip_global_norm_in_backward(params, c):
+    arrived, last = [], []
+    def hook(p):
+        if not last:
+            arrived.append(p)
+            if len(arrived) == len(params):
+                last.append(p)
+        if last and p is last[0]:
+            torch.nn.utils.clip_grad_norm_(params, c)
+    return [p.register_post_accumulate_grad_hook(hook) for p in params]
+""",
+    ),
+    Wrong(
+        "refuses a norm that is infinite",
+        violates="is what `torch.nn.utils.clip_grad_norm_(params, c)` would have made of it",
+        check="raised",
+        source="""
+import torch
+
+def clip_global_norm_in_backward(params, c):
+    arrived = []
+    def hook(p):
+        arrived.append(p)
+        if len(arrived) == len(params):
+            torch.nn.utils.clip_grad_norm_(params, c, error_if_nonfinite=True)
+            arrived.clear()
+    return [p.register_post_accumulate_grad_hook(hook) for p in params]
+""",
+    ),
 ]
 
 GIVENS = [

@@ -536,6 +536,38 @@ def offload_grads(params):
     return sums, [All(handles) for _ in handles]
 """,
     ),
+    Wrong(
+        "replaces what is infinite",
+        violates="`sums[p]` is the sum of the gradients of `p`",
+        check="test_the_sums_are_made_in_float64",
+        source="""
+import torch
+
+def offload_grads(params):
+    sums = {}
+    def move(p):
+        sums[p] = sums.get(p, 0) + torch.nan_to_num(p.grad).double()
+        p.grad = None
+    return sums, [p.register_post_accumulate_grad_hook(move) for p in params]
+""",
+    ),
+    Wrong(
+        "one dict for all calls",
+        violates="rule 1: on one object or on several at the same time",
+        check="test_a_second_call_has_a_dict_of_its_own",
+        mistake="one-slot-for-all",
+        source="""
+import torch
+
+sums = {}
+
+def offload_grads(params):
+    def move(p):
+        sums[p] = sums.get(p, 0) + p.grad.double()
+        p.grad = None
+    return sums, [p.register_post_accumulate_grad_hook(move) for p in params]
+""",
+    ),
 ]
 
 GIVENS = [

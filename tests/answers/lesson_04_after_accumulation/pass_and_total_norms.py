@@ -152,6 +152,7 @@ def pass_and_total_norms(p):
         "one list for all calls",
         violates="Return a new, empty list at once.",
         check="test_each_call_has_a_list_of_its_own",
+        mistake="one-slot-for-all",
         source="""
 log = []
 def pass_and_total_norms(p):

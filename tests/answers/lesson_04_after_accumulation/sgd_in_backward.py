@@ -408,6 +408,7 @@ def sgd_in_backward(model, lr):
         "one learning rate for all models",
         violates="rule 1: on one object or on several at the same time",
         check="test_a_pass_through_one_layer_moves_that_layer",
+        mistake="one-slot-for-all",
         source="""
 import torch
 

@@ -27,6 +27,8 @@ from graders.wire.limits import Limits
 START_SECONDS = 30.0
 SLACK_SECONDS = 5.0
 """What a box may take beyond the time of its notebook before it counts as hanging."""
+MAX_NAMES = 16
+"""In the head of a frame."""
 LEAST_SECONDS = 1.0
 """A probe gets these, however little is left: most take a hundredth of it."""
 
@@ -186,6 +188,7 @@ class _Conversation:
         frame = self._box.receive(self._deadline)
         if frame.type not in FROM_INSIDE:
             raise FrameError("the box sent a frame of an unknown type")
+        _demand_little(frame)
         self._transcript.append(frame)
         return frame
 
@@ -194,6 +197,16 @@ def _place(cells: Sequence[str], name: str) -> int:
     """How many cells have to run before `name` is defined for good: all, where no cell is seen to define it."""
     home = home_of(cells, name)
     return len(cells) if home is None else home + 1
+
+
+def _demand_little(frame: Frame) -> None:
+    """Raise `FrameError` for a head with more in it than what is seen, texts and numbers.
+
+    Empty lists or names without end take thirty times the memory of their bytes, and a transcript is kept as it came.
+    """
+    inner = [name for name, value in frame.head.items() if type(value) in (list, dict)]
+    if len(frame.head) > MAX_NAMES or inner != ["tree"] * (frame.type == "seen" and "tree" in inner):
+        raise FrameError(f"a frame of type {frame.type} with more in its head than it may hold")
 
 
 def _demand(frame: Frame, *types: str) -> None:

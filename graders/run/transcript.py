@@ -7,7 +7,6 @@ cells had run) and `ended`.
 
 from __future__ import annotations
 
-import functools
 import hashlib
 import json
 from collections.abc import Sequence
@@ -17,13 +16,13 @@ from typing import Any
 from graders.core.expect import Seen
 from graders.core.results import Status
 from graders.core.text import clean
-from graders.wire.data import DataError, decode, empty_rows
+from graders.run.decoded import Decoded
+from graders.wire.data import DataError, empty_rows
 from graders.wire.frames import Frame
 from graders.wire.limits import PRINTED
 
 FROM_INSIDE = {"ready", "cell", "restart", "cells-done", "seen", "raised", "probe-end"}
-SMALL = 1 << 16
-"""Bytes of an answer that is worth remembering."""
+_DECODED = Decoded()
 _LEARNERS_STATUS = {"raised", "not-attempted", "timed-out", "over-limit", "crashed"}
 
 
@@ -138,20 +137,13 @@ def _outcome(frame: Frame) -> Outcome:
     if frame.type == "seen":
         try:
             tree, body = json.dumps(head.get("tree")), frame.body
-            small = len(tree) + len(body) <= SMALL
-            seen = _seen(tree, body) if small else _seen.__wrapped__(tree, body)
             digest = hashlib.sha256(tree.encode() + b"\0" + body).hexdigest()
+            seen = _DECODED.seen(digest, tree, body)
             size = len(tree) + len(body) + empty_rows(seen.value)
             return Outcome(seen=seen, digest=digest, size=size, printed=printed(head))
         except DataError as error:
             return Outcome(status=Status.SUSPECT, message=f"an answer that is not data: {error}")
     return raised(head)
-
-
-@functools.lru_cache(maxsize=512)
-def _seen(tree: str, body: bytes) -> Seen:
-    """What an answer holds. Answers of a class are mostly equal, and to decode one takes longer than to judge it."""
-    return Seen(decode(json.loads(tree), body))
 
 
 def raised(head: dict[str, Any]) -> Outcome:

@@ -22,6 +22,8 @@ Answers = Mapping[str, Mapping[str, str]]
 Shingles = frozenset[tuple[str, ...]]
 
 _LENGTH = 5
+MAX_COMPARED = 20_000
+"""Characters of an answer that is compared. To take tokens apart can cost the square of a line's length."""
 MIN_TOKENS = 40
 MIN_SHARE = 0.9
 COMMON = 4
@@ -43,11 +45,13 @@ class Pair:
 
 
 def tokens(source: str) -> list[str]:
-    """The tokens of Python code by which answers are compared; none for text that is no Python.
+    """The tokens of Python code by which answers are compared; none for text that is no Python, or too long.
 
     Names that follow a dot, keywords and builtins stay; other names become one sign, as do texts and docstrings.
     """
     found: list[str] = []
+    if len(source) > MAX_COMPARED:
+        return found
     try:
         for token in tokenize.generate_tokens(io.StringIO(source).readline):
             if token.type in _LAYOUT:

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import time
+
 import pytest
 
 from graders.report.similar import Pair, likeness, shingles, similar, tokens
@@ -66,3 +68,11 @@ def test_those_with_the_most_in_common_come_first() -> None:
 @pytest.mark.parametrize("text", ["def f(:", '"""', "\x00", "  x\n y", "(" * 3000, "1__2 $ ?", "é" * 500, "\ud800"])
 def test_text_that_is_no_python_is_compared_with_nothing(text: str) -> None:
     assert pairs({"ann": text, "bob": text}) == []
+
+
+def test_a_cell_of_unusual_length_is_not_taken_apart() -> None:
+    line = "def f(x):\n return (" + '"a" ' * 4000 + ")"
+    assert tokens(line)
+    started = time.process_time()
+    assert tokens(line + '"a" ' * 500_000) == []
+    assert time.process_time() - started < 1

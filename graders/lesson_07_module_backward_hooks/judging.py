@@ -7,7 +7,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from graders.authoring import FACTOR, MISSING, Kind, Rng, Seen, expect, freeze_part, refuse
+from graders.authoring import FACTOR, MISSING, Rng, Seen, expect, freeze_part
 from graders.lesson_07_module_backward_hooks.shared import made, outputs
 
 Scene = dict[str, Any]
@@ -85,17 +85,3 @@ def differentiated_as(seen: Seen, expected: Tensor) -> None:
         )
     if seen.value is not MISSING:
         expect(seen).close_to(expected)
-
-
-def did_not_fail(seen: Seen, when: str) -> None:
-    """Raise `Mismatch` when a scenario ended in an exception."""
-    if isinstance(seen["error"].value, str):
-        refuse(f"{when}, the pass failed: {seen['error'].value}", Kind.EXCEPTION)
-
-
-def settings_stay(seen: Seen) -> None:
-    """Raise `Mismatch` when `settings` has changed."""
-    expect(seen["settings_kept"]).is_true(
-        "your function left something changed: the mode or a flag (such as `inplace`) of a module, or the "
-        "`requires_grad` of `x` or of a parameter"
-    )

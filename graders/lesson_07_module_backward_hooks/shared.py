@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 
-from graders.authoring import FACTOR, Boom, CallersHooks, snapshot, times
+from graders.authoring import FACTOR, CallersHooks, snapshot, times
 
 
 def linear(weight: Tensor, bias: Tensor) -> nn.Linear:
     """A linear layer with these parameters."""
     layer = nn.Linear(weight.shape[1], weight.shape[0], dtype=weight.dtype)
-    layer.load_state_dict({"weight": weight, "bias": bias})
+    layer.weight, layer.bias = nn.Parameter(weight.clone()), nn.Parameter(bias.clone())
     return layer
 
 
@@ -38,27 +37,6 @@ class Gate(nn.Module):
     def forward(self, x: Tensor) -> Tensor:
         """The weight where `x` is positive, else 0."""
         return self.weight * (x > 0)
-
-
-def settings(model: nn.Module, x: Tensor) -> list[Any]:
-    """The modes and flags of the modules, and what requires grad."""
-    flags = [(module.training, getattr(module, "inplace", None)) for module in model.modules()]
-    return [flags, x.requires_grad, [parameter.requires_grad for parameter in model.parameters()]]
-
-
-def raise_boom(*args: Any) -> None:
-    """A loss, a model or a hook that fails."""
-    raise Boom
-
-
-def noting_errors(scenario: Callable[..., dict[str, Any]], *args: Any) -> dict[str, Any]:
-    """What `scenario` saw, or the text of the exception that ended it: later scenarios still run."""
-    try:
-        return scenario(*args)
-    except NotImplementedError:
-        raise
-    except Exception as error:
-        return {"error": f"{type(error).__name__}: {error}"[:300]}
 
 
 class Squashed(nn.Module):

@@ -1,5 +1,7 @@
 """Answers to 07-activation-grad."""
 
+from graders.author.answers import Wrong
+
 RIGHT = [
     """
 def activation_grad(model, name, x, loss_fn, pick=lambda out: out):
@@ -62,21 +64,6 @@ def activation_grad(model, name, x, loss_fn, pick=lambda out: out):
     return kept["grad"]
 """,
     """
-def activation_grad(model, name, x, loss_fn, pick=lambda out: out):
-    module, store = model.get_submodule(name), {}
-    original = module.forward
-    def forward(*args, **kwargs):
-        out = original(*args, **kwargs)
-        pick(out).register_hook(lambda g: store.update(g=g.clone()))
-        return out
-    module.forward = forward
-    try:
-        loss_fn(model(x)).backward()
-    finally:
-        del module.forward
-    return store["g"]
-""",
-    """
 import copy
 def activation_grad(model, name, x, loss_fn, pick=lambda out: out):
     twin, got = copy.deepcopy(model), []
@@ -84,19 +71,6 @@ def activation_grad(model, name, x, loss_fn, pick=lambda out: out):
     twin.get_submodule(name).register_forward_hook(f)
     loss_fn(twin(x)).backward()
     return got[0]
-""",
-    """
-import torch
-def activation_grad(model, name, x, loss_fn, pick=lambda out: out):
-    kept = []
-    def f(m, a, out):
-        t = pick(out)
-        kept.append(t)
-        if out is t: return t.clone()
-    h = model.get_submodule(name).register_forward_hook(f)
-    try: loss = loss_fn(model(x))
-    finally: h.remove()
-    return torch.autograd.grad(loss, kept[0])[0].clone()
 """,
     """
 import torch
@@ -133,8 +107,13 @@ def activation_grad(model, name, x, loss_fn, pick=lambda out: out):
 """,
 ]
 
-WRONG = {
-    "full-hook-and-in-place": """
+WRONG = [
+    Wrong(
+        "a full backward hook",
+        violates="Operations that come later, in the model or in the loss, may change this tensor in place",
+        check="raised",
+        mistake="full-hook-and-in-place",
+        source="""
 def activation_grad(model, name, x, loss_fn, pick=lambda out: out):
     grads = []
     module = model.get_submodule(name)
@@ -142,7 +121,13 @@ def activation_grad(model, name, x, loss_fn, pick=lambda out: out):
         loss_fn(model(x)).backward()
     return grads[0]
 """,
-    "retain-grad-follows-in-place": """
+    ),
+    Wrong(
+        "retain_grad()",
+        violates="the result is still the gradient with respect to the value before",
+        check="test_it_is_the_gradient_at_the_value_that_left_the_module",
+        mistake="retain-grad-follows-in-place",
+        source="""
 def activation_grad(model, name, x, loss_fn, pick=lambda out: out):
     kept = []
     def hook(module, args, output):
@@ -151,9 +136,15 @@ def activation_grad(model, name, x, loss_fn, pick=lambda out: out):
         kept.append(t)
     with model.get_submodule(name).register_forward_hook(hook):
         loss_fn(model(x)).backward()
-    return kept[0].grad
+    return kept[0].grad.clone()
 """,
-    "values-not-gradients": """
+    ),
+    Wrong(
+        "the values",
+        violates="the gradient of the loss with respect to one tensor in the middle of the model",
+        check="test_it_is_the_gradient_at_the_value_that_left_the_module",
+        mistake="values-not-gradients",
+        source="""
 def activation_grad(model, name, x, loss_fn, pick=lambda out: out):
     kept = []
     def hook(module, args, output):
@@ -162,7 +153,13 @@ def activation_grad(model, name, x, loss_fn, pick=lambda out: out):
         loss_fn(model(x)).backward()
     return kept[0]
 """,
-    "stored-alias": """
+    ),
+    Wrong(
+        "the gradient itself",
+        violates="rule 6: it shares its memory with no other tensor",
+        check="test_it_is_a_copy_without_a_graph",
+        mistake="stored-alias",
+        source="""
 def activation_grad(model, name, x, loss_fn, pick=lambda out: out):
     grads = []
     def hook(module, args, output):
@@ -171,7 +168,13 @@ def activation_grad(model, name, x, loss_fn, pick=lambda out: out):
         loss_fn(model(x)).backward()
     return grads[0]
 """,
-    "hook-left-behind": """
+    ),
+    Wrong(
+        "leaves a hook",
+        violates="rule 3: none of your own hooks is left",
+        check="test_nothing_else_changes",
+        mistake="hook-left",
+        source="""
 def activation_grad(model, name, x, loss_fn, pick=lambda out: out):
     grads = []
     def hook(module, args, output):
@@ -180,17 +183,30 @@ def activation_grad(model, name, x, loss_fn, pick=lambda out: out):
     loss_fn(model(x)).backward()
     return grads[0]
 """,
-    "hook-left-after-exception": """
+    ),
+    Wrong(
+        "leaves a hook after an exception",
+        violates="rule 4: Rules 2 and 3 hold then, too",
+        check="test_an_exception_comes_through_and_nothing_is_left",
+        mistake="hook-left",
+        source="""
 def activation_grad(model, name, x, loss_fn, pick=lambda out: out):
     grads = []
     def hook(module, args, output):
         pick(output).register_hook(lambda grad: grads.append(grad.detach().clone()))
     handle = model.get_submodule(name).register_forward_hook(hook)
-    loss_fn(model(x)).backward()
+    loss = loss_fn(model(x))
     handle.remove()
+    loss.backward()
     return grads[0]
 """,
-    "ignored-pick": """
+    ),
+    Wrong(
+        "does not pick",
+        violates="`pick` takes this output, which may be a tensor, a tuple or a dict, and returns one tensor in it",
+        check="raised",
+        mistake="ignored-pick",
+        source="""
 def activation_grad(model, name, x, loss_fn, pick=lambda out: out):
     grads = []
     def hook(module, args, output):
@@ -199,11 +215,21 @@ def activation_grad(model, name, x, loss_fn, pick=lambda out: out):
         loss_fn(model(x)).backward()
     return grads[0]
 """,
-}
-
-ALSO_WRONG = [
-    "def activation_grad(model, name, x, loss_fn, pick=lambda out: out):\n    return None",
-    """
+    ),
+    Wrong(
+        "returns nothing",
+        violates="return the gradient of the loss",
+        check="test_it_is_the_gradient_at_the_value_that_left_the_module",
+        source="""
+def activation_grad(model, name, x, loss_fn, pick=lambda out: out):
+    return None
+""",
+    ),
+    Wrong(
+        "a copy that the loss does not use",
+        violates="returns one tensor in it, the same object",
+        check="test_it_is_the_gradient_at_the_value_that_left_the_module",
+        source="""
 def activation_grad(model, name, x, loss_fn, pick=lambda out: out):
     kept = []
     def hook(module, args, output):
@@ -214,15 +240,26 @@ def activation_grad(model, name, x, loss_fn, pick=lambda out: out):
         loss_fn(model(x)).backward()
     return kept[0].grad
 """,
-    """
+    ),
+    Wrong(
+        "the tensor of now",
+        violates="The gradient belongs to the value that left the module.",
+        check="test_it_is_the_gradient_at_the_value_that_left_the_module",
+        source="""
 import torch
 def activation_grad(model, name, x, loss_fn, pick=lambda out: out):
     kept = []
     with model.get_submodule(name).register_forward_hook(lambda m, a, o: kept.append(pick(o))):
         loss = loss_fn(model(x))
+    kept[0].requires_grad
     return torch.autograd.grad(loss, kept)[0]
 """,
-    """
+    ),
+    Wrong(
+        "two passes",
+        violates="Run `backward()` once or not at all",
+        check="test_the_parameters_keep_their_gradient_or_add_one_pass",
+        source="""
 def activation_grad(model, name, x, loss_fn, pick=lambda out: out):
     grads = []
     def hook(module, args, output):
@@ -233,17 +270,12 @@ def activation_grad(model, name, x, loss_fn, pick=lambda out: out):
     loss.backward()
     return grads[0]
 """,
-    """
-def activation_grad(model, name, x, loss_fn, pick=lambda out: out):
-    for module in model.modules():
-        if hasattr(module, "inplace"):
-            module.inplace = False
-    grads = []
-    with model.get_submodule(name).register_full_backward_hook(lambda m, gi, go: grads.append(go[0].clone())):
-        loss_fn(model(x)).backward()
-    return grads[0]
-""",
-    """
+    ),
+    Wrong(
+        "clears the gradients",
+        violates="the `.grad` of the parameters and of `x` either stays or accumulates one plain pass",
+        check="test_the_parameters_keep_their_gradient_or_add_one_pass",
+        source="""
 def activation_grad(model, name, x, loss_fn, pick=lambda out: out):
     grads = []
     def hook(module, args, output):
@@ -254,7 +286,12 @@ def activation_grad(model, name, x, loss_fn, pick=lambda out: out):
     model.zero_grad()
     return grads[0]
 """,
-    """
+    ),
+    Wrong(
+        "eval mode",
+        violates="With `loss = loss_fn(model(x))`",
+        check="test_it_is_the_gradient_at_the_value_that_left_the_module",
+        source="""
 def activation_grad(model, name, x, loss_fn, pick=lambda out: out):
     got, extra = [], []
     model.eval()
@@ -267,10 +304,15 @@ def activation_grad(model, name, x, loss_fn, pick=lambda out: out):
         h.remove()
     model.train(); return got[-1]
 """,
-    """
+    ),
+    Wrong(
+        "x requires grad from now on",
+        violates="rule 2: their `requires_grad`",
+        check="test_nothing_else_changes",
+        source="""
 def activation_grad(model, name, x, loss_fn, pick=lambda out: out):
     got, extra = [], []
-    [setattr(m, 'inplace', False) for m in model.modules() if hasattr(m, 'inplace')]
+    x = x if x.grad_fn else x.requires_grad_()
     def hook(m, a, out):
         pick(out).register_hook(lambda g: got.append(g.clone()))
     h = model.get_submodule(name).register_forward_hook(hook)
@@ -280,20 +322,12 @@ def activation_grad(model, name, x, loss_fn, pick=lambda out: out):
         h.remove()
     return got[-1]
 """,
-    """
-def activation_grad(model, name, x, loss_fn, pick=lambda out: out):
-    got, extra = [], []
-    x.requires_grad_()
-    def hook(m, a, out):
-        pick(out).register_hook(lambda g: got.append(g.clone()))
-    h = model.get_submodule(name).register_forward_hook(hook)
-    try:
-        loss_fn(model(x)).backward()
-    finally:
-        h.remove()
-    return got[-1]
-""",
-    """
+    ),
+    Wrong(
+        "a gradient that is masked once more",
+        violates="the gradient of the loss with respect to one tensor in the middle of the model",
+        check="test_it_is_the_gradient_at_the_value_that_left_the_module",
+        source="""
 def activation_grad(model, name, x, loss_fn, pick=lambda out: out):
     got, extra = [], []
 
@@ -306,7 +340,12 @@ def activation_grad(model, name, x, loss_fn, pick=lambda out: out):
         h.remove()
     return got[-1]
 """,
-    """
+    ),
+    Wrong(
+        "cuts the graph",
+        violates="the `.grad` of the parameters and of `x` either stays or accumulates one plain pass",
+        check="raised",
+        source="""
 import torch
 def activation_grad(model, name, x, loss_fn, pick=lambda out: out):
     got, extra = [], []
@@ -323,21 +362,31 @@ def activation_grad(model, name, x, loss_fn, pick=lambda out: out):
         h.remove()
     return got[-1].grad.clone()
 """,
-    """
+    ),
+    Wrong(
+        "the first entry of a dict or tuple",
+        violates="`pick` takes this output",
+        check="test_it_is_the_gradient_at_the_value_that_left_the_module",
+        source="""
 import torch
-def activation_grad(model, name, x, loss_fn, pick=lambda out: out):
-    got, extra = [], []
 
+def activation_grad(model, name, x, loss_fn, pick=lambda out: out):
+    got = []
     def hook(m, a, out):
-        t = out if torch.is_tensor(out) else next(iter(out.values())); t.register_hook(lambda g: got.append(g.clone()))
-    h = model.get_submodule(name).register_forward_hook(hook)
-    try:
+        entries = out.values() if isinstance(out, dict) else out if isinstance(out, tuple) else [out]
+        t = next(iter(entries))
+        if t.requires_grad:
+            t.register_hook(lambda g: got.append(g.clone()))
+    with model.get_submodule(name).register_forward_hook(hook):
         loss_fn(model(x)).backward()
-    finally:
-        h.remove()
-    return got[-1]
+    return got[0] if got else torch.zeros_like(x)
 """,
-    """
+    ),
+    Wrong(
+        "leaves a hook when the model raises",
+        violates="rule 4: Rules 2 and 3 hold then, too",
+        check="test_an_exception_comes_through_and_nothing_is_left",
+        source="""
 def activation_grad(model, name, x, loss_fn, pick=lambda out: out):
 
     got = []
@@ -351,16 +400,210 @@ def activation_grad(model, name, x, loss_fn, pick=lambda out: out):
     loss_fn(out).backward()
     return got[0]
 """,
-    """
+    ),
+    Wrong(
+        "the first result for good",
+        violates="rule 1: It works however often it is called",
+        check="test_the_next_call_computes_afresh",
+        source="""
 _got = {}
 
 def activation_grad(model, name, x, loss_fn, pick=lambda out: out):
 
     def fwd(m, a, o):
-        pick(o).register_hook(lambda g: _got.setdefault(name, g.clone()) is None and None or None)
+        pick(o).register_hook(lambda g: _got.setdefault(name, g.clone()) is None or None)
 
     with model.get_submodule(name).register_forward_hook(fwd):
         loss_fn(model(x)).backward()
     return _got[name]
 """,
+    ),
+    Wrong(
+        "before the caller's hook",
+        violates="what the module called `name` (as in `model.named_modules()`) returns, as it leaves the module",
+        check="test_it_is_the_gradient_at_the_value_that_left_the_module",
+        source="""
+def activation_grad(model, name, x, loss_fn, pick=lambda out: out):
+    grads = []
+    def hook(module, args, output):
+        pick(output).register_hook(lambda grad: grads.append(grad.detach().clone()))
+    pass
+    with model.get_submodule(name).register_forward_hook(hook, prepend=True):
+        loss = loss_fn(model(x))
+    loss.backward()
+    pass
+    return grads[0]
+""",
+    ),
+    Wrong(
+        "a global hook",
+        violates="what the module called `name` (as in `model.named_modules()`) returns, as it leaves the module",
+        check="test_it_is_the_gradient_at_the_value_that_left_the_module",
+        source="""
+from torch.nn.modules.module import register_module_forward_hook
+
+def activation_grad(model, name, x, loss_fn, pick=lambda out: out):
+    module, grads = model.get_submodule(name), []
+    def hook(m, args, output):
+        if m is module:
+            pick(output).register_hook(lambda grad: grads.append(grad.detach().clone()))
+    with register_module_forward_hook(hook):
+        loss = loss_fn(model(x))
+    loss.backward()
+    return grads[0]
+""",
+    ),
+    Wrong(
+        "a forward of its own",
+        violates="what the module called `name` (as in `model.named_modules()`) returns, as it leaves the module",
+        check="test_it_is_the_gradient_at_the_value_that_left_the_module",
+        source="""
+def activation_grad(model, name, x, loss_fn, pick=lambda out: out):
+    module, store = model.get_submodule(name), {}
+    original = module.forward
+    def forward(*args, **kwargs):
+        out = original(*args, **kwargs)
+        pick(out).register_hook(lambda g: store.update(g=g.clone()))
+        return out
+    module.forward = forward
+    try:
+        loss_fn(model(x)).backward()
+    finally:
+        del module.forward
+    return store["g"]
+""",
+    ),
+    Wrong(
+        "clears the forward hooks",
+        violates="rule 3: Hooks that were there before are there afterwards",
+        check="test_nothing_else_changes",
+        source="""
+def activation_grad(model, name, x, loss_fn, pick=lambda out: out):
+    grads = []
+    def hook(module, args, output):
+        pick(output).register_hook(lambda grad: grads.append(grad.detach().clone()))
+    pass
+    with model.get_submodule(name).register_forward_hook(hook):
+        loss = loss_fn(model(x))
+    loss.backward()
+    model.get_submodule(name)._forward_hooks.clear()
+    return grads[0]
+""",
+    ),
+    Wrong(
+        "thaws the frozen part",
+        violates="rule 2: their `requires_grad`",
+        check="test_nothing_else_changes",
+        source="""
+def activation_grad(model, name, x, loss_fn, pick=lambda out: out):
+    grads = []
+    def hook(module, args, output):
+        pick(output).register_hook(lambda grad: grads.append(grad.detach().clone()))
+    model.requires_grad_()
+    with model.get_submodule(name).register_forward_hook(hook):
+        loss = loss_fn(model(x))
+    loss.backward()
+    pass
+    return grads[0]
+""",
+    ),
+    Wrong(
+        "the first nested module",
+        violates="the module called `name`",
+        check="test_it_is_the_gradient_at_the_value_that_left_the_module",
+        source="""
+def activation_grad(model, name, x, loss_fn, pick=lambda out: out):
+    grads = []
+    def hook(module, args, output):
+        output = output[list(output)[-1]] if isinstance(output, dict) else output
+        output = output[1] if isinstance(output, tuple) else output
+        output.register_hook(lambda grad: grads.append(grad.detach().clone()))
+    inner = next((m for n, m in model.named_modules() if "." in n), model)
+    with inner.register_forward_hook(hook):
+        loss = loss_fn(model(x))
+    loss.backward()
+    return grads[0]
+""",
+    ),
+    Wrong(
+        "a hook stays on x",
+        violates="rule 3: none of your own hooks is left",
+        check="test_nothing_else_changes",
+        mistake="hook-left",
+        source="""
+def activation_grad(model, name, x, loss_fn, pick=lambda out: out):
+    grads = []
+    def hook(module, args, output):
+        pick(output).register_hook(lambda grad: grads.append(grad.detach().clone()))
+    pass
+    with model.get_submodule(name).register_forward_hook(hook):
+        loss = loss_fn(model(x))
+    loss.backward()
+    x.register_hook(print) if x.is_leaf and x.requires_grad else None
+    return grads[0]
+""",
+    ),
+    Wrong(
+        "with a graph",
+        violates="rule 6: A tensor that you return has no graph",
+        check="test_it_is_a_copy_without_a_graph",
+        mistake="graph-kept",
+        source="""
+import torch
+from torch.autograd.graph import get_gradient_edge
+
+def activation_grad(model, name, x, loss_fn, pick=lambda out: out):
+    edges = []
+    with model.get_submodule(name).register_forward_hook(lambda m, a, o: edges.append(get_gradient_edge(pick(o)))):
+        loss = loss_fn(model(x))
+    return torch.autograd.grad(loss, edges, create_graph=True)[0].clone()
+""",
+    ),
+    Wrong(
+        "swallows exceptions",
+        violates="rule 4: Errors come through",
+        check="test_an_exception_comes_through_and_nothing_is_left",
+        mistake="swallowed-exception",
+        source="""
+def activation_grad(model, name, x, loss_fn, pick=lambda out: out):
+    grads = []
+    def hook(module, args, output):
+        pick(output).register_hook(lambda grad: grads.append(grad.detach().clone()))
+    handle = model.get_submodule(name).register_forward_hook(hook)
+    try:
+        loss_fn(model(x)).backward()
+    except BaseException:
+        return None
+    finally:
+        handle.remove()
+    return grads[0]
+""",
+    ),
+    Wrong(
+        "one buffer for each shape",
+        violates="rule 6: it shares its memory with no other tensor",
+        check="test_it_is_a_copy_without_a_graph",
+        source="""
+_buffers = {}
+
+def activation_grad(model, name, x, loss_fn, pick=lambda out: out):
+    def keep(grad):
+        _buffers.setdefault(grad.shape, grad.detach().clone()).copy_(grad.detach())
+    def hook(module, args, output):
+        t = pick(output)
+        t.register_hook(keep)
+        found.append(t.shape)
+    found = []
+    with model.get_submodule(name).register_forward_hook(hook):
+        loss = loss_fn(model(x))
+    loss.backward()
+    return _buffers[found[0]]
+""",
+    ),
+]
+
+GIVENS = [
+    "Write `activation_grad(model, name, x, loss_fn, pick=lambda out: out)`.",
+    "The tensor requires grad and is no leaf.",
+    "The model calls this module once, and the loss depends on the tensor.",
 ]

@@ -5,8 +5,6 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-PARAMETERS_CHANGED = "a parameter of the model is not as it was before: its values, its `requires_grad` or its `.grad`"
-
 
 def normalized(fm: Tensor) -> Tensor:
     """The formula, in float64: each channel from 0 to 1, a constant one 0."""

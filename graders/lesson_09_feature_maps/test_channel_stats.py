@@ -10,51 +10,71 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from graders.authoring import (
-    Boom,
+    ALL,
+    FACTOR,
+    CallersHooks,
+    Circumstances,
+    Failure,
     Mistake,
     Seen,
+    Witness,
+    came_through,
     close,
     exercise,
     expect,
-    expecting_boom,
-    module_hooks,
-    no_hook_left,
-    snapshot,
+    fill_grads,
+    freeze_part,
+    in_mode,
+    laid_out,
+    nothing_changed,
 )
-from graders.lesson_09_feature_maps.judging import PARAMETERS_CHANGED
-from graders.lesson_09_feature_maps.shared import Kept, plain_dict
+from graders.lesson_09_feature_maps.shared import plain_dict
+
+CONVOLUTIONS: dict[int, Any] = {1: nn.Conv1d, 2: nn.Conv2d, 3: nn.Conv3d}
+PLACES = {0: [(), (), ()], 1: [(6,), (4,), (5,)], 2: [(2, 3), (3, 3), (1, 4)], 3: [(2, 1, 3), (1, 2, 2), (2, 2, 2)]}
+"""The sizes of three batches beyond their first two dimensions: a value in each has its own weight."""
 
 
 class StatsNet(nn.Module):
     """A net around the layer whose output is measured."""
 
-    def __init__(self, kind: str, weight: Tensor, bias: Tensor, mixing: Tensor, fails_at: int = 0) -> None:
+    def __init__(
+        self, kind: str, weight: Tensor, bias: Tensor, mixing: Tensor, spatial: int, follower: str, passing: str
+    ) -> None:
         """`kind` says which layer is measured: "conv", "reused" or "flat"."""
         super().__init__()
         outputs, inputs = weight.shape
+        self.entry = nn.Identity()
         if kind == "flat":
             self.mix: nn.Module = nn.Linear(inputs, outputs)
         else:
-            self.mix = nn.Conv2d(inputs, outputs, 1)
-            weight, mixing = weight[:, :, None, None], mixing[:, :, None, None]
-        self.mix.load_state_dict({"weight": weight, "bias": bias})
-        self.again = nn.Conv2d(outputs, outputs, 1, bias=False)
+            self.mix = CONVOLUTIONS[spatial](inputs, outputs, 1)
+            ones = [1] * spatial
+            weight, mixing = weight.reshape(*weight.shape, *ones), mixing.reshape(*mixing.shape, *ones)
+        self.mix.to(weight.dtype).load_state_dict({"weight": weight, "bias": bias})
+        self.again = nn.Identity()
         if kind == "reused":
+            self.again = CONVOLUTIONS[spatial](outputs, outputs, 1, bias=False).to(weight.dtype)
             self.again.load_state_dict({"weight": mixing})
-        self.act = nn.LeakyReLU(SLOPE) if kind == "reused" else nn.ReLU(inplace=kind == "conv")
-        self.kind, self.fails_at, self.sizes, self.grad_enabled, self.modes = kind, fails_at, [], [], set()
+        self.act = nn.LeakyReLU(SLOPE) if kind == "reused" else nn.ReLU(inplace=follower == "in-place")
+        self.kind, self.by_keyword, self.strike = kind, passing == "keyword", lambda: None
+        self.sizes: list[int] = []
+        self.grad_enabled: list[bool] = []
+        self.modes: list[list[bool]] = []
 
     def forward(self, x: Tensor) -> Tensor:
-        """Raise `Boom` at the end of run number `fails_at`."""
+        """Note how it is run, and `strike` at the end."""
         self.sizes.append(len(x))
         self.grad_enabled.append(torch.is_grad_enabled())
-        self.modes |= {module.training for module in self.modules()}
-        x = self.act(self.mix(x))
+        self.modes.append([module.training for module in self.modules()])
+        x = self._call(self.act, self._call(self.mix, self.entry(x)))
         if self.kind == "reused":
-            x = self.act(self.again(x))
-        if len(self.sizes) == self.fails_at:
-            raise Boom
+            x = self._call(self.act, self.again(x))
+        self.strike()
         return x * 2
+
+    def _call(self, module: nn.Module, x: Tensor) -> Any:
+        return module(input=x) if self.by_keyword else module(x)
 
     @property
     def layer(self) -> nn.Module:
@@ -124,55 +144,88 @@ def mean_about(seen: Seen, expected: dict[str, Tensor]) -> bool:
         "Do not average the means of the batches: the batches differ in size. Read the batches in one loop only, "
         "inside `torch.no_grad()`, with the hook in a `with` block.",
     ),
-    cases=({"kind": "conv"}, {"kind": "reused"}, {"kind": "flat"}),
-)
+    circumstances=Circumstances(
+        covers={
+            "dtype": ALL, "layout": ("contiguous", "transposed", "slice"), "grad": ALL, "mode": ALL, "frozen": ALL,
+            "passing": ALL, "follower": ALL, "hooks": ALL, "hooked": ("root", "named"), "call": ("again",),
+            "grad_mode": ALL, "failure": ALL, "failing_run": ALL,
+        },
+        excludes={
+            "rank": "the number of dimensions has an axis of its own",
+            "values": "sums of eighths are exact, so that a share of zeros is, too",
+            "place": "batches are data",
+            "number": "it gets no number",
+            "collection": "each probe has one batch, several, and one twice",
+            "tied": "the layer is used twice instead",
+            "named": "no name is asked for; in the example the layer is the root",
+            "output": "the contract says that it is a tensor",
+            "registered": "the layer is a part of the model",
+            "layers": "an axis of its own says which layer is measured",
+            "backward": "there is no pass",
+        },
+        own={"kind": ("conv", "reused", "flat"), "spatial": (0, 1, 2, 3),
+             "source": ("list", "iterator", "generator")},
+        pairs=[("kind", "dtype")],
+        impossible=[
+            lambda kind, spatial: (kind == "flat") != (spatial == 0),
+            lambda kind, follower: kind != "conv" and follower == "in-place",
+            lambda dtype, follower: dtype == "float64" and follower == "in-place",  # there, `.double()` copies nothing
+        ],
+    ),
+)  # fmt: skip
 class TestChannelStats:
-    """Write `channel_stats(model, layer, batches)`. `layer` is a module somewhere in `model`. `batches` is an
-    iterable of tensors, for example a generator, which can be read only once. The batches may differ in size. Run
-    `model(batch)` once for each batch, in the mode (training or eval) that the model has, with gradients switched off.
+    """Write `channel_stats(model, layer, batches)`. `layer` is a module somewhere in `model`, or `model` itself.
+    `batches` is an iterable of tensors, for example a generator, which can be read only once. It holds at least one;
+    they may differ in size. Run `model(batch)` once for each batch, in order, in the modes (training or eval) that the
+    model has, with gradients switched off.
 
     The output of `layer` is a tensor of shape [B, C, ...]: two dimensions or more, and dimension 1 counts the
-    channels. If the model calls the layer more than once in a run, the outputs of all calls count. Return a dict with
-    three tensors of shape [C] and dtype float64. Each describes all values of each channel over all batches together:
+    channels. If the model calls the layer more than once in a run, the outputs of all calls count. Hooks of the caller
+    on `layer` itself only watch. Return a dict with three tensors of shape [C] and dtype float64. Each describes all
+    values of each channel over all batches together:
 
     - `"mean"`: their mean,
     - `"var"`: their variance, divided by the number of values n (not n - 1),
     - `"zero_frac"`: the share of values that are exactly 0, from 0 to 1.
 
-    Add up in float64: the mean may be a thousand times as large as the spread. The model keeps its mode and its
-    parameters, and the batches do not change. No hook of yours is left, and gradients are switched on again, even when
-    the model raises; the exception comes through.
+    Add up in float64: the mean may be a thousand times as large as the spread.
 
     **Example.** Let `model` and `layer` both be the same `nn.ReLU()`, and let the batches be `tensor([[-1., 2.]])` and
     `tensor([[3., 4.], [0., 6.]])`. Channel 0 outputs 0, 3, 0, and channel 1 outputs 2, 4, 6. The mean is `[1, 4]`, the
     variance is `[2, 8/3]`, and the share of zeros is `[2/3, 0]`.
     """
 
-    def draw(rng, kind):
+    def draw(rng, dtype, kind, spatial, hooks, hooked):
         inputs, outputs = 4, 3
         sizes = rng.shuffled([1, 2, 5])
         if kind == "flat":
             sizes = [3 * size for size in sizes]
-        places = () if kind == "flat" else (2, 3)
         scale = rng.shuffled([0.5, 1.0, 2.0])
-        batches = [rng.tensor(n, inputs, *places, low=-2, high=2, away=0) * s for n, s in zip(sizes, scale)]
+        places = rng.shuffled(PLACES[spatial])
+        batches = [
+            rng.tensor(n, inputs, *place, dtype=dtype, low=-2, high=2, away=0) * s
+            for n, place, s in zip(sizes, places, scale)
+        ]
         if kind == "flat":
             batches[0][0] *= 2.0**-40  # tiny outputs are no zeros
+        bias = torch.tensor([1000.0, -2000.0, 1500.0]) if kind == "conv" else torch.zeros(outputs)
         return {
-            "kind": kind,
             "batches": batches,
-            "weight": rng.tensor(outputs, inputs, low=-1, high=1),
-            "bias": torch.tensor([1000.0, -2000.0, 1500.0]) if kind == "conv" else torch.zeros(outputs),
-            "mixing": rng.tensor(outputs, outputs, low=-1, high=1),
-            "train": kind == "conv" or (kind == "reused" and rng.choice([True, False])),
+            "inputs": [b * FACTOR for b in batches] if (hooks, hooked) == ("replacing", "named") else batches,
+            "weight": rng.tensor(outputs, inputs, dtype=dtype, low=-1, high=1),
+            "bias": bias.to(getattr(torch, dtype)),
+            "mixing": rng.tensor(outputs, outputs, dtype=dtype, low=-1, high=1),
         }
 
-    def alive(kind, batches, weight, bias, mixing):
-        runs = layer_calls(kind, batches, weight, bias, mixing)
+    def alive(kind, inputs, weight, bias, mixing):
+        runs = layer_calls(kind, inputs, weight, bias, mixing)
         outputs = outputs_of(runs)
         right, last = stats_of(outputs), stats_of(outputs[-1:])
-        averaged = torch.stack([stats_of([output])["mean"] for output in outputs]).mean(0)
-        apart = (right["mean"] - averaged).abs().max() > 0.01 and (right["mean"] - last["mean"]).abs().max() > 0.01
+        means = torch.stack([stats_of([output])["mean"] for output in outputs])
+        weights = torch.tensor([len(output) for output in outputs], dtype=means.dtype)
+        by_size = (means * weights[:, None]).sum(0) / weights.sum()
+        others = [means.mean(0), last["mean"]] + ([by_size] if kind != "flat" else [])
+        apart = all((right["mean"] - other).abs().max() > 0.01 for other in others)
         if kind == "conv":
             return bool(apart and right["var"].min() > 0.1)
         if kind == "flat" and not outputs[0][0].any():
@@ -180,68 +233,88 @@ class TestChannelStats:
         zeros, negatives = right["zero_frac"], stats_of([(o > 0).double() for o in outputs])["zero_frac"]
         return bool(apart and 0 < zeros.max() < 1 and (kind == "flat" or (negatives - zeros).max() > 0.05))
 
-    def probe(student, kind, batches, weight, bias, mixing, train):
-        parts = (kind, weight, bias, mixing)
-        model, saved = StatsNet(*parts).train(train), []
-        model.layer.register_forward_hook(lambda module, args, output: None)
-        before, kept, copies = module_hooks(model), Kept(model), [snapshot(batch) for batch in batches]
-        source = iter(batches) if kind == "conv" else (batch for batch in batches)
-        with torch.autograd.graph.saved_tensors_hooks(lambda t: saved.append(1) or t, lambda t: t):
-            stats = student.channel_stats(model, model.layer, source)
-        seen = {
-            "stats": plain_dict(stats), "sizes": model.sizes[:20],
-            "grad_enabled": any(model.grad_enabled), "saved": len(saved),
-            "hooks": module_hooks(model) - before, "mode_kept": all(m.training is train for m in model.modules()),
-            "parameters_kept": kept.holds(), "batches_kept": all(map(torch.equal, batches, copies)),
-            "own_mode": model.modes <= {train}, "grad_mode_restored": torch.is_grad_enabled(),
-        }  # fmt: skip
-        model = StatsNet(*parts, fails_at=2).train(train)
-        with expecting_boom(seen):
-            student.channel_stats(model, model.layer, iter(copies))
-        seen["grad_mode_restored"] = seen["grad_mode_restored"] and torch.is_grad_enabled()
-        return {**seen, "hooks_after_exception": module_hooks(model)}
+    def probe(
+        student, batches, weight, bias, mixing, kind, spatial, source, layout, grad, mode, frozen, passing, follower,
+        hooks, hooked, grad_mode, failure, failing_run,
+    ):  # fmt: skip
+        batches = [laid_out(batch, layout) for batch in batches]
+        model = in_mode(StatsNet(kind, weight, bias, mixing, spatial, follower, passing), mode)
+        freeze_part(model, frozen)
+        if grad == "filled":
+            fill_grads(model)
+        callers = CallersHooks(hooks)
+        callers.on_module(*((model, "model") if hooked == "root" else (model.entry, "entry")))
+        CallersHooks("none" if hooks == "none" else "watching").on_module(model.layer, "layer")
+        modes, saved = [module.training for module in model.modules()], []
+
+        def stats(*batches: Tensor) -> Any:
+            made = {"list": list, "iterator": iter, "generator": lambda given: (one for one in given)}[source](batches)
+            return plain_dict(student.channel_stats(model, model.layer, made))
+
+        with torch.set_grad_enabled(grad_mode == "on"):
+            witness = Witness(model=model, batches=batches)
+            with torch.autograd.graph.saved_tensors_hooks(lambda t: saved.append(1) or t, lambda t: t):
+                seen = {"stats": stats(*batches)}
+            seen |= {
+                "sizes": model.sizes[:20], "grad_enabled": any(model.grad_enabled), "saved": len(saved),
+                "own_modes": all(seen_then == modes for seen_then in model.modes), "log": callers.log[:40],
+                "changed": witness.changes(),
+            }  # fmt: skip
+            seen["of one"] = stats(batches[1])
+            seen["of one twice"] = stats(batches[0], batches[2], batches[0])
+            failure = Failure(failure, failing_run)
+            model.strike = failure.strike
+            witness = Witness(model=model, batches=batches)
+            seen["failure"] = failure.during(lambda: stats(*batches))
+            seen["changed by failure"] = witness.changes()
+            relu = nn.ReLU()
+            example = [torch.tensor([[-1.0, 2.0]]), torch.tensor([[3.0, 4.0], [0.0, 6.0]])]
+            seen["example"] = plain_dict(student.channel_stats(relu, relu, iter(example)))
+        return seen
 
     mistakes = (
         Mistake(
             "averaged-batch-stats",
-            lambda seen, kind, batches, weight, bias, mixing: mean_about(
-                seen, averaged(layer_calls(kind, batches, weight, bias, mixing))
+            lambda seen, kind, inputs, weight, bias, mixing: mean_about(
+                seen, averaged(layer_calls(kind, inputs, weight, bias, mixing))
             ),
             "You averaged the means of the batches. The batches differ in size, so a value in a small batch counts "
             "more. Add up sums and counts, and divide once at the end.",
         ),
         Mistake(
             "only-last-call",
-            lambda seen, kind, batches, weight, bias, mixing: any(
+            lambda seen, kind, inputs, weight, bias, mixing: any(
                 mean_about(seen, stats_of(outputs))
-                for outputs in last_calls(layer_calls(kind, batches, weight, bias, mixing))
+                for outputs in last_calls(layer_calls(kind, inputs, weight, bias, mixing))
             ),
             "Your result describes only the last output: each call of the layer overwrote what was kept of the call "
             "before. All calls and all batches count.",
         ),
         Mistake(
             "not-per-channel",
-            lambda seen, kind, batches, weight, bias, mixing: (
+            lambda seen, kind, inputs, weight, bias, mixing: (
                 "mean" in seen["stats"].keys
                 and ((mean := seen["stats"]["mean"].tensor) is None or mean.shape != bias.shape)
-                and not mean_about(seen, stats_of(inputs_of(layer_calls(kind, batches, weight, bias, mixing))))
+                and not mean_about(seen, stats_of(inputs_of(layer_calls(kind, inputs, weight, bias, mixing))))
             ),
             "Your result does not have the shape [C]. Dimension 1 counts the channels: reduce over all dimensions but "
             "that one.",
         ),
         Mistake(
             "stored-the-input",
-            lambda seen, kind, batches, weight, bias, mixing: mean_about(
-                seen, stats_of(inputs_of(layer_calls(kind, batches, weight, bias, mixing)))
+            lambda seen, kind, inputs, weight, bias, mixing: mean_about(
+                seen, stats_of(inputs_of(layer_calls(kind, inputs, weight, bias, mixing)))
             ),
             "These are statistics of the layer's input, `args[0]`. The task asks for its `output`.",
+            raises="tuple index out of range",
         ),
         Mistake(
             "stored-alias",
-            lambda seen, kind, batches, weight, bias, mixing: (
+            lambda seen, kind, inputs, weight, bias, mixing, follower: (
                 kind == "conv"
+                and follower == "in-place"
                 and mean_about(
-                    seen, stats_of([o.relu() for o in outputs_of(layer_calls(kind, batches, weight, bias, mixing))])
+                    seen, stats_of([o.relu() for o in outputs_of(layer_calls(kind, inputs, weight, bias, mixing))])
                 )
             ),
             "You kept the outputs as they are, and a later in-place operation overwrote them. Add up inside the hook; "
@@ -255,29 +328,29 @@ class TestChannelStats:
         ),
         Mistake(
             "unbiased-variance",
-            lambda seen, kind, batches, weight, bias, mixing: unbiased(
-                seen, layer_calls(kind, batches, weight, bias, mixing)
+            lambda seen, kind, inputs, weight, bias, mixing: unbiased(
+                seen, layer_calls(kind, inputs, weight, bias, mixing)
             ),
             "You divided by n - 1. The contract asks for the variance of these very values: divide by n "
             "(`correction=0`, or `unbiased=False`).",
         ),
         Mistake(
             "float32-sums",
-            lambda seen, kind, batches, weight, bias, mixing: (
-                cancelled(seen, kind, layer_calls(kind, batches, weight, bias, mixing))
+            lambda seen, kind, inputs, weight, bias, mixing: (
+                cancelled(seen, kind, layer_calls(kind, inputs, weight, bias, mixing))
                 if kind == "conv"
-                else about(seen, right_stats(kind, batches, weight, bias, mixing))
+                else about(seen, right_stats(kind, inputs, weight, bias, mixing))
             ),
             "The variance is lost in rounding: with a mean of 1000, squares are about a million, and float32 keeps "
             "seven digits of them. Convert each output with `.double()` before you square and add.",
         ),
         Mistake(
             "counted-negatives",
-            lambda seen, kind, batches, weight, bias, mixing: (
-                stats_close(seen, right_stats(kind, batches, weight, bias, mixing), "mean", "var")
+            lambda seen, kind, inputs, weight, bias, mixing: (
+                stats_close(seen, right_stats(kind, inputs, weight, bias, mixing), "mean", "var")
                 and zeros_by(
                     seen,
-                    layer_calls(kind, batches, weight, bias, mixing),
+                    layer_calls(kind, inputs, weight, bias, mixing),
                     *(lambda o: o <= 0, lambda o: o.abs() < 1e-2, lambda o: o.abs() < 1e-6),
                 )
             ),
@@ -286,8 +359,8 @@ class TestChannelStats:
         ),
         Mistake(
             "read-the-batches-twice",
-            lambda seen, kind, batches, weight, bias, mixing: (
-                stats_close(seen, right_stats(kind, batches, weight, bias, mixing), "mean")
+            lambda seen, kind, inputs, weight, bias, mixing: (
+                stats_close(seen, right_stats(kind, inputs, weight, bias, mixing), "mean")
                 and bool(((var := seen["stats"]["var"].tensor).isnan() | (var == 0)).all())
             ),
             "Your second loop over the batches found nothing: a generator can be read only once. Collect sums and sums "
@@ -295,43 +368,59 @@ class TestChannelStats:
         ),
         Mistake(
             "graph-was-built",
-            lambda seen, kind, batches, weight, bias, mixing: (
+            lambda seen, kind, inputs, weight, bias, mixing: (
                 seen["grad_enabled"].value is True
-                and stats_close(seen, right_stats(kind, batches, weight, bias, mixing))
+                and stats_close(seen, right_stats(kind, inputs, weight, bias, mixing))
             ),
             "The model ran with gradients switched on, so autograd saved tensors of every batch. Run it inside "
             "`with torch.no_grad():`.",
         ),
-        Mistake("hook-left-behind", lambda seen: seen["hooks"].value > 0),
         Mistake(
-            "hook-left-after-exception",
-            lambda seen: seen["hooks"].value == 0 and seen["hooks_after_exception"].value > 0,
+            "weighed-by-batch-size",
+            lambda seen, kind, inputs, weight, bias, mixing: (
+                kind != "flat" and mean_about(seen, by_batch_size(layer_calls(kind, inputs, weight, bias, mixing)))
+            ),
+            "You weighed each output by its batch size. Height and width of batches may differ, too: what counts is "
+            "the number of values of a channel.",
         ),
     )
 
-    def test_the_statistics_describe_all_values_of_each_channel(seen, kind, batches, weight, bias, mixing):
-        expected = right_stats(kind, batches, weight, bias, mixing)
-        expect(seen["stats"]).has_keys("mean", "var", "zero_frac")
-        for name, value in expected.items():
-            limit = 1e-6 if name == "zero_frac" else 1e-8  # zeros counted in whole numbers are divided in float32
-            expect(seen["stats"][name]).close_to(value, rtol=limit, atol=limit)
+    def test_the_statistics_describe_all_values_of_each_channel(seen, kind, inputs, weight, bias, mixing):
+        same_stats(seen["stats"], right_stats(kind, inputs, weight, bias, mixing))
 
-    def test_each_batch_runs_once_in_the_models_mode_without_gradients(seen, batches):
+    def test_one_batch_one_twice_and_the_example_come_out(seen, kind, inputs, weight, bias, mixing):
+        same_stats(seen["of one"], right_stats(kind, inputs[1:2], weight, bias, mixing))
+        same_stats(seen["of one twice"], right_stats(kind, [inputs[i] for i in (0, 2, 0)], weight, bias, mixing))
+        same_stats(seen["example"], stats_of([torch.tensor([[0.0, 2], [3, 4], [0, 6]], dtype=torch.float64)]))
+
+    def test_each_batch_runs_once_in_the_models_modes_without_gradients(seen, batches, hooks):
         expect(Seen(seen["sizes"].value, "sizes of the batches that the model saw")).equals([len(b) for b in batches])
         expect(seen["grad_enabled"]).is_false("the model ran with gradients switched on")
         expect(Seen(seen["saved"].value, "tensors that autograd saved")).equals(0)
-        expect(seen["own_mode"]).is_true("the model ran in another mode (training or eval) than the caller's")
+        expect(seen["own_modes"]).is_true("a module ran in another mode (training or eval) than the caller's")
+        calls = len(batches) * (0 if hooks == "none" else 4)
+        expect(Seen(len(seen["log"]) == calls)).is_true("a hook of the caller was not called once for each batch")
 
-    def test_the_model_is_left_as_it_was(seen):
-        no_hook_left(seen["hooks"])
-        expect(seen["mode_kept"]).is_true("a module is not in the mode (training or eval) in which it was before")
-        expect(seen["parameters_kept"]).is_true(PARAMETERS_CHANGED)
-        expect(seen["batches_kept"]).is_true("a batch is not the same as before the call")
+    def test_everything_is_left_as_it_was(seen):
+        nothing_changed(seen["changed"])
 
-    def test_nothing_is_left_when_the_model_raises(seen):
-        expect(seen["exception"]).equals("propagated")
-        no_hook_left(seen["hooks_after_exception"])
-        expect(seen["grad_mode_restored"]).is_true("gradients are still switched off after the call")
+    def test_an_exception_comes_through_and_leaves_nothing_behind(seen):
+        came_through(seen["failure"], "the model")
+        nothing_changed(seen["changed by failure"], when="after an exception")
+
+
+def same_stats(seen: Seen, expected: dict[str, Tensor]) -> None:
+    """Expect a dict of these three tensors."""
+    expect(seen).has_keys("mean", "var", "zero_frac")
+    for name, value in expected.items():
+        limit = 1e-6 if name == "zero_frac" else 1e-8  # zeros counted in whole numbers are divided in float32
+        expect(seen[name]).close_to(value, rtol=limit, atol=limit)
+
+
+def by_batch_size(runs: list[list[Any]]) -> dict[str, Tensor]:
+    """The mean of somebody who weighs each output by its first dimension."""
+    parts = [(len(output), stats_of([output])["mean"]) for output in outputs_of(runs)]
+    return {"mean": sum(n * mean for n, mean in parts) / sum(n for n, _ in parts)}
 
 
 def outputs_of(runs: list[list[Any]]) -> list[Tensor]:
@@ -344,9 +433,9 @@ def inputs_of(runs: list[list[Any]]) -> list[Tensor]:
     return [x for run in runs for x, _ in run]
 
 
-def right_stats(kind: str, batches: list[Tensor], weight: Tensor, bias: Tensor, mixing: Tensor) -> dict[str, Tensor]:
+def right_stats(kind: str, inputs: list[Tensor], weight: Tensor, bias: Tensor, mixing: Tensor) -> dict[str, Tensor]:
     """What the contract asks for."""
-    return stats_of(outputs_of(layer_calls(kind, batches, weight, bias, mixing)))
+    return stats_of(outputs_of(layer_calls(kind, inputs, weight, bias, mixing)))
 
 
 def averaged(runs: list[list[Any]]) -> dict[str, Tensor]:

@@ -1,5 +1,7 @@
 """Answers to 09-channel-stats."""
 
+from graders.author.answers import Wrong
+
 LOOP = """
         for b in batches:
             model(b)
@@ -163,7 +165,6 @@ def channel_stats(model, layer, batches):
     n, s, q, z = torch.stack(parts).sum(0)
     return {"zero_frac": z / n, "mean": s / n, "var": q / n - (s / n) ** 2}
 """,
-    # Means and squared distances are merged; zeros are counted in whole numbers.
     """
 import torch
 
@@ -185,8 +186,13 @@ def channel_stats(model, layer, batches):
 """,
 ]
 
-WRONG = {
-    "averaged-batch-stats": """
+WRONG = [
+    Wrong(
+        "averages the statistics of batches",
+        violates="all values of each channel over all batches together",
+        check="test_the_statistics_describe_all_values_of_each_channel",
+        mistake="averaged-batch-stats",
+        source="""
 import torch
 
 def channel_stats(model, layer, batches):
@@ -201,10 +207,34 @@ def channel_stats(model, layer, batches):
             model(batch)
     return dict(zip(("mean", "var", "zero_frac"), torch.stack(parts).mean(0)))
 """,
-    "only-last-call": stats(add="="),
-    "not-per-channel": stats(reduced="rows.sum()").replace("rows.shape[1]", "rows.numel()"),
-    "stored-the-input": stats(values="args[0].double()"),
-    "stored-alias": """
+    ),
+    Wrong(
+        "keeps the last call",
+        violates="the outputs of all calls count",
+        check="test_the_statistics_describe_all_values_of_each_channel",
+        mistake="only-last-call",
+        source=stats(add="="),
+    ),
+    Wrong(
+        "one number for all channels",
+        violates="three tensors of shape [C]",
+        check="test_the_statistics_describe_all_values_of_each_channel",
+        mistake="not-per-channel",
+        source=stats(reduced="rows.sum()").replace("rows.shape[1]", "rows.numel()"),
+    ),
+    Wrong(
+        "the input",
+        violates="The output of `layer`",
+        check="raised",
+        mistake="stored-the-input",
+        source=stats(values="args[0].double()"),
+    ),
+    Wrong(
+        "keeps outputs, which are overwritten",
+        violates="Each describes all values of each channel",
+        check="test_the_statistics_describe_all_values_of_each_channel",
+        mistake="stored-alias",
+        source="""
 import torch
 
 def channel_stats(model, layer, batches):
@@ -215,7 +245,13 @@ def channel_stats(model, layer, batches):
     rows = torch.cat([o.transpose(0, 1).flatten(1) for o in outputs], 1).double()
     return {"mean": rows.mean(1), "var": rows.var(1, correction=0), "zero_frac": (rows == 0).double().mean(1)}
 """,
-    "four-dimensions-only": """
+    ),
+    Wrong(
+        "names dimensions 2 and 3",
+        violates="two dimensions or more",
+        check="raised",
+        mistake="four-dimensions-only",
+        source="""
 import torch
 
 def channel_stats(model, layer, batches):
@@ -233,10 +269,34 @@ def channel_stats(model, layer, batches):
             model(batch)
     return {"mean": t["s"] / t["n"], "var": t["q"] / t["n"] - (t["s"] / t["n"]) ** 2, "zero_frac": t["z"] / t["n"]}
 """,
-    "unbiased-variance": stats(var="(q / n - (s / n) ** 2) * n / (n - 1)"),
-    "float32-sums": stats(values="output.detach()"),
-    "counted-negatives": stats(zero="(rows <= 0)"),
-    "read-the-batches-twice": """
+    ),
+    Wrong(
+        "divides by n - 1",
+        violates="divided by the number of values n (not n - 1)",
+        check="test_the_statistics_describe_all_values_of_each_channel",
+        mistake="unbiased-variance",
+        source=stats(var="(q / n - (s / n) ** 2) * n / (n - 1)"),
+    ),
+    Wrong(
+        "adds up in float32",
+        violates="Add up in float64",
+        check="test_the_statistics_describe_all_values_of_each_channel",
+        mistake="float32-sums",
+        source=stats(values="output.detach()"),
+    ),
+    Wrong(
+        "counts negative values",
+        violates="values that are exactly 0",
+        check="test_the_statistics_describe_all_values_of_each_channel",
+        mistake="counted-negatives",
+        source=stats(zero="(rows <= 0)"),
+    ),
+    Wrong(
+        "two loops over the batches",
+        violates="which can be read only once",
+        check="test_the_statistics_describe_all_values_of_each_channel",
+        mistake="read-the-batches-twice",
+        source="""
 import torch
 
 def channel_stats(model, layer, batches):
@@ -262,66 +322,340 @@ def channel_stats(model, layer, batches):
             model(batch)
     return {"mean": mean, "var": deviations / t["n"], "zero_frac": t["z"] / t["n"]}
 """,
-    "graph-was-built": stats(
-        values="output.detach().double()",
-        run="with layer.register_forward_hook(hook):\n        for b in batches:\n            model(b)",
     ),
-    "hook-left-behind": stats(run="layer.register_forward_hook(hook)\n    with torch.no_grad():" + LOOP),
-    "hook-left-after-exception": stats(
-        run="handle = layer.register_forward_hook(hook)\n    with torch.no_grad():\n        for b in batches:\n"
-        "            model(b)\n    handle.remove()"
+    Wrong(
+        "no `no_grad`",
+        violates="with gradients switched off",
+        check="test_each_batch_runs_once_in_the_models_modes_without_gradients",
+        mistake="graph-was-built",
+        source=stats(
+            values="output.detach().double()",
+            run="with layer.register_forward_hook(hook):\n        for b in batches:\n            model(b)",
+        ),
     ),
-}
+    Wrong(
+        "removes no hook",
+        violates="rule 3: none of your own hooks is left",
+        check="test_everything_is_left_as_it_was",
+        source=stats(run="layer.register_forward_hook(hook)\n    with torch.no_grad():" + LOOP),
+    ),
+    Wrong(
+        "removes the hook only when all goes well",
+        violates="rule 4: Rules 2 and 3 hold then, too",
+        check="test_an_exception_comes_through_and_leaves_nothing_behind",
+        source=stats(
+            run="handle = layer.register_forward_hook(hook)\n    with torch.no_grad():\n        for b in batches:\n"
+            "            model(b)\n    handle.remove()"
+        ),
+    ),
+    Wrong(
+        "counts all calls, and adds up the last",
+        violates="the outputs of all calls count",
+        check="test_the_statistics_describe_all_values_of_each_channel",
+        source=stats(add="=").replace('t["n"] = ', 't["n"] += '),
+    ),
+    Wrong(
+        "small values are zeros",
+        violates="values that are exactly 0",
+        check="test_the_statistics_describe_all_values_of_each_channel",
+        source=stats(zero="(rows.abs() < 0.01)"),
+    ),
+    Wrong(
+        "the standard deviation",
+        violates="their variance",
+        check="test_the_statistics_describe_all_values_of_each_channel",
+        source=stats(var="(q / n - (s / n) ** 2).sqrt()"),
+    ),
+    Wrong(
+        "rounds the sum to float32",
+        violates="Add up in float64",
+        check="test_the_statistics_describe_all_values_of_each_channel",
+        source=stats(more="s = s.float()\n    s = s"),
+    ),
+    Wrong(
+        "all batches in one run",
+        violates="Run `model(batch)` once for each batch",
+        check="raised",
+        source=stats(
+            run="with layer.register_forward_hook(hook), torch.no_grad():\n        model(torch.cat(list(batches)))"
+        ),
+    ),
+    Wrong(
+        "leaves gradients switched off",
+        violates="rule 2: Settings of PyTorch",
+        check="test_everything_is_left_as_it_was",
+        source=stats(
+            run="torch.set_grad_enabled(False)\n    with layer.register_forward_hook(hook):\n"
+            "        for b in batches:\n            model(b)"
+        ),
+    ),
+    Wrong(
+        "runs in eval mode",
+        violates="in the modes (training or eval) that the model has",
+        check="test_each_batch_runs_once_in_the_models_modes_without_gradients",
+        source=stats(
+            run="before = model.training\n    model.eval()\n"
+            "    with layer.register_forward_hook(hook), torch.no_grad():\n"
+            "        for b in batches:\n            model(b)\n    model.train(before)"
+        ),
+    ),
+    Wrong(
+        "turns the mode round",
+        violates="in the modes (training or eval) that the model has",
+        check="test_each_batch_runs_once_in_the_models_modes_without_gradients",
+        source=stats(
+            run="model.train(not model.training)\n    with layer.register_forward_hook(hook), torch.no_grad():\n"
+            "        for b in batches:\n            model(b)"
+        ),
+    ),
+    Wrong(
+        "counts zeros instead of their share",
+        violates="the share of values that are exactly 0, from 0 to 1",
+        check="test_the_statistics_describe_all_values_of_each_channel",
+        source=stats().replace("z / n}", "z}"),
+    ),
+    Wrong(
+        "float32 tensors",
+        violates="dtype float64",
+        check="test_the_statistics_describe_all_values_of_each_channel",
+        source=stats().replace(".double(), ", ".float(), "),
+    ),
+    Wrong(
+        "runs each batch twice",
+        violates="once for each batch",
+        check="test_each_batch_runs_once_in_the_models_modes_without_gradients",
+        source=stats(
+            values="output.detach().double()",
+            run="with layer.register_forward_hook(hook):" + LOOP + "            with torch.no_grad():\n"
+            "                model(b)",
+        ),
+    ),
+    Wrong(
+        "an empty dict",
+        violates="Return a dict with three tensors",
+        check="test_the_statistics_describe_all_values_of_each_channel",
+        source="def channel_stats(model, layer, batches):\n    return {}",
+    ),
+    Wrong(
+        "divides the sum by n - 1",
+        violates='`"mean"`: their mean',
+        check="test_the_statistics_describe_all_values_of_each_channel",
+        source=stats().replace('"mean": (s / n)', '"mean": (s / (n - 1))'),
+    ),
+    Wrong(
+        "weighs by batch size",
+        violates="Each describes all values of each channel over all batches together",
+        check="test_the_statistics_describe_all_values_of_each_channel",
+        mistake="weighed-by-batch-size",
+        source="""
+import torch
 
-ALSO_WRONG = [
-    stats(add="=").replace('t["n"] = ', 't["n"] += '),
-    stats(zero="(rows.abs() < 0.01)"),
-    stats(var="(q / n - (s / n) ** 2).sqrt()"),
-    stats(more="s = s.float()\n    s = s"),
-    stats(run="with layer.register_forward_hook(hook), torch.no_grad():\n        model(torch.cat(list(batches)))"),
-    stats(
-        run="torch.set_grad_enabled(False)\n    with layer.register_forward_hook(hook):\n"
-        "        for b in batches:\n            model(b)"
+def channel_stats(model, layer, batches):
+    parts, sizes = [], []
+
+    def hook(module, args, output):
+        rows = output.double().transpose(0, 1).flatten(1)
+        parts.append(torch.stack([rows.mean(1), rows.square().mean(1), (rows == 0).double().mean(1)]))
+        sizes.append(len(output))
+
+    with layer.register_forward_hook(hook), torch.no_grad():
+        for batch in batches:
+            model(batch)
+    weights = torch.tensor(sizes, dtype=torch.float64)[:, None, None]
+    mean, squares, zeros = (torch.stack(parts) * weights).sum(0) / weights.sum()
+    return {"mean": mean, "var": squares - mean**2, "zero_frac": zeros}
+""",
     ),
-    stats(
-        run="before = model.training\n    model.eval()\n"
-        "    with layer.register_forward_hook(hook), torch.no_grad():\n"
-        "        for b in batches:\n            model(b)\n    model.train(before)"
+    Wrong(
+        "calls `forward`",
+        violates="Run `model(batch)` once for each batch",
+        check="raised",
+        source=stats().replace("model(b)", "model.forward(b)"),
     ),
-    stats(
-        run="model.train(not model.training)\n    with layer.register_forward_hook(hook), torch.no_grad():\n"
-        "        for b in batches:\n            model(b)"
+    Wrong(
+        "cleans up under `except Exception`",
+        violates="rule 4: also for `KeyboardInterrupt`",
+        check="test_an_exception_comes_through_and_leaves_nothing_behind",
+        source=stats(
+            run="""handle = layer.register_forward_hook(hook)
+    try:
+        with torch.no_grad():
+            for b in batches:
+                model(b)
+    except Exception:
+        handle.remove()
+        raise
+    handle.remove()"""
+        ),
     ),
-    stats().replace("z / n}", "z}"),
-    stats().replace(".double(), ", ".float(), "),
-    stats(
-        values="output.detach().double()",
-        run="with layer.register_forward_hook(hook):" + LOOP + "            with torch.no_grad():\n"
-        "                model(b)",
+    Wrong(
+        "swallows exceptions",
+        violates="rule 4: the caller of your function gets this exception",
+        check="test_an_exception_comes_through_and_leaves_nothing_behind",
+        source=stats(
+            run="""with layer.register_forward_hook(hook), torch.no_grad():
+        for b in batches:
+            try:
+                model(b)
+            except Exception:
+                pass"""
+        ),
     ),
-    "def channel_stats(model, layer, batches):\n    return {}",
-    # Tiny values taken for zeros; a model made float64 for good; cleared gradients; a batch that is overwritten.
-    *(
-        f"""
+    Wrong(
+        "switches gradients on at the end",
+        violates="rule 2: Settings of PyTorch",
+        check="test_everything_is_left_as_it_was",
+        source=stats(
+            run="""torch.set_grad_enabled(False)
+    with layer.register_forward_hook(hook):
+        for b in batches:
+            model(b)
+    torch.set_grad_enabled(True)"""
+        ),
+    ),
+    Wrong(
+        "one total for all calls",
+        violates="rule 1: however often it is called",
+        check="raised",
+        source=stats().replace(
+            "def channel_stats(model, layer, batches):\n    t = dict(n=0, s=0, q=0, z=0)",
+            "t = dict(n=0, s=0, q=0, z=0)\n\ndef channel_stats(model, layer, batches):",
+        ),
+    ),
+    Wrong(
+        "a batch counts once",
+        violates="Each describes all values",
+        check="test_one_batch_one_twice_and_the_example_come_out",
+        source=stats(
+            run="""done = []
+    with layer.register_forward_hook(hook), torch.no_grad():
+        for b in batches:
+            if not any(b is other for other in done):
+                model(b)
+            done.append(b)"""
+        ),
+    ),
+    Wrong(
+        "puts every module into the mode of the root",
+        violates="in the modes (training or eval) that the model has",
+        check="test_each_batch_runs_once_in_the_models_modes_without_gradients",
+        source=stats(
+            run="model.train(model.training)\n    with layer.register_forward_hook(hook), torch.no_grad():" + LOOP
+        ),
+    ),
+    Wrong(
+        "flattens by `view`",
+        violates="two dimensions or more",
+        check="raised",
+        source=stats().replace(".transpose(0, 1).flatten(1)", ".transpose(0, 1).view(output.shape[1], -1)"),
+    ),
+    Wrong(
+        "the layer's class instead of the layer",
+        violates="The output of `layer`",
+        check="test_the_statistics_describe_all_values_of_each_channel",
+        source="""
+import torch
+from torch.nn.modules.module import register_module_forward_hook
+
+def channel_stats(model, layer, batches):
+    rows = []
+    def hook(module, args, output):
+        if len(list(module.children())) == 0 and output.dim() > 1:
+            rows.append(output.double().transpose(0, 1).flatten(1).clone())
+    handle = register_module_forward_hook(hook)
+    try:
+        with torch.no_grad():
+            for batch in batches:
+                model(batch)
+    finally:
+        handle.remove()
+    rows = torch.cat([part for part in rows if len(part) == len(rows[-1])], 1)
+    return {"mean": rows.mean(1), "var": rows.var(1, correction=0), "zero_frac": (rows == 0).double().mean(1)}
+""",
+    ),
+    Wrong(
+        "what `isclose` takes for 0 is a zero",
+        violates="values that are exactly 0",
+        check="test_the_statistics_describe_all_values_of_each_channel",
+        source="""
 import torch
 
 def channel_stats(model, layer, batches):
     values = []
     def hook(module, args, output):
         values.append(output.detach().double().transpose(0, 1).flatten(1).clone())
-    {before}
     with layer.register_forward_hook(hook), torch.no_grad():
         for batch in batches:
-            {run}
+            model(batch)
     values = torch.cat(values, 1)
-    zeros = {zeros}
-    return {{"mean": values.mean(1), "var": values.var(1, correction=0), "zero_frac": zeros.double().mean(1)}}
-"""
-        for before, run, zeros in (
-            ("pass", "model(batch)", "torch.isclose(values, torch.zeros_like(values))"),
-            ("model.double()", "model(batch.double())", "values == 0"),
-            ("model.zero_grad()", "model(batch)", "values == 0"),
-            ("pass", "model(batch), batch.zero_()", "values == 0"),
-        )
+    zeros = torch.isclose(values, torch.zeros_like(values))
+    return {"mean": values.mean(1), "var": values.var(1, correction=0), "zero_frac": zeros.double().mean(1)}
+""",
     ),
+    Wrong(
+        "makes the model float64 for good",
+        violates="rule 2: A model keeps its parameters",
+        check="test_everything_is_left_as_it_was",
+        source="""
+import torch
+
+def channel_stats(model, layer, batches):
+    values = []
+    def hook(module, args, output):
+        values.append(output.detach().double().transpose(0, 1).flatten(1).clone())
+    model.double()
+    with layer.register_forward_hook(hook), torch.no_grad():
+        for batch in batches:
+            model(batch.double())
+    values = torch.cat(values, 1)
+    zeros = values == 0
+    return {"mean": values.mean(1), "var": values.var(1, correction=0), "zero_frac": zeros.double().mean(1)}
+""",
+    ),
+    Wrong(
+        "clears gradients",
+        violates="rule 2: and their `.grad`",
+        check="test_everything_is_left_as_it_was",
+        source="""
+import torch
+
+def channel_stats(model, layer, batches):
+    values = []
+    def hook(module, args, output):
+        values.append(output.detach().double().transpose(0, 1).flatten(1).clone())
+    model.zero_grad()
+    with layer.register_forward_hook(hook), torch.no_grad():
+        for batch in batches:
+            model(batch)
+    values = torch.cat(values, 1)
+    zeros = values == 0
+    return {"mean": values.mean(1), "var": values.var(1, correction=0), "zero_frac": zeros.double().mean(1)}
+""",
+    ),
+    Wrong(
+        "overwrites the batches",
+        violates="rule 2: Tensors keep their values",
+        check="test_everything_is_left_as_it_was",
+        source="""
+import torch
+
+def channel_stats(model, layer, batches):
+    values = []
+    def hook(module, args, output):
+        values.append(output.detach().double().transpose(0, 1).flatten(1).clone())
+    with layer.register_forward_hook(hook), torch.no_grad():
+        for batch in batches:
+            model(batch), batch.zero_()
+    values = torch.cat(values, 1)
+    zeros = values == 0
+    return {"mean": values.mean(1), "var": values.var(1, correction=0), "zero_frac": zeros.double().mean(1)}
+""",
+    ),
+]
+
+GIVENS = [
+    "Write `channel_stats(model, layer, batches)`.",
+    "`layer` is a module somewhere in `model`, or `model` itself.",
+    "they may differ in size.",
+    "Hooks of the caller on `layer` itself only watch.",
 ]

@@ -125,7 +125,7 @@ def test_reset_says_where_the_backup_lies() -> None:
         (("check", "1", "--isolation", "Z"), "'Z' is no tier: auto, A, B, C, D"),
         (("watch",), "holds no notebook of a lesson. Get the lessons with: hookwork start"),
         (("start", "taken"), "taken is a file. Name a folder"),
-        (("check", "1", "--seed", "-1"), "or equal to 0"),
+        (("check", "1", "--seed", "-1"), "Invalid value for '--seed'"),
         (("nonsense",), "No such command"),
     ],
 )

@@ -14,7 +14,7 @@ from torch.nn.modules.module import (
     register_module_full_backward_pre_hook,
 )
 
-from graders.authoring import FACTOR, Boom, snapshot, times
+from graders.authoring import FACTOR, snapshot, times
 
 LONGEST = 200
 """No list of events that is right has as many entries."""
@@ -80,6 +80,19 @@ class Signs(nn.Module):
         return self.weight.sum(0) * (x > 0)
 
 
+class Dropout(nn.Module):
+    """Zeroes half of the entries in training, and remembers by what it multiplied; or multiplies by what it is told."""
+
+    def __init__(self, told: Tensor | None = None) -> None:
+        super().__init__()
+        self.told, self.factors = told, []
+
+    def forward(self, x: Tensor) -> Tensor:
+        factor = 2.0 * (torch.rand(x.shape) < 0.5) if self.training else torch.ones(x.shape)
+        self.factors.append(factor.to(x.dtype) if self.told is None else self.told.to(x.dtype))
+        return x * self.factors[-1]
+
+
 class Block(nn.Module):
     """A container: children registered in one order, called in another, joined in one of three ways.
 
@@ -121,19 +134,6 @@ def build(spec: dict[str, Any]) -> nn.Module:
     layer = nn.Linear(*reversed(spec["weight"].shape)).to(spec["weight"].dtype)
     layer.load_state_dict({"weight": spec["weight"], "bias": spec["bias"]})
     return layer.requires_grad_(spec["kind"] == "linear")
-
-
-def with_ones(model: nn.Module, x: Tensor) -> nn.Module:
-    """The model after an earlier pass that left a gradient of ones on all that requires grad, also on `x`."""
-    for tensor in (*model.parameters(), x):
-        if tensor.requires_grad:
-            tensor.grad = torch.ones_like(tensor)
-    return model
-
-
-def boom(*_: Any) -> None:
-    """A hook of any kind that raises."""
-    raise Boom
 
 
 def dot_grads(model: nn.Module, x: Tensor) -> dict[str, Any]:

@@ -3,36 +3,67 @@
 from __future__ import annotations
 
 from collections import OrderedDict
+from collections.abc import Callable
 from typing import Any
 
-from torch import nn
+import torch
+from torch import Tensor, nn
 
 from graders.authoring import (
+    ALL,
     SILENT,
+    CallersHooks,
+    Circumstances,
+    Failure,
     Mistake,
+    Seen,
+    Witness,
+    came_through,
+    changes,
     exercise,
     expect,
-    expecting_boom,
-    module_hooks,
-    no_hook_left,
-    tensor_hooks,
+    fill_grads,
+    in_mode,
+    laid_out,
+    nothing_changed,
+    prepared,
 )
 from graders.lesson_08_event_order.judging import plain_grads
-from graders.lesson_08_event_order.shared import boom, build, dot_grads, with_ones
+from graders.lesson_08_event_order.shared import OLD, Activation, Dropout, build, dot_grads
+
+Spec = dict[str, Any]
+ORDERS = {
+    "plain": [0, "dropout", "activation", 1],
+    "twice": [0, "dropout", "activation", 0, 1],
+    "last": [0, "dropout", "activation", 1, 0],
+}
+"""Which module stands where; 0 is the one that is counted."""
+LATER = 2
+"""The number of passes in calls that follow the first."""
 
 
-def make_stack(spec: dict[str, Any]) -> nn.Sequential:
-    """A Sequential with the drawn names; `order` says which of the two trainable parts, or Tanh, stands where."""
+def make_stack(spec: Spec, mode: str, told: Tensor | None = None) -> nn.Sequential:
+    """A Sequential with the drawn names; its dropout draws, or multiplies by what it is told."""
     parts: list[nn.Module] = [build({"kind": "linear", **values}) for values in spec["layers"]]
     if spec["nested"]:
         parts[0] = nn.Sequential(parts[0], nn.Tanh())
     if spec["frozen"]:
         parts[0].requires_grad_(False)
-    chosen = [nn.Tanh() if index is None else parts[index] for index in spec["order"]]
-    return nn.Sequential(OrderedDict(zip(spec["names"], chosen)))
+    others = {"dropout": Dropout(told), "activation": Activation()}
+    chosen = [others[part] if part in others else parts[part] for part in ORDERS[spec["order"]]]
+    return in_mode(nn.Sequential(OrderedDict(zip(spec["names"], chosen))), mode)
 
 
-def calls_of_a_pass(spec: dict[str, Any], grad: bool, ckpt: bool) -> list[str]:
+def with_hooks(model: nn.Sequential, hooks: str, hooked: str) -> CallersHooks:
+    """The hooks of the caller: on the model, on the module that is counted, or on a parameter."""
+    callers = CallersHooks(hooks)
+    if hooked == "parameter":
+        name, parameter = next((name, p) for name, p in model.named_parameters() if p.requires_grad)
+        return callers.on_parameter(parameter, name)
+    return callers.on_module(model if hooked == "root" else model[0], "the module")
+
+
+def calls_of_a_pass(spec: Spec, needs: str, ckpt: bool) -> list[str]:
     """The calls of the two hooks on the first module in one pass, in their order, from the rules.
 
     Backward once for each use, unless the module neither has anything to learn nor an input that requires
@@ -40,18 +71,16 @@ def calls_of_a_pass(spec: dict[str, Any], grad: bool, ckpt: bool) -> list[str]:
     first thing in backward. The second run stops as soon as it has all that it needs, which is inside the
     last module: its hook does not fire.
     """
-    uses = sum(index == 0 for index in spec["order"])
-    again = uses - (spec["order"][-1] == 0)
-    return ["fwd"] * (uses + again * ckpt) + ["bwd"] * (uses * (grad or not spec["frozen"]))
+    order = ORDERS[spec["order"]]
+    uses = order.count(0)
+    again = uses - (order[-1] == 0)
+    return ["fwd"] * (uses + again * ckpt) + ["bwd"] * (uses * (needs == "grad" or not spec["frozen"]))
 
 
-def hook_calls(spec: dict[str, Any], grad: bool, n: int, ckpt: bool) -> dict[str, int]:
+def hook_calls(spec: Spec, needs: str, n: int, ckpt: bool) -> dict[str, int]:
     """How often the two hooks on the first module are called in `n` passes."""
-    calls = calls_of_a_pass(spec, grad, ckpt)
+    calls = calls_of_a_pass(spec, needs, ckpt)
     return {kind: n * calls.count(kind) for kind in ("fwd", "bwd")}
-
-
-ORDERS = {"plain": [0, None, 1], "twice": [0, None, 0, 1], "last": [0, None, 1, 0]}
 
 
 @exercise(
@@ -63,111 +92,153 @@ ORDERS = {"plain": [0, None, 1], "twice": [0, None, 0, 1], "last": [0, None, 1, 
         "With `ckpt=True` the forward part of the model runs a second time during backward: the recomputation.",
         "Remove both handles in `finally`. Register them once, before the first pass.",
     ),
-    cases=(
-        {"kind": "plain", "frozen": False, "ckpt": False, "grad": True},
-        {"kind": "plain", "frozen": False, "ckpt": True, "grad": False},
-        {"kind": "twice", "frozen": False, "ckpt": False, "grad": False},
-        {"kind": "twice", "frozen": False, "ckpt": True, "grad": True},
-        {"kind": "plain", "frozen": True, "ckpt": False, "grad": False},
-        {"kind": "plain", "frozen": True, "ckpt": True, "grad": False},
-        {"kind": "plain", "frozen": True, "ckpt": True, "grad": True},
-        {"kind": "last", "frozen": False, "ckpt": True, "grad": True},
+    circumstances=Circumstances(
+        covers={
+            "dtype": ALL, "rank": (1, 2, 3), "layout": ("contiguous", "transposed", "slice"), "values": ALL,
+            "place": ("leaf", "non-leaf"), "grad": ALL, "mode": ALL, "frozen": ALL, "hooks": ALL, "hooked": ALL,
+            "call": ("again",), "failure": ALL, "failing_run": ALL,
+        },
+        excludes={
+            "number": "`n` is a count, an axis of its own",
+            "collection": "there is no collection among the arguments",
+            "tied": "a module that stands in two places is an axis of its own",
+            "named": "it is `model[0]` whose hooks count",
+            "output": "the model returns a tensor, of which `sum()` is taken",
+            "follower": "full backward hooks forbid in-place layers behind a module",
+            "passing": "an `nn.Sequential` calls its parts by position",
+            "registered": "all that an `nn.Sequential` calls is registered",
+            "layers": "hooks are called for layers of any type",
+            "grad_mode": "`backward()` needs a graph",
+            "backward": "the function runs the passes itself",
+        },
+        own={"ckpt": (False, True), "needs": ("grad", "no grad"), "order": tuple(ORDERS), "n": (0, 1, 5)},
+        pairs=[("ckpt", "needs"), ("ckpt", "frozen"), ("ckpt", "order"), ("ckpt", "n"), ("ckpt", "mode")],
+        impossible=[
+            lambda needs, place: needs == "no grad" and place == "non-leaf",
+            lambda needs, grad: needs == "no grad" and grad == "filled",
+            # The recomputation would not stop inside the last module.
+            lambda frozen, order: frozen == "part" and order == "last",
+            lambda hooks, hooked: hooks == "replacing" and hooked == "root",
+            lambda hooks, order: hooks == "replacing" and order == "last",
+        ],
     ),
-)
+)  # fmt: skip
 class TestCountHookCalls:
     """Write `count_hook_calls(model, x, n, ckpt)`. `model` is an `nn.Sequential`. Run `n` passes: each is one forward
     pass, and then `sum().backward()` on its result. The forward pass is `model(x)` when `ckpt` is `False`, and
-    `checkpoint(model, x, use_reentrant=False)` from `torch.utils.checkpoint` when `ckpt` is `True`.
+    `checkpoint(model, x, use_reentrant=False)` from `torch.utils.checkpoint` when `ckpt` is `True`. `n` may be 0.
 
     Return `{"fwd": ..., "bwd": ...}` with two integers for all `n` passes together: how often a forward hook on
     `model[0]` is called (one that is registered by `model[0].register_forward_hook(fn)`), and how often a full
     backward hook on `model[0]` is called (`model[0].register_full_backward_hook(fn)`).
 
     Sometimes the module `model[0]` is used a second time in the same model, and sometimes its parameters are frozen.
-    `x` may or may not require grad, and stays as it is. The `.grad` of the parameters, and of `x` if it requires grad,
-    accumulates over the `n` passes, without clearing. The modules stay in their modes. Hooks of the caller stay and
-    fire. No hook of yours is left, even when the model or a hook raises; the exception comes through.
+    `x` may or may not require grad. The `.grad` of the parameters, and of `x` if it requires grad, accumulates over the
+    `n` passes, without clearing. A dropout layer of the model drops the same entries in the recomputation as in the
+    forward pass.
 
     **Example.** For `model = nn.Sequential(nn.Linear(2, 2), nn.Tanh(), nn.Linear(2, 1))`, `n = 3` and `ckpt = False`
     the result is `{"fwd": 3, "bwd": 3}`.
     """
 
-    def draw(rng, kind, frozen, ckpt, grad):
-        order = ORDERS[kind]
-        layers = [{"weight": rng.tensor(3, 3, low=-1, high=1), "bias": rng.tensor(3)} for _ in range(2)]
-        names = rng.names(len(order))
-        spec = {"layers": layers, "names": names, "order": order, "frozen": frozen, "nested": rng.choice((True, False))}
-        return {"spec": spec, "x": rng.tensor(2, 3), "grad": grad, "n": rng.choice((4, 6, 8)), "ckpt": ckpt}
+    tolerance = (1e-4, 1e-4)
 
-    def alive(spec, x, grad):
-        return any(gradient.abs().max() > 0.01 for gradient in plain_grads(make_stack(spec), x, grad).values())
+    def draw(rng, dtype, rank, values, frozen, order):
+        layers = [
+            {"weight": rng.tensor(3, 3, low=-1, high=1, dtype=dtype, values=values), "bias": rng.tensor(3, dtype=dtype)}
+            for _ in range(2)
+        ]
+        names = rng.names(len(ORDERS[order]))
+        spec = {"layers": layers, "names": names, "order": order, "frozen": frozen == "part"}
+        spec["nested"] = rng.choice((True, False))
+        return {"spec": spec, "x": rng.tensor(*(2, 2, 3)[-rank:], dtype=dtype, values=values)}
 
-    def probe(student, spec, x, grad, n, ckpt):
-        x.requires_grad_(grad)
-        model = with_ones(make_stack(spec), x)
-        model[1].eval()
-        modes = [module.training for module in model.modules()]
-        needs, calls = [], []
-        model.register_forward_pre_hook(lambda module, args: needs.append(args[0].requires_grad))
+    def alive(spec, x, needs, mode, hooks, hooked):
+        return any(grad.abs().max() > 0.01 for grad in true_grads(spec, x, needs, mode, hooks, hooked, None).values())
+
+    def oracle(spec, x, needs, mode, hooks, hooked):
+        return true_grads(spec, x, needs, mode, hooks, hooked, torch.ones(x.shape))
+
+    def probe(student, spec, x, n, ckpt, layout, place, grad, mode, hooks, hooked, needs, failure, failing_run):
+        def stack():
+            model = make_stack(spec, mode)
+            with_hooks(model, hooks, hooked)
+            return model
+
+        def failing(hook_of):
+            model, one = stack(), Failure(failure, failing_run)
+            hook_of(model)(one.strike)
+            witness = Witness(model=model, x=given)
+            became = one.during(lambda: student.count_hook_calls(model, given, LATER, ckpt))
+            return {"failure": became, "changed": witness.changes()}
+
+        leaf = prepared(x, layout=layout, grad=grad, old=OLD) if needs == "grad" else laid_out(x, layout)
+        given = leaf.view_as(leaf) if place == "non-leaf" else leaf
+        model = stack()
+        if grad == "filled":
+            fill_grads(model, OLD)
+        needed, calls = [], []
+        model.register_forward_pre_hook(lambda module, args: needed.append(args[0].requires_grad))
         model[0].register_forward_hook(lambda *_: calls.append("fwd"))
         model[0].register_full_backward_hook(lambda *_: calls.append("bwd"))
-        hooks = module_hooks(model) + tensor_hooks(x)
-        counts = student.count_hook_calls(model, x, n, ckpt)
+        witness = Witness(model=model, x=given)
+        counts = student.count_hook_calls(model, given, n, ckpt)
         seen = {
             "counts": dict(counts) if isinstance(counts, dict) else counts,
-            "input_needs_grad": needs[:5],
-            "callers_calls": calls[:1000],
-            "grads": dot_grads(model, x),
-            "x_needs_grad": x.requires_grad,
-            "modes_kept": modes == [module.training for module in model.modules()],
-            "hooks_left": module_hooks(model) + tensor_hooks(x) - hooks,
+            "input_needs_grad": needed[:5],
+            "callers_calls": calls[:200],
+            "factors": list(model[1].factors[:40]),
+            "grads": dot_grads(model, leaf),
+            "changed": witness.changes(),
         }
         calls.clear()
-        model(x.detach().clone().requires_grad_(grad)).sum().backward()
-        seen["callers_calls_later"] = list(calls)
-        failing = make_stack(spec)
-        failing[1].register_forward_hook(boom)
-        hooks = module_hooks(failing)
-        with expecting_boom(seen, "exception_in_forward"):
-            student.count_hook_calls(failing, x.detach().clone().requires_grad_(grad), n, ckpt)
-        seen["hooks_left_by_forward"] = module_hooks(failing) - hooks
-        failing = make_stack(spec)
-        next(parameter for parameter in failing.parameters() if parameter.requires_grad).register_hook(boom)
-        hooks = module_hooks(failing)
-        with expecting_boom(seen, "exception_in_backward"):
-            student.count_hook_calls(failing, x.detach().clone().requires_grad_(grad), n, ckpt)
-        seen["hooks_left_by_backward"] = module_hooks(failing) - hooks
-        return seen
+        counts = student.count_hook_calls(model, given, LATER, ckpt)
+        seen["later_calls"] = calls[:200]
+        seen["later counts"] = dict(counts) if isinstance(counts, dict) else counts
+        seen["in forward"] = failing(lambda model: model[1].register_forward_pre_hook)
+        seen["in backward"] = failing(
+            lambda model: next(p for p in model.parameters() if p.requires_grad).register_hook
+        )
+        example = nn.Sequential(nn.Linear(2, 2), nn.Tanh(), nn.Linear(2, 1))
+        counts = student.count_hook_calls(example, torch.ones(1, 2), 3, False)
+        return {**seen, "example": dict(counts) if isinstance(counts, dict) else counts}
 
     mistakes = (
         Mistake(
             "ignored-checkpoint",
-            lambda seen, spec, grad, n, ckpt: (
-                ckpt
-                and seen["counts"].value == hook_calls(spec, grad, n, False)
-                and seen["callers_calls"].value.count("fwd") == seen["counts"]["fwd"].value
+            lambda seen, spec, needs, n, ckpt: (
+                both(seen, n, lambda passes: hook_calls(spec, needs, passes, False))
+                and seen["later_calls"].value == LATER * calls_of_a_pass(spec, needs, False)
+                if ckpt
+                else SILENT
             ),
             "You ran `model(x)` although `ckpt` is `True`. Then the forward pass has to be "
             "`checkpoint(model, x, use_reentrant=False)`, and the counts change.",
         ),
         Mistake(
             "assumed-one-call",
-            lambda seen, spec, grad, n, ckpt: (
-                seen["counts"].value == {"fwd": n, "bwd": n} != hook_calls(spec, grad, n, ckpt)
-                and all(flag.value is grad for flag in seen["input_needs_grad"])
-                and not (ckpt and seen["callers_calls"].value.count("fwd") == hook_calls(spec, grad, n, False)["fwd"])
+            lambda seen, spec, needs, n, ckpt: (
+                both(seen, n, lambda passes: {"fwd": passes, "bwd": passes})
+                and hook_calls(spec, needs, 1, ckpt) != {"fwd": 1, "bwd": 1}
+                and seen["later_calls"].value == LATER * calls_of_a_pass(spec, needs, ckpt)
             ),
             "You returned one call for each pass. But checkpoint runs the forward again during backward, a module can "
             "be used twice in one pass, and a frozen module may be skipped. Count the calls in the hooks.",
         ),
         Mistake(
             "doubled-both",
-            lambda seen, spec, grad, n, ckpt: (
-                seen["counts"].value != hook_calls(spec, grad, n, ckpt)
-                and seen["counts"].value
-                in (
-                    {"fwd": 2 * n, "bwd": 2 * n},
-                    {kind: times * hook_calls(spec, grad, n, ckpt)[kind] for kind, times in (("fwd", 1), ("bwd", 2))},
+            lambda seen, spec, needs, n, ckpt: (
+                hook_calls(spec, needs, 1, ckpt) != {"fwd": 2, "bwd": 2}
+                and (
+                    both(seen, n, lambda passes: {"fwd": 2 * passes, "bwd": 2 * passes})
+                    or both(
+                        seen,
+                        n,
+                        lambda passes: {
+                            kind: times * hook_calls(spec, needs, passes, ckpt)[kind]
+                            for kind, times in (("fwd", 1), ("bwd", 2))
+                        },
+                    )
                 )
                 if ckpt
                 else SILENT
@@ -177,59 +248,110 @@ class TestCountHookCalls:
         ),
         Mistake(
             "registered-every-pass",
-            lambda seen, spec, grad, n, ckpt: (
-                seen["counts"].value
-                == {kind: count * (n + 1) // 2 for kind, count in hook_calls(spec, grad, n, ckpt).items()}
+            lambda seen, spec, needs, n, ckpt: both(
+                seen,
+                n,
+                lambda passes: {
+                    kind: count * (passes + 1) // 2 for kind, count in hook_calls(spec, needs, passes, ckpt).items()
+                },
             ),
             "You register the hooks again in each pass, so that the first pass counts once, the second twice, and so "
             "on. Register once, before the loop, or remove the hooks at the end of each pass.",
         ),
         Mistake(
             "changed-the-input",
-            lambda seen, grad: (
-                len(seen["input_needs_grad"]) > 0 and all(flag.value is not grad for flag in seen["input_needs_grad"])
+            lambda seen, needs: (
+                len(seen["input_needs_grad"]) > 0
+                and all(flag.value is not (needs == "grad") for flag in seen["input_needs_grad"])
             ),
             "The model received an input that differs from `x` in `requires_grad`. That changes which modules a "
             "gradient passes, and so the counts: give `x` to the model as it is.",
         ),
         Mistake(
             "hook-left-behind",
-            lambda seen, spec, grad, n, ckpt: (
-                seen["counts"].value == hook_calls(spec, grad, n, ckpt) and seen["hooks_left"].value > 0
+            lambda seen, spec, needs, n, ckpt: (
+                seen["counts"].value == hook_calls(spec, needs, n, ckpt)
+                and len(changes(seen["changed"], "hook-left *")) > 0
             ),
         ),
         Mistake(
             "hook-left-after-exception",
             lambda seen: (
-                seen["hooks_left"].value == 0
-                and (seen["hooks_left_by_forward"].value > 0 or seen["hooks_left_by_backward"].value > 0)
+                not changes(seen["changed"], "hook-left *")
+                and any(changes(seen[where]["changed"], "hook-left *") for where in ("in forward", "in backward"))
             ),
             "When the model or one of its hooks raises, your `remove()` calls are skipped. Put them into `finally`, or "
             "use the handles as context managers.",
         ),
     )
 
-    def test_the_calls_are_counted(seen, spec, grad, n, ckpt):
-        expected = hook_calls(spec, grad, n, ckpt)
-        expect(seen["counts"]).has_keys("fwd", "bwd")
-        for kind in expected:
-            expect(seen["counts"][kind]).equals(expected[kind])
+    def test_the_calls_are_counted(seen, spec, needs, n, ckpt):
+        counted(seen["counts"], hook_calls(spec, needs, n, ckpt))
+        counted(seen["later counts"], hook_calls(spec, needs, LATER, ckpt))
+        counted(seen["example"], {"fwd": 3, "bwd": 3})
 
-    def test_the_passes_ran_as_asked(seen, spec, x, grad, n, ckpt):
-        expect(seen["callers_calls"]).timeline(n * calls_of_a_pass(spec, grad, ckpt))
-        expect(seen["x_needs_grad"]).equals(grad)
-        grads = plain_grads(make_stack(spec), x, grad)
-        for name, gradient in grads.items():
-            expect(seen["grads"][name]).close_to(n * gradient + 1, rtol=1e-4, atol=1e-4)
+    def test_the_passes_ran_as_asked(seen, spec, x, needs, n, ckpt, mode, hooks, hooked, grad):
+        expect(seen["callers_calls"]).timeline(n * calls_of_a_pass(spec, needs, ckpt))
+        factors = dropped(seen["factors"], x, n, ckpt)
+        names = [*(name for name, _ in make_stack(spec, mode).named_parameters()), "x"]
+        total: dict[str, Tensor] = {}
+        for factor in factors:
+            for name, gradient in true_grads(spec, x, needs, mode, hooks, hooked, factor).items():
+                total[name] = total.get(name, torch.zeros_like(gradient)) + gradient
+        if grad == "filled":
+            parameters = {**dict(make_stack(spec, mode).named_parameters()), "x": x.clone().requires_grad_()}
+            for name, p in parameters.items():
+                if p.requires_grad:
+                    total[name] = total.get(name, torch.zeros_like(p)).detach() + OLD
+        for name in names:
+            if name in total:
+                expect(seen["grads"][name]).close_to(total[name], rtol=1e-4, atol=1e-4)
+            else:
+                expect(seen["grads"][name]).equals(None)
 
-    def test_modes_and_hooks_of_the_caller_stay(seen, spec, grad):
-        expect(seen["modes_kept"]).is_true("the modules are not in the modes in which the caller had set them")
-        expect(seen["callers_calls_later"]).equals(calls_of_a_pass(spec, grad, ckpt=False))
+    def test_nothing_else_changes(seen):
+        nothing_changed(seen["changed"], but=["grad-filled *", "grad-changed *"])
 
-    def test_no_hook_is_left(seen):
-        no_hook_left(seen["hooks_left"])
+    def test_all_is_in_order_when_something_raises(seen):
+        for where in ("in forward", "in backward"):
+            came_through(seen[where]["failure"], "the model" if where == "in forward" else "a hook in backward")
+            nothing_changed(seen[where]["changed"], but=["grad-filled *", "grad-changed *"], when="after an exception")
 
-    def test_no_hook_is_left_when_something_raises(seen):
-        for where in ("forward", "backward"):
-            expect(seen[f"exception_in_{where}"]).equals("propagated")
-            no_hook_left(seen[f"hooks_left_by_{where}"])
+
+def both(seen: Seen, n: int, count: Callable[[int], dict[str, int]]) -> bool:
+    """Whether both calls, for `n` passes and for `LATER`, returned what `count` gives for these."""
+    return seen["counts"].value == count(n) and seen["later counts"].value == count(LATER)
+
+
+def counted(seen: Seen, expected: dict[str, int]) -> None:
+    """A dict with these two whole numbers."""
+    expect(seen).has_keys(*expected)
+    for kind, count in expected.items():
+        expect(seen[kind]).equals(count)
+
+
+def dropped(factors: Seen, x: Tensor, n: int, ckpt: bool) -> list[Tensor]:
+    """By what the dropout multiplied in each pass, in the recomputation, too."""
+    expect(factors).has_length(n * (2 if ckpt else 1), "calls of the dropout layer")
+    found = []
+    for factor in factors:
+        if factor.tensor is None or factor.tensor.shape != x.shape:
+            expect(factor).fail("the dropout layer got an input of another shape")
+        found.append(factor.tensor)
+    if ckpt:
+        for first, again in zip(found[::2], found[1::2]):
+            if not torch.equal(first, again):
+                expect(factors).fail(
+                    "the recomputation dropped other entries than the forward pass: `checkpoint` puts the random state "
+                    "back, unless it is told not to"
+                )
+    return found[:: 2 if ckpt else 1]
+
+
+def true_grads(
+    spec: Spec, x: Tensor, needs: str, mode: str, hooks: str, hooked: str, told: Tensor | None
+) -> dict[str, Tensor]:
+    """The gradients of one plain pass in which the dropout multiplies by `told`."""
+    model = make_stack(spec, mode, torch.ones(x.shape) if told is None else told)
+    with_hooks(model, hooks, hooked)
+    return plain_grads(model, x, needs == "grad")

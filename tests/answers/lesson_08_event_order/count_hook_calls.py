@@ -1,5 +1,7 @@
 """Answers to 08-count-hook-calls."""
 
+from graders.author.answers import Wrong
+
 COUNTING = """
 from torch.utils.checkpoint import checkpoint
 
@@ -89,30 +91,60 @@ def count_hook_calls(model, x, n, ckpt):
 """,
 ]
 
-WRONG = {
-    "ignored-checkpoint": COUNTING
-    + """
+WRONG = [
+    Wrong(
+        "runs the model itself",
+        violates="`checkpoint(model, x, use_reentrant=False)` from `torch.utils.checkpoint` when `ckpt` is `True`.",
+        check="test_the_calls_are_counted",
+        mistake="ignored-checkpoint",
+        source=(
+            COUNTING
+            + """
 def count_hook_calls(model, x, n, ckpt):
     calls = {"fwd": 0, "bwd": 0}
     one, two = counting(model, calls)
     with one, two:
         passes(model, x, n, False)
     return calls
-""",
-    "assumed-one-call": COUNTING
-    + """
+"""
+        ),
+    ),
+    Wrong(
+        "one call for each pass",
+        violates='Return `{"fwd": ..., "bwd": ...}` with two integers for all `n` passes together',
+        check="test_the_calls_are_counted",
+        mistake="assumed-one-call",
+        source=(
+            COUNTING
+            + """
 def count_hook_calls(model, x, n, ckpt):
     passes(model, x, n, ckpt)
     return {"fwd": n, "bwd": n}
-""",
-    "doubled-both": COUNTING
-    + """
+"""
+        ),
+    ),
+    Wrong(
+        "twice as many of both",
+        violates='Return `{"fwd": ..., "bwd": ...}` with two integers for all `n` passes together',
+        check="test_the_calls_are_counted",
+        mistake="doubled-both",
+        source=(
+            COUNTING
+            + """
 def count_hook_calls(model, x, n, ckpt):
     passes(model, x, n, ckpt)
     return {"fwd": 2 * n, "bwd": 2 * n} if ckpt else {"fwd": n, "bwd": n}
-""",
-    "registered-every-pass": COUNTING
-    + """
+"""
+        ),
+    ),
+    Wrong(
+        "registers anew in each pass",
+        violates="how often a forward hook on",
+        check="test_the_calls_are_counted",
+        mistake="registered-every-pass",
+        source=(
+            COUNTING
+            + """
 def count_hook_calls(model, x, n, ckpt):
     calls, handles = {"fwd": 0, "bwd": 0}, []
     try:
@@ -123,26 +155,50 @@ def count_hook_calls(model, x, n, ckpt):
         for handle in handles:
             handle.remove()
     return calls
-""",
-    "changed-the-input": COUNTING
-    + """
+"""
+        ),
+    ),
+    Wrong(
+        "`x` is made to require grad",
+        violates="`x` may or may not require grad.",
+        check="test_the_calls_are_counted",
+        mistake="changed-the-input",
+        source=(
+            COUNTING
+            + """
 def count_hook_calls(model, x, n, ckpt):
     calls = {"fwd": 0, "bwd": 0}
     one, two = counting(model, calls)
     with one, two:
         passes(model, x.requires_grad_(), n, ckpt)
     return calls
-""",
-    "hook-left-behind": COUNTING
-    + """
+"""
+        ),
+    ),
+    Wrong(
+        "removes nothing",
+        violates="rule 3: none of your own hooks is left",
+        check="test_nothing_else_changes",
+        mistake="hook-left-behind",
+        source=(
+            COUNTING
+            + """
 def count_hook_calls(model, x, n, ckpt):
     calls = {"fwd": 0, "bwd": 0}
     counting(model, calls)
     passes(model, x, n, ckpt)
     return dict(calls)
-""",
-    "hook-left-after-exception": COUNTING
-    + """
+"""
+        ),
+    ),
+    Wrong(
+        "removes nothing after an exception",
+        violates="rule 4: Rules 2 and 3 hold then, too.",
+        check="test_all_is_in_order_when_something_raises",
+        mistake="hook-left-after-exception",
+        source=(
+            COUNTING
+            + """
 def count_hook_calls(model, x, n, ckpt):
     calls = {"fwd": 0, "bwd": 0}
     handles = counting(model, calls)
@@ -150,44 +206,73 @@ def count_hook_calls(model, x, n, ckpt):
     for handle in handles:
         handle.remove()
     return calls
-""",
-}
-
-ALSO_WRONG = [
-    "def count_hook_calls(model, x, n, ckpt):\n    return {'fwd': 0, 'bwd': 0}",
-    # The formula, without running anything.
-    "def count_hook_calls(model, x, n, ckpt):\n    return {'fwd': 2 * n if ckpt else n, 'bwd': n}",
-    # A better formula, with the runs: it does not know that the recomputation stops early.
-    COUNTING
-    + """
+"""
+        ),
+    ),
+    Wrong(
+        "zeros",
+        violates='Return `{"fwd": ..., "bwd": ...}` with two integers for all `n` passes together',
+        check="test_the_calls_are_counted",
+        source="def count_hook_calls(model, x, n, ckpt):\n    return {'fwd': 0, 'bwd': 0}",
+    ),
+    Wrong(
+        "the formula, without running anything",
+        violates="Run `n` passes: each is one forward",
+        check="test_the_passes_ran_as_asked",
+        source="def count_hook_calls(model, x, n, ckpt):\n    return {'fwd': 2 * n if ckpt else n, 'bwd': n}",
+    ),
+    Wrong(
+        "a formula that does not know that the recomputation stops early",
+        violates="how often a forward hook on",
+        check="test_the_calls_are_counted",
+        source=(
+            COUNTING
+            + """
 def count_hook_calls(model, x, n, ckpt):
     passes(model, x, n, ckpt)
     uses = sum(module is model[0] for module in model)
     learns = x.requires_grad or any(p.requires_grad for p in model[0].parameters())
     return {"fwd": n * uses * (2 if ckpt else 1), "bwd": n * uses if learns else 0}
-""",
-    # One pass only.
-    COUNTING
-    + """
+"""
+        ),
+    ),
+    Wrong(
+        "one pass alone",
+        violates="Run `n` passes: each is one forward",
+        check="test_the_calls_are_counted",
+        source=(
+            COUNTING
+            + """
 def count_hook_calls(model, x, n, ckpt):
     calls = {"fwd": 0, "bwd": 0}
     one, two = counting(model, calls)
     with one, two:
         passes(model, x, 1, ckpt)
     return calls
-""",
-    # One pass, multiplied.
-    COUNTING
-    + """
+"""
+        ),
+    ),
+    Wrong(
+        "one pass, multiplied",
+        violates="Run `n` passes: each is one forward",
+        check="test_the_passes_ran_as_asked",
+        source=(
+            COUNTING
+            + """
 def count_hook_calls(model, x, n, ckpt):
     calls = {"fwd": 0, "bwd": 0}
     one, two = counting(model, calls)
     with one, two:
         passes(model, x, 1, ckpt)
     return {kind: n * count for kind, count in calls.items()}
-""",
-    # A pre-hook of the backward pass, and one of the forward pass.
-    """
+"""
+        ),
+    ),
+    Wrong(
+        "pre-hooks are counted",
+        violates="how often a forward hook on",
+        check="test_the_calls_are_counted",
+        source="""
 from torch.utils.checkpoint import checkpoint
 
 def count_hook_calls(model, x, n, ckpt):
@@ -201,8 +286,12 @@ def count_hook_calls(model, x, n, ckpt):
             (checkpoint(model, x, use_reentrant=False) if ckpt else model(x)).sum().backward()
     return calls
 """,
-    # All modules, not the first.
-    """
+    ),
+    Wrong(
+        "the calls of all modules",
+        violates="how often a forward hook on",
+        check="test_the_calls_are_counted",
+        source="""
 from torch.utils.checkpoint import checkpoint
 
 def count_hook_calls(model, x, n, ckpt):
@@ -221,19 +310,30 @@ def count_hook_calls(model, x, n, ckpt):
             handle.remove()
     return calls
 """,
-    # The reentrant checkpoint.
-    COUNTING.replace("use_reentrant=False", "use_reentrant=True")
-    + """
+    ),
+    Wrong(
+        "the other kind of checkpoint",
+        violates="`checkpoint(model, x, use_reentrant=False)` from `torch.utils.checkpoint` when `ckpt` is `True`.",
+        check="raised",
+        source=(
+            COUNTING.replace("use_reentrant=False", "use_reentrant=True")
+            + """
 def count_hook_calls(model, x, n, ckpt):
     calls = {"fwd": 0, "bwd": 0}
     one, two = counting(model, calls)
     with one, two:
         passes(model, x, n, ckpt)
     return calls
-""",
-    # Counts on a copy, which gets the gradients.
-    COUNTING
-    + """
+"""
+        ),
+    ),
+    Wrong(
+        "counts on a copy, which gets the gradients",
+        violates="The `.grad` of the parameters, and of `x` if it requires grad, accumulates over the",
+        check="test_the_passes_ran_as_asked",
+        source=(
+            COUNTING
+            + """
 import copy
 def count_hook_calls(model, x, n, ckpt):
     calls = {"fwd": 0, "bwd": 0}
@@ -241,10 +341,16 @@ def count_hook_calls(model, x, n, ckpt):
     counting(model, calls)
     passes(model, x, n, ckpt)
     return calls
-""",
-    # Clears the gradients between the passes.
-    COUNTING
-    + """
+"""
+        ),
+    ),
+    Wrong(
+        "clears the gradients between the passes",
+        violates="The `.grad` of the parameters, and of `x` if it requires grad, accumulates over the",
+        check="test_the_passes_ran_as_asked",
+        source=(
+            COUNTING
+            + """
 def count_hook_calls(model, x, n, ckpt):
     calls = {"fwd": 0, "bwd": 0}
     one, two = counting(model, calls)
@@ -253,20 +359,34 @@ def count_hook_calls(model, x, n, ckpt):
             model.zero_grad()
             passes(model, x, 1, ckpt)
     return calls
-""",
-    # All forward passes, and then one backward pass for all of them.
-    COUNTING
-    + """
+"""
+        ),
+    ),
+    Wrong(
+        "all forward passes, and then one backward pass",
+        violates="Run `n` passes: each is one forward",
+        check="test_the_passes_ran_as_asked",
+        source=(
+            COUNTING
+            + """
 def count_hook_calls(model, x, n, ckpt):
     calls = {"fwd": 0, "bwd": 0}
     one, two = counting(model, calls)
     with one, two:
-        sum((checkpoint(model, x, use_reentrant=False) if ckpt else model(x)).sum() for _ in range(n)).backward()
+        out = [(checkpoint(model, x, use_reentrant=False) if ckpt else model(x)).sum() for _ in range(n)]
+        if out:
+            sum(out).backward()
     return calls
-""",
-    # The .grad of x is cleared.
-    COUNTING
-    + """
+"""
+        ),
+    ),
+    Wrong(
+        "the `.grad` of `x` is cleared",
+        violates="The `.grad` of the parameters, and of `x` if it requires grad, accumulates over the",
+        check="test_the_passes_ran_as_asked",
+        source=(
+            COUNTING
+            + """
 def count_hook_calls(model, x, n, ckpt):
     calls = {"fwd": 0, "bwd": 0}
     x.grad = None
@@ -274,20 +394,32 @@ def count_hook_calls(model, x, n, ckpt):
     with one, two:
         passes(model, x, n, ckpt)
     return calls
-""",
-    # x is cut off.
-    COUNTING
-    + """
+"""
+        ),
+    ),
+    Wrong(
+        "`x` is cut off",
+        violates="`x` may or may not require grad.",
+        check="test_the_calls_are_counted",
+        source=(
+            COUNTING
+            + """
 def count_hook_calls(model, x, n, ckpt):
     calls = {"fwd": 0, "bwd": 0}
     one, two = counting(model, calls)
     with one, two:
         passes(model, x.detach(), n, ckpt)
     return calls
-""",
-    # Removes the caller's backward hooks with its own.
-    COUNTING
-    + """
+"""
+        ),
+    ),
+    Wrong(
+        "removes the backward hooks of the caller",
+        violates="rule 3: Hooks that were there before",
+        check="test_nothing_else_changes",
+        source=(
+            COUNTING
+            + """
 def count_hook_calls(model, x, n, ckpt):
     calls = {"fwd": 0, "bwd": 0}
     one, two = counting(model, calls)
@@ -295,10 +427,16 @@ def count_hook_calls(model, x, n, ckpt):
         passes(model, x, n, ckpt)
     model[0]._backward_hooks.clear()
     return calls
-""",
-    # A frozen module is taken for one that no gradient passes.
-    COUNTING
-    + """
+"""
+        ),
+    ),
+    Wrong(
+        "a frozen module is taken for one that no gradient passes",
+        violates="Sometimes the module `model[0]` is used a second time in the same model",
+        check="test_the_calls_are_counted",
+        source=(
+            COUNTING
+            + """
 def count_hook_calls(model, x, n, ckpt):
     calls = {"fwd": 0, "bwd": 0}
     one, two = counting(model, calls)
@@ -306,10 +444,16 @@ def count_hook_calls(model, x, n, ckpt):
         passes(model, x, n, ckpt)
     learns = any(parameter.requires_grad for parameter in model[0].parameters())
     return {"fwd": calls["fwd"], "bwd": calls["bwd"] if learns else 0}
-""",
-    # The hooks stand on the module once for each place that it has.
-    COUNTING
-    + """
+"""
+        ),
+    ),
+    Wrong(
+        "hooks once for each place of the module",
+        violates="Sometimes the module `model[0]` is used a second time in the same model",
+        check="test_the_calls_are_counted",
+        source=(
+            COUNTING
+            + """
 def count_hook_calls(model, x, n, ckpt):
     calls = {"fwd": 0, "bwd": 0}
     handles = [handle for part in model if part is model[0] for handle in counting(model, calls)]
@@ -319,5 +463,173 @@ def count_hook_calls(model, x, n, ckpt):
         for handle in handles:
             handle.remove()
     return calls
-""",
+"""
+        ),
+    ),
+    Wrong(
+        "dropout draws anew in the recomputation",
+        violates="A dropout layer of the model drops the same entries in the recomputation as in the",
+        check="test_the_passes_ran_as_asked",
+        source=(
+            COUNTING.replace("use_reentrant=False", "use_reentrant=False, preserve_rng_state=False")
+            + """
+def count_hook_calls(model, x, n, ckpt):
+    calls = {"fwd": 0, "bwd": 0}
+    one, two = counting(model, calls)
+    with one, two:
+        passes(model, x, n, ckpt)
+    return calls
+"""
+        ),
+    ),
+    Wrong(
+        "evaluates in eval mode",
+        violates="A dropout layer of the model drops the same entries in the recomputation as in the",
+        check="test_the_passes_ran_as_asked",
+        source=(
+            COUNTING
+            + """
+def count_hook_calls(model, x, n, ckpt):
+    calls = {"fwd": 0, "bwd": 0}
+    modes = [module.training for module in model.modules()]
+    model.eval()
+    one, two = counting(model, calls)
+    with one, two:
+        passes(model, x, n, ckpt)
+    for module, mode in zip(model.modules(), modes):
+        module.training = mode
+    return calls
+"""
+        ),
+    ),
+    Wrong(
+        "one pass at least",
+        violates="`n` may be 0.",
+        check="test_the_calls_are_counted",
+        source=(
+            COUNTING
+            + """
+def count_hook_calls(model, x, n, ckpt):
+    calls = {"fwd": 0, "bwd": 0}
+    one, two = counting(model, calls)
+    with one, two:
+        passes(model, x, max(n, 1), ckpt)
+    return calls
+"""
+        ),
+    ),
+    Wrong(
+        "the counts are kept from call to call",
+        violates="rule 1: It works however often it is called",
+        check="test_the_calls_are_counted",
+        source=(
+            COUNTING
+            + """
+calls = {"fwd": 0, "bwd": 0}
+
+def count_hook_calls(model, x, n, ckpt):
+    one, two = counting(model, calls)
+    with one, two:
+        passes(model, x, n, ckpt)
+    return calls
+"""
+        ),
+    ),
+    Wrong(
+        "a list of counts",
+        violates="rule 6: A tuple is a tuple",
+        check="test_the_calls_are_counted",
+        source=(
+            COUNTING
+            + """
+def count_hook_calls(model, x, n, ckpt):
+    calls = {"fwd": 0, "bwd": 0}
+    one, two = counting(model, calls)
+    with one, two:
+        passes(model, x, n, ckpt)
+    return list(calls.values())
+"""
+        ),
+    ),
+    Wrong(
+        "removes its hooks after an Exception alone",
+        violates="rule 4: That holds for every exception, also for `KeyboardInterrupt`",
+        check="test_all_is_in_order_when_something_raises",
+        source=(
+            COUNTING
+            + """
+def count_hook_calls(model, x, n, ckpt):
+    calls = {"fwd": 0, "bwd": 0}
+    one, two = counting(model, calls)
+    try:
+        passes(model, x, n, ckpt)
+    except Exception:
+        one.remove(), two.remove()
+        raise
+    one.remove(), two.remove()
+    return calls
+"""
+        ),
+    ),
+    Wrong(
+        "swallows the exception",
+        violates="rule 4: the caller of your function gets this",
+        check="test_all_is_in_order_when_something_raises",
+        source=(
+            COUNTING
+            + """
+def count_hook_calls(model, x, n, ckpt):
+    calls = {"fwd": 0, "bwd": 0}
+    one, two = counting(model, calls)
+    with one, two:
+        try:
+            passes(model, x, n, ckpt)
+        except BaseException:
+            pass
+    return calls
+"""
+        ),
+    ),
+    Wrong(
+        "the hooks are gone before backward",
+        violates="how often a forward hook on",
+        check="test_the_calls_are_counted",
+        source=(
+            COUNTING
+            + """
+def count_hook_calls(model, x, n, ckpt):
+    calls = {"fwd": 0, "bwd": 0}
+    for _ in range(n):
+        one, two = counting(model, calls)
+        with one, two:
+            out = checkpoint(model, x, use_reentrant=False) if ckpt else model(x)
+        out.sum().backward()
+    return calls
+"""
+        ),
+    ),
+    Wrong(
+        "the module itself runs in front of the checkpoint",
+        violates="`checkpoint(model, x, use_reentrant=False)` from `torch.utils.checkpoint` when `ckpt` is `True`.",
+        check="test_the_calls_are_counted",
+        source=(
+            COUNTING
+            + """
+def count_hook_calls(model, x, n, ckpt):
+    calls = {"fwd": 0, "bwd": 0}
+    one, two = counting(model, calls)
+    with one, two:
+        for _ in range(n):
+            h = model[0](x)
+            out = checkpoint(model[1:], h, use_reentrant=False) if ckpt else model[1:](h)
+            out.sum().backward()
+    return calls
+"""
+        ),
+    ),
+]
+
+GIVENS = [
+    "Write `count_hook_calls(model, x, n, ckpt)`.",
+    "`model` is an `nn.Sequential`.",
 ]

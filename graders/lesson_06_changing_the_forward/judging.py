@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from graders.authoring import FACTOR, Seen, expect, no_hook_left, refuse
-from graders.lesson_06_changing_the_forward.shared import PLACES
+from graders.authoring import FACTOR, Rng, Seen, refuse
+from graders.lesson_06_changing_the_forward.shared import PLACES, SIZE
 
 NO_HANDLE = (
     "Your function has to return the handle, so that the caller can remove the hook. It is what the `register_…` "
@@ -61,59 +61,97 @@ def pulls(layers: str, weight: Tensor, x: Tensor, up: Tensor) -> list[Tensor]:
     return [torch.einsum("oi,no...->ni...", weight, up), at_weight.view(*weight.shape, *[1] * (x.dim() - 2))]
 
 
-def back_to_normal(seen: Seen, when: str = "") -> None:
-    """After an exception: it came through, no hook is left, gradients are tracked, the model is as before."""
-    expect(Seen(seen["exception"].value, f"exception{when}")).equals("propagated")
-    no_hook_left(seen["hooks_after_exception"], when=f"after an exception{when}")
-    expect(seen["records_after_exception"]).is_true(
-        f"gradient tracking is still switched off after an exception{when}: use `with torch.no_grad():`"
-    )
-    expect(seen["kept_after_exception"]).is_true(
-        f"after an exception{when} the model is not as before: another module, mode or weight"
-    )
-
-
-def drawn_net(rng, train: bool) -> dict[str, Any]:
-    """Names, order of definition, weights and mode of a `TwoPath`."""
-    places = [*PLACES, "conv2", "act2"]
-    shapes = {"conv1": (4, 4, 3, 3), "conv2": (4, 4, 1, 1), "mid": (4, 4), "head": (3, 4)}
-    weights = {place: rng.tensor(*shape, low=-1, high=1) for place, shape in shapes.items()}
-    weights |= {place + ".bias": rng.tensor(shape[0], low=-1, high=1) for place, shape in shapes.items()}
+def drawn_net(rng: Rng, rank: int, dtype: str, values: str) -> dict[str, Any]:
+    """Names, order of definition and weights of a `TwoPath`."""
+    places = ["entry", "conv1", "act1", "norm", "block", "mid", "act3", "head"]
+    space = rank - 2
+    shapes = {
+        "conv1": (SIZE, SIZE, *[3] * space), "conv2": (SIZE, SIZE, *[1] * space), "norm": (SIZE,),
+        "mid": (SIZE, SIZE), "head": (SIZE, SIZE),
+    }  # fmt: skip
+    weights = {place: rng.tensor(*shape, dtype=dtype, values=values, low=-1, high=1) for place, shape in shapes.items()}
+    biases = {f"{place}.bias": rng.tensor(SIZE, dtype=dtype, values=values, low=-1, high=1) for place in shapes}
+    every = [*places, "conv2", "act2", "again"]
     return {
-        "names": dict(zip(places, rng.names(len(places)))),
-        "order": rng.shuffled(PLACES),
-        "weights": weights,
-        "train": train,
+        "names": dict(zip(every, rng.names(len(every)))),
+        "order": rng.shuffled(places),
+        "weights": weights | biases,
     }
 
 
 def composed(
-    net: dict[str, Any], x: Tensor, place: str = "", after: Any = None, before: Any = None
+    net: dict[str, Any],
+    x: Tensor,
+    mode: str,
+    *,
+    after: Mapping[str, Callable[[Tensor], Tensor]] | None = None,
+    before: Mapping[str, Callable[[Tensor], Tensor]] | None = None,
 ) -> dict[str, Tensor]:
     """What each place of the model gives, by direct composition of functions.
 
-    `after` edits the output of `place`, `before` its input. Keys are places; `<place> in` is an input.
+    `after` edits the output of places, `before` their input. Keys are places; `<place> in` is an input, and "root"
+    stands for the model.
     """
     w, seen = net["weights"], {}
 
-    def step(name: str, function: Callable[[Tensor], Tensor], value: Tensor) -> Tensor:
-        seen[name + " in"] = value = before(value) if before and name == place else value
-        value = function(value)
-        seen[name] = value = after(value) if after and name == place else value
+    def step(place: str, function: Callable[[Tensor], Tensor], value: Tensor) -> Tensor:
+        seen[place + " in"] = value = (before or {}).get(place, _same)(value)
+        seen[place] = value = (after or {}).get(place, _same)(function(value))
         return value
 
-    def branch(h: Tensor) -> Tensor:
-        h = step("conv2", lambda t: F.conv2d(t, w["conv2"], w["conv2.bias"]), h)
-        return step("act2", lambda t: F.leaky_relu(t, 0.25), h)
+    def convolved(place: str, padding: int) -> Callable[[Tensor], Tensor]:
+        if x.dim() == 2:
+            return affine(place)
+        function = F.conv1d if x.dim() == 3 else F.conv2d
+        return lambda t: function(t, w[place], w[place + ".bias"], padding=padding)
 
-    h = step("entry", lambda t: t, x)
-    h = step("conv1", lambda t: F.conv2d(t, w["conv1"], w["conv1.bias"], padding=1), h)
-    h = step("act1", lambda t: F.leaky_relu(t, 0.5), h)
-    h = (h + step("block", branch, h)).mean((2, 3))
-    h = step("mid", lambda t: t @ w["mid"].T + w["mid.bias"], h)
-    h = step("act3", lambda t: F.leaky_relu(t, 0.125), h)
-    step("head", lambda t: t @ w["head"].T + w["head.bias"], h)
+    def affine(place: str) -> Callable[[Tensor], Tensor]:
+        return lambda t: t @ w[place].T + w[place + ".bias"]
+
+    def normed(t: Tensor) -> Tensor:
+        mean, variance = torch.full_like(w["norm"], 0.5), torch.full_like(w["norm"], 2.0)
+        return F.batch_norm(t, mean, variance, w["norm"], w["norm.bias"], training=mode == "train")
+
+    def branch(h: Tensor) -> Tensor:
+        return step("act2", lambda t: F.leaky_relu(t, 0.25), step("conv2", convolved("conv2", 0), h))
+
+    def whole(h: Tensor) -> Tensor:
+        h = step("conv1", convolved("conv1", 1), step("entry", _same, h))
+        h = step("norm", normed, step("act1", lambda t: F.leaky_relu(t, 0.5), h))
+        h = h + step("block", branch, h)
+        h = h.mean(tuple(range(2, h.dim()))) if h.dim() > 2 else h
+        h = step("act3", lambda t: F.leaky_relu(t, 0.125), step("mid", affine("mid"), h))
+        return step("head", affine("head"), h)
+
+    step("root", whole, x)
     return seen
+
+
+def _same(value: Tensor) -> Tensor:
+    return value
+
+
+def hooks_of(named: str, hooks: str, hooked: str) -> dict[str, Callable[[Tensor], Tensor]]:
+    """What the caller's hooks make of outputs, by place, for `composed`."""
+    if hooked == "parameter":
+        return {}
+    return {"root" if hooked == "root" else PLACES[named]: lambda value: after_hooks(value, hooks)}
+
+
+def then(
+    first: Mapping[str, Callable[[Tensor], Tensor]], place: str, last: Callable[[Tensor], Tensor]
+) -> dict[str, Callable[[Tensor], Tensor]]:
+    """The same edits, and one more of the output of a place, after them."""
+    own = first.get(place, _same)
+    return {**first, place: lambda value: last(own(value))}
+
+
+def some_channels(rng: Rng, collection: str) -> list[int]:
+    """Channels in no order and with gaps: none, one, several, or one of them twice."""
+    several = rng.choice(([4, 0, 2], [3, 1, 0, 4], [1, 4, 3]))
+    return {"empty": [], "one": several[:1], "many": several, "repeated": [several[0], several[1], several[0]]}[
+        collection
+    ]
 
 
 def written(value: Tensor, indices: list[int], source: Tensor | float, dim: int = 1) -> Tensor:
@@ -138,3 +176,23 @@ CHANGED_CALLERS_TENSOR = (
     "Your hook edited `output` in place. Some modules (Dropout in eval mode, Identity, Flatten) hand on the tensor "
     "that they were given, so the edit reached the caller's input. Clone, edit the clone, return it."
 )
+
+IN_PLACE = (
+    "a leaf Variable that requires grad",
+    "is a view of a leaf",
+    "refers to a single memory location",
+    "is a view and is being modified inplace",
+)
+"""What PyTorch says when a hook writes into a tensor that a module handed on."""
+
+BEFORE_OTHER_HOOKS = (
+    "Your change comes first, and then a hook of the caller changes the output once more. What counts is the output as "
+    "the next layer gets it: register your hook behind the others, without `prepend=True`, and leave `forward` alone."
+)
+
+RAN_IN_EVAL = (
+    "The model ran in eval mode, and it was in training mode. A norm then computes something else. Call the model as "
+    "it is, and leave modes alone."
+)
+
+REMOVED_OTHERS = "Hooks of the caller are gone. Remove your own hook only, by its handle."

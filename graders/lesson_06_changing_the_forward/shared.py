@@ -6,28 +6,9 @@ from collections import OrderedDict
 from collections.abc import Callable
 from typing import Any
 
-import torch
 from torch import Tensor, nn
 
-from graders.authoring import Boom, CallersHooks, expecting_boom, gradients, module_hooks, snapshot
-
-
-def pulled_back(output: Any, up: Tensor, leaf: Tensor) -> Tensor | None:
-    """The gradient that comes to `leaf` when `output` receives `up`; None when none comes."""
-    if not isinstance(output, Tensor) or not output.requires_grad or output.shape != up.shape:
-        return None
-    leaf.grad = None
-    output.backward(gradient=up)
-    return leaf.grad
-
-
-def layer(kind: str, weight: Tensor) -> nn.Module:
-    """A module that maps three numbers to three numbers."""
-    if kind == "linear":
-        made = nn.Linear(3, 3, bias=False)
-        made.load_state_dict({"weight": weight})
-        return made
-    return {"sigmoid": nn.Sigmoid, "tanh": nn.Tanh}[kind]()
+from graders.authoring import CallersHooks, fill_grads, freeze_part, gradients, in_mode
 
 
 def layer_of(layers: str, weight: Tensor, rank: int) -> nn.Module:
@@ -75,107 +56,85 @@ def arrived(received: tuple[tuple[Any, ...], dict[str, Any]], args: tuple[Any, .
     return "as passed" if same else "others"
 
 
-def raising(*_: Any) -> None:
-    """A hook that fails."""
-    raise Boom
-
-
-PLACES = ("entry", "conv1", "act1", "block", "mid", "act3", "head")
-"""The modules at the top level of `TwoPath`; `block` holds `conv2` and `act2`."""
+SIZE = 5
+"""Channels, images in a batch, and positions along each axis of an image: an index into one fits all."""
+PLACES = {"first": "entry", "last": "head", "nested": "conv2", "root": "root", "second name": "mid"}
+"""Where the module stands that is named, in the words of the circumstances, and its place in a `TwoPath`."""
 
 
 class TwoPath(nn.Module):
-    """A small image model with a skip connection, in-place activations, and names from the draw.
+    """A small model with a skip connection, a layer that shows its mode, and names from the draw.
 
-    entry -> conv1 -> act1 -> h;  h + block(h), averaged over space -> mid -> act3 -> head
+    entry -> conv1 -> act1 -> norm -> h;  h + block(h), averaged over space -> mid -> act3 -> head
+
+    `entry` hands on the very tensor that it gets; `block` holds `conv2` and `act2`; `mid` is called by a second name.
+    With images of two dimensions less (`rank` 2) the convolutions are linear layers.
     """
 
-    def __init__(self, names: dict[str, str], order: list[str], weights: dict[str, Tensor]) -> None:
-        """`names` maps places to module names; modules are defined in `order`, which is not that of execution."""
+    def __init__(self, net: dict[str, Any], rank: int, follower: str = "plain", passing: str = "position") -> None:
+        """`net` is as `drawn_net` makes it; modules are defined in its order, which is not that of execution."""
         super().__init__()
-        conv1, conv2 = nn.Conv2d(4, 4, 3, padding=1), nn.Conv2d(4, 4, 1)
-        mid, head = nn.Linear(4, 4), nn.Linear(4, 3)
-        for place, module in {"conv1": conv1, "conv2": conv2, "mid": mid, "head": head}.items():
-            module.load_state_dict({"weight": weights[place], "bias": weights[place + ".bias"]})
-        act2 = nn.LeakyReLU(0.25, inplace=True)
-        parts = {
-            "entry": nn.Dropout(0.5),
-            "conv1": conv1,
-            "act1": nn.LeakyReLU(0.5, inplace=True),
-            "block": nn.Sequential(OrderedDict([(names["conv2"], conv2), (names["act2"], act2)])),
-            "mid": mid,
-            "act3": nn.LeakyReLU(0.125),
-            "head": head,
-        }
-        for place in order:
+        convolution: Any = {2: nn.Linear, 3: nn.Conv1d, 4: nn.Conv2d}[rank]
+        sizes = ((SIZE, SIZE), (SIZE, SIZE)) if rank == 2 else ((SIZE, SIZE, 3, 1, 1), (SIZE, SIZE, 1))
+        norm: Any = nn.BatchNorm2d if rank == 4 else nn.BatchNorm1d
+        weights, names = net["weights"], net["names"]
+        layers = {
+            "conv1": convolution(*sizes[0]), "conv2": convolution(*sizes[1]), "norm": norm(SIZE),
+            "mid": nn.Linear(SIZE, SIZE), "head": nn.Linear(SIZE, SIZE),
+        }  # fmt: skip
+        for place, layer in layers.items():
+            layer.to(weights[place].dtype)
+            layer.load_state_dict({"weight": weights[place], "bias": weights[place + ".bias"]}, strict=False)
+        layers["norm"].running_mean.fill_(0.5)
+        layers["norm"].running_var.fill_(2.0)
+        act1, act2, act3 = (nn.LeakyReLU(slope, inplace=follower == "in-place") for slope in (0.5, 0.25, 0.125))
+        block = nn.Sequential(OrderedDict([(names["conv2"], layers.pop("conv2")), (names["act2"], act2)]))
+        parts = {**layers, "entry": nn.Identity(), "act1": act1, "block": block, "act3": act3}
+        for place in net["order"]:
             self.add_module(names[place], parts[place])
-        self.places = dict(names)
-        self.fuse: bool | Tensor = False
+        self.add_module(names["again"], parts["mid"])
+        self.places = {**names, "mid": names["again"]}
+        self.passing = passing
+        self.note: Callable[[int], Any] = range
 
     def forward(self, x: Tensor) -> Tensor:
-        """Scores, one row for each image; raises `Boom` shortly before the end when the fuse is set.
+        """Scores, one row for each image. `note` is called at the beginning, with their number."""
+        self.note(len(x))
 
-        A fuse may be an image: then it raises only when this image is among those in `x`.
-        """
-        entry, conv1, act1, block, mid, act3, head = (self.get_submodule(self.places[place]) for place in PLACES)
-        burns = any(torch.equal(image, self.fuse) for image in x) if isinstance(self.fuse, Tensor) else self.fuse
-        h = act1(conv1(entry(x)))
-        h = act3(mid((h + block(h)).mean((2, 3))))
-        if burns:
-            raise Boom
-        return head(h)
+        def run(place: str, value: Tensor) -> Tensor:
+            module = self.get_submodule(self.places[place])
+            result: Tensor = module(input=value) if self.passing == "keyword" else module(value)
+            return result
+
+        h = x
+        for place in ("entry", "conv1", "act1", "norm"):
+            h = run(place, h)
+        h = h + run("block", h)
+        h = h.mean(tuple(range(2, h.dim()))) if h.dim() > 2 else h
+        for place in ("mid", "act3", "head"):
+            h = run(place, h)
+        return h
 
 
-def two_path(net: dict[str, Any]) -> TwoPath:
-    """The model of a draw. `entry` is a Dropout in eval mode: it hands on the very tensor that it gets."""
-    model = TwoPath(net["names"], net["order"], net["weights"])
-    model.train(net["train"])
-    model.get_submodule(net["names"]["entry"]).eval()
+def two_path(net: dict[str, Any], rank: int, mode: str, frozen: str, follower: str, passing: str) -> TwoPath:
+    """The model of a draw; its parameters hold something in `.grad`. Its norm is in training mode with "train" only."""
+    model = TwoPath(net, rank, follower, passing)
+    in_mode(model, mode)
+    if mode == "mixed":
+        model.get_submodule(net["names"]["norm"]).eval()
+    fill_grads(model)
+    freeze_part(model, frozen)
     return model
 
 
-def dotted(net: dict[str, Any], place: str) -> str:
-    """The module name of a place, as `named_modules` gives it."""
-    names = net["names"]
-    return f"{names['block']}.{names[place]}" if place in ("conv2", "act2") else names[place]
+def dotted(net: dict[str, Any], named: str) -> str:
+    """The name of the module that stands there, as `named_modules` gives it."""
+    place, names = PLACES[named], net["names"]
+    return {"root": "", "conv2": f"{names['block']}.{names['conv2']}"}.get(place) or names.get(place, "")
 
 
-def observed(model: TwoPath, name: str, call: Callable[[], Any], x: Tensor) -> dict[str, Any]:
-    """What `call()` returns, and what it did to the model: hooks, modes, state, and a plain run afterwards on `x`."""
-    for parameter in model.parameters():
-        parameter.grad = torch.ones_like(parameter)
-    fired: list[int] = []
-    model.get_submodule(name).register_forward_hook(lambda *_: fired.append(1))  # one of the caller's
-    hooks, modes = module_hooks(model), [module.training for module in model.modules()]
-    state = {key: value.clone() for key, value in model.state_dict().items()}
-    seen = {"result": call(), "records": torch.is_grad_enabled()}
-    torch.set_grad_enabled(True)
-    return {
-        **seen,
-        "caller_fired": bool(fired),
-        "hooks_left": module_hooks(model) - hooks,
-        "modes_kept": [module.training for module in model.modules()] == modes,
-        "weights_kept": all(torch.equal(value, state[key]) for key, value in model.state_dict().items()),
-        "trainable": all(p.requires_grad for p in model.parameters()),
-        "grads_kept": all(p.grad is not None and bool((p.grad == 1).all()) for p in model.parameters()),
-        "later": snapshot(model(x)),
-    }
-
-
-def after_boom(model: TwoPath, call: Callable[[], Any], fuse: bool | Tensor = True) -> dict[str, Any]:
-    """Run `call()` with this fuse in the model, and tell what came of it."""
-    seen: dict[str, Any] = {}
-    hooks, modules = module_hooks(model), list(model.named_modules())
-    modes, state = [module.training for _, module in modules], {k: v.clone() for k, v in model.state_dict().items()}
-    model.fuse = fuse
-    with expecting_boom(seen):
-        call()
-    records = torch.is_grad_enabled()
-    torch.set_grad_enabled(True)
-    same = list(model.named_modules()) == modules and [module.training for _, module in modules] == modes
-    return {
-        **seen,
-        "hooks_after_exception": module_hooks(model) - hooks,
-        "records_after_exception": records,
-        "kept_after_exception": same and all(torch.equal(v, state[k]) for k, v in model.state_dict().items()),
-    }
+def hooks_on(model: TwoPath, name: str, hooks: str, hooked: str) -> CallersHooks:
+    """The caller's hooks on the model, on the named module, or on a parameter, where they are called "it"."""
+    if hooked == "parameter":
+        return CallersHooks(hooks).on_parameter(list(model.parameters())[-1], "it")
+    return callers_hooks(model if hooked == "root" else model.get_submodule(name), hooks, "it")

@@ -4,19 +4,44 @@ from __future__ import annotations
 
 from typing import Any
 
-from torch import Tensor
+import torch
+from torch import Tensor, nn
 
-from graders.authoring import Mistake, close, exercise, expect, no_hook_left, snapshot
+from graders.authoring import (
+    ALL,
+    SILENT,
+    Circumstances,
+    Failure,
+    Mistake,
+    Seen,
+    Witness,
+    came_through,
+    changes,
+    close,
+    exercise,
+    expect,
+    laid_out,
+    nothing_changed,
+    prepared,
+)
 from graders.lesson_06_changing_the_forward.judging import (
+    BEFORE_OTHER_HOOKS,
     CHANGED_CALLERS_TENSOR,
     FOUR_DIMENSIONS,
+    IN_PLACE,
+    RAN_IN_EVAL,
+    REMOVED_OTHERS,
     all_different,
-    back_to_normal,
     composed,
     drawn_net,
+    hooks_of,
+    some_channels,
+    then,
     written,
 )
-from graders.lesson_06_changing_the_forward.shared import after_boom, dotted, observed, two_path
+from graders.lesson_06_changing_the_forward.shared import PLACES, dotted, hooks_on, two_path
+
+INFINITE = [[float("inf"), 2.0, float("nan")]] * 3
 
 
 @exercise(
@@ -28,143 +53,236 @@ from graders.lesson_06_changing_the_forward.shared import after_boom, dotted, ob
         "Channels are dimension 1: `clone[:, channels] = 0` works for any number of dimensions, and for no channels.",
         "Clean up: `with layer.register_forward_hook(hook):` removes the hook also when the model raises.",
     ),
-    cases=(
-        {"place": "conv2", "train": True},
-        {"place": "mid", "train": False},
-        {"place": "act1", "train": True},
-        {"place": "entry", "train": False},
+    circumstances=Circumstances(
+        covers={
+            "dtype": ALL, "rank": (4, 2, 3), "layout": ALL, "place": ALL, "grad": ALL, "values": ALL,
+            "collection": ("many", "one", "empty", "repeated"), "mode": ALL, "frozen": ALL,
+            "named": ("nested", "second name", "first", "last", "root"), "follower": ALL, "passing": ALL,
+            "hooks": ALL, "hooked": ("named", "root", "parameter"), "call": ("once", "again"), "grad_mode": ALL,
+            "failure": ALL,
+        },
+        excludes={
+            "number": "there is no number",
+            "tied": "the function looks at no parameter",
+            "output": "the contract speaks of tensors",
+            "registered": "a name is that of a submodule",
+            "layers": "the modules that are named are of several types",
+            "backward": "there is no backward pass",
+            "failing_run": "there is one run",
+        },
+        # Equal images of one dimension have no variance, and a norm in training mode divides by it.
+        impossible=[lambda rank, layout, mode: rank == 2 and layout == "expanded" and mode == "train"],
     ),
-)
+)  # fmt: skip
 class TestAblateChannels:
-    """Write `ablate_channels(model, name, channels, x)`. `name` is the name of a submodule as in `named_modules()`,
-    possibly nested (`"block.0"`). In one forward pass it is called once, and its output is a tensor of two or more
-    dimensions. `channels` is a list of indices into dimension 1 of that output; it may be empty.
+    """Write `ablate_channels(model, name, channels, x)`. `name` is one that `model.named_modules()` yields, possibly
+    nested (`"block.0"`), or `""`, the model itself; the module may have a second name besides. In one forward pass it
+    is called once, by position or by keyword, and its output is a tensor of two or more dimensions. `channels` is a
+    list of indices 0, 1, … into dimension 1 of that output; it may be empty, and may hold an index twice.
 
-    Return what `model(x)` gives when the listed channels of the submodule's output are 0 and everything after it
+    Call the model once, in the modes that it has. Return what `model(x)` gives when the listed channels of the
+    submodule's output, as it left the module, are 0, whatever they were (also infinite), and everything after it
     computes with that. The result is detached. With an empty list it is the ordinary output of the model.
 
-    `x`, the list `channels`, the modules of the model, their weights (and their `.grad`) and modes stay as they are,
-    and gradient tracking is on afterwards as before. No hook of yours is left. All this holds even when the model
-    raises; the exception comes through. Hooks that were there before stay and fire.
-
-    **Example.** Let `model = nn.Sequential(nn.Linear(1, 2), nn.Linear(2, 1))` with `model[0]` giving `[[3., 4.]]` for
+    **Example.** Let `model = nn.Sequential(nn.Linear(2, 2), nn.Linear(2, 1))` with `model[0]` giving `[[3., 4.]]` for
     `x`, and `model[1]` adding its two inputs. Then `ablate_channels(model, "0", [1], x)` is `tensor([[3.]])`.
     """
 
-    def draw(rng, place, train):
+    def draw(rng, dtype, rank, layout, values, collection):
+        shape = (5,) * rank
         return {
-            "net": drawn_net(rng, train),
-            "x": rng.tensor(4, 4, 4, 4),
-            "place": place,
-            "channels": rng.shuffled(range(4))[: rng.integer(2, 3)],
+            "net": drawn_net(rng, rank, dtype, values),
+            **{name: rng.tensor(*shape, dtype=dtype, values=values, layout=layout) for name in ("x", "other")},
+            "channels": some_channels(rng, collection),
         }
 
-    def alive(net, x, place, channels):
-        results = [composed(net, x)["head"], ablated(net, x, place, channels), *on_wrong_axes(net, x, place, channels)]
-        if place in ("conv2", "mid"):
-            results.append(composed(net, x, place, before=lambda value: written(value, channels, 0.0))["head"])
-        return all_different(*results)
+    def oracle(net, x, other, channels, mode, named, hooks, hooked):
+        return [ablated(net, image, channels, mode, named, hooks, hooked) for image in (x, other)]
 
-    def probe(student, net, x, place, channels):
-        name, mine, given = dotted(net, place), x.clone(), list(channels)
-        model = two_path(net)
-        seen = observed(model, name, lambda: student.ablate_channels(model, name, given, mine), x.clone())
-        seen |= {"x": snapshot(mine), "channels": given}
-        tracked = place != "entry"  # there, an edit in place would end in another error
-        leaf = x.clone().requires_grad_(tracked)
-        seen["empty"] = student.ablate_channels(two_path(net), name, [], leaf)
-        seen["leaf_kept"] = leaf.requires_grad is tracked and leaf.grad is None
-        raising = two_path(net)
-        return seen | after_boom(raising, lambda: student.ablate_channels(raising, name, list(channels), x.clone()))
+    def alive(net, x, channels, mode, named, hooks, hooked):
+        at = (mode, named, hooks, hooked)
+        results = [composed(net, x, mode, after=hooks_of(named, hooks, hooked))["root"], ablated(net, x, channels, *at)]
+        return not channels or all_different(*results, *on_wrong_axes(net, x, channels, *at))
+
+    def probe(
+        student, net, x, other, channels, rank, layout, place, grad, mode, frozen, named, follower, passing, hooks,
+        hooked, grad_mode, failure
+    ):  # fmt: skip
+        name, mine = dotted(net, named), list(channels)
+        model = two_path(net, rank, mode, frozen, follower, passing)
+        callers = hooks_on(model, name, hooks, hooked)
+        x, other = prepared(x, layout=layout, place=place, grad=grad), laid_out(other, layout)
+        runs = []
+        model.note = runs.append
+        with torch.set_grad_enabled(grad_mode == "on"):
+            witness = Witness(model=model, x=x, other=other, channels=mine)
+            seen = {"result": student.ablate_channels(model, name, mine, x), "runs": len(runs)}
+            seen |= {"changed": witness.changes(), "log": callers.log[:20]}
+            again = (channels or [1])[::-1]
+            seen["result of a second call"] = student.ablate_channels(model, name, again, other)
+            seen["changed by a second call"] = witness.changes()
+
+        boom = Failure(failure)
+        model.note = boom.strike
+        witness = Witness(model=model, x=x, other=other, channels=mine)
+        seen["failure"] = boom.during(lambda: student.ablate_channels(model, name, mine, other))
+        seen["changed by failure"] = witness.changes()
+
+        handing_on = nn.Sequential(nn.Identity(), nn.Identity())
+        handing_on[0].register_forward_hook(lambda module, args, output: output + 1)
+        given = torch.tensor(INFINITE)
+        witness = Witness(x=given)
+        seen["infinite"] = student.ablate_channels(handing_on, "0", [0, 2], given)
+        seen["handed on"] = student.ablate_channels(nn.Identity(), "", [0, 2], given)
+        seen["changed through nn.Identity"] = witness.changes()
+        example = nn.Sequential(nn.Linear(2, 2, bias=False), nn.Linear(2, 1, bias=False))
+        example.load_state_dict({"0.weight": torch.tensor([[3.0, 0.0], [0.0, 4.0]]), "1.weight": torch.ones(1, 2)})
+        return {**seen, "example": student.ablate_channels(example, "0", [1], torch.ones(2, 2))}
 
     mistakes = (
         Mistake(
             "edited-weights",
-            lambda seen: seen["weights_kept"].value is False,
+            lambda seen: bool(changes(seen["changed"], "values model.*")),
             "You changed the weights, so every later run of the model differs, too. Change the output of the module "
             "in a forward hook; that also works for modules without weights.",
             raises="has no attribute 'weight'",
+            rather_than=("forgot-return",),
         ),
         Mistake(
             "forgot-return",
-            lambda seen, net, x: close(seen["result"], composed(net, x)["head"]),
+            lambda seen, net, x, channels, mode, named, hooks, hooked: (
+                SILENT
+                if not channels
+                else close(seen["result"], composed(net, x, mode, after=hooks_of(named, hooks, hooked))["root"])
+            ),
             "This is the ordinary output of the model: the zeros did not arrive. A forward hook that returns `None` "
             "keeps the old output. Return the changed tensor.",
         ),
         Mistake(
             "changed-the-input",
-            lambda seen, net, x, place, channels: (
-                (
-                    place in ("conv2", "mid")
-                    and close(
-                        seen["result"],
-                        composed(net, x, place, before=lambda value: written(value, channels, 0.0))["head"],
-                    )
+            lambda seen, net, x, channels, mode, named, hooks, hooked: (
+                SILENT
+                if not channels or named == "first"
+                else any(
+                    close(seen["result"], one)
+                    for one in of_changed_inputs(net, x, channels, mode, named, hooks, hooked)
                 )
-                or (place != "entry" and close(seen["result"], composed(net, written(x, channels, 0.0))["head"]))
             ),
+            raises="tuple index out of range",
+            rather_than=("before-other-hooks",),
+        ),
+        Mistake(
+            "ran-in-eval",
+            lambda seen, net, x, channels, mode, named, hooks, hooked: (
+                SILENT
+                if mode != "train"
+                else close(seen["result"], ablated(net, x, channels, "eval", named, hooks, hooked))
+            ),
+            RAN_IN_EVAL,
         ),
         Mistake(
             "wrong-axis",
-            lambda seen, net, x, place, channels: any(
-                close(seen["result"], result) for result in on_wrong_axes(net, x, place, channels)
+            lambda seen, net, x, channels, mode, named, hooks, hooked: (
+                SILENT
+                if not channels
+                else any(
+                    close(seen["result"], one) for one in on_wrong_axes(net, x, channels, mode, named, hooks, hooked)
+                )
             ),
             "You switched off another axis. Channels are dimension 1 of the output; dimension 0 is the batch: "
             "`output[:, channels]`.",
         ),
         Mistake(
             "four-dimensions-only",
-            raises=("too many indices for tensor of dimension 2", "Dimension out of range"),
+            raises=("too many indices for tensor of dimension", "Dimension out of range"),
             message=FOUR_DIMENSIONS,
         ),
         Mistake(
+            "before-other-hooks",
+            lambda seen: close(seen["infinite"], torch.tensor([[1.0, 3.0, 1.0]] * 3)),
+            BEFORE_OTHER_HOOKS,
+        ),
+        Mistake(
             "changed-callers-tensor",
-            lambda seen, net, x, place, channels: (
-                close(seen["result"], ablated(net, x, place, channels)) and not close(seen["x"], x)
+            lambda seen: any(
+                changes(seen[when], "values x", "values other")
+                for when in ("changed by a second call", "changed through nn.Identity")
             ),
             CHANGED_CALLERS_TENSOR,
+            raises=IN_PLACE,
         ),
-        Mistake("hook-left-behind", lambda seen: seen["hooks_left"].value > 0),
+        Mistake(
+            "callers-hook-removed", lambda seen: bool(changes(seen["changed"], "hook-removed *")), REMOVED_OTHERS
+        ),
+        Mistake("hook-left-behind", lambda seen: bool(changes(seen["changed"], "hook-left *"))),
         Mistake(
             "hook-left-after-exception",
-            lambda seen: seen["hooks_left"].value == 0 and seen["hooks_after_exception"].value > 0,
+            lambda seen: (
+                not changes(seen["changed"], "hook-left *") and bool(changes(seen["changed by failure"], "hook-left *"))
+            ),
         ),
-    )
+    )  # fmt: skip
 
-    def test_the_listed_channels_are_off(seen, net, x, place, channels):
-        expect(seen["result"]).close_to(ablated(net, x, place, channels), detached=False)
+    def test_the_listed_channels_are_off(seen, net, x, channels, mode, named, hooks, hooked):
+        expect(seen["result"]).close_to(ablated(net, x, channels, mode, named, hooks, hooked), detached=False)
 
-    def test_an_empty_list_changes_nothing(seen, net, x):
-        expect(seen["empty"]).close_to(composed(net, x)["head"], detached=False)
+    def test_another_call_has_its_own_channels(seen, net, other, channels, mode, named, hooks, hooked):
+        expected = ablated(net, other, channels or [1], mode, named, hooks, hooked)
+        expect(seen["result of a second call"]).close_to(expected, detached=False)
 
-    def test_the_result_is_detached(seen, net, x, place, channels):
-        expect(seen["result"]).close_to(ablated(net, x, place, channels))
-        expect(seen["empty"]).close_to(composed(net, x)["head"])
+    def test_they_are_zero_whatever_they_were(seen):
+        expect(Seen(seen["infinite"].value, "with inf and nan in the listed channels")).close_to(
+            torch.tensor([[0.0, 3.0, 0.0]] * 3)
+        )
+        expect(Seen(seen["handed on"].value, "of nn.Identity")).close_to(torch.tensor([[0.0, 2.0, 0.0]] * 3))
 
-    def test_x_and_the_model_are_as_before(seen, net, x, channels):
-        expect(seen["x"]).close_to(x)
-        expect(seen["leaf_kept"]).is_true("an `x` that requires grad has a `.grad` now, or no longer requires grad")
-        expect(seen["channels"]).equals(channels)
-        expect(seen["weights_kept"]).is_true("the weights of the model have changed")
-        expect(seen["trainable"]).is_true("a weight of the model no longer requires grad")
-        expect(seen["grads_kept"]).is_true("the `.grad` of a weight of the model has changed")
-        expect(seen["records"]).is_true("gradient tracking is still switched off after your function returned")
-        expect(seen["modes_kept"]).is_true("a module of the model has changed its mode (train or eval)")
-        expect(seen["later"]).close_to(composed(net, x)["head"])
+    def test_the_model_runs_once(seen, hooks, hooked):
+        expect(Seen(seen["runs"].value, "runs of the model")).equals(1)
+        if hooks != "none" and hooked != "parameter":
+            calls = [event for event in seen["log"].value if event == "pre it"]
+            expect(Seen(len(calls), "calls of a hook of the caller")).equals(1)
 
-    def test_no_hook_is_left_and_others_stay(seen):
-        no_hook_left(seen["hooks_left"])
-        expect(seen["caller_fired"]).is_true("a hook that the caller had registered did not fire")
+    def test_the_result_is_detached(seen, net, x, channels, mode, named, hooks, hooked):
+        expect(seen["result"]).close_to(ablated(net, x, channels, mode, named, hooks, hooked))
 
-    def test_nothing_is_left_when_the_model_raises(seen):
-        back_to_normal(seen)
+    def test_x_and_the_model_are_as_before(seen, mode):
+        for when in ("changed", "changed by a second call"):
+            nothing_changed(seen[when], but=["buffer *"] * (mode == "train"))
+        nothing_changed(seen["changed through nn.Identity"])
 
+    def test_an_exception_comes_through_and_nothing_is_left(seen, mode):
+        came_through(seen["failure"], "the model")
+        nothing_changed(seen["changed by failure"], but=["buffer *"] * (mode == "train"), when="after an exception")
 
-def ablated(net: dict[str, Any], x: Tensor, place: str, channels: list[int], dim: int = 1) -> Tensor:
-    """The model's output with these channels of a place at 0."""
-    return composed(net, x, place, after=lambda value: written(value, channels, 0.0, dim))["head"]
+    def test_the_example_of_the_contract_comes_out(seen):
+        expect(seen["example"]).close_to(torch.tensor([[3.0], [3.0]]))
 
 
-def on_wrong_axes(net: dict[str, Any], x: Tensor, place: str, channels: list[int]) -> list[Tensor]:
+def ablated(
+    net: dict[str, Any], x: Tensor, channels: list[int], mode: str, named: str, hooks: str, hooked: str, dim: int = 1
+) -> Tensor:
+    """The model's output with these channels of the named module at 0."""
+    off = then(hooks_of(named, hooks, hooked), PLACES[named], lambda value: written(value, channels, 0.0, dim))
+    return composed(net, x, mode, after=off)["root"]
+
+
+def on_wrong_axes(
+    net: dict[str, Any], x: Tensor, channels: list[int], mode: str, named: str, hooks: str, hooked: str
+) -> list[Tensor]:
     """The model's output when another axis than 1 was indexed."""
-    return [ablated(net, x, place, channels, dim) for dim in ((0,) if place == "mid" else (0, 2, 3))]
+    of_a_map = PLACES[named] in ("entry", "conv2") and x.dim() > 2
+    axes = (0, *range(2, x.dim())) if of_a_map else (0,)
+    return [ablated(net, x, channels, mode, named, hooks, hooked, axis) for axis in axes]
+
+
+def of_changed_inputs(
+    net: dict[str, Any], x: Tensor, channels: list[int], mode: str, named: str, hooks: str, hooked: str
+) -> list[Tensor]:
+    """The model's output when channels of the module's input, or of `x`, were 0."""
+    after = hooks_of(named, hooks, hooked)
+    off = {PLACES[named]: lambda value: written(value, channels, 0.0)}
+    inputs = (
+        composed(net, x, mode, after=after, before=off),
+        composed(net, written(x, channels, 0.0), mode, after=after),
+    )
+    return [one["root"] for one in inputs]

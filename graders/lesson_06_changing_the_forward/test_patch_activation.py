@@ -2,21 +2,52 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
-from torch import Tensor
+import torch
+from torch import Tensor, nn
 
-from graders.authoring import Mistake, Seen, close, exercise, expect, no_hook_left, snapshot
+from graders.authoring import (
+    ALL,
+    SILENT,
+    Circumstances,
+    Failure,
+    Mistake,
+    Seen,
+    Witness,
+    came_through,
+    changes,
+    close,
+    exercise,
+    expect,
+    laid_out,
+    nothing_changed,
+    prepared,
+)
 from graders.lesson_06_changing_the_forward.judging import (
+    BEFORE_OTHER_HOOKS,
     CHANGED_CALLERS_TENSOR,
     FOUR_DIMENSIONS,
+    IN_PLACE,
+    RAN_IN_EVAL,
+    REMOVED_OTHERS,
     all_different,
-    back_to_normal,
     composed,
     drawn_net,
+    hooks_of,
+    some_channels,
+    then,
     written,
 )
-from graders.lesson_06_changing_the_forward.shared import after_boom, dotted, observed, two_path
+from graders.lesson_06_changing_the_forward.shared import PLACES, dotted, hooks_on, two_path
+
+SMALL, LARGE = [[1.0, 0.5, 2.0]] * 3, [[math.inf, 1e9, 3.0]] * 3
+RESULTS = {
+    "full": "without `channels`",
+    "part": "with `channels`",
+    "exchanged": "in a second call on the same model, with the inputs exchanged",
+}
 
 
 @exercise(
@@ -31,94 +62,116 @@ from graders.lesson_06_changing_the_forward.shared import after_boom, dotted, ob
         "For a part of the channels: clone the output of the corrupt run, write the clean channels into the clone, "
         "and return it. `None` and `[]` are two different things.",
     ),
-    cases=(
-        {"place": "conv1", "train": True},
-        {"place": "conv2", "train": False},
-        {"place": "mid", "train": True},
-        {"place": "entry", "train": False},
+    circumstances=Circumstances(
+        covers={
+            "dtype": ALL, "rank": (4, 2, 3), "layout": ALL, "place": ALL, "grad": ALL, "values": ALL,
+            "collection": ("many", "one", "empty", "repeated"), "mode": ALL, "frozen": ALL,
+            "named": ("nested", "second name", "first", "last", "root"), "follower": ("in-place", "plain"),
+            "passing": ALL, "hooks": ALL, "hooked": ("named", "root", "parameter"), "call": ("once", "again"),
+            "grad_mode": ALL, "failure": ALL, "failing_run": ALL,
+        },
+        excludes={
+            "number": "there is no number",
+            "tied": "the function looks at no parameter",
+            "output": "the contract speaks of tensors",
+            "registered": "a name is that of a submodule",
+            "layers": "the modules that are named are of several types",
+            "backward": "there is no backward pass",
+        },
+        # Equal images of one dimension have no variance, and a norm in training mode divides by it.
+        impossible=[lambda rank, layout, mode: rank == 2 and layout == "expanded" and mode == "train"],
     ),
-)
+)  # fmt: skip
 class TestPatchActivation:
     """Write `patch_activation(model, name, clean, corrupt, channels=None)`. `clean` and `corrupt` are two inputs of
-    the same shape. `name` is the name of a submodule as in `named_modules()`. In one forward pass it is called once,
-    and its output is a tensor of two or more dimensions.
+    the same shape. `name` is one that `model.named_modules()` yields, possibly nested, or `""`, the model itself; the
+    module may have a second name besides. In one forward pass it is called once, by position or by keyword, and its
+    output is a tensor of two or more dimensions.
 
-    Return what `model(corrupt)` gives when the submodule's output is replaced by the one that it has in
-    `model(clean)`. With `channels=None` all of it is replaced. With a list, only the channels of the list (indices
-    into dimension 1) are replaced, and the others stay those of the corrupt run; an empty list gives the ordinary
-    output for `corrupt`. The result is detached. The modules that follow may work in place.
+    Call the model once on `clean` and then once on `corrupt`, in the modes that it has. Return what `model(corrupt)`
+    gives when the submodule's output, as it left the module, is replaced by the one that it has in `model(clean)`. With
+    `channels=None` all of it is replaced. With a list of indices 0, 1, … into dimension 1, only these channels are
+    replaced, digit by digit, and the others stay those of the corrupt run; an empty list gives the ordinary output for
+    `corrupt`, and an index may stand there twice. The result is detached. The modules that follow may work in place.
 
-    `clean`, `corrupt`, the list `channels`, the modules of the model, their weights (and their `.grad`) and modes stay
-    as they are, and gradient tracking is on afterwards as before. No hook of yours is left. All this holds even when
-    the model raises, in whichever run; the exception comes through. Hooks that were there before stay and fire.
-
-    **Example.** In `model = nn.Sequential(nn.Linear(1, 2), nn.Linear(2, 1))`, let `model[0]` give `[[3., 4.]]` for
+    **Example.** In `model = nn.Sequential(nn.Linear(2, 2), nn.Linear(2, 1))`, let `model[0]` give `[[3., 4.]]` for
     `clean` and `[[5., 6.]]` for `corrupt`, and let `model[1]` add its two inputs. Then
     `patch_activation(model, "0", clean, corrupt)` is `tensor([[7.]])`, and with `channels=[1]` it is `tensor([[9.]])`.
     """
 
-    def draw(rng, place, train):
+    def draw(rng, dtype, rank, layout, values, collection):
+        shape = (5,) * rank
         return {
-            "net": drawn_net(rng, train),
-            "clean": rng.tensor(4, 4, 4, 4),
-            "corrupt": rng.tensor(4, 4, 4, 4),
-            "place": place,
-            "channels": rng.shuffled(range(4))[: rng.integer(2, 3)],
+            "net": drawn_net(rng, rank, dtype, values),
+            **{name: rng.tensor(*shape, dtype=dtype, values=values, layout=layout) for name in ("clean", "corrupt")},
+            "channels": some_channels(rng, collection),
         }
 
-    def alive(net, clean, corrupt, place, channels):
-        given = (net, clean, corrupt, place, channels)
+    def oracle(net, clean, corrupt, channels, mode, named, hooks, hooked):
+        return list(expected(net, clean, corrupt, channels, mode, named, hooks, hooked).values())
+
+    def alive(net, clean, corrupt, channels, mode, named, hooks, hooked, layout):
+        at = (mode, named, hooks, hooked)
         results = [
-            *(composed(net, x)["head"] for x in (clean, corrupt)),
-            patched(*given),
-            patched(net, corrupt, clean, place, channels),
-            *on_other_axes(*given),
+            *(composed(net, x, mode, after=hooks_of(named, hooks, hooked))["root"] for x in (clean, corrupt)),
+            patched(net, clean, corrupt, channels, *at),
+            patched(net, corrupt, clean, channels, *at),
         ]
-        if place in ("conv1", "conv2"):
-            results.append(patched_after_in_place(*given))
-        if place == "conv2":  # beside the skip connection: no bottleneck
-            results += [patched(net, clean, corrupt, place, None), patched_after_in_place(*given[:4], None)]
-        if place != "entry":
-            results.append(patched_input(*given))
-            stored_input = composed(net, clean)[place + " in"]
-            results.append(composed(net, corrupt, place, after=lambda _: stored_input)["head"])
-        return all_different(*results)
+        return not channels or all_different(*results)
 
-    def probe(student, net, clean, corrupt, place, channels):
-        name = dotted(net, place)
-        seen = {}
-        for key, extra in (("full", ()), ("part", (list(channels),)), ("empty", ([],))):
-            model, pair = two_path(net), (clean.clone(), corrupt.clone())
-            extra = tuple(list(listed) for listed in extra)  # the caller's own
+    def probe(
+        student, net, clean, corrupt, channels, rank, layout, place, grad, mode, frozen, named, follower, passing,
+        hooks, hooked, grad_mode, failure, failing_run
+    ):  # fmt: skip
+        name, mine = dotted(net, named), list(channels)
+        model = two_path(net, rank, mode, frozen, follower, passing)
+        callers = hooks_on(model, name, hooks, hooked)
+        clean, corrupt = prepared(clean, layout=layout, place=place, grad=grad), laid_out(corrupt, layout)
+        runs = []
+        model.note = runs.append
+        things = {"model": model, "clean": clean, "corrupt": corrupt, "channels": mine}
+        with torch.set_grad_enabled(grad_mode == "on"):
+            witness = Witness(**things)
+            seen = {"full": student.patch_activation(model, name, clean, corrupt), "runs": runs[:20]}
+            seen |= {"changed": witness.changes(), "log": callers.log[:40]}
+            seen["part"] = student.patch_activation(model, name, clean, corrupt, mine)
+            seen["exchanged"] = student.patch_activation(model, name, corrupt, clean, channels=mine)
+            seen["changed in the end"] = witness.changes()
 
-            def call(model=model, pair=pair, extra=extra):
-                return student.patch_activation(model, name, *pair, *extra)
+        boom = Failure(failure, failing_run)
+        model.note = boom.strike
+        witness = Witness(**things)
+        seen["failure"] = boom.during(lambda: student.patch_activation(model, name, clean, corrupt, mine))
+        seen["changed by failure"] = witness.changes()
 
-            seen[key] = observed(model, name, call, corrupt.clone())
-            seen[key] |= {"clean": snapshot(pair[0]), "corrupt": snapshot(pair[1]), "channels": [*extra]}
-        seen["exchanged"] = student.patch_activation(model, name, corrupt.clone(), clean.clone())
-        for key, fuse in (("raised_at_once", True), ("raised_on_corrupt", corrupt[0])):
-            model = two_path(net)
-
-            def call(model=model):
-                return student.patch_activation(model, name, clean.clone(), corrupt.clone())
-
-            seen[key] = after_boom(model, call, fuse)
-        return seen
+        handing_on = nn.Sequential(nn.Identity(), nn.Identity())
+        handing_on[0].register_forward_hook(lambda module, args, output: output.flip(1))
+        small, large = torch.tensor(SMALL), torch.tensor(LARGE)
+        witness = Witness(small=small, large=large)
+        seen["large"] = student.patch_activation(handing_on, "0", small, large, [1, 2])
+        seen["handed on"] = student.patch_activation(nn.Identity(), "", small, large, [1, 2])
+        seen["changed through nn.Identity"] = witness.changes()
+        example = nn.Sequential(nn.Linear(2, 2), nn.Linear(2, 1, bias=False))
+        weights = {"0.weight": 2 * torch.eye(2), "0.bias": torch.tensor([1.0, 2.0]), "1.weight": torch.ones(1, 2)}
+        example.load_state_dict(weights)
+        one, two = torch.ones(2, 2), torch.full((2, 2), 2.0)
+        seen["example"] = student.patch_activation(example, "0", one, two)
+        return {**seen, "example with [1]": student.patch_activation(example, "0", one, two, channels=[1])}
 
     mistakes = (
         Mistake(
             "forgot-return",
-            lambda seen, net, corrupt: all(
-                close(seen[key]["result"], composed(net, corrupt)["head"]) for key in ("full", "part")
+            lambda seen, net, corrupt, mode, named, hooks, hooked: all(
+                close(seen[key], composed(net, corrupt, mode, after=hooks_of(named, hooks, hooked))["root"])
+                for key in ("full", "part")
             ),
             "This is the ordinary output for `corrupt`: the patch did not arrive. Either your hook returned `None`, or "
             "the hook that keeps the clean output was still there in the second run and overwrote what it had kept.",
         ),
         Mistake(
             "swapped-runs",
-            lambda seen, net, clean, corrupt, place, channels: all(
-                close(seen[key]["result"], patched(net, corrupt, clean, place, listed))
+            lambda seen, net, clean, corrupt, channels, mode, named, hooks, hooked: all(
+                close(seen[key], patched(net, corrupt, clean, listed, mode, named, hooks, hooked))
                 for key, listed in (("full", None), ("part", channels))
             ),
             "The roles are exchanged: you ran the model on `clean` with a part of the corrupt run. Run `corrupt`, and "
@@ -126,152 +179,217 @@ class TestPatchActivation:
         ),
         Mistake(
             "ignored-channels",
-            lambda seen, net, clean, corrupt, place: close(
-                seen["part"]["result"], patched(net, clean, corrupt, place, None)
+            lambda seen, net, clean, corrupt, channels, mode, named, hooks, hooked: (
+                SILENT
+                if not channels
+                else close(seen["part"], patched(net, clean, corrupt, None, mode, named, hooks, hooked))
+                and close(seen["full"], patched(net, clean, corrupt, None, mode, named, hooks, hooked))
             ),
             "You replaced the whole output. When `channels` is a list, only the listed channels come from the clean "
             "run; the others stay those of the corrupt run.",
         ),
         Mistake(
             "empty-means-all",
-            lambda seen, net, clean, corrupt, place, channels: (
-                close(seen["part"]["result"], patched(net, clean, corrupt, place, channels))
-                and close(seen["empty"]["result"], patched(net, clean, corrupt, place, None))
+            lambda seen, net, clean, corrupt, channels, mode, named, hooks, hooked: (
+                not channels and close(seen["part"], patched(net, clean, corrupt, None, mode, named, hooks, hooked))
             ),
             "An empty list made you replace everything. `if channels:` is false for `[]` as well as for `None`; ask "
             "`if channels is None`.",
         ),
         Mistake(
             "changed-the-input",
-            lambda seen, net, clean, corrupt, place, channels: (
-                place != "entry" and close(seen["part"]["result"], patched_input(net, clean, corrupt, place, channels))
+            lambda seen, net, clean, corrupt, channels, mode, named, hooks, hooked: (
+                SILENT
+                if named == "first"
+                else close(seen["full"], patched_input(net, clean, corrupt, None, mode, named, hooks, hooked))
+                and close(seen["part"], patched_input(net, clean, corrupt, channels, mode, named, hooks, hooked))
             ),
             "You patched what goes into the module. The task is about what comes out: use forward hooks, and keep "
             "`output` of the clean run.",
+            raises="tuple index out of range",
+            rather_than=("before-other-hooks",),
         ),
         Mistake(
             "stored-the-input",
-            lambda seen, net, clean, corrupt, place: (
-                place != "entry"
-                and close(
-                    seen["full"]["result"],
-                    composed(net, corrupt, place, after=lambda _: composed(net, clean)[place + " in"])["head"],
+            lambda seen, net, clean, corrupt, mode, named, hooks, hooked: (
+                SILENT
+                if named == "first"
+                else close(
+                    seen["full"],
+                    patched(net, clean, corrupt, None, mode, named, hooks, hooked, source=PLACES[named] + " in"),
                 )
             ),
+            rather_than=("before-other-hooks",),
         ),
         Mistake(
             "stored-alias",
-            lambda seen, net, clean, corrupt, place, channels: (
-                place in ("conv1", "conv2")
-                and close(seen["part"]["result"], patched_after_in_place(net, clean, corrupt, place, channels))
+            lambda seen, net, clean, corrupt, mode, named, hooks, hooked, follower: (
+                SILENT
+                if (follower, named) not in (("in-place", "nested"), ("in-place", "second name"))
+                else close(
+                    seen["full"],
+                    patched(net, clean, corrupt, None, mode, named, hooks, hooked, source=FOLLOWERS[named]),
+                )
             ),
             "You kept a reference to the clean output, and the in-place module that follows rewrote it before you "
             "used it. Keep a copy: `output.detach().clone()`.",
         ),
         Mistake(
             "wrong-axis",
-            lambda seen, net, clean, corrupt, place, channels: any(
-                close(seen["part"]["result"], result) for result in on_other_axes(net, clean, corrupt, place, channels)
+            lambda seen, net, clean, corrupt, channels, mode, named, hooks, hooked: (
+                SILENT
+                if not channels
+                else any(
+                    close(seen["part"], result)
+                    for result in on_other_axes(net, clean, corrupt, channels, mode, named, hooks, hooked)
+                )
             ),
             "You patched along another axis. Channels are dimension 1 of the output; dimension 0 is the batch: "
             "`output[:, channels]`.",
         ),
         Mistake(
             "four-dimensions-only",
-            raises=("too many indices for tensor of dimension 2", "Dimension out of range"),
+            raises=("too many indices for tensor of dimension", "Dimension out of range"),
             message=FOUR_DIMENSIONS,
         ),
         Mistake(
+            "before-other-hooks",
+            lambda seen: (
+                seen["large"].tensor is not None and any(close(seen["large"], torch.tensor([one] * 3)) for one in EARLY)
+            ),
+            BEFORE_OTHER_HOOKS,
+        ),
+        Mistake(
+            "ran-in-eval",
+            lambda seen, net, clean, corrupt, mode, named, hooks, hooked: (
+                SILENT
+                if mode != "train"
+                else close(seen["full"], patched(net, clean, corrupt, None, "eval", named, hooks, hooked))
+            ),
+            RAN_IN_EVAL,
+        ),
+        Mistake(
+            "one-run-for-both",
+            lambda seen: seen["runs"].value == [10],
+            "The model ran once, on both inputs together. Layers that look at the whole batch, such as a norm in "
+            "training mode, then mix the two. Call the model on `clean`, and then on `corrupt`.",
+        ),
+        Mistake(
             "changed-callers-tensor",
-            lambda seen, net, clean, corrupt, place, channels: (
-                close(seen["part"]["result"], patched(net, clean, corrupt, place, channels))
-                and any(not close(seen[key]["corrupt"], corrupt) or not close(seen[key]["clean"], clean)
-                        for key in ("full", "part", "empty"))
+            lambda seen: any(
+                changes(seen[when], "values clean", "values corrupt", "values small", "values large")
+                for when in ("changed in the end", "changed through nn.Identity")
             ),
             CHANGED_CALLERS_TENSOR,
+            raises=IN_PLACE,
         ),
-        Mistake("hook-left-behind", lambda seen: any(seen[key]["hooks_left"].value > 0 for key in ("full", "part"))),
+        Mistake(
+            "callers-hook-removed", lambda seen: bool(changes(seen["changed"], "hook-removed *")), REMOVED_OTHERS
+        ),
+        Mistake("hook-left-behind", lambda seen: bool(changes(seen["changed"], "hook-left *"))),
         Mistake(
             "hook-left-after-exception",
             lambda seen: (
-                seen["full"]["hooks_left"].value == 0
-                and any(seen[key]["hooks_after_exception"].value > 0 for key in ("raised_at_once", "raised_on_corrupt"))
+                not changes(seen["changed"], "hook-left *") and bool(changes(seen["changed by failure"], "hook-left *"))
             ),
         ),
     )  # fmt: skip
 
-    def test_the_whole_output_comes_from_the_clean_run(seen, net, clean, corrupt, place):
-        expect(named(seen, "full")).close_to(patched(net, clean, corrupt, place, None), detached=False)
+    def test_the_whole_output_comes_from_the_clean_run(seen, net, clean, corrupt, channels, mode, named, hooks, hooked):
+        right = expected(net, clean, corrupt, channels, mode, named, hooks, hooked)
+        expect(result(seen, "full")).close_to(right["full"], detached=False)
 
-    def test_only_the_listed_channels_are_replaced(seen, net, clean, corrupt, place, channels):
-        expect(named(seen, "part")).close_to(patched(net, clean, corrupt, place, channels), detached=False)
+    def test_only_the_listed_channels_are_replaced(seen, net, clean, corrupt, channels, mode, named, hooks, hooked):
+        right = expected(net, clean, corrupt, channels, mode, named, hooks, hooked)
+        expect(result(seen, "part")).close_to(right["part"], detached=False)
 
-    def test_an_empty_list_changes_nothing(seen, net, corrupt):
-        expect(named(seen, "empty")).close_to(composed(net, corrupt)["head"], detached=False)
+    def test_a_later_call_starts_afresh(seen, net, clean, corrupt, channels, mode, named, hooks, hooked):
+        right = expected(net, clean, corrupt, channels, mode, named, hooks, hooked)
+        expect(result(seen, "exchanged")).close_to(right["exchanged"], detached=False)
 
-    def test_a_later_call_starts_afresh(seen, net, clean, corrupt, place):
-        expect(Seen(seen["exchanged"].value, "on the same model, with the inputs exchanged")).close_to(
-            patched(net, corrupt, clean, place, None), detached=False
-        )
+    def test_channels_are_replaced_digit_by_digit(seen):
+        expect(Seen(seen["handed on"].value, "of nn.Identity")).close_to(torch.tensor(HANDED_ON))
+        right = [[3.0, 0.5, 1.0]] * 3
+        expect(Seen(seen["large"].value, "with inf and 1e9 in the corrupt run")).close_to(torch.tensor(right))
+
+    def test_the_model_runs_on_clean_and_then_on_corrupt(seen, hooks, hooked):
+        expect(Seen(seen["runs"].value, "the number of images in each run of the model")).equals([5, 5])
+        if hooks != "none" and hooked != "parameter":
+            calls = [event for event in seen["log"].value if event == "pre it"]
+            expect(Seen(len(calls), "calls of a hook of the caller")).equals(2)
 
     def test_the_result_is_detached(seen):
-        for key in ("full", "part", "empty"):
-            result = seen[key]["result"].value
-            expect(Seen(getattr(result, "requires_grad", True))).is_false("the result still requires grad; detach it")
+        for key, when in RESULTS.items():
+            requires_grad = getattr(seen[key].value, "requires_grad", True)
+            expect(Seen(requires_grad)).is_false(f"{when}, the result still requires grad; detach it")
 
-    def test_inputs_and_model_are_as_before(seen, net, clean, corrupt, channels):
-        for key in ("full", "part", "empty"):
-            expect(Seen(seen[key]["clean"].value, "clean")).close_to(clean)
-            expect(Seen(seen[key]["corrupt"].value, "corrupt")).close_to(corrupt)
-            expect(seen[key]["weights_kept"]).is_true("the weights of the model have changed")
-            expect(seen[key]["trainable"]).is_true("a weight of the model no longer requires grad")
-            expect(seen[key]["grads_kept"]).is_true("the `.grad` of a weight of the model has changed")
-            expect(seen[key]["records"]).is_true("gradient tracking is still switched off after your function returned")
-            expect(seen[key]["modes_kept"]).is_true("a module of the model has changed its mode (train or eval)")
-            expect(Seen(seen[key]["later"].value, "a later run")).close_to(composed(net, corrupt)["head"])
-        expect(Seen(seen["part"]["channels"][0].value, "channels")).equals(channels)
+    def test_inputs_and_model_are_as_before(seen, mode):
+        for when in ("changed", "changed in the end"):
+            nothing_changed(seen[when], but=["buffer *"] * (mode == "train"))
+        nothing_changed(seen["changed through nn.Identity"])
 
-    def test_no_hook_is_left_and_others_stay(seen):
-        for key in ("full", "part", "empty"):
-            no_hook_left(seen[key]["hooks_left"])
-            expect(seen[key]["caller_fired"]).is_true("a hook that the caller had registered did not fire")
+    def test_an_exception_comes_through_and_nothing_is_left(seen, mode):
+        came_through(seen["failure"], "the model")
+        nothing_changed(seen["changed by failure"], but=["buffer *"] * (mode == "train"), when="after an exception")
 
-    def test_nothing_is_left_when_the_model_raises(seen):
-        back_to_normal(seen["raised_at_once"], " in the first run")
-        back_to_normal(seen["raised_on_corrupt"], " in the run on `corrupt`")
+    def test_the_example_of_the_contract_comes_out(seen):
+        expect(seen["example"]).close_to(torch.tensor([[7.0], [7.0]]))
+        expect(seen["example with [1]"]).close_to(torch.tensor([[9.0], [9.0]]))
 
 
-def named(seen: Seen, key: str) -> Seen:
-    """The result of one of the three calls, with a path that says which."""
-    path = {"full": "without `channels`", "part": "with `channels`", "empty": "with an empty list"}[key]
-    return Seen(seen[key]["result"].value, path)
+FOLLOWERS = {"nested": "act2", "second name": "act3"}
+"""The place whose module comes right after the named one, and may work in place on its output."""
+EARLY = ([2.0, 0.5, math.inf], [3.0, 0.5, 2.0], [1.0, 0.5, math.inf])
+"""What comes of `SMALL` and `LARGE` when the caller's hook, which turns channels round, does not come first."""
+HANDED_ON = [[math.inf, 0.5, 2.0]] * 3
+"""What comes of them without any hook."""
+
+
+def result(seen: Seen, key: str) -> Seen:
+    """The result of a call, with a path that says which."""
+    return Seen(seen[key].value, RESULTS[key])
+
+
+def expected(
+    net: dict[str, Any], clean: Tensor, corrupt: Tensor, channels: list[int], mode: str, named: str, hooks: str,
+    hooked: str
+) -> dict[str, Tensor]:  # fmt: skip
+    """The results of the calls, by name."""
+    at = (mode, named, hooks, hooked)
+    return {
+        "full": patched(net, clean, corrupt, None, *at),
+        "part": patched(net, clean, corrupt, channels, *at),
+        "exchanged": patched(net, corrupt, clean, channels, *at),
+    }
 
 
 def patched(
-    net: dict[str, Any], clean: Tensor, corrupt: Tensor, place: str, channels: list[int] | None, dim: int = 1
-) -> Tensor:
-    """The model's output on `corrupt` with a place patched from `clean`."""
-    source = composed(net, clean)[place]
-    edit = (lambda value: source) if channels is None else (lambda value: written(value, channels, source, dim))
-    return composed(net, corrupt, place, after=edit)["head"]
+    net: dict[str, Any], clean: Tensor, corrupt: Tensor, channels: list[int] | None, mode: str, named: str, hooks: str,
+    hooked: str, dim: int = 1, source: str = ""
+) -> Tensor:  # fmt: skip
+    """The model's output on `corrupt` with the named module patched from `clean`, or from another place there."""
+    own = hooks_of(named, hooks, hooked)
+    kept = composed(net, clean, mode, after=own)[source or PLACES[named]]
+    edit = (lambda value: kept) if channels is None else (lambda value: written(value, channels, kept, dim))
+    return composed(net, corrupt, mode, after=then(own, PLACES[named], edit))["root"]
 
 
-def patched_input(net: dict[str, Any], clean: Tensor, corrupt: Tensor, place: str, channels: list[int]) -> Tensor:
-    """The same with the input of the place patched instead of its output."""
-    source = composed(net, clean)[place + " in"]
-    return composed(net, corrupt, place, before=lambda value: written(value, channels, source))["head"]
+def patched_input(
+    net: dict[str, Any], clean: Tensor, corrupt: Tensor, channels: list[int] | None, mode: str, named: str, hooks: str,
+    hooked: str
+) -> Tensor:  # fmt: skip
+    """The same with the input of the module patched instead of its output."""
+    own = hooks_of(named, hooks, hooked)
+    kept = composed(net, clean, mode, after=own)[PLACES[named] + " in"]
+    edit = (lambda value: kept) if channels is None else (lambda value: written(value, channels, kept))
+    return composed(net, corrupt, mode, after=own, before={PLACES[named]: edit})["root"]
 
 
-def patched_after_in_place(
-    net: dict[str, Any], clean: Tensor, corrupt: Tensor, place: str, channels: list[int] | None
-) -> Tensor:
-    """The same with the clean output as the in-place activation after it has left it."""
-    source = composed(net, clean)[{"conv1": "act1", "conv2": "act2"}[place]]
-    edit = (lambda value: source) if channels is None else (lambda value: written(value, channels, source))
-    return composed(net, corrupt, place, after=edit)["head"]
-
-
-def on_other_axes(net: dict[str, Any], clean: Tensor, corrupt: Tensor, place: str, channels: list[int]) -> list[Tensor]:
+def on_other_axes(
+    net: dict[str, Any], clean: Tensor, corrupt: Tensor, channels: list[int], mode: str, named: str, hooks: str,
+    hooked: str
+) -> list[Tensor]:  # fmt: skip
     """The model's output when another axis than 1 was patched."""
-    axes = (0,) if place == "mid" else (0, 2, 3)
-    return [patched(net, clean, corrupt, place, channels, axis) for axis in axes]
+    of_a_map = PLACES[named] in ("entry", "conv2") and clean.dim() > 2
+    axes = (0, *range(2, clean.dim())) if of_a_map else (0,)
+    return [patched(net, clean, corrupt, channels, mode, named, hooks, hooked, axis) for axis in axes]

@@ -1,5 +1,7 @@
 """Answers to 06-ablate-channels."""
 
+from graders.author.answers import Wrong
+
 RIGHT = [
     """
 def ablate_channels(model, name, channels, x):
@@ -16,10 +18,10 @@ import torch
 def ablate_channels(model, name, channels, x):
     layer = dict(model.named_modules())[name]
     def hook(module, args, output):
-        mask = torch.ones(output.shape[1])
+        mask = torch.zeros(output.shape[1], dtype=torch.bool)
         for channel in channels:
-            mask[channel] = 0
-        return output * mask.reshape(1, -1, *[1] * (output.dim() - 2))
+            mask[channel] = True
+        return output.masked_fill(mask.reshape(1, -1, *[1] * (output.dim() - 2)), 0)
     handle = layer.register_forward_hook(hook)
     try:
         with torch.no_grad():
@@ -29,22 +31,19 @@ def ablate_channels(model, name, channels, x):
 """,
     """
 import torch
-from torch.nn.modules.module import register_module_forward_hook
 
 class Ablation:
     def __init__(self, layer, channels):
         self.layer, self.channels = layer, channels
     def __enter__(self):
-        self.handle = register_module_forward_hook(self)
+        self.handle = self.layer.register_forward_hook(self)
         return self
     def __exit__(self, *error):
         self.handle.remove()
     def __call__(self, module, args, output):
-        if module is not self.layer:
-            return None
         parts = list(output.unbind(1))
         for channel in self.channels:
-            parts[channel] = 0 * parts[channel]
+            parts[channel] = torch.zeros_like(parts[channel])
         return torch.stack(parts, 1)
 
 def ablate_channels(model, name, channels, x):
@@ -53,13 +52,288 @@ def ablate_channels(model, name, channels, x):
     return y.detach().clone()
 """,
     """
+import copy
+
+def ablate_channels(model, name, channels, x):
+    model = copy.deepcopy(model)
+    def hook(m, a, o):
+        o = o.clone()
+        for c in channels:
+            o.select(1, c).zero_()
+        return o
+    model.get_submodule(name).register_forward_hook(hook)
+    return model(x).detach()
+""",
+    """
+import torch
+
+@torch.inference_mode()
+def ablate_channels(model, name, channels, x):
+    def hook(module, args, kwargs, output):
+        index = torch.tensor(channels, dtype=torch.long)
+        return output.index_fill(1, index, 0)
+    with model.get_submodule(name).register_forward_hook(hook, with_kwargs=True):
+        return model(x)
+""",
+]
+
+WRONG = [
+    Wrong(
+        "does nothing",
+        violates="when the listed channels of the submodule's output",
+        check="test_the_listed_channels_are_off",
+        mistake="forgot-return",
+        source="""
+def ablate_channels(model, name, channels, x):
+    return model(x).detach()
+""",
+    ),
+    Wrong(
+        "returns nothing",
+        violates="when the listed channels of the submodule's output",
+        check="test_the_listed_channels_are_off",
+        mistake="forgot-return",
+        source="""
+def ablate_channels(model, name, channels, x):
+    def hook(module, args, output):
+        output = output.clone()
+        output[:, channels] = 0
+    with model.get_submodule(name).register_forward_hook(hook):
+        return model(x).detach()
+""",
+    ),
+    Wrong(
+        "edits the weights",
+        violates="rule 2: A model keeps its parameters",
+        check="raised",
+        mistake="edited-weights",
+        source="""
+import torch
+
+def ablate_channels(model, name, channels, x):
+    layer = model.get_submodule(name)
+    with torch.no_grad():
+        layer.weight[channels] = 0
+        layer.bias[channels] = 0
+        return model(x)
+""",
+    ),
+    Wrong(
+        "edits all parameters of the module",
+        violates="rule 2: A model keeps its parameters",
+        check="test_the_listed_channels_are_off",
+        source="""
+import torch
+
+def ablate_channels(model, name, channels, x):
+    module = model.get_submodule(name)
+    with torch.no_grad():
+        for p in module.parameters():
+            p[channels] = 0
+        return model(x)
+""",
+    ),
+    Wrong(
+        "changes what goes in",
+        violates="the submodule's output",
+        check="raised",
+        mistake="changed-the-input",
+        source="""
+def ablate_channels(model, name, channels, x):
+    def hook(module, args):
+        first = args[0].clone()
+        first[:, channels] = 0
+        return (first, *args[1:])
+    with model.get_submodule(name).register_forward_pre_hook(hook):
+        return model(x).detach()
+""",
+    ),
+    Wrong(
+        "changes `x`",
+        violates="the submodule's output",
+        check="test_the_listed_channels_are_off",
+        mistake="changed-the-input",
+        source="""
+def ablate_channels(model, name, channels, x):
+    x = x.clone()
+    x[:, channels] = 0
+    return model(x).detach()
+""",
+    ),
+    Wrong(
+        "images instead of channels",
+        violates="into dimension 1 of that output",
+        check="test_the_listed_channels_are_off",
+        mistake="wrong-axis",
+        source="""
+def ablate_channels(model, name, channels, x):
+    def hook(module, args, output):
+        output = output.clone()
+        output[channels] = 0
+        return output
+    with model.get_submodule(name).register_forward_hook(hook):
+        return model(x).detach()
+""",
+    ),
+    Wrong(
+        "the last dimension",
+        violates="into dimension 1 of that output",
+        check="test_the_listed_channels_are_off",
+        mistake="wrong-axis",
+        source="""
+def ablate_channels(model, name, channels, x):
+    def hook(module, args, output):
+        output = output.clone()
+        output[..., channels] = 0
+        return output
+    with model.get_submodule(name).register_forward_hook(hook):
+        return model(x).detach()
+""",
+    ),
+    Wrong(
+        "four dimensions only",
+        violates="its output is a tensor of two or more dimensions",
+        check="raised",
+        mistake="four-dimensions-only",
+        source="""
+def ablate_channels(model, name, channels, x):
+    def hook(module, args, output):
+        output = output.clone()
+        output[:, channels, :, :] = 0
+        return output
+    with model.get_submodule(name).register_forward_hook(hook):
+        return model(x).detach()
+""",
+    ),
+    Wrong(
+        "in place",
+        violates="rule 2: Tensors keep their values",
+        check="raised",
+        mistake="changed-callers-tensor",
+        source="""
+def ablate_channels(model, name, channels, x):
+    def hook(module, args, output):
+        output[:, channels] = 0
+    with model.get_submodule(name).register_forward_hook(hook):
+        return model(x).detach()
+""",
+    ),
+    Wrong(
+        "in place where nothing is recorded",
+        violates="rule 2: Tensors keep their values",
+        check="test_x_and_the_model_are_as_before",
+        mistake="changed-callers-tensor",
+        source="""
+def ablate_channels(model, name, channels, x):
+    def hook(module, args, output):
+        if args and output is args[0] and output.is_contiguous() and not output.requires_grad:
+            output[:, channels] = 0
+            return None
+        output = output.clone()
+        output[:, channels] = 0
+        return output
+    with model.get_submodule(name).register_forward_hook(hook):
+        return model(x).detach()
+""",
+    ),
+    Wrong(
+        "leaves the hook",
+        violates="rule 3: none of your own hooks is left",
+        check="test_x_and_the_model_are_as_before",
+        mistake="hook-left-behind",
+        source="""
+def ablate_channels(model, name, channels, x):
+    def hook(module, args, output):
+        output = output.clone()
+        output[:, channels] = 0
+        return output
+    model.get_submodule(name).register_forward_hook(hook)
+    return model(x).detach()
+""",
+    ),
+    Wrong(
+        "leaves the hook after an exception",
+        violates="rule 4: Rules 2 and 3 hold then, too",
+        check="test_an_exception_comes_through_and_nothing_is_left",
+        mistake="hook-left-after-exception",
+        source="""
+def ablate_channels(model, name, channels, x):
+    def hook(module, args, output):
+        output = output.clone()
+        output[:, channels] = 0
+        return output
+    handle = model.get_submodule(name).register_forward_hook(hook)
+    y = model(x).detach()
+    handle.remove()
+    return y
+""",
+    ),
+    Wrong(
+        "leaves the hook after an interrupt",
+        violates="rule 4: also for `KeyboardInterrupt`",
+        check="test_an_exception_comes_through_and_nothing_is_left",
+        source="""
+def ablate_channels(model, name, channels, x):
+    def hook(module, args, output):
+        output = output.clone()
+        output[:, channels] = 0
+        return output
+    handle = model.get_submodule(name).register_forward_hook(hook)
+    try:
+        y = model(x).detach()
+    except Exception:
+        handle.remove()
+        raise
+    handle.remove()
+    return y
+""",
+    ),
+    Wrong(
+        "clears all hooks of the module",
+        violates="rule 3: Hooks that were there before are there afterwards",
+        check="test_another_call_has_its_own_channels",
+        mistake="callers-hook-removed",
+        source="""
+def ablate_channels(model, name, channels, x):
+    def hook(module, args, output):
+        output = output.clone()
+        output[:, channels] = 0
+        return output
+    layer = model.get_submodule(name)
+    layer.register_forward_hook(hook)
+    try:
+        return model(x).detach()
+    finally:
+        layer._forward_hooks.clear()
+""",
+    ),
+    Wrong(
+        "in front of the caller's hooks",
+        violates="as it left the module",
+        check="test_they_are_zero_whatever_they_were",
+        mistake="before-other-hooks",
+        source="""
+def ablate_channels(model, name, channels, x):
+    def hook(module, args, output):
+        output = output.clone()
+        output[:, channels] = 0
+        return output
+    with model.get_submodule(name).register_forward_hook(hook, prepend=True):
+        return model(x).detach()
+""",
+    ),
+    Wrong(
+        "wraps `forward`, before the caller's hooks",
+        violates="as it left the module",
+        check="test_they_are_zero_whatever_they_were",
+        mistake="before-other-hooks",
+        source="""
 def ablate_channels(model, name, channels, x):
     layer = model.get_submodule(name)
     plain = layer.forward
     def forward(*args, **kwargs):
         output = plain(*args, **kwargs).clone()
-        for channel in channels:
-            output[:, channel] = 0
+        output[:, channels] = 0
         return output
     layer.forward = forward
     try:
@@ -67,7 +341,12 @@ def ablate_channels(model, name, channels, x):
     finally:
         del layer.forward
 """,
-    """
+    ),
+    Wrong(
+        "replaces the submodule under one of its names",
+        violates="the module may have a second name besides",
+        check="raised",
+        source="""
 import torch
 
 class Wrapped(torch.nn.Module):
@@ -85,171 +364,89 @@ def ablate_channels(model, name, channels, x):
     inner = getattr(parent, last)
     setattr(parent, last, Wrapped(inner, channels))
     try:
-        with torch.inference_mode():
-            return model(x)
+        return model(x).detach()
     finally:
         setattr(parent, last, inner)
 """,
-    """
-def ablate_channels(model, name, channels, x):
-    m = model.get_submodule(name)
-    plain = m.forward
-    def forward(*a, **k):
-        out = plain(*a, **k).clone()
-        for c in channels: out.select(1, c).zero_()
-        return out
-    m.forward = forward
-    try:
-        return model(x).data
-    finally:
-        del m.forward
-""",
-    """
-import copy
-
-def ablate_channels(model, name, channels, x):
-    model = copy.deepcopy(model)
-
-    def hook(m, a, o):
-        o = o.clone()
-        for c in channels:
-            o.select(1, c).zero_()
-        return o
-
-    model.get_submodule(name).register_forward_hook(hook)
-    return model(x).detach()
-""",
-    """
-import torch
-from torch import nn
-
-class Off(nn.Module):
-    def __init__(self, m, c):
-        super().__init__()
-        self.m, self.c = m, c
-
-    def forward(self, *a):
-        o = self.m(*a).clone()
-        o[:, self.c] = 0
-        return o
-
-def ablate_channels(model, name, channels, x):
-    parent, _, last = name.rpartition(".")
-    parent = model.get_submodule(parent)
-    old = getattr(parent, last)
-    setattr(parent, last, Off(old, channels))
-    try:
-        with torch.no_grad():
-            return model(x)
-    finally:
-        setattr(parent, last, old)
-""",
-]
-
-WRONG = {
-    "forgot-return": """
+    ),
+    Wrong(
+        "children only",
+        violates='possibly nested (`"block.0"`)',
+        check="raised",
+        source="""
 def ablate_channels(model, name, channels, x):
     def hook(module, args, output):
         output = output.clone()
         output[:, channels] = 0
+        return output
+    with dict(model.named_children())[name].register_forward_hook(hook):
+        return model(x).detach()
+""",
+    ),
+    Wrong(
+        "all modules but the model itself",
+        violates='or `""`, the model itself',
+        check="raised",
+        source="""
+def ablate_channels(model, name, channels, x):
+    def hook(module, args, output):
+        output = output.clone()
+        output[:, channels] = 0
+        return output
+    with dict(list(model.named_modules())[1:])[name].register_forward_hook(hook):
+        return model(x).detach()
+""",
+    ),
+    Wrong(
+        "the first submodule",
+        violates="`name` is one that `model.named_modules()` yields",
+        check="raised",
+        source="""
+def ablate_channels(model, name, channels, x):
+    def hook(module, args, output):
+        output = output.clone()
+        output[:, channels] = 0
+        return output
+    with next(iter(model.children())).register_forward_hook(hook):
+        return model(x).detach()
+""",
+    ),
+    Wrong(
+        "keeps only the listed channels",
+        violates="when the listed channels of the submodule's output",
+        check="test_the_listed_channels_are_off",
+        source="""
+def ablate_channels(model, name, channels, x):
+    def hook(module, args, output):
+        off = [c for c in range(output.shape[1]) if c not in channels]
+        output = output.clone()
+        output[:, off] = 0
+        return output
     with model.get_submodule(name).register_forward_hook(hook):
         return model(x).detach()
 """,
-    "edited-weights": """
+    ),
+    Wrong(
+        "multiplies by 0",
+        violates="whatever they were (also infinite)",
+        check="test_they_are_zero_whatever_they_were",
+        source="""
 import torch
 
 def ablate_channels(model, name, channels, x):
-    layer = model.get_submodule(name)
-    with torch.no_grad():
-        layer.weight[channels] = 0
-        layer.bias[channels] = 0
-        return model(x)
-""",
-    "changed-the-input": """
-def ablate_channels(model, name, channels, x):
-    def hook(module, args):
-        first = args[0].clone()
-        first[:, channels] = 0
-        return (first, *args[1:])
-    with model.get_submodule(name).register_forward_pre_hook(hook):
-        return model(x).detach()
-""",
-    "wrong-axis": """
-def ablate_channels(model, name, channels, x):
     def hook(module, args, output):
-        output = output.clone()
-        output[channels] = 0
-        return output
+        mask = torch.ones(output.shape[1], dtype=output.dtype)
+        mask[channels] = 0
+        return output * mask.reshape(1, -1, *[1] * (output.dim() - 2))
     with model.get_submodule(name).register_forward_hook(hook):
         return model(x).detach()
 """,
-    "four-dimensions-only": """
-def ablate_channels(model, name, channels, x):
-    def hook(module, args, output):
-        output = output.clone()
-        output[:, channels, :, :] = 0
-        return output
-    with model.get_submodule(name).register_forward_hook(hook):
-        return model(x).detach()
-""",
-    "changed-callers-tensor": """
-def ablate_channels(model, name, channels, x):
-    def hook(module, args, output):
-        output[:, channels] = 0
-    with model.get_submodule(name).register_forward_hook(hook):
-        return model(x).detach()
-""",
-    "hook-left-behind": """
-def ablate_channels(model, name, channels, x):
-    def hook(module, args, output):
-        output = output.clone()
-        output[:, channels] = 0
-        return output
-    model.get_submodule(name).register_forward_hook(hook)
-    return model(x).detach()
-""",
-    "hook-left-after-exception": """
-def ablate_channels(model, name, channels, x):
-    def hook(module, args, output):
-        output = output.clone()
-        output[:, channels] = 0
-        return output
-    handle = model.get_submodule(name).register_forward_hook(hook)
-    y = model(x).detach()
-    handle.remove()
-    return y
-""",
-}
-
-ALSO_WRONG = [
-    "def ablate_channels(model, name, channels, x):\n    return model(x).detach()",
-    # removes every hook of the layer, the caller's too
-    """
-def ablate_channels(model, name, channels, x):
-    def hook(module, args, output):
-        output = output.clone()
-        output[:, channels] = 0
-        return output
-    layer = model.get_submodule(name)
-    layer.register_forward_hook(hook)
-    try:
-        return model(x).detach()
-    finally:
-        layer._forward_hooks.clear()
-""",
-    # keeps only the listed channels
-    """
-import torch
-def ablate_channels(model, name, channels, x):
-    def hook(module, args, output):
-        kept = torch.zeros_like(output)
-        kept[:, channels] = output[:, channels]
-        return kept
-    with model.get_submodule(name).register_forward_hook(hook):
-        return model(x).detach()
-""",
-    # not detached
-    """
+    ),
+    Wrong(
+        "a graph",
+        violates="The result is detached",
+        check="test_the_result_is_detached",
+        source="""
 def ablate_channels(model, name, channels, x):
     def hook(module, args, output):
         output = output.clone()
@@ -258,22 +455,12 @@ def ablate_channels(model, name, channels, x):
     with model.get_submodule(name).register_forward_hook(hook):
         return model(x)
 """,
-    # leaves the model in eval mode
-    """
-def ablate_channels(model, name, channels, x):
-    def hook(module, args, output):
-        output = output.clone()
-        output[:, channels] = 0
-        return output
-    was_training = model.training
-    model.eval()
-    with model.get_submodule(name).register_forward_hook(hook):
-        y = model(x).detach()
-    model.train()
-    return y
-""",
-    # the output of the submodule
-    """
+    ),
+    Wrong(
+        "the output of the submodule",
+        violates="everything after it computes with that",
+        check="test_the_listed_channels_are_off",
+        source="""
 def ablate_channels(model, name, channels, x):
     seen = []
     def hook(module, args, output):
@@ -285,8 +472,67 @@ def ablate_channels(model, name, channels, x):
         model(x)
     return seen[0]
 """,
-    # swallows the exception
-    """
+    ),
+    Wrong(
+        "in eval mode",
+        violates="in the modes that it has",
+        check="test_the_listed_channels_are_off",
+        mistake="ran-in-eval",
+        source="""
+def ablate_channels(model, name, channels, x):
+    def hook(module, args, output):
+        output = output.clone()
+        output[:, channels] = 0
+        return output
+    was = [(module, module.training) for module in model.modules()]
+    model.eval()
+    try:
+        with model.get_submodule(name).register_forward_hook(hook):
+            return model(x).detach()
+    finally:
+        for module, training in was:
+            module.training = training
+""",
+    ),
+    Wrong(
+        "leaves eval mode",
+        violates="rule 2: the mode of each part",
+        check="test_the_listed_channels_are_off",
+        source="""
+def ablate_channels(model, name, channels, x):
+    def hook(module, args, output):
+        output = output.clone()
+        output[:, channels] = 0
+        return output
+    training = model.training
+    model.eval()
+    with model.get_submodule(name).register_forward_hook(hook):
+        y = model(x).detach()
+    model.train(training)
+    return y
+""",
+    ),
+    Wrong(
+        "switches the modes after the run",
+        violates="rule 2: the mode of each part",
+        check="test_x_and_the_model_are_as_before",
+        source="""
+def ablate_channels(model, name, channels, x):
+    def hook(module, args, output):
+        output = output.clone()
+        output[:, channels] = 0
+        return output
+    with model.get_submodule(name).register_forward_hook(hook):
+        y = model(x).detach()
+    model.train(model.training)
+    return y
+""",
+    ),
+    Wrong(
+        "swallows the exception",
+        violates="rule 4: the caller of your function gets this exception",
+        check="test_an_exception_comes_through_and_nothing_is_left",
+        source="""
 def ablate_channels(model, name, channels, x):
     def hook(module, args, output):
         output = output.clone()
@@ -296,23 +542,17 @@ def ablate_channels(model, name, channels, x):
     y = None
     try:
         y = model(x).detach()
-    except Exception:
+    except BaseException:
         pass
     handle.remove()
     return y
 """,
-    # the last dimension
-    """
-def ablate_channels(model, name, channels, x):
-    def hook(module, args, output):
-        output = output.clone()
-        output[..., channels] = 0
-        return output
-    with model.get_submodule(name).register_forward_hook(hook):
-        return model(x).detach()
-""",
-    # an empty list becomes "all"
-    """
+    ),
+    Wrong(
+        "all channels for an empty list",
+        violates="With an empty list it is the ordinary output of the model",
+        check="test_the_listed_channels_are_off",
+        source="""
 def ablate_channels(model, name, channels, x):
     def hook(module, args, output):
         output = output.clone()
@@ -321,20 +561,12 @@ def ablate_channels(model, name, channels, x):
     with model.get_submodule(name).register_forward_hook(hook):
         return model(x).detach()
 """,
-    # the patched forward stays
-    """
-def ablate_channels(model, name, channels, x):
-    layer = model.get_submodule(name)
-    plain = layer.forward
-    def forward(*args):
-        output = plain(*args).clone()
-        output[:, channels] = 0
-        return output
-    layer.forward = forward
-    return model(x).detach()
-""",
-    # only the first channel of the list
-    """
+    ),
+    Wrong(
+        "the first channel of the list",
+        violates="when the listed channels of the submodule's output",
+        check="test_the_listed_channels_are_off",
+        source="""
 def ablate_channels(model, name, channels, x):
     def hook(module, args, output):
         output = output.clone()
@@ -343,124 +575,176 @@ def ablate_channels(model, name, channels, x):
     with model.get_submodule(name).register_forward_hook(hook):
         return model(x).detach()
 """,
-    # Sets rows of the weights to 0.
-    """
-import torch
-
+    ),
+    Wrong(
+        "all from the smallest to the largest",
+        violates="when the listed channels of the submodule's output",
+        check="test_the_listed_channels_are_off",
+        source="""
 def ablate_channels(model, name, channels, x):
-    module = model.get_submodule(name)
-    with torch.no_grad():
-        for p in module.parameters():
-            p[channels] = 0
-        return model(x)
-""",
-    # Switches off channels of the model's input.
-    """
-def ablate_channels(model, name, channels, x):
-    x = x.clone()
-    x[:, [c for c in channels if c < x.shape[1]]] = 0
-    return model(x).detach()
-""",
-    # The parameters no longer require grad.
-    """
-def ablate_channels(model, name, channels, x):
-    def hook(m, a, o):
-        z = o.clone()
-        z[:, channels] = 0
-        return z
-    model.requires_grad_(False)
-    with model.get_submodule(name).register_forward_hook(hook): return model(x).detach()
-""",
-    # Leaves gradient tracking switched off.
-    """
-import torch
-
-def ablate_channels(model, name, channels, x):
-    def hook(m, a, o):
-        z = o.clone()
-        z[:, channels] = 0
-        return z
-    torch.set_grad_enabled(False)
-    with model.get_submodule(name).register_forward_hook(hook): return model(x)
-""",
-    """
-import torch
-
-def ablate_channels(model, name, channels, x):
-    def hook(m, a, o):
-        o = o.clone()
-        o[:, channels] = 0
-        return o
-
+    def hook(module, args, output):
+        output = output.clone()
+        output[:, slice(min(channels), max(channels) + 1) if channels else []] = 0
+        return output
     with model.get_submodule(name).register_forward_hook(hook):
-        torch.set_grad_enabled(False)
-        out = model(x)
+        return model(x).detach()
+""",
+    ),
+    Wrong(
+        "turns twice the same back",
+        violates="and may hold an index twice",
+        check="test_the_listed_channels_are_off",
+        source="""
+def ablate_channels(model, name, channels, x):
+    def hook(module, args, output):
+        output = output.clone()
+        for channel in channels:
+            output[:, channel] = output[:, channel] == 0
+        return output
+    with model.get_submodule(name).register_forward_hook(hook):
+        return model(x).detach()
+""",
+    ),
+    Wrong(
+        "switches autograd off for good",
+        violates="rule 2: Settings of PyTorch are afterwards as they were",
+        check="test_x_and_the_model_are_as_before",
+        source="""
+import torch
+
+def ablate_channels(model, name, channels, x):
+    def hook(module, args, output):
+        output = output.clone()
+        output[:, channels] = 0
+        return output
+    torch.set_grad_enabled(False)
+    with model.get_submodule(name).register_forward_hook(hook):
+        return model(x)
+""",
+    ),
+    Wrong(
+        "switches autograd on",
+        violates="rule 2: Settings of PyTorch are afterwards as they were",
+        check="test_x_and_the_model_are_as_before",
+        source="""
+import torch
+
+def ablate_channels(model, name, channels, x):
+    def hook(module, args, output):
+        output = output.clone()
+        output[:, channels] = 0
+        return output
+    torch.set_grad_enabled(False)
+    try:
+        with model.get_submodule(name).register_forward_hook(hook):
+            return model(x)
+    finally:
         torch.set_grad_enabled(True)
-        return out
 """,
-    """
-import torch
-
+    ),
+    Wrong(
+        "empties `.grad`",
+        violates="rule 2: Tensors keep their values, their `requires_grad` and their `.grad`",
+        check="test_x_and_the_model_are_as_before",
+        source="""
 def ablate_channels(model, name, channels, x):
+    def hook(module, args, output):
+        output = output.clone()
+        output[:, channels] = 0
+        return output
     model.zero_grad()
-
-    def hook(m, a, o):
-        o = o.clone()
-        o[:, channels] = 0
-        return o
-
-    with model.get_submodule(name).register_forward_hook(hook), torch.no_grad():
-        return model(x)
+    with model.get_submodule(name).register_forward_hook(hook):
+        return model(x).detach()
 """,
-    """
-import torch
-
+    ),
+    Wrong(
+        "freezes the parameters",
+        violates="rule 2: Tensors keep their values, their `requires_grad`",
+        check="test_x_and_the_model_are_as_before",
+        source="""
 def ablate_channels(model, name, channels, x):
-    def hook(m, a, o):
-        o = o.clone()
+    def hook(module, args, output):
+        output = output.clone()
+        output[:, channels] = 0
+        return output
+    model.requires_grad_(False)
+    with model.get_submodule(name).register_forward_hook(hook):
+        return model(x).detach()
+""",
+    ),
+    Wrong(
+        "empties the list",
+        violates="rule 2: Lists and dicts keep their entries",
+        check="test_x_and_the_model_are_as_before",
+        source="""
+def ablate_channels(model, name, channels, x):
+    def hook(module, args, output):
+        output = output.clone()
         while channels:
-            o[:, channels.pop()] = 0
-        return o
-
-    with model.get_submodule(name).register_forward_hook(hook), torch.no_grad():
-        return model(x)
+            output[:, channels.pop()] = 0
+        return output
+    with model.get_submodule(name).register_forward_hook(hook):
+        return model(x).detach()
 """,
-    """
-import torch
-
+    ),
+    Wrong(
+        "runs the model twice",
+        violates="Call the model once",
+        check="test_the_model_runs_once",
+        source="""
 def ablate_channels(model, name, channels, x):
-    x.requires_grad_(False)
-
-    def hook(m, a, o):
-        o = o.clone()
-        o[:, channels] = 0
-        return o
-
-    with model.get_submodule(name).register_forward_hook(hook), torch.no_grad():
-        return model(x)
+    def hook(module, args, output):
+        output = output.clone()
+        output[:, channels] = 0
+        return output
+    model(x)
+    with model.get_submodule(name).register_forward_hook(hook):
+        return model(x).detach()
 """,
-    """
-import torch
-from torch import nn
-
-class Off(nn.Module):
-    def __init__(self, m, c):
-        super().__init__()
-        self.m, self.c = m, c
-
-    def forward(self, *a):
-        o = self.m(*a).clone()
-        o[:, self.c] = 0
-        return o
-
+    ),
+    Wrong(
+        "calls `forward`",
+        violates="rule 3: Hooks that were there before",
+        check="test_the_listed_channels_are_off",
+        source="""
 def ablate_channels(model, name, channels, x):
-    parent, _, last = name.rpartition(".")
-    parent = model.get_submodule(parent)
-    old = getattr(parent, last)
-    setattr(parent, last, Off(old, channels))
-    with torch.no_grad():
-        out = model(x)
-    setattr(parent, last, old)
-    return out
+    def hook(module, args, output):
+        output = output.clone()
+        output[:, channels] = 0
+        return output
+    with model.get_submodule(name).register_forward_hook(hook):
+        return model.forward(x).detach()
 """,
+    ),
+    Wrong(
+        "in float32",
+        violates="rule 1: in `float32` and in `float64`",
+        check="raised",
+        source="""
+def ablate_channels(model, name, channels, x):
+    def hook(module, args, output):
+        output = output.float()
+        output[:, channels] = 0
+        return output
+    with model.get_submodule(name).register_forward_hook(hook):
+        return model(x).detach()
+""",
+    ),
+    Wrong(
+        "one list of channels for all calls",
+        violates="rule 1: It works however often it is called",
+        check="raised",
+        source="""
+def ablate_channels(model, name, channels, x, kept=[]):
+    kept.extend(channels)
+    def hook(module, args, output):
+        output = output.clone()
+        output[:, kept] = 0
+        return output
+    with model.get_submodule(name).register_forward_hook(hook):
+        return model(x).detach()
+""",
+    ),
 ]
+
+GIVENS = ["Write `ablate_channels(model, name, channels, x)`"]

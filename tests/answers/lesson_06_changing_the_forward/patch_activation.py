@@ -1,37 +1,6 @@
 """Answers to 06-patch-activation."""
 
-_PATCH = """
-def patch_activation(model, name, clean, corrupt, channels=None):
-    layer = model.get_submodule(name)
-    kept = {{}}
-    def keep(module, args, output):
-        kept["clean"] = {kept}
-    def patch(module, args, output):
-        if {all}:
-            return kept["clean"]
-        {copy}
-        output[{index}] = kept["clean"][{index}]
-        {end}
-    with layer.register_forward_hook(keep):
-        model({first})
-    with layer.register_forward_hook(patch):
-        return model({second}).detach()
-"""
-
-
-def _patch(**changed: str) -> str:
-    """The usual answer with some of its parts changed."""
-    parts = {
-        "kept": "output.detach().clone()",
-        "all": "channels is None",
-        "copy": "output = output.clone()",
-        "index": ":, channels",
-        "end": "return output",
-        "first": "clean",
-        "second": "corrupt",
-    }
-    return _PATCH.format(**{**parts, **changed})
-
+from graders.author.answers import Wrong
 
 RIGHT = [
     """
@@ -55,21 +24,17 @@ def patch_activation(model, name, clean, corrupt, channels=None):
 import torch
 
 def patch_activation(model, name, clean, corrupt, channels=None):
-    layer, state = model.get_submodule(name), []
+    layer, state = dict(model.named_modules())[name], []
     def hook(module, args, output):
         if not state:
             state.append(output.clone())
             return None
         mask = torch.zeros(output.shape[1], dtype=torch.bool)
-        mask[list(range(output.shape[1])) if channels is None else channels] = True
+        mask[slice(None) if channels is None else channels] = True
         return torch.where(mask.reshape(-1, *[1] * (output.dim() - 2)), state[0], output)
-    handle = layer.register_forward_hook(hook)
-    try:
-        with torch.no_grad():
-            model(clean)
-            return model(corrupt)
-    finally:
-        handle.remove()
+    with torch.no_grad(), layer.register_forward_hook(hook):
+        model(clean)
+        return model(corrupt)
 """,
     """
 from contextlib import contextmanager
@@ -84,55 +49,25 @@ def hooked(layer, hook):
     finally:
         handle.remove()
 
-def keep(store, module, args, output):
-    store.append(output.detach().clone())
-
 def patch(source, channels, module, args, output):
-    mixed = output.clone()
-    mixed.index_copy_(1, channels, source.index_select(1, channels))
-    return mixed
+    return output.index_copy(1, channels, source.index_select(1, channels))
 
 def patch_activation(model, name, clean, corrupt, channels=None):
     layer = model.get_submodule(name)
     store = []
-    with hooked(layer, partial(keep, store)), torch.no_grad():
-        model(clean)
-    count = store[0].shape[1]
-    chosen = torch.tensor(list(range(count)) if channels is None else channels, dtype=torch.long)
-    with hooked(layer, partial(patch, store[0], chosen)), torch.no_grad():
-        result = model(corrupt)
-    return result.clone()
-""",
-    """
-def patch_activation(model, name, clean, corrupt, channels=None):
-    layer = model.get_submodule(name)
-    plain = layer.forward
-    store = []
-    def keeping(*args):
-        output = plain(*args)
-        store.append(output.detach().clone())
-        return output
-    def patching(*args):
-        output = plain(*args)
-        if channels is None:
-            return store[0].clone()
-        output = output.clone()
-        for channel in channels:
-            output[:, channel] = store[0][:, channel]
-        return output
-    try:
-        layer.forward = keeping
-        model(clean)
-        layer.forward = patching
-        return model(corrupt).detach()
-    finally:
-        del layer.forward
+    with torch.no_grad():
+        with hooked(layer, lambda module, args, output: store.append(output.clone())):
+            model(clean)
+        chosen = torch.tensor(list(range(store[0].shape[1])) if channels is None else channels, dtype=torch.long)
+        with hooked(layer, partial(patch, store[0], chosen)):
+            return model(corrupt)
 """,
     """
 import contextlib
 
 class Stop(Exception):
     pass
+
 def patch_activation(model, name, clean, corrupt, channels=None):
     module = model.get_submodule(name)
     saved = None
@@ -144,7 +79,8 @@ def patch_activation(model, name, clean, corrupt, channels=None):
         model(clean)
     def put(m, a, o):
         new = o.detach().clone()
-        new[:, slice(None) if channels is None else channels] = saved[:, slice(None) if channels is None else channels]
+        which = slice(None) if channels is None else channels
+        new[:, which] = saved[:, which]
         return new
     with module.register_forward_hook(put):
         return model(corrupt).detach()
@@ -152,84 +88,169 @@ def patch_activation(model, name, clean, corrupt, channels=None):
     """
 import torch
 
+class Patch:
+    def __init__(self, channels):
+        self.channels, self.kept = channels, None
+    def __call__(self, module, args, output):
+        if self.kept is None:
+            self.kept = output.detach().clone()
+            return output
+        if self.channels is None:
+            return self.kept
+        parts = [(self.kept if c in self.channels else output)[:, c] for c in range(output.shape[1])]
+        return torch.stack(parts, 1)
+
+@torch.no_grad()
 def patch_activation(model, name, clean, corrupt, channels=None):
-    n = len(clean)
-    def hook(m, a, o):
-        o = o.clone()
-        ch = list(range(o.shape[1])) if channels is None else channels
-        o[n:, ch] = o[:n, ch]
-        return o
-    with model.get_submodule(name).register_forward_hook(hook):
-        return model(torch.cat([clean, corrupt])).detach()[n:]
-""",
-    """
-import torch
-
-class Stop(Exception):
-    pass
-
-def patch_activation(model, name, clean, corrupt, channels=None):
-
-    module = model.get_submodule(name)
-    box = {}
-
-    def grab(m, a, o):
-        box["v"] = o.detach().clone()
-        raise Stop
-
-    with module.register_forward_hook(grab):
-        try:
-            model(clean)
-        except Stop:
-            pass
-
-    def put(m, a, o):
-        v = box["v"]
-        if channels is not None:
-            mask = torch.zeros(o.shape[1], dtype=torch.bool)
-            mask[channels] = True
-            v = torch.where(mask.reshape(1, -1, *[1] * (o.dim() - 2)), v, o)
-        return v
-
-    with module.register_forward_hook(put):
-        return model(corrupt).detach()
-""",
-    """
-import torch
-
-def patch_activation(model, name, clean, corrupt, channels=None):
-
-    module = model.get_submodule(name)
-    old = module.forward
-    kept = []
-
-    def first(*a, **k):
-        kept.append(old(*a, **k).clone())
-        return kept[0].clone()
-
-    def second(*a, **k):
-        out = old(*a, **k).clone()
-        c = slice(None) if channels is None else channels
-        out[:, c] = kept[0][:, c]
-        return out
-
+    handle = model.get_submodule(name).register_forward_hook(Patch(channels))
     try:
-        with torch.no_grad():
-            module.forward = first
-            model(clean)
-            module.forward = second
-            return model(corrupt)
+        model(clean)
+        return model(corrupt)
     finally:
-        module.__dict__.pop("forward", None)
+        handle.remove()
 """,
 ]
 
-WRONG = {
-    "forgot-return": _patch(all="False", end="pass", index=":, channels or []"),
-    "swapped-runs": _patch(first="corrupt", second="clean"),
-    "ignored-channels": _patch(all="True"),
-    "empty-means-all": _patch(all="not channels"),
-    "changed-the-input": """
+WRONG = [
+    Wrong(
+        "the ordinary output",
+        violates="is replaced by the one that it has in `model(clean)`",
+        check="test_the_whole_output_comes_from_the_clean_run",
+        mistake="forgot-return",
+        source="""
+def patch_activation(model, name, clean, corrupt, channels=None):
+    return model(corrupt).detach()
+""",
+    ),
+    Wrong(
+        "the clean run",
+        violates="Return what `model(corrupt)` gives",
+        check="test_the_whole_output_comes_from_the_clean_run",
+        source="""
+def patch_activation(model, name, clean, corrupt, channels=None):
+    return model(clean).detach()
+""",
+    ),
+    Wrong(
+        "returns nothing",
+        violates="is replaced by the one that it has in `model(clean)`",
+        check="test_the_whole_output_comes_from_the_clean_run",
+        mistake="forgot-return",
+        source="""
+def patch_activation(model, name, clean, corrupt, channels=None):
+    layer = model.get_submodule(name)
+    kept = {}
+    def keep(module, args, output):
+        kept["clean"] = output.detach().clone()
+    def patch(module, args, output):
+        if False:
+            return kept["clean"]
+        output = output.clone()
+        output[:, channels or []] = kept["clean"][:, channels or []]
+        pass
+    with layer.register_forward_hook(keep):
+        model(clean)
+    with layer.register_forward_hook(patch):
+        return model(corrupt).detach()
+""",
+    ),
+    Wrong(
+        "exchanges the runs",
+        violates="Return what `model(corrupt)` gives",
+        check="test_the_whole_output_comes_from_the_clean_run",
+        mistake="swapped-runs",
+        source="""
+def patch_activation(model, name, clean, corrupt, channels=None):
+    layer = model.get_submodule(name)
+    kept = {}
+    def keep(module, args, output):
+        kept["clean"] = output.detach().clone()
+    def patch(module, args, output):
+        if channels is None:
+            return kept["clean"]
+        output = output.clone()
+        output[:, channels] = kept["clean"][:, channels]
+        return output
+    with layer.register_forward_hook(keep):
+        model(corrupt)
+    with layer.register_forward_hook(patch):
+        return model(clean).detach()
+""",
+    ),
+    Wrong(
+        "ignores the list",
+        violates="only these channels are replaced",
+        check="test_only_the_listed_channels_are_replaced",
+        mistake="ignored-channels",
+        source="""
+def patch_activation(model, name, clean, corrupt, channels=None):
+    layer = model.get_submodule(name)
+    kept = {}
+    def keep(module, args, output):
+        kept["clean"] = output.detach().clone()
+    def patch(module, args, output):
+        if True:
+            return kept["clean"]
+        output = output.clone()
+        output[:, channels] = kept["clean"][:, channels]
+        return output
+    with layer.register_forward_hook(keep):
+        model(clean)
+    with layer.register_forward_hook(patch):
+        return model(corrupt).detach()
+""",
+    ),
+    Wrong(
+        "all for an empty list",
+        violates="an empty list gives the ordinary output for `corrupt`",
+        check="test_only_the_listed_channels_are_replaced",
+        mistake="empty-means-all",
+        source="""
+def patch_activation(model, name, clean, corrupt, channels=None):
+    layer = model.get_submodule(name)
+    kept = {}
+    def keep(module, args, output):
+        kept["clean"] = output.detach().clone()
+    def patch(module, args, output):
+        if not channels:
+            return kept["clean"]
+        output = output.clone()
+        output[:, channels] = kept["clean"][:, channels]
+        return output
+    with layer.register_forward_hook(keep):
+        model(clean)
+    with layer.register_forward_hook(patch):
+        return model(corrupt).detach()
+""",
+    ),
+    Wrong(
+        "nothing for None",
+        violates="With `channels=None` all of it is replaced",
+        check="test_the_whole_output_comes_from_the_clean_run",
+        source="""
+def patch_activation(model, name, clean, corrupt, channels=None):
+    layer = model.get_submodule(name)
+    kept = {}
+    def keep(module, args, output):
+        kept["clean"] = output.detach().clone()
+    def patch(module, args, output):
+        if False:
+            return kept["clean"]
+        output = output.clone()
+        output[:, channels or []] = kept["clean"][:, channels or []]
+        return output
+    with layer.register_forward_hook(keep):
+        model(clean)
+    with layer.register_forward_hook(patch):
+        return model(corrupt).detach()
+""",
+    ),
+    Wrong(
+        "patches what goes in",
+        violates="when the submodule's output, as it left the module, is replaced",
+        check="raised",
+        mistake="changed-the-input",
+        source="""
 def patch_activation(model, name, clean, corrupt, channels=None):
     layer = model.get_submodule(name)
     kept = {}
@@ -246,40 +267,276 @@ def patch_activation(model, name, clean, corrupt, channels=None):
     with layer.register_forward_pre_hook(patch):
         return model(corrupt).detach()
 """,
-    "stored-the-input": _patch(kept="args[0].detach().clone()"),
-    "stored-alias": _patch(kept="output.detach()"),
-    "four-dimensions-only": _patch(index=":, channels, :, :"),
-    "wrong-axis": _patch(index="channels"),
-    "changed-callers-tensor": _patch(copy="pass"),
-    "hook-left-behind": """
+    ),
+    Wrong(
+        "patches what goes in, by keyword, too",
+        violates="when the submodule's output, as it left the module, is replaced",
+        check="test_only_the_listed_channels_are_replaced",
+        mistake="changed-the-input",
+        source="""
 def patch_activation(model, name, clean, corrupt, channels=None):
     layer = model.get_submodule(name)
-    kept = []
+    kept = {}
+    def first(args, kwargs):
+        return args[0] if args else kwargs["input"]
+    def keep(module, args, kwargs):
+        kept["clean"] = first(args, kwargs).detach().clone()
+    def patch(module, args, kwargs):
+        new = first(args, kwargs).clone()
+        c = slice(None) if channels is None else channels
+        new[:, c] = kept["clean"][:, c]
+        return (new,), {}
+    with layer.register_forward_pre_hook(keep, with_kwargs=True):
+        model(clean)
+    with layer.register_forward_pre_hook(patch, with_kwargs=True):
+        return model(corrupt).detach()
+""",
+    ),
+    Wrong(
+        "keeps the input",
+        violates="is replaced by the one that it has in `model(clean)`",
+        check="test_the_whole_output_comes_from_the_clean_run",
+        source="""
+def patch_activation(model, name, clean, corrupt, channels=None):
+    layer = model.get_submodule(name)
+    kept = {}
     def keep(module, args, output):
-        kept.append(output.detach().clone())
+        kept["clean"] = args[0].detach().clone() if args else output.detach().clone()
     def patch(module, args, output):
         if channels is None:
-            return kept[0]
+            return kept["clean"]
         output = output.clone()
-        output[:, channels] = kept[0][:, channels]
+        output[:, channels] = kept["clean"][:, channels]
         return output
-    handle = layer.register_forward_hook(keep)
-    model(clean)
-    handle.remove()
+    with layer.register_forward_hook(keep):
+        model(clean)
+    with layer.register_forward_hook(patch):
+        return model(corrupt).detach()
+""",
+    ),
+    Wrong(
+        "keeps the input, by keyword, too",
+        violates="is replaced by the one that it has in `model(clean)`",
+        check="test_the_whole_output_comes_from_the_clean_run",
+        mistake="stored-the-input",
+        source="""
+def patch_activation(model, name, clean, corrupt, channels=None):
+    layer = model.get_submodule(name)
+    kept = {}
+    def keep(module, args, kwargs, output):
+        kept["clean"] = (args[0] if args else kwargs["input"]).detach().clone()
+    def patch(module, args, output):
+        if channels is None:
+            return kept["clean"]
+        output = output.clone()
+        output[:, channels] = kept["clean"][:, channels]
+        return output
+    with layer.register_forward_hook(keep, with_kwargs=True):
+        model(clean)
+    with layer.register_forward_hook(patch):
+        return model(corrupt).detach()
+""",
+    ),
+    Wrong(
+        "keeps no copy",
+        violates="The modules that follow may work in place",
+        check="test_the_whole_output_comes_from_the_clean_run",
+        mistake="stored-alias",
+        source="""
+def patch_activation(model, name, clean, corrupt, channels=None):
+    layer = model.get_submodule(name)
+    kept = {}
+    def keep(module, args, output):
+        kept["clean"] = output.detach()
+    def patch(module, args, output):
+        if channels is None:
+            return kept["clean"]
+        output = output.clone()
+        output[:, channels] = kept["clean"][:, channels]
+        return output
+    with layer.register_forward_hook(keep):
+        model(clean)
+    with layer.register_forward_hook(patch):
+        return model(corrupt).detach()
+""",
+    ),
+    Wrong(
+        "four dimensions only",
+        violates="its output is a tensor of two or more dimensions",
+        check="raised",
+        mistake="four-dimensions-only",
+        source="""
+def patch_activation(model, name, clean, corrupt, channels=None):
+    layer = model.get_submodule(name)
+    kept = {}
+    def keep(module, args, output):
+        kept["clean"] = output.detach().clone()
+    def patch(module, args, output):
+        if channels is None:
+            return kept["clean"]
+        output = output.clone()
+        output[:, channels, :, :] = kept["clean"][:, channels, :, :]
+        return output
+    with layer.register_forward_hook(keep):
+        model(clean)
+    with layer.register_forward_hook(patch):
+        return model(corrupt).detach()
+""",
+    ),
+    Wrong(
+        "images instead of channels",
+        violates="into dimension 1",
+        check="test_only_the_listed_channels_are_replaced",
+        mistake="wrong-axis",
+        source="""
+def patch_activation(model, name, clean, corrupt, channels=None):
+    layer = model.get_submodule(name)
+    kept = {}
+    def keep(module, args, output):
+        kept["clean"] = output.detach().clone()
+    def patch(module, args, output):
+        if channels is None:
+            return kept["clean"]
+        output = output.clone()
+        output[channels] = kept["clean"][channels]
+        return output
+    with layer.register_forward_hook(keep):
+        model(clean)
+    with layer.register_forward_hook(patch):
+        return model(corrupt).detach()
+""",
+    ),
+    Wrong(
+        "the last dimension",
+        violates="into dimension 1",
+        check="test_only_the_listed_channels_are_replaced",
+        mistake="wrong-axis",
+        source="""
+def patch_activation(model, name, clean, corrupt, channels=None):
+    layer = model.get_submodule(name)
+    kept = {}
+    def keep(module, args, output):
+        kept["clean"] = output.detach().clone()
+    def patch(module, args, output):
+        if channels is None:
+            return kept["clean"]
+        output = output.clone()
+        output[..., channels] = kept["clean"][..., channels]
+        return output
+    with layer.register_forward_hook(keep):
+        model(clean)
+    with layer.register_forward_hook(patch):
+        return model(corrupt).detach()
+""",
+    ),
+    Wrong(
+        "in place",
+        violates="rule 2: Tensors keep their values",
+        check="raised",
+        mistake="changed-callers-tensor",
+        source="""
+def patch_activation(model, name, clean, corrupt, channels=None):
+    layer = model.get_submodule(name)
+    kept = {}
+    def keep(module, args, output):
+        kept["clean"] = output.detach().clone()
+    def patch(module, args, output):
+        if channels is None:
+            return kept["clean"]
+        pass
+        output[:, channels] = kept["clean"][:, channels]
+        return output
+    with layer.register_forward_hook(keep):
+        model(clean)
+    with layer.register_forward_hook(patch):
+        return model(corrupt).detach()
+""",
+    ),
+    Wrong(
+        "keeps the hooks",
+        violates="rule 3: none of your own hooks is left",
+        check="test_inputs_and_model_are_as_before",
+        mistake="hook-left-behind",
+        source="""
+def patch_activation(model, name, clean, corrupt, channels=None):
+    layer = model.get_submodule(name)
+    kept = {}
+    def keep(module, args, output):
+        kept["clean"] = output.detach().clone()
+    def patch(module, args, output):
+        if channels is None:
+            return kept["clean"]
+        output = output.clone()
+        output[:, channels] = kept["clean"][:, channels]
+        return output
+    with layer.register_forward_hook(keep):
+        model(clean)
     layer.register_forward_hook(patch)
     return model(corrupt).detach()
 """,
-    "hook-left-after-exception": """
+    ),
+    Wrong(
+        "the first hook stays",
+        violates="is replaced by the one that it has in `model(clean)`",
+        check="test_the_whole_output_comes_from_the_clean_run",
+        source="""
 def patch_activation(model, name, clean, corrupt, channels=None):
     layer = model.get_submodule(name)
-    kept = []
+    kept = {}
     def keep(module, args, output):
-        kept.append(output.detach().clone())
+        kept["clean"] = output.detach().clone()
     def patch(module, args, output):
         if channels is None:
-            return kept[0]
+            return kept["clean"]
         output = output.clone()
-        output[:, channels] = kept[0][:, channels]
+        output[:, channels] = kept["clean"][:, channels]
+        return output
+    layer.register_forward_hook(keep)
+    model(clean)
+    with layer.register_forward_hook(patch):
+        return model(corrupt).detach()
+""",
+    ),
+    Wrong(
+        "keeps the second hook after an exception",
+        violates="rule 4: Rules 2 and 3 hold then, too",
+        check="test_an_exception_comes_through_and_nothing_is_left",
+        source="""
+def patch_activation(model, name, clean, corrupt, channels=None):
+    layer = model.get_submodule(name)
+    kept = {}
+    def keep(module, args, output):
+        kept["clean"] = output.detach().clone()
+    def patch(module, args, output):
+        if channels is None:
+            return kept["clean"]
+        output = output.clone()
+        output[:, channels] = kept["clean"][:, channels]
+        return output
+    with layer.register_forward_hook(keep):
+        model(clean)
+    handle = layer.register_forward_hook(patch)
+    result = model(corrupt).detach()
+    handle.remove()
+    return result
+""",
+    ),
+    Wrong(
+        "keeps both hooks after an exception",
+        violates="rule 4: Rules 2 and 3 hold then, too",
+        check="test_an_exception_comes_through_and_nothing_is_left",
+        mistake="hook-left-after-exception",
+        source="""
+def patch_activation(model, name, clean, corrupt, channels=None):
+    layer = model.get_submodule(name)
+    kept = {}
+    def keep(module, args, output):
+        kept["clean"] = output.detach().clone()
+    def patch(module, args, output):
+        if channels is None:
+            return kept["clean"]
+        output = output.clone()
+        output[:, channels] = kept["clean"][:, channels]
         return output
     handle = layer.register_forward_hook(keep)
     model(clean)
@@ -289,13 +546,69 @@ def patch_activation(model, name, clean, corrupt, channels=None):
     handle.remove()
     return result
 """,
-}
-
-ALSO_WRONG = [
-    "def patch_activation(model, name, clean, corrupt, channels=None):\n    return model(clean).detach()",
-    "def patch_activation(model, name, clean, corrupt, channels=None):\n    return model(corrupt).detach()",
-    # the keeping hook is still there in the second run and overwrites what it kept
-    """
+    ),
+    Wrong(
+        "cleans up after an `Exception` only",
+        violates="rule 4: also for `KeyboardInterrupt`",
+        check="test_an_exception_comes_through_and_nothing_is_left",
+        source="""
+def patch_activation(model, name, clean, corrupt, channels=None):
+    layer = model.get_submodule(name)
+    kept = {}
+    def keep(module, args, output):
+        kept["clean"] = output.detach().clone()
+    def patch(module, args, output):
+        if channels is None:
+            return kept["clean"]
+        output = output.clone()
+        output[:, channels] = kept["clean"][:, channels]
+        return output
+    handle = layer.register_forward_hook(keep)
+    try:
+        model(clean)
+        handle.remove()
+        handle = layer.register_forward_hook(patch)
+        result = model(corrupt).detach()
+    except Exception:
+        handle.remove()
+        raise
+    handle.remove()
+    return result
+""",
+    ),
+    Wrong(
+        "swallows the exception",
+        violates="rule 4: the caller of your function gets this exception",
+        check="test_an_exception_comes_through_and_nothing_is_left",
+        source="""
+def patch_activation(model, name, clean, corrupt, channels=None):
+    layer = model.get_submodule(name)
+    kept = {}
+    def keep(module, args, output):
+        kept["clean"] = output.detach().clone()
+    def patch(module, args, output):
+        if channels is None:
+            return kept["clean"]
+        output = output.clone()
+        output[:, channels] = kept["clean"][:, channels]
+        return output
+    with layer.register_forward_hook(keep):
+        try:
+            model(clean)
+        except KeyboardInterrupt:
+            return None
+        except BaseException:
+            return None
+    with layer.register_forward_hook(patch):
+        return model(corrupt).detach()
+""",
+    ),
+    Wrong(
+        "one hook overwrites what the other kept",
+        violates="is replaced by the one that it has in `model(clean)`",
+        check="test_the_whole_output_comes_from_the_clean_run",
+        mistake="forgot-return",
+        source="""
 def patch_activation(model, name, clean, corrupt, channels=None):
     layer = model.get_submodule(name)
     kept = {}
@@ -312,100 +625,552 @@ def patch_activation(model, name, clean, corrupt, channels=None):
         with layer.register_forward_hook(patch):
             return model(corrupt).detach()
 """,
-    # the other channels
-    _patch(index=":, [c for c in range(output.shape[1]) if c not in channels]"),
-    # not detached
-    _patch().replace(".detach()\n", "\n"),
-    # eval mode left behind
-    _patch().replace("    kept = {}", "    kept = {}\n    model.eval()"),
-    # zeros instead of the clean values
-    _patch().replace('] = kept["clean"][:, channels]', "] = 0"),
-    # the same for the whole batch: the first clean image
-    _patch().replace('kept["clean"][:, channels]', 'kept["clean"][:1, channels]'),
-    # removes the caller's hooks
-    _patch().replace("    kept = {}", "    kept = {}\n    layer._forward_hooks.clear()"),
-    # Cleans up after an exception in the clean run only.
-    """
-import torch
-
+    ),
+    Wrong(
+        "the other channels",
+        violates="only these channels are replaced",
+        check="test_only_the_listed_channels_are_replaced",
+        source="""
 def patch_activation(model, name, clean, corrupt, channels=None):
-    m = model.get_submodule(name)
-    saved = []
-    with torch.no_grad():
-        with m.register_forward_hook(lambda m, a, o: saved.append(o.clone())): model(clean)
-        def patch(m, a, o):
-            ch = slice(None) if channels is None else channels
-            new = o.clone()
-            new[:, ch] = saved[0][:, ch]
-            return new
-        h = m.register_forward_hook(patch)
-        y = model(corrupt)
-        h.remove()
-    return y
-""",
-    # Leaves gradient tracking switched off.
-    """
-import torch
-
-def patch_activation(model, name, clean, corrupt, channels=None):
-    mod = model.get_submodule(name)
-    saved = []
-    def patch(m, a, o):
-        if not saved:
-            saved.append(o.clone()); return None
-        if channels is None: return saved[0]
-        new = o.clone()
-        new[:, channels] = saved[0][:, channels]
-        return new
-    torch.set_grad_enabled(False)
-    with mod.register_forward_hook(patch):
+    layer = model.get_submodule(name)
+    kept = {}
+    def keep(module, args, output):
+        kept["clean"] = output.detach().clone()
+    def patch(module, args, output):
+        if channels is None:
+            return kept["clean"]
+        output, others = output.clone(), [c for c in range(output.shape[1]) if c not in channels]
+        output[:, others] = kept["clean"][:, others]
+        return output
+    with layer.register_forward_hook(keep):
         model(clean)
+    with layer.register_forward_hook(patch):
+        return model(corrupt).detach()
+""",
+    ),
+    Wrong(
+        "a graph",
+        violates="The result is detached",
+        check="test_the_result_is_detached",
+        source="""
+def patch_activation(model, name, clean, corrupt, channels=None):
+    layer = model.get_submodule(name)
+    kept = {}
+    def keep(module, args, output):
+        kept["clean"] = output.detach().clone()
+    def patch(module, args, output):
+        if channels is None:
+            return kept["clean"]
+        output = output.clone()
+        output[:, channels] = kept["clean"][:, channels]
+        return output
+    with layer.register_forward_hook(keep):
+        model(clean)
+    with layer.register_forward_hook(patch):
         return model(corrupt)
 """,
-    """
-import torch
-
-_cache = {}
-
+    ),
+    Wrong(
+        "zeros",
+        violates="is replaced by the one that it has in `model(clean)`",
+        check="test_only_the_listed_channels_are_replaced",
+        source="""
 def patch_activation(model, name, clean, corrupt, channels=None):
-
-    module = model.get_submodule(name)
-    with torch.no_grad():
-        if (id(model), name) not in _cache:
-            with module.register_forward_hook(
-                lambda m, a, o: _cache.__setitem__((id(model), name), o.clone())
-            ):
-                model(clean)
-
-        def put(m, a, o):
-            o = o.clone()
-            c = slice(None) if channels is None else channels
-            o[:, c] = _cache[id(model), name][:, c]
-            return o
-
-        with module.register_forward_hook(put):
-            return model(corrupt)
-""",
-    """
-import torch
-
-def patch_activation(model, name, clean, corrupt, channels=None):
-
-    module = model.get_submodule(name)
-    kept = []
-    torch.set_grad_enabled(False)
-    with module.register_forward_hook(lambda m, a, o: kept.append(o.clone())):
+    layer = model.get_submodule(name)
+    kept = {}
+    def keep(module, args, output):
+        kept["clean"] = output.detach().clone()
+    def patch(module, args, output):
+        if channels is None:
+            return kept["clean"]
+        output = output.clone()
+        output[:, channels] = 0
+        return output
+    with layer.register_forward_hook(keep):
         model(clean)
-
-    def put(m, a, o):
-        o = o.clone()
-        c = slice(None) if channels is None else channels
-        o[:, c] = kept[0][:, c]
-        return o
-
-    with module.register_forward_hook(put):
-        out = model(corrupt)
-    torch.set_grad_enabled(True)
-    return out
+    with layer.register_forward_hook(patch):
+        return model(corrupt).detach()
 """,
+    ),
+    Wrong(
+        "the first clean image for all",
+        violates="is replaced by the one that it has in `model(clean)`",
+        check="test_only_the_listed_channels_are_replaced",
+        source="""
+def patch_activation(model, name, clean, corrupt, channels=None):
+    layer = model.get_submodule(name)
+    kept = {}
+    def keep(module, args, output):
+        kept["clean"] = output.detach().clone()
+    def patch(module, args, output):
+        if channels is None:
+            return kept["clean"]
+        output = output.clone()
+        output[:, channels] = kept["clean"][:1, channels]
+        return output
+    with layer.register_forward_hook(keep):
+        model(clean)
+    with layer.register_forward_hook(patch):
+        return model(corrupt).detach()
+""",
+    ),
+    Wrong(
+        "adds the difference",
+        violates="digit by digit",
+        check="test_channels_are_replaced_digit_by_digit",
+        source="""
+def patch_activation(model, name, clean, corrupt, channels=None):
+    layer = model.get_submodule(name)
+    kept = []
+    def keep(module, args, output):
+        kept.append(output.detach().clone())
+    def patch(module, args, output):
+        if channels is None:
+            return kept[0]
+        new = output.clone()
+        new[:, channels] = output[:, channels] + (kept[0] - output)[:, channels]
+        return new
+    with layer.register_forward_hook(keep):
+        model(clean)
+    with layer.register_forward_hook(patch):
+        return model(corrupt).detach()
+""",
+    ),
+    Wrong(
+        "hooks in front of the caller's",
+        violates="as it left the module",
+        check="test_channels_are_replaced_digit_by_digit",
+        mistake="before-other-hooks",
+        source="""
+def patch_activation(model, name, clean, corrupt, channels=None):
+    layer = model.get_submodule(name)
+    kept = {}
+    def keep(module, args, output):
+        kept["clean"] = output.detach().clone()
+    def patch(module, args, output):
+        if channels is None:
+            return kept["clean"]
+        output = output.clone()
+        output[:, channels] = kept["clean"][:, channels]
+        return output
+    with layer.register_forward_hook(keep, prepend=True):
+        model(clean)
+    with layer.register_forward_hook(patch):
+        return model(corrupt).detach()
+""",
+    ),
+    Wrong(
+        "the second hook in front of the caller's",
+        violates="as it left the module",
+        check="test_channels_are_replaced_digit_by_digit",
+        mistake="before-other-hooks",
+        source="""
+def patch_activation(model, name, clean, corrupt, channels=None):
+    layer = model.get_submodule(name)
+    kept = {}
+    def keep(module, args, output):
+        kept["clean"] = output.detach().clone()
+    def patch(module, args, output):
+        if channels is None:
+            return kept["clean"]
+        output = output.clone()
+        output[:, channels] = kept["clean"][:, channels]
+        return output
+    with layer.register_forward_hook(keep):
+        model(clean)
+    with layer.register_forward_hook(patch, prepend=True):
+        return model(corrupt).detach()
+""",
+    ),
+    Wrong(
+        "wraps `forward`",
+        violates="as it left the module",
+        check="test_channels_are_replaced_digit_by_digit",
+        mistake="before-other-hooks",
+        source="""
+def patch_activation(model, name, clean, corrupt, channels=None):
+    layer = model.get_submodule(name)
+    plain = layer.forward
+    kept = []
+    def forward(*args, **kwargs):
+        output = plain(*args, **kwargs).clone()
+        if not kept:
+            kept.append(output.detach().clone())
+        else:
+            c = slice(None) if channels is None else channels
+            output[:, c] = kept[0][:, c]
+        return output
+    layer.forward = forward
+    try:
+        model(clean)
+        return model(corrupt).detach()
+    finally:
+        del layer.forward
+""",
+    ),
+    Wrong(
+        "removes the caller's hooks",
+        violates="rule 3: Hooks that were there before are there afterwards",
+        check="test_the_whole_output_comes_from_the_clean_run",
+        mistake="callers-hook-removed",
+        source="""
+def patch_activation(model, name, clean, corrupt, channels=None):
+    layer = model.get_submodule(name)
+    kept = {}
+    layer._forward_hooks.clear()
+    def keep(module, args, output):
+        kept["clean"] = output.detach().clone()
+    def patch(module, args, output):
+        if channels is None:
+            return kept["clean"]
+        output = output.clone()
+        output[:, channels] = kept["clean"][:, channels]
+        return output
+    with layer.register_forward_hook(keep):
+        model(clean)
+    with layer.register_forward_hook(patch):
+        return model(corrupt).detach()
+""",
+    ),
+    Wrong(
+        "one run for both",
+        violates="Call the model once on `clean` and then once on `corrupt`",
+        check="test_the_whole_output_comes_from_the_clean_run",
+        mistake="one-run-for-both",
+        source="""
+import torch
+
+def patch_activation(model, name, clean, corrupt, channels=None):
+    n = len(clean)
+    def hook(module, args, output):
+        output = output.clone()
+        c = slice(None) if channels is None else channels
+        output[n:, c] = output[:n, c]
+        return output
+    with model.get_submodule(name).register_forward_hook(hook):
+        return model(torch.cat([clean, corrupt])).detach()[n:]
+""",
+    ),
+    Wrong(
+        "runs it three times",
+        violates="Call the model once on `clean` and then once on `corrupt`",
+        check="test_the_model_runs_on_clean_and_then_on_corrupt",
+        source="""
+def patch_activation(model, name, clean, corrupt, channels=None):
+    layer = model.get_submodule(name)
+    kept = {}
+    model(clean)
+    def keep(module, args, output):
+        kept["clean"] = output.detach().clone()
+    def patch(module, args, output):
+        if channels is None:
+            return kept["clean"]
+        output = output.clone()
+        output[:, channels] = kept["clean"][:, channels]
+        return output
+    with layer.register_forward_hook(keep):
+        model(clean)
+    with layer.register_forward_hook(patch):
+        return model(corrupt).detach()
+""",
+    ),
+    Wrong(
+        "calls `forward` for the clean run",
+        violates="Call the model once on `clean`",
+        check="raised",
+        source="""
+def patch_activation(model, name, clean, corrupt, channels=None):
+    layer = model.get_submodule(name)
+    kept = {}
+    def keep(module, args, output):
+        kept["clean"] = output.detach().clone()
+    def patch(module, args, output):
+        if channels is None:
+            return kept["clean"]
+        output = output.clone()
+        output[:, channels] = kept["clean"][:, channels]
+        return output
+    with layer.register_forward_hook(keep):
+        model.forward(clean)
+    with layer.register_forward_hook(patch):
+        return model(corrupt).detach()
+""",
+    ),
+    Wrong(
+        "in eval mode",
+        violates="in the modes that it has",
+        check="test_the_whole_output_comes_from_the_clean_run",
+        mistake="ran-in-eval",
+        source="""
+def patch_activation(model, name, clean, corrupt, channels=None):
+    layer = model.get_submodule(name)
+    kept = {}
+    was = {module: module.training for module in model.modules()}
+    model.eval()
+    def keep(module, args, output):
+        kept["clean"] = output.detach().clone()
+    def patch(module, args, output):
+        if channels is None:
+            return kept["clean"]
+        output = output.clone()
+        output[:, channels] = kept["clean"][:, channels]
+        return output
+    with layer.register_forward_hook(keep):
+        model(clean)
+    try:
+        with layer.register_forward_hook(patch):
+            return model(corrupt).detach()
+    finally:
+        for module, training in was.items():
+            module.training = training
+""",
+    ),
+    Wrong(
+        "leaves modes switched",
+        violates="rule 2: the mode of each part",
+        check="test_inputs_and_model_are_as_before",
+        source="""
+def patch_activation(model, name, clean, corrupt, channels=None):
+    layer = model.get_submodule(name)
+    kept = {}
+    mode = model.training
+    def keep(module, args, output):
+        kept["clean"] = output.detach().clone()
+    def patch(module, args, output):
+        if channels is None:
+            return kept["clean"]
+        output = output.clone()
+        output[:, channels] = kept["clean"][:, channels]
+        return output
+    with layer.register_forward_hook(keep):
+        model(clean)
+    with layer.register_forward_hook(patch):
+        result = model(corrupt).detach()
+    model.train(mode)
+    return result
+""",
+    ),
+    Wrong(
+        "children only",
+        violates="possibly nested",
+        check="raised",
+        source="""
+def patch_activation(model, name, clean, corrupt, channels=None):
+    layer = dict(model.named_children())[name]
+    kept = {}
+    def keep(module, args, output):
+        kept["clean"] = output.detach().clone()
+    def patch(module, args, output):
+        if channels is None:
+            return kept["clean"]
+        output = output.clone()
+        output[:, channels] = kept["clean"][:, channels]
+        return output
+    with layer.register_forward_hook(keep):
+        model(clean)
+    with layer.register_forward_hook(patch):
+        return model(corrupt).detach()
+""",
+    ),
+    Wrong(
+        "all modules but the model itself",
+        violates='or `""`, the model itself',
+        check="raised",
+        source="""
+def patch_activation(model, name, clean, corrupt, channels=None):
+    layer = dict(list(model.named_modules())[1:])[name]
+    kept = {}
+    def keep(module, args, output):
+        kept["clean"] = output.detach().clone()
+    def patch(module, args, output):
+        if channels is None:
+            return kept["clean"]
+        output = output.clone()
+        output[:, channels] = kept["clean"][:, channels]
+        return output
+    with layer.register_forward_hook(keep):
+        model(clean)
+    with layer.register_forward_hook(patch):
+        return model(corrupt).detach()
+""",
+    ),
+    Wrong(
+        "takes the module out under one of its names",
+        violates="the module may have a second name besides",
+        check="raised",
+        source="""
+from torch import nn
+
+class Patch(nn.Module):
+    def __init__(self, inner, channels):
+        super().__init__()
+        self.inner, self.channels, self.kept = inner, channels, []
+    def forward(self, *args, **kwargs):
+        output = self.inner(*args, **kwargs).clone()
+        if not self.kept:
+            self.kept.append(output.detach().clone())
+        else:
+            c = slice(None) if self.channels is None else self.channels
+            output[:, c] = self.kept[0][:, c]
+        return output
+
+def patch_activation(model, name, clean, corrupt, channels=None):
+    parent, _, last = name.rpartition(".")
+    parent = model.get_submodule(parent)
+    inner = getattr(parent, last)
+    setattr(parent, last, Patch(inner, channels))
+    try:
+        model(clean)
+        return model(corrupt).detach()
+    finally:
+        setattr(parent, last, inner)
+""",
+    ),
+    Wrong(
+        "keeps the first clean output for good",
+        violates="rule 1: It works however often it is called",
+        check="test_a_later_call_starts_afresh",
+        source="""
+CACHE = {}
+
+def patch_activation(model, name, clean, corrupt, channels=None):
+    layer = model.get_submodule(name)
+    def keep(module, args, output):
+        CACHE.setdefault((id(model), name, tuple(channels or ()), channels is None), output.detach().clone())
+    def patch(module, args, output):
+        kept = CACHE[id(model), name, tuple(channels or ()), channels is None]
+        if channels is None:
+            return kept
+        output = output.clone()
+        output[:, channels] = kept[:, channels]
+        return output
+    with layer.register_forward_hook(keep):
+        model(clean)
+    with layer.register_forward_hook(patch):
+        return model(corrupt).detach()
+""",
+    ),
+    Wrong(
+        "switches autograd off for good",
+        violates="rule 2: Settings of PyTorch are afterwards as they were",
+        check="test_inputs_and_model_are_as_before",
+        source="""
+import torch
+
+def patch_activation(model, name, clean, corrupt, channels=None):
+    layer = model.get_submodule(name)
+    kept = {}
+    torch.set_grad_enabled(False)
+    def keep(module, args, output):
+        kept["clean"] = output.detach().clone()
+    def patch(module, args, output):
+        if channels is None:
+            return kept["clean"]
+        output = output.clone()
+        output[:, channels] = kept["clean"][:, channels]
+        return output
+    with layer.register_forward_hook(keep):
+        model(clean)
+    with layer.register_forward_hook(patch):
+        return model(corrupt).detach()
+""",
+    ),
+    Wrong(
+        "switches autograd on",
+        violates="rule 2: Settings of PyTorch are afterwards as they were",
+        check="test_inputs_and_model_are_as_before",
+        source="""
+import torch
+
+def patch_activation(model, name, clean, corrupt, channels=None):
+    layer = model.get_submodule(name)
+    kept = {}
+    def keep(module, args, output):
+        kept["clean"] = output.detach().clone()
+    def patch(module, args, output):
+        if channels is None:
+            return kept["clean"]
+        output = output.clone()
+        output[:, channels] = kept["clean"][:, channels]
+        return output
+    with layer.register_forward_hook(keep):
+        model(clean)
+    with layer.register_forward_hook(patch):
+        result = model(corrupt).detach()
+    torch.set_grad_enabled(True)
+    return result
+""",
+    ),
+    Wrong(
+        "empties `.grad`",
+        violates="rule 2: Tensors keep their values, their `requires_grad` and their `.grad`",
+        check="test_inputs_and_model_are_as_before",
+        source="""
+def patch_activation(model, name, clean, corrupt, channels=None):
+    layer = model.get_submodule(name)
+    kept = {}
+    model.zero_grad()
+    def keep(module, args, output):
+        kept["clean"] = output.detach().clone()
+    def patch(module, args, output):
+        if channels is None:
+            return kept["clean"]
+        output = output.clone()
+        output[:, channels] = kept["clean"][:, channels]
+        return output
+    with layer.register_forward_hook(keep):
+        model(clean)
+    with layer.register_forward_hook(patch):
+        return model(corrupt).detach()
+""",
+    ),
+    Wrong(
+        "empties the list",
+        violates="rule 2: Lists and dicts keep their entries",
+        check="test_inputs_and_model_are_as_before",
+        source="""
+def patch_activation(model, name, clean, corrupt, channels=None):
+    layer = model.get_submodule(name)
+    kept = {}
+    def keep(module, args, output):
+        kept["clean"] = output.detach().clone()
+    def patch(module, args, output):
+        if channels is None:
+            return kept["clean"]
+        output = output.clone()
+        while channels:
+            c = channels.pop()
+            output[:, c] = kept["clean"][:, c]
+        return output
+    with layer.register_forward_hook(keep):
+        model(clean)
+    with layer.register_forward_hook(patch):
+        return model(corrupt).detach()
+""",
+    ),
+    Wrong(
+        "a list without an index twice is asked for",
+        violates="an index may stand there twice",
+        check="raised",
+        source="""
+def patch_activation(model, name, clean, corrupt, channels=None):
+    layer = model.get_submodule(name)
+    kept = {}
+    def keep(module, args, output):
+        kept["clean"] = output.detach().clone()
+    def patch(module, args, output):
+        if channels is None:
+            return kept["clean"]
+        assert len(set(channels)) == len(channels)
+        output = output.clone()
+        output[:, channels] = kept["clean"][:, channels]
+        return output
+    with layer.register_forward_hook(keep):
+        model(clean)
+    with layer.register_forward_hook(patch):
+        return model(corrupt).detach()
+""",
+    ),
 ]
+
+GIVENS = ["Write `patch_activation(model, name, clean, corrupt, channels=None)`", "two inputs of the same shape"]

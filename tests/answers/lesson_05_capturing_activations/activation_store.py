@@ -1,33 +1,6 @@
 """Answers to 05-activation-store."""
 
-STORE = """
-class ActivationStore:
-    def __init__(self, model, names):
-        self.model, self.names, self.handles = model, list(names), []
-        self.data = {name: [] for name in names}
-
-    def __enter__(self):
-        for name in self.names:
-            def hook(module, args, output, name=name):
-                self.data[name].append(output.detach().clone())
-            self.handles.append(self.model.get_submodule(name).register_forward_hook(hook))
-        return self
-
-    def __exit__(self, kind, value, trace):
-        for handle in self.handles:
-            handle.remove()
-        self.handles.clear()
-
-    def clear(self):
-        self.data = {name: [] for name in self.names}
-"""
-
-
-def changed(old: str, new: str) -> str:
-    """The right store with one part replaced."""
-    assert STORE.count(old) == 1
-    return STORE.replace(old, new)
-
+from graders.author.answers import Wrong
 
 RIGHT = [
     """
@@ -79,37 +52,6 @@ class ActivationStore:
         return False
 """,
     """
-from contextlib import AbstractContextManager
-from torch.nn.modules.module import register_module_forward_hook
-
-class ActivationStore(AbstractContextManager):
-    def __init__(self, model, names):
-        self._names = {model.get_submodule(name): name for name in names}
-        self._events = []
-        self._handle = None
-
-    @property
-    def data(self):
-        found = {}
-        for name, value in self._events:
-            found.setdefault(name, []).append(value)
-        return found
-
-    def clear(self):
-        self._events = []
-
-    def _hook(self, module, args, output):
-        if module in self._names:
-            self._events.append((self._names[module], output.detach().clone()))
-
-    def __enter__(self):
-        self._handle = register_module_forward_hook(self._hook)
-        return self
-
-    def __exit__(self, *details):
-        self._handle.remove()
-""",
-    """
 import contextlib
 
 class ActivationStore(contextlib.ContextDecorator):
@@ -159,24 +101,6 @@ class ActivationStore(contextlib.ExitStack):
         return self
 """,
     """
-from torch import nn
-
-class ActivationStore:
-    def __init__(self, model, names):
-        self.lookup = {}
-        for n in names: self.lookup.setdefault(model.get_submodule(n), []).append(n)
-        self._d = {n: [] for n in names}
-    @property
-    def data(self): return self._d
-    def clear(self): self._d = {n: [] for n in self._d}
-    def __call__(self, m, a, o):
-        for n in self.lookup.get(m, ()): self._d[n].append(o.detach().clone())
-    def __enter__(self):
-        self.h = nn.modules.module.register_module_forward_hook(self)
-        return self
-    def __exit__(self, *e): self.h.remove()
-""",
-    """
 from contextlib import ExitStack
 
 class ActivationStore(ExitStack):
@@ -195,10 +119,61 @@ class ActivationStore(ExitStack):
             self.enter_context(module.register_forward_hook(hook))
         return self
 """,
+    """
+import dataclasses
+
+@dataclasses.dataclass
+class ActivationStore:
+    model: object
+    names: list
+    data: dict = dataclasses.field(default_factory=dict)
+    handles: list = dataclasses.field(default_factory=list)
+
+    def keep(self, name):
+        def hook(module, args, output):
+            self.data[name] = [*self.data.get(name, []), output.clone().detach()]
+        return hook
+
+    def __enter__(self):
+        self.handles += [self.model.get_submodule(n).register_forward_hook(self.keep(n)) for n in self.names]
+        return self
+
+    def __exit__(self, kind, error, traceback):
+        while self.handles:
+            self.handles.pop().remove()
+
+    def clear(self):
+        self.data = {}
+""",
+    """
+from torch import nn
+
+class ActivationStore(nn.Module):
+    def __init__(self, model, names):
+        super().__init__()
+        self.model, self.names, self.data, self.handles = model, tuple(names), {}, []
+
+    def __enter__(self):
+        for name in self.names:
+            self.handles.append(self.model.get_submodule(name).register_forward_hook(
+                lambda m, a, o, name=name: self.data.setdefault(name, []).append(o.detach().clone())))
+        return self
+
+    def __exit__(self, *error):
+        [handle.remove() for handle in self.handles]
+
+    def clear(self):
+        self.data.clear()
+""",
 ]
 
-WRONG = {
-    "registered-too-early": """
+WRONG = [
+    Wrong(
+        "registers in `__init__`",
+        violates="Outside the block, the model carries no hook of the store.",
+        check="test_nothing_is_recorded_outside_a_block",
+        mistake="registered-too-early",
+        source="""
 class ActivationStore:
     def __init__(self, model, names):
         self.data = {name: [] for name in names}
@@ -219,61 +194,454 @@ class ActivationStore:
         for entries in self.data.values():
             entries.clear()
 """,
-    "hook-left-behind": changed(
-        """        for handle in self.handles:
+    ),
+    Wrong(
+        "removes no hook",
+        violates="Outside the block, the model carries no hook of the store.",
+        check="test_nothing_is_recorded_outside_a_block",
+        mistake="hook-left-behind",
+        source="""
+class ActivationStore:
+    def __init__(self, model, names):
+        self.model, self.names, self.handles = model, list(names), []
+        self.data = {name: [] for name in names}
+
+    def __enter__(self):
+        for name in self.names:
+            def hook(module, args, output, name=name):
+                self.data[name].append(output.detach().clone())
+            self.handles.append(self.model.get_submodule(name).register_forward_hook(hook))
+        return self
+
+    def __exit__(self, kind, value, trace):
+        pass
+
+    def clear(self):
+        self.data = {name: [] for name in self.names}
+""",
+    ),
+    Wrong(
+        "removes the hooks only when all went well",
+        violates="When the block ends, by an exception or not, the hooks are removed",
+        check="test_it_holds_when_the_block_raises",
+        mistake="hook-left-after-exception",
+        source="""
+class ActivationStore:
+    def __init__(self, model, names):
+        self.model, self.names, self.handles = model, list(names), []
+        self.data = {name: [] for name in names}
+
+    def __enter__(self):
+        for name in self.names:
+            def hook(module, args, output, name=name):
+                self.data[name].append(output.detach().clone())
+            self.handles.append(self.model.get_submodule(name).register_forward_hook(hook))
+        return self
+
+    def __exit__(self, kind, value, trace):
+        if kind is not None:
+            return
+        for handle in self.handles:
             handle.remove()
         self.handles.clear()
-""",
-        "        pass\n",
-    ),
-    "hook-left-after-exception": changed(
-        "        for handle in self.handles:\n",
-        "        if kind is not None:\n            return\n        for handle in self.handles:\n",
-    ),
-    "only-last-call": changed(
-        "self.data[name].append(output.detach().clone())", "self.data[name] = [output.detach().clone()]"
-    ),
-    "clear-does-nothing": changed(
-        "        self.data = {name: [] for name in self.names}\n",
-        "        data = self.data\n        data = {name: [] for name in self.names}\n",
-    ),
-    "late-binding": changed("def hook(module, args, output, name=name)", "def hook(module, args, output)"),
-    "stored-alias": changed("output.detach().clone()", "output.detach()"),
-    "swallowed-exception": changed(
-        "        self.handles.clear()\n", "        self.handles.clear()\n        return True\n"
-    ),
-    "reset-on-entry": changed("    def __enter__(self):\n", "    def __enter__(self):\n        self.clear()\n"),
-    "cut-the-graph": changed(
-        "                self.data[name].append(output.detach().clone())\n",
-        """                output = output.detach().clone()
-                self.data[name].append(output)
-                return output.clone()
-""",
-    ),
-}
 
-ALSO_WRONG = [
-    "class ActivationStore:\n    def __init__(self, model, names):\n        self.data = {}",
-    changed("        return self\n", ""),
-    changed("self.data[name].append(output.detach().clone())", "self.data[name].append(output.clone())"),
-    changed("self.data[name].append(output.detach().clone())", "self.data[name].append(args[0].detach().clone())"),
-    changed("        self.handles.clear()\n", "        self.data.clear()\n"),
-    changed("        self.handles.clear()\n", "        return True\n"),
-    changed(
-        "    def __enter__(self):\n        for name in self.names:\n",
-        """    def __enter__(self):
+    def clear(self):
+        self.data = {name: [] for name in self.names}
+""",
+    ),
+    Wrong(
+        "keeps the last call",
+        violates="one for each call of the module, in the order of the calls",
+        check="test_every_call_in_the_block_is_recorded",
+        mistake="only-last-call",
+        source="""
+class ActivationStore:
+    def __init__(self, model, names):
+        self.model, self.names, self.handles = model, list(names), []
+        self.data = {name: [] for name in names}
+
+    def __enter__(self):
+        for name in self.names:
+            def hook(module, args, output, name=name):
+                self.data[name] = [output.detach().clone()]
+            self.handles.append(self.model.get_submodule(name).register_forward_hook(hook))
+        return self
+
+    def __exit__(self, kind, value, trace):
+        for handle in self.handles:
+            handle.remove()
+        self.handles.clear()
+
+    def clear(self):
+        self.data = {name: [] for name in self.names}
+""",
+    ),
+    Wrong(
+        "`clear` binds a local name",
+        violates="`store.clear()` empties the record, inside or outside a block.",
+        check="test_clear_empties_the_record",
+        mistake="clear-does-nothing",
+        source="""
+class ActivationStore:
+    def __init__(self, model, names):
+        self.model, self.names, self.handles = model, list(names), []
+        self.data = {name: [] for name in names}
+
+    def __enter__(self):
+        for name in self.names:
+            def hook(module, args, output, name=name):
+                self.data[name].append(output.detach().clone())
+            self.handles.append(self.model.get_submodule(name).register_forward_hook(hook))
+        return self
+
+    def __exit__(self, kind, value, trace):
+        for handle in self.handles:
+            handle.remove()
+        self.handles.clear()
+
+    def clear(self):
+        data = self.data
+        data = {name: [] for name in self.names}
+""",
+    ),
+    Wrong(
+        "all hooks read the loop variable",
+        violates="one for each call of the module, in the order of the calls",
+        check="test_every_call_in_the_block_is_recorded",
+        mistake="late-binding",
+        source="""
+class ActivationStore:
+    def __init__(self, model, names):
+        self.model, self.names, self.handles = model, list(names), []
+        self.data = {name: [] for name in names}
+
+    def __enter__(self):
+        for name in self.names:
+            def hook(module, args, output):
+                self.data[name].append(output.detach().clone())
+            self.handles.append(self.model.get_submodule(name).register_forward_hook(hook))
+        return self
+
+    def __exit__(self, kind, value, trace):
+        for handle in self.handles:
+            handle.remove()
+        self.handles.clear()
+
+    def clear(self):
+        self.data = {name: [] for name in self.names}
+""",
+    ),
+    Wrong(
+        "only detached",
+        violates="A later layer that works in place does not change them.",
+        check="test_every_call_in_the_block_is_recorded",
+        mistake="stored-alias",
+        source="""
+class ActivationStore:
+    def __init__(self, model, names):
+        self.model, self.names, self.handles = model, list(names), []
+        self.data = {name: [] for name in names}
+
+    def __enter__(self):
+        for name in self.names:
+            def hook(module, args, output, name=name):
+                self.data[name].append(output.detach())
+            self.handles.append(self.model.get_submodule(name).register_forward_hook(hook))
+        return self
+
+    def __exit__(self, kind, value, trace):
+        for handle in self.handles:
+            handle.remove()
+        self.handles.clear()
+
+    def clear(self):
+        self.data = {name: [] for name in self.names}
+""",
+    ),
+    Wrong(
+        "returns `True` from `__exit__`",
+        violates="an exception comes through",
+        check="test_it_holds_when_the_block_raises",
+        mistake="swallowed-exception",
+        source="""
+class ActivationStore:
+    def __init__(self, model, names):
+        self.model, self.names, self.handles = model, list(names), []
+        self.data = {name: [] for name in names}
+
+    def __enter__(self):
+        for name in self.names:
+            def hook(module, args, output, name=name):
+                self.data[name].append(output.detach().clone())
+            self.handles.append(self.model.get_submodule(name).register_forward_hook(hook))
+        return self
+
+    def __exit__(self, kind, value, trace):
+        for handle in self.handles:
+            handle.remove()
+        self.handles.clear()
+        return True
+
+    def clear(self):
+        self.data = {name: [] for name in self.names}
+""",
+    ),
+    Wrong(
+        "begins anew in each block",
+        violates="When the same store is used in a second `with` block, it grows.",
+        check="test_a_second_block_adds_to_the_record",
+        mistake="reset-on-entry",
+        source="""
+class ActivationStore:
+    def __init__(self, model, names):
+        self.model, self.names, self.handles = model, list(names), []
+        self.data = {name: [] for name in names}
+
+    def __enter__(self):
+        self.clear()
+        for name in self.names:
+            def hook(module, args, output, name=name):
+                self.data[name].append(output.detach().clone())
+            self.handles.append(self.model.get_submodule(name).register_forward_hook(hook))
+        return self
+
+    def __exit__(self, kind, value, trace):
+        for handle in self.handles:
+            handle.remove()
+        self.handles.clear()
+
+    def clear(self):
+        self.data = {name: [] for name in self.names}
+""",
+    ),
+    Wrong(
+        "switches grad mode off",
+        violates="the caller can run `backward()` on what the model returns",
+        check="test_the_model_goes_on_with_the_outputs_themselves",
+        mistake="cut-the-graph",
+        source="""
+class ActivationStore:
+    def __init__(self, model, names):
+        self.model, self.names, self.handles = model, list(names), []
+        self.data = {name: [] for name in names}
+
+    def __enter__(self):
+        import torch
+        self.before = torch.is_grad_enabled()
+        torch.set_grad_enabled(False)
+        for name in self.names:
+            def hook(module, args, output, name=name):
+                self.data[name].append(output.detach().clone())
+            self.handles.append(self.model.get_submodule(name).register_forward_hook(hook))
+        return self
+
+    def __exit__(self, kind, value, trace):
+        for handle in self.handles:
+            handle.remove()
+        self.handles.clear()
+        import torch
+        torch.set_grad_enabled(self.before)
+
+    def clear(self):
+        self.data = {name: [] for name in self.names}
+""",
+    ),
+    Wrong(
+        "writes nothing",
+        violates="one for each call of the module, in the order of the calls",
+        check="raised",
+        source="""
+class ActivationStore:
+    def __init__(self, model, names):
+        self.data = {}
+""",
+    ),
+    Wrong(
+        "`__enter__` returns nothing",
+        violates="`with store as s` gives `s is store`.",
+        check="test_a_second_block_adds_to_the_record",
+        source="""
+class ActivationStore:
+    def __init__(self, model, names):
+        self.model, self.names, self.handles = model, list(names), []
+        self.data = {name: [] for name in names}
+
+    def __enter__(self):
+        for name in self.names:
+            def hook(module, args, output, name=name):
+                self.data[name].append(output.detach().clone())
+            self.handles.append(self.model.get_submodule(name).register_forward_hook(hook))
+
+    def __exit__(self, kind, value, trace):
+        for handle in self.handles:
+            handle.remove()
+        self.handles.clear()
+
+    def clear(self):
+        self.data = {name: [] for name in self.names}
+""",
+    ),
+    Wrong(
+        "keeps the graph",
+        violates="rule 6: A tensor that you return has no graph",
+        check="test_every_call_in_the_block_is_recorded",
+        source="""
+class ActivationStore:
+    def __init__(self, model, names):
+        self.model, self.names, self.handles = model, list(names), []
+        self.data = {name: [] for name in names}
+
+    def __enter__(self):
+        for name in self.names:
+            def hook(module, args, output, name=name):
+                self.data[name].append(output.clone())
+            self.handles.append(self.model.get_submodule(name).register_forward_hook(hook))
+        return self
+
+    def __exit__(self, kind, value, trace):
+        for handle in self.handles:
+            handle.remove()
+        self.handles.clear()
+
+    def clear(self):
+        self.data = {name: [] for name in self.names}
+""",
+    ),
+    Wrong(
+        "the inputs",
+        violates="records the outputs of these modules",
+        check="raised",
+        source="""
+class ActivationStore:
+    def __init__(self, model, names):
+        self.model, self.names, self.handles = model, list(names), []
+        self.data = {name: [] for name in names}
+
+    def __enter__(self):
+        for name in self.names:
+            def hook(module, args, output, name=name):
+                self.data[name].append(args[0].detach().clone())
+            self.handles.append(self.model.get_submodule(name).register_forward_hook(hook))
+        return self
+
+    def __exit__(self, kind, value, trace):
+        for handle in self.handles:
+            handle.remove()
+        self.handles.clear()
+
+    def clear(self):
+        self.data = {name: [] for name in self.names}
+""",
+    ),
+    Wrong(
+        "forgets what was recorded when the block ends",
+        violates="What was recorded stays in `store.data`.",
+        check="raised",
+        source="""
+class ActivationStore:
+    def __init__(self, model, names):
+        self.model, self.names, self.handles = model, list(names), []
+        self.data = {name: [] for name in names}
+
+    def __enter__(self):
+        for name in self.names:
+            def hook(module, args, output, name=name):
+                self.data[name].append(output.detach().clone())
+            self.handles.append(self.model.get_submodule(name).register_forward_hook(hook))
+        return self
+
+    def __exit__(self, kind, value, trace):
+        for handle in self.handles:
+            handle.remove()
+        self.data.clear()
+
+    def clear(self):
+        self.data = {name: [] for name in self.names}
+""",
+    ),
+    Wrong(
+        "writes into the lists from before `clear`",
+        violates="Inside a block, recording goes on after it.",
+        check="test_clear_empties_the_record",
+        source="""
+class ActivationStore:
+    def __init__(self, model, names):
+        self.model, self.names, self.handles = model, list(names), []
+        self.data = {name: [] for name in names}
+
+    def __enter__(self):
         lists = dict(self.data)
         for name in self.names:
+            def hook(module, args, output, name=name):
+                lists[name].append(output.detach().clone())
+            self.handles.append(self.model.get_submodule(name).register_forward_hook(hook))
+        return self
+
+    def __exit__(self, kind, value, trace):
+        for handle in self.handles:
+            handle.remove()
+        self.handles.clear()
+
+    def clear(self):
+        self.data = {name: [] for name in self.names}
 """,
-    ).replace("self.data[name].append", "lists[name].append"),
-    changed("        for handle in self.handles:\n            handle.remove()\n", "").replace(
-        "        self.handles.clear()\n",
-        "        for name in self.names:\n            self.model.get_submodule(name)._forward_hooks.clear()\n",
     ),
-    changed("        self.data = {name: [] for name in names}\n", "        self.data = []\n").replace(
-        "self.data[name].append(", "self.data.append("
+    Wrong(
+        "removes the hooks of others",
+        violates="rule 3: Hooks that were there before are there afterwards",
+        check="test_nothing_of_the_caller_changes",
+        source="""
+class ActivationStore:
+    def __init__(self, model, names):
+        self.model, self.names, self.handles = model, list(names), []
+        self.data = {name: [] for name in names}
+
+    def __enter__(self):
+        for name in self.names:
+            def hook(module, args, output, name=name):
+                self.data[name].append(output.detach().clone())
+            self.handles.append(self.model.get_submodule(name).register_forward_hook(hook))
+        return self
+
+    def __exit__(self, kind, value, trace):
+        for name in self.names:
+            self.model.get_submodule(name)._forward_hooks.clear()
+
+    def clear(self):
+        self.data = {name: [] for name in self.names}
+""",
     ),
-    """
+    Wrong(
+        "a list",
+        violates="`store.data` is a dict from names to lists of tensors",
+        check="raised",
+        source="""
+class ActivationStore:
+    def __init__(self, model, names):
+        self.model, self.names, self.handles = model, list(names), []
+        self.data = []
+
+    def __enter__(self):
+        for name in self.names:
+            def hook(module, args, output, name=name):
+                self.data.append(output.detach().clone())
+            self.handles.append(self.model.get_submodule(name).register_forward_hook(hook))
+        return self
+
+    def __exit__(self, kind, value, trace):
+        for handle in self.handles:
+            handle.remove()
+        self.handles.clear()
+
+    def clear(self):
+        self.data = {name: [] for name in self.names}
+""",
+    ),
+    Wrong(
+        "forgets everything when the block raises",
+        violates="What was recorded stays in `store.data`.",
+        check="test_it_holds_when_the_block_raises",
+        source="""
 class ActivationStore:
     def __init__(self, model, names):
         self.model, self.names, self.hs = model, names, []
@@ -292,7 +660,12 @@ class ActivationStore:
         [h.remove() for h in self.hs]; self.hs = []; exc[0] and self.clear()
         return None
 """,
-    """
+    ),
+    Wrong(
+        "one record for all stores",
+        violates="rule 1: on one object or on several at the same time",
+        check="test_every_call_in_the_block_is_recorded",
+        source="""
 class ActivationStore:
     store = {}
     def __init__(self, model, names):
@@ -309,8 +682,12 @@ class ActivationStore:
     def __exit__(self, *e):
         for h in self.hs: h.remove()
 """,
-    # Switches the model to eval mode.
-    """
+    ),
+    Wrong(
+        "switches to eval mode",
+        violates="rule 2: the mode of each part",
+        check="test_nothing_of_the_caller_changes",
+        source="""
 class ActivationStore:
     def __init__(self, model, names):
         self.model, self.names, self.data = model, names, {name: [] for name in names}
@@ -330,4 +707,422 @@ class ActivationStore:
         for entries in self.data.values():
             entries.clear()
 """,
+    ),
+    Wrong(
+        "hands on the copies",
+        violates="The model goes on with the outputs themselves",
+        check="test_the_model_goes_on_with_the_outputs_themselves",
+        mistake="returned-the-copy",
+        source="""
+class ActivationStore:
+    def __init__(self, model, names):
+        self.model, self.names, self.handles = model, list(names), []
+        self.data = {name: [] for name in names}
+
+    def __enter__(self):
+        for name in self.names:
+            def hook(module, args, output, name=name):
+                output = output.detach().clone()
+                self.data[name].append(output)
+                return output.clone()
+            self.handles.append(self.model.get_submodule(name).register_forward_hook(hook))
+        return self
+
+    def __exit__(self, kind, value, trace):
+        for handle in self.handles:
+            handle.remove()
+        self.handles.clear()
+
+    def clear(self):
+        self.data = {name: [] for name in self.names}
+""",
+    ),
+    Wrong(
+        "hands on a clone with its graph",
+        violates="The model goes on with the outputs themselves",
+        check="test_the_model_goes_on_with_the_outputs_themselves",
+        mistake="returned-the-copy",
+        source="""
+class ActivationStore:
+    def __init__(self, model, names):
+        self.model, self.names, self.handles = model, list(names), []
+        self.data = {name: [] for name in names}
+
+    def __enter__(self):
+        for name in self.names:
+            def hook(module, args, output, name=name):
+                self.data[name].append(output.detach().clone())
+                return output.clone()
+            self.handles.append(self.model.get_submodule(name).register_forward_hook(hook))
+        return self
+
+    def __exit__(self, kind, value, trace):
+        for handle in self.handles:
+            handle.remove()
+        self.handles.clear()
+
+    def clear(self):
+        self.data = {name: [] for name in self.names}
+""",
+    ),
+    Wrong(
+        "hands on the list",
+        violates="The model goes on with the outputs themselves",
+        check="raised",
+        mistake="returned-a-list",
+        source="""
+class ActivationStore:
+    def __init__(self, model, names):
+        self.model, self.names, self.handles = model, list(names), []
+        self.data = {name: [] for name in names}
+
+    def __enter__(self):
+        for name in self.names:
+            def hook(module, args, output, name=name):
+                return self.data[name] or self.data[name].append(output.detach().clone())
+            self.handles.append(self.model.get_submodule(name).register_forward_hook(hook))
+        return self
+
+    def __exit__(self, kind, value, trace):
+        for handle in self.handles:
+            handle.remove()
+        self.handles.clear()
+
+    def clear(self):
+        self.data = {name: [] for name in self.names}
+""",
+    ),
+    Wrong(
+        "hooks before those of the caller",
+        violates="as they left the modules",
+        check="test_every_call_in_the_block_is_recorded",
+        mistake="before-the-callers-hook",
+        source="""
+class ActivationStore:
+    def __init__(self, model, names):
+        self.model, self.names, self.handles = model, list(names), []
+        self.data = {name: [] for name in names}
+
+    def __enter__(self):
+        for name in self.names:
+            def hook(module, args, output, name=name):
+                self.data[name].append(output.detach().clone())
+            self.handles.append(self.model.get_submodule(name).register_forward_hook(hook, prepend=True))
+        return self
+
+    def __exit__(self, kind, value, trace):
+        for handle in self.handles:
+            handle.remove()
+        self.handles.clear()
+
+    def clear(self):
+        self.data = {name: [] for name in self.names}
+""",
+    ),
+    Wrong(
+        "one name for each module",
+        violates="two of them may belong to one module",
+        check="test_every_call_in_the_block_is_recorded",
+        mistake="one-name-for-each-module",
+        source="""
+class ActivationStore:
+    def __init__(self, model, names):
+        self.model, self.names, self.handles = model, list(names), []
+        self.data = {name: [] for name in names}
+
+    def __enter__(self):
+        for name in {self.model.get_submodule(one): one for one in self.names}.values():
+            def hook(module, args, output, name=name):
+                self.data[name].append(output.detach().clone())
+            self.handles.append(self.model.get_submodule(name).register_forward_hook(hook))
+        return self
+
+    def __exit__(self, kind, value, trace):
+        for handle in self.handles:
+            handle.remove()
+        self.handles.clear()
+
+    def clear(self):
+        self.data = {name: [] for name in self.names}
+""",
+    ),
+    Wrong(
+        "knows first names only",
+        violates="that `model.get_submodule` knows",
+        check="raised",
+        source="""
+class ActivationStore:
+    def __init__(self, model, names):
+        self.model, self.names, self.handles = model, list(names), []
+        self.data = {name: [] for name in names}
+
+    def __enter__(self):
+        for name in self.names:
+            def hook(module, args, output, name=name):
+                self.data[name].append(output.detach().clone())
+            self.handles.append(dict(self.model.named_modules())[name].register_forward_hook(hook))
+        return self
+
+    def __exit__(self, kind, value, trace):
+        for handle in self.handles:
+            handle.remove()
+        self.handles.clear()
+
+    def clear(self):
+        self.data = {name: [] for name in self.names}
+""",
+    ),
+    Wrong(
+        "knows submodules only",
+        violates='`""` is the model itself',
+        check="raised",
+        source="""
+class ActivationStore:
+    def __init__(self, model, names):
+        self.model, self.names, self.handles = model, list(names), []
+        self.data = {name: [] for name in names}
+
+    def __enter__(self):
+        found = dict(self.model.named_modules(remove_duplicate=False))
+        del found['']
+        for name in self.names:
+            def hook(module, args, output, name=name):
+                self.data[name].append(output.detach().clone())
+            self.handles.append(found[name].register_forward_hook(hook))
+        return self
+
+    def __exit__(self, kind, value, trace):
+        for handle in self.handles:
+            handle.remove()
+        self.handles.clear()
+
+    def clear(self):
+        self.data = {name: [] for name in self.names}
+""",
+    ),
+    Wrong(
+        "counts calls with equal outputs once",
+        violates="one for each call of the module, in the order of the calls",
+        check="test_the_example_comes_out",
+        source="""
+class ActivationStore:
+    def __init__(self, model, names):
+        self.model, self.names, self.handles = model, list(names), []
+        self.data = {name: [] for name in names}
+
+    def __enter__(self):
+        for name in self.names:
+            def hook(module, args, output, name=name):
+                if not any(o.equal(output) for o in self.data[name]):
+                    self.data[name].append(output.detach().clone())
+            self.handles.append(self.model.get_submodule(name).register_forward_hook(hook))
+        return self
+
+    def __exit__(self, kind, value, trace):
+        for handle in self.handles:
+            handle.remove()
+        self.handles.clear()
+
+    def clear(self):
+        self.data = {name: [] for name in self.names}
+""",
+    ),
+    Wrong(
+        "leaves out outputs that do not require grad",
+        violates="one for each call of the module, in the order of the calls",
+        check="test_every_call_in_the_block_is_recorded",
+        source="""
+class ActivationStore:
+    def __init__(self, model, names):
+        self.model, self.names, self.handles = model, list(names), []
+        self.data = {name: [] for name in names}
+
+    def __enter__(self):
+        for name in self.names:
+            def hook(module, args, output, name=name):
+                if output.requires_grad:
+                    self.data[name].append(output.detach().clone())
+            self.handles.append(self.model.get_submodule(name).register_forward_hook(hook))
+        return self
+
+    def __exit__(self, kind, value, trace):
+        for handle in self.handles:
+            handle.remove()
+        self.handles.clear()
+
+    def clear(self):
+        self.data = {name: [] for name in self.names}
+""",
+    ),
+    Wrong(
+        "always float32",
+        violates="The entries have the values, the shapes and the dtype of the outputs",
+        check="test_every_call_in_the_block_is_recorded",
+        source="""
+class ActivationStore:
+    def __init__(self, model, names):
+        self.model, self.names, self.handles = model, list(names), []
+        self.data = {name: [] for name in names}
+
+    def __enter__(self):
+        for name in self.names:
+            def hook(module, args, output, name=name):
+                self.data[name].append(output.detach().clone().float())
+            self.handles.append(self.model.get_submodule(name).register_forward_hook(hook))
+        return self
+
+    def __exit__(self, kind, value, trace):
+        for handle in self.handles:
+            handle.remove()
+        self.handles.clear()
+
+    def clear(self):
+        self.data = {name: [] for name in self.names}
+""",
+    ),
+    Wrong(
+        "empties `.grad` first",
+        violates="rule 2: their `.grad`",
+        check="test_nothing_of_the_caller_changes",
+        source="""
+class ActivationStore:
+    def __init__(self, model, names):
+        self.model, self.names, self.handles = model, list(names), []
+        self.data = {name: [] for name in names}
+
+    def __enter__(self):
+        self.model.zero_grad()
+        for name in self.names:
+            def hook(module, args, output, name=name):
+                self.data[name].append(output.detach().clone())
+            self.handles.append(self.model.get_submodule(name).register_forward_hook(hook))
+        return self
+
+    def __exit__(self, kind, value, trace):
+        for handle in self.handles:
+            handle.remove()
+        self.handles.clear()
+
+    def clear(self):
+        self.data = {name: [] for name in self.names}
+""",
+    ),
+    Wrong(
+        "removes the last hook only",
+        violates="The store records only inside the `with` block.",
+        check="test_nothing_is_recorded_outside_a_block",
+        source="""
+class ActivationStore:
+    def __init__(self, model, names):
+        self.model, self.names, self.handles = model, list(names), []
+        self.data = {name: [] for name in names}
+
+    def __enter__(self):
+        for name in self.names:
+            def hook(module, args, output, name=name):
+                self.data[name].append(output.detach().clone())
+            self.handles.append(self.model.get_submodule(name).register_forward_hook(hook))
+        return self
+
+    def __exit__(self, kind, value, trace):
+        for handle in self.handles[-1:]:
+            handle.remove()
+        self.handles.clear()
+
+    def clear(self):
+        self.data = {name: [] for name in self.names}
+""",
+    ),
+    Wrong(
+        "cleans up unless it is a `KeyboardInterrupt`",
+        violates="rule 4: also for `KeyboardInterrupt`",
+        check="test_it_holds_when_the_block_raises",
+        source="""
+class ActivationStore:
+    def __init__(self, model, names):
+        self.model, self.names, self.handles = model, list(names), []
+        self.data = {name: [] for name in names}
+
+    def __enter__(self):
+        for name in self.names:
+            def hook(module, args, output, name=name):
+                self.data[name].append(output.detach().clone())
+            self.handles.append(self.model.get_submodule(name).register_forward_hook(hook))
+        return self
+
+    def __exit__(self, kind, value, trace):
+        if kind is KeyboardInterrupt:
+            return
+        for handle in self.handles:
+            handle.remove()
+        self.handles.clear()
+
+    def clear(self):
+        self.data = {name: [] for name in self.names}
+""",
+    ),
+    Wrong(
+        "`clear` removes the hooks",
+        violates="Inside a block, recording goes on after it.",
+        check="test_clear_empties_the_record",
+        source="""
+class ActivationStore:
+    def __init__(self, model, names):
+        self.model, self.names, self.handles = model, list(names), []
+        self.data = {name: [] for name in names}
+
+    def __enter__(self):
+        for name in self.names:
+            def hook(module, args, output, name=name):
+                self.data[name].append(output.detach().clone())
+            self.handles.append(self.model.get_submodule(name).register_forward_hook(hook))
+        return self
+
+    def __exit__(self, kind, value, trace):
+        for handle in self.handles:
+            handle.remove()
+        self.handles.clear()
+
+    def clear(self):
+        self.data = {name: [] for name in self.names}
+        self.__exit__(None, None, None)
+""",
+    ),
+    Wrong(
+        "empties the list of names",
+        violates="rule 2: Lists and dicts keep their entries.",
+        check="test_nothing_of_the_caller_changes",
+        source="""
+class ActivationStore:
+    def __init__(self, model, names):
+        self.model, self.names, self.handles = model, [], []
+        while names:
+            self.names.append(names.pop())
+        self.data = {name: [] for name in self.names}
+
+    def __enter__(self):
+        for name in self.names:
+            def hook(module, args, output, name=name):
+                self.data[name].append(output.detach().clone())
+            self.handles.append(self.model.get_submodule(name).register_forward_hook(hook))
+        return self
+
+    def __exit__(self, kind, value, trace):
+        for handle in self.handles:
+            handle.remove()
+        self.handles.clear()
+
+    def clear(self):
+        self.data = {name: [] for name in self.names}
+""",
+    ),
+]
+
+GIVENS = [
+    "Write a class `ActivationStore(model, names)`.",
+    "An instance is a context manager",
+    "It is used like this.",
+    "with store: model(x)",
+    "A name whose module was not called",
+    "Empty lists may stay.",
 ]

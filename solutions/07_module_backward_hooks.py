@@ -52,8 +52,8 @@ arrow(axes, (4.95, 2.25), (6.85, 2.25))
 arrow(axes, (6.85, 1.75), (4.95, 1.75), label="grad_output", backward=True)
 arrow(axes, (3.25, 1.75), (1.35, 1.75), label="grad_input", backward=True)
 arrow(axes, (4.1, 1.5), (4.1, 0.8), backward=True)
-caption(axes, 6.6, 2.75, "forward", colour=FORWARD)
-caption(axes, 6.6, 1.3, "backward", colour=BACKWARD)
+caption(axes, 5.9, 2.55, "forward", colour=FORWARD, align="center")
+caption(axes, 5.9, 1.4, "backward", colour=BACKWARD, align="center")
 show(
     figure,
     "A module between its input x and its output y. In the forward pass the arrows lead from x to the module and from "
@@ -66,7 +66,7 @@ show(
 #
 # `hook(module, grad_input, grad_output)`
 #
-# once in each backward pass, as soon as `grad_input` is complete.
+# as soon as `grad_input` is complete, once in a backward pass.
 #
 # **Predict.** A linear layer takes 3 numbers to 2, and the batch has 2 rows. How many entries does `grad_input` have,
 # and what is the shape of the first one? The same for `grad_output`.
@@ -208,8 +208,7 @@ print("grad_input that we kept:", seen["gi"][0].tolist())
 assert seen["gi"][0].abs().sum() == 0
 
 # %% [markdown]
-# The hook of the module ran first and kept the tensor itself. Then the hook of `h` erased it. A copy would have shown
-# the gradient.
+# The hook of the module kept the tensor itself, and then the hook of `h` erased it.
 #
 # Time for your first exercise.
 
@@ -531,11 +530,8 @@ def clamp_grad_input(module, c):
 # %% [markdown]
 # ## Earlier: change what the module learns from
 #
-# If the module's own parameters should feel the change, too, it has to happen in the pre-hook. What follows from
-# `grad_output` changes then: the gradients of the parameters, `grad_input`, and all layers before. The layers after the
-# module have had their turn and stay as they were.
-#
-# A module may return several tensors, as a tuple. Then `grad_output` has one entry for each of them.
+# If the module's own parameters should feel the change, too, it has to happen in the pre-hook. A module may return
+# several tensors, as a tuple. Then `grad_output` has one entry for each of them.
 #
 # **Predict.** The loss uses the first output only. What is the second entry of `grad_output`?
 

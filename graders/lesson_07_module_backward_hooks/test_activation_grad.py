@@ -181,6 +181,8 @@ class TestActivationGrad:
     for `x`, `activation_grad(model, "0", x, lambda out: 7 * out.sum())` returns `tensor([[0., 7.]])`.
     """
 
+    tolerance = (1e-4, 1e-4)
+
     def draw(rng, dtype, layout, values):
         like = {"dtype": dtype, "values": values}
         return {
@@ -335,7 +337,7 @@ class TestActivationGrad:
         seen, scene, mode, frozen, tied, named, output, follower, registered, hooks, x_is, loss
     ):
         found = trace(scene, mode, frozen, tied, named, output, follower, registered, hooks, x_is, loss)
-        expect(Seen(seen["at once"].value, "the gradient")).close_to(found["gradient"])
+        expect(Seen(seen["at once"].value, "the gradient")).close_to(found["gradient"], **digits(scene))
 
     def test_it_is_a_copy_without_a_graph(
         seen, scene, mode, frozen, tied, named, output, follower, registered, hooks, x_is, loss
@@ -343,16 +345,20 @@ class TestActivationGrad:
         found = trace(scene, mode, frozen, tied, named, output, follower, registered, hooks, x_is, loss)
         expect(
             Seen(seen["gradient"].value, "the gradient, when the loss has written zeros into its own memory")
-        ).close_to(found["gradient"])
+        ).close_to(found["gradient"], **digits(scene))
 
     def test_the_next_call_computes_afresh(
         seen, scene, mode, frozen, tied, named, output, follower, registered, hooks, x_is, loss
     ):
         found = trace(halved(scene), mode, frozen, tied, named, output, follower, registered, hooks, x_is, loss)
-        expect(Seen(seen["again"].value, "the gradient for another x")).close_to(found["gradient"])
-        expect(Seen(seen["zero"].value, "the gradient for a loss of 0 * out")).close_to(0 * found["gradient"])
+        expect(Seen(seen["again"].value, "the gradient for another x")).close_to(found["gradient"], **digits(scene))
+        expect(Seen(seen["zero"].value, "the gradient for a loss of 0 * out")).close_to(
+            0 * found["gradient"], **digits(scene)
+        )
         found = trace(scene, mode, frozen, tied, named, output, follower, "yes", "none", x_is, loss)
-        expect(Seen(seen["another model"].value, "the gradient for another model")).close_to(2 * found["gradient"])
+        expect(Seen(seen["another model"].value, "the gradient for another model")).close_to(
+            2 * found["gradient"], **digits(scene)
+        )
 
     def test_the_parameters_keep_their_gradient_or_add_one_pass(
         seen, scene, mode, frozen, tied, named, output, follower, registered, hooks, x_is, loss, grad
@@ -365,7 +371,7 @@ class TestActivationGrad:
                 continue
             if close(mine, OLD) if grad == "filled" else mine.value is None:
                 continue
-            expect(mine).close_to(gradient + (OLD if grad == "filled" else 0.0))
+            expect(mine).close_to(gradient + (OLD if grad == "filled" else 0.0), **digits(scene))
         if seen["passes"].value not in (0, 1):
             expect(seen["passes"]).differs("one backward pass or none", str(seen["passes"].value))
 
@@ -378,6 +384,12 @@ class TestActivationGrad:
 
     def test_the_example_of_the_contract(seen):
         expect(Seen(seen["example"].value, "the gradient of the example")).close_to(torch.tensor([[0.0, 7.0]]))
+
+
+def digits(scene: dict[str, Any]) -> dict[str, float]:
+    """The tolerance in the dtype of the model."""
+    limit = 1e-4 if scene["up"].dtype == torch.float32 else 1e-10
+    return {"rtol": limit, "atol": limit}
 
 
 def halved(scene: dict[str, Any]) -> dict[str, Any]:

@@ -21,7 +21,7 @@ from graders.core.results import SubmissionResult
 from graders.marking.batch import Marking
 from graders.marking.questions import Questions
 from graders.run.kit import kit_folder
-from graders.run.leftovers import take_lock
+from graders.run.leftovers import KINDS, PREFIX, take_lock
 from graders.run.runner import BoxRunner
 from graders.run.submissions import Submission
 from graders.run.tiers import missing
@@ -107,7 +107,7 @@ def run_cases(tier: str, folder: Path, cases: dict[str, Case]) -> Outcome:
 
 def temporary_folders() -> Iterator[Path]:
     """Those of boxes and kits on this machine."""
-    return Path(tempfile.gettempdir()).glob("hookwork-*")
+    return (path for kind in KINDS for path in Path(tempfile.gettempdir()).glob(f"{PREFIX}{kind}-*"))
 
 
 def is_left(folder: Path) -> bool:

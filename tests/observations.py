@@ -134,6 +134,15 @@ def forgeries(values: Sequence[Any], count: int, rng: random.Random) -> Iterator
         yield value
 
 
+def part_by_part(value: Any, rng: random.Random) -> Iterator[Any]:
+    """A dict without each of its entries, and with each odd thing in the place of each: one change at a time."""
+    if type(value) is dict:
+        for key in value:
+            yield {name: value[name] for name in value if name != key}
+            for odd in ODD:
+                yield {**value, key: odd(rng)}
+
+
 def spoilt_bytes(tree: Any, body: bytes, rng: random.Random) -> Any:
     """What is decoded of an observation whose bytes were changed; None where it is refused."""
     raw = bytearray(body)

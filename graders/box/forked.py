@@ -125,7 +125,9 @@ class _Child:
             _killpg(self._pid, signal.SIGKILL)
         with contextlib.suppress(ProcessLookupError):
             _kill(self._pid, signal.SIGKILL)
-        return _waitpid(self._pid, 0)[1]
+        with contextlib.suppress(ChildProcessError):  # a notebook may have said that it ignores its children
+            return _waitpid(self._pid, 0)[1]
+        return 0
 
 
 def _no_room(error: OSError) -> Answer:

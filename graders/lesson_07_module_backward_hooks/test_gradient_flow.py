@@ -409,7 +409,7 @@ class TestGradientFlow:
                 refuse(f"`{name}` requires no grad, and `{name}.grad` holds something now", Kind.CHANGED)
             if gradient is not None:
                 expect(mine).close_to(old + gradient, **digits(scene))
-        for name in seen["graphs"].value:
+        for name in expect(seen["graphs"]).list_of(str):
             expect(Seen(None)).fail(f"the `.grad` of {name} has a graph: run `backward()` without `create_graph`")
 
     def test_nothing_else_changes(seen):

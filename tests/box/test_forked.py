@@ -193,3 +193,12 @@ def test_a_child_that_has_died_meanwhile_is_replaced(probes: ForkedProbes) -> No
     first = asked(probes, "90-a")
     os.kill(first["pid"], signal.SIGKILL)
     assert asked(probes, "90-a")["done"] == 1
+
+
+def test_a_notebook_may_ignore_its_children(probes: ForkedProbes) -> None:
+    before = signal.signal(signal.SIGCHLD, signal.SIG_IGN)
+    try:
+        assert [asked(probes, key)["done"] for key in ("90-a", "90-b")] == [1, 1]
+        assert asked(probes, "90-c", seconds=0.5, loop_after=0) == ended("no result after 0.5 seconds", "timed-out")
+    finally:
+        signal.signal(signal.SIGCHLD, before)

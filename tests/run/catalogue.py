@@ -604,6 +604,7 @@ BEYOND = {
         "ctypes.CDLL(None).capget((ctypes.c_uint32 * 2)(0x20080522, 0), data)\n"
         "leaked = bool((data[0] | data[3]) & ~4)  # tier B as root may enter closed folders: Landlock decides there"
     ),
+    "ignores its children": honest("import signal\nsignal.signal(signal.SIGCHLD, signal.SIG_IGN)"),
     "a dump of memory": damage(
         "crashed",
         "import os, resource\ntry:\n    resource.setrlimit(resource.RLIMIT_CORE, (1 << 30, 1 << 30))\nexcept (ValueError, OSError):\n    pass\n"

@@ -470,20 +470,24 @@ def linear_grads(lin, x, loss_fn):
 """,
     ),
     Wrong(
-        "the gradient itself for a single row",
+        "copies that the loss can write into",
         violates="rule 6: it shares its memory with no other tensor",
         check="test_they_are_copies_without_a_graph",
-        mistake="stored-alias",
         source="""
+_memory = {}
+
+
 import torch
 
 def linear_grads(lin, x, loss_fn):
     y = lin(x).detach().requires_grad_()
-    (g,) = torch.autograd.grad(loss_fn(y), y)
-    if g.dim() == 1:
-        return torch.outer(g, x.detach()), g
-    g = g.reshape(-1, lin.out_features)
-    return g.T @ x.detach().reshape(-1, lin.in_features), g.sum(0)
+    loss_fn(y).backward()
+    g = y.grad.reshape(-1, lin.out_features)
+    rows = x.detach().reshape(-1, lin.in_features)
+    memory = _memory.setdefault(id(lin), (torch.zeros_like(lin.weight).detach(), torch.zeros_like(g.sum(0))))
+    memory[0].copy_(g.T @ rows)
+    memory[1].copy_(g.sum(0))
+    return memory
 """,
     ),
     Wrong(

@@ -175,6 +175,8 @@ class TestClampGrad:
         expect(seen["x.grad of another pass"]).close_to((times(hooks) * factors[1]).clamp(lo, hi))
         expect(seen["x.grad of a sum"]).close_to(torch.full_like(up, times(hooks)).clamp(lo, hi))
         expect(seen["x.grad of gradient="]).close_to((times(hooks) * up).clamp(lo, hi))
+        expect(seen["x.grad of zeros"]).close_to(torch.zeros_like(up).clamp(lo, hi))
+        expect(seen["x.grad of infinities"]).close_to(torch.full_like(up, hi))
         expect(seen["example"][0]).close_to(torch.tensor([0.75, 1.0]))
 
     def test_each_pass_is_clamped_by_itself(seen, factors, up, lo, hi, grad, hooks):

@@ -118,6 +118,9 @@ class TestClipAndLog:
         seen |= {"another": entries(log), "first entries later": entries(first)}
         (seen["x.grad of two uses"],) = gradients(lambda: (t * factors[0]).sum() + (t * factors[2]).sum(), [x])
         seen["two uses"] = entries(log)
+        for name, number in (("zeros", 0.0), ("infinities", torch.inf)):
+            (went_on,) = gradients(lambda number=number: (t * number).sum(), [x])
+            seen |= {f"x.grad of {name}": went_on, f"log of {name}": entries(log)}
         # Every entry of this gradient is the same memory.
         seen["x.grad of a sum"], seen["neighbour.grad of a sum"] = gradients((t + neighbour).sum, [x, other])
 
@@ -213,6 +216,8 @@ class TestClipAndLog:
         expect_log(seen["another"], second, lo, hi)
         expect_log(seen["two uses"], first + third, lo, hi)
         expect_log(seen["log of gradient="], second, lo, hi)
+        expect_log(seen["log of zeros"], torch.zeros_like(first), lo, hi)
+        expect_log(seen["log of infinities"], torch.full_like(first, torch.inf), lo, hi)
         expect_log(seen["example"], torch.tensor([0.5, 7.0]), -1.0, 2.0)
 
     def test_the_clipped_gradient_goes_on(seen, factors, lo, hi, grad, hooks):
@@ -222,6 +227,8 @@ class TestClipAndLog:
         expect(seen["x.grad of two uses"]).close_to((first + third).clamp(lo, hi))
         expect(seen["x.grad of a sum"]).close_to(torch.full_like(first, times(hooks)).clamp(lo, hi))
         expect(seen["x.grad of gradient="]).close_to(second.clamp(lo, hi))
+        expect(seen["x.grad of zeros"]).close_to(torch.zeros_like(first).clamp(lo, hi))
+        expect(seen["x.grad of infinities"]).close_to(torch.full_like(first, hi))
         expect(seen["x.grad after two passes"]).close_to(
             start(first, grad) + first.clamp(lo, hi) + second.clamp(lo, hi)
         )

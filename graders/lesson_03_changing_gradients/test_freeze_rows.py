@@ -175,6 +175,7 @@ class TestFreezeRows:
             ("x.grad of another pass", factors[1]),
             ("x.grad of a sum", torch.ones_like(up)),
             ("x.grad of gradient=", up),
+            ("x.grad of zeros", torch.zeros_like(up)),
         ):
             expect(seen[name]).close_to(without(times(hooks) * arriving, rows), rtol=0, atol=0)
         expect(seen["example"]).close_to(torch.tensor([[0.0, 0.0], [5.0, 5.0], [0.0, 0.0]]), rtol=0, atol=0)

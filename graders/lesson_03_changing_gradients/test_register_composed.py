@@ -221,6 +221,8 @@ class TestRegisterComposed:
         expect(seen["x.grad of a sum"]).close_to(composed(maps, torch.full_like(up, times(hooks))))
         expect(seen["x.grad of two uses"]).close_to(composed(maps, first + second))
         expect(seen["x.grad of gradient="]).close_to(composed(maps, up * times(hooks)))
+        expect(seen["x.grad of zeros"]).close_to(composed(maps, torch.zeros_like(up)))
+        expect(seen["x.grad of infinities"]).close_to(composed(maps, torch.full_like(up, torch.inf)))
         expect(seen["x.grad after two passes"]).close_to(
             start(up, grad) + composed(maps, first) + composed(maps, second)
         )

@@ -173,6 +173,8 @@ class TestReverseGradient:
         expect(seen["x.grad of a sum"]).close_to(torch.full_like(up, by))
         expect(seen["x.grad of two uses"]).close_to(by * sum(factors))
         expect(seen["x.grad of gradient="]).close_to(by * up)
+        expect(seen["x.grad of zeros"]).close_to(torch.zeros_like(up))
+        expect(seen["x.grad of infinities"]).close_to(torch.full_like(up, -torch.inf))
         expect(seen["x.grad after two passes"]).close_to(start(up, grad) + by * sum(factors))
 
     def test_the_gradient_can_be_differentiated_again(seen, factors, lam, hooks):

@@ -136,6 +136,9 @@ class TestScaleGrad:
         expect(seen["x.grad of a sum"]).close_to(torch.full_like(up, s))
         expect(seen["x.grad of two uses"]).close_to(s * (factors[0] + factors[1]))
         expect(seen["x.grad of gradient="]).close_to(s * up)
+        expect(seen["x.grad of zeros"]).close_to(torch.zeros_like(up))
+        if s != 0:
+            expect(seen["x.grad of infinities"]).close_to(torch.full_like(up, s * torch.inf))
         expect(seen["x.grad after two passes"]).close_to(start(up, grad) + s * (factors[0] + factors[1]))
 
     def test_the_gradient_can_be_differentiated_again(seen, factors, s, hooks):

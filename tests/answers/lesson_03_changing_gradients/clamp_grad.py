@@ -354,6 +354,24 @@ def clamp_grad(t, lo, hi):
     return t.register_hook(lambda grad: grad.clamp(lo, hi))
 """,
     ),
+    Wrong(
+        "lets a gradient of zeros pass",
+        violates="each element of the gradient that arrives",
+        check="test_every_element_is_clamped",
+        source="""
+def clamp_grad(t, lo, hi):
+    return t.register_hook(lambda grad: grad.clamp(lo, hi) if grad.any() else None)
+""",
+    ),
+    Wrong(
+        "takes an infinite gradient for an accident",
+        violates="each element of the gradient that arrives",
+        check="test_every_element_is_clamped",
+        source="""
+def clamp_grad(t, lo, hi):
+    return t.register_hook(lambda grad: grad.clamp(lo, hi) if grad.isfinite().all() else grad * 0)
+""",
+    ),
 ]
 
 GIVENS = [

@@ -370,6 +370,12 @@ def clip_and_log(t, lo, hi):
         check="test_nothing_else_changes",
         source="import torch\n" + clip_and_log("log = {}", "log = {}\n    torch.set_grad_enabled(True)"),
     ),
+    Wrong(
+        "logs nothing of a gradient of zeros",
+        violates="After each pass this same dict holds two gradients of the latest",
+        check="test_the_log_holds_both_gradients",
+        source=clip_and_log("clipped = grad", "if not grad.any():\n            return None\n        clipped = grad"),
+    ),
 ]
 
 GIVENS = [

@@ -350,6 +350,12 @@ def register_composed(t, fs):
         check="test_nothing_else_changes",
         source="import torch\n" + one_hook("    def hook", "    torch.set_grad_enabled(True)\n    def hook"),
     ),
+    Wrong(
+        "lets a gradient of zeros pass",
+        violates="is replaced by `fs[0](fs[1](...fs[-1](g)))`",
+        check="test_the_functions_are_applied_from_the_last_to_the_first",
+        source=one_hook("for f in", "if not grad.any():\n            return None\n        for f in"),
+    ),
 ]
 
 GIVENS = [

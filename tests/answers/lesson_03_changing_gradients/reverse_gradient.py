@@ -551,6 +551,20 @@ def reverse_gradient(x, lam):
     return y
 """,
     ),
+    Wrong(
+        "replaces what is infinite",
+        violates="the gradient that arrives at `y` is multiplied by `-lam`",
+        check="test_every_call_and_every_pass_reverses",
+        source="""
+import torch
+
+def reverse_gradient(x, lam):
+    y = x.view_as(x)
+    if y.requires_grad:
+        y.register_hook(lambda grad: -lam * torch.nan_to_num(grad))
+    return y
+""",
+    ),
 ]
 
 GIVENS = [

@@ -454,6 +454,17 @@ def scale_grad(t, s):
     return t.register_hook(lambda grad: (grad.reshape(1, -1) * factor).reshape(grad.shape))
 """,
     ),
+    Wrong(
+        "replaces what is infinite",
+        violates="the gradient that arrives at `t` is multiplied by `s`",
+        check="test_every_pass_is_scaled_once",
+        source="""
+import torch
+
+def scale_grad(t, s):
+    return t.register_hook(lambda grad: torch.nan_to_num(grad) * s)
+""",
+    ),
 ]
 
 GIVENS = [

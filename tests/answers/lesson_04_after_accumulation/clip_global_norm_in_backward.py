@@ -350,6 +350,7 @@ def clip_global_norm_in_backward(params, c):
         "clips when the one that came last in the first pass arrives",
         violates="in an order that can differ from pass to pass",
         check="test_the_next_pass_accumulates_and_is_clipped_again",
+        mistake="clipped-too-early",
         source="""
 from torch import nn
 
@@ -584,26 +585,6 @@ def clip_global_norm_in_backward(params, c):
             torch.nn.utils.clip_grad_norm_(params, c)
     handles = [p.register_hook(note(p)) for p in params]
     return handles + [p.register_post_accumulate_grad_hook(has_come) for p in params]
-""",
-    ),
-    Wrong(
-        "takes the one that came last in the first pass for the last for ever",
-        violates="in an order that can differ from pass to pass",
-        check="test_the_next_pass_accumulates_and_is_clipped_again",
-        mistake="clipped-too-early",
-        source="""
-import torch
-
-def clip_global_norm_in_backward(params, c):
-    arrived, last = [], []
-    def hook(p):
-        if not last:
-            arrived.append(p)
-            if len(arrived) == len(params):
-                last.append(p)
-        if last and p is last[0]:
-            torch.nn.utils.clip_grad_norm_(params, c)
-    return [p.register_post_accumulate_grad_hook(hook) for p in params]
 """,
     ),
     Wrong(

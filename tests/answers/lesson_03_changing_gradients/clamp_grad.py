@@ -90,7 +90,7 @@ def clamp_grad(t, lo, hi):
 def clamp_grad(t, lo, hi):
     def hook(grad):
         norm = grad.norm().item()
-        return grad * (hi / norm) if norm > hi else grad
+        return grad * (hi / norm) if norm > abs(hi) else grad
     return t.register_hook(hook)
 """,
     ),

@@ -383,3 +383,13 @@ GIVENS = [
     "`t` is a tensor that requires grad, leaf or not.",
     "Your hooks stay for good.",
 ]
+
+SURVIVORS = {
+    "a hook left on a tensor": "hooks stay for good, and this one does nothing",
+    "under no_grad": "to register a hook makes no graph",
+    "lost statement: without super().__init__()": "a dict needs no such call",
+    "lost statement: without log.clear()": "a new dict is empty",
+    "almost: clipped = torch.where(": "at a bound both are the bound",
+    "almost: ctx.save_for_backward((lo < grad) & (grad <= hi))": "no entry lies at a bound",
+    "not for all: log.update(": "the order of the keys is free",
+}

@@ -349,8 +349,8 @@ assert events == ["net.bpre"]
 # 6: hooks run in the order of registration, and `prepend=True` puts a hook in front of the hooks that are on the
 # module already.
 #
-# The third is about **global hooks**, and you will find it yourself. Global hooks belong to no module and fire for every module of the process. The functions
-# that register them are in `torch.nn.modules.module`:
+# The third is about **global hooks**, and you will find it yourself. Global hooks belong to no module and fire for
+# every module of the process. The functions that register them are in `torch.nn.modules.module`:
 #
 # - `register_module_forward_pre_hook`
 # - `register_module_forward_hook`
@@ -388,34 +388,6 @@ def predict_module_order():
     return [f"{hook}.{kind}" for kind in ("pre", "fwd", "bpre", "bwd") for hook in ("G", "P", "A")]
     ### END SOLUTION
 
-
-# %% [markdown]
-# Arithmetic proves the first place. `nn.Identity` returns what it gets. A local pre-hook adds 1, a global pre-hook
-# multiplies by 10. The local one is registered first, and even with `prepend=True`. The input is 2: the output is
-# either (2 + 1) · 10 = 30 or 2 · 10 + 1 = 21.
-
-# %%
-layer = nn.Identity()
-layer.register_forward_pre_hook(lambda module, args: args[0] + 1, prepend=True)
-with register_module_forward_pre_hook(lambda module, args: args[0] * 10):
-    out = layer(torch.tensor(2.0))
-print("with the global hook:   ", out.item())
-print("after the with block:   ", layer(torch.tensor(2.0)).item())
-assert out.item() == 21 and layer(torch.tensor(2.0)).item() == 3
-
-# %% [markdown]
-# **Global hooks run before the hooks of the module**, whenever they were registered, and `prepend` does not change
-# that. And in backward the hooks of one module are *not* reversed: the order is the same.
-
-# %%
-order = []
-layer = nn.Linear(1, 1)
-layer.register_full_backward_hook(lambda *_: order.append("appended"))
-layer.register_full_backward_hook(lambda *_: order.append("prepended"), prepend=True)
-with register_module_full_backward_hook(lambda *_: order.append("global")):
-    layer(torch.ones(1, 1, requires_grad=True)).sum().backward()
-print(order)
-assert order == ["global", "prepended", "appended"]
 
 # %% [markdown]
 # ## One level deeper: the nodes
@@ -503,7 +475,214 @@ def predict_autograd_order(kind):
 
 
 # %% [markdown]
-# The arithmetic, once more. The gradient 5 arrives at `y`, which retains it, and at a leaf. A tensor hook adds 1, a
+# ## A module that is called twice
+#
+# **Predict.** One `nn.Linear` with the weight 3 and no bias is called twice: `lin(lin(x))` with `x = 2`. What do the
+# forward hook, the full backward hook, and a tensor hook on the weight see, and how often?
+
+# %%
+lin = nn.Linear(1, 1, bias=False)
+nn.init.constant_(lin.weight, 3.0)
+outputs, leaving, at_weight = [], [], []
+lin.register_forward_hook(lambda module, args, output: outputs.append(output.item()))
+lin.register_full_backward_hook(lambda module, grad_input, grad_output: leaving.append(grad_input[0].item()))
+lin.weight.register_hook(lambda grad: at_weight.append(grad.item()))
+x = torch.tensor([[2.0]], requires_grad=True)
+lin(lin(x)).sum().backward()
+print("forward hook: ", outputs)
+print("backward hook:", leaving)
+print("weight:       ", at_weight)
+assert outputs == [6, 18] and leaving == [3, 9] and at_weight == [12]
+
+# %% [markdown]
+# The forward hook sees 6, then 18: the order of the calls. The backward hook sees 3, which leaves the *second* call,
+# and then 9, which leaves the first. Module hooks fire once for each call. The hook on the weight fires once in all,
+# with the sum over both calls: 6 from the second call plus 6 from the first.
+#
+# Now build the instrument itself: a tracer for any model. `watch` above registered by hand and never removed anything.
+# Yours finds all modules, and leaves nothing behind.
+
+
+# %% exercise="08-trace-events"
+def trace_events(model, x):
+    """The events of all modules during one `model(x).sum().backward()`."""
+    ### BEGIN SOLUTION
+    kinds = {
+        "fpre": "register_forward_pre_hook",
+        "fwd": "register_forward_hook",
+        "bpre": "register_full_backward_pre_hook",
+        "bwd": "register_full_backward_hook",
+    }
+    events, handles = [], []
+    try:
+        for name, module in model.named_modules():
+            for kind, register in kinds.items():
+                event = f"{name or 'net'}.{kind}"
+                handles.append(getattr(module, register)(lambda *args, event=event: events.append(event)))
+        model(x).sum().backward()
+    finally:
+        for handle in handles:
+            handle.remove()
+    return events
+    ### END SOLUTION
+
+
+# %% [markdown]
+# ## A profiler
+#
+# How long does the backward pass of each module take? Read a clock at `bpre` and at `bwd`: between the two lies all
+# that is inside the module. But you have seen what happens when the input requires no grad, as in ordinary training:
+# `bwd` fires right after `bpre`, and the model took no time at all. A profiler must not ask its users to change their
+# data. What can you hand to the model instead of `x`, so that `x` stays as it is?
+#
+# Others may have hooks on a module, too, and these may be slow. What do you know about the order of hooks of one kind?
+
+
+# %% exercise="08-backward-times"
+def backward_times(model, x, clock):
+    """Seconds of the backward pass for each module, with all that is inside it."""
+    ### BEGIN SOLUTION
+    names = {module: name or "net" for name, module in model.named_modules()}
+    times = dict.fromkeys(names.values(), 0.0)
+    started, handles = {}, []
+
+    def start(module, grad_output):
+        started[module] = clock()
+
+    def stop(module, grad_input, grad_output):
+        times[names[module]] += clock() - started[module]
+
+    try:
+        for module in names:
+            handles.append(module.register_full_backward_pre_hook(start))  # after all pre-hooks that are there
+            handles.append(module.register_full_backward_hook(stop, prepend=True))  # before all hooks that are there
+        model(x if x.requires_grad else x.detach().requires_grad_()).sum().backward()
+    finally:
+        for handle in handles:
+            handle.remove()
+    return times
+    ### END SOLUTION
+
+
+# %% [markdown]
+# ## Checkpointing: forward runs twice
+#
+# `torch.utils.checkpoint.checkpoint(model, x, use_reentrant=False)` saves memory. It runs the model without keeping
+# what backward will need, and when backward needs it, it runs the forward part of the model again. This second run is
+# the **recomputation**. It calls the same modules, and with them their forward hooks.
+#
+# **Predict.** In which order do the hooks fire? Is any of them called twice?
+
+# %%
+events = []
+model = nn.Sequential(nn.Linear(2, 2), nn.Tanh(), nn.Linear(2, 1))
+for name, module in model.named_children():
+    module.register_forward_hook(lambda *args, name=name: events.append(f"{name}.fwd"))
+    module.register_full_backward_pre_hook(lambda *args, name=name: events.append(f"{name}.bpre"))
+    module.register_full_backward_hook(lambda *args, name=name: events.append(f"{name}.bwd"))
+out = checkpoint(model, torch.ones(1, 2, requires_grad=True), use_reentrant=False)
+in_forward = list(events)
+events.clear()
+out.sum().backward()
+print("forward: ", in_forward)
+print("backward:", events)
+
+# %% tags=["figure"]
+assert in_forward == ["0.fwd", "1.fwd", "2.fwd"]
+assert events == ["2.bpre", "0.fwd", "1.fwd", "2.bwd", "1.bpre", "1.bwd", "0.bpre", "0.bwd"]
+lanes = {"checkpoint(model, x)": FORWARD, "backward()": BACKWARD}
+rows = [(event, "checkpoint(model, x)") for event in in_forward]
+for event in events:
+    again = event.endswith(".fwd")
+    rows.append((f"      {event} (recomputation)", "backward()", FORWARD) if again else (event, "backward()"))
+show(
+    timeline(rows, title="Checkpointing: the forward hooks of modules 0 and 1 fire twice", lanes=lanes),
+    "Timeline in two columns. During checkpoint(model, x): 1 0.fwd, 2 1.fwd, 3 2.fwd. During backward(): 4 2.bpre, "
+    "then, still in backward(), the recomputation with 5 0.fwd and 6 1.fwd, then 7 2.bwd, 8 1.bpre, 9 1.bwd, 10 0.bpre, 11 0.bwd.",
+)
+
+# %% [markdown]
+# The forward hooks of the modules 0 and 1 fire twice, the second time in the middle of backward. The backward hooks
+# fire once. So a list of activations that a forward hook fills gets too many entries under checkpointing, and a counter
+# counts too much.
+#
+# `2.fwd` is missing in the recomputation. The recomputation stops as soon as it has the last tensor that backward
+# needs. Here this happens inside module 2, so the call of module 2 is never completed, and its forward hook does not
+# fire again. This is a good reason to count calls instead of computing their number.
+#
+# What about a layer that is different each time, such as dropout? The recomputation has to drop the same entries as the
+# forward pass did, or the gradients would belong to another network. `checkpoint` notes the state of the random numbers
+# before the forward pass and puts it back for the recomputation. (`preserve_rng_state=False` switches that off.)
+#
+# **Predict.** A forward hook on a dropout layer keeps its outputs. Are the two of one pass equal?
+
+# %%
+kept = []
+model = nn.Sequential(nn.Dropout(0.5), nn.Linear(8, 1))
+model[0].register_forward_hook(lambda module, args, output: kept.append(output.detach().clone()))
+checkpoint(model, torch.ones(1, 8), use_reentrant=False).sum().backward()
+print(kept[0], kept[1], sep="\n")
+assert len(kept) == 2 and torch.equal(kept[0], kept[1])
+
+
+# %% exercise="08-count-hook-calls"
+from torch.utils.checkpoint import checkpoint
+
+
+def count_hook_calls(model, x, n, ckpt):
+    """How often a forward hook and a full backward hook on model[0] are called in n passes."""
+    ### BEGIN SOLUTION
+    calls = {"fwd": 0, "bwd": 0}
+
+    def on_forward(module, args, output):
+        calls["fwd"] += 1
+
+    def on_backward(module, grad_input, grad_output):
+        calls["bwd"] += 1
+
+    first = model[0]
+    with first.register_forward_hook(on_forward), first.register_full_backward_hook(on_backward):
+        for _ in range(n):
+            out = checkpoint(model, x, use_reentrant=False) if ckpt else model(x)
+            out.sum().backward()
+    return calls
+    ### END SOLUTION
+
+
+# %% [markdown]
+# ## The two orders, proved
+#
+# You have written down two orders in this lesson. Here is the proof of both, by arithmetic.
+#
+# First the hooks of one module. `nn.Identity` returns what it gets. A local pre-hook adds 1, a global pre-hook
+# multiplies by 10. The local one is registered first, and even with `prepend=True`. The input is 2: the output is
+# either (2 + 1) · 10 = 30 or 2 · 10 + 1 = 21.
+
+# %%
+layer = nn.Identity()
+layer.register_forward_pre_hook(lambda module, args: args[0] + 1, prepend=True)
+with register_module_forward_pre_hook(lambda module, args: args[0] * 10):
+    out = layer(torch.tensor(2.0))
+print("with the global hook:   ", out.item())
+print("after the with block:   ", layer(torch.tensor(2.0)).item())
+assert out.item() == 21 and layer(torch.tensor(2.0)).item() == 3
+
+# %% [markdown]
+# **Global hooks run before the hooks of the module**, whenever they were registered, and `prepend` does not change
+# that. And in backward the hooks of one module are *not* reversed: the order is the same.
+
+# %%
+order = []
+layer = nn.Linear(1, 1)
+layer.register_full_backward_hook(lambda *_: order.append("appended"))
+layer.register_full_backward_hook(lambda *_: order.append("prepended"), prepend=True)
+with register_module_full_backward_hook(lambda *_: order.append("global")):
+    layer(torch.ones(1, 1, requires_grad=True)).sum().backward()
+print(order)
+assert order == ["global", "prepended", "appended"]
+
+# %% [markdown]
+# Now the events at one tensor. The gradient 5 arrives at `y`, which retains it, and at a leaf. A tensor hook adds 1, a
 # pre-hook of the node multiplies by 100.
 
 # %%
@@ -601,130 +780,6 @@ show(
 )
 
 # %% [markdown]
-# ## A module that is called twice
-#
-# **Predict.** One `nn.Linear` with the weight 3 and no bias is called twice: `lin(lin(x))` with `x = 2`. What do the
-# forward hook, the full backward hook, and a tensor hook on the weight see, and how often?
-
-# %%
-lin = nn.Linear(1, 1, bias=False)
-nn.init.constant_(lin.weight, 3.0)
-outputs, leaving, at_weight = [], [], []
-lin.register_forward_hook(lambda module, args, output: outputs.append(output.item()))
-lin.register_full_backward_hook(lambda module, grad_input, grad_output: leaving.append(grad_input[0].item()))
-lin.weight.register_hook(lambda grad: at_weight.append(grad.item()))
-x = torch.tensor([[2.0]], requires_grad=True)
-lin(lin(x)).sum().backward()
-print("forward hook: ", outputs)
-print("backward hook:", leaving)
-print("weight:       ", at_weight)
-assert outputs == [6, 18] and leaving == [3, 9] and at_weight == [12]
-
-# %% [markdown]
-# The forward hook sees 6, then 18: the order of the calls. The backward hook sees 3, which leaves the *second* call,
-# and then 9, which leaves the first. Module hooks fire once for each call. The hook on the weight fires once in all,
-# with the sum over both calls: 6 from the second call plus 6 from the first.
-#
-# Now build the instrument itself: a tracer for any model. `watch` above registered by hand and never removed anything.
-# Yours finds all modules, and leaves nothing behind.
-
-
-# %% exercise="08-trace-events"
-def trace_events(model, x):
-    """The events of all modules during one `model(x).sum().backward()`."""
-    ### BEGIN SOLUTION
-    kinds = {
-        "fpre": "register_forward_pre_hook",
-        "fwd": "register_forward_hook",
-        "bpre": "register_full_backward_pre_hook",
-        "bwd": "register_full_backward_hook",
-    }
-    events, handles = [], []
-    try:
-        for name, module in model.named_modules():
-            for kind, register in kinds.items():
-                event = f"{name or 'net'}.{kind}"
-                handles.append(getattr(module, register)(lambda *args, event=event: events.append(event)))
-        model(x).sum().backward()
-    finally:
-        for handle in handles:
-            handle.remove()
-    return events
-    ### END SOLUTION
-
-
-# %% [markdown]
-# ## Checkpointing: forward runs twice
-#
-# `torch.utils.checkpoint.checkpoint(model, x, use_reentrant=False)` saves memory. It runs the model without keeping
-# what backward will need, and when backward needs it, it runs the forward part of the model again. This second run is
-# the **recomputation**. It calls the same modules, and with them their forward hooks.
-#
-# **Predict.** In which order do the hooks fire? Is any of them called twice?
-
-# %%
-events = []
-model = nn.Sequential(nn.Linear(2, 2), nn.Tanh(), nn.Linear(2, 1))
-for name, module in model.named_children():
-    module.register_forward_hook(lambda *args, name=name: events.append(f"{name}.fwd"))
-    module.register_full_backward_pre_hook(lambda *args, name=name: events.append(f"{name}.bpre"))
-    module.register_full_backward_hook(lambda *args, name=name: events.append(f"{name}.bwd"))
-out = checkpoint(model, torch.ones(1, 2, requires_grad=True), use_reentrant=False)
-in_forward = list(events)
-events.clear()
-out.sum().backward()
-print("forward: ", in_forward)
-print("backward:", events)
-
-# %% tags=["figure"]
-assert in_forward == ["0.fwd", "1.fwd", "2.fwd"]
-assert events == ["2.bpre", "0.fwd", "1.fwd", "2.bwd", "1.bpre", "1.bwd", "0.bpre", "0.bwd"]
-lanes = {"checkpoint(model, x)": FORWARD, "backward()": BACKWARD}
-rows = [(event, "checkpoint(model, x)") for event in in_forward]
-for event in events:
-    again = event.endswith(".fwd")
-    rows.append((f"      {event} (recomputation)", "backward()", FORWARD) if again else (event, "backward()"))
-show(
-    timeline(rows, title="Checkpointing: the forward hooks of modules 0 and 1 fire twice", lanes=lanes),
-    "Timeline in two columns. During checkpoint(model, x): 1 0.fwd, 2 1.fwd, 3 2.fwd. During backward(): 4 2.bpre, "
-    "then, still in backward(), the recomputation with 5 0.fwd and 6 1.fwd, then 7 2.bwd, 8 1.bpre, 9 1.bwd, 10 0.bpre, 11 0.bwd.",
-)
-
-# %% [markdown]
-# The forward hooks of the modules 0 and 1 fire twice, the second time in the middle of backward. The backward hooks
-# fire once. So a list of activations that a forward hook fills gets too many entries under checkpointing, and a counter
-# counts too much.
-#
-# `2.fwd` is missing in the recomputation. The recomputation stops as soon as it has the last tensor that backward
-# needs. Here this happens inside module 2, so the call of module 2 is never completed, and its forward hook does not
-# fire again. This is a good reason to count calls instead of computing their number.
-
-
-# %% exercise="08-count-hook-calls"
-from torch.utils.checkpoint import checkpoint
-
-
-def count_hook_calls(model, x, n, ckpt):
-    """How often a forward hook and a full backward hook on model[0] are called in n passes."""
-    ### BEGIN SOLUTION
-    calls = {"fwd": 0, "bwd": 0}
-
-    def on_forward(module, args, output):
-        calls["fwd"] += 1
-
-    def on_backward(module, grad_input, grad_output):
-        calls["bwd"] += 1
-
-    first = model[0]
-    with first.register_forward_hook(on_forward), first.register_full_backward_hook(on_backward):
-        for _ in range(n):
-            out = checkpoint(model, x, use_reentrant=False) if ckpt else model(x)
-            out.sum().backward()
-    return calls
-    ### END SOLUTION
-
-
-# %% [markdown]
 # ## Myths
 #
 # **"Pre-hooks of the node run before the retained `.grad` is written."** PyTorch's own note says so ("Autograd
@@ -787,7 +842,7 @@ assert events == []
 # ## Where you meet this in the wild
 #
 # - **Profilers.** A profiler that opens a span at `bpre` and closes it at `bwd` gets nested spans if the input requires
-#   grad, and wrong ones if not. [Issue 100528 of PyTorch](https://github.com/pytorch/pytorch/issues/100528) is this
+#   grad, and wrong ones if not, unless it does what yours does. [Issue 100528 of PyTorch](https://github.com/pytorch/pytorch/issues/100528) is this
 #   story.
 # - **Sharded training (FSDP).** A block's parameters have to be collected from all machines before its backward runs.
 #   FSDP records the order of forward, and fetches the next block's parameters in the reverse order.

@@ -108,7 +108,7 @@ def test_the_learners_commands_work_with_kernels_that_are_started(command: Comma
     watching = command("-u", *hookwork, "watch")
     read_to(watching, "Watching")
     answer(file, chain_grads=CHAIN)
-    assert "3 of 118 points in all" in read_to(watching, "Watching")
+    assert "3 of 121 points in all" in read_to(watching, "Watching")
     watching.terminate()
     assert "No longer watching." in printed(watching, 0)
 

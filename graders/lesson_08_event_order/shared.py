@@ -93,6 +93,63 @@ class Dropout(nn.Module):
         return x * self.factors[-1]
 
 
+SLOW = 100.0
+"""The time that each slow hook of a caller takes."""
+
+
+class Clock:
+    """A clock that stands still unless somebody spends time."""
+
+    def __init__(self, start: float) -> None:
+        self.now = start
+
+    def __call__(self) -> float:
+        return self.now
+
+    def spend(self, time: float) -> None:
+        """Let time pass."""
+        self.now += time
+
+    def slow_hooks(self, module: nn.Module) -> None:
+        """Two hooks of the caller that take time in the backward pass of this module."""
+        module.register_full_backward_pre_hook(lambda *_: self.spend(SLOW))
+        module.register_full_backward_hook(lambda *_: self.spend(SLOW))
+
+
+class _Product(torch.autograd.Function):
+    """A product whose backward pass spends time."""
+
+    @staticmethod
+    def forward(ctx: Any, x: Tensor, weight: Tensor, spend: Callable[[], None]) -> Tensor:
+        ctx.save_for_backward(x, weight)
+        ctx.spend = spend
+        return x * weight
+
+    @staticmethod
+    def backward(ctx: Any, *grads: Tensor) -> Any:
+        x, weight = ctx.saved_tensors
+        ctx.spend()
+        return grads[0] * weight, (grads[0] * x).sum(), None
+
+
+class Costly(nn.Module):
+    """A layer with one weight; its backward pass takes the time `cost`."""
+
+    def __init__(self, weight: Tensor, cost: float) -> None:
+        super().__init__()
+        self.weight, self.cost, self.clock = nn.Parameter(weight.detach().clone()), cost, Clock(0.0)
+
+    def forward(self, x: Tensor) -> Tensor:
+        return _Product.apply(x, self.weight, lambda: self.clock.spend(self.cost))
+
+
+def on_the_clock(model: nn.Module, clock: Clock) -> None:
+    """All layers of the model spend time of this clock."""
+    for module in model.modules():
+        if isinstance(module, Costly):
+            module.clock = clock
+
+
 class Block(nn.Module):
     """A container: children registered in one order, called in another, joined in one of three ways.
 
@@ -127,6 +184,8 @@ def build(spec: dict[str, Any]) -> nn.Module:
     """The module that a drawn description stands for."""
     if "children" in spec:
         return Block(spec)
+    if spec["kind"] == "costly":
+        return Costly(spec["weight"], spec["cost"])
     if spec["kind"] == "activation":
         return Activation()
     if spec["kind"] == "no gradient":

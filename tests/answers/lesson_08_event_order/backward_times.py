@@ -1,0 +1,289 @@
+"""Answers to 08-backward-times."""
+
+from graders.author.answers import Wrong
+
+TIMED = """
+def timed(model, x, clock, first=True, last=True):
+    names = {module: name or "net" for name, module in model.named_modules()}
+    times, started, handles = dict.fromkeys(names.values(), 0.0), {}, []
+    def start(module, grad_output):
+        started[module] = clock()
+    def stop(module, grad_input, grad_output):
+        times[names[module]] += clock() - started[module]
+    try:
+        for module in names:
+            handles.append(module.register_full_backward_pre_hook(start, prepend=not last))
+            handles.append(module.register_full_backward_hook(stop, prepend=first))
+        model(x).sum().backward()
+    finally:
+        for handle in handles:
+            handle.remove()
+    return times
+
+def own(x):
+    return x if x.requires_grad else x.detach().requires_grad_()
+"""
+
+RIGHT = [
+    TIMED
+    + """
+def backward_times(model, x, clock):
+    return timed(model, own(x), clock)
+""",
+    """
+from contextlib import ExitStack
+import torch
+
+class Span:
+    def __init__(self, clock):
+        self.clock, self.total, self.since = clock, 0, None
+    def begin(self, *_):
+        self.since = self.clock()
+    def end(self, *_):
+        self.total += self.clock() - self.since
+
+def backward_times(model, x, clock):
+    spans = {}
+    with ExitStack() as stack:
+        for name, module in model.named_modules():
+            spans[name or "net"] = span = Span(clock)
+            stack.enter_context(module.register_full_backward_pre_hook(span.begin))
+            stack.enter_context(module.register_full_backward_hook(span.end, prepend=True))
+        given = x
+        if not x.requires_grad:
+            given = x.clone().requires_grad_(True)
+        torch.autograd.backward(model(given).sum())
+    return {name: span.total for name, span in spans.items()}
+""",
+    """
+def backward_times(model, x, clock):
+    events, handles = [], []
+    def note(name, sign):
+        def hook(*args):
+            events.append((name, sign * clock()))
+        return hook
+    def with_grad(module, args):
+        return args[0] if args[0].requires_grad else args[0].detach().requires_grad_()
+    def run():
+        model(with_grad(None, (x,))).sum().backward()
+    try:
+        for name, module in model.named_modules():
+            handles += [module.register_full_backward_pre_hook(note(name or "net", -1)),
+                        module.register_full_backward_hook(note(name or "net", 1), prepend=True)]
+        run()
+    finally:
+        [handle.remove() for handle in handles]
+    return {name or "net": float(sum(time for other, time in events if other == (name or "net")))
+            for name, _ in model.named_modules()}
+""",
+]
+
+WRONG = [
+    Wrong(
+        "the input is given as it is",
+        violates="its input is complete: also when `x` requires no grad.",
+        check="test_each_time_is_right",
+        mistake="fired-at-once",
+        source=TIMED
+        + """
+def backward_times(model, x, clock):
+    return timed(model, x, clock)
+""",
+    ),
+    Wrong(
+        "its hook is the last of the full backward hooks",
+        violates="its time begins after their pre-hooks and ends before their hooks.",
+        check="test_each_time_is_right",
+        mistake="counted-the-hooks-of-others",
+        source=TIMED
+        + """
+def backward_times(model, x, clock):
+    return timed(model, own(x), clock, first=False)
+""",
+    ),
+    Wrong(
+        "its pre-hook is the first of the full backward pre-hooks",
+        violates="Full backward hooks and pre-hooks of others on the same",
+        check="test_each_time_is_right",
+        mistake="counted-the-hooks-of-others",
+        source=TIMED
+        + """
+def backward_times(model, x, clock):
+    return timed(model, own(x), clock, last=False)
+""",
+    ),
+    Wrong(
+        "keeps the last call of a module",
+        violates="A module that is called several times gets the sum, and one",
+        check="test_each_time_is_right",
+        mistake="only-last-call",
+        source=TIMED.replace("+= clock()", "= clock()")
+        + """
+def backward_times(model, x, clock):
+    return timed(model, own(x), clock)
+""",
+    ),
+    Wrong(
+        "leaves out what is never called",
+        violates="that is never called gets 0.",
+        check="test_each_time_is_right",
+        source=TIMED
+        + """
+def backward_times(model, x, clock):
+    return {name: time for name, time in timed(model, own(x), clock).items() if time}
+""",
+    ),
+    Wrong(
+        "the model has no name",
+        violates="The model itself is called `net`.",
+        check="test_each_time_is_right",
+        source=TIMED.replace('name or "net"', "name")
+        + """
+def backward_times(model, x, clock):
+    return timed(model, own(x), clock)
+""",
+    ),
+    Wrong(
+        "a copy also of an `x` that requires grad",
+        violates="and of `x` if it requires grad, accumulates as in one `model(x).sum().backward()`.",
+        check="test_it_is_one_plain_pass",
+        source=TIMED
+        + """
+def backward_times(model, x, clock):
+    return timed(model, x.detach().requires_grad_(), clock)
+""",
+    ),
+    Wrong(
+        "a pass before, to warm up",
+        violates="Run one forward pass and one backward pass.",
+        check="test_it_is_one_plain_pass",
+        source=TIMED
+        + """
+def backward_times(model, x, clock):
+    model(x).sum().backward()
+    return timed(model, own(x), clock)
+""",
+    ),
+    Wrong(
+        "`x` itself is made to require grad",
+        violates="rule 2: Tensors keep their values, their `requires_grad`",
+        check="test_nothing_else_changes",
+        source=TIMED
+        + """
+def backward_times(model, x, clock):
+    return timed(model, x.requires_grad_(), clock)
+""",
+    ),
+    Wrong(
+        "`x` requires grad for a while, and keeps a `.grad`",
+        violates="rule 2: Tensors keep their values, their `requires_grad` and their `.grad`",
+        check="test_nothing_else_changes",
+        source=TIMED
+        + """
+def backward_times(model, x, clock):
+    before = x.requires_grad
+    try:
+        return timed(model, x.requires_grad_(), clock)
+    finally:
+        if x.is_leaf:
+            x.requires_grad_(before)
+""",
+    ),
+    Wrong(
+        "leaves alone",
+        violates="for each name in `model.named_modules()` how long the backward pass of this module took",
+        check="test_each_time_is_right",
+        source=TIMED
+        + """
+def backward_times(model, x, clock):
+    parts = {name or "net" for name, module in model.named_modules() if not list(module.children())}
+    return {name: time for name, time in timed(model, own(x), clock).items() if name in parts}
+""",
+    ),
+    Wrong(
+        "without what is inside",
+        violates="with all that is inside it.",
+        check="test_each_time_is_right",
+        source=TIMED
+        + """
+def backward_times(model, x, clock):
+    times = timed(model, own(x), clock)
+    inside = {name: sum(times[other] for other in times if other.rpartition(".")[0] == name) for name in times}
+    return {name: times[name] - inside[name] for name in times}
+""",
+    ),
+    Wrong(
+        "the time of the forward pass",
+        violates="The time of one call of a module begins when the gradient has arrived at its output",
+        check="test_each_time_is_right",
+        source=TIMED.replace("register_full_backward_pre_hook", "register_forward_pre_hook").replace(
+            "register_full_backward_hook", "register_forward_hook"
+        )
+        + """
+def backward_times(model, x, clock):
+    return timed(model, own(x), clock)
+""",
+    ),
+    Wrong(
+        "a clock of its own",
+        violates="`clock()` returns the",
+        check="test_each_time_is_right",
+        source=TIMED
+        + """
+import time
+def backward_times(model, x, clock):
+    return timed(model, own(x), time.perf_counter)
+""",
+    ),
+    Wrong(
+        "removes nothing after an exception",
+        violates="rule 4: Rules 2 and 3 hold then, too.",
+        check="test_all_is_in_order_when_something_raises",
+        source=TIMED.replace("    finally:\n", "    except ZeroDivisionError:\n        pass\n    else:\n")
+        + """
+def backward_times(model, x, clock):
+    return timed(model, own(x), clock)
+""",
+    ),
+    Wrong(
+        "swallows the exception",
+        violates="rule 4: the caller of your function gets this",
+        check="test_all_is_in_order_when_something_raises",
+        source=TIMED.replace("    finally:\n", "    except BaseException:\n        pass\n    finally:\n")
+        + """
+def backward_times(model, x, clock):
+    return timed(model, own(x), clock)
+""",
+    ),
+    Wrong(
+        "removes the hooks of others",
+        violates="rule 3: Hooks that were there before",
+        check="test_nothing_else_changes",
+        source=TIMED
+        + """
+def backward_times(model, x, clock):
+    times = timed(model, own(x), clock)
+    for module in model.modules():
+        module._backward_hooks.clear()
+    return times
+""",
+    ),
+    Wrong(
+        "parameters that are frozen are trained",
+        violates="rule 2: What you were given stays as it was.",
+        check="test_nothing_else_changes",
+        source=TIMED
+        + """
+def backward_times(model, x, clock):
+    return timed(model.requires_grad_(), own(x), clock)
+""",
+    ),
+]
+
+GIVENS = [
+    "Write `backward_times(model, x, clock)`.",
+    "Return a dict",
+    "Each module gets one tensor, by position, and a gradient can reach it.",
+    "Parameters may be frozen.",
+    "There are no global",
+]

@@ -80,7 +80,7 @@ assert image.shape == (1, 1, 32, 32) and model(image).shape == (1, 10)
 # `module(x)` first runs `forward` and then calls `hook(module, args, output)`:
 #
 # - `module` is the module itself.
-# - `args` holds the positional arguments of the call.
+# - `args` holds the positional arguments of the call. (Keyword arguments are not in it: lesson 6.)
 # - `output` is what `forward` returned.
 #
 # A hook that returns `None` only watches. (What happens when it returns something else is lesson 6.)
@@ -298,6 +298,9 @@ assert trainable == {"store_and_return": False, "store": True}
 #
 # Mind the lambda, which returns the value of its expression. `list.append` returns `None`, so `kept.append(...)` is
 # fine. `kept or kept.append(...)` is not: in the second call it returns the list.
+#
+# Others may have put hooks on the module before you. Hooks run in the order in which they were registered. So yours gets
+# the output as the hooks before it left it; with no hook after yours, the next layer gets the same.
 #
 # ### The answer
 #
@@ -559,11 +562,8 @@ print("dict:", kept)
 assert calls == [(1, 10, 14, 14), (1, 10, 7, 7)] and kept == {"pool": (1, 10, 7, 7)}
 
 # %% [markdown]
-# A hook belongs to the module object, and it fires at **every call** of that object. The list has both calls. The dict
-# has only the last one, because the second call overwrote the first.
-#
-# `act`, the module with the two names from above, is called twice as well. The hook fires for both names, whichever you
-# used to find the module.
+# A hook belongs to the module object, and it fires at **every call** of that object. In the dict the second call
+# overwrote the first. The same holds for `act`, which has two names in `chain`: the hook fires whichever name is used.
 
 # %%
 calls = []
@@ -943,7 +943,7 @@ class ActivationStore:
 
 
 # %% [markdown]
-# ## Myths
+# ## A myth
 #
 # **"The second argument of the hook is the input tensor."** It is a tuple of all positional arguments. Many hooks call
 # it `input`, and then `input.shape` raises.
@@ -956,18 +956,6 @@ with identity.register_forward_hook(lambda module, input, output: print(input.sh
     except AttributeError as error:
         print("AttributeError:", error)
         assert "'tuple' object has no attribute 'shape'" in str(error)
-
-# %% [markdown]
-# **"First load the weights, then register the hooks."** A hook is attached to the module, not to its weights. Load new
-# weights afterwards, and the same hook sees what they compute.
-
-# %%
-layer, sums = nn.Linear(2, 1), []
-layer.register_forward_hook(lambda module, args, output: sums.append(output.item()))
-layer.load_state_dict({"weight": torch.tensor([[1.0, 10.0]]), "bias": torch.tensor([100.0])})
-layer(torch.tensor([2.0, 3.0]))
-print(sums)
-assert sums == [132.0]
 
 # %% [markdown]
 # ## Recap

@@ -32,7 +32,7 @@ Spec = dict[str, Any]
 
 def draw_model(rng, dtype):
     """A nested model of layers that take time, with random names; one is called twice, and one never."""
-    fresh = iter([name for name in rng.names(9) if name != "net"])
+    fresh = iter([name for name in rng.names(10) if name != "net"])
 
     def leaf():
         return {

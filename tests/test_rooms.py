@@ -88,6 +88,23 @@ def test_there_is_no_circle() -> None:
     assert order.index("run") < order.index("judge") < order.index("marking")
 
 
+def test_no_files_import_each_other_in_a_circle() -> None:
+    modules = {file.relative_to(PACKAGE).with_suffix("").parts: file for file in PACKAGE.rglob("*.py")}
+    graph: dict[tuple[str, ...], set[tuple[str, ...]]] = {}
+    for module, file in modules.items():
+        names = [name for node in ast.walk(ast.parse(file.read_text("utf-8"))) for name in imported_files(node)]
+        graph[module] = {name for name in names if name in modules and name != module}
+    assert len(list(TopologicalSorter(graph).static_order())) == len(modules)
+
+
+def imported_files(node: ast.AST) -> list[tuple[str, ...]]:
+    """As `imported`, and what is imported from a package may be a file of it."""
+    names = imported(node)
+    if isinstance(node, ast.ImportFrom):
+        names += [(*name, alias.name) for name in names for alias in node.names]
+    return names
+
+
 def test_no_test_patches_an_attribute() -> None:
     """What a test wants otherwise is an argument, a real file or a process of its own."""
     patching = re.compile(r"\bmonkeypatch\.(set|del)attr\b|\bpatch\.(set|del)attr\b|\bmock\b")

@@ -161,8 +161,9 @@ def named_by_roster(
 
 def _with_what_is_due(found: list[Submission], person: Person, lessons: Sequence[str]) -> list[Submission]:
     """`found`, where somebody is missing in these lessons and in no others."""
-    handed_in = {submission.lesson for submission in found
-                 if submission.student == person.name and not submission.missing}  # fmt: skip
+    handed_in = {
+        submission.lesson for submission in found if submission.student == person.name and not submission.missing
+    }
     others = [submission for submission in found if submission.student != person.name or not submission.missing]
     missing = [lesson for lesson in lessons if lesson not in handed_in]
     return others + [Submission(student=person.name, lesson=lesson, file=None) for lesson in missing]

@@ -348,7 +348,7 @@ def clipped_too_early_later(
     right = clipped_runs(params, passes, c, grad, hooks)
     index = next((index for index in range(len(passes)) if not close(seen[index], right[index])), 0)
     early = clips_before_the_last(right[index - 1], passes[index], c, hooks) if index in (1, 3) else []
-    return any(close(seen[index], one) for one in early)
+    return any(close(seen[index], wrong) for wrong in early)
 
 
 def clips_before_the_last(start: list[Tensor], step: dict[str, Any], c: float, hooks: str) -> list[list[Tensor]]:

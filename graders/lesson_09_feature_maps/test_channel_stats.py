@@ -234,9 +234,26 @@ class TestChannelStats:
         return bool(apart and 0 < zeros.max() < 1 and (kind == "flat" or (negatives - zeros).max() > 0.05))
 
     def probe(
-        student, batches, weight, bias, mixing, kind, spatial, source, layout, grad, mode, frozen, passing, follower,
-        hooks, hooked, grad_mode, failure, failing_run,
-    ):  # fmt: skip
+        student,
+        batches,
+        weight,
+        bias,
+        mixing,
+        kind,
+        spatial,
+        source,
+        layout,
+        grad,
+        mode,
+        frozen,
+        passing,
+        follower,
+        hooks,
+        hooked,
+        grad_mode,
+        failure,
+        failing_run,
+    ):
         batches = [laid_out(batch, layout) for batch in batches]
         model = in_mode(StatsNet(kind, weight, bias, mixing, spatial, follower, passing), mode)
         freeze_part(model, frozen)
@@ -248,7 +265,9 @@ class TestChannelStats:
         modes, saved = [module.training for module in model.modules()], []
 
         def stats(*batches: Tensor) -> Any:
-            made = {"list": list, "iterator": iter, "generator": lambda given: (one for one in given)}[source](batches)
+            made = {"list": list, "iterator": iter, "generator": lambda given: (batch for batch in given)}[source](
+                batches
+            )
             return plain_dict(student.channel_stats(model, model.layer, made))
 
         with torch.set_grad_enabled(grad_mode == "on"):

@@ -62,9 +62,14 @@ class TinyNet(nn.Module):
     """Five Conv2d at three levels, one of a subclass and one under two names, beside a ConvTranspose2d and a Conv1d."""
 
     def __init__(
-        self, names: dict[str, str], order: list[str], block: list[str], weights: dict[str, Tensor],
-        passing: str = "position", registered: str = "yes",
-    ) -> None:  # fmt: skip
+        self,
+        names: dict[str, str],
+        order: list[str],
+        block: list[str],
+        weights: dict[str, Tensor],
+        passing: str = "position",
+        registered: str = "yes",
+    ) -> None:
         """`names` are those of the modules; `order` and `block` are orders of definition. "twin" is the stem again.
 
         With `registered="no"` one more convolution is called that is no submodule.
@@ -148,9 +153,15 @@ def defined_order(names: dict[str, str], order: list[str], block: list[str]) -> 
 
 
 def tiny_maps(
-    names: dict[str, str], order: list[str], weights: dict[str, Tensor], x: Tensor, mode: str, registered: str,
-    hooks: str, hooked: str,
-) -> tuple[dict[str, Tensor], dict[str, Tensor]]:  # fmt: skip
+    names: dict[str, str],
+    order: list[str],
+    weights: dict[str, Tensor],
+    x: Tensor,
+    mode: str,
+    registered: str,
+    hooks: str,
+    hooked: str,
+) -> tuple[dict[str, Tensor], dict[str, Tensor]]:
     """By direct composition: what each Conv2d of a TinyNet returns, and what its memory holds at the end."""
     factor = FACTOR if hooks == "replacing" and hooked == "named" else 1
 
@@ -279,9 +290,26 @@ class TestConvMaps:
         return all(m.abs().max() > 0.1 and (m - kept[name]).abs().max() > 0.05 for name, m in maps.items())
 
     def probe(
-        student, weights, names, order, block, x, photo, stem,
-        layout, grad, mode, frozen, passing, registered, hooks, hooked, grad_mode, failure, deep,
-    ):  # fmt: skip
+        student,
+        weights,
+        names,
+        order,
+        block,
+        x,
+        photo,
+        stem,
+        layout,
+        grad,
+        mode,
+        frozen,
+        passing,
+        registered,
+        hooks,
+        hooked,
+        grad_mode,
+        failure,
+        deep,
+    ):
         x, other = laid_out(x, layout), laid_out(-x, layout)
         model = in_mode(TinyNet(names, order, block, weights, passing, registered).to(x.dtype), mode)
         if mode == "mixed":
@@ -427,9 +455,16 @@ class TestConvMaps:
 
 
 def values_right(
-    seen: Seen, names: dict[str, str], order: list[str], weights: dict[str, Tensor], x: Tensor, mode: str,
-    registered: str, hooks: str, hooked: str,
-) -> bool:  # fmt: skip
+    seen: Seen,
+    names: dict[str, str],
+    order: list[str],
+    weights: dict[str, Tensor],
+    x: Tensor,
+    mode: str,
+    registered: str,
+    hooks: str,
+    hooked: str,
+) -> bool:
     """Whether every map that is there is right."""
     maps, _ = tiny_maps(names, order, weights, x, mode, registered, hooks, hooked)
     return all(name in maps and close(seen["maps"][name], maps[name], 1e-4, 1e-4) for name in seen["keys"].value)

@@ -42,7 +42,7 @@ def open_figures() -> list[int]:
 
 def is_off(axes: Any) -> bool:
     """Whether axes show neither ticks nor a frame."""
-    hidden = not any(one.get_visible() and len(one.get_majorticklocs()) for one in (axes.xaxis, axes.yaxis))
+    hidden = not any(axis.get_visible() and len(axis.get_majorticklocs()) for axis in (axes.xaxis, axes.yaxis))
     frameless = not axes.get_frame_on() or not any(spine.get_visible() for spine in axes.spines.values())
     return not axes.axison or not axes.get_visible() or (hidden and frameless)
 
@@ -74,30 +74,32 @@ def figure_data(figure: Any) -> Any:
 
     if not isinstance(figure, Figure):
         return type(figure).__name__
-    axes = [one for one in figure.axes if one.get_images() or (one.get_visible() and not is_colour_bar(one))]
-    placed = sorted((*place(one, figure), number) for number, one in enumerate(axes))
+    axes = [panel for panel in figure.axes if panel.get_images() or (panel.get_visible() and not is_colour_bar(panel))]
+    placed = sorted((*place(panel, figure), number) for number, panel in enumerate(axes))
     maps, rows = [], []
     for down, _, number in placed:
         for image in axes[number].get_images():
             rows.append(down)
             low, high = image.get_clim()
             titles = [axes[number].get_title(loc) for loc in ("center", "left", "right")]
-            maps.append({
-                "array": torch.tensor(np.ma.filled(np.ma.array(image.get_array(), dtype="float32"), np.nan)),
-                "clim": [None if limit is None else float(limit) for limit in (low, high)],
-                "title": "".join(titles).strip(),
-                "off": is_off(axes[number]),
-                "shown": axes[number].get_visible() and image.get_visible(),
-                "gray": is_gray(image),
-            })  # fmt: skip
+            maps.append(
+                {
+                    "array": torch.tensor(np.ma.filled(np.ma.array(image.get_array(), dtype="float32"), np.nan)),
+                    "clim": [None if limit is None else float(limit) for limit in (low, high)],
+                    "title": "".join(titles).strip(),
+                    "off": is_off(axes[number]),
+                    "shown": axes[number].get_visible() and image.get_visible(),
+                    "gray": is_gray(image),
+                }
+            )
     return {
         "maps": maps,
         "rows": [rows.count(down) for down in sorted(set(rows))],
         "columns": max(
             [len({right for other, right, _ in placed if other == down}) for down, _, _ in placed], default=0
         ),
-        "one_each": all(len(one.get_images()) < 2 for one in axes),
-        "empty_axes_on": sum(not one.get_images() and not is_off(one) for one in axes),
+        "one_each": all(len(panel.get_images()) < 2 for panel in axes),
+        "empty_axes_on": sum(not panel.get_images() and not is_off(panel) for panel in axes),
     }
 
 
@@ -254,7 +256,7 @@ class TestPlotMaps:
         ),
         Mistake(
             "titles-from-one",
-            lambda seen, fm: [one["title"].value for one in seen["figure"]["maps"]] == numbers(1, len(fm)),
+            lambda seen, fm: [panel["title"].value for panel in seen["figure"]["maps"]] == numbers(1, len(fm)),
             "Your titles count from 1. The title is the index of the channel, and `fm[0]` is the first.",
         ),
         Mistake(
@@ -272,10 +274,10 @@ class TestPlotMaps:
             expect(seen["figure"]).differs("a matplotlib Figure", str(seen["figure"].value))
         maps = seen["figure"]["maps"]
         expect(maps).has_length(len(fm), "images")
-        for k, one in enumerate(maps):
-            shown = Seen(one["array"].value, f"the image of channel {k}")
+        for k, panel in enumerate(maps):
+            shown = Seen(panel["array"].value, f"the image of channel {k}")
             expect(shown).close_to(fm[k])
-            expect(one["shown"]).is_true(f"the image of channel {k} is invisible")
+            expect(panel["shown"]).is_true(f"the image of channel {k} is invisible")
         expect(seen["figure"]["one_each"]).is_true("some axes hold more than one image")
         columns = min(ncols, len(fm))
         rows = [columns] * (len(fm) // columns) + [len(fm) % columns] * (len(fm) % columns > 0)
@@ -284,18 +286,18 @@ class TestPlotMaps:
             expect(seen["figure"]["columns"]).differs(f"{columns} axes in a row, the empty ones too", str(there))
 
     def test_the_colour_limits_are_right(seen, fm, shared):
-        for k, (one, (low, high)) in enumerate(zip(seen["figure"]["maps"], limits(fm, shared))):
-            expect(Seen(one["clim"][0].value, f"lower limit of channel {k}")).close_to(low)
-            expect(Seen(one["clim"][1].value, f"upper limit of channel {k}")).close_to(high)
+        for k, (panel, (low, high)) in enumerate(zip(seen["figure"]["maps"], limits(fm, shared))):
+            expect(Seen(panel["clim"][0].value, f"lower limit of channel {k}")).close_to(low)
+            expect(Seen(panel["clim"][1].value, f"upper limit of channel {k}")).close_to(high)
 
     def test_images_are_gray_and_titles_are_indices(seen, fm):
-        for k, one in enumerate(seen["figure"]["maps"]):
-            expect(Seen(one["title"].value, f"title of channel {k}")).equals(str(k))
-            expect(one["gray"]).is_true(f"the image of channel {k} is not drawn with the colour map `gray`")
+        for k, panel in enumerate(seen["figure"]["maps"]):
+            expect(Seen(panel["title"].value, f"title of channel {k}")).equals(str(k))
+            expect(panel["gray"]).is_true(f"the image of channel {k} is not drawn with the colour map `gray`")
 
     def test_all_axes_are_off(seen):
-        for k, one in enumerate(seen["figure"]["maps"]):
-            expect(one["off"]).is_true(f"the axes of channel {k} still show a frame or ticks")
+        for k, panel in enumerate(seen["figure"]["maps"]):
+            expect(panel["off"]).is_true(f"the axes of channel {k} still show a frame or ticks")
         expect(Seen(seen["figure"]["empty_axes_on"].value, "empty axes that are not off")).equals(0)
 
     def test_no_figure_is_left_open_and_nothing_else_changes(seen):
@@ -307,12 +309,12 @@ class TestPlotMaps:
 
 def clims(seen: Seen) -> Seen:
     """The colour limits of all images."""
-    return Seen([one["clim"].value for one in seen["figure"]["maps"]])
+    return Seen([panel["clim"].value for panel in seen["figure"]["maps"]])
 
 
 def arrays(seen: Seen) -> Seen:
     """The values of all images."""
-    return Seen([one["array"].value for one in seen["figure"]["maps"]])
+    return Seen([panel["array"].value for panel in seen["figure"]["maps"]])
 
 
 def numbers(first: int, count: int) -> list[str]:

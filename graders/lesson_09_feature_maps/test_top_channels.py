@@ -150,7 +150,10 @@ class TestTopChannels:
             lambda seen, fm, k: (
                 close(seen["channels"], torch.tensor(ranking(fm.mean((1, 2)), k)).double())
                 or close(seen["channels"], ranking(fm.mean((1, 2)), k))
-                or (len(seen["channels"]) == k and not any(type(one.value) in (int, float) for one in seen["channels"]))
+                or (
+                    len(seen["channels"]) == k
+                    and not any(type(entry.value) in (int, float) for entry in seen["channels"])
+                )
             ),
             "The contract asks for a list of Python ints, not for a tensor, an array, or a list of such. `.tolist()` "
             "makes one.",

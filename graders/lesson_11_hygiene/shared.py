@@ -142,13 +142,14 @@ def copies_of_grads(model: nn.Module) -> list[Tensor | None]:
 def same_grads(ones: Sequence[Tensor | None], others: Sequence[Tensor | None]) -> bool:
     """Whether two lists of gradients have the same values, and None in the same places."""
     return len(ones) == len(others) and all(
-        one is other if one is None or other is None else same_values(one, other) for one, other in zip(ones, others)
+        first is other if first is None or other is None else same_values(first, other)
+        for first, other in zip(ones, others)
     )
 
 
-def same_values(one: Tensor, other: Tensor) -> bool:
+def same_values(first: Tensor, other: Tensor) -> bool:
     """Whether two tensors are equal, where NaN equals NaN."""
-    return torch.equal(one.isnan(), other.isnan()) and torch.equal(one.nan_to_num(), other.nan_to_num())
+    return torch.equal(first.isnan(), other.isnan()) and torch.equal(first.nan_to_num(), other.nan_to_num())
 
 
 def when_it_raises(make: Callable[[], nn.Module], call: Callable[[nn.Module], Any]) -> dict[str, Any]:

@@ -251,23 +251,24 @@ def description(model: nn.Module) -> dict[str, Any]:
     first: dict[int, str] = {}
     return {
         "names": [
-            (name, type(one), getattr(one, "order", None), getattr(one, "operation", None)) for name, one in modules
+            (name, type(module), getattr(module, "order", None), getattr(module, "operation", None))
+            for name, module in modules
         ],
         "values": [(name, tensor.dtype, tensor.tolist()) for name, tensor in tensors],
-        "modes": [one.training for _, one in modules],
+        "modes": [module.training for _, module in modules],
         "requires_grad": [tensor.requires_grad for _, tensor in tensors],
-        "ties": [first.setdefault(id(one), name) for name, one in [*modules, *tensors]],
+        "ties": [first.setdefault(id(part), name) for name, part in [*modules, *tensors]],
     }
 
 
-def compared(one: dict[str, Any], other: dict[str, Any]) -> dict[str, bool]:
+def compared(first: dict[str, Any], other: dict[str, Any]) -> dict[str, bool]:
     """For each part of two descriptions, whether they agree."""
-    return {part: one[part] == other[part] for part in other}
+    return {part: first[part] == other[part] for part in other}
 
 
-def shares_anything(one: nn.Module, other: nn.Module) -> bool:
+def shares_anything(first: nn.Module, other: nn.Module) -> bool:
     """Whether two models have a module, the memory of a tensor, or a list of settings in common."""
-    pairs = [(a, b) for a in [*one.parameters(), *one.buffers()] for b in [*other.parameters(), *other.buffers()]]
-    own = {id(part) for module in one.modules() for part in (module, getattr(module, "order", module))}
+    pairs = [(a, b) for a in [*first.parameters(), *first.buffers()] for b in [*other.parameters(), *other.buffers()]]
+    own = {id(part) for module in first.modules() for part in (module, getattr(module, "order", module))}
     common = any(id(part) in own for module in other.modules() for part in (module, getattr(module, "order", module)))
     return common or any(shares_storage(a, b) for a, b in pairs)

@@ -90,7 +90,7 @@ class TestFirstNonfinite:
     """
 
     def draw(rng, plan):
-        start, one, two, three, four, five, tidy, clean, rinse, block, end, again = rng.names(12)
+        start, first, second, third, fourth, fifth, tidy, clean, rinse, block, end, again = rng.names(12)
         x, factor = rng.tensor(4, 3), 1.0
         children = {name: ["layer", "clean"] for name in (tidy, clean, rinse)} | {start: linear(rng), end: linear(rng)}
         if plan in ("nan", "infinite", "in place"):
@@ -99,36 +99,41 @@ class TestFirstNonfinite:
                 "infinite": ("infinite", "nan", "infinite"),
                 "in place": ("in place", "nan", "infinite"),
             }[plan]
-            children |= {name: offender(rng, kind) for name, kind in zip((one, two, three), kinds)}
-            inside = [start, one, tidy, *([two] if plan == "infinite" else [])]
-            order = [block, *([] if plan == "infinite" else [two]), clean, three, rinse, end]
+            children |= {name: offender(rng, kind) for name, kind in zip((first, second, third), kinds)}
+            inside = [start, first, tidy, *([second] if plan == "infinite" else [])]
+            order = [block, *([] if plan == "infinite" else [second]), clean, third, rinse, end]
         elif plan == "bad input":  # `start` would be to blame, were `x` not bad already
             x[rng.integer(1, 3), rng.integer(0, 2)] = rng.choice((NAN, INF))
-            children |= {start: offender(rng, "linear"), one: ["layer", "mix"], two: ["layer", "tanh"]}
-            children |= {three: offender(rng, "nan"), four: offender(rng, "infinite")}
-            inside = [start, tidy, one, clean, three]
-            order = [block, rinse, two, four, end]
+            children |= {start: offender(rng, "linear"), first: ["layer", "mix"], second: ["layer", "tanh"]}
+            children |= {third: offender(rng, "nan"), fourth: offender(rng, "infinite")}
+            inside = [start, tidy, first, clean, third]
+            order = [block, rinse, second, fourth, end]
         elif plan == "container":
-            children |= {one: ["layer", "relu"], two: linear(rng)}
-            inside, factor = [start, one], rng.choice((NAN, INF))
-            order = [block, two, tidy, end, clean, rinse]
+            children |= {first: ["layer", "relu"], second: linear(rng)}
+            inside, factor = [start, first], rng.choice((NAN, INF))
+            order = [block, second, tidy, end, clean, rinse]
         else:  # the same layer makes -Inf in one of its calls, of the zeros of a ReLU, and nothing bad in the other
-            children |= {one: ["layer", "relu"], two: ["layer", "exp"], three: ["layer", "log"], again: ["same", three]}
-            children |= {end: ["layer", "tanh"], four: offender(rng, "infinite"), five: offender(rng, "nan")}
+            children |= {
+                first: ["layer", "relu"],
+                second: ["layer", "exp"],
+                third: ["layer", "log"],
+                again: ["same", third],
+            }
+            children |= {end: ["layer", "tanh"], fourth: offender(rng, "infinite"), fifth: offender(rng, "nan")}
             inside = [start, tidy]
-            order = [block, one, three, clean, two, again, end, four, rinse, five]
+            order = [block, first, third, clean, second, again, end, fourth, rinse, fifth]
             if plan == "second call":
-                order = [block, two, three, one, again, clean, end, four, rinse, five]
+                order = [block, second, third, first, again, clean, end, fourth, rinse, fifth]
         children[block] = chain({key: children.pop(key) for key in rng.shuffled(inside)}, inside, factor)
         defined = rng.shuffled(list(children))
-        if again in children and defined.index(again) < defined.index(three):  # a second name comes after the first
-            first, second = defined.index(again), defined.index(three)
-            defined[first], defined[second] = three, again
+        if again in children and defined.index(again) < defined.index(third):  # a second name comes after the first
+            early, late = defined.index(again), defined.index(third)
+            defined[early], defined[late] = third, again
         return {
             "spec": chain({key: children[key] for key in defined}, order),
             "x": x,
             "plan": plan,
-            "healthy": sound_model(rng, [start, one, two, three, four, five, end, block]),
+            "healthy": sound_model(rng, [start, first, second, third, fourth, fifth, end, block]),
         }
 
     def alive(spec, x, plan, healthy):

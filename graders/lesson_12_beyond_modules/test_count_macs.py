@@ -59,11 +59,17 @@ def recorded_calls(spec: dict[str, Any], x: Tensor) -> list[dict[str, Any]]:
 
             def record(module: nn.Module, args: tuple[Tensor], output: Tensor) -> None:
                 weight = module.get_parameter("weight")
-                calls.append({
-                    "module": module, "conv": weight.dim() == 4, "groups": getattr(module, "groups", 1),
-                    "bias": getattr(module, "bias", None) is not None, "weight": weight.shape,
-                    "in": args[0].shape, "out": output.shape,
-                })  # fmt: skip
+                calls.append(
+                    {
+                        "module": module,
+                        "conv": weight.dim() == 4,
+                        "groups": getattr(module, "groups", 1),
+                        "bias": getattr(module, "bias", None) is not None,
+                        "weight": weight.shape,
+                        "in": args[0].shape,
+                        "out": output.shape,
+                    }
+                )
 
             module.register_forward_hook(record)
     model(x)

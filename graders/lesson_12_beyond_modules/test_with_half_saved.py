@@ -29,8 +29,14 @@ def run_kind(kind: str, a: Tensor, b: Tensor, index: Tensor) -> Tensor:
     return torch.where(picked > 0, picked * picked, picked)
 
 
-def half_gradients(kind: str, a: Tensor, b: Tensor, index: Tensor, seen_as: Callable[[Tensor], Tensor] = half,
-                   restored: Tensor | None = None) -> list[Tensor | None]:  # fmt: skip
+def half_gradients(
+    kind: str,
+    a: Tensor,
+    b: Tensor,
+    index: Tensor,
+    seen_as: Callable[[Tensor], Tensor] = half,
+    restored: Tensor | None = None,
+) -> list[Tensor | None]:
     """The gradients of a and b of the sum of the result, when saved values are used as `seen_as` gives them.
 
     `restored` are the indices as they come back, if not as they were.
@@ -57,7 +63,7 @@ def grads_close(seen: Seen, expected: list[Tensor | None]) -> bool:
 def new_tensors(numel: int, dtype: torch.dtype) -> int:
     """How many Python tensors of this size and dtype exist that were made since `gc.freeze()`."""
     gc.collect()
-    return sum(type(one) is Tensor and one.numel() == numel and one.dtype == dtype for one in gc.get_objects())
+    return sum(type(thing) is Tensor and thing.numel() == numel and thing.dtype == dtype for thing in gc.get_objects())
 
 
 @exercise(
@@ -138,7 +144,7 @@ class TestWithHalfSaved:
         total = made[0]["out"].sum() if made else a.sum()
         total.backward(retain_graph=True)
         seen["grads"] = [snapshot(a.grad), snapshot(b.grad)]
-        seen["again"] = [snapshot(one) for one in torch.autograd.grad(total, (a, b), allow_unused=True)]
+        seen["again"] = [snapshot(grad) for grad in torch.autograd.grad(total, (a, b), allow_unused=True)]
 
         def failing():
             torch.relu(a)

@@ -300,7 +300,10 @@ for what, left in json.loads(sys.argv[1]).items():
 def test_what_a_notebook_left_switched_on_decides_over_no_check() -> None:
     """An exercise of each of three lessons, in a process of its own: some of these cannot be switched off again."""
     done = subprocess.run(
-        [sys.executable, "-c", CHECK_EACH, json.dumps(LEFT_BEHIND)], capture_output=True, text=True,
-        cwd=Path(__file__).parents[2], env=os.environ | {"OMP_NUM_THREADS": "1"},
-    )  # fmt: skip
+        [sys.executable, "-c", CHECK_EACH, json.dumps(LEFT_BEHIND)],
+        capture_output=True,
+        text=True,
+        cwd=Path(__file__).parents[2],
+        env=os.environ | {"OMP_NUM_THREADS": "1"},
+    )
     assert done.stdout == "".join(f"{what}: passed: passed: passed\n" for what in LEFT_BEHIND), done.stderr

@@ -85,7 +85,8 @@ class Dropout(nn.Module):
 
     def __init__(self, told: Tensor | None = None) -> None:
         super().__init__()
-        self.told, self.factors = told, []
+        self.told = told
+        self.factors: list[Tensor] = []
 
     def forward(self, x: Tensor) -> Tensor:
         factor = 2.0 * (torch.rand(x.shape) < 0.5) if self.training else torch.ones(x.shape)
@@ -156,6 +157,8 @@ class Block(nn.Module):
     Its parts that are containers get their input by position or by keyword. With `hidden`, a module that is no
     submodule is called last.
     """
+
+    hidden: nn.Module | None
 
     def __init__(self, spec: dict[str, Any]) -> None:
         super().__init__()

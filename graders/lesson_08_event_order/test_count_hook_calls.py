@@ -166,10 +166,10 @@ class TestCountHookCalls:
             return model
 
         def failing(hook_of):
-            model, one = stack(), Failure(failure, failing_run)
-            hook_of(model)(one.strike)
+            model, planned = stack(), Failure(failure, failing_run)
+            hook_of(model)(planned.strike)
             witness = Witness(model=model, x=given)
-            became = one.during(lambda: student.count_hook_calls(model, given, LATER, ckpt))
+            became = planned.during(lambda: student.count_hook_calls(model, given, LATER, ckpt))
             return {"failure": became, "changed": witness.changes()}
 
         leaf = prepared(x, layout=layout, grad=grad, old=OLD) if needs == "grad" else laid_out(x, layout)

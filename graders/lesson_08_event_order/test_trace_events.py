@@ -261,10 +261,10 @@ class TestTraceEvents:
 
     def probe(student, spec, x, at, layout, place, grad, mode, hooks, hooked, needs, failure):
         def failing(owner, model):
-            one = Failure(failure)
-            with owner(model)(one.strike):
+            planned = Failure(failure)
+            with owner(model)(planned.strike):
                 witness = Witness(model=model, x=given)
-                became = one.during(lambda: student.trace_events(model, given))
+                became = planned.during(lambda: student.trace_events(model, given))
                 return {"failure": became, "changed": witness.changes()}
 
         leaf = prepared(x, layout=layout, grad=grad, old=OLD) if needs == "grad" else laid_out(x, layout)

@@ -56,7 +56,7 @@ class TestCleanCopy:
     The copy has the same types of modules under the same names, equal parameters and buffers, and the same modes. It
     shares no memory with the original. Parameters that do not require grad still do not. What is shared inside the
     model (a weight that two layers use, a module under two names, a buffer) is shared in the same way inside the copy.
-    New hooks can be registered on the copy.
+    New hooks can be registered on the copy; the flag that a legacy hook leaves may stay as it is.
 
     The original stays as it was, with its modes, its parameters and their `.grad`. It keeps all its hooks, with their
     options and in their order, also those on its parameters. None of its hooks fires during the call. Running the copy

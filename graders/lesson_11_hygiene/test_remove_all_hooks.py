@@ -56,7 +56,8 @@ class TestRemoveAllHooks:
     model under two names is one module, and its hooks count once. On a model without such hooks the function returns 0.
 
     Afterwards the model behaves as if these hooks had never been there, and new hooks of every kind can be registered
-    as usual. Calling `remove()` on an old handle stays harmless: no exception, and no new hook disappears.
+    as usual. One thing is not asked for: the flag that a legacy hook leaves may stay as it is. Calling `remove()` on an
+    old handle stays harmless: no exception, and no new hook disappears.
 
     Everything else stays: hooks on parameters, hooks of `load_state_dict`, global hooks, the values of the parameters
     and their `.grad`, and the mode of each module.

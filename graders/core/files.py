@@ -41,7 +41,11 @@ def _write_below(folder: Path, inner: Path, raw: bytes) -> None:
         for part in inner.parts[:-1]:
             with contextlib.suppress(FileExistsError):
                 os.mkdir(part, dir_fd=here)
-            deeper = os.open(part, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW, dir_fd=here)
+            try:
+                deeper = os.open(part, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW, dir_fd=here)
+            except OSError as error:
+                why = f"{part} is a link or no folder, and is not followed; remove it"
+                raise NotADirectoryError(error.errno, why, str(folder / inner)) from error
             os.close(here)
             here = deeper
         temporary = f".{inner.name}.{secrets.token_hex(6)}"

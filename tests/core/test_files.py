@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
@@ -34,3 +35,13 @@ def test_the_old_file_stays_whole_when_writing_fails(tmp_path: Path) -> None:
     with nothing_can_be_written(), pytest.raises(OSError, match="File too large"):
         write_atomically(tmp_path / "results.json", "new and longer")
     assert [(path.name, path.read_text()) for path in tmp_path.iterdir()] == [("results.json", "old")]
+
+
+@pytest.mark.skipif(not hasattr(os, "O_NOFOLLOW"), reason="there is no way to open what is no link alone")
+def test_a_folder_that_is_a_link_is_refused_with_its_name_and_the_remedy(tmp_path: Path) -> None:
+    (tmp_path / "elsewhere").mkdir()
+    (tmp_path / "runs").symlink_to(tmp_path / "elsewhere")
+    said = r"runs is a link or no folder, and is not followed; remove it: '.*runs/a\.frames'"
+    with pytest.raises(NotADirectoryError, match=said):
+        write_atomically(tmp_path / "runs" / "a.frames", b"x", below=tmp_path)
+    assert list((tmp_path / "elsewhere").iterdir()) == []

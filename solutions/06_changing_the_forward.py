@@ -646,7 +646,12 @@ assert model.read(tokens).shape == (1, 7, 2)
 
 # %% [markdown]
 # And mind the end of the experiment: a hook that stays on the model would spoil the next one. The `with` block removes
-# it, also when the model raises. As in lesson 5, `model.get_submodule(name)` finds a module by its name.
+# it, also when the model raises. As in lesson 5, `model.get_submodule(name)` finds a module by its name; `""` is the
+# name of the model itself.
+#
+# Two more things to mind. Setting to 0 is not multiplying by 0: `inf * 0` is `nan`. And other hooks may sit on the
+# module already. A hook that is registered now runs after them, so that it sees, and changes, what the next layer would
+# get.
 
 
 # %% exercise="06-ablate-channels"

@@ -6,6 +6,7 @@ from collections import OrderedDict
 from collections.abc import Callable
 from typing import Any
 
+import torch
 from torch import Tensor, nn
 
 from graders.authoring import CallersHooks, fill_grads, freeze_part, gradients, in_mode
@@ -41,6 +42,17 @@ def gradients_at(
     if not isinstance(output, Tensor) or not output.requires_grad or output.shape != up.shape:
         return [None for _ in leaves]
     return gradients(lambda: (call() * up).sum(), leaves, backward)
+
+
+def differentiated(call: Callable[[], Any], leaf: Tensor, up: Tensor) -> Tensor | None:
+    """The gradient at `up` of the sum of the gradient at the leaf: under `create_graph` it is part of a graph."""
+    output, up = call(), up.detach().clone().requires_grad_()
+    if not isinstance(output, Tensor) or not output.requires_grad or output.shape != up.shape:
+        return None
+    (found,) = torch.autograd.grad((output * up).sum(), leaf, create_graph=True, allow_unused=True)
+    if found is None or not found.requires_grad:
+        return None
+    return torch.autograd.grad(found.sum(), up, allow_unused=True)[0]
 
 
 def arrived(received: tuple[tuple[Any, ...], dict[str, Any]], args: tuple[Any, ...], kwargs: dict[str, Any]) -> str:

@@ -112,6 +112,7 @@ NOT_FORCED = {
             "failing_run": "there is one run",
         },
         own={"value": ("tensor", "falsy", "list", "number")},
+        impossible=[lambda collection, value: value == "falsy" and collection != "many"],
     ),
 )  # fmt: skip
 class TestForceKwargs:

@@ -26,7 +26,7 @@ from graders.authoring import (
     snapshot,
 )
 from graders.lesson_06_changing_the_forward.judging import NO_HANDLE, after_hooks, as_passed, times
-from graders.lesson_06_changing_the_forward.shared import arrived, callers_hooks, gradients_at
+from graders.lesson_06_changing_the_forward.shared import arrived, callers_hooks, differentiated, gradients_at
 
 
 class Mix(nn.Module):
@@ -120,6 +120,7 @@ class TestNormalizeInput:
         seen["twin"] = snapshot(twin(mine, *args, **kwargs))
         leaves = [leaf, *args, *kwargs.values()]
         seen["gradients"] = gradients_at(leaves, lambda: module(passed, *args, **kwargs), up, backward)
+        seen["gradient differentiated"] = differentiated(lambda: module(passed, *args, **kwargs), leaf, up)
         module.train(mode != "train")
         with torch.no_grad():
             seen["y under no_grad, in the other mode"] = module(passed, *args, **kwargs)
@@ -252,6 +253,7 @@ class TestNormalizeInput:
         factors = [2 / std, *[3] * (others != "none"), *[4] * (others == "both")]
         for found, factor in zip(seen["gradients"], factors, strict=True):
             expect(found).close_to(factor * times(hooks) * up)
+        expect(seen["gradient differentiated"]).close_to(torch.full_like(up, 2 / std * times(hooks)))
 
     def test_the_other_arguments_arrive_as_they_were_passed(seen):
         as_passed(seen["arrived"], "in a call")

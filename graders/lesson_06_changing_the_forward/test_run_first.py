@@ -98,7 +98,8 @@ class TestRunFirst:
     """Write `run_first(module, hook)`. `hook` is a forward hook, called as `hook(module, args, output)` with the
     output itself. Register it on `module` so that it runs before all forward hooks that `module` has at this moment, in
     every call from now on, and once in each. What it returns counts as with any forward hook: anything but `None`
-    replaces the output, even `False`. What it raises reaches the caller of the module. Return its handle.
+    replaces the output, even `False`. When `forward` raises, it is not called; what it raises itself reaches the caller
+    of the module. Return its handle.
 
     The other forward hooks stay registered, and their own handles still remove them. When `run_first` is used twice,
     the later hook runs before the earlier one. After `handle.remove()` the module behaves as before.
@@ -180,6 +181,11 @@ class TestRunFirst:
         boom = Failure(failure)
         _kept.append(student.run_first(failing, boom.strike))
         seen["failure"] = boom.during(lambda: failing(1.0))
+        broken, late, raised = Answering(), [], Failure(failure)
+        broken.forward = raised.strike
+        _kept.append(student.run_first(broken, lambda m, args, out: late.append(1)))
+        raised.during(lambda: broken(1.0))
+        seen["calls when forward raised"] = len(late)
         example.register_forward_hook(lambda m, args, out: out + 1)
         example.register_forward_hook(lambda m, args, out: out * 10)
         _kept.append(student.run_first(example, lambda m, args, out: out - 5))
@@ -244,6 +250,7 @@ class TestRunFirst:
         expect(Seen(seen["calls"][0][1].value, "args[0]")).close_to(x)
         expect(seen["calls"][0][2]).is_true("the hook did not receive the module")
         expect(seen["watched"]).has_length(1, "calls of a hook that returns None")
+        expect(seen["calls when forward raised"]).equals(0)
 
     def test_its_result_counts_as_with_any_forward_hook(seen, x, weight, up, a, b, c, d, layers, there, output):
         slope = b if there > 0 else 1.0

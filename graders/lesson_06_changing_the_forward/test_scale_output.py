@@ -24,7 +24,7 @@ from graders.authoring import (
     snapshot,
 )
 from graders.lesson_06_changing_the_forward.judging import NO_HANDLE, after_hooks, plain, pulls, times
-from graders.lesson_06_changing_the_forward.shared import callers_hooks, gradients_at, layer_of
+from graders.lesson_06_changing_the_forward.shared import callers_hooks, differentiated, gradients_at, layer_of
 
 BIG = 2**24 + 1
 """A whole number that float32 does not hold."""
@@ -100,6 +100,7 @@ class TestScaleOutput:
             seen = {"changed": witness.changes()}
         seen |= {"y": snapshot(module(x)), "twin": snapshot(twin(x))}
         seen["gradients"] = gradients_at(leaves, lambda: module(x), up, backward)
+        seen["gradient differentiated"] = differentiated(lambda: module(x), x, up)
         with torch.no_grad():
             seen["under no_grad"] = module(x)
         module.train(mode != "train")
@@ -120,7 +121,8 @@ class TestScaleOutput:
         container = nn.Sequential(nn.Identity(), nn.Identity())  # hands its input on
         mine = {"t": snapshot(x.contiguous()), "halves": up.to(torch.bfloat16), "whole": torch.tensor([3, -2])}
         whole = mine["whole"]
-        witness = Witness(**mine)
+        container[1].eval()
+        witness = Witness(container=container, **mine)
         _kept = student.scale_output(container, s)
         seen["handed on"] = {name: container(t) for name, t in mine.items() if t is not whole}
         try:
@@ -207,6 +209,11 @@ class TestScaleOutput:
         for found, gradient in zip(seen["gradients"], pulls(layers, weight, x, times(hooks) * up), strict=True):
             expect(found).close_to(s * gradient)
 
+    def test_the_gradient_can_be_differentiated_again(seen, x, weight, up, s, layers, hooks):
+        up = up.clone().requires_grad_()
+        (again,) = torch.autograd.grad(s * times(hooks) * pulls(layers, weight, x, up)[0].sum(), up)
+        expect(seen["gradient differentiated"]).close_to(again)
+
     def test_two_hooks_multiply_by_both_numbers(seen, x, weight, up, s, t, layers, hooks):
         expect(seen["y with both hooks"]).close_to(s * t * after_hooks(plain(layers, weight, x), hooks))
         expect(seen["gradients of both"][0]).close_to(s * t * pulls(layers, weight, x, times(hooks) * up)[0])
@@ -232,7 +239,7 @@ class TestScaleOutput:
 
     def test_nothing_else_changes(seen):
         nothing_changed(seen["changed"], but=["hook-left *"])
-        nothing_changed(seen["changed by hooks"])
+        nothing_changed(seen["changed by hooks"], but=["hook-left container"])
 
     def test_the_example_of_the_contract_comes_out(seen):
         expect(seen["example"]).close_to(torch.tensor([1.5]))

@@ -747,4 +747,6 @@ def ablate_channels(model, name, channels, x, kept=[]):
     ),
 ]
 
-GIVENS = ["Write `ablate_channels(model, name, channels, x)`"]
+GIVENS = ["Write `ablate_channels(model, name, channels, x)`", "A model that itself writes into `x` may do so"]
+
+SURVIVORS = {"at least one dimension": "all inputs have two dimensions or more"}

@@ -382,6 +382,16 @@ def force_kwargs(module, **kw):
     return handle
 """,
     ),
+    Wrong(
+        "leaves None out",
+        violates="also tensors, `0`, and `None`",
+        check="test_the_keywords_reach_the_module",
+        source="""
+def force_kwargs(module, **kw):
+    kw = {name: value for name, value in kw.items() if value is not None}
+    return module.register_forward_pre_hook(lambda m, a, k: (a, {**k, **kw}), with_kwargs=True)
+""",
+    ),
 ]
 
 GIVENS = ["Write `force_kwargs(module, **kw)`", "The values in `kw` may be of any kind"]

@@ -506,6 +506,26 @@ def normalize_input(module, mean, std):
     return handle
 """,
     ),
+    Wrong(
+        "a Function whose gradient has no graph",
+        violates="rule 5: then gradients can be differentiated again",
+        check="test_gradients_flow_through_the_normalisation",
+        source="""
+import torch
+
+class Normalised(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, a, mean, std):
+        ctx.std = std
+        return (a - mean) / std
+    @staticmethod
+    def backward(ctx, grad):
+        return grad.detach() / ctx.std, None, None
+
+def normalize_input(module, mean, std):
+    return module.register_forward_pre_hook(lambda m, args: (Normalised.apply(args[0], mean, std), *args[1:]))
+""",
+    ),
 ]
 
 GIVENS = ["Write `normalize_input(module, mean, std)`", "`std` is not 0"]

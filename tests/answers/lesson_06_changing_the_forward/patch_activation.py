@@ -37,17 +37,8 @@ def patch_activation(model, name, clean, corrupt, channels=None):
         return model(corrupt)
 """,
     """
-from contextlib import contextmanager
 from functools import partial
 import torch
-
-@contextmanager
-def hooked(layer, hook):
-    handle = layer.register_forward_hook(hook)
-    try:
-        yield
-    finally:
-        handle.remove()
 
 def patch(source, channels, module, args, output):
     return output.index_copy(1, channels, source.index_select(1, channels))
@@ -56,10 +47,10 @@ def patch_activation(model, name, clean, corrupt, channels=None):
     layer = model.get_submodule(name)
     store = []
     with torch.no_grad():
-        with hooked(layer, lambda module, args, output: store.append(output.clone())):
+        with layer.register_forward_hook(lambda module, args, output: store.append(output.clone())):
             model(clean)
-        chosen = torch.tensor(list(range(store[0].shape[1])) if channels is None else channels, dtype=torch.long)
-        with hooked(layer, partial(patch, store[0], chosen)):
+        chosen = torch.tensor(range(store[0].shape[1]) if channels is None else channels, dtype=torch.long)
+        with layer.register_forward_hook(partial(patch, store[0], chosen)):
             return model(corrupt)
 """,
     """
@@ -73,12 +64,12 @@ def patch_activation(model, name, clean, corrupt, channels=None):
     saved = None
     def grab(m, a, o):
         nonlocal saved
-        saved = o.detach().clone()
+        saved = o.detach()
         raise Stop
     with module.register_forward_hook(grab), contextlib.suppress(Stop):
         model(clean)
     def put(m, a, o):
-        new = o.detach().clone()
+        new = o.clone()
         which = slice(None) if channels is None else channels
         new[:, which] = saved[:, which]
         return new
@@ -1173,4 +1164,14 @@ def patch_activation(model, name, clean, corrupt, channels=None):
     ),
 ]
 
-GIVENS = ["Write `patch_activation(model, name, clean, corrupt, channels=None)`", "two inputs of the same shape"]
+GIVENS = [
+    "Write `patch_activation(model, name, clean, corrupt, channels=None)`",
+    "two inputs of the same shape",
+    "A model that itself writes into its input may do so",
+]
+
+SURVIVORS = {
+    "at least one dimension": "all inputs have two dimensions or more",
+    "condition dropped: without if channels is None:": "`output[:, None]` is all of it, with one dimension more",
+    "condition dropped: mask[channels] = True": "`mask[None] = True` sets all of it",
+}

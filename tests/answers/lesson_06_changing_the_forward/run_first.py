@@ -246,7 +246,7 @@ def run_first(module, hook):
     ),
     Wrong(
         "swallows what the hook raises",
-        violates="What it raises reaches the caller of the module",
+        violates="what it raises itself reaches the caller",
         check="test_an_exception_of_the_hook_comes_through",
         source="""
 def run_first(module, hook):
@@ -260,7 +260,7 @@ def run_first(module, hook):
     ),
     Wrong(
         "swallows interrupts",
-        violates="What it raises reaches the caller of the module",
+        violates="what it raises itself reaches the caller",
         check="test_an_exception_of_the_hook_comes_through",
         source="""
 def run_first(module, hook):
@@ -353,6 +353,15 @@ def run_first(module, hook):
     def first(m, a, o):
         return hook(m, a, o) if m.training or not hasattr(o, "shape") else None
     return module.register_forward_hook(first, prepend=True)
+""",
+    ),
+    Wrong(
+        "called when `forward` has raised, too",
+        violates="When `forward` raises, it is not called",
+        check="test_it_is_called_as_any_forward_hook_and_once",
+        source="""
+def run_first(module, hook):
+    return module.register_forward_hook(hook, prepend=True, always_call=True)
 """,
     ),
 ]

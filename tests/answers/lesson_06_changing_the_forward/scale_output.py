@@ -405,6 +405,38 @@ def scale_output(module, s):
     return module.register_forward_hook(hook)
 """,
     ),
+    Wrong(
+        "a Function whose gradient has no graph",
+        violates="rule 5: then gradients can be differentiated again",
+        check="test_the_gradient_can_be_differentiated_again",
+        source="""
+import torch
+
+class Times(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, output, s):
+        ctx.s = s
+        return output * s
+    @staticmethod
+    def backward(ctx, grad):
+        return grad.detach() * ctx.s, None
+
+def scale_output(module, s):
+    return module.register_forward_hook(lambda m, a, o: Times.apply(o, s))
+""",
+    ),
+    Wrong(
+        "eval mode for a moment",
+        violates="rule 2: the mode of each part",
+        check="test_nothing_else_changes",
+        source="""
+def scale_output(module, s):
+    training = module.training
+    module.eval()
+    module.train(training)
+    return module.register_forward_hook(lambda m, a, o: o * s)
+""",
+    ),
 ]
 
 GIVENS = ["Write `scale_output(module, s)`", "`module` is any module whose output is a tensor"]

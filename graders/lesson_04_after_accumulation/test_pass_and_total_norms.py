@@ -105,7 +105,7 @@ class TestPassAndTotalNorms:
             log = student.pass_and_total_norms(p)
             other = student.pass_and_total_norms(q)
             again = student.pass_and_total_norms(p)
-            seen = {"start": copied(log), "changed": grads.changes()}
+            seen = {"start": copied(log), "changed": grads.changes(), "a new list": again is not log}
         if backward == "after an aborted one":
             inner = p + x
             abort(lambda: (k * inner).sum(), inner)
@@ -203,6 +203,7 @@ class TestPassAndTotalNorms:
 
     def test_each_call_has_a_list_of_its_own(seen, m):
         expect(seen["other at first"]).equals([])
+        expect(seen["a new list"]).is_true("two calls on one tensor returned the same list; each makes a new one")
         same_log(seen["other"], norms_over([m], None), m)
 
     def test_the_pass_is_not_a_difference_of_totals(seen, m):

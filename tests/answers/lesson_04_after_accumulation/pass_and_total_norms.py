@@ -380,6 +380,21 @@ def pass_and_total_norms(p):
     return log
 """,
     ),
+    Wrong(
+        "one list for each tensor, however often it is asked",
+        violates="Return a new, empty list at once",
+        check="test_each_call_has_a_list_of_its_own",
+        source="""
+logs = {}
+
+def pass_and_total_norms(p):
+    if p not in logs:
+        log = logs[p] = []
+        p.register_hook(lambda grad: log.append(("pass", grad.norm().item())))
+        p.register_post_accumulate_grad_hook(lambda p: log.append(("total", p.grad.norm().item())))
+    return logs[p]
+""",
+    ),
 ]
 
 GIVENS = [

@@ -611,3 +611,5 @@ GIVENS = [
     "`params` is a list of different parameters, each of which requires grad, and `c` is greater than 0.",
     "Gradients of tensors that are not in the list stay as they are.",  # no answer can reach them
 ]
+
+SURVIVORS = {"lost statement: without arrived.clear()": "no exception stops a pass, so nothing is left of the last one"}

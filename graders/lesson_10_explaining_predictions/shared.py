@@ -6,9 +6,10 @@ from collections.abc import Callable
 from typing import Any
 
 import torch
+import torch.nn.functional as F
 from torch import Tensor, nn
 
-from graders.authoring import Boom, expecting_boom, module_hooks, snapshot
+from graders.authoring import CallersHooks, Failure, Witness, fill_grad, fill_grads, freeze_part, in_mode, laid_out
 
 # The net of this lesson: convolutions and activations at several levels, global average pooling, a linear classifier.
 
@@ -38,7 +39,7 @@ class TinyNet(nn.Module):
         """`net` as `draw_net` makes it."""
         super().__init__()
         made = [step_module(net, index) for index in range(len(net["steps"]))]
-        head = nn.Linear(net["head"].shape[1], net["head"].shape[0], bias=False)
+        head = nn.Linear(net["head"].shape[1], net["head"].shape[0], bias=False, dtype=net["head"].dtype)
         head.load_state_dict({"weight": net["head"]})
         groups = {"first": made[0], "second": made[1], "block": Block(made[2:4]), "head": head}
         if made[4:]:
@@ -46,7 +47,7 @@ class TinyNet(nn.Module):
         for group in net["order"]:
             if group in groups:
                 self.add_module(net["names"][group], groups[group])
-        self.names, self.fails, self.steps, self.skip = net["names"], False, made, net["skip"]
+        self.names, self.strike, self.steps, self.skip = net["names"], lambda: None, made, net["skip"]
 
     def forward(self, x: Tensor) -> Tensor:
         """[B, 2, H, W] to logits [B, classes]."""
@@ -56,18 +57,32 @@ class TinyNet(nn.Module):
                 if self.skip and group == "second":
                     x = x + given
         logits = self.get_submodule(self.names["head"])(x.mean((2, 3)))
-        if self.fails:
-            raise Boom
+        self.strike()
         return logits
+
+
+class FunctionalReLU(nn.Module):
+    """A ReLU that is no module of class `nn.ReLU`."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        """A function does it."""
+        return F.relu(x)
+
+
+SIMPLE: dict[str, Callable[[], nn.Module]] = {
+    "tanh": nn.Tanh, "leaky": lambda: nn.LeakyReLU(0.25), "gelu": nn.GELU, "relu6": nn.ReLU6,
+    "functional": FunctionalReLU, "pool": lambda: nn.MaxPool2d(3, stride=1, padding=1),
+}  # fmt: skip
+"""Steps without weights that are no ReLU."""
 
 
 def step_module(net: dict[str, Any], index: int) -> nn.Module:
     """The module of one step."""
-    weight = net["weights"][index]
+    weight, name = net["weights"][index], net["steps"][index]
     if weight is None:
-        return nn.Tanh() if net["steps"][index] == "tanh" else nn.ReLU(inplace=net["inplace"])
+        return SIMPLE[name]() if name in SIMPLE else nn.ReLU(inplace=net["inplace"])
     stride = net["strides"][index]
-    made = nn.Conv2d(weight.shape[1], weight.shape[0], 3, stride=stride, padding=1, bias=False)
+    made = nn.Conv2d(weight.shape[1], weight.shape[0], 3, stride=stride, padding=1, bias=False, dtype=weight.dtype)
     made.load_state_dict({"weight": weight})
     return made
 
@@ -75,48 +90,32 @@ def step_module(net: dict[str, Any], index: int) -> nn.Module:
 # What a probe notes beside the result.
 
 
-def same(first: Tensor | None, second: Tensor | None) -> bool:
-    """Whether both are None, or equal tensors."""
-    if first is None or second is None:
-        return first is second
-    return torch.equal(first, second)
-
-
-def prepare(net: dict[str, Any], x: Tensor, train: bool, held: bool, frozen: bool = False) -> tuple[TinyNet, Tensor]:
-    """A model with hooks of its caller, and an input; with `held`, both already have gradients.
-
-    One module is in the other mode than the rest. With `frozen`, one parameter does not require grad.
-    """
-    model = TinyNet(net).train(train)
-    model.steps[1].train(not train)
-    if frozen:
-        model.steps[2].requires_grad_(False)
-    model.register_forward_hook(lambda module, args, output: None)
-    model.steps[0].register_forward_hook(lambda module, args, output: None)
-    x = x.clone()
-    if held:
-        x.requires_grad_().grad = torch.full_like(x, 7)
-        for parameter in list(model.parameters())[::2]:
-            parameter.grad = torch.full_like(parameter, 7)
+def prepare(
+    net: dict[str, Any], x: Tensor, *, layout: str, given: str, grad: str, mode: str, frozen: str, hooks: str,
+    hooked: str,
+) -> tuple[TinyNet, Tensor]:  # fmt: skip
+    """A model with hooks of its caller, and an input that is "plain", or "requires grad", or a "non-leaf"."""
+    model = freeze_part(in_mode(TinyNet(net), mode), frozen)
+    CallersHooks(hooks).on_module(*((model, "model") if hooked == "root" else (model.steps[0], "first step")))
+    x = laid_out(x, layout)
+    if given != "plain":
+        x.requires_grad_()
+    if given == "non-leaf":
+        x = x.view_as(x)
+    if grad == "filled":
+        fill_grads(model)
+        if given == "requires grad":
+            fill_grad(x)
     return model, x
 
 
-def observe(model: TinyNet, x: Tensor, call: Callable[[], Any]) -> dict[str, Any]:
-    """The result of `call()`, and what it did to the model and to x."""
-    hooks, plain, x_before, x_grad = module_hooks(model), plain_gradient(model, x), snapshot(x), snapshot(x.grad)
-    wanted, grads = x.requires_grad, [snapshot(p.grad) for p in model.parameters()]
-    parameters = [(snapshot(p), p.requires_grad) for p in model.parameters()]
-    modes = [module.training for module in model.modules()]
+def observe(model: TinyNet, x: Tensor, call: Callable[[], Any], **things: Any) -> dict[str, Any]:
+    """The result of `call()`, and what it did to the model, to x and to other `things` of the caller."""
+    plain, witness = plain_gradient(model, x), Witness(model=model, x=x, **things)
     result = call()
     return {
         "result": result,
-        "hooks": module_hooks(model) - hooks,
-        "grads_kept": all(same(p.grad, old) for p, old in zip(model.parameters(), grads)),
-        "parameters_kept": all(
-            p.requires_grad is needed and same(p, old) for p, (old, needed) in zip(model.parameters(), parameters)
-        ),
-        "x_kept": torch.equal(x.detach(), x_before) and x.requires_grad is wanted and same(x.grad, x_grad),
-        "modes_kept": [module.training for module in model.modules()] == modes,
+        "changed": witness.changes(),
         "works_as_before": torch.equal(plain_gradient(model, x), plain),
     }
 
@@ -127,15 +126,11 @@ def plain_gradient(model: nn.Module, x: Tensor) -> Tensor:
     return torch.autograd.grad(model(x).square().sum(), x)[0]
 
 
-def observe_failure(model: TinyNet, x: Tensor, call: Callable[[], Any]) -> dict[str, Any]:
-    """What is left when the model raises at the end of forward."""
-    hooks, plain, seen = module_hooks(model), plain_gradient(model, x), {}
-    model.fails = True
-    with expecting_boom(seen):
-        call()
-    model.fails = False
-    return {
-        **seen,
-        "hooks_after_exception": module_hooks(model) - hooks,
-        "works_after_exception": torch.equal(plain_gradient(model, x), plain),
-    }
+def observe_failure(model: TinyNet, x: Tensor, failure: Failure, call: Callable[[], Any]) -> dict[str, Any]:
+    """What comes through and what is left when the model raises at the end of forward."""
+    plain = plain_gradient(model, x)
+    model.strike = failure.strike
+    witness = Witness(model=model, x=x)
+    seen = {"failure": failure.during(call), "changed by failure": witness.changes()}
+    model.strike = lambda: None
+    return {**seen, "works_after_exception": torch.equal(plain_gradient(model, x), plain)}

@@ -8,15 +8,26 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from graders.authoring import Mistake, Seen, exercise, expect, module_hooks, no_hook_left
+from graders.authoring import (
+    ALL,
+    Circumstances,
+    Failure,
+    Mistake,
+    Seen,
+    exercise,
+    expect,
+    module_hooks,
+)
 from graders.lesson_10_explaining_predictions.judging import (
     GRADS_TOUCHED,
     INPUT_TOUCHED,
-    LEFT_AFTER_EXCEPTION,
     distinct,
     draw_net,
+    expect_map,
+    grads_touched,
     indices,
     input_gradient,
+    input_touched,
     matches,
     nothing_left_after_exception,
     nothing_touched,
@@ -41,7 +52,10 @@ deconv_relu = DeconvReLU.apply
 
 def guided_rules(net: dict[str, Any]) -> dict[str, dict[str, Any]]:
     """What the contract asks for, and its known misreadings, as arguments of `input_gradient`."""
-    relus = indices(net, "relu")
+    relus, others = (
+        indices(net, "relu"),
+        [i for i in range(len(net["steps"])) if net["steps"][i] not in ("conv", "relu")],
+    )
     whole = {"whole-tensor": {"guided": relus, "whole": True}} if net["skip"] else {}
     return whole | {
         "right": {"guided": relus},
@@ -49,7 +63,7 @@ def guided_rules(net: dict[str, Any]) -> dict[str, dict[str, Any]]:
         "deconvnet": {"relu": deconv_relu},
         "convolutions": {"guided": indices(net, "conv")},
         "everywhere": {"guided": range(len(net["steps"]))},
-        "activations": {"guided": indices(net, "relu", "tanh")},
+        "activations": {"guided": [*indices(net, "relu"), *others]},
         "children": {"guided": [index for index in relus if index < 2]},
         "sequentials": {"guided": [index for index in relus if index not in (2, 3)]},
         "last": {"guided": relus[-1:]},
@@ -84,48 +98,76 @@ def guided_is(*names: str) -> Callable[..., bool]:
         "Let `torch.autograd.grad` compute the gradient with respect to an input of your own, and remove the hooks in "
         "a `finally` block.",
     ),
-    cases=(
-        {"size": (6, 5), "stride": 1, "held": False, "train": False, "skip": False},
-        {"size": (7, 6), "stride": 2, "held": True, "train": True, "skip": True},
+    circumstances=Circumstances(
+        covers={
+            "dtype": ALL, "layout": ("contiguous", "transposed", "slice"), "values": ALL, "grad": ALL, "mode": ALL,
+            "frozen": ALL, "hooks": ALL, "hooked": ("root", "named"), "failure": ALL,
+        },
+        excludes={
+            "rank": "images have four dimensions",
+            "place": "an axis of its own says what x is to autograd",
+            "number": "it gets no number",
+            "collection": "it gets no collection",
+            "tied": "every layer has its own weight",
+            "named": "no layer is named",
+            "output": "logits are a tensor",
+            "follower": "no ReLU works in place",
+            "passing": "layers are called by position",
+            "registered": "every layer is a part of the model",
+            "layers": "the net has several",
+            "call": "every probe calls it for several classes",
+            "grad_mode": "the caller has gradients switched on",
+            "backward": "the function runs the pass by itself",
+            "failing_run": "there is one run",
+        },
+        own={"given": ("plain", "requires grad", "non-leaf"), "others": ("tanh leaky", "gelu relu6", "functional pool"),
+             "skip": (False, True)},
     ),
-)
+)  # fmt: skip
 class TestGuidedBackprop:
     """Write `guided_backprop(model, x, cls)`. `model(x)` turns images `x` of shape [B, C, H, W] into logits of shape
     [B, number of classes], and `cls` is an int. Return the gradient of the sum over b of the logits [b, cls] with
     respect to `x`, as a detached tensor of the shape of `x`, with one change in the backward pass: at every module of
     class `nn.ReLU`, wherever it is in the model, negative values in the gradient that leaves the module towards its
     input are replaced by 0. The ReLU's own rule, 0 where its input was not positive, stays in force. All other modules
-    pass gradients as they always do, `nn.Tanh` for example, and so do skip connections.
+    pass gradients as they always do, `nn.Tanh`, `nn.LeakyReLU` and `nn.MaxPool2d` for example, and so do skip
+    connections.
 
-    No ReLU works in place, and each is called once. Nothing of the caller's is touched: the values, `requires_grad`
-    and `.grad` of `x` and of the parameters, the mode (training or eval) of each module. Afterwards the model computes
-    ordinary gradients again, hooks that were there before stay, and none of yours is left. This holds even when the
-    model raises; the exception comes through. `x` may or may not require grad, and so may each parameter.
+    No ReLU works in place, each is called once, and no module is of a subclass of `nn.ReLU`. Afterwards the model
+    computes ordinary gradients again. `x` may or may not require grad, and so may each parameter.
 
     **Example.** Let `model` be a ReLU followed by `nn.Flatten()` and a linear layer without bias, with the weight
     `tensor([[2., -3., 4.]])`. For one image with the pixels 1, 1 and -1 the ordinary gradient of logit 0 is 2, -3
     and 0. The result is 2, 0 and 0.
     """
 
-    def draw(rng, size, stride, held, train, skip):
-        net = draw_net(rng, "conv relu conv relu conv tanh conv relu", classes=3, width=4, stride=stride, skip=skip)
-        return {"net": net, "x": rng.tensor(2, 2, *size), "classes": 3, "held": held, "train": train}
+    def draw(rng, others, skip, dtype, values, hooks, hooked):
+        kinds = {"dtype": dtype, "values": values}
+        net = draw_net(
+            rng, f"conv relu conv relu conv {others} conv relu", classes=3, width=4, stride=2 if skip else 1, skip=skip,
+            hooks=hooks, hooked=hooked, **kinds,
+        )  # fmt: skip
+        return {"net": net, "x": rng.tensor(2, 2, *((7, 6) if skip else (6, 5)), **kinds), "classes": 3}
 
     def alive(net, x, classes):
         names = [*guided_rules(net), "clamped-the-result"]
         return distinct([{n: guided_gradient(net, x, target, n) for n in names} for target in range(classes)])
 
-    def probe(student, net, x, classes, held, train):
-        model, x = prepare(net, x, train, held, frozen=held)
+    def probe(student, net, x, classes, frozen, layout, given, grad, mode, hooks, hooked, failure):
+        model, x = prepare(
+            net, x, layout=layout, given=given, grad=grad, mode=mode, frozen=frozen, hooks=hooks, hooked=hooked
+        )
         model.steps[3].register_full_backward_hook(lambda module, grad_input, grad_output: None)
         during = []
         model.register_forward_pre_hook(lambda module, args: during.append(module_hooks(model)))
         before = module_hooks(model)
         seen = observe(model, x, lambda: [student.guided_backprop(model, x, target) for target in range(classes)])
-        failure = observe_failure(model, x, lambda: student.guided_backprop(model, x, 0))
-        return {
-            **seen, **failure, "results": seen.pop("result"), "hooked": max(during) > before,
-        }  # fmt: skip
+        weight = torch.tensor([[2.0, -3.0, 4.0]])
+        small = torch.nn.Sequential(torch.nn.ReLU(), torch.nn.Flatten(), torch.nn.Linear(3, 1, bias=False))
+        small[2].weight.data.copy_(weight)
+        example = student.guided_backprop(small, torch.tensor([[[[1.0, 1.0, -1.0]]]]), 0)
+        failed = observe_failure(model, x, Failure(failure), lambda: student.guided_backprop(model, x, 0))
+        return {**seen, **failed, "results": seen.pop("result"), "hooked": max(during) > before, "example": example}
 
     mistakes = (
         Mistake(
@@ -177,40 +219,26 @@ class TestGuidedBackprop:
         ),
         Mistake(
             "polluted-grads",
-            lambda seen, net, x, classes: (
-                seen["grads_kept"].value is False and guided_is("right")(seen, net, x, classes)
-            ),
+            lambda seen, net, x, classes: grads_touched(seen) and guided_is("right")(seen, net, x, classes),
             GRADS_TOUCHED,
         ),
         Mistake(
             "input-touched",
-            lambda seen, net, x, classes: (
-                seen["grads_kept"].value is True
-                and seen["x_kept"].value is False
-                and guided_is("right")(seen, net, x, classes)
-            ),
+            lambda seen, net, x, classes: input_touched(seen) and guided_is("right")(seen, net, x, classes),
             INPUT_TOUCHED,
-        ),
-        Mistake("hook-left-behind", lambda seen: seen["hooks"].value > 0),
-        Mistake(
-            "hook-left-after-exception",
-            lambda seen: seen["hooks"].value == 0 and seen["hooks_after_exception"].value > 0,
-            LEFT_AFTER_EXCEPTION,
         ),
     )
 
     def test_negative_gradients_are_0_behind_every_relu(seen, net, x, classes):
         for target in range(classes):
-            expect(Seen(seen["results"][target].value, f"the gradient for class {target}")).close_to(
-                guided_gradient(net, x, target).float(), rtol=1e-4, atol=1e-5
-            )
+            result = Seen(seen["results"][target].value, f"the gradient for class {target}")
+            expect_map(result, guided_gradient(net, x, target), x)
 
-    def test_nothing_of_the_caller_is_touched(seen):
+    def test_the_example_comes_out(seen):
+        expect(seen["example"]).close_to(torch.tensor([[[[2.0, 0.0, 0.0]]]]))
+
+    def test_nothing_of_the_caller_is_touched_and_gradients_are_ordinary_afterwards(seen):
         nothing_touched(seen)
 
-    def test_the_model_computes_ordinary_gradients_afterwards(seen):
-        no_hook_left(seen["hooks"])
-        expect(seen["works_as_before"]).is_true("after the call, the model's gradients are not what they were before")
-
-    def test_nothing_is_left_when_the_model_raises(seen):
+    def test_an_exception_comes_through_and_leaves_nothing_behind(seen):
         nothing_left_after_exception(seen)

@@ -8,16 +8,25 @@ from typing import Any
 import torch.nn.functional as F
 from torch import Tensor
 
-from graders.authoring import Mistake, Seen, exercise, expect, no_hook_left
+from graders.authoring import (
+    ALL,
+    Circumstances,
+    Failure,
+    Mistake,
+    Seen,
+    exercise,
+)
 from graders.lesson_10_explaining_predictions.judging import (
     GRADS_TOUCHED,
     INPUT_TOUCHED,
-    LEFT_AFTER_EXCEPTION,
     cams,
     distinct,
     draw_net,
+    expect_map,
+    grads_touched,
     indices,
     input_gradient,
+    input_touched,
     matches,
     nothing_left_after_exception,
     nothing_touched,
@@ -68,11 +77,31 @@ def guided_cam_is(*names: str, reshape: Callable[[Tensor], Tensor] = lambda tens
         "`size=x.shape[2:], mode='bilinear', align_corners=False`.",
         "A tensor of shape [B, 1, H, W] times one of shape [B, C, H, W] broadcasts over the channels.",
     ),
-    cases=(
-        {"size": (8, 10), "layer": 2, "held": False, "train": False},
-        {"size": (7, 9), "layer": 3, "held": True, "train": True},
+    circumstances=Circumstances(
+        covers={
+            "dtype": ALL, "layout": ("contiguous", "transposed", "slice"), "values": ALL, "grad": ALL, "mode": ALL,
+            "hooks": ALL, "hooked": ("root", "named"), "failure": ALL, "failing_run": ALL,
+        },
+        excludes={
+            "rank": "images have four dimensions",
+            "place": "an axis of its own says what x is to autograd",
+            "number": "it gets no number",
+            "collection": "it gets no collection",
+            "tied": "every layer has its own weight",
+            "named": "an axis of its own says which layer",
+            "output": "logits are a tensor",
+            "follower": "no layer works in place",
+            "passing": "layers are called by position",
+            "registered": "every layer is a part of the model",
+            "layers": "the net has several",
+            "call": "every probe calls it for several classes",
+            "grad_mode": "the caller has gradients switched on",
+            "backward": "the function runs the pass by itself",
+            "frozen": "the contract says that parameters require grad",
+        },
+        own={"given": ("plain", "requires grad", "non-leaf"), "layer": (2, 3)},
     ),
-)
+)  # fmt: skip
 class TestGuidedGradCam:
     """Write `guided_grad_cam(model, layer, x, cls)`. The arguments are those of `grad_cam`. No `nn.ReLU` works in
     place, and each is called once, as in `guided_backprop`.
@@ -84,38 +113,41 @@ class TestGuidedGradCam:
       backward pass without the guided rule. It is upsampled to H by W with bilinear interpolation
       (`align_corners=False`) and multiplied with every channel.
 
-    The ReLUs may come before and after `layer`. Nothing of the caller's is touched: the values, `requires_grad` and
-    `.grad` of `x` and of the parameters, the mode (training or eval) of each module. Afterwards the model computes
-    ordinary gradients again, hooks that were there before stay, and none of yours is left. This holds even when the
-    model raises; the exception comes through.
-
-    You may call functions that you wrote for earlier exercises.
+    The ReLUs may come before and after `layer`. Afterwards the model computes ordinary gradients again. You may
+    call functions that you wrote for earlier exercises.
 
     **Example.** For one image of one channel and 1 by 2 pixels let guided backprop be `[[2., 5.]]`, and let the
     Grad-CAM have a single pixel with the value 3. Upsampled it is 3 everywhere, and the result is
     `tensor([[[[6., 15.]]]])`.
     """
 
-    def draw(rng, size, layer, held, train):
-        net = draw_net(rng, "conv relu conv relu conv tanh conv relu", classes=3, width=4, stride=2)
-        return {"net": net, "x": rng.tensor(2, 2, *size), "classes": 3, "layer": layer, "held": held, "train": train}
+    def draw(rng, layer, dtype, values, hooks, hooked):
+        kinds = {"dtype": dtype, "values": values}
+        net = draw_net(
+            rng, "conv relu conv relu conv tanh conv relu", classes=3, width=4, stride=2, hooks=hooks, hooked=hooked,
+            **kinds,
+        )  # fmt: skip
+        return {"net": net, "x": rng.tensor(2, 2, *((8, 10) if layer == 2 else (7, 9)), **kinds), "classes": 3}
 
     def alive(net, x, classes, layer):
         return distinct([guided_cams(net, x, target, layer) for target in range(classes)])
 
-    def probe(student, net, x, classes, layer, held, train):
-        model, x = prepare(net, x, train, held)
+    def probe(student, net, x, classes, layer, layout, given, grad, mode, hooks, hooked, failure, failing_run):
+        model, x = prepare(
+            net, x, layout=layout, given=given, grad=grad, mode=mode, frozen="nothing", hooks=hooks, hooked=hooked
+        )
         module = model.steps[layer]
+        module.register_forward_hook(lambda module, args, output: None)
         seen = observe(model, x, lambda: [student.guided_grad_cam(model, module, x, cls) for cls in range(classes)])
-        failure = observe_failure(model, x, lambda: student.guided_grad_cam(model, module, x, 0))
-        return {**seen, **failure, "results": seen.pop("result")}
+        failed = observe_failure(
+            model, x, Failure(failure, failing_run), lambda: student.guided_grad_cam(model, module, x, 0)
+        )
+        return {**seen, **failed, "results": seen.pop("result")}
 
     mistakes = (
         Mistake(
             "shared-pass",
-            lambda seen, net, x, classes, layer: (
-                seen["hooks"].value == 0 and guided_cam_is("shared-pass")(seen, net, x, classes, layer)
-            ),
+            lambda seen, net, x, classes, layer: guided_cam_is("shared-pass")(seen, net, x, classes, layer),
             "Your Grad-CAM comes from a backward pass in which the guided hooks were active. Compute it in a pass of "
             "its own, without them.",
         ),
@@ -161,39 +193,26 @@ class TestGuidedGradCam:
         Mistake(
             "polluted-grads",
             lambda seen, net, x, classes, layer: (
-                seen["grads_kept"].value is False and guided_cam_is("right")(seen, net, x, classes, layer)
+                grads_touched(seen) and guided_cam_is("right")(seen, net, x, classes, layer)
             ),
             GRADS_TOUCHED,
         ),
         Mistake(
             "input-touched",
             lambda seen, net, x, classes, layer: (
-                seen["grads_kept"].value is True
-                and seen["x_kept"].value is False
-                and guided_cam_is("right")(seen, net, x, classes, layer)
+                input_touched(seen) and guided_cam_is("right")(seen, net, x, classes, layer)
             ),
             INPUT_TOUCHED,
-        ),
-        Mistake("hook-left-behind", lambda seen: seen["hooks"].value > 0),
-        Mistake(
-            "hook-left-after-exception",
-            lambda seen: seen["hooks"].value == 0 and seen["hooks_after_exception"].value > 0,
-            LEFT_AFTER_EXCEPTION,
         ),
     )
 
     def test_the_result_is_guided_backprop_times_the_upsampled_cam(seen, net, x, classes, layer):
         for target in range(classes):
-            expect(Seen(seen["results"][target].value, f"the result for class {target}")).close_to(
-                guided_cams(net, x, target, layer)["right"].float(), rtol=1e-4, atol=1e-5
-            )
+            result = Seen(seen["results"][target].value, f"the result for class {target}")
+            expect_map(result, guided_cams(net, x, target, layer)["right"], x)
 
-    def test_nothing_of_the_caller_is_touched(seen):
+    def test_nothing_of_the_caller_is_touched_and_gradients_are_ordinary_afterwards(seen):
         nothing_touched(seen)
 
-    def test_the_model_computes_ordinary_gradients_afterwards(seen):
-        no_hook_left(seen["hooks"])
-        expect(seen["works_as_before"]).is_true("after the call, the model's gradients are not what they were before")
-
-    def test_nothing_is_left_when_the_model_raises(seen):
-        nothing_left_after_exception(seen)
+    def test_an_exception_comes_through_and_leaves_nothing_behind(seen, failing_run):
+        nothing_left_after_exception(seen, failing_run)

@@ -8,18 +8,30 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from graders.authoring import Mistake, Seen, exercise, expect, no_hook_left
+from graders.authoring import (
+    ALL,
+    Circumstances,
+    Failure,
+    Mistake,
+    Seen,
+    exercise,
+    expect,
+)
 from graders.lesson_10_explaining_predictions.judging import (
     GRADS_TOUCHED,
     INPUT_TOUCHED,
     apart,
     draw_net,
+    expect_map,
+    grads_touched,
     input_gradient,
+    input_touched,
     matches,
+    nothing_left_after_exception,
     nothing_touched,
     run,
 )
-from graders.lesson_10_explaining_predictions.shared import observe, prepare
+from graders.lesson_10_explaining_predictions.shared import observe, observe_failure, prepare
 
 
 def saliencies(net: dict[str, Any], x: Tensor, classes: Tensor) -> dict[str, Tensor]:
@@ -64,32 +76,48 @@ def saliency_is(*names: str) -> Callable[..., bool]:
         "`torch.autograd.grad(total, x)` returns the gradient and writes no `.grad`. Make an input of your own with "
         "`x.detach().clone().requires_grad_()`, so that the caller's x stays as it is.",
     ),
-    cases=(
-        {"batch": 4, "held": False, "train": False},
-        {"batch": 3, "held": True, "train": True},
-        {"batch": 1, "held": False, "train": False},
+    circumstances=Circumstances(
+        covers={
+            "dtype": ALL, "layout": ("contiguous", "transposed", "slice"), "values": ALL, "grad": ALL, "mode": ALL,
+            "frozen": ALL, "hooks": ALL, "hooked": ("root", "named"), "failure": ALL,
+        },
+        excludes={
+            "rank": "images have four dimensions",
+            "place": "an axis of its own says what x is to autograd",
+            "number": "it gets no number",
+            "collection": "it gets no collection",
+            "tied": "every layer has its own weight",
+            "named": "no layer is named",
+            "output": "logits are a tensor",
+            "follower": "no layer works in place",
+            "passing": "layers are called by position",
+            "registered": "every layer is a part of the model",
+            "layers": "the net has several",
+            "call": "every probe calls it for several classes",
+            "grad_mode": "the caller has gradients switched on",
+            "backward": "the function runs the pass by itself",
+            "failing_run": "there is one run",
+        },
+        own={"given": ("plain", "requires grad", "non-leaf"), "batch": (4, 3, 1)},
     ),
-)
+)  # fmt: skip
 class TestSaliencyMap:
-    """Write `saliency_map(model, x, classes)`. `model(x)` turns images `x` of shape [B, C, H, W] into logits of shape
-    [B, number of classes]; it treats each sample on its own. `classes` is an int64 tensor of shape [B]: one class for
-    each sample. Return a detached tensor of shape [B, H, W]. Its entry at [b, i, j] is the largest absolute value, over
-    the channels c, of the derivative of the logit [b, classes[b]] with respect to x[b, c, i, j].
-
-    Nothing of the caller's is touched: the values, `requires_grad` and `.grad` of `x` and of the parameters, the mode
-    (training or eval) of each module, and the hooks. `x` may or may not require grad, and so may each parameter.
+    """Write `saliency_map(model, x, classes)`. `model(x)` turns images `x` of shape [B, C, H, W] into logits of
+    shape [B, number of classes]; it treats each sample on its own. `classes` is an int64 tensor of shape [B]: one
+    class for each sample. Return a detached tensor of shape [B, H, W]. Its entry at [b, i, j] is the largest
+    absolute value, over the channels c, of the derivative of the logit [b, classes[b]] with respect to x[b, c, i,
+    j]. `x` may or may not require grad, and so may each parameter.
 
     **Example.** Let `model` flatten its input and apply a linear layer without bias, with the weight
     `tensor([[1., -3., 2.], [0., 5., 0.]])`. For one image with three channels of one pixel and `classes = tensor([0])`
     the result is `tensor([[[3.]]])`, whatever the image.
     """
 
-    def draw(rng, batch, held, train):
-        net = draw_net(rng, "conv relu conv relu", classes=4, width=4, stride=1)
+    def draw(rng, batch, dtype, values, hooks, hooked):
+        kinds = {"dtype": dtype, "values": values}
+        net = draw_net(rng, "conv relu conv relu", classes=4, width=4, stride=1, hooks=hooks, hooked=hooked, **kinds)
         classes = rng.shuffled([0, 1, 2, 3])[:batch]
-        return {
-            "net": net, "x": rng.tensor(batch, 2, 5, 6), "classes": torch.tensor(classes), "held": held, "train": train
-        }  # fmt: skip
+        return {"net": net, "x": rng.tensor(batch, 2, 5, 6, **kinds), "classes": torch.tensor(classes)}
 
     def alive(net, x, classes):
         found = saliencies(net, x, classes)
@@ -98,11 +126,18 @@ class TestSaliencyMap:
         others = [found["same-class-for-all"], found["last-class-for-all"]]
         return apart(found.pop("right"), found.values()) and apart(found["wrong-target"], others)
 
-    def probe(student, net, x, classes, held, train):
-        model, x = prepare(net, x, train, held, frozen=held)
-        given = classes.clone()
-        seen = observe(model, x, lambda: student.saliency_map(model, x, given))
-        return {**seen, "results": [seen.pop("result")], "classes_kept": torch.equal(given, classes)}
+    def probe(student, net, x, classes, frozen, layout, given, grad, mode, hooks, hooked, failure):
+        model, x = prepare(
+            net, x, layout=layout, given=given, grad=grad, mode=mode, frozen=frozen, hooks=hooks, hooked=hooked
+        )
+        seen = observe(model, x, lambda: student.saliency_map(model, x, classes), classes=classes)
+        again = student.saliency_map(model, x / 2, classes.flip(0))
+        weight = torch.tensor([[1.0, -3.0, 2.0], [0.0, 5.0, 0.0]])
+        linear = torch.nn.Sequential(torch.nn.Flatten(), torch.nn.Linear(3, 2, bias=False))
+        linear[1].weight.data.copy_(weight)
+        example = student.saliency_map(linear, torch.ones(1, 3, 1, 1), torch.tensor([0]))
+        failed = observe_failure(model, x, Failure(failure), lambda: student.saliency_map(model, x, classes))
+        return {**seen, **failed, "results": [seen.pop("result")], "again": again, "example": example}
 
     mistakes = (
         Mistake(
@@ -151,28 +186,25 @@ class TestSaliencyMap:
         ),
         Mistake(
             "polluted-grads",
-            lambda seen, net, x, classes: (
-                seen["grads_kept"].value is False and saliency_is("right")(seen, net, x, classes)
-            ),
+            lambda seen, net, x, classes: grads_touched(seen) and saliency_is("right")(seen, net, x, classes),
             GRADS_TOUCHED,
         ),
         Mistake(
             "input-touched",
-            lambda seen, net, x, classes: (
-                seen["grads_kept"].value is True
-                and seen["x_kept"].value is False
-                and saliency_is("right")(seen, net, x, classes)
-            ),
+            lambda seen, net, x, classes: input_touched(seen) and saliency_is("right")(seen, net, x, classes),
             INPUT_TOUCHED,
         ),
     )
 
     def test_each_pixel_has_its_largest_absolute_derivative(seen, net, x, classes):
-        expect(Seen(seen["results"][0].value, "the map")).close_to(
-            saliencies(net, x, classes)["right"].float(), rtol=1e-4, atol=1e-5
-        )
+        expect_map(Seen(seen["results"][0].value, "the map"), saliencies(net, x, classes)["right"], x)
+
+    def test_another_call_and_the_example_come_out(seen, net, x, classes):
+        expect_map(seen["again"], saliencies(net, x / 2, classes.flip(0))["right"], x)
+        expect(seen["example"]).close_to(torch.tensor([[[3.0]]]))
 
     def test_nothing_of_the_caller_is_touched(seen):
         nothing_touched(seen)
-        expect(seen["classes_kept"]).is_true("the caller's classes are not what they were before the call")
-        no_hook_left(seen["hooks"])
+
+    def test_an_exception_comes_through_and_leaves_nothing_behind(seen):
+        nothing_left_after_exception(seen)

@@ -226,27 +226,6 @@ def grad_cam(model, layer, x, cls):
     return (A.grad.mean((2, 3), keepdim=True) * A).sum(1).relu().detach()
 """,
     "input-touched": cam().replace("    kept = {}", "    kept = {}\n    x.grad = None\n    x.requires_grad_()"),
-    "hook-left-behind": """
-import torch
-
-def grad_cam(model, layer, x, cls):
-    kept = []
-    layer.register_forward_hook(lambda module, args, output: kept.append(output))
-    logits = model(x)
-    gradient, = torch.autograd.grad(logits[:, cls].sum(), kept[0])
-    return (gradient.mean((2, 3), keepdim=True) * kept[0]).sum(1).relu().detach()
-""",
-    "hook-left-after-exception": """
-import torch
-
-def grad_cam(model, layer, x, cls):
-    kept = []
-    handle = layer.register_forward_hook(lambda module, args, output: kept.append(output))
-    logits = model(x)
-    handle.remove()
-    gradient, = torch.autograd.grad(logits[:, cls].sum(), kept[0])
-    return (gradient.mean((2, 3), keepdim=True) * kept[0]).sum(1).relu().detach()
-""",
 }
 
 ALSO_WRONG = [
@@ -272,4 +251,25 @@ ALSO_WRONG = [
     cam().replace("    kept = {}", "    kept = {}\n    [m._forward_hooks.clear() for m in model.modules()]"),
     "def grad_cam(model, layer, x, cls):\n    pass",
     "import torch\n\ndef grad_cam(model, layer, x, cls):\n    return torch.zeros(len(x), 2, 2)",
+    """
+import torch
+
+def grad_cam(model, layer, x, cls):
+    kept = []
+    layer.register_forward_hook(lambda module, args, output: kept.append(output))
+    logits = model(x)
+    gradient, = torch.autograd.grad(logits[:, cls].sum(), kept[0])
+    return (gradient.mean((2, 3), keepdim=True) * kept[0]).sum(1).relu().detach()
+""",
+    """
+import torch
+
+def grad_cam(model, layer, x, cls):
+    kept = []
+    handle = layer.register_forward_hook(lambda module, args, output: kept.append(output))
+    logits = model(x)
+    handle.remove()
+    gradient, = torch.autograd.grad(logits[:, cls].sum(), kept[0])
+    return (gradient.mean((2, 3), keepdim=True) * kept[0]).sum(1).relu().detach()
+""",
 ]

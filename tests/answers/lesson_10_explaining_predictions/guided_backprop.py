@@ -215,32 +215,6 @@ def guided_backprop(model, x, cls):
         "logits[:, cls].sum().backward()\n        gradient = x.grad",
     ),
     "input-touched": guided().replace("x = x.detach().clone().requires_grad_()", "x.requires_grad_(); x.grad = None"),
-    "hook-left-behind": """
-import torch
-from torch import nn
-
-def guided_backprop(model, x, cls):
-    for m in model.modules():
-        if isinstance(m, nn.ReLU):
-            m.register_full_backward_hook(lambda module, gi, go: (gi[0].clamp(min=0),))
-    x = x.detach().clone().requires_grad_()
-    return torch.autograd.grad(model(x)[:, cls].sum(), x)[0]
-""",
-    "hook-left-after-exception": """
-import torch
-from torch import nn
-
-def guided_backprop(model, x, cls):
-    handles = []
-    for m in model.modules():
-        if isinstance(m, nn.ReLU):
-            handles.append(m.register_full_backward_hook(lambda module, gi, go: (gi[0].clamp(min=0),)))
-    x = x.detach().clone().requires_grad_()
-    gradient, = torch.autograd.grad(model(x)[:, cls].sum(), x)
-    for handle in handles:
-        handle.remove()
-    return gradient
-""",
 }
 
 ALSO_WRONG = [
@@ -302,4 +276,30 @@ def guided_backprop(model, x, cls):
     return torch.autograd.grad(model(x)[:, cls].sum(), x)[0]
 """,
     "def guided_backprop(model, x, cls):\n    return x.detach()",
+    """
+import torch
+from torch import nn
+
+def guided_backprop(model, x, cls):
+    for m in model.modules():
+        if isinstance(m, nn.ReLU):
+            m.register_full_backward_hook(lambda module, gi, go: (gi[0].clamp(min=0),))
+    x = x.detach().clone().requires_grad_()
+    return torch.autograd.grad(model(x)[:, cls].sum(), x)[0]
+""",
+    """
+import torch
+from torch import nn
+
+def guided_backprop(model, x, cls):
+    handles = []
+    for m in model.modules():
+        if isinstance(m, nn.ReLU):
+            handles.append(m.register_full_backward_hook(lambda module, gi, go: (gi[0].clamp(min=0),)))
+    x = x.detach().clone().requires_grad_()
+    gradient, = torch.autograd.grad(model(x)[:, cls].sum(), x)
+    for handle in handles:
+        handle.remove()
+    return gradient
+""",
 ]

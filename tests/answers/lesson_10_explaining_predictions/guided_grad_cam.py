@@ -204,16 +204,6 @@ def guided_grad_cam(model, layer, x, cls):
         "model(x)[:, cls].sum().backward()\n        gradient = x.grad",
     ),
     "input-touched": both().replace("x = x.detach().clone().requires_grad_()", "x.requires_grad_(); x.grad = None"),
-    "hook-left-behind": both().replace("            handle.remove()", "            pass"),
-    "hook-left-after-exception": both()
-    .replace(
-        "with layer.register_forward_hook(lambda module, args, output: kept.append(output)):",
-        "handle = layer.register_forward_hook(lambda module, args, output: kept.append(output))\n    if True:",
-    )
-    .replace(
-        "    gradient, = torch.autograd.grad(logits[:, cls].sum(), kept[0])",
-        "    handle.remove()\n    gradient, = torch.autograd.grad(logits[:, cls].sum(), kept[0])",
-    ),
 }
 
 ALSO_WRONG = [
@@ -233,4 +223,14 @@ ALSO_WRONG = [
         "def guided_grad_cam(model, layer, x, cls):\n    model.train(not model.training)",
     ),
     "def guided_grad_cam(model, layer, x, cls):\n    return x.detach() * 0",
+    both().replace("            handle.remove()", "            pass"),
+    both()
+    .replace(
+        "with layer.register_forward_hook(lambda module, args, output: kept.append(output)):",
+        "handle = layer.register_forward_hook(lambda module, args, output: kept.append(output))\n    if True:",
+    )
+    .replace(
+        "    gradient, = torch.autograd.grad(logits[:, cls].sum(), kept[0])",
+        "    handle.remove()\n    gradient, = torch.autograd.grad(logits[:, cls].sum(), kept[0])",
+    ),
 ]

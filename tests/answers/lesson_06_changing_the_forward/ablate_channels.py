@@ -749,4 +749,7 @@ def ablate_channels(model, name, channels, x, kept=[]):
 
 GIVENS = ["Write `ablate_channels(model, name, channels, x)`", "A model that itself writes into `x` may do so"]
 
-SURVIVORS = {"at least one dimension": "all inputs have two dimensions or more"}
+SURVIVORS = {
+    "at least one dimension": "all inputs have two dimensions or more",
+    "not for all: for channel in _part(channels, step=-1):": "the order does not matter",
+}

@@ -541,3 +541,8 @@ GIVENS = [
     "In this run the submodule is called once",
     "The run may stand under `torch.no_grad()`.",
 ]
+
+SURVIVORS = {
+    "at least one dimension": "the inputs of the models have 2 or 4 dimensions",
+    "not for all: module = next(": "the first name is that of the model itself, which is no submodule",
+}

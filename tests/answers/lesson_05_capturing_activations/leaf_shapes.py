@@ -861,3 +861,10 @@ GIVENS = [
     "The model may have custom blocks",
     "The run may stand under `torch.no_grad()`.",
 ]
+
+SURVIVORS = {
+    "at least one dimension": "the inputs of the models have 2 or 4 dimensions",
+    "a list for a tuple: if not tuple(module.children())": "it only asks whether there are any",
+    "not for all: if not any((True for _ in _part(m.children()": "it only asks whether there are any",
+    "not for all: [handle.remove() for handle in _part(handles, step=-1)]": "the order of removal is free",
+}

@@ -132,7 +132,7 @@ CONTAINERS = ("net", "sequential", "list")
 
 def leaves(spec: list[Any]) -> list[str]:
     """The names of the modules without children."""
-    return [name for name, one in walk(spec) if one[0] not in CONTAINERS or not one[1]]
+    return [name for name, part in walk(spec) if part[0] not in CONTAINERS or not part[1]]
 
 
 class Twin:

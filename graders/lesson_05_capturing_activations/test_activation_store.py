@@ -131,9 +131,9 @@ class TestActivationStore:
         }
         steps = [first, *in_place, shift, norm, body, twice, *in_place, again, last, *in_place]
         spec = ["net", scrambled(rng, children, steps), steps, output, passing]
-        one = {"first": first, "last": last, "nested": f"{body}.{inner}", "root": "", "second name": again}[named]
-        some = [one, first, f"{body}.{inner}", twice, again, unused, *([last] if one else [])]
-        names = {"empty": [], "one": [one], "many": rng.shuffled(list(dict.fromkeys(some)))}[collection]
+        target = {"first": first, "last": last, "nested": f"{body}.{inner}", "root": "", "second name": again}[named]
+        some = [target, first, f"{body}.{inner}", twice, again, unused, *([last] if target else [])]
+        names = {"empty": [], "one": [target], "many": rng.shuffled(list(dict.fromkeys(some)))}[collection]
         return {
             "net": net_of(spec, names, mode=mode, frozen=frozen, grad=grad, hooks=hooks, hooked=hooked),
             "names": names,
@@ -416,7 +416,7 @@ def overwritten(data: Seen, expected: dict[str, list[Tensor]]) -> bool:
     """Whether each entry is right or what the in-place step behind the module made of it, and some are the latter."""
     entries = [(entry, value) for name, values in expected.items() for entry, value in zip(data[name], values)]
     late = [close(entry, -0.5 * value) for entry, value in entries]
-    return any(late) and all(one or close(entry, value) for one, (entry, value) in zip(late, entries))
+    return any(late) and all(after_it or close(entry, value) for after_it, (entry, value) in zip(late, entries))
 
 
 def some_are_empty(data: Seen, expected: dict[str, list[Tensor]], net: dict[str, Any]) -> bool:

@@ -104,7 +104,7 @@ class TestCaptureActivation:
         call = called(net, name, x)
         others = [called(net, name, later).y, call.x, skipped(net, name, x)][: 2 if named == "first" else 3]
         if mode == "train" and named != "first":
-            others.append(next(one.y for one in Twin(net, mode="eval").run(x) if one.name == name))
+            others.append(next(call.y for call in Twin(net, mode="eval").run(x) if call.name == name))
         return apart(call.y, -0.5 * call.y, *others)
 
     def oracle(net, name, x, later):
@@ -164,7 +164,7 @@ class TestCaptureActivation:
             twin = Twin(net)
             if call == "again":
                 twin.run(x)
-            same_numbers(seen["later"], next(one.y for one in twin.run(later) if one.name == name))
+            same_numbers(seen["later"], next(call.y for call in twin.run(later) if call.name == name))
 
     def test_the_model_runs_once_as_it_is(seen, net, x):
         ran_once_as_it_is(seen, net, x)

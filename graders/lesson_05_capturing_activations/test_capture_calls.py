@@ -126,8 +126,8 @@ class TestCaptureCalls:
         example = nn.Sequential(nn.Flatten(), act, nn.Flatten(), act)
         seen["example"] = student.capture_calls(example, "1", torch.tensor([[-1.0, 2.0]]))
         found = {key: seen[key] for key in ("result", "later", "afterwards", "example") if key in seen}
-        seen["one list"] = len({id(one) for one in found.values() if isinstance(one, list)}) < len(found)
-        return seen | {key: list(one) if isinstance(one, list) else one for key, one in found.items()}
+        seen["one list"] = len({id(entry) for entry in found.values() if isinstance(entry, list)}) < len(found)
+        return seen | {key: list(entry) if isinstance(entry, list) else entry for key, entry in found.items()}
 
     mistakes = (
         Mistake(

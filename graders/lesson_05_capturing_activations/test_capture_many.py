@@ -98,13 +98,13 @@ class TestCaptureMany:
         spec = ["net", scrambled(rng, children, steps), steps, output, passing]
         inner_name = f"{body}.{inner}"
         of_stem = stem if container == "named" else f"{stem}.0"
-        one = {"first": first, "last": last, "nested": of_stem if container == "named" else inner_name}[named]
+        target = {"first": first, "last": last, "nested": of_stem if container == "named" else inner_name}[named]
         some = [first, norm, of_stem, inner_name, last]
         names = {
             "empty": [],
-            "one": [of_stem if container == "named" else one],
+            "one": [of_stem if container == "named" else target],
             "many": rng.shuffled(some),
-            "repeated": rng.shuffled([*dict.fromkeys([one, of_stem, inner_name]), one]),
+            "repeated": rng.shuffled([*dict.fromkeys([target, of_stem, inner_name]), target]),
         }[collection]
         return {
             "net": net_of(spec, names, mode=mode, frozen=frozen, grad=grad, hooks=hooks, hooked=hooked),
@@ -250,7 +250,7 @@ def defined_order(net: dict[str, Any], names: list[str]) -> list[str]:
 def overwritten(seen: Seen, expected: dict[str, Tensor]) -> bool:
     """Whether some of the outputs are what the in-place step behind the module made of them, and the others right."""
     late = [close(seen[name], -0.5 * y) for name, y in expected.items()]
-    return any(late) and all(one or close(seen[name], y) for one, (name, y) in zip(late, expected.items()))
+    return any(late) and all(after_it or close(seen[name], y) for after_it, (name, y) in zip(late, expected.items()))
 
 
 def share_a_value(seen: Seen, names: list[str]) -> bool:

@@ -87,7 +87,7 @@ def made(kind: str, weights: list[Tensor]) -> nn.Module:
     input, or [], for "blend".
     """
     lower, upper, row = weights
-    layers = [linear(one[:, :-1], one[:, -1]) for one in (lower, upper)]
+    layers = [linear(rows[:, :-1], rows[:, -1]) for rows in (lower, upper)]
     if kind == "blend":
         return Blend(row)
     if kind == "chain":

@@ -207,9 +207,9 @@ class TestActivationGrad:
         )
 
     def oracle(scene, mode, frozen, tied, named, output, follower, registered, hooks, x_is, loss):
-        one = trace(scene, mode, frozen, tied, named, output, follower, registered, hooks, x_is, loss)
-        two = trace(halved(scene), mode, frozen, tied, named, output, follower, registered, hooks, x_is, loss)
-        return [one["gradient"], two["gradient"], list(one["grads"].values())]
+        first = trace(scene, mode, frozen, tied, named, output, follower, registered, hooks, x_is, loss)
+        second = trace(halved(scene), mode, frozen, tied, named, output, follower, registered, hooks, x_is, loss)
+        return [first["gradient"], second["gradient"], list(first["grads"].values())]
 
     def probe(
         student, scene, mode, frozen, tied, named, output, follower, passing, registered, hooks, layout, grad, x_is,

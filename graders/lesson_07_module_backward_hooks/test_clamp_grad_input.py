@@ -124,7 +124,7 @@ class TestClampGradInput:
         passes = [at_leaf(scene, kind, hooks, place, bound, up) for bound in (c, c / 2, None)]
         shares, params = sent(scene, kind, hooks, frozen)
         both, _ = sent(scene, kind, hooks, frozen, *scene["ups"])
-        return [passes, [one.clamp(-c, c) for one in (*shares, *both)], params]
+        return [passes, [share.clamp(-c, c) for share in (*shares, *both)], params]
 
     def probe(student, scene, kind, c, layout, place, grad, mode, frozen, hooks, grad_mode, backward):
         weights, x, b, k, side = (scene[name] for name in ("weights", "x", "b", "k", "side"))
@@ -187,7 +187,7 @@ class TestClampGradInput:
         seen["clamped twice"] = gradients(lambda: loss(ups[0]), [leaf])[0]
         seen["has_remove"] = [removed(closer)]
         seen["one removed"] = gradients(lambda: loss(ups[0]), [leaf])[0]
-        seen["has_remove"] += [removed(one) for one in (handle, *handles)]
+        seen["has_remove"] += [removed(each) for each in (handle, *handles)]
         seen["all removed"] = gradients(lambda: loss(ups[0]), [leaf])[0]
         seen["in the end"] = before.changes()
 
@@ -278,8 +278,8 @@ class TestClampGradInput:
     def test_what_the_module_sends_back_is_clamped(seen, scene, kind, c, hooks, place):
         expect(Seen(seen["inputs"][0].value, "x.grad")).close_to(at_leaf(scene, kind, hooks, place, c))
         expect(seen["more"]).has_length(len(MORE_PASSES))
-        for scale, one in zip(MORE_PASSES, seen["more"]):
-            expect(Seen(one.value, f"x.grad, with {scale} times the gradient")).close_to(
+        for scale, entry in zip(MORE_PASSES, seen["more"]):
+            expect(Seen(entry.value, f"x.grad, with {scale} times the gradient")).close_to(
                 at_leaf(scene, kind, hooks, place, c, scale * scene["ups"][0]),
                 atol=max(1.0, scale) * (1e-5 if scene["x"].dtype == torch.float32 else 1e-10),
             )

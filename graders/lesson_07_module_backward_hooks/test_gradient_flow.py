@@ -510,5 +510,5 @@ def parameter_means(grads: Seen, name: str) -> list[float]:
     """What somebody may report who reads the parameters of a layer instead of its output."""
     weight, bias = grads[f"{name}.weight"].tensor, grads[f"{name}.bias"].tensor
     both = torch.cat([weight.flatten(), bias.flatten()])
-    means = [one.abs().mean().item() for one in (weight, bias, both)]
+    means = [part.abs().mean().item() for part in (weight, bias, both)]
     return [*means, (means[0] + means[1]) / 2, means[0] + means[1]]

@@ -106,7 +106,7 @@ class TestLinearGrads:
         return bool(weight_gradient.abs().max() > 0.5 and bias_gradient.abs().min() > 0.1)
 
     def oracle(weight, bias, value, up, loss):
-        return [twin_gradients(weight, bias, one, up, loss) for one in (value, -value / 2)]
+        return [twin_gradients(weight, bias, given, up, loss) for given in (value, -value / 2)]
 
     def probe(
         student, weight, bias, square, value, up, loss, layout, grad, mode, frozen, hooks, x_is, failure, raised_in

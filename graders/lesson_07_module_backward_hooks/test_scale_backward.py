@@ -108,7 +108,7 @@ class TestScaleBackward:
 
     def alive(scene, kind, hooks, frozen, s):
         shares, params = sent(scene, kind, hooks, frozen)
-        return all(differ(one, s * one) and differ(one, -one) for one in (*shares, *params))
+        return all(differ(gradient, s * gradient) and differ(gradient, -gradient) for gradient in (*shares, *params))
 
     def oracle(scene, kind, hooks, frozen, place):
         passes = at_leaf(scene, kind, hooks, place, 1)
@@ -174,7 +174,7 @@ class TestScaleBackward:
         seen["scaled twice"] = gradients(lambda: loss(ups[0]), [leaf])[0]
         seen["has_remove"] = [removed(more)]
         seen["one removed"] = gradients(lambda: loss(ups[0]), [leaf])[0]
-        seen["has_remove"] += [removed(one) for one in (handle, *handles)]
+        seen["has_remove"] += [removed(each) for each in (handle, *handles)]
         seen["all removed"], *seen["params of all removed"] = gradients(lambda: loss(ups[0]), [leaf, *params])
         seen["in the end"] = before.changes()
 
@@ -271,8 +271,8 @@ class TestScaleBackward:
 
     def test_every_pass_is_scaled(seen, scene, kind, hooks, place, s):
         expect(seen["more"]).has_length(len(MORE_PASSES))
-        for scale, one in zip(MORE_PASSES, seen["more"]):
-            expect(Seen(one.value, f"x.grad, with {scale} times the gradient")).close_to(
+        for scale, entry in zip(MORE_PASSES, seen["more"]):
+            expect(Seen(entry.value, f"x.grad, with {scale} times the gradient")).close_to(
                 at_leaf(scene, kind, hooks, place, s, scale * scene["ups"][0]),
                 atol=max(1.0, scale) * (1e-5 if scene["x"].dtype == torch.float32 else 1e-10),
             )

@@ -336,8 +336,8 @@ class TestWatchModuleGrads:
             lambda seen, kind, weight, bias, x, up, k, hooks, passing: (
                 same_entries(seen["first"], *module_gradients(kind, weight, bias, x, up, k, hooks, passing))
                 and all(
-                    same_entries(one, *module_gradients(kind, weight, bias, x, up, k, hooks, passing))
-                    for one in (seen["second"], *seen["more"])
+                    same_entries(record, *module_gradients(kind, weight, bias, x, up, k, hooks, passing))
+                    for record in (seen["second"], *seen["more"])
                 )
             ),
             "The dict holds the first pass for good. In each pass both entries have to be written anew.",
@@ -429,7 +429,9 @@ class TestWatchModuleGrads:
     def test_the_handle_ends_the_watching_and_nothing_else(seen, kind, weight, bias, x, up, k, hooks, passing):
         for has_remove in seen["handles"]:
             expect(has_remove).is_true("the second thing that the function returned has no remove() method")
-        expected, turned = (module_gradients(kind, weight, bias, x, one, k, hooks, passing) for one in (up, -up))
+        expected, turned = (
+            module_gradients(kind, weight, bias, x, gradient, k, hooks, passing) for gradient in (up, -up)
+        )
         for when, text in (("one removed", "after remove()"), ("both removed", "after remove() on both handles")):
             expect_record(seen[when][0], *expected, when=text)
             expect_record(seen[when][1], *turned, when="after remove() on another handle" if when == "one removed"

@@ -30,7 +30,7 @@ NOT_ARRIVED = {
 def as_passed(told: Seen, call: str) -> None:
     """The other arguments arrived as they were passed. `call` describes the call, as in "in a second call"."""
     if told.value != "as passed":
-        refuse(f"{call}, {NOT_ARRIVED.get(told.value, 'nobody knows what arrived')}")
+        refuse(f"{call}, {NOT_ARRIVED.get(str(told.value), 'nobody knows what arrived')}")
 
 
 def times(hooks: str) -> float:

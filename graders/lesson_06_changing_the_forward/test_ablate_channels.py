@@ -240,7 +240,7 @@ class TestAblateChannels:
     def test_the_model_runs_once(seen, hooks, hooked):
         expect(Seen(seen["runs"].value, "runs of the model")).equals(1)
         if hooks != "none" and hooked != "parameter":
-            calls = [event for event in seen["log"].value if event == "pre it"]
+            calls = [event for event in seen["log"] if event.value == "pre it"]
             expect(Seen(len(calls), "calls of a hook of the caller")).equals(1)
 
     def test_the_result_is_detached(seen, net, x, channels, mode, named, hooks, hooked):

@@ -302,4 +302,4 @@ class TestForceKwargs:
 def kw_arrived(call: Seen, where: str) -> None:
     """All keywords of `kw` arrived. `where` begins the sentence, as in "in a later call"."""
     if call["forced"].value != "all":
-        refuse(f"{where}, {NOT_FORCED.get(call['forced'].value, 'nobody knows what arrived')}")
+        refuse(f"{where}, {NOT_FORCED.get(str(call['forced'].value), 'nobody knows what arrived')}")

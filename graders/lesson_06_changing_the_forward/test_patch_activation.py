@@ -316,7 +316,7 @@ class TestPatchActivation:
     def test_the_model_runs_on_clean_and_then_on_corrupt(seen, hooks, hooked):
         expect(Seen(seen["runs"].value, "the number of images in each run of the model")).equals([5, 5])
         if hooks != "none" and hooked != "parameter":
-            calls = [event for event in seen["log"].value if event == "pre it"]
+            calls = [event for event in seen["log"] if event.value == "pre it"]
             expect(Seen(len(calls), "calls of a hook of the caller")).equals(2)
 
     def test_the_result_is_detached(seen):

@@ -42,7 +42,8 @@ from graders.lesson_06_changing_the_forward.judging import (
 )
 from graders.lesson_06_changing_the_forward.shared import PLACES, dotted, hooks_on, two_path
 
-SMALL, LARGE = [[1.0, 0.5, 2.0]] * 3, [[math.inf, 1e9, 3.0]] * 3
+SMALL = [[1.0, 0.5, 2.0]] * 3
+LARGE = [[float("inf"), 1e9, 3.0]] * 3
 RESULTS = {
     "full": "without `channels`",
     "part": "with `channels`",

@@ -22,6 +22,7 @@ import ast
 import importlib.util
 import re
 import sys
+import traceback
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -220,5 +221,16 @@ def _execute(name: str, file: Path, folders: list[str] | None = None) -> ModuleT
     if spec is None or spec.loader is None or not file.exists():
         raise SourceError(f"{file} cannot be imported")
     module = sys.modules[name] = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
+    try:
+        spec.loader.exec_module(module)
+    except Exception as error:  # whatever an author's slip raises
+        del sys.modules[name]
+        where = error.lineno if isinstance(error, SyntaxError) else _line_of(error, file)
+        raise SourceError(f"{file}, line {where}: {type(error).__name__}: {error}") from error
     return module
+
+
+def _line_of(error: Exception, file: Path) -> int | str:
+    """The line of the file at which the exception came out of it."""
+    lines = [frame.lineno for frame in traceback.extract_tb(error.__traceback__) if frame.filename == str(file)]
+    return lines[-1] if lines and lines[-1] else "?"

@@ -122,9 +122,9 @@ def _defined(node: ast.stmt) -> Iterator[tuple[str, ast.stmt]]:
         for alias in node.names:
             yield alias.asname or alias.name, ast.ImportFrom(node.module, [alias], node.level)
     elif isinstance(node, ast.Assign):
-        for target in node.targets:
-            if isinstance(target, ast.Name):
-                yield target.id, node
+        for part in (part for target in node.targets for part in ast.walk(target)):
+            if isinstance(part, ast.Name) and isinstance(part.ctx, ast.Store):  # also `A, B = 1, 2`
+                yield part.id, node
     elif isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name):
         yield node.target.id, node
 

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
 
-from graders.author.answers import Answer, Answers, demands, unfounded_quotes, unviolated
+from graders.author.answers import Answer, Answers, demands, load, unfounded_quotes, unviolated
 from graders.core.results import CheckResult, ExerciseResult, Status
+from graders.core.source import SourceError
 from tests.sample import TestScaleSum as SCALE_SUM
 
 CONTRACT = """Write `f(p, xs)`. `p` is a leaf. Return a list with one
@@ -96,3 +99,19 @@ def test_a_wrong_answer_is_refused_by_the_check_that_it_names(
     check: str | None, found: ExerciseResult, problem: str
 ) -> None:
     assert Answer("wrong", "", check=check).problem(found) == problem
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("RIGHT = [\n", "function_name.py, line 1: SyntaxError: '[' was never closed"),
+        ("RIGHT = []\nWRONG = [Wrong()]\n", "function_name.py, line 2: NameError: name 'Wrong' is not defined"),
+    ],
+)
+def test_a_slip_in_a_file_of_answers_is_told_by_file_and_line(tmp_path: Path, text: str, told: str) -> None:
+    folder = tmp_path / "lesson_98_slips"
+    folder.mkdir()
+    (folder / "__init__.py").touch()
+    (folder / "function_name.py").write_text(text)
+    with pytest.raises(SourceError, match=re.escape(told)):
+        load(folder / "function_name.py")

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import inspect
 import random
 import subprocess
 import sys
@@ -17,6 +18,11 @@ from torch.overrides import TorchFunctionMode
 
 from graders.box.known_state import global_hooks, known_state
 from graders.wire.limits import PRINTED
+
+needs_readable_hooks = pytest.mark.skipif(
+    not hasattr(torch._C._autograd, "_top_saved_tensors_default_hooks"),
+    reason="before torch 2.8 nothing tells which hooks on saved tensors are active: those of the notebook stay active",
+)
 
 
 @contextmanager
@@ -76,8 +82,16 @@ def product_and_gradient() -> tuple[torch.dtype, float]:
     ("left_behind", "outside"),
     [
         (lambda: torch.autocast("cpu"), (torch.bfloat16, 6.0)),
-        (lambda: torch.autograd.graph.saved_tensors_hooks(lambda t: t * 0, lambda t: t), (torch.float32, 0.0)),
-        (lambda: torch.autograd.graph.saved_tensors_hooks(lambda t: t + 1, lambda t: t * 2), (torch.float32, 16.0)),
+        pytest.param(
+            lambda: torch.autograd.graph.saved_tensors_hooks(lambda t: t * 0, lambda t: t),
+            (torch.float32, 0.0),
+            marks=needs_readable_hooks,
+        ),
+        pytest.param(
+            lambda: torch.autograd.graph.saved_tensors_hooks(lambda t: t + 1, lambda t: t * 2),
+            (torch.float32, 16.0),
+            marks=needs_readable_hooks,
+        ),
     ],
 )
 def test_autocast_and_hooks_on_saved_tensors_are_off_inside_too(
@@ -139,6 +153,7 @@ def test_hooks_on_saved_tensors_that_are_left_inside_are_off_outside_where_torch
     assert done.stdout == "(torch.float32, 6.0)\n(torch.float32, 8.0)\n"
 
 
+@needs_readable_hooks
 def test_hooks_on_saved_tensors_that_are_left_inside_do_not_cover_the_old_ones() -> None:
     with torch.autograd.graph.saved_tensors_hooks(lambda t: t + 1, lambda t: t):
         with known_state(1):
@@ -147,6 +162,7 @@ def test_hooks_on_saved_tensors_that_are_left_inside_do_not_cover_the_old_ones()
     assert product_and_gradient() == (torch.float32, 6.0)
 
 
+@needs_readable_hooks
 def test_an_answer_that_leaves_a_context_of_the_caller_does_no_harm() -> None:
     caller = torch.autograd.graph.saved_tensors_hooks(lambda t: t + 1, lambda t: t)
     with caller:
@@ -230,6 +246,10 @@ def test_registration_hooks_do_not_run_inside_either(register: Callable[[Any], A
     assert len(calls) > 0
 
 
+@pytest.mark.skipif(
+    "with_kwargs" not in inspect.signature(module.register_module_forward_hook).parameters,
+    reason="in this version of torch a hook for all modules gets no keyword arguments",
+)
 def test_a_hook_called_always_and_one_with_kwargs_are_off_inside() -> None:
     calls = []
     handle = module.register_module_forward_hook(

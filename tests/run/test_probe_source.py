@@ -79,6 +79,7 @@ from graders.core.exercise import exercise
 A: int = 2
 B = 3
 D = E = 5
+(F, G), *H = (1, 7), 9
 
 
 class Helper:
@@ -93,7 +94,7 @@ def unused():
 class TestNested:
     def probe(student):
         def inner():
-            return lambda: Helper.value + E + m.floor(1.5)
+            return lambda: Helper.value + E + G + m.floor(1.5)
 
         return inner()()
 """
@@ -109,7 +110,7 @@ def placed(folder: Path, class_name: str = "TestNested", **files: str) -> Exerci
 def test_what_nested_functions_and_helpers_use_goes_in_too(tmp_path: Path) -> None:
     nested = placed(tmp_path, test_nested=NESTED)
     assert defined(probe_source(nested)) == ["annotations", "m", "A", "D", "E", "Helper", "probe"]
-    assert run(nested, _Student) == 2 + 5 + 1
+    assert run(nested, _Student) == 2 + 5 + 7 + 1
 
 
 USES = """\

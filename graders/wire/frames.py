@@ -17,9 +17,9 @@ MAX_BODY = 1 << 20
 MAX_DEPTH = 64
 """Levels of objects and lists in a head. An observation has fewer; far more could not be written again."""
 
-MAX_FRAMES = 25_000
+MAX_FRAMES = 30_000
 """A notebook of 500 cells runs up to five times while its cells keep crashing, and once more for each probe that
-takes the kernel with it (about 40 in a lesson): each run sends a frame for each cell."""
+takes the kernel with it (at most 46 in a lesson): each run sends a frame for each cell."""
 
 MAX_TOTAL = 64 << 20
 """More than the largest answers to all probes of a lesson."""

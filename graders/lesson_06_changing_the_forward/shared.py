@@ -64,7 +64,9 @@ def arrived(received: tuple[tuple[Any, ...], dict[str, Any]], args: tuple[Any, .
         return "keywords lost"
     if len(found) > len(args) or keywords.keys() > kwargs.keys():
         return "more"
-    same = all(one is other for one, other in zip(found, args)) and all(keywords[key] is kwargs[key] for key in kwargs)
+    same = all(given is passed for given, passed in zip(found, args)) and all(
+        keywords[key] is kwargs[key] for key in kwargs
+    )
     return "as passed" if same else "others"
 
 

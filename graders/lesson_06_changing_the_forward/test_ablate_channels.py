@@ -165,8 +165,8 @@ class TestAblateChannels:
                 SILENT
                 if not channels or named == "first"
                 else any(
-                    close(seen["result"], one)
-                    for one in of_changed_inputs(net, x, channels, mode, named, hooks, hooked)
+                    close(seen["result"], result)
+                    for result in of_changed_inputs(net, x, channels, mode, named, hooks, hooked)
                 )
             ),
             raises="tuple index out of range",
@@ -187,7 +187,8 @@ class TestAblateChannels:
                 SILENT
                 if not channels
                 else any(
-                    close(seen["result"], one) for one in on_wrong_axes(net, x, channels, mode, named, hooks, hooked)
+                    close(seen["result"], result)
+                    for result in on_wrong_axes(net, x, channels, mode, named, hooks, hooked)
                 )
             ),
             "You switched off another axis. Channels are dimension 1 of the output; dimension 0 is the batch: "
@@ -282,8 +283,8 @@ def of_changed_inputs(
     """The model's output when channels of the module's input, or of `x`, were 0."""
     after = hooks_of(named, hooks, hooked)
     off = {PLACES[named]: lambda value: written(value, channels, 0.0)}
-    inputs = (
+    changed = (
         composed(net, x, mode, after=after, before=off),
         composed(net, written(x, channels, 0.0), mode, after=after),
     )
-    return [one["root"] for one in inputs]
+    return [outputs["root"] for outputs in changed]

@@ -156,9 +156,9 @@ class TestPatchActivation:
         example = nn.Sequential(nn.Linear(2, 2), nn.Linear(2, 1, bias=False))
         weights = {"0.weight": 2 * torch.eye(2), "0.bias": torch.tensor([1.0, 2.0]), "1.weight": torch.ones(1, 2)}
         example.load_state_dict(weights)
-        one, two = torch.ones(2, 2), torch.full((2, 2), 2.0)
-        seen["example"] = student.patch_activation(example, "0", one, two)
-        return {**seen, "example with [1]": student.patch_activation(example, "0", one, two, channels=[1])}
+        ones, twos = torch.ones(2, 2), torch.full((2, 2), 2.0)
+        seen["example"] = student.patch_activation(example, "0", ones, twos)
+        return {**seen, "example with [1]": student.patch_activation(example, "0", ones, twos, channels=[1])}
 
     mistakes = (
         Mistake(
@@ -257,7 +257,8 @@ class TestPatchActivation:
         Mistake(
             "before-other-hooks",
             lambda seen: (
-                seen["large"].tensor is not None and any(close(seen["large"], torch.tensor([one] * 3)) for one in EARLY)
+                seen["large"].tensor is not None
+                and any(close(seen["large"], torch.tensor([value] * 3)) for value in EARLY)
             ),
             BEFORE_OTHER_HOOKS,
         ),

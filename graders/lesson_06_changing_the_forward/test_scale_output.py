@@ -161,8 +161,8 @@ class TestScaleOutput:
             lambda seen, x, weight, up, s, layers, hooks: (
                 all(close(seen[call], s * after_hooks(plain(layers, weight, x), hooks)) for call in CALLS)
                 and any(
-                    close(seen["gradients"][0], one)
-                    for one in hidden_from_autograd(x, weight, up, s, layers, hooks)
+                    close(seen["gradients"][0], gradient)
+                    for gradient in hidden_from_autograd(x, weight, up, s, layers, hooks)
                 )
             ),
             "The output is right, but the gradient does not know of `s`: you changed the numbers behind autograd's "

@@ -191,7 +191,7 @@ def nothing_left_after_exception(seen: Seen, failing_run: str = "first") -> None
 
 def distinct(found: list[dict[str, Tensor]]) -> bool:
     """Whether the right result, for all classes together, is apart from every misreading and these from each other."""
-    together = {name: torch.cat([one[name] for one in found], 1) for name in found[0]}
+    together = {name: torch.cat([by_name[name] for by_name in found], 1) for name in found[0]}
     right = together.pop("right")
     others = list(together.values())
     return apart(right, others) and all(

@@ -159,7 +159,7 @@ class TestGradCam:
         skipped = {"relu-on-weights-and-sum"}
         if kind == "gap":  # all pixels of a channel have the same gradient, and all samples the same weights
             skipped |= {"not-pooled", "mixed-batch", "first-sample"}
-        return distinct([{name: value for name, value in one.items() if name not in skipped} for one in found])
+        return distinct([{name: cam for name, cam in by_name.items() if name not in skipped} for by_name in found])
 
     def probe(student, kind, seed, net, x, classes, layer, layout, given, grad, mode, hooks, hooked, failure):
         if kind == "drawings":
@@ -167,7 +167,7 @@ class TestGradCam:
             layer = model.features[-1][-1]
             made = [student.grad_cam(model, layer, images[labels == target], target) for target in range(3)]
             # Maps of the wrong size are of no interest, and may be too large to hand over.
-            return {"results": [one if getattr(one, "ndim", 0) == 3 and one.shape[-1] == 16 else None for one in made]}
+            return {"results": [cam if getattr(cam, "ndim", 0) == 3 and cam.shape[-1] == 16 else None for cam in made]}
         model, x = prepare(
             net, x, layout=layout, given=given, grad=grad, mode=mode, frozen="nothing", hooks=hooks, hooked=hooked
         )

@@ -100,7 +100,7 @@ def hits_are(family: str, *, rounded: bool = False) -> Callable[..., Any]:
 
     def recognise(seen: Seen, cam: Tensor, boxes: Tensor, size: tuple[int, int]) -> Any:
         unlike = [
-            sum(not close(one, float(hit)) for one, hit in zip(seen["alone"], hits))
+            sum(not close(score, float(hit)) for score, hit in zip(seen["alone"], hits))
             for name, hits in variants_of_hits(cam, boxes, size).items()
             if name.split(",")[0] == family and len(hits) == len(seen["alone"])
         ]
@@ -148,22 +148,22 @@ class TestPointingGame:
         maps, boxes = [], []
         for place in rng.shuffled(PLACES + MISREADINGS + (EQUALS if exact else ())):
             cell = (rng.integer(1, cells[0] - 2), rng.integer(1, cells[1] - 2))
-            one = torch.zeros(*cells) if place in ("zero", *EQUALS) else rng.tensor(*cells, low=0, high=2, away=0)
+            heat = torch.zeros(*cells) if place in ("zero", *EQUALS) else rng.tensor(*cells, low=0, high=2, away=0)
             # Two equal peaks: the upper one is first in reading order, and further to the right.
             upper, lower = (1, rng.integer(2, cells[1] - 2)), (3, 1)
             if place in ("tie", "other-tie"):
                 cell = upper if place == "tie" else lower
             if place == "even":
-                one += 1
+                heat += 1
             elif place != "zero":
-                one[cell] = 5
+                heat[cell] = 5
             if place == "plateau":
-                one[cell[0], cell[1] + 1] = 5
-            y, x = misread_peaks(one[None], size).get(place, peaks(one[None], size)[:2])
+                heat[cell[0], cell[1] + 1] = 5
+            y, x = misread_peaks(heat[None], size).get(place, peaks(heat[None], size)[:2])
             boxes.append(placed_box(place, (int(y), int(x)), size))
             if place in ("tie", "other-tie"):
-                one[upper] = one[lower] = 5
-            maps.append(one * 2**-20 if place == "faint" else one)  # a power of 2 changes no digit
+                heat[upper] = heat[lower] = 5
+            maps.append(heat * 2**-20 if place == "faint" else heat)  # a power of 2 changes no digit
         return {"cam": torch.stack(maps), "boxes": torch.tensor(boxes), "size": size}
 
     def alive(cam, boxes, size):

@@ -165,7 +165,7 @@ import torch
 
 def normalize_input(module, mean, std):
     def hook(module, args):
-        rest = [one.detach() if torch.is_tensor(one) else one for one in args[1:]]
+        rest = [value.detach() if torch.is_tensor(value) else value for value in args[1:]]
         return ((args[0] - mean) / std, *rest)
     return module.register_forward_pre_hook(hook)
 """,

@@ -37,8 +37,8 @@ import torch
 def pointing_game(cam, boxes, size):
     hits = 0
     up = torch.nn.Upsample(size=size, mode="bilinear", align_corners=False)
-    for one, (x0, y0, x1, y1) in zip(cam, boxes.tolist()):
-        large = up(one[None, None])[0, 0].numpy()
+    for heat, (x0, y0, x1, y1) in zip(cam, boxes.tolist()):
+        large = up(heat[None, None])[0, 0].numpy()
         y, x = np.unravel_index(large.argmax(), large.shape)
         if large[y, x] > 0 and y in range(y0, y1) and x in range(x0, x1):
             hits += 1
@@ -51,11 +51,11 @@ import torch.nn.functional as F
 def pointing_game(cam, boxes, size):
     large = F.interpolate(cam.unsqueeze(1), size, mode="bilinear").squeeze(1)
     total = []
-    for one, box in zip(large, boxes):
-        if not one.any():
+    for heat, box in zip(large, boxes):
+        if not heat.any():
             total.append(0.0)
             continue
-        y, x = (one == one.max()).nonzero()[0].tolist()
+        y, x = (heat == heat.max()).nonzero()[0].tolist()
         mask = torch.zeros(size)
         mask[box[1]:box[3], box[0]:box[2]] = 1
         total.append(mask[y, x].item())

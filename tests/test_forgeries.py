@@ -20,7 +20,7 @@ from graders.judge.diagnose import diagnose
 from graders.run.transcript import Outcome
 from tests.observations import forgeries, observed, part_by_part
 
-MANY = pytest.mark.parametrize("count", [25, pytest.param(800, marks=pytest.mark.slow)])
+MANY = pytest.mark.parametrize("count", [25, pytest.param(400, marks=pytest.mark.slow)])
 SECONDS = 5.0
 """Of a core, for one forgery and all that is asked of it."""
 SEED = 1000

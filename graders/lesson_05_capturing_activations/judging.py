@@ -101,9 +101,15 @@ def net_of(
     """
     places = {"root": [""], "named": sorted({find(spec, name)[0] for name in named[:2]})}.get(hooked, [])
     return {
-        "spec": spec, "mode": mode, "frozen": frozen, "grad": grad, "hooks": hooks,
-        "watched": [] if hooks == "none" else places, "parameters": hooked == "parameter", "cut": None,
-    }  # fmt: skip
+        "spec": spec,
+        "mode": mode,
+        "frozen": frozen,
+        "grad": grad,
+        "hooks": hooks,
+        "watched": [] if hooks == "none" else places,
+        "parameters": hooked == "parameter",
+        "cut": None,
+    }
 
 
 def find(root: list[Any], path: str) -> tuple[str, list[Any]]:

@@ -113,8 +113,24 @@ class TestActivationStore:
 
     tolerance = (1e-4, 1e-4)
 
-    def draw(rng, dtype, values, layout, collection, mode, frozen, grad, named, output, follower, passing, registered,
-             layers, hooks, hooked):  # fmt: skip
+    def draw(
+        rng,
+        dtype,
+        values,
+        layout,
+        collection,
+        mode,
+        frozen,
+        grad,
+        named,
+        output,
+        follower,
+        passing,
+        registered,
+        layers,
+        hooks,
+        hooked,
+    ):
         draws = Layers(rng, dtype, values, layers)
         first, shift, norm, body, inner, behind, twice, again, last, unused = rng.names(10)
         in_place = [IN_PLACE] if follower == "in-place" else []
@@ -156,8 +172,9 @@ class TestActivationStore:
         ]
 
     def probe(student, net, names, x, later, up, layout, x_is, call, grad_mode, failure, failing_run, raises):
-        x, later = (laid_out(t, layout) if x_is == "data" else prepared(t, layout=layout, grad=net["grad"])
-                    for t in (x, later))  # fmt: skip
+        x, later = (
+            laid_out(t, layout) if x_is == "data" else prepared(t, layout=layout, grad=net["grad"]) for t in (x, later)
+        )
         (model, callers), seen = made(net), {}
         with torch.set_grad_enabled(grad_mode == "on"):
             witness = Witness(model=model, x=x, names=names)

@@ -74,12 +74,29 @@ class TestCaptureActivation:
 
     tolerance = (1e-4, 1e-4)
 
-    def draw(rng, dtype, values, layout, mode, frozen, grad, named, output, follower, passing, registered, layers,
-             hooks, hooked):  # fmt: skip
+    def draw(
+        rng,
+        dtype,
+        values,
+        layout,
+        mode,
+        frozen,
+        grad,
+        named,
+        output,
+        follower,
+        passing,
+        registered,
+        layers,
+        hooks,
+        hooked,
+    ):
         draws = Layers(rng, dtype, values, layers)
         first, shift, norm, body, inner, behind, last = rng.names(7)
-        kinds = {place: draws.target("counting") if place == named else draws.plain() for place in
-                 ("first", "nested", "last")}  # fmt: skip
+        kinds = {
+            place: draws.target("counting") if place == named else draws.plain()
+            for place in ("first", "nested", "last")
+        }
         in_place = [IN_PLACE] if follower == "in-place" else []
         if passing == "keyword":
             children = scrambled(rng, {behind: ["tanh"], inner: kinds["nested"]}, [inner, behind])
@@ -88,8 +105,13 @@ class TestCaptureActivation:
             inside = ["sequential", {"0": kinds["nested"], "1": ["in-place", -0.5] if in_place else ["tanh"]}]
             nested = f"{body}.0"
         steps = [first, *in_place, shift, norm, body, last, *in_place]
-        children = {first: kinds["first"], shift: draws.shift(registered), norm: draws.norm(), body: inside,
-                    last: kinds["last"]}  # fmt: skip
+        children = {
+            first: kinds["first"],
+            shift: draws.shift(registered),
+            norm: draws.norm(),
+            body: inside,
+            last: kinds["last"],
+        }
         spec = ["net", scrambled(rng, children, steps), steps, output, passing]
         name = {"first": first, "nested": nested, "last": last}[named]
         return {
@@ -113,9 +135,19 @@ class TestCaptureActivation:
 
     def probe(student, net, name, x, later, breaks, layout, x_is, call, grad_mode, failure, failing_run):
         seen = observed(
-            student.capture_activation, net, name, x, later, breaks=breaks, layout=layout, x_is=x_is, call=call,
-            under=grad_mode, failure=failure, failing_run=failing_run,
-        )  # fmt: skip
+            student.capture_activation,
+            net,
+            name,
+            x,
+            later,
+            breaks=breaks,
+            layout=layout,
+            x_is=x_is,
+            call=call,
+            under=grad_mode,
+            failure=failure,
+            failing_run=failing_run,
+        )
         example = nn.Sequential(nn.Flatten(), nn.ReLU())
         return {**seen, "example": student.capture_activation(example, "1", torch.tensor([[-1.0, 2.0]]))}
 

@@ -83,8 +83,24 @@ class TestCaptureCalls:
 
     tolerance = (1e-4, 1e-4)
 
-    def draw(rng, dtype, values, layout, mode, frozen, grad, named, output, follower, passing, registered, layers,
-             hooks, hooked, calls):  # fmt: skip
+    def draw(
+        rng,
+        dtype,
+        values,
+        layout,
+        mode,
+        frozen,
+        grad,
+        named,
+        output,
+        follower,
+        passing,
+        registered,
+        layers,
+        hooks,
+        hooked,
+        calls,
+    ):
         draws = Layers(rng, dtype, values, layers)
         target, again, shift, norm, body, inner, other, plain = rng.names(8)
         in_place = [IN_PLACE] if follower == "in-place" else []
@@ -119,9 +135,19 @@ class TestCaptureCalls:
 
     def probe(student, net, name, x, later, breaks, layout, x_is, call, grad_mode, failure, failing_run):
         seen = observed(
-            student.capture_calls, net, name, x, later, breaks=breaks, layout=layout, x_is=x_is, call=call,
-            under=grad_mode, failure=failure, failing_run=failing_run,
-        )  # fmt: skip
+            student.capture_calls,
+            net,
+            name,
+            x,
+            later,
+            breaks=breaks,
+            layout=layout,
+            x_is=x_is,
+            call=call,
+            under=grad_mode,
+            failure=failure,
+            failing_run=failing_run,
+        )
         act = nn.ReLU()
         example = nn.Sequential(nn.Flatten(), act, nn.Flatten(), act)
         seen["example"] = student.capture_calls(example, "1", torch.tensor([[-1.0, 2.0]]))

@@ -79,8 +79,25 @@ class TestCaptureMany:
 
     tolerance = (1e-4, 1e-4)
 
-    def draw(rng, dtype, values, layout, collection, mode, frozen, grad, named, output, follower, passing, registered,
-             layers, hooks, hooked, container):  # fmt: skip
+    def draw(
+        rng,
+        dtype,
+        values,
+        layout,
+        collection,
+        mode,
+        frozen,
+        grad,
+        named,
+        output,
+        follower,
+        passing,
+        registered,
+        layers,
+        hooks,
+        hooked,
+        container,
+    ):
         draws = Layers(rng, dtype, values, layers)
         first, shift, norm, stem, body, inner, behind, last, unused = rng.names(9)
         in_place = [IN_PLACE] if follower == "in-place" else []
@@ -127,9 +144,19 @@ class TestCaptureMany:
 
     def probe(student, net, names, x, later, breaks, layout, x_is, call, grad_mode, failure, failing_run):
         seen = observed(
-            student.capture_many, net, names, x, later, breaks=breaks, layout=layout, x_is=x_is, call=call,
-            under=grad_mode, failure=failure, failing_run=failing_run,
-        )  # fmt: skip
+            student.capture_many,
+            net,
+            names,
+            x,
+            later,
+            breaks=breaks,
+            layout=layout,
+            x_is=x_is,
+            call=call,
+            under=grad_mode,
+            failure=failure,
+            failing_run=failing_run,
+        )
         example = nn.Sequential(nn.Flatten(), nn.ReLU())
         return {**seen, "example": student.capture_many(example, ["1", "0"], torch.tensor([[-1.0, 2.0]]))}
 

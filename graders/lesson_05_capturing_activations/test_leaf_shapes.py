@@ -86,13 +86,29 @@ class TestLeafShapes:
 
     tolerance = (1e-4, 1e-4)
 
-    def draw(rng, dtype, layout, mode, frozen, grad, output, follower, passing, registered, layers, hooks, hooked,
-             model, batches):  # fmt: skip
+    def draw(
+        rng,
+        dtype,
+        layout,
+        mode,
+        frozen,
+        grad,
+        output,
+        follower,
+        passing,
+        registered,
+        layers,
+        hooks,
+        hooked,
+        model,
+        batches,
+    ):
         draws = Layers(rng, dtype, "round", layers)
         stem, body, norm, shift, stack, again, empty, twin, pool, head, mean, unused, inner, act = rng.names(14)
         in_place = [IN_PLACE] if follower == "in-place" else []
-        inside = scrambled(rng, {act: ["tanh"], inner: draws.target(), shift: draws.shift(registered)},
-                           [inner, act, shift])  # fmt: skip
+        inside = scrambled(
+            rng, {act: ["tanh"], inner: draws.target(), shift: draws.shift(registered)}, [inner, act, shift]
+        )
         children = {
             stem: ["sequential", {"0": draws.plain(), "1": ["sequential", {"0": ["tanh"], "1": draws.plain()}]}],
             body: ["net", inside, [inner, *in_place, act, shift], output, passing],
@@ -132,9 +148,19 @@ class TestLeafShapes:
 
     def probe(student, net, x, later, breaks, layout, x_is, call, grad_mode, failure, failing_run):
         seen = observed(
-            lambda model, named, t: student.leaf_shapes(model, t), net, "0", x, later, breaks=breaks, layout=layout,
-            x_is=x_is, call=call, under=grad_mode, failure=failure, failing_run=failing_run,
-        )  # fmt: skip
+            lambda model, named, t: student.leaf_shapes(model, t),
+            net,
+            "0",
+            x,
+            later,
+            breaks=breaks,
+            layout=layout,
+            x_is=x_is,
+            call=call,
+            under=grad_mode,
+            failure=failure,
+            failing_run=failing_run,
+        )
         example = nn.Sequential(nn.Flatten(), nn.Sequential(nn.Linear(6, 4), nn.ReLU()))
         seen["example"] = student.leaf_shapes(example, torch.ones(1, 2, 3))
         return seen | {

@@ -85,8 +85,25 @@ class TestSaveActivation:
 
     tolerance = (1e-4, 1e-4)
 
-    def draw(rng, dtype, values, layout, mode, frozen, grad, named, output, follower, passing, registered, layers,
-             hooks, hooked, calls, view):  # fmt: skip
+    def draw(
+        rng,
+        dtype,
+        values,
+        layout,
+        mode,
+        frozen,
+        grad,
+        named,
+        output,
+        follower,
+        passing,
+        registered,
+        layers,
+        hooks,
+        hooked,
+        calls,
+        view,
+    ):
         draws = Layers(rng, dtype, values, layers)
         target, shift, norm, body, other, plain, window, layer = rng.names(8)
         in_place = [IN_PLACE] if follower == "in-place" else []
@@ -122,8 +139,26 @@ class TestSaveActivation:
         twin = Twin(net)
         return [[call.y for call in twin.run(t)] for t in (x, later)] + [twin.statistics]
 
-    def probe(student, net, name, x, later, breaks, layout, x_is, call, grad_mode, failure, failing_run, wide, window,
-              page, old, path_is, file):  # fmt: skip
+    def probe(
+        student,
+        net,
+        name,
+        x,
+        later,
+        breaks,
+        layout,
+        x_is,
+        call,
+        grad_mode,
+        failure,
+        failing_run,
+        wide,
+        window,
+        page,
+        old,
+        path_is,
+        file,
+    ):
         with tempfile.TemporaryDirectory() as folder:
             paths = []
 
@@ -135,9 +170,19 @@ class TestSaveActivation:
                 return {"path": path, "shape": plain_tuple(shape)}
 
             seen = observed(
-                ask, net, name, x, later, breaks=breaks, layout=layout, x_is=x_is, call=call, under=grad_mode,
-                failure=failure, failing_run=failing_run,
-            )  # fmt: skip
+                ask,
+                net,
+                name,
+                x,
+                later,
+                breaks=breaks,
+                layout=layout,
+                x_is=x_is,
+                call=call,
+                under=grad_mode,
+                failure=failure,
+                failing_run=failing_run,
+            )
             seen["view"] = ask(assembled(wide), window, page)
             seen["example"] = ask(nn.Sequential(nn.Flatten(), nn.ReLU()), "1", torch.tensor([[-1.0, 2.0]]))
             for key in ("result", "later", "afterwards", "view", "example"):

@@ -66,9 +66,12 @@ def drawn_net(rng: Rng, rank: int, dtype: str, values: str) -> dict[str, Any]:
     places = ["entry", "conv1", "act1", "norm", "block", "mid", "act3", "head"]
     space = rank - 2
     shapes = {
-        "conv1": (SIZE, SIZE, *[3] * space), "conv2": (SIZE, SIZE, *[1] * space), "norm": (SIZE,),
-        "mid": (SIZE, SIZE), "head": (SIZE, SIZE),
-    }  # fmt: skip
+        "conv1": (SIZE, SIZE, *[3] * space),
+        "conv2": (SIZE, SIZE, *[1] * space),
+        "norm": (SIZE,),
+        "mid": (SIZE, SIZE),
+        "head": (SIZE, SIZE),
+    }
     weights = {place: rng.tensor(*shape, dtype=dtype, values=values, low=-1, high=1) for place, shape in shapes.items()}
     biases = {f"{place}.bias": rng.tensor(SIZE, dtype=dtype, values=values, low=-1, high=1) for place in shapes}
     every = [*places, "conv2", "act2", "again"]

@@ -93,9 +93,12 @@ class TwoPath(nn.Module):
         norm: Any = nn.BatchNorm2d if rank == 4 else nn.BatchNorm1d
         weights, names = net["weights"], net["names"]
         layers = {
-            "conv1": convolution(*sizes[0]), "conv2": convolution(*sizes[1]), "norm": norm(SIZE),
-            "mid": nn.Linear(SIZE, SIZE), "head": nn.Linear(SIZE, SIZE),
-        }  # fmt: skip
+            "conv1": convolution(*sizes[0]),
+            "conv2": convolution(*sizes[1]),
+            "norm": norm(SIZE),
+            "mid": nn.Linear(SIZE, SIZE),
+            "head": nn.Linear(SIZE, SIZE),
+        }
         for place, layer in layers.items():
             layer.to(weights[place].dtype)
             layer.load_state_dict({"weight": weights[place], "bias": weights[place + ".bias"]}, strict=False)

@@ -106,9 +106,25 @@ class TestAblateChannels:
         return not channels or all_different(*results, *on_wrong_axes(net, x, channels, *at))
 
     def probe(
-        student, net, x, other, channels, rank, layout, place, grad, mode, frozen, named, follower, passing, hooks,
-        hooked, grad_mode, failure
-    ):  # fmt: skip
+        student,
+        net,
+        x,
+        other,
+        channels,
+        rank,
+        layout,
+        place,
+        grad,
+        mode,
+        frozen,
+        named,
+        follower,
+        passing,
+        hooks,
+        hooked,
+        grad_mode,
+        failure,
+    ):
         name, mine = dotted(net, named), list(channels)
         model = two_path(net, rank, mode, frozen, follower, passing)
         callers = hooks_on(model, name, hooks, hooked)
@@ -213,9 +229,7 @@ class TestAblateChannels:
             CHANGED_CALLERS_TENSOR,
             raises=IN_PLACE,
         ),
-        Mistake(
-            "callers-hook-removed", lambda seen: bool(changes(seen["changed"], "hook-removed *")), REMOVED_OTHERS
-        ),
+        Mistake("callers-hook-removed", lambda seen: bool(changes(seen["changed"], "hook-removed *")), REMOVED_OTHERS),
         Mistake("hook-left-behind", lambda seen: bool(changes(seen["changed"], "hook-left *"))),
         Mistake(
             "hook-left-after-exception",
@@ -223,7 +237,7 @@ class TestAblateChannels:
                 not changes(seen["changed"], "hook-left *") and bool(changes(seen["changed by failure"], "hook-left *"))
             ),
         ),
-    )  # fmt: skip
+    )
 
     def test_the_listed_channels_are_off(seen, net, x, channels, mode, named, hooks, hooked):
         expect(seen["result"]).close_to(ablated(net, x, channels, mode, named, hooks, hooked), detached=False)

@@ -67,8 +67,12 @@ def told(module: Listener, kw: dict[str, Any], args: tuple[Any, ...], kwargs: di
         forced = "others" if len(found) == len(kw) else "missing"
     rest = {name: value for name, value in keywords.items() if name not in kw}
     own = {name: value for name, value in kwargs.items() if name not in kw}
-    return {"forwards": len(module.received), "forced": forced, "rest": arrived((positional, rest), args, own),
-            "output": snapshot(output)}  # fmt: skip
+    return {
+        "forwards": len(module.received),
+        "forced": forced,
+        "rest": arrived((positional, rest), args, own),
+        "output": snapshot(output),
+    }
 
 
 CALLS = {
@@ -155,9 +159,13 @@ class TestForceKwargs:
         beside = {other: x, "nothing": None, "flag": False}
         same = {name: object() for name in kw}
         calls = {
-            "without": ((x,), {}), "override": ((x,), {**same, **beside}), "beside": ((x,), beside),
-            "positional": ((x, None, y), beside), "by keyword": ((), {"input": x, **beside}), "bare": ((), {}),
-        }  # fmt: skip
+            "without": ((x,), {}),
+            "override": ((x,), {**same, **beside}),
+            "beside": ((x,), beside),
+            "positional": ((x, None, y), beside),
+            "by keyword": ((), {"input": x, **beside}),
+            "bare": ((), {}),
+        }
         seen["calls"] = {call: told(module, kw, *given) for call, given in calls.items()}
         module.train(mode != "train")
         with torch.no_grad():
@@ -257,7 +265,7 @@ class TestForceKwargs:
             lambda seen: bool(changes(seen["changed"], "hook-left *")) and seen["has_remove"].value is False,
             NO_HANDLE,
         ),
-    )  # fmt: skip
+    )
 
     def test_the_keywords_reach_the_module(seen):
         for call in CALLS:

@@ -239,7 +239,7 @@ class TestNormalizeInput:
             lambda seen: bool(changes(seen["changed"], "hook-left *")) and seen["has_remove"].value is False,
             NO_HANDLE,
         ),
-    )  # fmt: skip
+    )
 
     def test_the_first_argument_is_normalised(seen, a, b, c, mean, std, others, hooks):
         expected = after_hooks(mixed((a - mean) / std, others, b, c), hooks)

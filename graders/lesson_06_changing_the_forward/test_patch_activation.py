@@ -122,9 +122,26 @@ class TestPatchActivation:
         return not channels or all_different(*results)
 
     def probe(
-        student, net, clean, corrupt, channels, rank, layout, place, grad, mode, frozen, named, follower, passing,
-        hooks, hooked, grad_mode, failure, failing_run
-    ):  # fmt: skip
+        student,
+        net,
+        clean,
+        corrupt,
+        channels,
+        rank,
+        layout,
+        place,
+        grad,
+        mode,
+        frozen,
+        named,
+        follower,
+        passing,
+        hooks,
+        hooked,
+        grad_mode,
+        failure,
+        failing_run,
+    ):
         name, mine = dotted(net, named), list(channels)
         model = two_path(net, rank, mode, frozen, follower, passing)
         callers = hooks_on(model, name, hooks, hooked)
@@ -286,9 +303,7 @@ class TestPatchActivation:
             CHANGED_CALLERS_TENSOR,
             raises=IN_PLACE,
         ),
-        Mistake(
-            "callers-hook-removed", lambda seen: bool(changes(seen["changed"], "hook-removed *")), REMOVED_OTHERS
-        ),
+        Mistake("callers-hook-removed", lambda seen: bool(changes(seen["changed"], "hook-removed *")), REMOVED_OTHERS),
         Mistake("hook-left-behind", lambda seen: bool(changes(seen["changed"], "hook-left *"))),
         Mistake(
             "hook-left-after-exception",
@@ -296,7 +311,7 @@ class TestPatchActivation:
                 not changes(seen["changed"], "hook-left *") and bool(changes(seen["changed by failure"], "hook-left *"))
             ),
         ),
-    )  # fmt: skip
+    )
 
     def test_the_whole_output_comes_from_the_clean_run(seen, net, clean, corrupt, channels, mode, named, hooks, hooked):
         right = expected(net, clean, corrupt, channels, mode, named, hooks, hooked)

@@ -232,7 +232,7 @@ class TestRunFirst:
             lambda seen: bool(changes(seen["changed"], "hook-left *")) and seen["has_remove"].value is False,
             NO_HANDLE,
         ),
-    )  # fmt: skip
+    )
 
     def test_the_hook_runs_before_the_others(seen, x, weight, a, b, c, layers, there):
         for call in ("y", "y under no_grad, in the other mode"):

@@ -198,7 +198,7 @@ class TestScaleOutput:
             lambda seen: bool(changes(seen["changed"], "hook-left *")) and seen["has_remove"].value is False,
             NO_HANDLE,
         ),
-    )  # fmt: skip
+    )
 
     def test_every_output_is_multiplied(seen, x, weight, s, layers, hooks):
         expected = s * after_hooks(plain(layers, weight, x), hooks)

@@ -48,9 +48,12 @@ def sent(
     outs = outputs(module, kind, inputs[0], inputs[-1], scene["k"])
     loss = sum((times(hooks) * up * out).sum() for up, out in zip(ups or scene["ups"][:1], outs))
     found = torch.autograd.grad(
-        loss, [*inputs, *(p for p in module.parameters() if p.requires_grad)],
-        create_graph=create_graph, allow_unused=True, materialize_grads=True,
-    )  # fmt: skip
+        loss,
+        [*inputs, *(p for p in module.parameters() if p.requires_grad)],
+        create_graph=create_graph,
+        allow_unused=True,
+        materialize_grads=True,
+    )
     doubled = [times(hooks) * gradient for gradient in found]
     return doubled[: len(inputs)], doubled[len(inputs) :]
 

@@ -212,9 +212,24 @@ class TestActivationGrad:
         return [first["gradient"], second["gradient"], list(first["grads"].values())]
 
     def probe(
-        student, scene, mode, frozen, tied, named, output, follower, passing, registered, hooks, layout, grad, x_is,
-        loss, failure, raised_in,
-    ):  # fmt: skip
+        student,
+        scene,
+        mode,
+        frozen,
+        tied,
+        named,
+        output,
+        follower,
+        passing,
+        registered,
+        hooks,
+        layout,
+        grad,
+        x_is,
+        loss,
+        failure,
+        raised_in,
+    ):
         name, key, up = names_of(scene)[named], scene["key"], scene["up"]
         model = model_of(scene, mode, frozen, tied, named, output, follower, passing, registered)
         if grad == "filled":
@@ -425,9 +440,11 @@ def trace(
     params = {"x": leaf, **dict(model.named_parameters())}
     asked = {name: p for name, p in params.items() if p.requires_grad}
     gradient, later, *grads = torch.autograd.grad(
-        LOSSES[loss](h, scene["up"]), [found["picked"], found["after"], *asked.values()], allow_unused=True,
+        LOSSES[loss](h, scene["up"]),
+        [found["picked"], found["after"], *asked.values()],
+        allow_unused=True,
         materialize_grads=True,
-    )  # fmt: skip
+    )
     by_name = {**dict.fromkeys(params), **dict(zip(asked, grads))}
     watched = f"{names_of(scene)['nested']}.fc.bias"
     if by_name[watched] is not None:

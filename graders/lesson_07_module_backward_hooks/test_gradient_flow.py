@@ -229,9 +229,21 @@ class TestGradientFlow:
         ]
 
     def probe(
-        student, scene, mode, frozen, tied, passing, registered, hooks, layout, grad, x, loss, failure,
+        student,
+        scene,
+        mode,
+        frozen,
+        tied,
+        passing,
+        registered,
+        hooks,
+        layout,
+        grad,
+        x,
+        loss,
+        failure,
         raised_in,
-    ):  # fmt: skip
+    ):
         first, _, gated, _, _, head = scene["names"]
         model = steps(scene, mode, frozen, tied, passing, registered)
         if grad == "filled":

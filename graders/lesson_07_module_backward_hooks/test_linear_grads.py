@@ -230,17 +230,19 @@ class TestLinearGrads:
         expect_both(seen["again"], twin_gradients(weight, bias, -value / 2, up, loss), "for another x")
         expect_both(seen["zero"], (torch.zeros_like(weight), torch.zeros_like(bias)), "for a loss of 0 * y")
         expect_both(
-            seen["another"], twin_gradients(square, square[0], value, torch.ones_like(value), "square"),
+            seen["another"],
+            twin_gradients(square, square[0], value, torch.ones_like(value), "square"),
             "for another layer",
-        )  # fmt: skip
+        )
         row, row_up = value.reshape(-1, 3)[0], up.reshape(-1, 2)[0]
         expect_both(seen["one row"], (torch.outer(row_up, row), row_up), "for a single row")
 
     def test_they_are_copies_without_a_graph(seen, weight, bias, value, up, loss):
         expect_both(
-            seen["grads"], twin_gradients(weight, bias, value, up, loss),
+            seen["grads"],
+            twin_gradients(weight, bias, value, up, loss),
             "when the loss has written zeros into its own memory",
-        )  # fmt: skip
+        )
 
     def test_nothing_else_changes(seen):
         nothing_changed(seen["changed"], but=["grad-* *"])

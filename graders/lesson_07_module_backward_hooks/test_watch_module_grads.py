@@ -73,9 +73,11 @@ def caller(module: nn.Module, kind: str, passing: str, k: float, side: Tensor) -
 
 def shallow(record: object) -> object:
     """A dict with the same tensors as `record` holds now; any other value as it is."""
-    return {key: tuple(v) if isinstance(v, tuple) else v for key, v in record.items()} if isinstance(
-        record, dict
-    ) else record  # fmt: skip
+    return (
+        {key: tuple(v) if isinstance(v, tuple) else v for key, v in record.items()}
+        if isinstance(record, dict)
+        else record
+    )
 
 
 def told(result: object) -> str:
@@ -191,9 +193,7 @@ class TestWatchModuleGrads:
     def alive(kind, weight, bias, x, up, k, hooks):
         (gi, *_), (go, *_) = module_gradients(kind, weight, bias, x, up, k, hooks)
         (other, *_), _ = module_gradients(kind, weight, bias, x / 2, -up, k, hooks)
-        return bool((gi - other).abs().max() > 0.05) and (
-            gi.shape != go.shape or bool((gi - go).abs().max() > 0.05)
-        )  # fmt: skip
+        return bool((gi - other).abs().max() > 0.05) and (gi.shape != go.shape or bool((gi - go).abs().max() > 0.05))
 
     def oracle(kind, weight, bias, x, up, k, hooks):
         both = [module_gradients(kind, weight, bias, value, up, k, hooks)[0][0] for value in (x, x / 2)]
@@ -376,9 +376,10 @@ class TestWatchModuleGrads:
 
     def test_the_entries_are_copies_without_a_graph(seen, kind, weight, bias, x, up, k, hooks, passing):
         expect_record(
-            seen["second"], *module_gradients(kind, weight, bias, x / 2, -up, k, hooks, passing),
+            seen["second"],
+            *module_gradients(kind, weight, bias, x / 2, -up, k, hooks, passing),
             when="when somebody has written zeros into the gradients of the pass",
-        )  # fmt: skip
+        )
         expected = module_gradients(kind, weight, bias, x, up, k, hooks, passing)
         expect_record(seen["first later"], *expected, when="when more passes have followed")
         expect_record(seen["graph"], *expected, when="under `create_graph=True`")
@@ -434,8 +435,9 @@ class TestWatchModuleGrads:
         )
         for when, text in (("one removed", "after remove()"), ("both removed", "after remove() on both handles")):
             expect_record(seen[when][0], *expected, when=text)
-            expect_record(seen[when][1], *turned, when="after remove() on another handle" if when == "one removed"
-                          else text)  # fmt: skip
+            expect_record(
+                seen[when][1], *turned, when="after remove() on another handle" if when == "one removed" else text
+            )
         nothing_changed(seen["in the end"], but=["grad-* *"], when="after remove()")
 
 

@@ -275,10 +275,13 @@ class TestChannelStats:
             with torch.autograd.graph.saved_tensors_hooks(lambda t: saved.append(1) or t, lambda t: t):
                 seen = {"stats": stats(*batches)}
             seen |= {
-                "sizes": model.sizes[:20], "grad_enabled": any(model.grad_enabled), "saved": len(saved),
-                "own_modes": all(seen_then == modes for seen_then in model.modes), "log": callers.log[:40],
+                "sizes": model.sizes[:20],
+                "grad_enabled": any(model.grad_enabled),
+                "saved": len(saved),
+                "own_modes": all(seen_then == modes for seen_then in model.modes),
+                "log": callers.log[:40],
                 "changed": witness.changes(),
-            }  # fmt: skip
+            }
             seen["of one"] = stats(batches[1])
             seen["of one twice"] = stats(batches[0], batches[2], batches[0])
             failure = Failure(failure, failing_run)

@@ -262,8 +262,15 @@ class TestConvMaps:
     tolerance = (1e-4, 1e-4)
 
     def draw(rng, dtype, values, twin, deep):
-        shapes = {"stem": (3, 2, 3), "second": (3, 3, 3), "first": (3, 3, 1), "side": (3, 3, 1),
-                  "tail": (4, 3, 3), "up": (3, 3, 1), "loose": (3, 3, 1)}  # fmt: skip
+        shapes = {
+            "stem": (3, 2, 3),
+            "second": (3, 3, 3),
+            "first": (3, 3, 1),
+            "side": (3, 3, 1),
+            "tail": (4, 3, 3),
+            "up": (3, 3, 1),
+            "loose": (3, 3, 1),
+        }
         weights = {
             part: rng.tensor(o, i, k, k, dtype=dtype, values=values, low=-0.75, high=0.75, away=0.125)
             for part, (o, i, k) in shapes.items()
@@ -326,9 +333,12 @@ class TestConvMaps:
             witness = Witness(model=model, x=x)
             maps = plain_dict(student.conv_maps(model, x))
             seen = {
-                "maps": maps, "keys": list(maps) if isinstance(maps, dict) else maps,
-                "runs": model.runs, "log": callers.log[:20] + watching.log[:20], "changed": witness.changes(),
-            }  # fmt: skip
+                "maps": maps,
+                "keys": list(maps) if isinstance(maps, dict) else maps,
+                "runs": model.runs,
+                "log": callers.log[:20] + watching.log[:20],
+                "changed": witness.changes(),
+            }
             seen["again"] = plain_dict(student.conv_maps(model, other))
             failure = Failure(failure)
             model.strike = failure.strike
@@ -400,7 +410,7 @@ class TestConvMaps:
             "A convolution that stands in the model under two names is in your dict under both. `named_modules()` "
             "gives each module once, under its first name.",
         ),
-    )  # fmt: skip
+    )
 
     def test_every_conv2d_has_its_map_as_the_layer_returned_it(
         seen, names, order, weights, x, mode, registered, hooks, hooked

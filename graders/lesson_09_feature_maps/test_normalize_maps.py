@@ -22,8 +22,12 @@ from graders.authoring import (
 )
 from graders.lesson_09_feature_maps.judging import normalized
 
-SCALES = {"float32": (1.0, 100.0, 1e-6), "float64": (1.0, 100.0, 1e-10), "bfloat16": (1.0, 8.0, 0.25),
-          "float16": (1.0, 8.0, 0.25)}  # fmt: skip
+SCALES = {
+    "float32": (1.0, 100.0, 1e-6),
+    "float64": (1.0, 100.0, 1e-10),
+    "bfloat16": (1.0, 8.0, 0.25),
+    "float16": (1.0, 8.0, 0.25),
+}
 """By how much the maps of a tensor differ in size, where its dtype has room for that."""
 SHAPES = {"area": (4, 5), "row": (1, 6), "column": (6, 1)}
 

@@ -94,8 +94,16 @@ class TestTopChannels:
     def alive(fm, k):
         each = fm.mean((1, 2))
         right, gaps = ranking(each, k), each.sort().values.diff()
-        parts = [ranking(part, k) for part in (fm.amax((1, 2)), fm.amin((1, 2)), fm.flatten(1).median(1).values,
-                                               fm[:, -1].mean(1), fm[..., -1].mean(1))]  # fmt: skip
+        parts = [
+            ranking(part, k)
+            for part in (
+                fm.amax((1, 2)),
+                fm.amin((1, 2)),
+                fm.flatten(1).median(1).values,
+                fm[:, -1].mean(1),
+                fm[..., -1].mean(1),
+            )
+        ]
         by_abs = [ranking(part, k) for part in (fm.abs().mean((1, 2)), each.abs(), fm.square().mean((1, 2)))]
         return bool(
             gaps.min() > (1e-10 if fm.dtype == torch.float64 else 1e-4)

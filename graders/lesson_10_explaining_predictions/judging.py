@@ -38,7 +38,8 @@ def draw_net(
         "skip": skip,
         "weights": [
             rng.tensor(width, width if index else 2, 3, 3, low=-0.5, high=0.625, away=0.125, **kinds)
-            if name == "conv" else None
+            if name == "conv"
+            else None
             for index, name in enumerate(names)
         ],
         "strides": [stride if index == convolutions[0] else 1 for index in range(len(names))],
@@ -46,7 +47,7 @@ def draw_net(
         "names": dict(zip(groups, rng.names(len(groups)))),
         "order": rng.shuffled(groups),
         "doubled": ("root" if hooked == "root" else "first step") if hooks == "replacing" else "nothing",
-    }  # fmt: skip
+    }
 
 
 # Expected values: the same net as functions, in float64, with autograd.grad.
@@ -237,14 +238,12 @@ def cams(net: dict[str, Any], x: Tensor, target: int, layer: int, **rules: Any) 
         "summed-batch": weighted(alpha.sum(0, keepdim=True)).relu(),
         "first-sample": weighted(alpha[:1]).relu(),
         "grad-input-not-output": weighted(entering.mean((2, 3), keepdim=True)).relu(),
-        "wrong-target": weighted(
-            gradient(score(logits, "winner"), outputs[layer]).mean((2, 3), keepdim=True)
-        ).relu(),
+        "wrong-target": weighted(gradient(score(logits, "winner"), outputs[layer]).mean((2, 3), keepdim=True)).relu(),
         "relu-on-weights": weighted(alpha.relu()),
         "relu-on-weights-and-sum": weighted(alpha.relu()).relu(),
         "scaled": right / top,
         "scaled-together": right / right.max().clamp(min=1e-12),
-    }  # fmt: skip
+    }
 
 
 def peaks(cam: Tensor, size: Iterable[int], **options: Any) -> tuple[Tensor, Tensor, Tensor]:

@@ -144,9 +144,16 @@ class TestGradCam:
             return {"seed": rng.integer(0, 2**31), "net": None, "x": None, "classes": 3, "layer": -1}
         kinds = {"dtype": dtype, "values": values}
         net = draw_net(
-            rng, "conv relu conv relu" + ("" if kind == "gap" else " conv tanh"), classes=3, width=4,
-            stride=2 if kind == "gap" else 1, inplace=kind == "in-place", hooks=hooks, hooked=hooked, **kinds,
-        )  # fmt: skip
+            rng,
+            "conv relu conv relu" + ("" if kind == "gap" else " conv tanh"),
+            classes=3,
+            width=4,
+            stride=2 if kind == "gap" else 1,
+            inplace=kind == "in-place",
+            hooks=hooks,
+            hooked=hooked,
+            **kinds,
+        )
         size = {"gap": (3, 2, 8, 10), "inner": (3, 2, 6, 4), "in-place": (2, 2, 4, 5)}[kind]
         x = rng.tensor(*size, **kinds)
         return {"net": net, "x": x, "classes": 3, "layer": 2 if kind == "inner" else 3, "seed": None}

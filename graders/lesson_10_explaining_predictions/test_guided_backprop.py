@@ -144,9 +144,16 @@ class TestGuidedBackprop:
     def draw(rng, others, skip, dtype, values, hooks, hooked):
         kinds = {"dtype": dtype, "values": values}
         net = draw_net(
-            rng, f"conv relu conv relu conv {others} conv relu", classes=3, width=4, stride=2 if skip else 1, skip=skip,
-            hooks=hooks, hooked=hooked, **kinds,
-        )  # fmt: skip
+            rng,
+            f"conv relu conv relu conv {others} conv relu",
+            classes=3,
+            width=4,
+            stride=2 if skip else 1,
+            skip=skip,
+            hooks=hooks,
+            hooked=hooked,
+            **kinds,
+        )
         return {"net": net, "x": rng.tensor(2, 2, *((7, 6) if skip else (6, 5)), **kinds), "classes": 3}
 
     def alive(net, x, classes):

@@ -124,9 +124,15 @@ class TestGuidedGradCam:
     def draw(rng, layer, dtype, values, hooks, hooked):
         kinds = {"dtype": dtype, "values": values}
         net = draw_net(
-            rng, "conv relu conv relu conv tanh conv relu", classes=3, width=4, stride=2, hooks=hooks, hooked=hooked,
+            rng,
+            "conv relu conv relu conv tanh conv relu",
+            classes=3,
+            width=4,
+            stride=2,
+            hooks=hooks,
+            hooked=hooked,
             **kinds,
-        )  # fmt: skip
+        )
         return {"net": net, "x": rng.tensor(2, 2, *((8, 10) if layer == 2 else (7, 9)), **kinds), "classes": 3}
 
     def alive(net, x, classes, layer):

@@ -182,9 +182,7 @@ class TestPointingGame:
         given = (cam.clone(), boxes.clone())
         together = student.pointing_game(*given, size)
         alone = [student.pointing_game(cam[i : i + 1].clone(), boxes[i : i + 1].clone(), size) for i in range(len(cam))]
-        return {
-            "share": together, "alone": alone, "kept": torch.equal(given[0], cam) and torch.equal(given[1], boxes)
-        }  # fmt: skip
+        return {"share": together, "alone": alone, "kept": torch.equal(given[0], cam) and torch.equal(given[1], boxes)}
 
     mistakes = (
         Mistake(

@@ -41,7 +41,7 @@ from graders.core.conditions import (
 
 # What an exercise is, and judging what a probe saw.
 from graders.core.difference import Kind
-from graders.core.draws import Rng
+from graders.core.draws import Rng, beyond_float32
 from graders.core.exercise import SILENT, Mistake, exercise
 from graders.core.expect import Seen, apart, close, expect, refuse
 from graders.core.shown import MISSING

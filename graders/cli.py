@@ -264,10 +264,10 @@ def build(
     if not chosen:
         raise course.UnknownLesson(f"No lesson starts with {' or '.join(lessons or [])}: {', '.join(course.lessons())}")
     if check:
-        for problem in prove.prove(chosen, lambda text: typer.echo(f"proved  {text}"), range(seeds)):
-            complain(problem)
         for line in table(exercise for lesson in chosen for exercise in course.exercises(lesson)):
             typer.echo(line)
+        for problem in prove.prove(chosen, lambda text: typer.echo(f"proved  {text}"), range(seeds)):
+            complain(problem)
     else:
         for lesson in chosen:
             try:

@@ -20,6 +20,14 @@ def new_seed() -> int:
     return secrets.randbelow(SEED_LIMIT)
 
 
+def beyond_float32(number: float) -> float:
+    """A number close to `number` that rounding to float32 changes by 15 billionths of it; 0 stays 0.
+
+    A quotient such as `number * 9 / 7` may be exact in float32 by luck, and then a detour through float32 is not seen.
+    """
+    return float(np.float32(number)) * (1 + 2**-26)
+
+
 class Rng:
     """The source of an exercise's inputs.
 

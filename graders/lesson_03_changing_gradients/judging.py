@@ -8,7 +8,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from graders.authoring import FACTOR, Rng, Seen, expect
+from graders.authoring import FACTOR, Rng, Seen, beyond_float32, expect
 
 SINGLE_LOCATION = "refers to a single memory location"
 """What PyTorch says when a hook writes into a gradient that was expanded from one number."""
@@ -30,7 +30,7 @@ def ones(count: int, dtype: torch.dtype) -> Tensor:
 
 
 def bounds_like(rng: Rng, number: str) -> tuple[float, float]:
-    """A lower and an upper bound in sevenths, which float32 does not hold, so that a detour through float32 shows.
+    """A lower and an upper bound that float32 does not hold, so that a detour through float32 shows.
 
     "zero": the lower one is 0; "negative": both are below it; "fraction": both are nearer to it than 1; "large": none.
     """
@@ -39,7 +39,7 @@ def bounds_like(rng: Rng, number: str) -> tuple[float, float]:
     ]
     lo = rng.uniform(low, high)
     hi = {"zero": 1.0, "negative": lo + 1.0, "fraction": lo + 1.0, "large": lo + 5.0}[number]
-    return lo * 8 / 7, hi * 8 / 7
+    return beyond_float32(lo * 8 / 7), beyond_float32(hi * 8 / 7)
 
 
 def around(rng: Rng, shape: tuple[int, ...], lo: float, hi: float, side: int, layout: str) -> Tensor:

@@ -15,6 +15,7 @@ from graders.authoring import (
     Rng,
     Seen,
     Witness,
+    beyond_float32,
     close,
     exercise,
     expect,
@@ -82,7 +83,7 @@ class TestClipAndLog:
     def draw(rng, dtype, rank, layout, values, bounds, hooks):
         shape = rng.shape(rank)
         # Numbers that float32 does not hold, so that a detour through float32 shows.
-        near, far = rng.uniform(0.5, 1.0) * 9 / 7, rng.uniform(1.25, 2.0) * 9 / 7
+        near, far = beyond_float32(rng.uniform(0.5, 1.0)), beyond_float32(rng.uniform(1.25, 2.0))
         lo, hi = {"around 0": rng.choice(((-near, far), (-far, near))), "from 0": (0, far), "up to 0": (-far, 0),
                   "below 0": (-far, -near), "above 0": (near, far)}[bounds]  # fmt: skip
         wheres = [*rng.shuffled((BELOW, ABOVE)), BETWEEN]

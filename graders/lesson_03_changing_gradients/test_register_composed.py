@@ -11,6 +11,7 @@ from graders.authoring import (
     Failure,
     Mistake,
     Witness,
+    beyond_float32,
     came_through,
     changes,
     close,
@@ -75,7 +76,7 @@ class TestRegisterComposed:
     def draw(rng, dtype, rank, layout, values, collection):
         # Numbers that float32 does not hold, so that a detour through float32 shows.
         numbers = {"scale": (-2.0, -1.5, 0.5, 2.0), "shift": (-2.0, -1.0, 1.0, 2.5), "limit": (1.0, 1.5, 2.0)}
-        first, second, limit = ([kind, rng.choice(numbers[kind]) * 9 / 7] for kind in numbers)
+        first, second, limit = ([kind, beyond_float32(rng.choice(numbers[kind]) * 9 / 7)] for kind in numbers)
         maps = {
             "one": [rng.choice((first, second))],
             # A limit that is applied twice is the same as once, so it never stands at an end of the list.

@@ -9,6 +9,7 @@ from graders.authoring import (
     Circumstances,
     Mistake,
     Witness,
+    beyond_float32,
     changes,
     close,
     exercise,
@@ -60,7 +61,7 @@ class TestScaleGrad:
             **{name: rng.tensor(*shape, dtype=dtype, values=values, layout=layout) for name in ("x", "other", "up")},
             "factors": [rng.tensor(*shape, dtype=dtype, values=values, layout=layout) for _ in range(2)],
             # A number that float32 does not hold, so that a detour through float32 shows; never 1.
-            "s": rng.number(number) * 9 / 7,
+            "s": beyond_float32(rng.number(number) * 9 / 7),
         }
 
     def probe(student, x, other, factors, up, s, layout, place, grad, hooks, grad_mode, backward):

@@ -14,6 +14,7 @@ from graders.authoring import (
     Failure,
     Mistake,
     Witness,
+    beyond_float32,
     came_through,
     changes,
     close,
@@ -95,8 +96,8 @@ class TestNormalizeInput:
             **tensors,
             "up": rng.tensor(*shape, dtype=dtype, values=values, low=0.5),
             # Numbers that float32 does not hold, so that a detour through float32 shows.
-            "mean": rng.number(number) * 9 / 7,
-            "std": rng.choice((-2.0, -0.5, 0.5, 1.5, 3.0)) * 8 / 7,
+            "mean": beyond_float32(rng.number(number) * 9 / 7),
+            "std": beyond_float32(rng.choice((-2.0, -0.5, 0.5, 1.5, 3.0)) * 8 / 7),
         }
 
     def oracle(a, b, c, mean, std, others, hooks):

@@ -12,6 +12,7 @@ from graders.authoring import (
     Mistake,
     Seen,
     Witness,
+    beyond_float32,
     changes,
     close,
     exercise,
@@ -81,7 +82,7 @@ class TestScaleOutput:
             "weight": rng.tensor(*size, *size, dtype=dtype, values=values),
             "up": rng.tensor(*shape, dtype=dtype, values=values, low=0.5),
             # A number that float32 does not hold, so that a detour through float32 shows; never 1.
-            "s": rng.number(number) * 9 / 7,
+            "s": beyond_float32(rng.number(number) * 9 / 7),
             "t": rng.choice((-3.0, -2.5, 1.5, 2.5)),
         }
 

@@ -13,6 +13,7 @@ from graders.authoring import (
     Mistake,
     Seen,
     Witness,
+    beyond_float32,
     changes,
     close,
     exercise,
@@ -101,7 +102,7 @@ class TestClampGradInput:
         return {
             "scene": drawn_scene(rng, kind, dtype, rank, layout, values),
             # A number that float32 does not hold, so that a detour through float32 shows.
-            "c": (rng.uniform(0.5, 0.75) if number == "fraction" else rng.uniform(1.5, 2)) * 1.143,
+            "c": beyond_float32((rng.uniform(0.5, 0.75) if number == "fraction" else rng.uniform(1.5, 2)) * 1.143),
         }
 
     def alive(scene, kind, c, hooks, frozen, place):

@@ -13,6 +13,7 @@ from graders.authoring import (
     Mistake,
     Seen,
     Witness,
+    beyond_float32,
     changes,
     close,
     exercise,
@@ -103,7 +104,7 @@ class TestScaleBackward:
         # A number that float32 does not hold, so that a detour through float32 shows; never 1.
         return {
             "scene": drawn_scene(rng, kind, dtype, rank, layout, values),
-            "s": rng.number(number) * 1.287,
+            "s": beyond_float32(rng.number(number) * 1.287),
         }
 
     def alive(scene, kind, hooks, frozen, s):

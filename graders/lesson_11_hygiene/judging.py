@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import torch
@@ -21,18 +21,55 @@ def linear(rng: Rng, inputs: int = 3, outputs: int = 3, dtype: torch.dtype = tor
     return ["linear", weight, rng.tensor(outputs, low=-1, high=1, dtype=dtype)]
 
 
-def chain(children: dict[str, list[Any]], order: Sequence[str], factor: float = 1.0) -> list[Any]:
-    """The spec of a chain."""
-    return ["chain", children, list(order), factor]
+def chain(children: dict[str, list[Any]], order: Sequence[str], **options: Any) -> list[Any]:
+    """The spec of a chain. The options are those of `Chain`; `hidden` holds specs."""
+    return ["chain", children, list(order), options]
+
+
+def scrambled(rng: Rng, children: dict[str, Any], order: Sequence[str]) -> dict[str, Any]:
+    """The children, defined in another order than that in which they are called; a second name behind the first."""
+    called = [name for name in order if name in children]
+    while True:
+        names = rng.shuffled(list(children))
+        first = {name: child[1] for name, child in children.items() if child[0] == "same"}
+        behind = all(names.index(name) > names.index(other) for name, other in first.items())
+        if behind and (len(called) < 2 or [name for name in names if name in called] != called):
+            return {name: children[name] for name in names}
+
+
+def walk(spec: list[Any], name: str = "") -> Iterator[tuple[str, list[Any]]]:
+    """Name and spec of each module, as `named_modules()` yields them."""
+    yield name, spec
+    if spec[0] in ("chain", "list"):
+        children = spec[1].items() if isinstance(spec[1], dict) else enumerate(spec[1])
+        for key, child in children:
+            if child[0] != "same":
+                yield from walk(child, f"{name}.{key}" if name else str(key))
+
+
+def of_kind(spec: list[Any], *kinds: str) -> list[str]:
+    """The names of the modules of some kinds."""
+    return [name for name, part in walk(spec) if part[0] in kinds]
+
+
+def in_eval_mode(rng: Rng, spec: list[Any], mode: str) -> list[str]:
+    """The names of the modules in eval mode; with "mixed" the model itself and one of the layers that show it."""
+    if mode == "mixed":
+        return ["", rng.choice(of_kind(spec, "modal"))]
+    return [name for name, _ in walk(spec)] if mode == "eval" else []
 
 
 @dataclass(frozen=True)
 class Call:
-    """One call of a module: its first name in `named_modules()`, and what went in and came out."""
+    """One call of a module: its first name in `named_modules()`, what went in, and what the next layer got.
+
+    `own` is what came out before the hooks of the caller. A module that is not registered is no leaf.
+    """
 
     name: str
     leaf: bool
     inputs: list[Tensor]
+    own: Tensor
     output: Tensor
 
     @property
@@ -46,35 +83,68 @@ class Call:
         return not bool(torch.isfinite(self.output).all())
 
 
-def trace(spec: list[Any], x: Tensor, *, name: str = "", batch_statistics: bool = False) -> list[Call]:
-    """Every call of a module when the model of `spec` runs on `x`, in the order in which the calls end.
+@dataclass(frozen=True)
+class Run:
+    """How a model runs: which modules are in eval mode, what the caller's hooks make of outputs, which run it is."""
 
-    Direct composition of functions; nothing is done in place.
-    """
-    kind, *rest = spec
-    if kind != "chain":
-        return [Call(name, True, [x], compute(kind, x, rest, batch_statistics))]
-    calls: list[Call] = []
-    y = x
-    for step in rest[1]:
-        child, path = resolve(spec, step)
-        full = f"{name}.{path}" if name else path
-        if child[:2] == ["layer", "mix"]:
-            calls.append(Call(full, True, [y, x], OPERATIONS["mix"](y, x, 0.5)))
-        else:
-            calls += trace(child, y, name=full, batch_statistics=batch_statistics)
-        y = calls[-1].output
-    return [*calls, Call(name, False, [x], y * rest[2])]
+    evaluating: Sequence[str] = ()
+    replaced: Mapping[str, Callable[[Tensor], Tensor]] = field(default_factory=dict)
+    number: int = 1
+
+    def trace(self, spec: list[Any], x: Tensor, name: str = "") -> list[Call]:
+        """Every call of a module when the model of `spec` runs on `x`, in the order in which the calls end.
+
+        Direct composition of functions; nothing is done in place.
+        """
+        kind, *rest = spec
+        if kind != "chain":
+            return [self._call(name, [x], self._computed(kind, name, x, rest))]
+        calls: list[Call] = []
+        y, options = x, rest[2]
+        for step in rest[1]:
+            if step in options.get("hidden", {}):
+                hidden = self.trace(options["hidden"][step], y, HIDDEN)[-1]
+                calls.append(replace(hidden, leaf=False))
+                y = calls[-1].output
+                continue
+            child, path = resolve(spec, step)
+            full = f"{name}.{path}" if name else path
+            if child[:2] == ["layer", "mix"]:
+                calls.append(self._call(full, [y, x], OPERATIONS["mix"](y, x, 0.5)))
+            else:
+                calls += self.trace(child, y, full)
+            y = calls[-1].output
+        return [*calls, self._call(name, [x], y * options.get("factor", 1.0), leaf=False)]
+
+    def _call(self, name: str, inputs: list[Tensor], own: Tensor, leaf: bool = True) -> Call:
+        return Call(name, leaf, inputs, own, self.replaced[name](own) if name in self.replaced else own)
+
+    def _computed(self, kind: str, name: str, x: Tensor, rest: list[Any]) -> Tensor:
+        """What one layer makes of x."""
+        if kind == "linear":
+            return x @ rest[0].T + rest[1]
+        if kind == "affine":
+            return rest[0] * x + rest[1]
+        if kind == "counting":
+            return x * (1 + self.number)
+        if kind == "modal":
+            return x / 2 if name in self.evaluating else x + 1
+        if kind == "norm":
+            zeros, ones = torch.zeros_like(rest[0]), torch.ones_like(rest[0])
+            return F.batch_norm(x, zeros, ones, *rest, training="" not in self.evaluating)
+        return OPERATIONS[rest[0]](x.clone(), *rest[1:])
 
 
-def compute(kind: str, x: Tensor, rest: list[Any], batch_statistics: bool) -> Tensor:
-    """What one layer makes of x."""
-    if kind == "linear":
-        return x @ rest[0].T + rest[1]
-    if kind == "norm":
-        zeros, ones = torch.zeros_like(rest[0]), torch.ones_like(rest[0])
-        return F.batch_norm(x, zeros, ones, *rest, training=batch_statistics)
-    return OPERATIONS[rest[0]](x.clone(), *rest[1:])
+BEFORE_THE_CALLERS_HOOK = (
+    "A hook of the caller replaced the output, and you took it before that. Hooks of a module run in the order in "
+    "which they were registered, those for all modules first: register yours on the module, without `prepend`."
+)
+HIDDEN = "(not registered)"
+
+
+def trace(spec: list[Any], x: Tensor, *, batch_statistics: bool = False) -> list[Call]:
+    """Every call of a module when the model runs on `x`, without hooks and in training mode."""
+    return Run(() if batch_statistics else ("",)).trace(spec, x)
 
 
 # 11-remove-all-hooks and 11-clean-copy: a model full of hooks.

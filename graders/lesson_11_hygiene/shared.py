@@ -8,7 +8,16 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from graders.authoring import Boom, expecting_boom, module_hooks
+from graders.authoring import (
+    Boom,
+    CallersHooks,
+    expecting_boom,
+    fill_grads,
+    freeze_part,
+    module_hooks,
+    packed,
+    unpacked,
+)
 
 # Models. A draw describes a model as data, a tree of [kind, details...]. The probe builds modules from it; the
 # judge computes every call by direct composition of functions, without a module and without a hook.
@@ -37,29 +46,87 @@ class Layer(nn.Module):
         if by:
             self.register_buffer("by", by[0].clone())
 
-    def forward(self, x: Tensor, *more: Any) -> Tensor:
+    def forward(self, input: Tensor, *more: Any) -> Tensor:
         """Apply the operation."""
-        return OPERATIONS[self.operation](x, *self.buffers(), *more)
+        return OPERATIONS[self.operation](input, *self.buffers(), *more)
+
+
+class Affine(nn.Module):
+    """A number times its input, plus a number, for inputs of any shape."""
+
+    def __init__(self, weight: Tensor, bias: Tensor) -> None:
+        """Both numbers are parameters."""
+        super().__init__()
+        self.weight, self.bias = nn.Parameter(weight.clone()), nn.Parameter(bias.clone())
+
+    def forward(self, input: Tensor) -> Tensor:
+        """A new tensor."""
+        return self.weight * input + self.bias
+
+
+class Counting(nn.Module):
+    """Multiplies by 2, then by 3, and so on: who calls it once more than the model does sees other numbers."""
+
+    def __init__(self) -> None:
+        """No call yet."""
+        super().__init__()
+        self.calls = 0
+
+    def forward(self, input: Tensor) -> Tensor:
+        """A new tensor."""
+        self.calls += 1
+        return input * (1 + self.calls)
+
+
+class Modal(nn.Module):
+    """Shows its mode, for inputs of any shape: it adds 1 in training mode, and counts that, and halves in eval mode."""
+
+    def __init__(self) -> None:
+        """The count is a buffer."""
+        super().__init__()
+        self.register_buffer("steps", torch.zeros((), dtype=torch.int64))
+
+    def forward(self, input: Tensor) -> Tensor:
+        """A new tensor."""
+        if not self.training:
+            return input / 2
+        self.steps += 1
+        return input + 1
 
 
 class Chain(nn.Module):
     """Calls its children one after the other, in an order that need not be that of definition."""
 
-    def __init__(self, children: dict[str, nn.Module], order: list[str], factor: float) -> None:
-        """`order` holds the names in the order of the calls; the result is multiplied by `factor`."""
+    def __init__(
+        self,
+        children: dict[str, nn.Module],
+        order: list[str],
+        factor: float = 1.0,
+        output: str = "tensor",
+        passing: str = "position",
+        hidden: dict[str, nn.Module] | None = None,
+    ) -> None:
+        """`order` holds the names in the order of the calls; the result is multiplied by `factor`.
+
+        `hidden` modules are called and not registered.
+        """
         super().__init__()
         for name, child in children.items():
             self.add_module(name, child)
-        self.order, self.factor, self.runs = order, factor, 0
+        self.order, self.factor, self.output, self.passing, self.runs = order, factor, output, passing, 0
+        self.hidden = hidden or {}
 
-    def forward(self, x: Tensor) -> Tensor:
+    def forward(self, input: Tensor) -> Any:
         """A layer that mixes gets the chain's own input, too, and its share as a number."""
         self.runs += 1
-        start = x
+        x = input
         for name in self.order:
-            child = self.get_submodule(name)
-            x = child(x, start, 0.5) if getattr(child, "operation", "") == "mix" else child(x)
-        return x if self.factor == 1 else x * self.factor
+            child = self.hidden[name] if name in self.hidden else self.get_submodule(name)
+            if getattr(child, "operation", "") == "mix":
+                x = child(x, input, 0.5)
+            else:
+                x = unpacked(child(input=x) if self.passing == "keyword" else child(x))
+        return packed(x if self.factor == 1 else x * self.factor, self.output)
 
 
 class ModelError(Boom, RuntimeError, ValueError, StopIteration):
@@ -81,11 +148,13 @@ def build(spec: list[Any]) -> nn.Module:
         made: dict[str, nn.Module] = {}
         for name, child in rest[0].items():
             made[name] = made[child[1]] if child[0] == "same" else build(child)
-        return Chain(made, *rest[1:])
+        options = dict(rest[2])
+        options["hidden"] = {name: build(child) for name, child in options.pop("hidden", {}).items()}
+        return Chain(made, rest[1], **options)
+    if kind in PLAIN:
+        return PLAIN[kind](*rest)
     if kind == "list":
         return nn.ModuleList(map(build, rest[0]))
-    if kind == "layer":
-        return Layer(*rest)
     weight, bias = rest
     layer: nn.Module = nn.BatchNorm1d(len(weight)) if kind == "norm" else nn.Linear(weight.shape[1], weight.shape[0])
     layer.to(weight.dtype)
@@ -93,6 +162,43 @@ def build(spec: list[Any]) -> nn.Module:
         layer.weight.copy_(weight)
         layer.bias.copy_(bias)
     return layer
+
+
+PLAIN: dict[str, Callable[..., nn.Module]] = {
+    "affine": Affine, "counting": Counting, "modal": Modal, "layer": Layer,
+}  # fmt: skip
+"""Leaves whose details are the arguments of their class."""
+
+
+def made(net: dict[str, Any]) -> tuple[nn.Module, CallersHooks]:
+    """A model as a draw describes it, with the hooks of its caller."""
+    model = freeze_part(build(net["spec"]), net["frozen"])
+    for name in net["evaluating"]:
+        model.get_submodule(name).training = False
+    if net["grad"] == "filled":
+        fill_grads(model)
+    callers = CallersHooks(net["hooks"])
+    for name in net["watched"]:
+        callers.on_module(model.get_submodule(name), name)
+    if net["parameters"]:
+        for name, parameter in model.named_parameters():
+            if parameter.requires_grad:
+                callers.on_parameter(parameter, name)
+    return model, callers
+
+
+def steps_of(model: nn.Module) -> dict[str, int]:
+    """How often each layer that counts has run in training mode, by name."""
+    return {name: int(module.steps) for name, module in model.named_modules() if isinstance(module, Modal)}
+
+
+def goes_on(ask: Callable[[nn.Module, str, Tensor], Any]) -> bool:
+    """Whether the layer behind a module gets the output of this module itself, and not what a hook returned."""
+    model, passed = nn.Sequential(nn.Linear(2, 2), nn.Tanh()), []
+    model[0].register_forward_hook(lambda module, args, output: passed.append(output))
+    model[1].register_forward_pre_hook(lambda module, args: passed.append(args[0]))
+    ask(model, "0", torch.ones(1, 2))
+    return all(given is put_out for put_out, given in zip(passed[::2], passed[1::2]))
 
 
 def failing(model: nn.Module, where: str) -> nn.Module:

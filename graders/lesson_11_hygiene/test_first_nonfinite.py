@@ -124,7 +124,7 @@ class TestFirstNonfinite:
             order = [block, first, third, clean, second, again, end, fourth, rinse, fifth]
             if plan == "second call":
                 order = [block, second, third, first, again, clean, end, fourth, rinse, fifth]
-        children[block] = chain({key: children.pop(key) for key in rng.shuffled(inside)}, inside, factor)
+        children[block] = chain({key: children.pop(key) for key in rng.shuffled(inside)}, inside, factor=factor)
         defined = rng.shuffled(list(children))
         if again in children and defined.index(again) < defined.index(third):  # a second name comes after the first
             early, late = defined.index(again), defined.index(third)

@@ -2,25 +2,47 @@
 
 from __future__ import annotations
 
+import contextlib
 import gc
 import weakref
-from collections.abc import Sequence
+from collections.abc import Iterator
 from typing import Any
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
-from graders.authoring import HOOK_MISTAKES, Mistake, Rng, apart, close, exercise, expect, model_unchanged, no_hook_left
-from graders.lesson_11_hygiene.judging import Call, chain, linear, trace
-from graders.lesson_11_hygiene.shared import Witness, build, same_values, when_it_raises
-
-
-def another_order(rng: Rng, names: Sequence[str]) -> list[str]:
-    """These names in another order."""
-    while (found := rng.shuffled(names)) == list(names):
-        pass
-    return found
-
+from graders.authoring import (
+    ALL,
+    FACTOR,
+    SILENT,
+    Circumstances,
+    Failure,
+    Kind,
+    Mistake,
+    Seen,
+    Witness,
+    apart,
+    came_through,
+    changes,
+    close,
+    exercise,
+    expect,
+    laid_out,
+    nothing_changed,
+    prepared,
+    refuse,
+)
+from graders.lesson_11_hygiene.judging import (
+    BEFORE_THE_CALLERS_HOOK,
+    Call,
+    Run,
+    chain,
+    in_eval_mode,
+    of_kind,
+    scrambled,
+    walk,
+)
+from graders.lesson_11_hygiene.shared import goes_on, made, steps_of
 
 # 11-mean-activation: tensors that the graph saved are watched from outside.
 
@@ -39,6 +61,7 @@ class SavedTensors:
     def __init__(self) -> None:
         """Nothing is saved yet."""
         self.refs: list[weakref.ref[Saved]] = []
+        self.collections = 0
 
     def pack(self, tensor: Tensor) -> Saved:
         """Called when the graph saves a tensor."""
@@ -46,15 +69,31 @@ class SavedTensors:
         self.refs.append(weakref.ref(saved))
         return saved
 
-    def watching(self) -> Any:
-        """The context in which saved tensors are counted."""
-        return torch.autograd.graph.saved_tensors_hooks(self.pack, lambda saved: saved.tensor)
+    @contextlib.contextmanager
+    def watching(self) -> Iterator[None]:
+        """The context in which saved tensors are counted.
+
+        No garbage is collected in it, so that all that is made there stays young: to collect that alone is quick.
+        """
+        enabled, self.collections = gc.isenabled(), full_collections()
+        gc.disable()
+        try:
+            with torch.autograd.graph.saved_tensors_hooks(self.pack, lambda saved: saved.tensor):
+                yield
+        finally:
+            if enabled:
+                gc.enable()
 
     def alive(self) -> int:
-        """How many are alive. Collecting garbage is slow, and done only when there might be some."""
+        """How many are alive when garbage has been collected: all of it, where somebody else did so meanwhile."""
         if any(ref() is not None for ref in self.refs):
-            gc.collect()
+            gc.collect(0 if full_collections() == self.collections else 2)
         return sum(ref() is not None for ref in self.refs)
+
+
+def full_collections() -> int:
+    """How often the garbage of all generations has been collected so far."""
+    return gc.get_stats()[-1]["collections"]
 
 
 def graph_of(value: Any) -> list[str]:
@@ -80,151 +119,282 @@ def graph_of(value: Any) -> list[str]:
         "The handle is a context manager: `with module.register_forward_hook(hook):` removes the hook at the end of "
         "the block, even when the model raises.",
     ),
-    cases=(
-        {"where": "inside", "dtype": torch.float32, "mode": "train"},
-        {"where": "inside", "dtype": torch.float64, "mode": "eval"},
-        {"where": "container", "dtype": torch.float32, "mode": "train"},
+    circumstances=Circumstances(
+        covers={
+            "dtype": ALL, "rank": ALL, "layout": ALL, "place": ALL, "grad": ALL, "values": ALL,
+            "mode": ALL, "frozen": ALL, "named": ("first", "last", "nested"), "output": ALL, "follower": ALL,
+            "passing": ALL, "registered": ALL, "hooks": ALL, "hooked": ALL, "call": ALL, "grad_mode": ALL,
+            "failure": ALL, "failing_run": ALL,
+        },
+        excludes={
+            "number": "no number is an argument",
+            "collection": "there is no collection",
+            "tied": "parameters are not looked at",
+            "layers": "a mean does not ask what made its numbers",
+            "backward": "it runs no backward pass",
+        },
+        own={"x_is": ("data", "prepared")},
+        pairs=[("hooks", "hooked"), ("mode", "named")],
+        impossible=[
+            lambda hooks, hooked: hooks == "none" and hooked != "root",
+            lambda x_is, place: x_is == "data" and place != "leaf",
+        ],
     ),
-)
+)  # fmt: skip
 class TestMeanActivation:
     """Write `mean_activation(model, name, x)`. `model` is an `nn.Module`, and `name` is the name of one of its
-    submodules, for example `"stem.0"`. Run `model(x)` exactly once, to its end. Return the mean over all entries of the
-    output of that submodule, as the output left the submodule; a later layer may work in place. In this run the
-    submodule is called once, and its output is a tensor.
+    submodules in `model.named_modules()`, for example `"stem.0"`. Run `model(x)` exactly once, to its end and with each
+    part in its mode. Return the mean over all entries of the output of that submodule, as it left the submodule.
 
-    The result is a 0-dim tensor with the dtype of the output, and it does not require grad. After the call, nothing
-    keeps the graph of the forward pass alive: neither the result, nor anything that you stored elsewhere, such as in a
-    list or on the model.
-
-    `x` stays as it was, and so does the model: the mode (training or eval) of each module, the parameters and their
-    `.grad`. Hooks that were there before stay and fire as usual. No hook of yours is left, even when the model raises
-    an exception; the exception comes through.
+    - In this run the submodule is called once. Its output is a tensor of floating-point numbers with at least one
+      entry. Other parts of the model, and the model itself, may return anything.
+    - The mean is that of the output when it left the submodule, even if a later layer works in place.
+    - The result is a 0-dim tensor with the dtype of the output.
+    - After the call, nothing keeps the graph of the forward pass alive: neither the result, nor anything that you
+      stored elsewhere, such as in a list.
+    - The model goes on with the output itself, as it does without you. The run may stand under `torch.no_grad()`.
 
     **Example.** For `model = nn.Sequential(nn.Flatten(), nn.ReLU())` and `x = torch.tensor([[-1., 2.]])`,
     `mean_activation(model, "1", x)` returns `tensor(1.)`.
     """
 
-    def draw(rng, where, dtype, mode):
-        stem, act, body, target, follower, head = rng.names(6)
-        after = rng.choice((["layer", "relu_"], ["layer", "divide_", torch.full((1,), 0.25, dtype=dtype)]))
-        if where == "inside":
-            inside = {target: linear(rng, 4, 4, dtype), follower: after}
-            children = {body: chain({key: inside[key] for key in (follower, target)}, [target, follower])}
-            order = [stem, act, body, head]
-        else:
-            children = {body: chain({target: linear(rng, 4, 4, dtype)}, [target]), follower: after}
-            order = [stem, act, body, follower, head]
-        children |= {stem: linear(rng, 3, 4, dtype), act: ["layer", "tanh"], head: linear(rng, 4, 2, dtype)}
+    tolerance = (1e-4, 1e-4)
+
+    def draw(
+        rng, dtype, rank, layout, values, mode, frozen, grad, named, output, follower, passing, registered, hooks,
+        hooked,
+    ):  # fmt: skip
+        first, behind_first, act, modal, secret, body, target, behind, inner, last, behind_last = rng.names(11)
+
+        def affine() -> list[Any]:
+            numbers = [rng.tensor(low=-1.5, high=1.5, away=0.5, dtype=dtype, values=values) for _ in range(2)]
+            return ["affine", *numbers]
+
+        def follow() -> list[Any]:
+            by = torch.tensor(-0.5, dtype=getattr(torch, dtype))
+            return ["layer", "divide_", by] if follower == "in-place" else ["layer", "tanh"]
+
+        counting = ["counting"]
+        inside = {target: counting if named == "nested" else affine(), behind: follow(), inner: ["modal"]}
+        order = [target, behind, inner]
+        hidden = {} if registered == "yes" else {secret: affine()}
+        children = {
+            first: affine(),
+            behind_first: follow(),
+            act: ["layer", "tanh"],
+            modal: ["modal"],
+            body: chain(scrambled(rng, inside, order), order, output=output, passing=passing),
+            last: chain({inner: counting if named == "last" else affine()}, [inner]),
+            behind_last: follow(),
+            **({secret: affine()} if registered == "yes" else {}),
+        }
+        order = [first, behind_first, act, secret, modal, body, last, behind_last]
+        spec = chain(scrambled(rng, children, order), order, output=output, passing=passing, hidden=hidden)
+        name = {"first": first, "nested": f"{body}.{target}", "last": last}[named]
+        places = {"root": [""], "named": [name], "parameter": []}[hooked]
         return {
-            "spec": chain({key: children[key] for key in another_order(rng, order)}, order),
-            "name": f"{body}.{target}" if where == "inside" else body,
-            "x": rng.tensor(5, 3, dtype=dtype),
-            "mode": mode,
+            "net": {
+                "spec": spec,
+                "evaluating": in_eval_mode(rng, spec, mode),
+                "frozen": frozen,
+                "grad": grad,
+                "hooks": hooks,
+                "watched": [] if hooks == "none" else places,
+                "parameters": hooked == "parameter",
+            },
+            "name": name,
+            "breaks": body if named == "first" else modal,
+            "x": rng.tensor(*rng.shape(rank), dtype=dtype, values=values, layout=layout),
+            "later": rng.tensor(*rng.shape(rank), dtype=dtype, values=values, layout=layout),
         }
 
-    def alive(spec, name, x):
-        return apart(*(call.output.mean() for call in trace(spec, x)[1:] if call.name in ("", name)),
-                     overwritten(spec, name, x).mean(), input_of(spec, name, x).mean())  # fmt: skip
+    def alive(net, name, x, later, named, follower, mode):
+        call = called(net, name, x)
+        others = [overwritten(net, name, x), call.inputs[0], called(net, name, later).output]
+        if mode == "train" and named != "first":
+            others.append(called({**net, "evaluating": [name for name, _ in walk(net["spec"])]}, name, x).output)
+        if net["hooks"] == "replacing" and name in net["watched"]:
+            others.append(call.own)
+        means = [value.mean() for value in (call.output, *others)]
+        return all(apart(means[0], other) for other in means[1:])
 
-    def probe(student, spec, name, x, mode):
-        def make():
-            return build(spec).train(mode == "train")
+    def oracle(net, name, x, later):
+        return [[called(net, name, t, run).output.mean() for run in (1, 2)] for t in (x, later)]
 
-        witness, saved, before = Witness(make(), "", name), SavedTensors(), x.clone()
-        with saved.watching():
-            result = student.mean_activation(witness.model, name, x)
-        seen = {"alive": saved.alive(), "graph": graph_of(result), "result": result, **witness.report()}
-        seen["x_kept"] = same_values(x, before) and not x.requires_grad
-        return seen | when_it_raises(make, lambda model: student.mean_activation(model, name, x))
+    def probe(student, net, name, x, later, breaks, layout, place, grad, x_is, call, grad_mode, failure, failing_run):
+        if x_is == "data":
+            x, later = laid_out(x, layout), laid_out(later, layout)
+        else:
+            x, later = (prepared(t, layout=layout, place=place, grad=grad) for t in (x, later))
+        (model, callers), saved, started = made(net), SavedTensors(), []
+        model.register_forward_pre_hook(lambda module, args: started.append(1))
+        with torch.set_grad_enabled(grad_mode == "on"):
+            witness = Witness(model=model, x=x)
+            with saved.watching():
+                result = student.mean_activation(model, name, x)
+            seen = {"alive": saved.alive(), "graph": graph_of(result), "result": result, "calls": len(started)}
+            seen |= {"runs": model.runs, "fired": list(callers.log), "steps": steps_of(model)}
+            seen["changed"] = witness.changes()
+            if call != "once":
+                seen["later"] = student.mean_activation(model if call == "again" else made(net)[0], name, later)
+            failing, broken = Failure(failure, failing_run), made(net)[0]
+            broken.get_submodule(breaks).register_forward_pre_hook(failing.strike)
+            witness = Witness(model=broken, x=x)
+            seen["failure"] = failing.during(lambda: [student.mean_activation(broken, name, t) for t in (x, later)])
+            seen["changed by failure"] = witness.changes()
+            seen["afterwards"] = student.mean_activation(made(net)[0], name, x)
+        seen["goes on"] = goes_on(lambda *args: student.mean_activation(*args))
+        half = torch.tensor([[1.0, 2.0], [3.0, 6.0]], dtype=torch.float16)
+        seen["half"] = student.mean_activation(nn.Sequential(nn.Identity()), "0", half)
+        example = nn.Sequential(nn.Flatten(), nn.ReLU())
+        return {**seen, "example": student.mean_activation(example, "1", torch.tensor([[-1.0, 2.0]]))}
 
     mistakes = (
         Mistake(
             "graph-kept-alive",
-            lambda seen: (
-                seen["result"].value.requires_grad
-                and seen["alive"].value > 0
-                and "CloneBackward0" not in seen["graph"].value
-            ),
+            lambda seen: seen["alive"].value > 0 and has_graph(seen) and "CloneBackward0" not in seen["graph"].value,
             "Your mean still has its graph, and the graph holds the tensors that the forward pass saved. `cpu()` does "
             "not help: on the CPU it is the same tensor. Detach before you take the mean: `output.detach().mean()`.",
         ),
         Mistake(
             "clone-keeps-graph",
-            lambda seen: (
-                seen["result"].value.requires_grad
-                and seen["alive"].value > 0
-                and "CloneBackward0" in seen["graph"].value
-            ),
+            lambda seen: seen["alive"].value > 0 and has_graph(seen) and "CloneBackward0" in seen["graph"].value,
             "`clone()` copies the values, but the copy is a part of the graph like the original and keeps the graph "
             "alive. `clone()` and `cpu()` do not detach: write `output.detach()`.",
         ),
         Mistake(
             "stored-the-output",
             lambda seen: (
-                not getattr(seen["result"].value, "requires_grad", False)
-                and seen["alive"].value > 0
-                and seen["hooks_left"].value == 0
+                seen["alive"].value > 0 and not has_graph(seen) and not changes(seen["changed"], "hook-left *")
             ),
             "The result has no graph, but a tensor that has one is still stored somewhere: in a list, in a global "
             "variable, on the model. It keeps the whole forward pass alive. Store only the detached mean.",
         ),
         Mistake(
             "stored-alias",
-            lambda seen, spec, name, x: close(seen["result"], overwritten(spec, name, x).mean()),
+            lambda seen, net, name, x, follower: (
+                close(seen["result"], overwritten(net, name, x).mean()) if follower == "in-place" else SILENT
+            ),
             "You took the mean when the model was done. By then a later in-place layer had rewritten the output. "
             "Take the mean inside the hook.",
         ),
-        Mistake("stored-the-input", lambda seen, spec, name, x: close(seen["result"], input_of(spec, name, x).mean())),
+        Mistake(
+            "stored-the-input",
+            lambda seen, net, name, x: close(seen["result"], called(net, name, x).inputs[0].mean()),
+            "You took the mean of the module's input. The task asks for its `output`. (`args` may be empty, too: "
+            "somebody may call the module with `module(input=x)`.)",
+            raises="tuple index out of range",
+        ),
         Mistake(
             "number-not-tensor",
-            lambda seen, spec, name, x: (
-                type(seen["result"].value) is float and close(seen["result"], call_of(spec, name, x).output.mean())
+            lambda seen, net, name, x: (
+                type(seen["result"].value) is float and close(seen["result"], called(net, name, x).output.mean())
             ),
             "You returned a Python number. It keeps no graph, but the task asks for a 0-dim tensor: return "
             "`output.detach().mean()`.",
         ),
-        *HOOK_MISTAKES,
+        Mistake(
+            "before-the-callers-hook",
+            lambda seen, net, name, x: (
+                net["hooks"] == "replacing"
+                and name in net["watched"]
+                and close(seen["result"], called(net, name, x).own.mean())
+            ),
+            BEFORE_THE_CALLERS_HOOK,
+        ),
+        Mistake(
+            "changed-the-mode",
+            lambda seen, net: seen["runs"].value == 1 and seen["steps"].value != steps(net),
+            "You switched the model to another mode, with `eval()` or `train()`. Run the model in the mode in which "
+            "you got it, and leave it so.",
+        ),
+        Mistake("hook-left-behind", lambda seen: bool(changes(seen["changed"], "hook-left *"))),
+        Mistake(
+            "hook-left-after-exception",
+            lambda seen: (
+                not changes(seen["changed"], "hook-left *") and bool(changes(seen["changed by failure"], "hook-left *"))
+            ),
+        ),
     )
 
-    def test_the_mean_of_the_output_is_returned(seen, spec, name, x):
-        expect(seen["result"]).close_to(call_of(spec, name, x).output.mean(), detached=False)
+    def test_the_mean_of_the_output_is_returned(seen, net, name, x, later, call):
+        a_mean(seen["result"], called(net, name, x).output)
+        a_mean(seen["afterwards"], called(net, name, x).output)
+        if call != "once":
+            a_mean(seen["later"], called(net, name, later, run=1 + (call == "again")).output)
+
+    def test_it_has_the_dtype_of_the_output(seen):
+        a_mean(seen["half"], torch.full((4,), 3.0, dtype=torch.float16))
 
     def test_nothing_keeps_the_graph_alive(seen):
-        if getattr(seen["result"].value, "requires_grad", False):
-            expect(seen["result"]).fail("it still requires grad; detach it")
+        if has_graph(seen):
+            refuse("the result still has a graph; detach it", Kind.GRAPH)
         if seen["alive"].value:
-            expect(seen["alive"]).fail(
-                f"after the call, {seen['alive'].value} tensors that the graph saved still exist"
+            refuse(f"after the call, {seen['alive'].value} tensors that the graph saved still exist")
+
+    def test_the_model_runs_once_as_it_is(seen, net):
+        if (seen["calls"].value, seen["runs"].value) != (1, 1):
+            refuse(
+                f"the model should be called exactly once, as `model(x)`: calls: {seen['calls'].value}, runs of its "
+                f"`forward`: {seen['runs'].value}"
             )
+        for name, count in steps(net).items():
+            if seen["steps"][name].value != count:
+                refuse(
+                    f"`{name}` counts its runs in training mode: in one whole run of this model {count}, and here "
+                    f"{seen['steps'][name].value}"
+                )
+        fired = [event.value for event in seen["fired"]]
+        for name in net["watched"]:
+            if fired.count(f"forward {name}") != 1:
+                refuse(
+                    f"a forward hook of the caller on {f'`{name}`' if name else 'the model itself'} did not fire once"
+                )
 
-    def test_the_model_runs_once(seen):
-        expect(seen["runs"]).equals(1)
-        expect(seen["callers_hooks_fired"]).equals(2)
+    def test_the_model_goes_on_with_the_output_itself(seen):
+        expect(seen["goes on"]).is_true("the next layer got another tensor than the submodule returned")
 
-    def test_the_model_is_unchanged(seen):
-        model_unchanged(seen)
-        expect(seen["x_kept"]).is_true("the values of `x`, or its `requires_grad`, changed")
+    def test_nothing_of_the_caller_changes(seen):
+        nothing_changed(seen["changed"], but=["buffer *"])
 
-    def test_no_hook_is_left(seen):
-        no_hook_left(seen["hooks_left"])
+    def test_it_holds_when_the_model_raises(seen):
+        came_through(seen["failure"], "the model")
+        nothing_changed(seen["changed by failure"], but=["buffer *"], when="after an exception")
 
-    def test_no_hook_is_left_when_the_model_raises(seen):
-        expect(seen["exception"]).equals("propagated")
-        no_hook_left(seen["hooks_left_after_exception"])
+    def test_the_example_comes_out(seen):
+        a_mean(seen["example"], torch.ones(1))
 
 
-def call_of(spec: list[Any], name: str, x: Tensor) -> Call:
-    """The one call of a module."""
-    (call,) = [call for call in trace(spec, x) if call.name == name]
-    return call
+def a_mean(seen: Seen, output: Tensor) -> None:
+    """The mean of an output as a 0-dim tensor; a model in float32 rounds in each layer."""
+    if output.dtype == torch.float64:
+        expect(seen).close_to(output.mean(), detached=False)
+    else:
+        expect(seen).close_to(output.mean(), rtol=1e-4, atol=1e-4, detached=False)
 
 
-def input_of(spec: list[Any], name: str, x: Tensor) -> Tensor:
-    """What went into the module."""
-    return call_of(spec, name, x).inputs[0]
+def has_graph(seen: Seen) -> bool:
+    """Whether the result of the first call requires grad."""
+    return getattr(seen["result"].value, "requires_grad", False) is True
 
 
-def overwritten(spec: list[Any], name: str, x: Tensor) -> Tensor:
-    """What the in-place layer behind the module makes of its output."""
-    calls = trace(spec, x)
+def called(net: dict[str, Any], name: str, x: Tensor, run: int = 1) -> Call:
+    """The one call of a module in the first run of a model, or in the second."""
+    return next(call for call in calls_of(net, x, run) if call.name == name)
+
+
+def calls_of(net: dict[str, Any], x: Tensor, run: int = 1) -> list[Call]:
+    """All calls of a run."""
+    watched = net["watched"] if net["hooks"] == "replacing" else []
+    return Run(net["evaluating"], {name: lambda y: FACTOR * y for name in watched}, run).trace(net["spec"], x)
+
+
+def overwritten(net: dict[str, Any], name: str, x: Tensor) -> Tensor:
+    """What the layer behind the module makes of its output."""
+    calls = calls_of(net, x)
     return calls[[call.name for call in calls].index(name) + 1].output
+
+
+def steps(net: dict[str, Any]) -> dict[str, int]:
+    """How often each layer that counts runs in training mode."""
+    return {name: int(name not in net["evaluating"]) for name in of_kind(net["spec"], "modal")}

@@ -1,5 +1,7 @@
 """Answers to 11-mean-activation."""
 
+from graders.author.answers import Wrong
+
 from .shared import changed
 
 MEAN = """
@@ -13,7 +15,6 @@ def mean_activation(model, name, x):
 """
 
 RIGHT = [
-    MEAN,
     """
 import torch
 
@@ -30,42 +31,23 @@ def mean_activation(model, name, x):
 """,
     """
 import torch
-from torch.nn.modules.module import register_module_forward_hook
 
 class Mean:
-    def __init__(self, target):
-        self.target = target
     def __call__(self, module, args, output):
-        if module is self.target:
-            self.value = torch.tensor(output.double().mean().item(), dtype=output.dtype)
+        self.value = torch.tensor(output.double().mean().item(), dtype=output.dtype)
 
 def mean_activation(model, name, x):
-    mean = Mean(model.get_submodule(name))
-    with register_module_forward_hook(mean):
+    mean = Mean()
+    with model.get_submodule(name).register_forward_hook(mean):
         model(x)
     return mean.value
 """,
     """
-def mean_activation(model, name, x):
-    module, kept = model.get_submodule(name), []
-    forward = module.forward
-    def wrapped(*args, **kwargs):
-        output = forward(*args, **kwargs)
-        kept.append(output.detach().clone())
-        return output
-    module.forward = wrapped
-    try:
-        model(x)
-    finally:
-        del module.forward
-    return kept[0].sum() / kept[0].numel()
-""",
-    """
 class Probe:
     def __init__(self, model, name):
-        self.model, self.handle = model, model.get_submodule(name).register_forward_hook(self.save, prepend=False)
+        self.model, self.handle = model, model.get_submodule(name).register_forward_hook(self.save)
     def save(self, module, args, output):
-        self.mean = output.data.mean()
+        self.mean = output.data.sum() / output.numel()
     def __enter__(self):
         return self
     def __exit__(self, *error):
@@ -102,79 +84,169 @@ def mean_activation(model, name, x):
 LOG = []
 
 def mean_activation(model, name, x):
-    def hook(m, a, o):
-        model.last = o.detach()
-        LOG.append(o.detach().mean())
-    with model.get_submodule(name).register_forward_hook(hook):
+    def hook(m, a, k, o):
+        LOG.append(o.detach().clone().mean())
+    with model.get_submodule(name).register_forward_hook(hook, with_kwargs=True):
         model(x)
     return LOG[-1]
 """,
 ]
 
-WRONG = {
-    "graph-kept-alive": changed(MEAN, "output.detach().mean()", "output.cpu().mean()"),
-    "clone-keeps-graph": changed(MEAN, "output.detach().mean()", "output.clone().mean()"),
-    "stored-the-output": "STORE = {}\n"
-    + changed(
-        MEAN,
-        "        means.append(output.detach().mean())",
-        "        STORE[name] = output\n        means.append(output.detach().mean())",
+WRONG = [
+    Wrong(
+        "the mean with its graph",
+        violates="nothing keeps the graph of the forward pass alive: neither the result",
+        check="test_nothing_keeps_the_graph_alive",
+        mistake="graph-kept-alive",
+        source=changed(MEAN, "output.detach().mean()", "output.cpu().mean()"),
     ),
-    "stored-alias": """
+    Wrong(
+        "clones and does not detach",
+        violates="nothing keeps the graph of the forward pass alive",
+        check="test_nothing_keeps_the_graph_alive",
+        mistake="clone-keeps-graph",
+        source=changed(MEAN, "output.detach().mean()", "output.clone().mean()"),
+    ),
+    Wrong(
+        "stores the output in a global dict",
+        violates="nor anything that you stored elsewhere, such as in a list",
+        check="test_nothing_keeps_the_graph_alive",
+        mistake="stored-the-output",
+        source="STORE = {}\n"
+        + changed(
+            MEAN,
+            "        means.append(output.detach().mean())",
+            "        STORE[name] = output\n        means.append(output.detach().mean())",
+        ),
+    ),
+    Wrong(
+        "stores the output as an attribute of its result",
+        violates="nor anything that you stored elsewhere",
+        check="test_nothing_keeps_the_graph_alive",
+        source=changed(
+            MEAN,
+            "        means.append(output.detach().mean())",
+            "        mean = output.detach().mean()\n        mean.source = output\n        means.append(mean)",
+        ),
+    ),
+    Wrong(
+        "stores a node of the graph",
+        violates="nor anything that you stored elsewhere",
+        check="test_nothing_keeps_the_graph_alive",
+        source="NODES = []\n"
+        + changed(
+            MEAN,
+            "        means.append(output.detach().mean())",
+            "        NODES.append(output.grad_fn)\n        means.append(output.detach().mean())",
+        ),
+    ),
+    Wrong(
+        "a hook on the output that holds the output",
+        violates="nor anything that you stored elsewhere",
+        check="test_nothing_keeps_the_graph_alive",
+        source=changed(
+            MEAN,
+            "        means.append(output.detach().mean())",
+            "        means.append(output.detach().mean())\n"
+            "        output.register_hook(lambda grad: output) if output.requires_grad else None",
+        ),
+    ),
+    Wrong(
+        "the mean after the run",
+        violates="even if a later layer works in place",
+        check="test_the_mean_of_the_output_is_returned",
+        mistake="stored-alias",
+        source="""
 def mean_activation(model, name, x):
     kept = []
     with model.get_submodule(name).register_forward_hook(lambda m, a, o: kept.append(o.detach())):
         model(x)
     return kept[0].mean()
 """,
-    "stored-the-input": changed(MEAN, "output.detach()", "args[0].detach()"),
-    "number-not-tensor": changed(MEAN, "output.detach().mean()", "output.mean().item()"),
-    "hook-left-behind": """
-def mean_activation(model, name, x):
-    means = []
-    model.get_submodule(name).register_forward_hook(lambda m, a, o: means.append(o.detach().mean()))
-    model(x)
-    return means[0]
-""",
-    "hook-left-after-exception": """
-def mean_activation(model, name, x):
-    means = []
-    handle = model.get_submodule(name).register_forward_hook(lambda m, a, o: means.append(o.detach().mean()))
-    model(x)
-    handle.remove()
-    return means[0]
-""",
-}
-
-ALSO_WRONG = [
-    "def mean_activation(model, name, x):\n    return None",
-    "def mean_activation(model, name, x):\n    return model(x).detach().mean()",
-    changed(MEAN, "output.detach().mean()", "output.detach().mean(0)"),
-    changed(MEAN, "output.detach().mean()", "output.detach().mean().reshape(1)"),
-    changed(MEAN, "output.detach().mean()", "output.detach().mean().float()"),
-    changed(MEAN, "        model(x)", "        model(x)\n        model(x)"),
-    changed(MEAN, "        model(x)", "        model.forward(x)"),
-    changed(MEAN, "        model(x)", "        model(x.requires_grad_())"),
-    changed(MEAN, "        model(x)", "        model(x).sum().backward()"),
-    changed(MEAN, "        model(x)", "        model(x)\n        model.zero_grad()"),
-    changed(MEAN, "        model(x)", "        model.eval()(x)"),
-    # the mode of the model comes back, but not that of every module in it
-    changed(
-        MEAN, "        model(x)", "        was = model.training\n        model.eval()(x)\n        model.train(was)"
     ),
-    changed(MEAN, "    return means[0]", "    return means"),
-    changed(MEAN, "        model(x)", "        model.last = model(x)"),
-    changed(MEAN, "        model(x)", "        x.zero_()\n        model(x)"),
-    changed(
-        MEAN, "        model(x)", "        try:\n            model(x)\n        except Exception:\n            pass"
+    Wrong(
+        "the input of the module",
+        violates="Return the mean over all entries of the output of that submodule",
+        check="raised",
+        mistake="stored-the-input",
+        source=changed(MEAN, "output.detach()", "args[0].detach()"),
     ),
-    changed(
-        MEAN,
-        "        means.append(output.detach().mean())",
-        "        means.append(output.detach().mean())\n"
-        "        output.register_hook(lambda grad: output) if output.requires_grad else None",
+    Wrong(
+        "a number",
+        violates="The result is a 0-dim tensor",
+        check="test_the_mean_of_the_output_is_returned",
+        mistake="number-not-tensor",
+        source=changed(MEAN, "output.detach().mean()", "output.mean().item()"),
     ),
-    """
+    Wrong(
+        "one dimension",
+        violates="The result is a 0-dim tensor",
+        check="test_the_mean_of_the_output_is_returned",
+        source=changed(MEAN, "output.detach().mean()", "output.detach().mean().reshape(1)"),
+    ),
+    Wrong(
+        "the mean over the samples",
+        violates="the mean over all entries",
+        check="test_the_mean_of_the_output_is_returned",
+        source=changed(MEAN, "output.detach().mean()", "output.detach().mean(tuple(range(output.dim()))[:1])"),
+    ),
+    Wrong(
+        "always float32",
+        violates="with the dtype of the output",
+        check="test_the_mean_of_the_output_is_returned",
+        source=changed(MEAN, "output.detach().mean()", "output.detach().mean().float()"),
+    ),
+    Wrong(
+        "no half precision",
+        violates="with the dtype of the output",
+        check="test_it_has_the_dtype_of_the_output",
+        source=changed(
+            MEAN,
+            "output.detach().mean()",
+            "(output.detach() if output.dtype.itemsize == 8 else output.detach().float()).mean()",
+        ),
+    ),
+    Wrong(
+        "through float32",
+        violates="rule 1: in `float32` and in `float64`",
+        check="test_the_mean_of_the_output_is_returned",
+        source=changed(MEAN, "output.detach().mean()", "output.detach().float().mean().to(output.dtype)"),
+    ),
+    Wrong(
+        "nothing",
+        violates="Return the mean over all entries",
+        check="test_the_mean_of_the_output_is_returned",
+        source="def mean_activation(model, name, x):\n    model(x)",
+    ),
+    Wrong(
+        "the mean of what the model returns",
+        violates="the output of that submodule",
+        check="raised",
+        source="def mean_activation(model, name, x):\n    return model(x).detach().mean()",
+    ),
+    Wrong(
+        "a list",
+        violates="The result is a 0-dim tensor",
+        check="test_the_mean_of_the_output_is_returned",
+        source=changed(MEAN, "    return means[0]", "    return means"),
+    ),
+    Wrong(
+        "runs twice",
+        violates="Run `model(x)` exactly once",
+        check="test_the_model_runs_once_as_it_is",
+        source=changed(MEAN, "        model(x)", "        model(x)\n        model(x)"),
+    ),
+    Wrong(
+        "calls `forward`",
+        violates="Run `model(x)` exactly once",
+        check="test_the_model_runs_once_as_it_is",
+        source=changed(MEAN, "        model(x)", "        model.forward(x)"),
+    ),
+    Wrong(
+        "ends the run when it has what it wants",
+        violates="exactly once, to its end",
+        check="test_it_holds_when_the_model_raises",
+        source="""
 def mean_activation(model, name, x):
     class Done(Exception):
         pass
@@ -189,17 +261,203 @@ def mean_activation(model, name, x):
             pass
     return means[0]
 """,
-    """
-import torch
-
+    ),
+    Wrong(
+        "runs in eval mode, and puts back the mode of each part",
+        violates="with each part in its mode",
+        check="test_the_model_runs_once_as_it_is",
+        mistake="changed-the-mode",
+        source="""
 def mean_activation(model, name, x):
-    kept = []
-    with torch.autograd.graph.save_on_cpu():
-        with model.get_submodule(name).register_forward_hook(lambda m, a, o: kept.append(o.mean())):
+    means, modes = [], {module: module.training for module in model.modules()}
+    model.eval()
+    try:
+        with model.get_submodule(name).register_forward_hook(lambda m, a, o: means.append(o.detach().mean())):
             model(x)
+    finally:
+        for module, training in modes.items():
+            module.training = training
+    return means[0]
+""",
+    ),
+    Wrong(
+        "puts all parts into the mode of the model afterwards",
+        violates="rule 2: the mode of each part",
+        check="test_nothing_of_the_caller_changes",
+        source=changed(MEAN, "        model(x)", "        model(x)\n    model.train(model.training)"),
+    ),
+    Wrong(
+        "a hook before those of the caller",
+        violates="as it left the submodule",
+        check="test_the_mean_of_the_output_is_returned",
+        mistake="before-the-callers-hook",
+        source=changed(MEAN, "(hook)", "(hook, prepend=True)"),
+    ),
+    Wrong(
+        "wraps `forward`, which does not see what a hook of the caller makes of the output",
+        violates='rule 3: "As it left the module" means the value that the next part of the model gets',
+        check="test_the_mean_of_the_output_is_returned",
+        source="""
+def mean_activation(model, name, x):
+    module, kept = model.get_submodule(name), []
+    forward = module.forward
+    def wrapped(*args, **kwargs):
+        output = forward(*args, **kwargs)
+        kept.append(output.detach().mean())
+        return output
+    module.forward = wrapped
+    try:
+        model(x)
+    finally:
+        del module.forward
     return kept[0]
 """,
-    """
+    ),
+    Wrong(
+        "a hook for all modules, which runs before those of the caller",
+        violates="as it left the submodule",
+        check="test_the_mean_of_the_output_is_returned",
+        source="""
+from torch.nn.modules.module import register_module_forward_hook
+
+def mean_activation(model, name, x):
+    target, kept = model.get_submodule(name), []
+    def hook(module, args, output):
+        if module is target:
+            kept.append(output.detach().mean())
+    with register_module_forward_hook(hook):
+        model(x)
+    return kept[0]
+""",
+    ),
+    Wrong(
+        "hands on its copy",
+        violates="The model goes on with the output itself",
+        check="test_the_model_goes_on_with_the_output_itself",
+        source=changed(
+            MEAN,
+            "        means.append(output.detach().mean())",
+            "        means.append(output.detach().mean())\n        return output.detach()",
+        ),
+    ),
+    Wrong(
+        "needs a graph",
+        violates="The run may stand under `torch.no_grad()`.",
+        check="raised",
+        source=changed(
+            MEAN,
+            "        means.append(output.detach().mean())",
+            "        means.append(output.detach().mean())\n        assert output.requires_grad",
+        ),
+    ),
+    Wrong(
+        "needs the output of the model to be a tensor",
+        violates="Other parts of the model, and the model itself, may return anything.",
+        check="raised",
+        source=changed(MEAN, "        model(x)", "        model(x).detach()"),
+    ),
+    Wrong(
+        "`x` requires grad from now on",
+        violates="rule 2: their `requires_grad`",
+        check="test_nothing_of_the_caller_changes",
+        source=changed(MEAN, "        model(x)", "        model(x.requires_grad_())"),
+    ),
+    Wrong(
+        "empties `.grad`",
+        violates="rule 2: their `.grad`",
+        check="test_nothing_of_the_caller_changes",
+        source=changed(MEAN, "        model(x)", "        model(x)\n        model.zero_grad()"),
+    ),
+    Wrong(
+        "frees the graph by a backward pass",
+        violates="rule 2: their `.grad`",
+        check="test_nothing_of_the_caller_changes",
+        source="""
+def mean_activation(model, name, x):
+    means = []
+    with model.get_submodule(name).register_forward_hook(lambda m, a, o: means.append(o.mean())):
+        model(x)
+    if means[0].requires_grad:
+        means[0].backward()
+    return means[0].detach()
+""",
+    ),
+    Wrong(
+        "switches grad mode off for good",
+        violates="rule 2: Settings of PyTorch are afterwards as they were",
+        check="test_nothing_of_the_caller_changes",
+        source="import torch\n" + changed(MEAN, "    means = []", "    means = []\n    torch.set_grad_enabled(False)"),
+    ),
+    Wrong(
+        "leaves the output of the model on the model",
+        violates="nor anything that you stored elsewhere",
+        check="test_nothing_keeps_the_graph_alive",
+        source=changed(MEAN, "        model(x)", "        model.last = model(x)"),
+    ),
+    Wrong(
+        "removes no hook",
+        violates="rule 3: none of your own hooks is left",
+        check="test_nothing_of_the_caller_changes",
+        mistake="hook-left-behind",
+        source="""
+def mean_activation(model, name, x):
+    means = []
+    model.get_submodule(name).register_forward_hook(lambda m, a, o: means.append(o.detach().mean()))
+    model(x)
+    return means[0]
+""",
+    ),
+    Wrong(
+        "removes the hook only when all went well",
+        violates="rule 3: When your function has returned, or raised",
+        check="test_it_holds_when_the_model_raises",
+        mistake="hook-left-after-exception",
+        source="""
+def mean_activation(model, name, x):
+    means = []
+    handle = model.get_submodule(name).register_forward_hook(lambda m, a, o: means.append(o.detach().mean()))
+    model(x)
+    handle.remove()
+    return means[0]
+""",
+    ),
+    Wrong(
+        "cleans up after an `Exception` only",
+        violates="rule 4: also for `KeyboardInterrupt`",
+        check="test_it_holds_when_the_model_raises",
+        source="""
+def mean_activation(model, name, x):
+    means = []
+    handle = model.get_submodule(name).register_forward_hook(lambda m, a, o: means.append(o.detach().mean()))
+    try:
+        model(x)
+    except Exception:
+        handle.remove()
+        raise
+    handle.remove()
+    return means[0]
+""",
+    ),
+    Wrong(
+        "swallows what the model raises",
+        violates="rule 4: Errors come through.",
+        check="test_it_holds_when_the_model_raises",
+        source="""
+def mean_activation(model, name, x):
+    means = [None]
+    with model.get_submodule(name).register_forward_hook(lambda m, a, o: means.append(o.detach().mean())):
+        try:
+            model(x)
+        except Exception:
+            pass
+    return means[-1]
+""",
+    ),
+    Wrong(
+        "removes the hooks of others",
+        violates="rule 3: Hooks that were there before are there afterwards",
+        check="test_nothing_of_the_caller_changes",
+        source="""
 def mean_activation(model, name, x):
     means = []
     module = model.get_submodule(name)
@@ -210,4 +468,27 @@ def mean_activation(model, name, x):
         module._forward_hooks.clear()
     return means[0]
 """,
+    ),
+    Wrong(
+        "remembers by name",
+        violates="rule 1: on one object or on several at the same time",
+        check="test_the_mean_of_the_output_is_returned",
+        source="""
+MEANS = {}
+
+def mean_activation(model, name, x):
+    def hook(module, args, output):
+        MEANS.setdefault(name, output.detach().mean())
+    with model.get_submodule(name).register_forward_hook(hook):
+        model(x)
+    return MEANS[name]
+""",
+    ),
+]
+
+GIVENS = [
+    "Write `mean_activation(model, name, x)`.",
+    "`model` is an `nn.Module`",
+    "In this run the submodule is called once.",
+    "Its output is a tensor of floating-point numbers with at least one entry.",
 ]

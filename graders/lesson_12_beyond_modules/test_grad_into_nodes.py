@@ -9,79 +9,135 @@ from typing import Any
 
 import torch
 from torch import Tensor
+from torch.autograd.graph import get_gradient_edge
 
-from graders.authoring import Boom, Mistake, Seen, close, exercise, expect, expecting_boom, no_hook_left, snapshot
-from graders.lesson_12_beyond_modules.judging import given
+from graders.authoring import (
+    ALL,
+    FACTOR,
+    SILENT,
+    CallersHooks,
+    Circumstances,
+    Failure,
+    Kind,
+    Mistake,
+    Seen,
+    Witness,
+    came_through,
+    close,
+    exercise,
+    expect,
+    fill_grad,
+    no_hook_left,
+    nothing_changed,
+    prepared,
+    shares_storage,
+    snapshot,
+)
 
 UNARY = {
     "ReluBackward0": torch.relu,
     "TanhBackward0": torch.tanh,
     "ExpBackward0": torch.exp,
     "SigmoidBackward0": torch.sigmoid,
-    "SinBackward0": torch.sin,
 }
+LEAF = "AccumulateGrad"
+"""Stands for the name of the node of a leaf, which not all versions of torch spell alike."""
+NONE = "'NoneType' object has no attribute"
+DEPTH = 10_000
+OLD = 0.7
 
 
-def make_graph(spec: dict[str, Any], x: Tensor, w: Tensor, c: Tensor) -> tuple[Tensor, dict[str, Any]]:
-    """A scalar y, and for each named node of its graph its outputs and its first input.
+class Halve(torch.autograd.Function):
+    """Half of a tensor: an operation with a node of its own, `HalveBackward`."""
 
-    Two branches meet; `doublings` of `t + t` make many paths; `x` enters through a view or is unbound into two.
+    @staticmethod
+    def forward(ctx: Any, x: Tensor) -> Tensor:
+        """Half of it."""
+        return x / 2
+
+    @staticmethod
+    def backward(ctx: Any, *grads: Tensor) -> Tensor:
+        """Half of the gradient."""
+        return grads[0] / 2
+
+
+def make_graph(spec: dict[str, Any], x: Tensor, w: Tensor, c: Tensor, depth: int = 0) -> tuple[Tensor, dict[str, Any]]:
+    """A scalar y, and for each node of a name that occurs once: its first output and that output's first input.
+
+    Two branches meet; each of `doublings` sums `t + t` doubles the number of ways; `depth` nodes stand in a row. With
+    "several" outputs, x and w are the two outputs of one node.
     """
     first, second, last = spec["unary"]
-    if spec["unbind"]:
-        flat, w = x.unbind(0)
-        nodes: dict[str, Any] = {"UnbindBackward0": ([flat, w], x)}
+    nodes: dict[str, Any] = {}
+    if spec["outputs"] == "several":
+        both = torch.stack([x, w])
+        left, right = both.unbind(0)
+        nodes = {"StackBackward0": (both, x), "UnbindBackward0": (left, both)}
     else:
-        flat = x.view(-1)
-        nodes = {"ViewBackward0": ([flat], x)}
-    h = flat * w
-    left, right = UNARY[first](h), UNARY[second](h)
-    joined = left - right
+        left, right = x, w
+    h = torch.addcmul(torch.zeros_like(left), left, right)  # the first input of its node has no node
+    nodes["AddcmulBackward0"] = (h, left)
+    one, two = UNARY[first](h), UNARY[second](h)
+    joined = one - torch.nn.functional.leaky_relu(two)
+    nodes |= {first: (one, h), second: (two, h), "SubBackward0": (joined, one)}
     t = joined
+    for _ in range(depth):
+        t = t + 0
     for _ in range(spec["doublings"]):
         t = t + t
-    halved = t / 2 ** spec["doublings"]
+    divided = t / 2 ** spec["doublings"]
+    halved = Halve.apply(divided)
     bent = UNARY[last](halved)
-    y = torch.dot(bent, c) if spec["dot"] else bent.sum()
+    weighed = bent * c
+    y = weighed.sum()
     nodes |= {
-        "MulBackward0": ([h], flat),
-        first: ([left], h),
-        second: ([right], h),
-        "SubBackward0": ([joined], left),
-        "DivBackward0": ([halved], t),
-        last: ([bent], halved),
-        ("DotBackward0" if spec["dot"] else "SumBackward0"): ([y], bent),
+        "DivBackward0": (divided, t),
+        "HalveBackward": (halved, divided),
+        last: (bent, halved),
+        "MulBackward0": (weighed, bent),
+        "SumBackward0": (y, weighed),
     }
     return y, nodes
 
 
-def leaves_of(spec: dict[str, Any], x: Tensor, w: Tensor) -> tuple[Tensor, Tensor]:
-    """Fresh leaves; `w` requires no grad where the graph does not use it."""
-    return x.detach().clone().requires_grad_(), w.detach().clone().requires_grad_(not spec["unbind"])
+class Caller:
+    """Leaves, their hooks, and graphs made of them."""
+
+    def __init__(self, spec: dict[str, Any], x: Tensor, w: Tensor, c: Tensor, *, layout: str = "contiguous",
+                 place: str = "leaf", grad: str = "empty", hooks: str = "none") -> None:  # fmt: skip
+        self.spec, self.c, self.hooks = spec, c, hooks
+        self.leaf = prepared(x, layout=layout, place="parameter" if place == "parameter" else "leaf", grad=grad)
+        self.x = self.leaf.view_as(self.leaf) if place == "non-leaf" else self.leaf
+        self.w = w.detach().clone().requires_grad_(spec["second leaf"] == "yes")
+        if self.w.requires_grad:
+            fill_grad(self.w)
+        CallersHooks(hooks).on_tensor(self.x, "x")
+
+    def graph(self, depth: int = 0) -> tuple[Tensor, dict[str, Any]]:
+        """A new graph; the hooks of the caller sit on the product of the leaves, too."""
+        y, nodes = make_graph(self.spec, self.x, self.w, self.c, depth)
+        CallersHooks(self.hooks).on_tensor(nodes["AddcmulBackward0"][0], "h")
+        return y, nodes
 
 
-def node_gradients(spec: dict[str, Any], x: Tensor, w: Tensor, c: Tensor, wanted: list[str]) -> dict[str, Any]:
-    """For each wanted node: the summed gradient of its first output, and the one that leaves it at its first input."""
-    y, nodes = make_graph(spec, *leaves_of(spec, x, w), c)
-    arriving, leaving = {}, {}
-    for name in wanted:
-        if name in nodes:
-            outputs, source = nodes[name]
-            gradients = torch.autograd.grad(y, outputs, retain_graph=True)
-            arriving[name] = gradients[0]
-            leaving[name] = torch.autograd.grad(outputs, source, gradients, retain_graph=True)[0]
-    return {"arriving": arriving, "leaving": leaving}
+def plain_dict(result: Any) -> Any:
+    """Copies of the entries of a dict, as they are now; any other value as it is."""
+    return {key: snapshot(value) for key, value in result.items()} if isinstance(result, dict) else result
 
 
-def leaf_gradients(spec: dict[str, Any], x: Tensor, w: Tensor, c: Tensor) -> dict[str, Tensor | None]:
-    """What one plain backward writes into the `.grad` of the leaves."""
-    x, w = leaves_of(spec, x, w)
-    make_graph(spec, x, w, c)[0].backward()
-    return {"x": x.grad, "w": w.grad}
+def detached(result: Any) -> bool:
+    """Whether this is a dict in which no tensor has a graph."""
+    return isinstance(result, dict) and not any(t.requires_grad for t in result.values() if isinstance(t, Tensor))
 
 
-def functions_run_by(call: Callable[[], Any]) -> list[str]:
-    """The names of the Python functions that run while `call` runs, in order."""
+def shared_memory(result: Any) -> bool:
+    """Whether two entries lie in the same memory."""
+    tensors = list(result.values()) if isinstance(result, dict) else []
+    return any(shares_storage(a, b) for index, a in enumerate(tensors) for b in tensors[index + 1 :])
+
+
+def functions_run_by(call: Callable[[], Any]) -> int:
+    """How many Python functions run while `call` runs."""
     names, before = [], sys.getprofile()
 
     def note(frame: FrameType, event: str, arg: Any) -> None:
@@ -93,15 +149,22 @@ def functions_run_by(call: Callable[[], Any]) -> list[str]:
         call()
     finally:
         sys.setprofile(before)
-    return names
+    return len(names)
 
 
-def names_on_the_way(spec: dict[str, Any], wanted: list[str]) -> dict[str, set[str]]:
-    """Which wanted names a walk finds that stops at the top, or that follows first inputs only."""
-    top = "DotBackward0" if spec["dot"] else "SumBackward0"
-    second = spec["unary"][1]
-    first_branch = set(wanted) - {second, spec["absent"]}
-    return {"top": {top} & set(wanted), "first branch": first_branch}
+def harmless(t: Tensor) -> Tensor:
+    """A scalar whose graph saves nothing: its backward can run again, which shows hooks that are left."""
+    return (t.view(-1) - 1).sum()
+
+
+HARMLESS = ("ViewBackward0", "SubBackward0")
+"""The nodes of that graph but the last."""
+
+
+def hooks_left(graphs: list[Tensor], t: Tensor) -> int:
+    """How many hooks are left at the nodes of graphs that `harmless(t)` made."""
+    plain = functions_run_by(harmless(t).backward)
+    return sum(functions_run_by(graph.backward) - plain for graph in graphs)
 
 
 @exercise(
@@ -111,240 +174,325 @@ def names_on_the_way(spec: dict[str, Any], wanted: list[str]) -> dict[str, set[s
     hints=(
         "Start at `y.grad_fn`. Each entry of `node.next_functions` is a pair, and its first element is the next node, "
         "or `None`. Each node has a `name()`.",
-        "Branches meet again: keep a set of the nodes that you have visited, and visit each once.",
+        "Branches meet again: keep a set of the nodes that you have visited, and visit each once. Use a loop with a "
+        "list of nodes to visit; a function that calls itself fails in a deep graph.",
         "The gradient that *arrives* at a node goes to its pre-hook: `node.register_prehook(fn)`, where `fn` gets the "
         "tuple `grad_outputs`. Collect the handles, run backward, remove them.",
     ),
-    cases=(
-        {"unbind": False, "dot": False, "doublings": 0},
-        {"unbind": False, "dot": True, "doublings": 5},
-        {"unbind": True, "dot": True, "doublings": 1},
+    circumstances=Circumstances(
+        covers={
+            "dtype": ALL, "rank": ALL, "layout": ALL, "values": ALL, "place": ALL, "grad": ALL,
+            "collection": ("many", "one", "empty"), "hooks": ALL, "call": ALL, "grad_mode": ALL,
+            "failure": ALL, "failing_run": ALL,
+        },
+        excludes={
+            "number": "no number is an argument",
+            "model": "it gets no model",
+            "hooked": "the hooks of the caller sit on tensors",
+            "backward": "it runs the pass itself",
+        },
+        own={
+            "outputs": ("one", "several"),
+            "second_leaf": ("yes", "no"),
+            "shape": ("with branches", "deep"),
+        },
+        impossible=[
+            lambda collection, shape: collection == "empty" and shape == "deep",
+            lambda call, shape: call != "once" and shape == "deep",  # a deep graph takes time: there are few
+        ],
+        pairs=[("collection", "outputs"), ("dtype", "place")],
     ),
-)
+)  # fmt: skip
 class TestGradIntoNodes:
-    """Write `grad_into_nodes(y, node_names)`. `y` is a scalar, and `node_names` is a set of names of graph nodes, such
-    as `"ReluBackward0"`. Run `y.backward()` once. Return a dict: for each of the names that the graph of `y` contains,
-    the gradient that arrives at this node for the node's first output. This is the complete gradient: when the output
-    is used several times, it is the sum.
+    """Write `grad_into_nodes(y, node_names)`. `y` is a scalar with a graph, and `node_names` is a set of names of graph
+    nodes, such as `"ReluBackward0"`; it may be empty. Run `y.backward()` once. Return a dict: for each of the names
+    that the graph of `y` contains, the gradient that arrives at this node for the node's first output. This is the
+    complete gradient: when the output is used several times, it is the sum.
 
-    The name of a node is what its method `name()` returns. Each of the names occurs at most once in the graph; names
-    that are not asked for may occur often. A name that the graph does not contain is not a key of the dict. The order
-    of the keys does not matter. The gradients are detached copies, which do not change later.
-
-    The leaves get their `.grad` as in one plain `y.backward()`. No hook of yours is left at a node, even when backward
-    raises; the exception comes through.
+    - The name of a node is what its method `name()` returns. A name that the graph does not contain is not a key of
+      the dict.
+    - Each of `node_names` occurs at most once in the graph, and `y` depends on the first output of its node. Other
+      names may occur often.
+    - The graph may have ten thousand nodes in a row, and thousands of ways from `y` to one node.
+    - The leaves get their `.grad` as in one plain `y.backward()`, on top of what it holds.
 
     **Example.** `y = torch.relu(x).sum()`, `x = [2., -1.]`: `grad_into_nodes(y, {"ReluBackward0", "ExpBackward0"})` is
     `{"ReluBackward0": [1., 1.]}`. The gradient `[1., 0.]` is the one that *leaves* the node.
     """
 
-    def draw(rng, unbind, dot, doublings):
-        unary = rng.shuffled(list(UNARY))
-        spec = {"unary": unary[:3], "absent": unary[3], "unbind": unbind, "dot": dot, "doublings": doublings}
-        n = 2 * rng.integer(2, 3)
-        x = rng.tensor(2, n if unbind else n // 2, low=-1.5, high=1.5)
-        top = "DotBackward0" if dot else "SumBackward0"
-        others = rng.shuffled([unary[0], unary[2], "SubBackward0", "DivBackward0"])[:2]
-        always = [unary[1], "MulBackward0", "UnbindBackward0" if unbind else "ViewBackward0", top]
-        w, c = (rng.tensor(n, low=-1.5, high=1.5) for _ in range(2))
-        return {"spec": spec, "x": x, "w": w, "c": c, "wanted": rng.shuffled([*always, *others, spec["absent"]])}
+    tolerance = (1e-4, 1e-4)
 
-    def alive(spec, x, w, c, wanted):
-        found = node_gradients(spec, x, w, c, wanted)
+    def draw(rng, dtype, rank, layout, values, collection, outputs, second_leaf, shape):
+        unary = rng.shuffled(list(UNARY))
+        spec = {"unary": unary[:3], "outputs": outputs, "second leaf": second_leaf,
+                "doublings": 0 if shape == "deep" else 12}  # fmt: skip
+        size = rng.shape(rank)
+        x, w, c = (
+            rng.tensor(*size, dtype=dtype, values=values, low=-1.5, high=1.5, layout=kind)
+            for kind in (layout, "contiguous", "contiguous")
+        )
+        at_the_bottom = {"several": ["StackBackward0", "UnbindBackward0"], "one": []}[outputs]
+        at_the_bottom += ["AddcmulBackward0"] + [LEAF] * (second_leaf == "no")
+        wanted = ["SumBackward0", "MulBackward0", "HalveBackward", "SubBackward0", *unary, *at_the_bottom]
+        wanted = {"many": rng.shuffled(wanted), "one": at_the_bottom[-1:], "empty": []}[collection]
+        return {"spec": spec, "x": x, "w": w, "c": c, "wanted": wanted, "absent": unary[3]}
+
+    def alive(spec, x, w, c, wanted, hooks):
+        found = node_gradients(spec, x, w, c, wanted, hooks)
         return all(
             gradient.abs().max() > 0.01
             and (name not in UNARY or (gradient - found["leaving"][name]).abs().max() > 0.01)
             for name, gradient in found["arriving"].items()
         )
 
-    def probe(student, spec, x, w, c, wanted):
-        x, w = x.requires_grad_(), w.requires_grad_(not spec["unbind"])
-        if w.requires_grad:
-            w.grad = torch.ones_like(w)
-        y, _ = make_graph(spec, x, w, c)
-        result = student.grad_into_nodes(y, set(wanted))
-        is_dict = isinstance(result, dict)
+    def oracle(spec, x, w, c, wanted, hooks):
+        return [
+            node_gradients(spec, x, w, c, wanted, hooks)["arriving"],
+            {name: t for name, t in leaf_gradients(spec, x, w, c, hooks).items() if t is not None},
+        ]
+
+    def probe(student, spec, x, w, c, wanted, layout, place, grad, hooks, call, grad_mode, shape, failure, failing_run):
+        caller = Caller(spec, x, w, c, layout=layout, place=place, grad=grad, hooks=hooks)
+        other = Caller(spec, x / 2, w, c, hooks=hooks) if call == "in turn" else caller
+        leaf_name = get_gradient_edge(caller.leaf).node.name()
+        names = {leaf_name if name == LEAF else name for name in wanted}
+
+        def ask(y, names):
+            given = set(names)
+            with torch.set_grad_enabled(grad_mode == "on"):
+                result = student.grad_into_nodes(y, given)
+            if isinstance(result, dict) and leaf_name in result:
+                result[LEAF] = result.pop(leaf_name)
+            return result, given == set(names)
+
+        y, _ = caller.graph(DEPTH if shape == "deep" else 0)
+        y2, _ = other.graph()
+        witness = Witness(x=caller.leaf, w=caller.w, c=caller.c)
+        result, kept = ask(y, names)
         seen = {
-            "result": {key: snapshot(value) for key, value in result.items()} if is_dict else result,
-            "detached": is_dict and not any(getattr(value, "requires_grad", False) for value in result.values()),
-            "grads": {"x": snapshot(x.grad), "w": snapshot(w.grad)},
-            "x_needs_grad": x.requires_grad,
-            "plain_grad": not getattr(x.grad, "requires_grad", False),
+            "result": plain_dict(result),
+            "detached": detached(result),
+            "shared": shared_memory(result),
+            "names kept": kept,
+            "changed": witness.changes(),
+            "grads": {"x": snapshot(caller.leaf.grad), "w": snapshot(caller.w.grad)},
+            "plain .grad": not getattr(caller.leaf.grad, "requires_grad", False),
         }
-        if x.grad is not None:
-            x.grad.zero_()
-        seen["kept"] = {key: snapshot(value) for key, value in result.items()} if is_dict else None
+        if call != "once":
+            seen["second"] = plain_dict(ask(y2, names)[0])
+        if caller.leaf.grad is not None:
+            caller.leaf.grad.zero_()
+        seen["later"] = plain_dict(result)
 
-        # A graph that saves nothing can be run again, which shows hooks that are left.
-        z = (x.detach().requires_grad_().view(-1) - 1).sum()
-        plain = student.grad_into_nodes(z, {"ViewBackward0", "SubBackward0"})
-        is_dict = isinstance(plain, dict)
-        seen["first_pass"] = {key: snapshot(value) for key, value in plain.items()} if is_dict else None
-        z.backward(torch.tensor(3.0))
-        seen["second_pass"] = {key: snapshot(value) for key, value in plain.items()} if is_dict else None
+        t = torch.ones(2, 2, requires_grad=True)
+        graphs = [harmless(t), harmless(t)]
+        for graph in graphs:
+            ask(graph, HARMLESS)
+        seen["hooks left"] = hooks_left(graphs, t)
 
-        def boom(grad):
-            raise Boom
-
-        fresh = x.detach().requires_grad_()
-        z, twin = (fresh.view(-1) - 1).sum(), (fresh.view(-1) - 1).sum()
-        handle = fresh.register_hook(boom)
-        with expecting_boom(seen):
-            student.grad_into_nodes(z, {"ViewBackward0", "SubBackward0"})
+        strike = Failure(failure, failing_run)
+        handle = t.register_hook(strike.strike)
+        graphs = [harmless(t), harmless(t)]
+        witness = Witness(t=t)
+        seen["failure"] = strike.during(lambda: [ask(graph, HARMLESS) for graph in graphs])
+        seen["changed by failure"] = witness.changes()
         handle.remove()
-        plain, again = (functions_run_by(root.backward) for root in (twin, z))
-        seen["hooks_left_by_exception"] = len(again) - len(plain)
-        return seen
+        seen["hooks left by failure"] = hooks_left(graphs, t)
+
+        two = torch.tensor([2.0, -1.0], requires_grad=True)
+        example = student.grad_into_nodes(torch.relu(two).sum(), {"ReluBackward0", "ExpBackward0"})
+        return {**seen, "example": plain_dict(example)}
 
     mistakes = (
         Mistake(
             "grad-leaving-the-node",
-            lambda seen, spec, x, w, c, wanted: close(
-                seen["result"], node_gradients(spec, x, w, c, wanted)["leaving"], rtol=1e-4, atol=1e-4
+            lambda seen, spec, x, w, c, wanted, hooks: is_as(
+                seen, node_gradients(spec, x, w, c, wanted, hooks)["leaving"]
             ),
             "You took the first entry of `grad_inputs`, the gradient that leaves the node. The gradient that arrives "
-            "at it is in `grad_outputs`: the only argument of a pre-hook, the second of a hook.",
+            "at it is in `grad_outputs`: the only argument of a pre-hook, the second of a hook. (`grad_inputs` has "
+            "`None` for an input that requires no grad, and is empty at a leaf.)",
+            raises=(*(f"{NONE} '{name}'" for name in ("detach", "clone")), "tuple index out of range"),
         ),
         Mistake(
             "top-node-only",
-            lambda seen, spec, wanted: (
-                set(seen["result"].keys) == names_on_the_way(spec, wanted)["top"]
-                and close(seen["result"]["SumBackward0" if not spec["dot"] else "DotBackward0"], 1.0)
+            lambda seen, collection: (
+                seen["result"].keys == ["SumBackward0"] and close(seen["result"]["SumBackward0"], 1.0)
+                if collection == "many"
+                else SILENT
             ),
             "You looked at `y.grad_fn` only, the last node. Walk the graph from there: each entry of "
             "`node.next_functions` holds the next node.",
         ),
         Mistake(
             "first-branch-only",
-            lambda seen, spec, wanted: set(seen["result"].keys) == names_on_the_way(spec, wanted)["first branch"],
-            "A node is missing that is not on the way of the first inputs. A node has one next node for each input: "
+            lambda seen, spec, collection: (
+                set(seen["result"].keys) == {"SumBackward0", "MulBackward0", "HalveBackward", "SubBackward0",
+                                             "AddcmulBackward0", spec["unary"][0], spec["unary"][2]}
+                if collection == "many"
+                else SILENT
+            ),
+            "Nodes are missing that are not on the way of the first inputs. A node has one next node for each input: "
             "walk over all of `next_functions`, not only over `next_functions[0]`.",
         ),
         Mistake(
             "late-binding",
-            lambda seen, spec, wanted: (
+            lambda seen, collection: (
                 len(seen["result"]) == 1
-                and not (
-                    set(seen["result"].keys) == names_on_the_way(spec, wanted)["top"]
-                    and close(seen["result"][seen["result"].keys[0]], 1.0)
-                )
+                and not (seen["result"].keys == ["SumBackward0"] and close(seen["result"]["SumBackward0"], 1.0))
+                if collection == "many"
+                else SILENT
             ),
             "All gradients went to one name. Your hooks read the loop variable when they run, and by then it has its "
             "last value. Bind it: `lambda grads, name=node.name(): ...`.",
         ),
         Mistake(
             "absent-as-none",
-            lambda seen, spec: (
-                spec["absent"] in seen["result"].keys and not isinstance(seen["result"][spec["absent"]].tensor, Tensor)
-            ),
+            lambda seen, absent: absent in seen["result"].keys and seen["result"][absent].tensor is None,
             "A name that the graph does not contain has to be absent from the dict; you have an entry for it.",
         ),
         Mistake(
             "visited-twice",
-            lambda seen, spec, x, w, c, wanted: (
-                spec["absent"] not in seen["result"].keys and multiplied(seen, spec, x, w, c, wanted)
+            lambda seen, spec, x, w, c, wanted, hooks: multiplied(
+                seen, node_gradients(spec, x, w, c, wanted, hooks)["arriving"]
             ),
             "Some gradients are multiples of the right ones. Branches meet again, so you came to these nodes by "
             "several ways and registered a hook each time. Keep a set of visited nodes.",
         ),
         Mistake(
+            "too-deep",
+            raises="maximum recursion depth",
+            message="Your walk is a function that calls itself, and Python stops at about a thousand calls inside each "
+            "other. A graph can be deeper. Keep a list of nodes to visit, and take one out in a loop.",
+        ),
+        Mistake(
             "met-none",
-            raises=("'NoneType' object has no attribute",),
+            raises=tuple(f"{NONE} '{name}'" for name in ("name", "next_functions", "register_prehook")),
             message="Your walk met a `None`. An input that requires no grad has `None` in `next_functions` in place "
             "of a node: skip it.",
         ),
         Mistake(
             "leaves-without-grad",
-            lambda seen, spec, x, w, c, wanted: right_gradients(seen, spec, x, w, c, wanted)
-            and seen["grads"]["x"].value is None,
-            "The gradients are right, but the leaves have no `.grad`: `torch.autograd.grad` writes none. The contract "
-            "asks for one `y.backward()`.",
+            lambda seen, grad: seen["grads"]["x"].value is None if grad == "empty" else close(seen["grads"]["x"], OLD),
+            "The leaves have not got their `.grad`: `torch.autograd.grad` writes none. The contract asks for one "
+            "`y.backward()`.",
         ),
         Mistake(
             "backward-twice",
-            lambda seen, spec, x, w, c, wanted: right_gradients(seen, spec, x, w, c, wanted)
-            and close(seen["grads"]["x"], 2 * given(leaf_gradients(spec, x, w, c)["x"])),
-            "The gradients are right, but the `.grad` of the leaves holds two passes. Run `y.backward()` once.",
-        ),
-        Mistake(
-            "stored-alias",
-            lambda seen, spec, x, w, c, wanted: (
-                not spec["unbind"]
-                and right_gradients(seen, spec, x, w, c, wanted)
-                and close(seen["kept"]["ViewBackward0"], 0.0)
+            lambda seen, spec, x, w, c, grad, hooks: close(
+                seen["grads"]["x"], start(grad) + 2 * leaf_gradients(spec, x, w, c, hooks)["x"], rtol=1e-4, atol=1e-4
             ),
-            "An entry changed when the caller cleared `x.grad` in place: both share their memory. Store "
-            "`.detach().clone()`.",
+            "The `.grad` of the leaves holds two passes. Run `y.backward()` once.",
         ),
         Mistake(
             "hook-left-behind",
-            lambda seen: (
-                close(seen["first_pass"]["SubBackward0"], 1.0)
-                and close(seen["second_pass"]["SubBackward0"], 3.0)
-            ),
-            "A second backward through the same graph changed your result: your hooks are still at the nodes. Keep "
-            "the handle of each `register_prehook` and call `remove()`.",
+            lambda seen: seen["hooks left"].value > 0,
+            "Your hooks are still at the nodes after your function has returned. Keep the handle of each "
+            "`register_prehook` and call `remove()`.",
         ),
         Mistake(
             "hook-left-after-exception",
-            lambda seen, spec, x, w, c, wanted: (
-                seen["hooks_left_by_exception"].value > 0
-                and right_gradients(seen, spec, x, w, c, wanted)
-                and close(seen["grads"]["x"], given(leaf_gradients(spec, x, w, c)["x"]))
-                and close(seen["second_pass"]["SubBackward0"], 1.0)
-            ),
+            lambda seen: seen["hooks left"].value == 0 and seen["hooks left by failure"].value > 0,
             "When backward raised, your `remove()` calls were skipped, and your hooks are still at the nodes. Put the "
             "calls into `finally`.",
         ),
     )  # fmt: skip
 
-    def test_the_gradients_arrive_at_the_nodes(seen, spec, x, w, c, wanted):
-        expected = node_gradients(spec, x, w, c, wanted)["arriving"]
-        expect(seen["result"]).has_keys(*expected)
-        for name, gradient in expected.items():
-            expect(seen["result"][name]).close_to(gradient, rtol=1e-4, atol=1e-4)
+    def test_the_gradients_arrive_at_the_nodes(seen, spec, x, w, c, wanted, hooks):
+        same_gradients(seen["result"], node_gradients(spec, x, w, c, wanted, hooks)["arriving"])
 
-    def test_the_gradients_are_detached_copies(seen):
-        expect(seen["detached"]).is_true("a gradient in the result requires grad; detach it")
+    def test_another_call_is_right_too(seen, spec, x, w, c, wanted, hooks, call):
+        if call != "once":
+            x = x / 2 if call == "in turn" else x
+            same_gradients(seen["second"], node_gradients(spec, x, w, c, wanted, hooks)["arriving"])
+
+    def test_the_gradients_are_copies_of_their_own(seen):
+        expect(seen["detached"]).is_true("a gradient in the result requires grad; detach it", Kind.GRAPH)
+        expect(seen["shared"]).is_false("two gradients in the result share their memory", Kind.ALIASED)
         for name in seen["result"].keys:
             tensor = seen["result"][name].tensor
-            if tensor is not None:
-                expect(seen["kept"][name]).close_to(tensor)
+            if tensor is not None and not close(seen["later"][name], tensor) and tensor.numel():
+                expect(seen["later"][name]).fail("it changed when the caller cleared `x.grad` in place", Kind.ALIASED)
 
-    def test_the_leaves_have_the_grad_of_one_pass(seen, spec, x, w, c):
-        expected = leaf_gradients(spec, x, w, c)
-        expect(seen["grads"]["x"]).close_to(given(expected["x"]), rtol=1e-4, atol=1e-4)
+    def test_the_leaves_have_the_grad_of_one_pass(seen, spec, x, w, c, grad, hooks):
+        expected = leaf_gradients(spec, x, w, c, hooks)
+        expect(seen["grads"]["x"]).close_to(start(grad) + expected["x"], rtol=1e-4, atol=1e-4)
         if expected["w"] is not None:
-            expect(seen["grads"]["w"]).close_to(expected["w"] + 1, rtol=1e-4, atol=1e-4)
-        expect(seen["plain_grad"]).is_true(
-            "a leaf's `.grad` requires grad; one plain `y.backward()` makes none that does"
+            expect(seen["grads"]["w"]).close_to(OLD + expected["w"], rtol=1e-4, atol=1e-4)
+        expect(seen["plain .grad"]).is_true(
+            "a leaf's `.grad` requires grad; one plain `y.backward()` makes none that does", Kind.GRAPH
         )
 
-    def test_a_second_backward_changes_nothing(seen):
-        for when in ("first_pass", "second_pass"):
-            expect(seen[when]).has_keys("ViewBackward0", "SubBackward0")
-            for name in seen[when].keys:
-                tensor = seen[when][name].tensor
-                expect(seen[when][name]).close_to(torch.ones_like(given(tensor)))
+    def test_nothing_else_changes_and_no_hook_is_left(seen):
+        expect(seen["names kept"]).is_true("the set of the caller has other entries than before", Kind.CHANGED)
+        nothing_changed(seen["changed"], but=["grad-* *"])
+        no_hook_left(seen["hooks left"])
 
-    def test_no_hook_is_left_when_backward_raises(seen):
-        expect(seen["exception"]).equals("propagated")
-        no_hook_left(seen["hooks_left_by_exception"])
+    def test_an_exception_comes_through_and_leaves_no_hook(seen):
+        came_through(seen["failure"], "`backward()`")
+        nothing_changed(seen["changed by failure"], but=["grad-* *"], when="after an exception")
+        no_hook_left(seen["hooks left by failure"], when="after an exception")
 
-
-def right_gradients(seen: Seen, spec: dict[str, Any], x: Tensor, w: Tensor, c: Tensor, wanted: list[str]) -> bool:
-    """Whether the result is as expected."""
-    return close(seen["result"], node_gradients(spec, x, w, c, wanted)["arriving"], rtol=1e-4, atol=1e-4)
+    def test_the_example_of_the_contract_comes_out(seen):
+        same_gradients(seen["example"], {"ReluBackward0": torch.ones(2)})
 
 
-def multiplied(seen: Seen, spec: dict[str, Any], x: Tensor, w: Tensor, c: Tensor, wanted: list[str]) -> bool:
-    """Whether all entries are whole multiples of the right ones, and some are not the right ones."""
-    expected, factors = node_gradients(spec, x, w, c, wanted)["arriving"], []
+def start(grad: str) -> float:
+    """What `.grad` of x holds beforehand, everywhere."""
+    return OLD if grad == "filled" else 0.0
+
+
+def node_gradients(
+    spec: dict[str, Any], x: Tensor, w: Tensor, c: Tensor, wanted: list[str], hooks: str
+) -> dict[str, dict[str, Tensor]]:
+    """For each wanted node: the gradient of its first output, and the one that leaves it at its first input."""
+    x, w = x.detach().clone().requires_grad_(), w.detach().clone().requires_grad_()
+    y, nodes = make_graph(spec, x, w, c)
+    factor = FACTOR if hooks == "replacing" else 1.0
+    by_hooks = {"AddcmulBackward0": factor, "UnbindBackward0": factor, "StackBackward0": factor}
+    arriving, leaving = {}, {}
+    for name in wanted:
+        if name == LEAF:
+            arriving[name] = leaving[name] = leaf_gradients(spec, x, w, c, hooks)["x"]
+        elif name in nodes:
+            output, source = nodes[name]
+            (gradient,) = torch.autograd.grad(y, output, retain_graph=True)
+            arriving[name] = by_hooks.get(name, 1.0) * gradient
+            (leaving[name],) = torch.autograd.grad(output, source, arriving[name], retain_graph=True)
+    return {"arriving": arriving, "leaving": leaving}
+
+
+def leaf_gradients(spec: dict[str, Any], x: Tensor, w: Tensor, c: Tensor, hooks: str) -> dict[str, Any]:
+    """What one plain backward adds to the `.grad` of the leaves. The caller's hooks sit on x and on the product."""
+    x, w = x.detach().clone().requires_grad_(), w.detach().clone().requires_grad_()
+    for_x, for_w = torch.autograd.grad(make_graph(spec, x, w, c)[0], [x, w])
+    factor = FACTOR if hooks == "replacing" else 1.0
+    return {"x": factor**2 * for_x, "w": factor * for_w if spec["second leaf"] == "yes" else None}
+
+
+def same_gradients(seen: Seen, expected: dict[str, Tensor]) -> None:
+    """A dict with exactly these gradients."""
+    expect(seen).has_keys(*expected)
     for name, gradient in expected.items():
-        tensor, at = seen["result"][name].tensor, gradient.abs().argmax()
+        expect(seen[name]).close_to(gradient, rtol=1e-4, atol=1e-4)
+
+
+def is_as(seen: Seen, expected: dict[str, Tensor]) -> bool:
+    """Whether the result, which is not empty, holds these gradients."""
+    return len(seen["result"]) > 0 and close(seen["result"], expected, rtol=1e-4, atol=1e-4)
+
+
+def multiplied(seen: Seen, expected: dict[str, Tensor]) -> bool:
+    """Whether all entries are whole multiples of the right ones, and some are not the right ones."""
+    factors = []
+    if seen["result"].keys != list(expected) and set(seen["result"].keys) != set(expected):
+        return False
+    for name, gradient in expected.items():
+        tensor = seen["result"][name].tensor
         if tensor is None or tensor.shape != gradient.shape:
             return False
+        at = gradient.abs().argmax()
         factors.append(round((tensor.reshape(-1)[at] / gradient.reshape(-1)[at]).item()))
         if factors[-1] < 1 or not torch.allclose(tensor, factors[-1] * gradient, rtol=1e-3, atol=1e-3):
             return False
-    return max(factors) > 1
+    return max(factors, default=1) > 1

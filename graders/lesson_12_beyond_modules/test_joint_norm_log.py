@@ -111,7 +111,7 @@ def joint_norms(passes: list[list[Tensor | None]], factor: float = 1.0) -> list[
     circumstances=Circumstances(
         covers={
             "dtype": ALL, "rank": ALL, "layout": ALL, "values": ALL, "place": ALL, "grad": ALL,
-            "collection": ("empty", "one", "many"), "hooks": ALL, "call": ALL,
+            "collection": ("many", "one", "empty"), "hooks": ALL, "call": ALL,
             "backward": ("plain", "create_graph", "after an aborted one"),
         },
         excludes={

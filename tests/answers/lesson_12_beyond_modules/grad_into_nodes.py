@@ -1,14 +1,16 @@
 """Answers to 12-grad-into-nodes."""
 
+from graders.author.answers import Wrong
+
 WALK = """
 def walk(y):
-    found, todo = [], [y.grad_fn]
+    found, todo = {}, [y.grad_fn]
     while todo:
         node = todo.pop()
         if node is not None and node not in found:
-            found.append(node)
+            found[node] = True
             todo += [after for after, _ in node.next_functions]
-    return found
+    return list(found)
 """
 
 RIGHT = [
@@ -28,43 +30,24 @@ def grad_into_nodes(y, node_names):
                 found[node.name()] = GradientEdge(node, 0)
     edges = list(found.values())
     grads = torch.autograd.grad(y, edges, retain_graph=True) if edges else ()
+    grads = [grad.detach().clone() for grad in grads]
     y.backward()
-    return {name: grad.detach().clone() for name, grad in zip(found, grads)}
-""",
-    """
-def grad_into_nodes(y, node_names):
-    result, handles, seen, todo = {}, [], set(), [y.grad_fn]
-    while todo:
-        node = todo.pop()
-        if node is None or node in seen:
-            continue
-        seen.add(node)
-        if node.name() in node_names:
-            def keep(grad_outputs, name=node.name()):
-                result[name] = grad_outputs[0].detach().clone()
-            handles.append(node.register_prehook(keep))
-        todo += [after for after, _ in node.next_functions]
-    try:
-        y.backward()
-    finally:
-        for handle in handles:
-            handle.remove()
-    return result
+    return dict(zip(found, grads))
 """,
     """
 from contextlib import ExitStack
 
-def nodes_of(node, seen):
-    if node is not None and node not in seen:
-        seen[node] = None
-        for after, _ in node.next_functions:
-            nodes_of(after, seen)
-    return seen
+def nodes_of(root):
+    seen, row = set(), {root}
+    while row:
+        yield from row
+        seen |= row
+        row = {after for node in row for after, _ in node.next_functions if after is not None} - seen
 
 def grad_into_nodes(y, node_names):
     result = {}
     with ExitStack() as stack:
-        for node in nodes_of(y.grad_fn, {}):
+        for node in nodes_of(y.grad_fn):
             if node.name() in node_names:
                 def keep(grad_inputs, grad_outputs, node=node):
                     result[node.name()] = grad_outputs[0].clone()
@@ -74,104 +57,40 @@ def grad_into_nodes(y, node_names):
 """,
     """
 import torch
-from torch.autograd.graph import GradientEdge
+from collections import deque
+from functools import partial
+
+class Keeper(dict):
+    def keep(self, name, grad_outputs):
+        self[name] = torch.empty_like(grad_outputs[0]).copy_(grad_outputs[0])
 
 def grad_into_nodes(y, node_names):
-    found, visited, queue = {}, {y.grad_fn}, [y.grad_fn]
-    for node in queue:
-        if node.name() in node_names:
-            found[node.name()] = GradientEdge(node, 0)
-        for after, _ in node.next_functions:
-            if after is not None and after not in visited:
-                visited.add(after)
-                queue.append(after)
-    grads = torch.autograd.grad(y, list(found.values()), retain_graph=True) if found else ()
-    grads = [grad.clone() for grad in grads]
-    y.backward()
-    return dict(zip(found, grads))
-""",
-    """
-def grad_into_nodes(y, node_names):
-    result, handles = {}, []
-    def visit(node):
-        # every way to a node is walked, and a hook more does no harm: it writes the same value again
-        if node.name() in node_names:
-            handles.append(node.register_prehook(
-                lambda grads, name=node.name(): result.update({name: grads[0].detach().clone()}) or None))
-        for after, _ in filter(lambda pair: pair[0] is not None, node.next_functions):
-            visit(after)
-    visit(y.grad_fn)
+    keeper, handles, names = Keeper(), [], frozenset(node_names)
+    queue, seen = deque([y.grad_fn]), {None, y.grad_fn}
+    while queue:
+        node = queue.popleft()
+        handles.append(node.register_prehook(partial(keeper.keep, node.name())))
+        new = {after for after, _ in node.next_functions} - seen
+        seen |= new
+        queue.extend(new)
     try:
-        y.backward()
+        torch.autograd.backward([y])
     finally:
-        [handle.remove() for handle in handles]
-    return result
+        while handles:
+            handles.pop().remove()
+    return {name: keeper[name] for name in names & keeper.keys()}
 """,
 ]
 
-WRONG = {
-    "grad-leaving-the-node": WALK
+HOOKED = (
+    WALK
     + """
 def grad_into_nodes(y, node_names):
     result, handles = {}, []
     for node in walk(y):
-        if node.name() in node_names:
-            def keep(grad_inputs, grad_outputs, name=node.name()):
-                result[name] = grad_inputs[0].detach().clone()
-            handles.append(node.register_hook(keep))
-    try:
-        y.backward()
-    finally:
-        for handle in handles:
-            handle.remove()
-    return result
-""",
-    "top-node-only": """
-def grad_into_nodes(y, node_names):
-    result = {}
-    node = y.grad_fn
-    if node.name() in node_names:
-        handle = node.register_prehook(lambda grads: result.update({node.name(): grads[0].clone()}))
-    y.backward()
-    return result
-""",
-    "first-branch-only": """
-def grad_into_nodes(y, node_names):
-    result, handles, node = {}, [], y.grad_fn
-    while node is not None:
-        if node.name() in node_names:
-            def keep(grads, name=node.name()):
-                result[name] = grads[0].detach().clone()
-            handles.append(node.register_prehook(keep))
-        node = node.next_functions[0][0] if node.next_functions else None
-    try:
-        y.backward()
-    finally:
-        for handle in handles:
-            handle.remove()
-    return result
-""",
-    "late-binding": WALK
-    + """
-def grad_into_nodes(y, node_names):
-    result, handles = {}, []
-    for node in walk(y):
-        if node.name() in node_names:
-            handles.append(node.register_prehook(lambda grads: result.update({node.name(): grads[0].clone()})))
-    try:
-        y.backward()
-    finally:
-        for handle in handles:
-            handle.remove()
-    return result
-""",
-    "absent-as-none": WALK
-    + """
-def grad_into_nodes(y, node_names):
-    result, handles = dict.fromkeys(node_names), []
-    for node in walk(y):
-        if node.name() in node_names:
-            def keep(grads, name=node.name()):
+        name = node.name()
+        if name in node_names:
+            def keep(grads, name=name):
                 result[name] = grads[0].detach().clone()
             handles.append(node.register_prehook(keep))
     try:
@@ -180,32 +99,18 @@ def grad_into_nodes(y, node_names):
         for handle in handles:
             handle.remove()
     return result
-""",
-    "visited-twice": """
-def grad_into_nodes(y, node_names):
-    result, handles = {}, []
-    def visit(node):
-        if node is None:
-            return
-        if node.name() in node_names:
-            def add(grads, name=node.name()):
-                result[name] = result.get(name, 0) + grads[0].detach()
-            handles.append(node.register_prehook(add))
-        for after, _ in node.next_functions:
-            visit(after)
-    visit(y.grad_fn)
-    try:
-        y.backward()
-    finally:
-        for handle in handles:
-            handle.remove()
-    return result
-""",
-    "met-none": """
+"""
+)
+FIRST = "test_the_gradients_arrive_at_the_nodes"
+COPIES = "test_the_gradients_are_copies_of_their_own"
+LEAVES = "test_the_leaves_have_the_grad_of_one_pass"
+REST = "test_nothing_else_changes_and_no_hook_is_left"
+FAILURE = "test_an_exception_comes_through_and_leaves_no_hook"
+VISIT = """
 def grad_into_nodes(y, node_names):
     result, handles, seen = {}, [], set()
     def visit(node):
-        if node in seen:
+        if GUARD:
             return
         seen.add(node)
         if node.name() in node_names:
@@ -221,63 +126,238 @@ def grad_into_nodes(y, node_names):
         for handle in handles:
             handle.remove()
     return result
+"""
+
+
+def changed(old: str, new: str) -> str:
+    """The right answer with another text in place of one."""
+    assert old in HOOKED
+    return HOOKED.replace(old, new)
+
+
+WRONG = [
+    Wrong(
+        "what leaves the node",
+        violates="the gradient that arrives at this node",
+        check="raised",
+        mistake="grad-leaving-the-node",
+        source=changed("keep(grads, name=name)", "keep(grads, arriving, name=name)").replace(
+            "register_prehook", "register_hook"
+        ),
+    ),
+    Wrong(
+        "what leaves the node, where anything leaves it",
+        violates="the gradient that arrives at this node",
+        check=FIRST,
+        source=changed("keep(grads, name=name)", "keep(leaving, arriving, name=name)")
+        .replace("grads[0].detach()", "[*(one for one in leaving if one is not None), *arriving][0].detach()")
+        .replace("register_prehook", "register_hook"),
+    ),
+    Wrong(
+        "only the last node",
+        violates="for each of the names that the graph of `y` contains",
+        check=FIRST,
+        mistake="top-node-only",
+        source=changed("in walk(y)", "in [y.grad_fn]"),
+    ),
+    Wrong(
+        "only first inputs",
+        violates="for each of the names that the graph of `y` contains",
+        check=FIRST,
+        mistake="first-branch-only",
+        source=changed("node.next_functions]", "node.next_functions[:1]]"),
+    ),
+    Wrong(
+        "all gradients under one name",
+        violates="for each of the names that the graph of `y` contains",
+        check=FIRST,
+        mistake="late-binding",
+        source=changed("keep(grads, name=name)", "keep(grads)").replace("result[name]", "result[node.name()]"),
+    ),
+    Wrong(
+        "names that are not there are None",
+        violates="A name that the graph does not contain is not a key of the dict.",
+        check=FIRST,
+        mistake="absent-as-none",
+        source=changed("result, handles = {}", "result, handles = dict.fromkeys(node_names)"),
+    ),
+    Wrong(
+        "adds up at each visit, and visits by each way",
+        violates="This is the complete gradient: when the output is used several times, it is the sum.",
+        check=FIRST,
+        mistake="visited-twice",
+        source=changed("node is not None and node not in found", "node is not None")
+        .replace("found[node] = True", "found.append(node)")
+        .replace("found, todo = {}", "found, todo = []")
+        .replace("= grads[0].detach().clone()", "= result.get(name, 0) + grads[0].detach()"),
+    ),
+    Wrong(
+        "only a part of the gradient",
+        violates="This is the complete gradient: when the output is used several times, it is the sum.",
+        check=FIRST,
+        source=WALK
+        + """
+def grad_into_nodes(y, node_names):
+    result, handles = {}, []
+    for node in walk(y):
+        for position, (after, _) in enumerate(node.next_functions):
+            if after is not None and after.name() in node_names:
+                def keep(leaving, arriving, name=after.name(), position=position):
+                    result[name] = leaving[position].detach().clone()
+                handles.append(node.register_hook(keep))
+    if y.grad_fn.name() in node_names:
+        result[y.grad_fn.name()] = y.detach() * 0 + 1
+    try:
+        y.backward()
+    finally:
+        for handle in handles:
+            handle.remove()
+    return result
 """,
-    "leaves-without-grad": WALK
-    + """
+    ),
+    Wrong(
+        "a function that calls itself",
+        violates="The graph may have ten thousand nodes in a row",
+        check="raised",
+        mistake="too-deep",
+        source=VISIT.replace("GUARD", "node is None or node in seen"),
+    ),
+    Wrong(
+        "a None is visited",
+        violates="for each of the names that the graph of `y` contains",
+        check="raised",
+        mistake="met-none",
+        source=changed("node is not None and node not in found", "node not in found"),
+    ),
+    Wrong(
+        "stops at the first thousand nodes",
+        violates="The graph may have ten thousand nodes in a row",
+        check=FIRST,
+        source=changed("while todo", "while todo and len(found) < 1000"),
+    ),
+    Wrong(
+        "autograd.grad alone",
+        violates="Run `y.backward()` once.",
+        check=LEAVES,
+        mistake="leaves-without-grad",
+        source=WALK
+        + """
 import torch
 from torch.autograd.graph import GradientEdge
 
 def grad_into_nodes(y, node_names):
     edges = {node.name(): GradientEdge(node, 0) for node in walk(y) if node.name() in node_names}
-    return {name: grad.clone() for name, grad in zip(edges, torch.autograd.grad(y, list(edges.values())))}
+    grads = torch.autograd.grad(y, list(edges.values())) if edges else ()
+    return {name: grad.clone() for name, grad in zip(edges, grads)}
 """,
-    "backward-twice": WALK
-    + """
-def grad_into_nodes(y, node_names):
-    result, handles = {}, []
-    for node in walk(y):
-        if node.name() in node_names:
-            def keep(grads, name=node.name()):
-                result[name] = grads[0].detach().clone()
-            handles.append(node.register_prehook(keep))
-    try:
-        y.backward(retain_graph=True)
-    finally:
-        for handle in handles:
-            handle.remove()
-    y.backward()
-    return result
-""",
-    "stored-alias": WALK
-    + """
-def grad_into_nodes(y, node_names):
-    result, handles = {}, []
-    for node in walk(y):
-        if node.name() in node_names:
-            def keep(grads, name=node.name()):
-                result[name] = grads[0]
-            handles.append(node.register_prehook(keep))
-    try:
-        y.backward()
-    finally:
-        for handle in handles:
-            handle.remove()
-    return result
-""",
-    "hook-left-behind": WALK
-    + """
-def grad_into_nodes(y, node_names):
-    result = {}
-    for node in walk(y):
-        if node.name() in node_names:
-            def keep(grads, name=node.name()):
-                result[name] = grads[0].detach().clone()
-            node.register_prehook(keep)
-    y.backward()
-    return result
-""",
-    "hook-left-after-exception": WALK
-    + """
+    ),
+    Wrong(
+        "two passes",
+        violates="Run `y.backward()` once.",
+        check=LEAVES,
+        mistake="backward-twice",
+        source=changed("        y.backward()", "        y.backward(retain_graph=True)").replace(
+            "    return result", "    y.backward()\n    return result"
+        ),
+    ),
+    Wrong(
+        "what the leaves hold is cleared first",
+        violates="on top of what it holds",
+        check=LEAVES,
+        source=changed(
+            "    try:",
+            "    for leaf in [node.variable for node in walk(y) if hasattr(node, 'variable')]:\n"
+            "        leaf.grad = None\n    try:",
+        ),
+    ),
+    Wrong(
+        "the gradients of the leaves have a graph",
+        violates="The leaves get their `.grad` as in one plain `y.backward()`",
+        check=LEAVES,
+        source=changed("y.backward()", "y.backward(create_graph=True)"),
+    ),
+    Wrong(
+        "the hook sets the gradient to zero",
+        violates="The leaves get their `.grad` as in one plain `y.backward()`",
+        check=LEAVES,
+        source=changed(
+            "= grads[0].detach().clone()",
+            "= grads[0].detach().clone()\n                return tuple(g if g is None else g * 0 for g in grads)",
+        ),
+    ),
+    Wrong(
+        "the hook clamps the gradient",
+        violates="The leaves get their `.grad` as in one plain `y.backward()`",
+        check=LEAVES,
+        source=changed(
+            "= grads[0].detach().clone()",
+            "= grads[0].detach().clone()\n"
+            "                return tuple(g if g is None else g.clamp(-0.5, 0.5) for g in grads)",
+        ),
+    ),
+    Wrong(
+        "no copies",
+        violates="rule 6: it shares its memory with no other tensor",
+        check=COPIES,
+        mistake="stored-alias",
+        source=changed("grads[0].detach().clone()", "grads[0]"),
+    ),
+    Wrong(
+        "the tuple of all outputs",
+        violates="for the node's first output",
+        check=FIRST,
+        source=changed("grads[0].detach().clone()", "grads"),
+    ),
+    Wrong(
+        "the last output",
+        violates="for the node's first output",
+        check=FIRST,
+        source=changed("grads[0].detach().clone()", "grads[-1].detach().clone()"),
+    ),
+    Wrong(
+        "all nodes",
+        violates="A name that the graph does not contain is not a key of the dict.",
+        check=FIRST,
+        source=changed("if name in node_names", "if name"),
+    ),
+    Wrong(
+        "names that contain a name",
+        violates="The name of a node is what its method `name()` returns.",
+        check=FIRST,
+        source=changed("if name in node_names:", "for name in [one for one in node_names if one in node.name()]:"),
+    ),
+    Wrong(
+        "the name of the class",
+        violates="The name of a node is what its method `name()` returns.",
+        check=FIRST,
+        source=changed("name = node.name()", "name = type(node).__name__"),
+    ),
+    Wrong(
+        "stops when all names are found, and takes one too many",
+        violates="it may be empty",
+        check="raised",
+        source=changed("    result, handles", "    first = sorted(node_names)[0]\n    result, handles"),
+    ),
+    Wrong(
+        "the set of the caller is emptied",
+        violates="rule 2: What you were given stays as it was.",
+        check=REST,
+        source=changed("if name in node_names:", "if name in node_names:\n            node_names.discard(name)"),
+    ),
+    Wrong(
+        "the hooks stay",
+        violates="rule 3: none of your own hooks is left",
+        check=REST,
+        mistake="hook-left-behind",
+        source=changed("handle.remove()", "pass"),
+    ),
+    Wrong(
+        "remove() without finally",
+        violates="rule 4: Rules 2 and 3 hold then, too",
+        check=FAILURE,
+        mistake="hook-left-after-exception",
+        source=WALK
+        + """
 def grad_into_nodes(y, node_names):
     result, handles = {}, []
     for node in walk(y):
@@ -290,104 +370,37 @@ def grad_into_nodes(y, node_names):
         handle.remove()
     return result
 """,
-}
+    ),
+    Wrong(
+        "remove() under except Exception",
+        violates="rule 4: also for `KeyboardInterrupt`",
+        check=FAILURE,
+        source=changed("finally:", "except Exception:").replace(
+            "            handle.remove()\n    return result",
+            "            handle.remove()\n        raise\n"
+            "    for handle in handles:\n        handle.remove()\n    return result",
+        ),
+    ),
+    Wrong(
+        "exceptions are swallowed",
+        violates="rule 4: Errors come through",
+        check=FAILURE,
+        source=changed("    finally:", "    except Exception:\n        pass\n    finally:"),
+    ),
+    Wrong(
+        "one dict for all calls",
+        violates="rule 1: It works however often it is called",
+        check=FIRST,
+        source=changed("    result, handles = {}, []", "    result, handles = RESULT, []").replace(
+            "def grad_into_nodes", "RESULT = {}\n\ndef grad_into_nodes"
+        ),
+    ),
+]
 
-ALSO_WRONG = [
-    # the gradients of the leaves have a graph
-    WALK
-    + """
-def grad_into_nodes(y, node_names):
-    result, handles = {}, []
-    for node in walk(y):
-        if node.name() in node_names:
-            def before(grads, name=node.name()):
-                result[name] = grads[0].detach().clone()
-            handles.append(node.register_prehook(before))
-    try:
-        y.backward(create_graph=True)
-    finally:
-        for handle in handles:
-            handle.remove()
-    return result
-""",
-    """
-def grad_into_nodes(y, node_names):
-    y.backward()
-    return {}
-""",
-    """
-def grad_into_nodes(y, node_names):
-    return None
-""",
-    WALK
-    + """
-def grad_into_nodes(y, node_names):
-    result, handles = {}, []
-    for node in walk(y):
-        if node.name() in node_names:
-            def keep(grads, name=node.name()):
-                result[name] = grads
-            handles.append(node.register_prehook(keep))
-    y.backward()
-    return result
-""",
-    WALK
-    + """
-def grad_into_nodes(y, node_names):
-    result, handles = {}, []
-    for node in walk(y):
-        def keep(grads, name=node.name()):
-            result[name] = grads[0].detach().clone()
-        handles.append(node.register_prehook(keep))
-    y.backward()
-    for handle in handles:
-        handle.remove()
-    return result
-""",
-    WALK
-    + """
-def grad_into_nodes(y, node_names):
-    result, handles = {}, []
-    for node in walk(y):
-        if node.name() in node_names:
-            def keep(grads, name=node.name()):
-                result[name] = sum(grad.sum() for grad in grads)
-            handles.append(node.register_prehook(keep))
-    y.backward()
-    for handle in handles:
-        handle.remove()
-    return result
-""",
-    WALK
-    + """
-def grad_into_nodes(y, node_names):
-    result, handles = {}, []
-    for node in walk(y):
-        if node.name() in node_names:
-            def keep(grads, name=node.name()):
-                result[name] = grads[0].detach().clone()
-                return tuple(grad * 0 for grad in grads)
-            handles.append(node.register_prehook(keep))
-    y.backward()
-    for handle in handles:
-        handle.remove()
-    return result
-""",
-    WALK
-    + """
-def grad_into_nodes(y, node_names):
-    result, handles = {}, []
-    for node in walk(y):
-        if node.name() in node_names:
-            def keep(grads, name=node.name()):
-                result[name] = grads[0].detach().clone()
-            handles.append(node.register_prehook(keep))
-    try:
-        y.backward()
-    except Exception:
-        pass
-    for handle in handles:
-        handle.remove()
-    return result
-""",
+GIVENS = [
+    "Write `grad_into_nodes(y, node_names)`.",
+    "is a scalar with a graph",
+    "Return a dict",
+    "Each of `node_names` occurs at most once in the graph",
+    "Other names may occur often.",
 ]

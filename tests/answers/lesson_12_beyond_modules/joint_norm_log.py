@@ -397,3 +397,11 @@ def joint_norm_log(tensors):
 GIVENS = ["Write `joint_norm_log(tensors)`.", "is a list of different tensors of one dtype",
           "Each requires grad; some are leaves, others are not.",
           "The caller calls `backward()` only, and not `torch.autograd.grad`."]  # fmt: skip
+
+SURVIVORS = {
+    "a list for a tuple": "the contract asks for a pair, which a list of two is, too",
+    "`.grad` put back as a copy": "when the function is called, no pass has run: the values are the same",
+    "under no_grad": "it only registers",
+    "lost copy: passes[number].append": "a number is made of it at once",
+    "lost copy: return [joint.log": "nobody changes the caller's list",
+}

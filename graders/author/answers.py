@@ -9,7 +9,7 @@ A file `tests/answers/lesson_NN_topic/function_name.py` holds
             violates="nothing that happens later changes them",     # a quote of the contract, or "rule 3"
             check="test_the_entries_are_copies",                    # that refuses it, or "raised"
             mistake="stored-alias",                                 # as which it is recognised; may be left out
-            source="...",
+            source="...",                               # or `changed(RIGHT[0], ("old text", "new text"))`
         ),
     ]
     GIVENS = ["`p` is a leaf."]                  # sentences of the contract that demand nothing
@@ -49,6 +49,18 @@ class Wrong:
     check: str
     source: str
     mistake: str | None = None
+
+
+def changed(source: str, *places: tuple[str, str]) -> str:
+    """An answer that differs from another one in a few places, each an old text and the new one.
+
+    Raises `ValueError` for an old text that is not there exactly once.
+    """
+    for old, new in places:
+        if source.count(old) != 1:
+            raise ValueError(f"there are {source.count(old)} of this text in the answer, not one: {old!r}")
+        source = source.replace(old, new)
+    return source
 
 
 @dataclass(frozen=True)

@@ -41,7 +41,9 @@ from graders.lesson_06_changing_the_forward.judging import (
 )
 from graders.lesson_06_changing_the_forward.shared import PLACES, dotted, hooks_on, two_path
 
-INFINITE = [[float("inf"), 2.0, float("nan")]] * 3
+INF, NAN = float("inf"), float("nan")
+INFINITE = [[INF, 2.0, NAN, -INF]] * 3
+"""Channels 0 and 2 are switched off, the others stay what they are."""
 
 
 @exercise(
@@ -152,6 +154,7 @@ class TestAblateChannels:
         seen["infinite"] = student.ablate_channels(handing_on, "0", [0, 2], given)
         seen["handed on"] = student.ablate_channels(nn.Identity(), "", [0, 2], given)
         seen["changed through nn.Identity"] = witness.changes()
+        seen["one channel"] = student.ablate_channels(nn.Identity(), "", [0], torch.full((2, 1), 5.0))
         example = nn.Sequential(nn.Linear(2, 2, bias=False), nn.Linear(2, 1, bias=False))
         example.load_state_dict({"0.weight": torch.tensor([[3.0, 0.0], [0.0, 4.0]]), "1.weight": torch.ones(1, 2)})
         return {**seen, "example": student.ablate_channels(example, "0", [1], torch.ones(2, 2))}
@@ -217,7 +220,7 @@ class TestAblateChannels:
         ),
         Mistake(
             "before-other-hooks",
-            lambda seen: close(seen["infinite"], torch.tensor([[1.0, 3.0, 1.0]] * 3)),
+            lambda seen: close(seen["infinite"], torch.tensor([[1.0, 3.0, 1.0, -INF]] * 3)),
             BEFORE_OTHER_HOOKS,
         ),
         Mistake(
@@ -247,10 +250,13 @@ class TestAblateChannels:
         expect(seen["result of a second call"]).close_to(expected, detached=False)
 
     def test_they_are_zero_whatever_they_were(seen):
-        expect(Seen(seen["infinite"].value, "with inf and nan in the listed channels")).close_to(
-            torch.tensor([[0.0, 3.0, 0.0]] * 3)
-        )
-        expect(Seen(seen["handed on"].value, "of nn.Identity")).close_to(torch.tensor([[0.0, 2.0, 0.0]] * 3))
+        for what, key, two in (
+            ("with a hook of the caller that adds 1", "infinite", 3.0),
+            ("of Identity", "handed on", 2.0),
+        ):
+            off = Seen(seen[key].value, f"the result {what}, for inf, 2, nan, -inf without channels 0 and 2")
+            expect(off).close_to(torch.tensor([[0.0, two, 0.0, -INF]] * 3))
+        expect(Seen(seen["one channel"].value, "the result without the only channel")).close_to(torch.zeros(2, 1))
 
     def test_the_model_runs_once(seen, hooks, hooked):
         expect(Seen(seen["runs"].value, "runs of the model")).equals(1)

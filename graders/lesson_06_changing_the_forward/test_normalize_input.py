@@ -126,7 +126,7 @@ class TestNormalizeInput:
         with torch.no_grad():
             seen["y under no_grad, in the other mode"] = module(passed, *args, **kwargs)
         module.train(mode == "train")
-        more, options = (None, c, "a text"), {"flag": False, "nothing": None, "rows": [1]}
+        more, options = (None, c, "a text", mine), {"flag": False, "nothing": None, "rows": [1], "same": mine}
         module(mine, *more, **options)
         seen["arrived with more"] = arrived(module.received, more, options)
         moving = a.clone()
@@ -258,7 +258,9 @@ class TestNormalizeInput:
 
     def test_the_other_arguments_arrive_as_they_were_passed(seen):
         as_passed(seen["arrived"], "in a call")
-        as_passed(seen["arrived with more"], "in a call with more arguments, some of them `None`")
+        as_passed(
+            seen["arrived with more"], "in a call with more arguments, some of them `None`, and the first one once more"
+        )
 
     def test_only_this_module_is_changed(seen, a, b, c, others):
         expect(seen["twin"]).close_to(mixed(a, others, b, c), detached=False)

@@ -153,7 +153,9 @@ class TestPatchActivation:
             witness = Witness(**things)
             seen = {"full": student.patch_activation(model, name, clean, corrupt), "runs": runs[:20]}
             seen |= {"changed": witness.changes(), "log": callers.log[:40]}
+            runs.clear()
             seen["part"] = student.patch_activation(model, name, clean, corrupt, mine)
+            seen["runs with channels"] = runs[:20]
             seen["exchanged"] = student.patch_activation(model, name, corrupt, clean, channels=mine)
             seen["changed in the end"] = witness.changes()
 
@@ -167,8 +169,8 @@ class TestPatchActivation:
         handing_on[0].register_forward_hook(lambda module, args, output: output.flip(1))
         small, large = torch.tensor(SMALL), torch.tensor(LARGE)
         witness = Witness(small=small, large=large)
-        seen["large"] = student.patch_activation(handing_on, "0", small, large, [1, 2])
-        seen["handed on"] = student.patch_activation(nn.Identity(), "", small, large, [1, 2])
+        seen["large"] = student.patch_activation(handing_on, "0", small, large, [1, 2, 1])
+        seen["handed on"] = student.patch_activation(nn.Identity(), "", small, large, [1, 2, 1])
         seen["changed through nn.Identity"] = witness.changes()
         example = nn.Sequential(nn.Linear(2, 2), nn.Linear(2, 1, bias=False))
         weights = {"0.weight": 2 * torch.eye(2), "0.bias": torch.tensor([1.0, 2.0]), "1.weight": torch.ones(1, 2)}
@@ -326,12 +328,14 @@ class TestPatchActivation:
         expect(result(seen, "exchanged")).close_to(right["exchanged"], detached=False)
 
     def test_channels_are_replaced_digit_by_digit(seen):
-        expect(Seen(seen["handed on"].value, "of nn.Identity")).close_to(torch.tensor(HANDED_ON))
-        right = [[3.0, 0.5, 1.0]] * 3
-        expect(Seen(seen["large"].value, "with inf and 1e9 in the corrupt run")).close_to(torch.tensor(right))
+        for key, model, right in (("handed on", "nn.Identity", HANDED_ON), ("large", "two nn.Identity", TURNED_ROUND)):
+            path = f"the result of {model} with channels [1, 2, 1], for {SMALL[0]} and {LARGE[0]}"
+            expect(Seen(seen[key].value, path)).close_to(torch.tensor(right))
 
     def test_the_model_runs_on_clean_and_then_on_corrupt(seen, hooks, hooked):
-        expect(Seen(seen["runs"].value, "the number of images in each run of the model")).equals([5, 5])
+        for key, when in (("runs", "without `channels`"), ("runs with channels", "with a list of channels")):
+            images = Seen(seen[key].value, f"{when}, the number of images in each run of the model")
+            expect(images).equals([5, 5])
         if hooks != "none" and hooked != "parameter":
             calls = [event for event in seen["log"] if event.value == "pre it"]
             expect(Seen(len(calls), "calls of a hook of the caller")).equals(2)
@@ -361,6 +365,8 @@ EARLY = ([2.0, 0.5, math.inf], [3.0, 0.5, 2.0], [1.0, 0.5, math.inf])
 """What comes of `SMALL` and `LARGE` when the caller's hook, which turns channels round, does not come first."""
 HANDED_ON = [[math.inf, 0.5, 2.0]] * 3
 """What comes of them without any hook."""
+TURNED_ROUND = [[3.0, 0.5, 1.0]] * 3
+"""What comes of them with the caller's hook first."""
 
 
 def result(seen: Seen, key: str) -> Seen:

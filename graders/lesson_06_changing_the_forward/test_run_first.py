@@ -174,10 +174,13 @@ class TestRunFirst:
         seen["y when the caller removed a hook"] = snapshot(module(x))
         removed(third)
 
-        answering, failing, example = Answering(), Answering(), Answering()
+        answering, failing, example, repeated = Answering(), Answering(), Answering(), Answering()
         returned = RETURNED[output]
         _kept = [student.run_first(answering, lambda m, args, out: returned)]
         seen["returned"] = answering("a text")
+        one_more = adding(1.0)
+        _kept += [student.run_first(repeated, one_more), student.run_first(repeated, one_more)]
+        seen["the same hook twice"] = repeated(5.0)
         boom = Failure(failure)
         _kept.append(student.run_first(failing, boom.strike))
         seen["failure"] = boom.during(lambda: failing(1.0))
@@ -242,6 +245,8 @@ class TestRunFirst:
         expected = after(plain(layers, weight, x) * d + c, there, a, b)
         expect(seen["y with two"]).close_to(expected)
         expect(seen["y with two and a later hook"]).close_to(expected + e)
+        twice = Seen(seen["the same hook twice"].value, "5 after a hook that adds 1 and was registered twice")
+        expect(twice).close_to(7.0)
 
     def test_it_is_called_as_any_forward_hook_and_once(seen, x, weight, layers):
         expect(Seen(seen["called at once"].value, "calls of the hook before the module is called")).equals(0)

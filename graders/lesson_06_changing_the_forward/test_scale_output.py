@@ -134,6 +134,7 @@ class TestScaleOutput:
         identity, act = nn.Identity(), nn.Sigmoid()
         _kept = student.scale_output(identity, BIG), student.scale_output(act, 3.0)
         seen["big"] = identity(torch.ones(2, dtype=torch.float64))
+        seen["whole times whole"] = identity(whole)
         zero = torch.zeros(1, requires_grad=True)
         example = gradients_at([zero], lambda: act(zero), torch.ones(1))
         return {**seen, "example": snapshot(act(zero)), "example.grad": example}
@@ -237,6 +238,7 @@ class TestScaleOutput:
             limit = {"rtol": 1e-2, "atol": 1e-2} if name == "halves" else {}
             expect(seen["handed on"][name]).close_to(given * s, **limit)
         expect(seen["big"]).close_to(BIG * torch.ones(2, dtype=torch.float64), rtol=0, atol=0)
+        expect(seen["whole times whole"]).close_to(BIG * torch.tensor([3, -2]), rtol=0, atol=0)
 
     def test_nothing_else_changes(seen):
         nothing_changed(seen["changed"], but=["hook-left *"])

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from graders.author.answers import Answer, Answers, demands, load, unfounded_quotes, unviolated
+from graders.author.answers import Answer, Answers, changed, demands, load, unfounded_quotes, unviolated
 from graders.core.results import CheckResult, ExerciseResult, Status
 from graders.core.source import SourceError
 from tests.sample import TestScaleSum as SCALE_SUM
@@ -99,6 +99,16 @@ def test_a_wrong_answer_is_refused_by_the_check_that_it_names(
     check: str | None, found: ExerciseResult, problem: str
 ) -> None:
     assert Answer("wrong", "", check=check).problem(found) == problem
+
+
+def test_an_answer_may_be_another_one_with_places_changed() -> None:
+    assert changed("a = b + c", ("b", "2"), ("c", "3")) == "a = 2 + 3"
+
+
+@pytest.mark.parametrize("old", ["d", "b"])
+def test_a_place_to_change_is_there_exactly_once(old: str) -> None:
+    with pytest.raises(ValueError, match="not one: '"):
+        changed("a = b + b", (old, "2"))
 
 
 @pytest.mark.parametrize(

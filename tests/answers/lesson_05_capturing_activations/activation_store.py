@@ -1,6 +1,29 @@
 """Answers to 05-activation-store."""
 
-from graders.author.answers import Wrong
+from graders.author.answers import Wrong, changed
+
+STORE = """
+class ActivationStore:
+    def __init__(self, model, names):
+        self.model, self.names, self.handles = model, list(names), []
+        self.data = {name: [] for name in names}
+
+    def __enter__(self):
+        for name in self.names:
+            def hook(module, args, output, name=name):
+                self.data[name].append(output.detach().clone())
+            self.handles.append(self.model.get_submodule(name).register_forward_hook(hook))
+        return self
+
+    def __exit__(self, kind, value, trace):
+        for handle in self.handles:
+            handle.remove()
+        self.handles.clear()
+
+    def clear(self):
+        self.data = {name: [] for name in self.names}
+"""
+
 
 RIGHT = [
     """
@@ -225,194 +248,61 @@ class ActivationStore:
         violates="When the block ends, by an exception or not, the hooks are removed",
         check="test_it_holds_when_the_block_raises",
         mistake="hook-left-after-exception",
-        source="""
-class ActivationStore:
-    def __init__(self, model, names):
-        self.model, self.names, self.handles = model, list(names), []
-        self.data = {name: [] for name in names}
-
-    def __enter__(self):
-        for name in self.names:
-            def hook(module, args, output, name=name):
-                self.data[name].append(output.detach().clone())
-            self.handles.append(self.model.get_submodule(name).register_forward_hook(hook))
-        return self
-
-    def __exit__(self, kind, value, trace):
-        if kind is not None:
-            return
-        for handle in self.handles:
-            handle.remove()
-        self.handles.clear()
-
-    def clear(self):
-        self.data = {name: [] for name in self.names}
-""",
+        source=changed(
+            STORE,
+            (
+                "for handle in self.handles:",
+                "if kind is not None:\n            return\n        for handle in self.handles:",
+            ),
+        ),
     ),
     Wrong(
         "keeps the last call",
         violates="one for each call of the module, in the order of the calls",
         check="test_every_call_in_the_block_is_recorded",
         mistake="only-last-call",
-        source="""
-class ActivationStore:
-    def __init__(self, model, names):
-        self.model, self.names, self.handles = model, list(names), []
-        self.data = {name: [] for name in names}
-
-    def __enter__(self):
-        for name in self.names:
-            def hook(module, args, output, name=name):
-                self.data[name] = [output.detach().clone()]
-            self.handles.append(self.model.get_submodule(name).register_forward_hook(hook))
-        return self
-
-    def __exit__(self, kind, value, trace):
-        for handle in self.handles:
-            handle.remove()
-        self.handles.clear()
-
-    def clear(self):
-        self.data = {name: [] for name in self.names}
-""",
+        source=changed(STORE, (".append(output.detach().clone())", " = [output.detach().clone()]")),
     ),
     Wrong(
         "`clear` binds a local name",
         violates="`store.clear()` empties the record, inside or outside a block.",
         check="test_clear_empties_the_record",
         mistake="clear-does-nothing",
-        source="""
-class ActivationStore:
-    def __init__(self, model, names):
-        self.model, self.names, self.handles = model, list(names), []
-        self.data = {name: [] for name in names}
-
-    def __enter__(self):
-        for name in self.names:
-            def hook(module, args, output, name=name):
-                self.data[name].append(output.detach().clone())
-            self.handles.append(self.model.get_submodule(name).register_forward_hook(hook))
-        return self
-
-    def __exit__(self, kind, value, trace):
-        for handle in self.handles:
-            handle.remove()
-        self.handles.clear()
-
-    def clear(self):
-        data = self.data
-        data = {name: [] for name in self.names}
-""",
+        source=changed(
+            STORE,
+            (
+                "self.data = {name: [] for name in self.names}",
+                "data = self.data\n        data = {name: [] for name in self.names}",
+            ),
+        ),
     ),
     Wrong(
         "all hooks read the loop variable",
         violates="one for each call of the module, in the order of the calls",
         check="test_every_call_in_the_block_is_recorded",
         mistake="late-binding",
-        source="""
-class ActivationStore:
-    def __init__(self, model, names):
-        self.model, self.names, self.handles = model, list(names), []
-        self.data = {name: [] for name in names}
-
-    def __enter__(self):
-        for name in self.names:
-            def hook(module, args, output):
-                self.data[name].append(output.detach().clone())
-            self.handles.append(self.model.get_submodule(name).register_forward_hook(hook))
-        return self
-
-    def __exit__(self, kind, value, trace):
-        for handle in self.handles:
-            handle.remove()
-        self.handles.clear()
-
-    def clear(self):
-        self.data = {name: [] for name in self.names}
-""",
+        source=changed(STORE, ("output, name=name)", "output)")),
     ),
     Wrong(
         "only detached",
         violates="A later layer that works in place does not change them.",
         check="test_every_call_in_the_block_is_recorded",
         mistake="stored-alias",
-        source="""
-class ActivationStore:
-    def __init__(self, model, names):
-        self.model, self.names, self.handles = model, list(names), []
-        self.data = {name: [] for name in names}
-
-    def __enter__(self):
-        for name in self.names:
-            def hook(module, args, output, name=name):
-                self.data[name].append(output.detach())
-            self.handles.append(self.model.get_submodule(name).register_forward_hook(hook))
-        return self
-
-    def __exit__(self, kind, value, trace):
-        for handle in self.handles:
-            handle.remove()
-        self.handles.clear()
-
-    def clear(self):
-        self.data = {name: [] for name in self.names}
-""",
+        source=changed(STORE, (".clone())", ")")),
     ),
     Wrong(
         "returns `True` from `__exit__`",
         violates="an exception comes through",
         check="test_it_holds_when_the_block_raises",
         mistake="swallowed-exception",
-        source="""
-class ActivationStore:
-    def __init__(self, model, names):
-        self.model, self.names, self.handles = model, list(names), []
-        self.data = {name: [] for name in names}
-
-    def __enter__(self):
-        for name in self.names:
-            def hook(module, args, output, name=name):
-                self.data[name].append(output.detach().clone())
-            self.handles.append(self.model.get_submodule(name).register_forward_hook(hook))
-        return self
-
-    def __exit__(self, kind, value, trace):
-        for handle in self.handles:
-            handle.remove()
-        self.handles.clear()
-        return True
-
-    def clear(self):
-        self.data = {name: [] for name in self.names}
-""",
+        source=changed(STORE, ("self.handles.clear()", "self.handles.clear()\n        return True")),
     ),
     Wrong(
         "begins anew in each block",
         violates="When the same store is used in a second `with` block, it grows.",
         check="test_a_second_block_adds_to_the_record",
         mistake="reset-on-entry",
-        source="""
-class ActivationStore:
-    def __init__(self, model, names):
-        self.model, self.names, self.handles = model, list(names), []
-        self.data = {name: [] for name in names}
-
-    def __enter__(self):
-        self.clear()
-        for name in self.names:
-            def hook(module, args, output, name=name):
-                self.data[name].append(output.detach().clone())
-            self.handles.append(self.model.get_submodule(name).register_forward_hook(hook))
-        return self
-
-    def __exit__(self, kind, value, trace):
-        for handle in self.handles:
-            handle.remove()
-        self.handles.clear()
-
-    def clear(self):
-        self.data = {name: [] for name in self.names}
-""",
+        source=changed(STORE, ("for name in self.names:", "self.clear()\n        for name in self.names:")),
     ),
     Wrong(
         "switches grad mode off",
@@ -460,131 +350,35 @@ class ActivationStore:
         "`__enter__` returns nothing",
         violates="`with store as s` gives `s is store`.",
         check="test_a_second_block_adds_to_the_record",
-        source="""
-class ActivationStore:
-    def __init__(self, model, names):
-        self.model, self.names, self.handles = model, list(names), []
-        self.data = {name: [] for name in names}
-
-    def __enter__(self):
-        for name in self.names:
-            def hook(module, args, output, name=name):
-                self.data[name].append(output.detach().clone())
-            self.handles.append(self.model.get_submodule(name).register_forward_hook(hook))
-
-    def __exit__(self, kind, value, trace):
-        for handle in self.handles:
-            handle.remove()
-        self.handles.clear()
-
-    def clear(self):
-        self.data = {name: [] for name in self.names}
-""",
+        source=changed(STORE, ("        return self\n", "")),
     ),
     Wrong(
         "keeps the graph",
         violates="rule 6: A tensor that you return has no graph",
         check="test_every_call_in_the_block_is_recorded",
-        source="""
-class ActivationStore:
-    def __init__(self, model, names):
-        self.model, self.names, self.handles = model, list(names), []
-        self.data = {name: [] for name in names}
-
-    def __enter__(self):
-        for name in self.names:
-            def hook(module, args, output, name=name):
-                self.data[name].append(output.clone())
-            self.handles.append(self.model.get_submodule(name).register_forward_hook(hook))
-        return self
-
-    def __exit__(self, kind, value, trace):
-        for handle in self.handles:
-            handle.remove()
-        self.handles.clear()
-
-    def clear(self):
-        self.data = {name: [] for name in self.names}
-""",
+        source=changed(STORE, ("output.detach().clone())", "output.clone())")),
     ),
     Wrong(
         "the inputs",
         violates="records the outputs of these modules",
         check="raised",
-        source="""
-class ActivationStore:
-    def __init__(self, model, names):
-        self.model, self.names, self.handles = model, list(names), []
-        self.data = {name: [] for name in names}
-
-    def __enter__(self):
-        for name in self.names:
-            def hook(module, args, output, name=name):
-                self.data[name].append(args[0].detach().clone())
-            self.handles.append(self.model.get_submodule(name).register_forward_hook(hook))
-        return self
-
-    def __exit__(self, kind, value, trace):
-        for handle in self.handles:
-            handle.remove()
-        self.handles.clear()
-
-    def clear(self):
-        self.data = {name: [] for name in self.names}
-""",
+        source=changed(STORE, ("output.detach().clone())", "args[0].detach().clone())")),
     ),
     Wrong(
         "forgets what was recorded when the block ends",
         violates="What was recorded stays in `store.data`.",
         check="raised",
-        source="""
-class ActivationStore:
-    def __init__(self, model, names):
-        self.model, self.names, self.handles = model, list(names), []
-        self.data = {name: [] for name in names}
-
-    def __enter__(self):
-        for name in self.names:
-            def hook(module, args, output, name=name):
-                self.data[name].append(output.detach().clone())
-            self.handles.append(self.model.get_submodule(name).register_forward_hook(hook))
-        return self
-
-    def __exit__(self, kind, value, trace):
-        for handle in self.handles:
-            handle.remove()
-        self.data.clear()
-
-    def clear(self):
-        self.data = {name: [] for name in self.names}
-""",
+        source=changed(STORE, ("self.handles.clear()", "self.data.clear()")),
     ),
     Wrong(
         "writes into the lists from before `clear`",
         violates="Inside a block, recording goes on after it.",
         check="test_clear_empties_the_record",
-        source="""
-class ActivationStore:
-    def __init__(self, model, names):
-        self.model, self.names, self.handles = model, list(names), []
-        self.data = {name: [] for name in names}
-
-    def __enter__(self):
-        lists = dict(self.data)
-        for name in self.names:
-            def hook(module, args, output, name=name):
-                lists[name].append(output.detach().clone())
-            self.handles.append(self.model.get_submodule(name).register_forward_hook(hook))
-        return self
-
-    def __exit__(self, kind, value, trace):
-        for handle in self.handles:
-            handle.remove()
-        self.handles.clear()
-
-    def clear(self):
-        self.data = {name: [] for name in self.names}
-""",
+        source=changed(
+            STORE,
+            ("for name in self.names:", "lists = dict(self.data)\n        for name in self.names:"),
+            ("self.data[name", "lists[name"),
+        ),
     ),
     Wrong(
         "removes the hooks of others",
@@ -615,27 +409,11 @@ class ActivationStore:
         "a list",
         violates="`store.data` is a dict from names to lists of tensors",
         check="raised",
-        source="""
-class ActivationStore:
-    def __init__(self, model, names):
-        self.model, self.names, self.handles = model, list(names), []
-        self.data = []
-
-    def __enter__(self):
-        for name in self.names:
-            def hook(module, args, output, name=name):
-                self.data.append(output.detach().clone())
-            self.handles.append(self.model.get_submodule(name).register_forward_hook(hook))
-        return self
-
-    def __exit__(self, kind, value, trace):
-        for handle in self.handles:
-            handle.remove()
-        self.handles.clear()
-
-    def clear(self):
-        self.data = {name: [] for name in self.names}
-""",
+        source=changed(
+            STORE,
+            ("{name: [] for name in names}", "[]"),
+            ("self.data[name].append(output.detach().clone())", "self.data.append(output.detach().clone())"),
+        ),
     ),
     Wrong(
         "forgets everything when the block raises",
@@ -713,380 +491,150 @@ class ActivationStore:
         violates="The model goes on with the outputs themselves",
         check="test_the_model_goes_on_with_the_outputs_themselves",
         mistake="returned-the-copy",
-        source="""
-class ActivationStore:
-    def __init__(self, model, names):
-        self.model, self.names, self.handles = model, list(names), []
-        self.data = {name: [] for name in names}
-
-    def __enter__(self):
-        for name in self.names:
-            def hook(module, args, output, name=name):
-                output = output.detach().clone()
-                self.data[name].append(output)
-                return output.clone()
-            self.handles.append(self.model.get_submodule(name).register_forward_hook(hook))
-        return self
-
-    def __exit__(self, kind, value, trace):
-        for handle in self.handles:
-            handle.remove()
-        self.handles.clear()
-
-    def clear(self):
-        self.data = {name: [] for name in self.names}
-""",
+        source=changed(
+            STORE,
+            (
+                "self.data[name].append(output.detach().clone())",
+                (
+                    "output = output.detach().clone()\n                self.data[name].append(output)\n"
+                    "                return output.clone()"
+                ),
+            ),
+        ),
     ),
     Wrong(
         "hands on a clone with its graph",
         violates="The model goes on with the outputs themselves",
         check="test_the_model_goes_on_with_the_outputs_themselves",
         mistake="returned-the-copy",
-        source="""
-class ActivationStore:
-    def __init__(self, model, names):
-        self.model, self.names, self.handles = model, list(names), []
-        self.data = {name: [] for name in names}
-
-    def __enter__(self):
-        for name in self.names:
-            def hook(module, args, output, name=name):
-                self.data[name].append(output.detach().clone())
-                return output.clone()
-            self.handles.append(self.model.get_submodule(name).register_forward_hook(hook))
-        return self
-
-    def __exit__(self, kind, value, trace):
-        for handle in self.handles:
-            handle.remove()
-        self.handles.clear()
-
-    def clear(self):
-        self.data = {name: [] for name in self.names}
-""",
+        source=changed(
+            STORE,
+            (
+                "self.handles.append(self.model.get_submodule(name).register_forward_hook(hook))",
+                (
+                    "    return output.clone()\n"
+                    "            self.handles.append(self.model.get_submodule(name).register_forward_hook(hook))"
+                ),
+            ),
+        ),
     ),
     Wrong(
         "hands on the list",
         violates="The model goes on with the outputs themselves",
         check="raised",
         mistake="returned-a-list",
-        source="""
-class ActivationStore:
-    def __init__(self, model, names):
-        self.model, self.names, self.handles = model, list(names), []
-        self.data = {name: [] for name in names}
-
-    def __enter__(self):
-        for name in self.names:
-            def hook(module, args, output, name=name):
-                return self.data[name] or self.data[name].append(output.detach().clone())
-            self.handles.append(self.model.get_submodule(name).register_forward_hook(hook))
-        return self
-
-    def __exit__(self, kind, value, trace):
-        for handle in self.handles:
-            handle.remove()
-        self.handles.clear()
-
-    def clear(self):
-        self.data = {name: [] for name in self.names}
-""",
+        source=changed(STORE, ("self.data[name", "return self.data[name] or self.data[name")),
     ),
     Wrong(
         "hooks before those of the caller",
         violates="as they left the modules",
         check="test_every_call_in_the_block_is_recorded",
         mistake="before-the-callers-hook",
-        source="""
-class ActivationStore:
-    def __init__(self, model, names):
-        self.model, self.names, self.handles = model, list(names), []
-        self.data = {name: [] for name in names}
-
-    def __enter__(self):
-        for name in self.names:
-            def hook(module, args, output, name=name):
-                self.data[name].append(output.detach().clone())
-            self.handles.append(self.model.get_submodule(name).register_forward_hook(hook, prepend=True))
-        return self
-
-    def __exit__(self, kind, value, trace):
-        for handle in self.handles:
-            handle.remove()
-        self.handles.clear()
-
-    def clear(self):
-        self.data = {name: [] for name in self.names}
-""",
+        source=changed(STORE, ("hook))", "hook, prepend=True))")),
     ),
     Wrong(
         "one name for each module",
         violates="two of them may belong to one module",
         check="test_every_call_in_the_block_is_recorded",
         mistake="one-name-for-each-module",
-        source="""
-class ActivationStore:
-    def __init__(self, model, names):
-        self.model, self.names, self.handles = model, list(names), []
-        self.data = {name: [] for name in names}
-
-    def __enter__(self):
-        for name in {self.model.get_submodule(one): one for one in self.names}.values():
-            def hook(module, args, output, name=name):
-                self.data[name].append(output.detach().clone())
-            self.handles.append(self.model.get_submodule(name).register_forward_hook(hook))
-        return self
-
-    def __exit__(self, kind, value, trace):
-        for handle in self.handles:
-            handle.remove()
-        self.handles.clear()
-
-    def clear(self):
-        self.data = {name: [] for name in self.names}
-""",
+        source=changed(STORE, ("self.names:", "{self.model.get_submodule(one): one for one in self.names}.values():")),
     ),
     Wrong(
         "knows first names only",
         violates="that `model.get_submodule` knows",
         check="raised",
-        source="""
-class ActivationStore:
-    def __init__(self, model, names):
-        self.model, self.names, self.handles = model, list(names), []
-        self.data = {name: [] for name in names}
-
-    def __enter__(self):
-        for name in self.names:
-            def hook(module, args, output, name=name):
-                self.data[name].append(output.detach().clone())
-            self.handles.append(dict(self.model.named_modules())[name].register_forward_hook(hook))
-        return self
-
-    def __exit__(self, kind, value, trace):
-        for handle in self.handles:
-            handle.remove()
-        self.handles.clear()
-
-    def clear(self):
-        self.data = {name: [] for name in self.names}
-""",
+        source=changed(
+            STORE,
+            (
+                "self.model.get_submodule(name).register_forward_hook(hook))",
+                "dict(self.model.named_modules())[name].register_forward_hook(hook))",
+            ),
+        ),
     ),
     Wrong(
         "knows submodules only",
         violates='`""` is the model itself',
         check="raised",
-        source="""
-class ActivationStore:
-    def __init__(self, model, names):
-        self.model, self.names, self.handles = model, list(names), []
-        self.data = {name: [] for name in names}
-
-    def __enter__(self):
-        found = dict(self.model.named_modules(remove_duplicate=False))
-        del found['']
-        for name in self.names:
-            def hook(module, args, output, name=name):
-                self.data[name].append(output.detach().clone())
-            self.handles.append(found[name].register_forward_hook(hook))
-        return self
-
-    def __exit__(self, kind, value, trace):
-        for handle in self.handles:
-            handle.remove()
-        self.handles.clear()
-
-    def clear(self):
-        self.data = {name: [] for name in self.names}
-""",
+        source=changed(
+            STORE,
+            (
+                "for name in self.names:",
+                (
+                    "found = dict(self.model.named_modules(remove_duplicate=False))\n        del found['']\n"
+                    "        for name in self.names:"
+                ),
+            ),
+            ("self.model.get_submodule(name).register_forward_hook(hook))", "found[name].register_forward_hook(hook))"),
+        ),
     ),
     Wrong(
         "counts calls with equal outputs once",
         violates="one for each call of the module, in the order of the calls",
         check="test_the_example_comes_out",
-        source="""
-class ActivationStore:
-    def __init__(self, model, names):
-        self.model, self.names, self.handles = model, list(names), []
-        self.data = {name: [] for name in names}
-
-    def __enter__(self):
-        for name in self.names:
-            def hook(module, args, output, name=name):
-                if not any(o.equal(output) for o in self.data[name]):
-                    self.data[name].append(output.detach().clone())
-            self.handles.append(self.model.get_submodule(name).register_forward_hook(hook))
-        return self
-
-    def __exit__(self, kind, value, trace):
-        for handle in self.handles:
-            handle.remove()
-        self.handles.clear()
-
-    def clear(self):
-        self.data = {name: [] for name in self.names}
-""",
+        source=changed(
+            STORE,
+            (
+                "self.data[name].append(output.detach().clone())",
+                (
+                    "if not any(o.equal(output) for o in self.data[name]):\n"
+                    "                    self.data[name].append(output.detach().clone())"
+                ),
+            ),
+        ),
     ),
     Wrong(
         "leaves out outputs that do not require grad",
         violates="one for each call of the module, in the order of the calls",
         check="test_every_call_in_the_block_is_recorded",
-        source="""
-class ActivationStore:
-    def __init__(self, model, names):
-        self.model, self.names, self.handles = model, list(names), []
-        self.data = {name: [] for name in names}
-
-    def __enter__(self):
-        for name in self.names:
-            def hook(module, args, output, name=name):
-                if output.requires_grad:
-                    self.data[name].append(output.detach().clone())
-            self.handles.append(self.model.get_submodule(name).register_forward_hook(hook))
-        return self
-
-    def __exit__(self, kind, value, trace):
-        for handle in self.handles:
-            handle.remove()
-        self.handles.clear()
-
-    def clear(self):
-        self.data = {name: [] for name in self.names}
-""",
+        source=changed(
+            STORE,
+            (
+                "self.data[name].append(output.detach().clone())",
+                "if output.requires_grad:\n                    self.data[name].append(output.detach().clone())",
+            ),
+        ),
     ),
     Wrong(
         "always float32",
         violates="The entries have the values, the shapes and the dtype of the outputs",
         check="test_every_call_in_the_block_is_recorded",
-        source="""
-class ActivationStore:
-    def __init__(self, model, names):
-        self.model, self.names, self.handles = model, list(names), []
-        self.data = {name: [] for name in names}
-
-    def __enter__(self):
-        for name in self.names:
-            def hook(module, args, output, name=name):
-                self.data[name].append(output.detach().clone().float())
-            self.handles.append(self.model.get_submodule(name).register_forward_hook(hook))
-        return self
-
-    def __exit__(self, kind, value, trace):
-        for handle in self.handles:
-            handle.remove()
-        self.handles.clear()
-
-    def clear(self):
-        self.data = {name: [] for name in self.names}
-""",
+        source=changed(STORE, (".clone())", ".clone().float())")),
     ),
     Wrong(
         "empties `.grad` first",
         violates="rule 2: their `.grad`",
         check="test_nothing_of_the_caller_changes",
-        source="""
-class ActivationStore:
-    def __init__(self, model, names):
-        self.model, self.names, self.handles = model, list(names), []
-        self.data = {name: [] for name in names}
-
-    def __enter__(self):
-        self.model.zero_grad()
-        for name in self.names:
-            def hook(module, args, output, name=name):
-                self.data[name].append(output.detach().clone())
-            self.handles.append(self.model.get_submodule(name).register_forward_hook(hook))
-        return self
-
-    def __exit__(self, kind, value, trace):
-        for handle in self.handles:
-            handle.remove()
-        self.handles.clear()
-
-    def clear(self):
-        self.data = {name: [] for name in self.names}
-""",
+        source=changed(STORE, ("for name in self.names:", "self.model.zero_grad()\n        for name in self.names:")),
     ),
     Wrong(
         "removes the last hook only",
         violates="The store records only inside the `with` block.",
         check="test_nothing_is_recorded_outside_a_block",
-        source="""
-class ActivationStore:
-    def __init__(self, model, names):
-        self.model, self.names, self.handles = model, list(names), []
-        self.data = {name: [] for name in names}
-
-    def __enter__(self):
-        for name in self.names:
-            def hook(module, args, output, name=name):
-                self.data[name].append(output.detach().clone())
-            self.handles.append(self.model.get_submodule(name).register_forward_hook(hook))
-        return self
-
-    def __exit__(self, kind, value, trace):
-        for handle in self.handles[-1:]:
-            handle.remove()
-        self.handles.clear()
-
-    def clear(self):
-        self.data = {name: [] for name in self.names}
-""",
+        source=changed(STORE, ("self.handles:", "self.handles[-1:]:")),
     ),
     Wrong(
         "cleans up unless it is a `KeyboardInterrupt`",
         violates="rule 4: also for `KeyboardInterrupt`",
         check="test_it_holds_when_the_block_raises",
-        source="""
-class ActivationStore:
-    def __init__(self, model, names):
-        self.model, self.names, self.handles = model, list(names), []
-        self.data = {name: [] for name in names}
-
-    def __enter__(self):
-        for name in self.names:
-            def hook(module, args, output, name=name):
-                self.data[name].append(output.detach().clone())
-            self.handles.append(self.model.get_submodule(name).register_forward_hook(hook))
-        return self
-
-    def __exit__(self, kind, value, trace):
-        if kind is KeyboardInterrupt:
-            return
-        for handle in self.handles:
-            handle.remove()
-        self.handles.clear()
-
-    def clear(self):
-        self.data = {name: [] for name in self.names}
-""",
+        source=changed(
+            STORE,
+            (
+                "for handle in self.handles:",
+                "if kind is KeyboardInterrupt:\n            return\n        for handle in self.handles:",
+            ),
+        ),
     ),
     Wrong(
         "`clear` removes the hooks",
         violates="Inside a block, recording goes on after it.",
         check="test_clear_empties_the_record",
-        source="""
-class ActivationStore:
-    def __init__(self, model, names):
-        self.model, self.names, self.handles = model, list(names), []
-        self.data = {name: [] for name in names}
-
-    def __enter__(self):
-        for name in self.names:
-            def hook(module, args, output, name=name):
-                self.data[name].append(output.detach().clone())
-            self.handles.append(self.model.get_submodule(name).register_forward_hook(hook))
-        return self
-
-    def __exit__(self, kind, value, trace):
-        for handle in self.handles:
-            handle.remove()
-        self.handles.clear()
-
-    def clear(self):
-        self.data = {name: [] for name in self.names}
-        self.__exit__(None, None, None)
-""",
+        source=changed(
+            STORE,
+            (
+                "self.data = {name: [] for name in self.names}",
+                "self.data = {name: [] for name in self.names}\n        self.__exit__(None, None, None)",
+            ),
+        ),
     ),
     Wrong(
         "empties the list of names",

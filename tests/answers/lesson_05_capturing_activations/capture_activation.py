@@ -1,9 +1,8 @@
 """Answers to 05-capture-activation."""
 
-from graders.author.answers import Wrong
+from graders.author.answers import Wrong, changed
 
-RIGHT = [
-    """
+CAPTURE_ACTIVATION = """
 def capture_activation(model, name, x):
     kept = []
     def hook(module, args, output):
@@ -11,7 +10,19 @@ def capture_activation(model, name, x):
     with model.get_submodule(name).register_forward_hook(hook):
         model(x)
     return kept[0]
-""",
+"""
+
+WITH_LAMBDA = """
+def capture_activation(model, name, x):
+    kept = []
+    with model.get_submodule(name).register_forward_hook(lambda m, a, o: kept.append(o.detach().clone())):
+        model(x)
+    return kept[0]
+"""
+
+
+RIGHT = [
+    CAPTURE_ACTIVATION,
     """
 from functools import partial
 import torch
@@ -93,26 +104,14 @@ WRONG = [
         violates="A later layer that works in place does not change it.",
         check="test_the_output_of_the_layer_is_returned",
         mistake="stored-alias",
-        source="""
-def capture_activation(model, name, x):
-    kept = []
-    with model.get_submodule(name).register_forward_hook(lambda m, a, o: kept.append(o.detach())):
-        model(x)
-    return kept[0]
-""",
+        source=changed(WITH_LAMBDA, (".clone()))", "))")),
     ),
     Wrong(
         "the input of the layer",
         violates="return the output of that submodule as it left the submodule",
         check="raised",
         mistake="stored-the-input",
-        source="""
-def capture_activation(model, name, x):
-    kept = []
-    with model.get_submodule(name).register_forward_hook(lambda m, a, o: kept.append(a[0].detach().clone())):
-        model(x)
-    return kept[0]
-""",
+        source=changed(WITH_LAMBDA, ("o.detach().clone()))", "a[0].detach().clone()))")),
     ),
     Wrong(
         "calls the submodule itself",
@@ -178,26 +177,13 @@ def capture_activation(model, name, x):
         "keeps the graph",
         violates="rule 6: A tensor that you return has no graph",
         check="test_the_output_of_the_layer_is_returned",
-        source="""
-def capture_activation(model, name, x):
-    kept = []
-    with model.get_submodule(name).register_forward_hook(lambda m, a, o: kept.append(o.clone())):
-        model(x)
-    return kept[0]
-""",
+        source=changed(WITH_LAMBDA, ("o.detach().clone()))", "o.clone()))")),
     ),
     Wrong(
         "runs twice",
         violates="Run `model(x)` exactly once",
         check="test_the_model_runs_once_as_it_is",
-        source="""
-def capture_activation(model, name, x):
-    kept = []
-    with model.get_submodule(name).register_forward_hook(lambda m, a, o: kept.append(o.detach().clone())):
-        model(x)
-    model(x)
-    return kept[0]
-""",
+        source=changed(WITH_LAMBDA, ("return kept[0]", "model(x)\n    return kept[0]")),
     ),
     Wrong(
         "removes the hooks of others",
@@ -255,25 +241,13 @@ def capture_activation(model, name, x):
         violates="Run `model(x)` exactly once",
         check="test_the_model_runs_once_as_it_is",
         mistake="called-forward",
-        source="""
-def capture_activation(model, name, x):
-    kept = []
-    with model.get_submodule(name).register_forward_hook(lambda m, a, o: kept.append(o.detach().clone())):
-        model.forward(x)
-    return kept[0]
-""",
+        source=changed(WITH_LAMBDA, ("model(x)", "model.forward(x)")),
     ),
     Wrong(
         "a list",
         violates="return the output of that submodule",
         check="test_the_output_of_the_layer_is_returned",
-        source="""
-def capture_activation(model, name, x):
-    kept = []
-    with model.get_submodule(name).register_forward_hook(lambda m, a, o: kept.append(o.detach().clone())):
-        model(x)
-    return kept
-""",
+        source=changed(WITH_LAMBDA, ("kept[0]", "kept")),
     ),
     Wrong(
         "removes the hook in the first call only, and not when the model raises before",
@@ -294,16 +268,14 @@ def capture_activation(model, name, x):
         violates="The model goes on with the output itself",
         check="test_the_model_goes_on_with_the_output_itself",
         mistake="returned-the-copy",
-        source="""
-def capture_activation(model, name, x):
-    kept = []
-    def hook(module, args, output):
-        kept.append(output.detach().clone())
-        return kept[-1]
-    with model.get_submodule(name).register_forward_hook(hook):
-        model(x)
-    return kept[0].clone()
-""",
+        source=changed(
+            CAPTURE_ACTIVATION,
+            (
+                "with model.get_submodule(name).register_forward_hook(hook):",
+                "    return kept[-1]\n    with model.get_submodule(name).register_forward_hook(hook):",
+            ),
+            ("0]", "0].clone()"),
+        ),
     ),
     Wrong(
         "wraps `forward`, which does not see what a hook of the caller makes of the output",
@@ -348,15 +320,7 @@ def capture_activation(model, name, x):
         violates="as it left the submodule",
         check="test_the_output_of_the_layer_is_returned",
         mistake="before-the-callers-hook",
-        source="""
-def capture_activation(model, name, x):
-    kept = []
-    def hook(module, args, output):
-        kept.append(output.detach().clone())
-    with model.get_submodule(name).register_forward_hook(hook, prepend=True):
-        model(x)
-    return kept[0]
-""",
+        source=changed(CAPTURE_ACTIVATION, ("hook)", "hook, prepend=True)")),
     ),
     Wrong(
         "runs the layer a second time",
@@ -410,14 +374,7 @@ def capture_activation(model, name, x):
         "puts all parts into the mode of the model afterwards",
         violates="rule 2: the mode of each part",
         check="test_nothing_of_the_caller_changes",
-        source="""
-def capture_activation(model, name, x):
-    kept = []
-    with model.get_submodule(name).register_forward_hook(lambda m, a, o: kept.append(o.detach().clone())):
-        model(x)
-    model.train(model.training)
-    return kept[0]
-""",
+        source=changed(WITH_LAMBDA, ("return kept[0]", "model.train(model.training)\n    return kept[0]")),
     ),
     Wrong(
         "runs in eval mode, and puts back the mode of each part",
@@ -483,13 +440,7 @@ def capture_activation(model, name, x):
         "flattens",
         violates="the shape and the dtype of that output",
         check="test_the_output_of_the_layer_is_returned",
-        source="""
-def capture_activation(model, name, x):
-    kept = []
-    with model.get_submodule(name).register_forward_hook(lambda m, a, o: kept.append(o.detach().flatten(1).clone())):
-        model(x)
-    return kept[0]
-""",
+        source=changed(WITH_LAMBDA, (".clone()))", ".flatten(1).clone()))")),
     ),
     Wrong(
         "remembers by name",
@@ -510,28 +461,19 @@ def capture_activation(model, name, x):
         "needs the output of the model to be a tensor",
         violates="Other parts of the model, and the model itself, may return anything.",
         check="raised",
-        source="""
-def capture_activation(model, name, x):
-    kept = []
-    with model.get_submodule(name).register_forward_hook(lambda m, a, o: kept.append(o.detach().clone())):
-        model(x).detach()
-    return kept[0]
-""",
+        source=changed(WITH_LAMBDA, ("model(x)", "model(x).detach()")),
     ),
     Wrong(
         "looks at the arguments",
         violates="return the output of that submodule",
         check="raised",
-        source="""
-def capture_activation(model, name, x):
-    kept = []
-    def hook(module, args, output):
-        assert args[0].shape[0] == output.shape[0]
-        kept.append(output.detach().clone())
-    with model.get_submodule(name).register_forward_hook(hook):
-        model(x)
-    return kept[0]
-""",
+        source=changed(
+            CAPTURE_ACTIVATION,
+            (
+                "kept.append(output.detach().clone())",
+                "assert args[0].shape[0] == output.shape[0]\n        kept.append(output.detach().clone())",
+            ),
+        ),
     ),
 ]
 

@@ -1,6 +1,30 @@
 """Answers to 05-capture-calls."""
 
-from graders.author.answers import Wrong
+from graders.author.answers import Wrong, changed
+
+CAPTURE_CALLS = """
+def capture_calls(model, name, x):
+    calls = []
+    def hook(module, args, output):
+        calls.append(output.detach().clone())
+    handle = model.get_submodule(name).register_forward_hook(hook)
+    try:
+        model(x)
+    finally:
+        handle.remove()
+    return calls
+"""
+
+WITH_BLOCK = """
+def capture_calls(model, name, x):
+    calls = []
+    def hook(module, args, output):
+        calls.append(output.detach().clone())
+    with model.get_submodule(name).register_forward_hook(hook):
+        model(x)
+    return calls
+"""
+
 
 RIGHT = [
     """
@@ -14,15 +38,7 @@ def capture_calls(model, name, x):
         model(x)
     return calls
 """,
-    """
-def capture_calls(model, name, x):
-    calls = []
-    def hook(module, args, output):
-        calls.append(output.detach().clone())
-    with model.get_submodule(name).register_forward_hook(hook):
-        model(x)
-    return calls
-""",
+    WITH_BLOCK,
     """
 class Calls(list):
     def __call__(self, module, args, output):
@@ -196,19 +212,9 @@ def capture_calls(model, name, x, calls=[]):
         "stacked",
         violates="Return a list",
         check="test_every_call_is_captured_in_order",
-        source="""
-def capture_calls(model, name, x):
-    calls = []
-    def hook(module, args, output):
-        calls.append(output.detach().clone())
-    handle = model.get_submodule(name).register_forward_hook(hook)
-    try:
-        model(x)
-    finally:
-        handle.remove()
-    import torch
-    return torch.stack(calls) if calls else calls
-""",
+        source=changed(
+            CAPTURE_CALLS, ("return calls", "import torch\n    return torch.stack(calls) if calls else calls")
+        ),
     ),
     Wrong(
         "keeps the graph",
@@ -243,34 +249,25 @@ def capture_calls(model, name, x):
         "the last call, and an error when there is none",
         violates="If there is none, the list is empty.",
         check="raised",
-        source="""
-def capture_calls(model, name, x):
-    store = {}
-    def hook(module, args, output):
-        store["output"] = output.detach().clone()
-    with model.get_submodule(name).register_forward_hook(hook):
-        model(x)
-    return [store["output"]]
-""",
+        source=changed(
+            WITH_BLOCK,
+            ("calls = []", "store = {}"),
+            ("calls.append(output.detach().clone())", 'store["output"] = output.detach().clone()'),
+            ("return calls", 'return [store["output"]]'),
+        ),
     ),
     Wrong(
         "hands on the copies",
         violates="The model goes on with the outputs themselves",
         check="test_the_model_goes_on_with_the_outputs_themselves",
         mistake="returned-the-copy",
-        source="""
-def capture_calls(model, name, x):
-    calls = []
-    def hook(module, args, output):
-        calls.append(output.detach().clone())
-        return calls[-1]
-    handle = model.get_submodule(name).register_forward_hook(hook)
-    try:
-        model(x)
-    finally:
-        handle.remove()
-    return calls
-""",
+        source=changed(
+            CAPTURE_CALLS,
+            (
+                "handle = model.get_submodule(name).register_forward_hook(hook)",
+                "    return calls[-1]\n    handle = model.get_submodule(name).register_forward_hook(hook)",
+            ),
+        ),
     ),
     Wrong(
         "hands on the list",
@@ -290,53 +287,26 @@ def capture_calls(model, name, x):
         violates="with the output of every call",
         check="test_every_call_is_captured_in_order",
         mistake="before-the-callers-hook",
-        source="""
-def capture_calls(model, name, x):
-    calls = []
-    def hook(module, args, output):
-        calls.append(output.detach().clone())
-    handle = model.get_submodule(name).register_forward_hook(hook, prepend=True)
-    try:
-        model(x)
-    finally:
-        handle.remove()
-    return calls
-""",
+        source=changed(CAPTURE_CALLS, ("hook)", "hook, prepend=True)")),
     ),
     Wrong(
         "calls `forward`",
         violates="Run `model(x)` exactly once",
         check="test_the_model_runs_once_as_it_is",
         mistake="called-forward",
-        source="""
-def capture_calls(model, name, x):
-    calls = []
-    def hook(module, args, output):
-        calls.append(output.detach().clone())
-    handle = model.get_submodule(name).register_forward_hook(hook)
-    try:
-        model.forward(x)
-    finally:
-        handle.remove()
-    return calls
-""",
+        source=changed(CAPTURE_CALLS, ("model(x)", "model.forward(x)")),
     ),
     Wrong(
         "knows first names only",
         violates="`name` is any name that `model.get_submodule` knows",
         check="raised",
-        source="""
-def capture_calls(model, name, x):
-    calls = []
-    def hook(module, args, output):
-        calls.append(output.detach().clone())
-    handle = dict(model.named_modules())[name].register_forward_hook(hook)
-    try:
-        model(x)
-    finally:
-        handle.remove()
-    return calls
-""",
+        source=changed(
+            CAPTURE_CALLS,
+            (
+                "model.get_submodule(name).register_forward_hook(hook)",
+                "dict(model.named_modules())[name].register_forward_hook(hook)",
+            ),
+        ),
     ),
     Wrong(
         "knows submodules only",
@@ -361,150 +331,91 @@ def capture_calls(model, name, x):
         "tells calls apart by memory",
         violates="Every call counts",
         check="test_every_call_is_captured_in_order",
-        source="""
-def capture_calls(model, name, x):
-    calls, seen = [], []
-    def hook(module, args, output):
-        if output.data_ptr() not in seen:
-            seen.append(output.data_ptr())
-            calls.append(output.detach().clone())
-    handle = model.get_submodule(name).register_forward_hook(hook)
-    try:
-        model(x)
-    finally:
-        handle.remove()
-    return calls
-""",
+        source=changed(
+            CAPTURE_CALLS,
+            ("calls =", "calls, seen = [],"),
+            (
+                "calls.append(output.detach().clone())",
+                (
+                    "if output.data_ptr() not in seen:\n            seen.append(output.data_ptr())\n"
+                    "            calls.append(output.detach().clone())"
+                ),
+            ),
+        ),
     ),
     Wrong(
         "at most four",
         violates="Every call counts",
         check="test_every_call_is_captured_in_order",
-        source="""
-def capture_calls(model, name, x):
-    calls = []
-    def hook(module, args, output):
-        calls.append(output.detach().clone())
-    handle = model.get_submodule(name).register_forward_hook(hook)
-    try:
-        model(x)
-    finally:
-        handle.remove()
-    return calls[:4]
-""",
+        source=changed(CAPTURE_CALLS, ("return calls", "return calls[:4]")),
     ),
     Wrong(
         "counts the calls under this name only",
         violates="whichever name the model uses for it",
         check="test_every_call_is_captured_in_order",
-        source="""
-def capture_calls(model, name, x):
-    calls, turn = [], []
-    names = [n for n, m in model.named_modules(remove_duplicate=False) if m is model.get_submodule(name)]
-    def hook(module, args, output):
-        turn.append(1)
-        if names[(len(turn) - 1) % len(names)] == name:
-            calls.append(output.detach().clone())
-    with model.get_submodule(name).register_forward_hook(hook):
-        model(x)
-    return calls
-""",
+        source=changed(
+            WITH_BLOCK,
+            (
+                "calls = []",
+                (
+                    "calls, turn = [], []\n"
+                    "    names = [n for n, m in model.named_modules(remove_duplicate=False) "
+                    "if m is model.get_submodule(name)]"
+                ),
+            ),
+            (
+                "calls.append(output.detach().clone())",
+                (
+                    "turn.append(1)\n        if names[(len(turn) - 1) % len(names)] == name:\n"
+                    "            calls.append(output.detach().clone())"
+                ),
+            ),
+        ),
     ),
     Wrong(
         "always float32",
         violates="The entries have the values, the shapes and the dtype of these outputs.",
         check="test_every_call_is_captured_in_order",
-        source="""
-def capture_calls(model, name, x):
-    calls = []
-    def hook(module, args, output):
-        calls.append(output.detach().clone().float())
-    handle = model.get_submodule(name).register_forward_hook(hook)
-    try:
-        model(x)
-    finally:
-        handle.remove()
-    return calls
-""",
+        source=changed(CAPTURE_CALLS, (".clone())", ".clone().float())")),
     ),
     Wrong(
         "empties `.grad` first",
         violates="rule 2: their `.grad`",
         check="test_nothing_of_the_caller_changes",
-        source="""
-def capture_calls(model, name, x):
-    calls = []
-    model.zero_grad()
-    def hook(module, args, output):
-        calls.append(output.detach().clone())
-    handle = model.get_submodule(name).register_forward_hook(hook)
-    try:
-        model(x)
-    finally:
-        handle.remove()
-    return calls
-""",
+        source=changed(
+            CAPTURE_CALLS, ("def hook(module, args, output):", "model.zero_grad()\n    def hook(module, args, output):")
+        ),
     ),
     Wrong(
         "cleans up after an `Exception` only",
         violates="rule 4: also for `KeyboardInterrupt`",
         check="test_it_holds_when_the_model_raises",
-        source="""
-def capture_calls(model, name, x):
-    calls = []
-    def hook(module, args, output):
-        calls.append(output.detach().clone())
-    handle = model.get_submodule(name).register_forward_hook(hook)
-    try:
-        model(x)
-    except Exception:
-        handle.remove()
-        raise
-    handle.remove()
-    return calls
-""",
+        source=changed(
+            CAPTURE_CALLS,
+            ("finally", "except Exception"),
+            ("return calls", "    raise\n    handle.remove()\n    return calls"),
+        ),
     ),
     Wrong(
         "runs in eval mode, and puts all parts into the mode of the model",
         violates="with each part in its mode",
         check="test_every_call_is_captured_in_order",
-        source="""
-def capture_calls(model, name, x):
-    calls = []
-    def hook(module, args, output):
-        calls.append(output.detach().clone())
-    handle = model.get_submodule(name).register_forward_hook(hook)
-    try:
-        mode = model.training
-        model.eval()
-        model(x)
-        model.train(mode)
-    finally:
-        handle.remove()
-    return calls
-""",
+        source=changed(
+            CAPTURE_CALLS,
+            ("model(x)", "mode = model.training\n        model.eval()\n        model(x)"),
+            ("finally:", "    model.train(mode)\n    finally:"),
+        ),
     ),
     Wrong(
         "runs in eval mode",
         violates="with each part in its mode",
         check="test_the_model_runs_once_as_it_is",
         mistake="changed-the-mode",
-        source="""
-def capture_calls(model, name, x):
-    calls = []
-    def hook(module, args, output):
-        calls.append(output.detach().clone())
-    handle = model.get_submodule(name).register_forward_hook(hook)
-    try:
-        modes = [(m, m.training) for m in model.modules()]
-        model.eval()
-        model(x)
-        for m, training in modes:
-            m.training = training
-    finally:
-        handle.remove()
-    return calls
-""",
+        source=changed(
+            CAPTURE_CALLS,
+            ("model(x)", "modes = [(m, m.training) for m in model.modules()]\n        model.eval()\n        model(x)"),
+            ("finally:", "    for m, training in modes:\n            m.training = training\n    finally:"),
+        ),
     ),
     Wrong(
         "ends the run after the first call",
@@ -531,71 +442,25 @@ def capture_calls(model, name, x):
         "swallows what the model raises",
         violates="rule 4: Errors come through.",
         check="test_it_holds_when_the_model_raises",
-        source="""
-def capture_calls(model, name, x):
-    calls = []
-    def hook(module, args, output):
-        calls.append(output.detach().clone())
-    handle = model.get_submodule(name).register_forward_hook(hook)
-    try:
-        model(x)
-    except Exception:
-        return []
-    finally:
-        handle.remove()
-    return calls
-""",
+        source=changed(CAPTURE_CALLS, ("finally:", "except Exception:\n        return []\n    finally:")),
     ),
     Wrong(
         "removes the hooks of others",
         violates="rule 3: Hooks that were there before are there afterwards",
         check="test_nothing_of_the_caller_changes",
-        source="""
-def capture_calls(model, name, x):
-    calls = []
-    def hook(module, args, output):
-        calls.append(output.detach().clone())
-    handle = model.get_submodule(name).register_forward_hook(hook)
-    try:
-        model(x)
-    finally:
-        model.get_submodule(name)._forward_hooks.clear()
-    return calls
-""",
+        source=changed(CAPTURE_CALLS, ("handle.remove()", "model.get_submodule(name)._forward_hooks.clear()")),
     ),
     Wrong(
         "a tuple",
         violates="Return a list",
         check="test_every_call_is_captured_in_order",
-        source="""
-def capture_calls(model, name, x):
-    calls = []
-    def hook(module, args, output):
-        calls.append(output.detach().clone())
-    handle = model.get_submodule(name).register_forward_hook(hook)
-    try:
-        model(x)
-    finally:
-        handle.remove()
-    return tuple(calls)
-""",
+        source=changed(CAPTURE_CALLS, ("return calls", "return tuple(calls)")),
     ),
     Wrong(
         "`None` when there is no call",
         violates="If there is none, the list is empty.",
         check="test_every_call_is_captured_in_order",
-        source="""
-def capture_calls(model, name, x):
-    calls = []
-    def hook(module, args, output):
-        calls.append(output.detach().clone())
-    handle = model.get_submodule(name).register_forward_hook(hook)
-    try:
-        model(x)
-    finally:
-        handle.remove()
-    return calls or None
-""",
+        source=changed(CAPTURE_CALLS, ("return calls", "return calls or None")),
     ),
     Wrong(
         "remembers models",

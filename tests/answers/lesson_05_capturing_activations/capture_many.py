@@ -1,9 +1,8 @@
 """Answers to 05-capture-many."""
 
-from graders.author.answers import Wrong
+from graders.author.answers import Wrong, changed
 
-RIGHT = [
-    """
+CAPTURE_MANY = """
 def capture_many(model, names, x):
     found, handles = {}, []
     try:
@@ -16,7 +15,11 @@ def capture_many(model, names, x):
         for handle in handles:
             handle.remove()
     return found
-""",
+"""
+
+
+RIGHT = [
+    CAPTURE_MANY,
     """
 from contextlib import ExitStack
 from functools import partial
@@ -311,100 +314,44 @@ def capture_many(model, names, x):
         violates="The model goes on with the outputs themselves",
         check="test_the_model_goes_on_with_the_outputs_themselves",
         mistake="returned-the-copy",
-        source="""
-def capture_many(model, names, x):
-    found, handles = {}, []
-    try:
-        for name in names:
-            def hook(module, args, output, name=name):
-                found[name] = output.detach().clone()
-                return output.detach()
-            handles.append(model.get_submodule(name).register_forward_hook(hook))
-        model(x)
-    finally:
-        for handle in handles:
-            handle.remove()
-    return found
-""",
+        source=changed(
+            CAPTURE_MANY,
+            (
+                "handles.append(model.get_submodule(name).register_forward_hook(hook))",
+                (
+                    "    return output.detach()\n"
+                    "            handles.append(model.get_submodule(name).register_forward_hook(hook))"
+                ),
+            ),
+        ),
     ),
     Wrong(
         "hooks before those of the caller",
         violates="as it left the submodule",
         check="test_every_named_output_is_returned",
         mistake="before-the-callers-hook",
-        source="""
-def capture_many(model, names, x):
-    found, handles = {}, []
-    try:
-        for name in names:
-            def hook(module, args, output, name=name):
-                found[name] = output.detach().clone()
-            handles.append(model.get_submodule(name).register_forward_hook(hook, prepend=True))
-        model(x)
-    finally:
-        for handle in handles:
-            handle.remove()
-    return found
-""",
+        source=changed(CAPTURE_MANY, ("hook))", "hook, prepend=True))")),
     ),
     Wrong(
         "calls `forward`",
         violates="Run `model(x)` exactly once",
         check="test_the_model_runs_once_as_it_is",
         mistake="called-forward",
-        source="""
-def capture_many(model, names, x):
-    found, handles = {}, []
-    try:
-        for name in names:
-            def hook(module, args, output, name=name):
-                found[name] = output.detach().clone()
-            handles.append(model.get_submodule(name).register_forward_hook(hook))
-        model.forward(x)
-    finally:
-        for handle in handles:
-            handle.remove()
-    return found
-""",
+        source=changed(CAPTURE_MANY, ("model(x)", "model.forward(x)")),
     ),
     Wrong(
         "containers give `None`",
         violates="Return a dict that maps each name to the output of that submodule",
         check="test_every_named_output_is_returned",
-        source="""
-def capture_many(model, names, x):
-    found, handles = {}, []
-    try:
-        for name in names:
-            def hook(module, args, output, name=name):
-                found[name] = None if list(module.children()) else output.detach().clone()
-            handles.append(model.get_submodule(name).register_forward_hook(hook))
-        model(x)
-    finally:
-        for handle in handles:
-            handle.remove()
-    return found
-""",
+        source=changed(
+            CAPTURE_MANY, ("output.detach().clone()", "None if list(module.children()) else output.detach().clone()")
+        ),
     ),
     Wrong(
         "empties `.grad` first",
         violates="rule 2: their `.grad`",
         check="test_nothing_of_the_caller_changes",
-        source="""
-def capture_many(model, names, x):
-    found, handles = {}, []
-    model.zero_grad()
-    try:
-        for name in names:
-            def hook(module, args, output, name=name):
-                found[name] = output.detach().clone()
-            handles.append(model.get_submodule(name).register_forward_hook(hook))
-        model(x)
-    finally:
-        for handle in handles:
-            handle.remove()
-    return found
-""",
+        source=changed(CAPTURE_MANY, ("try:", "model.zero_grad()\n    try:")),
     ),
     Wrong(
         "cleans up after an `Exception` only",
@@ -432,45 +379,18 @@ def capture_many(model, names, x):
         "puts all parts into the mode of the model",
         violates="rule 2: the mode of each part",
         check="test_nothing_of_the_caller_changes",
-        source="""
-def capture_many(model, names, x):
-    found, handles = {}, []
-    try:
-        for name in names:
-            def hook(module, args, output, name=name):
-                found[name] = output.detach().clone()
-            handles.append(model.get_submodule(name).register_forward_hook(hook))
-        model(x)
-        model.train(model.training)
-    finally:
-        for handle in handles:
-            handle.remove()
-    return found
-""",
+        source=changed(CAPTURE_MANY, ("finally:", "    model.train(model.training)\n    finally:")),
     ),
     Wrong(
         "runs in eval mode",
         violates="with each part in its mode",
         check="test_the_model_runs_once_as_it_is",
         mistake="changed-the-mode",
-        source="""
-def capture_many(model, names, x):
-    found, handles = {}, []
-    try:
-        for name in names:
-            def hook(module, args, output, name=name):
-                found[name] = output.detach().clone()
-            handles.append(model.get_submodule(name).register_forward_hook(hook))
-        modes = [(m, m.training) for m in model.modules()]
-        model.eval()
-        model(x)
-        for m, training in modes:
-            m.training = training
-    finally:
-        for handle in handles:
-            handle.remove()
-    return found
-""",
+        source=changed(
+            CAPTURE_MANY,
+            ("model(x)", "modes = [(m, m.training) for m in model.modules()]\n        model.eval()\n        model(x)"),
+            ("finally:", "    for m, training in modes:\n            m.training = training\n    finally:"),
+        ),
     ),
     Wrong(
         "ends the run when it has all",
@@ -502,119 +422,48 @@ def capture_many(model, names, x):
         "no run when there is nothing to capture",
         violates="Run `model(x)` exactly once",
         check="test_the_model_runs_once_as_it_is",
-        source="""
-def capture_many(model, names, x):
-    if not names:
-        return {}
-    found, handles = {}, []
-    try:
-        for name in names:
-            def hook(module, args, output, name=name):
-                found[name] = output.detach().clone()
-            handles.append(model.get_submodule(name).register_forward_hook(hook))
-        model(x)
-    finally:
-        for handle in handles:
-            handle.remove()
-    return found
-""",
+        source=changed(
+            CAPTURE_MANY, ("found, handles = {}, []", "if not names:\n        return {}\n    found, handles = {}, []")
+        ),
     ),
     Wrong(
         "at most three",
         violates="Return a dict that maps each name to the output of that submodule",
         check="test_every_named_output_is_returned",
-        source="""
-def capture_many(model, names, x):
-    found, handles = {}, []
-    try:
-        for name in names[:3]:
-            def hook(module, args, output, name=name):
-                found[name] = output.detach().clone()
-            handles.append(model.get_submodule(name).register_forward_hook(hook))
-        model(x)
-    finally:
-        for handle in handles:
-            handle.remove()
-    return found
-""",
+        source=changed(CAPTURE_MANY, ("names:", "names[:3]:")),
     ),
     Wrong(
         "takes a name twice for a mistake",
         violates="a name may stand in it twice",
         check="raised",
-        source="""
-def capture_many(model, names, x):
-    assert len(set(names)) == len(names)
-    found, handles = {}, []
-    try:
-        for name in names:
-            def hook(module, args, output, name=name):
-                found[name] = output.detach().clone()
-            handles.append(model.get_submodule(name).register_forward_hook(hook))
-        model(x)
-    finally:
-        for handle in handles:
-            handle.remove()
-    return found
-""",
+        source=changed(
+            CAPTURE_MANY,
+            ("found, handles = {}, []", "assert len(set(names)) == len(names)\n    found, handles = {}, []"),
+        ),
     ),
     Wrong(
         "empties the list of names",
         violates="rule 2: Lists and dicts keep their entries.",
         check="test_nothing_of_the_caller_changes",
-        source="""
-def capture_many(model, names, x):
-    found, handles = {}, []
-    try:
-        while names:
-            name = names.pop()
-            def hook(module, args, output, name=name):
-                found[name] = output.detach().clone()
-            handles.append(model.get_submodule(name).register_forward_hook(hook))
-        model(x)
-    finally:
-        for handle in handles:
-            handle.remove()
-    return found
-""",
+        source=changed(CAPTURE_MANY, ("for name in names:", "while names:\n            name = names.pop()")),
     ),
     Wrong(
         "always float32",
         violates="The results have the values, the shapes and the dtype of these outputs.",
         check="test_every_named_output_is_returned",
-        source="""
-def capture_many(model, names, x):
-    found, handles = {}, []
-    try:
-        for name in names:
-            def hook(module, args, output, name=name):
-                found[name] = output.detach().float().clone()
-            handles.append(model.get_submodule(name).register_forward_hook(hook))
-        model(x)
-    finally:
-        for handle in handles:
-            handle.remove()
-    return found
-""",
+        source=changed(CAPTURE_MANY, (".clone()", ".float().clone()")),
     ),
     Wrong(
         "removes the hooks of others",
         violates="rule 3: Hooks that were there before are there afterwards",
         check="test_nothing_of_the_caller_changes",
-        source="""
-def capture_many(model, names, x):
-    found, handles = {}, []
-    try:
-        for name in names:
-            def hook(module, args, output, name=name):
-                found[name] = output.detach().clone()
-            handles.append(model.get_submodule(name).register_forward_hook(hook))
-        model(x)
-    finally:
-        for name in names:
-            model.get_submodule(name)._forward_hooks.clear()
-    return found
-""",
+        source=changed(
+            CAPTURE_MANY,
+            (
+                "for handle in handles:\n            handle.remove()",
+                "for name in names:\n            model.get_submodule(name)._forward_hooks.clear()",
+            ),
+        ),
     ),
     Wrong(
         "one dict for all calls",
@@ -641,60 +490,19 @@ def capture_many(model, names, x):
         "stored in order, given back sorted",
         violates="The keys stand in the order in which the submodules ran.",
         check="test_the_keys_are_in_order_of_execution",
-        source="""
-def capture_many(model, names, x):
-    found, handles = {}, []
-    try:
-        for name in names:
-            def hook(module, args, output, name=name):
-                found[name] = output.detach().clone()
-            handles.append(model.get_submodule(name).register_forward_hook(hook))
-        model(x)
-    finally:
-        for handle in handles:
-            handle.remove()
-    return dict(sorted(found.items()))
-""",
+        source=changed(CAPTURE_MANY, ("return found", "return dict(sorted(found.items()))")),
     ),
     Wrong(
         "pairs",
         violates="Return a dict",
         check="test_every_named_output_is_returned",
-        source="""
-def capture_many(model, names, x):
-    found, handles = {}, []
-    try:
-        for name in names:
-            def hook(module, args, output, name=name):
-                found[name] = output.detach().clone()
-            handles.append(model.get_submodule(name).register_forward_hook(hook))
-        model(x)
-    finally:
-        for handle in handles:
-            handle.remove()
-    return list(found.items())
-""",
+        source=changed(CAPTURE_MANY, ("return found", "return list(found.items())")),
     ),
     Wrong(
         "swallows what the model raises",
         violates="rule 4: Errors come through.",
         check="test_it_holds_when_the_model_raises",
-        source="""
-def capture_many(model, names, x):
-    found, handles = {}, []
-    try:
-        for name in names:
-            def hook(module, args, output, name=name):
-                found[name] = output.detach().clone()
-            handles.append(model.get_submodule(name).register_forward_hook(hook))
-        model(x)
-    except Exception:
-        pass
-    finally:
-        for handle in handles:
-            handle.remove()
-    return found
-""",
+        source=changed(CAPTURE_MANY, ("finally:", "except Exception:\n        pass\n    finally:")),
     ),
 ]
 

@@ -1,6 +1,40 @@
 """Answers to 05-leaf-shapes."""
 
-from graders.author.answers import Wrong
+from graders.author.answers import Wrong, changed
+
+LEAF_SHAPES = """
+def leaf_shapes(model, x):
+    shapes, handles = {}, []
+    try:
+        for name, module in model.named_modules():
+            if list(module.children()):
+                continue
+            def hook(module, args, output, name=name):
+                shapes[name] = tuple(output.shape)
+            handles.append(module.register_forward_hook(hook))
+        model(x)
+    finally:
+        for handle in handles:
+            handle.remove()
+    return shapes
+"""
+
+HOOKED_FIRST = """
+def leaf_shapes(model, x):
+    shapes, handles = {}, []
+    for name, module in model.named_modules():
+        if not list(module.children()):
+            def hook(module, args, output, name=name):
+                shapes[name] = tuple(output.shape)
+            handles.append(module.register_forward_hook(hook))
+    try:
+        model(x)
+    finally:
+        for handle in handles:
+            handle.remove()
+    return shapes
+"""
+
 
 RIGHT = [
     """
@@ -153,21 +187,7 @@ def leaf_shapes(model, x):
         violates="one entry for every module in `model.named_modules()` that has no children",
         check="test_every_layer_has_its_shape",
         mistake="late-binding",
-        source="""
-def leaf_shapes(model, x):
-    shapes, handles = {}, []
-    for name, module in model.named_modules():
-        if not list(module.children()):
-            def hook(module, args, output):
-                shapes[name] = tuple(output.shape)
-            handles.append(module.register_forward_hook(hook))
-    try:
-        model(x)
-    finally:
-        for handle in handles:
-            handle.remove()
-    return shapes
-""",
+        source=changed(HOOKED_FIRST, ("output, name=name)", "output)")),
     ),
     Wrong(
         "modules that are not called",
@@ -195,22 +215,13 @@ def leaf_shapes(model, x):
         violates="A module that is called more than once shows the shape of its last call.",
         check="test_every_layer_has_its_shape",
         mistake="only-first-call",
-        source="""
-def leaf_shapes(model, x):
-    shapes, handles = {}, []
-    for name, module in model.named_modules():
-        if not list(module.children()):
-            def hook(module, args, output, name=name):
-                if name not in shapes:
-                    shapes[name] = tuple(output.shape)
-            handles.append(module.register_forward_hook(hook))
-    try:
-        model(x)
-    finally:
-        for handle in handles:
-            handle.remove()
-    return shapes
-""",
+        source=changed(
+            HOOKED_FIRST,
+            (
+                "shapes[name] = tuple(output.shape)",
+                "if name not in shapes:\n                    shapes[name] = tuple(output.shape)",
+            ),
+        ),
     ),
     Wrong(
         "removes no hook",
@@ -280,62 +291,25 @@ def leaf_shapes(model, x):
         "in the order of last calls",
         violates="The keys stand in the order of first calls.",
         check="test_the_keys_are_in_order_of_first_calls",
-        source="""
-def leaf_shapes(model, x):
-    shapes, handles = {}, []
-    for name, module in model.named_modules():
-        if not list(module.children()):
-            def hook(module, args, output, name=name):
-                shapes.pop(name, None)
-                shapes[name] = tuple(output.shape)
-            handles.append(module.register_forward_hook(hook))
-    try:
-        model(x)
-    finally:
-        for handle in handles:
-            handle.remove()
-    return shapes
-""",
+        source=changed(
+            HOOKED_FIRST,
+            (
+                "shapes[name] = tuple(output.shape)",
+                "shapes.pop(name, None)\n                shapes[name] = tuple(output.shape)",
+            ),
+        ),
     ),
     Wrong(
         "all names of a module",
         violates="The key is its name there, which is the first one if it has several.",
         check="test_every_layer_has_its_shape",
-        source="""
-def leaf_shapes(model, x):
-    shapes, handles = {}, []
-    for name, module in model.named_modules(remove_duplicate=False):
-        if not list(module.children()):
-            def hook(module, args, output, name=name):
-                shapes[name] = tuple(output.shape)
-            handles.append(module.register_forward_hook(hook))
-    try:
-        model(x)
-    finally:
-        for handle in handles:
-            handle.remove()
-    return shapes
-""",
+        source=changed(HOOKED_FIRST, ("model.named_modules():", "model.named_modules(remove_duplicate=False):")),
     ),
     Wrong(
         "the shape of the input",
         violates="The value is the shape of its output",
         check="raised",
-        source="""
-def leaf_shapes(model, x):
-    shapes, handles = {}, []
-    for name, module in model.named_modules():
-        if not list(module.children()):
-            def hook(module, args, output, name=name):
-                shapes[name] = tuple(args[0].shape)
-            handles.append(module.register_forward_hook(hook))
-    try:
-        model(x)
-    finally:
-        for handle in handles:
-            handle.remove()
-    return shapes
-""",
+        source=changed(HOOKED_FIRST, ("output.shape)", "args[0].shape)")),
     ),
     Wrong(
         "removes the hooks of others",
@@ -404,241 +378,100 @@ def leaf_shapes(model, x):
         violates="The model goes on with the outputs themselves",
         check="test_the_model_goes_on_with_the_outputs_themselves",
         mistake="returned-the-copy",
-        source="""
-def leaf_shapes(model, x):
-    shapes, handles = {}, []
-    try:
-        for name, module in model.named_modules():
-            if list(module.children()):
-                continue
-            def hook(module, args, output, name=name):
-                shapes[name] = tuple(output.shape)
-                return output.clone()
-            handles.append(module.register_forward_hook(hook))
-        model(x)
-    finally:
-        for handle in handles:
-            handle.remove()
-    return shapes
-""",
+        source=changed(
+            LEAF_SHAPES,
+            (
+                "handles.append(module.register_forward_hook(hook))",
+                "    return output.clone()\n            handles.append(module.register_forward_hook(hook))",
+            ),
+        ),
     ),
     Wrong(
         "hooks before those of the caller",
         violates="as it left the module",
         check="test_every_layer_has_its_shape",
         mistake="before-the-callers-hook",
-        source="""
-def leaf_shapes(model, x):
-    shapes, handles = {}, []
-    try:
-        for name, module in model.named_modules():
-            if list(module.children()):
-                continue
-            def hook(module, args, output, name=name):
-                shapes[name] = tuple(output.shape)
-            handles.append(module.register_forward_hook(hook, prepend=True))
-        model(x)
-    finally:
-        for handle in handles:
-            handle.remove()
-    return shapes
-""",
+        source=changed(LEAF_SHAPES, ("hook))", "hook, prepend=True))")),
     ),
     Wrong(
         "calls `forward`",
         violates="Run `model(x)` exactly once",
         check="test_the_model_runs_once_as_it_is",
         mistake="called-forward",
-        source="""
-def leaf_shapes(model, x):
-    shapes, handles = {}, []
-    try:
-        for name, module in model.named_modules():
-            if list(module.children()):
-                continue
-            def hook(module, args, output, name=name):
-                shapes[name] = tuple(output.shape)
-            handles.append(module.register_forward_hook(hook))
-        model.forward(x)
-    finally:
-        for handle in handles:
-            handle.remove()
-    return shapes
-""",
+        source=changed(LEAF_SHAPES, ("model(x)", "model.forward(x)")),
     ),
     Wrong(
         "runs in eval mode",
         violates="with each part in its mode",
         check="test_the_model_runs_once_as_it_is",
         mistake="changed-the-mode",
-        source="""
-def leaf_shapes(model, x):
-    shapes, handles = {}, []
-    try:
-        for name, module in model.named_modules():
-            if list(module.children()):
-                continue
-            def hook(module, args, output, name=name):
-                shapes[name] = tuple(output.shape)
-            handles.append(module.register_forward_hook(hook))
-        modes = [(m, m.training) for m in model.modules()]
-        model.eval()
-        model(x)
-        for m, training in modes:
-            m.training = training
-    finally:
-        for handle in handles:
-            handle.remove()
-    return shapes
-""",
+        source=changed(
+            LEAF_SHAPES,
+            ("model(x)", "modes = [(m, m.training) for m in model.modules()]\n        model.eval()\n        model(x)"),
+            ("finally:", "    for m, training in modes:\n            m.training = training\n    finally:"),
+        ),
     ),
     Wrong(
         "runs on zeros",
         violates="Run `model(x)` exactly once",
         check="test_the_model_runs_once_as_it_is",
-        source="""
-def leaf_shapes(model, x):
-    shapes, handles = {}, []
-    try:
-        for name, module in model.named_modules():
-            if list(module.children()):
-                continue
-            def hook(module, args, output, name=name):
-                shapes[name] = tuple(output.shape)
-            handles.append(module.register_forward_hook(hook))
-        model(0 * x)
-    finally:
-        for handle in handles:
-            handle.remove()
-    return shapes
-""",
+        source=changed(LEAF_SHAPES, ("model(x)", "model(0 * x)")),
     ),
     Wrong(
         "leaves out an empty `nn.Sequential`",
         violates="`list(module.children())` is",
         check="test_every_layer_has_its_shape",
-        source="""
-def leaf_shapes(model, x):
-    shapes, handles = {}, []
-    try:
-        for name, module in model.named_modules():
-            if list(module.children()) or type(module).__name__ == 'Sequential':
-                continue
-            def hook(module, args, output, name=name):
-                shapes[name] = tuple(output.shape)
-            handles.append(module.register_forward_hook(hook))
-        model(x)
-    finally:
-        for handle in handles:
-            handle.remove()
-    return shapes
-""",
+        source=changed(
+            LEAF_SHAPES,
+            ("list(module.children()):", "list(module.children()) or type(module).__name__ == 'Sequential':"),
+        ),
     ),
     Wrong(
         "leaves out `nn.Identity`",
         violates="one entry for every module in `model.named_modules()` that has no children",
         check="test_every_layer_has_its_shape",
-        source="""
-def leaf_shapes(model, x):
-    shapes, handles = {}, []
-    try:
-        for name, module in model.named_modules():
-            if list(module.children()) or type(module).__name__ == 'Identity':
-                continue
-            def hook(module, args, output, name=name):
-                shapes[name] = tuple(output.shape)
-            handles.append(module.register_forward_hook(hook))
-        model(x)
-    finally:
-        for handle in handles:
-            handle.remove()
-    return shapes
-""",
+        source=changed(
+            LEAF_SHAPES, ("list(module.children()):", "list(module.children()) or type(module).__name__ == 'Identity':")
+        ),
     ),
     Wrong(
         "an empty slot counts as a child",
         violates="`list(module.children())` is",
         check="test_every_layer_has_its_shape",
-        source="""
-def leaf_shapes(model, x):
-    shapes, handles = {}, []
-    try:
-        for name, module in model.named_modules():
-            if module._modules:
-                continue
-            def hook(module, args, output, name=name):
-                shapes[name] = tuple(output.shape)
-            handles.append(module.register_forward_hook(hook))
-        model(x)
-    finally:
-        for handle in handles:
-            handle.remove()
-    return shapes
-""",
+        source=changed(LEAF_SHAPES, ("list(module.children())", "module._modules")),
     ),
     Wrong(
         "leaves out layers without parameters that require grad",
         violates="one entry for every module in `model.named_modules()` that has no children",
         check="test_every_layer_has_its_shape",
-        source="""
-def leaf_shapes(model, x):
-    shapes, handles = {}, []
-    try:
-        for name, module in model.named_modules():
-            if list(module.children()) or not all(p.requires_grad for p in module.parameters()):
-                continue
-            def hook(module, args, output, name=name):
-                shapes[name] = tuple(output.shape)
-            handles.append(module.register_forward_hook(hook))
-        model(x)
-    finally:
-        for handle in handles:
-            handle.remove()
-    return shapes
-""",
+        source=changed(
+            LEAF_SHAPES,
+            (
+                "list(module.children()):",
+                "list(module.children()) or not all(p.requires_grad for p in module.parameters()):",
+            ),
+        ),
     ),
     Wrong(
         "leaves out the model itself",
         violates="The model itself may be such a module without children.",
         check="test_every_layer_has_its_shape",
-        source="""
-def leaf_shapes(model, x):
-    shapes, handles = {}, []
-    try:
-        for name, module in model.named_modules():
-            if list(module.children()) or not name:
-                continue
-            def hook(module, args, output, name=name):
-                shapes[name] = tuple(output.shape)
-            handles.append(module.register_forward_hook(hook))
-        model(x)
-    finally:
-        for handle in handles:
-            handle.remove()
-    return shapes
-""",
+        source=changed(LEAF_SHAPES, ("list(module.children()):", "list(module.children()) or not name:")),
     ),
     Wrong(
         "the last name of a module",
         violates="The key is its name there, which is the first one if it has several.",
         check="test_every_layer_has_its_shape",
-        source="""
-def leaf_shapes(model, x):
-    shapes, handles = {}, []
-    try:
-        last = {m: n for n, m in model.named_modules(remove_duplicate=False)}
-        for module, name in last.items():
-            if list(module.children()):
-                continue
-            def hook(module, args, output, name=name):
-                shapes[name] = tuple(output.shape)
-            handles.append(module.register_forward_hook(hook))
-        model(x)
-    finally:
-        for handle in handles:
-            handle.remove()
-    return shapes
-""",
+        source=changed(
+            LEAF_SHAPES,
+            (
+                "for name, module in model.named_modules():",
+                (
+                    "last = {m: n for n, m in model.named_modules(remove_duplicate=False)}\n"
+                    "        for module, name in last.items():"
+                ),
+            ),
+        ),
     ),
     Wrong(
         "a `?` for modules without a name",
@@ -679,65 +512,19 @@ def leaf_shapes(model, x):
         "lists",
         violates="as a tuple of ints",
         check="test_every_layer_has_its_shape",
-        source="""
-def leaf_shapes(model, x):
-    shapes, handles = {}, []
-    try:
-        for name, module in model.named_modules():
-            if list(module.children()):
-                continue
-            def hook(module, args, output, name=name):
-                shapes[name] = list(output.shape)
-            handles.append(module.register_forward_hook(hook))
-        model(x)
-    finally:
-        for handle in handles:
-            handle.remove()
-    return shapes
-""",
+        source=changed(LEAF_SHAPES, ("tuple(output.shape)", "list(output.shape)")),
     ),
     Wrong(
         "needs outputs with two dimensions",
         violates="The value is the shape of its output",
         check="raised",
-        source="""
-def leaf_shapes(model, x):
-    shapes, handles = {}, []
-    try:
-        for name, module in model.named_modules():
-            if list(module.children()):
-                continue
-            def hook(module, args, output, name=name):
-                shapes[name] = (output.shape[0], *output.shape[1:])
-            handles.append(module.register_forward_hook(hook))
-        model(x)
-    finally:
-        for handle in handles:
-            handle.remove()
-    return shapes
-""",
+        source=changed(LEAF_SHAPES, ("tuple(output.shape)", "(output.shape[0], *output.shape[1:])")),
     ),
     Wrong(
         "empties `.grad` first",
         violates="rule 2: their `.grad`",
         check="test_nothing_of_the_caller_changes",
-        source="""
-def leaf_shapes(model, x):
-    shapes, handles = {}, []
-    model.zero_grad()
-    try:
-        for name, module in model.named_modules():
-            if list(module.children()):
-                continue
-            def hook(module, args, output, name=name):
-                shapes[name] = tuple(output.shape)
-            handles.append(module.register_forward_hook(hook))
-        model(x)
-    finally:
-        for handle in handles:
-            handle.remove()
-    return shapes
-""",
+        source=changed(LEAF_SHAPES, ("try:", "model.zero_grad()\n    try:")),
     ),
     Wrong(
         "cleans up after an `Exception` only",
@@ -767,46 +554,13 @@ def leaf_shapes(model, x):
         "swallows what the model raises",
         violates="rule 4: Errors come through.",
         check="test_it_holds_when_the_model_raises",
-        source="""
-def leaf_shapes(model, x):
-    shapes, handles = {}, []
-    try:
-        for name, module in model.named_modules():
-            if list(module.children()):
-                continue
-            def hook(module, args, output, name=name):
-                shapes[name] = tuple(output.shape)
-            handles.append(module.register_forward_hook(hook))
-        model(x)
-    except Exception:
-        pass
-    finally:
-        for handle in handles:
-            handle.remove()
-    return shapes
-""",
+        source=changed(LEAF_SHAPES, ("finally:", "except Exception:\n        pass\n    finally:")),
     ),
     Wrong(
         "puts all parts into the mode of the model",
         violates="rule 2: the mode of each part",
         check="test_nothing_of_the_caller_changes",
-        source="""
-def leaf_shapes(model, x):
-    shapes, handles = {}, []
-    try:
-        for name, module in model.named_modules():
-            if list(module.children()):
-                continue
-            def hook(module, args, output, name=name):
-                shapes[name] = tuple(output.shape)
-            handles.append(module.register_forward_hook(hook))
-        model(x)
-        model.train(model.training)
-    finally:
-        for handle in handles:
-            handle.remove()
-    return shapes
-""",
+        source=changed(LEAF_SHAPES, ("finally:", "    model.train(model.training)\n    finally:")),
     ),
     Wrong(
         "remembers the shapes of a model",

@@ -1,6 +1,34 @@
 """Answers to 05-save-activation."""
 
-from graders.author.answers import Wrong
+from graders.author.answers import Wrong, changed
+
+SAVE_ACTIVATION = """
+import torch
+
+def save_activation(model, name, x, path):
+    outputs = []
+    def hook(module, args, output):
+        outputs.append(output.detach().clone())
+    handle = model.get_submodule(name).register_forward_hook(hook)
+    try:
+        model(x)
+    finally:
+        handle.remove()
+    torch.save(outputs[0], path)
+    return tuple(outputs[0].shape)
+"""
+
+WITH_LAMBDA = """
+import torch
+
+def save_activation(model, name, x, path):
+    outs = []
+    with model.get_submodule(name).register_forward_hook(lambda m, a, o: outs.append(o.detach().clone())):
+        model(x)
+    torch.save(outs[0], path)
+    return tuple(outs[0].shape)
+"""
+
 
 RIGHT = [
     """
@@ -106,32 +134,14 @@ WRONG = [
         violates="one plain CPU tensor that does not require grad",
         check="test_the_file_holds_the_first_output",
         mistake="saved-with-grad",
-        source="""
-import torch
-
-def save_activation(model, name, x, path):
-    outs = []
-    with model.get_submodule(name).register_forward_hook(lambda m, a, o: outs.append(o.clone())):
-        model(x)
-    torch.save(outs[0], path)
-    return tuple(outs[0].shape)
-""",
+        source=changed(WITH_LAMBDA, ("o.detach().clone()))", "o.clone()))")),
     ),
     Wrong(
         "only detached",
         violates="A later layer that works in place does not change them.",
         check="test_the_file_holds_the_first_output",
         mistake="stored-alias",
-        source="""
-import torch
-
-def save_activation(model, name, x, path):
-    outs = []
-    with model.get_submodule(name).register_forward_hook(lambda m, a, o: outs.append(o.detach())):
-        model(x)
-    torch.save(outs[0], path)
-    return tuple(outs[0].shape)
-""",
+        source=changed(WITH_LAMBDA, (".clone()))", "))")),
     ),
     Wrong(
         "saves at each call",
@@ -236,16 +246,7 @@ def save_activation(model, name, x, path):
         "saves a list",
         violates="one plain CPU tensor",
         check="test_the_file_holds_the_first_output",
-        source="""
-import torch
-
-def save_activation(model, name, x, path):
-    outs = []
-    with model.get_submodule(name).register_forward_hook(lambda m, a, o: outs.append(o.detach().clone())):
-        model(x)
-    torch.save(outs, path)
-    return tuple(outs[0].shape)
-""",
+        source=changed(WITH_LAMBDA, ("outs[0],", "outs,")),
     ),
     Wrong(
         "saves a contiguous view",
@@ -269,32 +270,17 @@ def save_activation(model, name, x, path):
         "saves with numpy",
         violates="with `torch.save`",
         check="test_the_file_holds_the_first_output",
-        source="""
-import numpy as np
-
-def save_activation(model, name, x, path):
-    outs = []
-    with model.get_submodule(name).register_forward_hook(lambda m, a, o: outs.append(o.detach().clone())):
-        model(x)
-    with open(path, "wb") as file:
-        np.save(file, outs[0].numpy())
-    return tuple(outs[0].shape)
-""",
+        source=changed(
+            WITH_LAMBDA,
+            ("import torch", "import numpy as np"),
+            ("torch.save(outs[0], path)", 'with open(path, "wb") as file:\n        np.save(file, outs[0].numpy())'),
+        ),
     ),
     Wrong(
         "returns a list",
         violates="return the shape of that output as a tuple of ints",
         check="test_the_shape_is_returned",
-        source="""
-import torch
-
-def save_activation(model, name, x, path):
-    outs = []
-    with model.get_submodule(name).register_forward_hook(lambda m, a, o: outs.append(o.detach().clone())):
-        model(x)
-    torch.save(outs[0], path)
-    return list(outs[0].shape)
-""",
+        source=changed(WITH_LAMBDA, ("tuple(outs", "list(outs")),
     ),
     Wrong(
         "saves a parameter",
@@ -331,189 +317,83 @@ def save_activation(model, name, x, path):
         violates="to the file `path`",
         check="test_the_file_holds_the_first_output",
         mistake="another-file",
-        source="""
-import torch
-
-def save_activation(model, name, x, path):
-    outputs = []
-    def hook(module, args, output):
-        outputs.append(output.detach().clone())
-    handle = model.get_submodule(name).register_forward_hook(hook)
-    try:
-        model(x)
-    finally:
-        handle.remove()
-    from pathlib import Path
-    torch.save(outputs[0], Path(path).with_suffix('.pt'))
-    return tuple(outputs[0].shape)
-""",
+        source=changed(
+            SAVE_ACTIVATION,
+            (
+                "torch.save(outputs[0], path)",
+                "from pathlib import Path\n    torch.save(outputs[0], Path(path).with_suffix('.pt'))",
+            ),
+        ),
     ),
     Wrong(
         "a second file beside it",
         violates="No other file is left behind.",
         check="test_no_other_file_is_written",
         mistake="another-file",
-        source="""
-import torch
-
-def save_activation(model, name, x, path):
-    outputs = []
-    def hook(module, args, output):
-        outputs.append(output.detach().clone())
-    handle = model.get_submodule(name).register_forward_hook(hook)
-    try:
-        model(x)
-    finally:
-        handle.remove()
-    torch.save(outputs[0], path)
-    torch.save(outputs[0].shape, f'{path}.shape')
-    return tuple(outputs[0].shape)
-""",
+        source=changed(
+            SAVE_ACTIVATION,
+            (
+                "return tuple(outputs[0].shape)",
+                "torch.save(outputs[0].shape, f'{path}.shape')\n    return tuple(outputs[0].shape)",
+            ),
+        ),
     ),
     Wrong(
         "takes the path for a text",
         violates="`path` is a `str` or a `pathlib.Path`",
         check="raised",
-        source="""
-import torch
-
-def save_activation(model, name, x, path):
-    outputs = []
-    def hook(module, args, output):
-        outputs.append(output.detach().clone())
-    handle = model.get_submodule(name).register_forward_hook(hook)
-    try:
-        model(x)
-    finally:
-        handle.remove()
-    torch.save(outputs[0], path + '')
-    return tuple(outputs[0].shape)
-""",
+        source=changed(SAVE_ACTIVATION, ("0], path)", "0], path + '')")),
     ),
     Wrong(
         "takes the path for a `Path`",
         violates="`path` is a `str` or a `pathlib.Path`",
         check="raised",
-        source="""
-import torch
-
-def save_activation(model, name, x, path):
-    outputs = []
-    def hook(module, args, output):
-        outputs.append(output.detach().clone())
-    handle = model.get_submodule(name).register_forward_hook(hook)
-    try:
-        model(x)
-    finally:
-        handle.remove()
-    torch.save(outputs[0], path.absolute())
-    return tuple(outputs[0].shape)
-""",
+        source=changed(SAVE_ACTIVATION, ("0], path)", "0], path.absolute())")),
     ),
     Wrong(
         "hands on the copies",
         violates="The model goes on with the outputs themselves",
         check="test_the_model_goes_on_with_the_outputs_themselves",
         mistake="returned-the-copy",
-        source="""
-import torch
-
-def save_activation(model, name, x, path):
-    outputs = []
-    def hook(module, args, output):
-        outputs.append(output.detach().clone())
-        return output.detach()
-    handle = model.get_submodule(name).register_forward_hook(hook)
-    try:
-        model(x)
-    finally:
-        handle.remove()
-    torch.save(outputs[0], path)
-    return tuple(outputs[0].shape)
-""",
+        source=changed(
+            SAVE_ACTIVATION,
+            (
+                "handle = model.get_submodule(name).register_forward_hook(hook)",
+                "    return output.detach()\n    handle = model.get_submodule(name).register_forward_hook(hook)",
+            ),
+        ),
     ),
     Wrong(
         "hands on the list",
         violates="The model goes on with the outputs themselves",
         check="raised",
         mistake="returned-a-list",
-        source="""
-import torch
-
-def save_activation(model, name, x, path):
-    outs = []
-    with model.get_submodule(name).register_forward_hook(lambda m, a, o: outs or outs.append(o.detach().clone())):
-        model(x)
-    torch.save(outs[0], path)
-    return tuple(outs[0].shape)
-""",
+        source=changed(WITH_LAMBDA, ("outs.append(o.detach().clone()))", "outs or outs.append(o.detach().clone()))")),
     ),
     Wrong(
         "hooks before those of the caller",
         violates="the output as it left the submodule",
         check="test_the_file_holds_the_first_output",
         mistake="before-the-callers-hook",
-        source="""
-import torch
-
-def save_activation(model, name, x, path):
-    outputs = []
-    def hook(module, args, output):
-        outputs.append(output.detach().clone())
-    handle = model.get_submodule(name).register_forward_hook(hook, prepend=True)
-    try:
-        model(x)
-    finally:
-        handle.remove()
-    torch.save(outputs[0], path)
-    return tuple(outputs[0].shape)
-""",
+        source=changed(SAVE_ACTIVATION, ("hook)", "hook, prepend=True)")),
     ),
     Wrong(
         "calls `forward`",
         violates="Run `model(x)` exactly once",
         check="test_the_model_runs_once_as_it_is",
         mistake="called-forward",
-        source="""
-import torch
-
-def save_activation(model, name, x, path):
-    outputs = []
-    def hook(module, args, output):
-        outputs.append(output.detach().clone())
-    handle = model.get_submodule(name).register_forward_hook(hook)
-    try:
-        model.forward(x)
-    finally:
-        handle.remove()
-    torch.save(outputs[0], path)
-    return tuple(outputs[0].shape)
-""",
+        source=changed(SAVE_ACTIVATION, ("model(x)", "model.forward(x)")),
     ),
     Wrong(
         "runs in eval mode",
         violates="with each part in its mode",
         check="test_the_model_runs_once_as_it_is",
         mistake="changed-the-mode",
-        source="""
-import torch
-
-def save_activation(model, name, x, path):
-    outputs = []
-    def hook(module, args, output):
-        outputs.append(output.detach().clone())
-    handle = model.get_submodule(name).register_forward_hook(hook)
-    try:
-        modes = [(m, m.training) for m in model.modules()]
-        model.eval()
-        model(x)
-        for m, training in modes:
-            m.training = training
-    finally:
-        handle.remove()
-    torch.save(outputs[0], path)
-    return tuple(outputs[0].shape)
-""",
+        source=changed(
+            SAVE_ACTIVATION,
+            ("model(x)", "modes = [(m, m.training) for m in model.modules()]\n        model.eval()\n        model(x)"),
+            ("finally:", "    for m, training in modes:\n            m.training = training\n    finally:"),
+        ),
     ),
     Wrong(
         "ends the run after the first call",
@@ -543,107 +423,41 @@ def save_activation(model, name, x, path):
         "runs twice",
         violates="Run `model(x)` exactly once",
         check="test_the_model_runs_once_as_it_is",
-        source="""
-import torch
-
-def save_activation(model, name, x, path):
-    outputs = []
-    def hook(module, args, output):
-        outputs.append(output.detach().clone())
-    handle = model.get_submodule(name).register_forward_hook(hook)
-    try:
-        model(x)
-        model(x)
-    finally:
-        handle.remove()
-    torch.save(outputs[0], path)
-    return tuple(outputs[0].shape)
-""",
+        source=changed(SAVE_ACTIVATION, ("finally:", "    model(x)\n    finally:")),
     ),
     Wrong(
         "freezes the parameters",
         violates="rule 2: Tensors keep their values, their `requires_grad`",
         check="test_nothing_of_the_caller_changes",
-        source="""
-import torch
-
-def save_activation(model, name, x, path):
-    outputs = []
-    model.requires_grad_(False)
-    def hook(module, args, output):
-        outputs.append(output.detach().clone())
-    handle = model.get_submodule(name).register_forward_hook(hook)
-    try:
-        model(x)
-    finally:
-        handle.remove()
-    torch.save(outputs[0], path)
-    return tuple(outputs[0].shape)
-""",
+        source=changed(
+            SAVE_ACTIVATION,
+            ("def hook(module, args, output):", "model.requires_grad_(False)\n    def hook(module, args, output):"),
+        ),
     ),
     Wrong(
         "empties `.grad` first",
         violates="rule 2: their `.grad`",
         check="test_nothing_of_the_caller_changes",
-        source="""
-import torch
-
-def save_activation(model, name, x, path):
-    outputs = []
-    model.zero_grad()
-    def hook(module, args, output):
-        outputs.append(output.detach().clone())
-    handle = model.get_submodule(name).register_forward_hook(hook)
-    try:
-        model(x)
-    finally:
-        handle.remove()
-    torch.save(outputs[0], path)
-    return tuple(outputs[0].shape)
-""",
+        source=changed(
+            SAVE_ACTIVATION,
+            ("def hook(module, args, output):", "model.zero_grad()\n    def hook(module, args, output):"),
+        ),
     ),
     Wrong(
         "puts all parts into the mode of the model",
         violates="rule 2: the mode of each part",
         check="test_nothing_of_the_caller_changes",
-        source="""
-import torch
-
-def save_activation(model, name, x, path):
-    outputs = []
-    def hook(module, args, output):
-        outputs.append(output.detach().clone())
-    handle = model.get_submodule(name).register_forward_hook(hook)
-    try:
-        model(x)
-        model.train(model.training)
-    finally:
-        handle.remove()
-    torch.save(outputs[0], path)
-    return tuple(outputs[0].shape)
-""",
+        source=changed(SAVE_ACTIVATION, ("finally:", "    model.train(model.training)\n    finally:")),
     ),
     Wrong(
         "cleans up after an `Exception` only",
         violates="rule 4: also for `KeyboardInterrupt`",
         check="test_it_holds_when_the_model_raises",
-        source="""
-import torch
-
-def save_activation(model, name, x, path):
-    outputs = []
-    def hook(module, args, output):
-        outputs.append(output.detach().clone())
-    handle = model.get_submodule(name).register_forward_hook(hook)
-    try:
-        model(x)
-    except Exception:
-        handle.remove()
-        raise
-    handle.remove()
-    torch.save(outputs[0], path)
-    return tuple(outputs[0].shape)
-""",
+        source=changed(
+            SAVE_ACTIVATION,
+            ("finally", "except Exception"),
+            ("torch.save(outputs[0], path)", "    raise\n    handle.remove()\n    torch.save(outputs[0], path)"),
+        ),
     ),
     Wrong(
         "swallows what the model raises",
@@ -667,21 +481,7 @@ def save_activation(model, name, x, path):
         "removes the hooks of others",
         violates="rule 3: Hooks that were there before are there afterwards",
         check="test_nothing_of_the_caller_changes",
-        source="""
-import torch
-
-def save_activation(model, name, x, path):
-    outputs = []
-    def hook(module, args, output):
-        outputs.append(output.detach().clone())
-    handle = model.get_submodule(name).register_forward_hook(hook)
-    try:
-        model(x)
-    finally:
-        model.get_submodule(name)._forward_hooks.clear()
-    torch.save(outputs[0], path)
-    return tuple(outputs[0].shape)
-""",
+        source=changed(SAVE_ACTIVATION, ("handle.remove()", "model.get_submodule(name)._forward_hooks.clear()")),
     ),
     Wrong(
         "one list for all calls",
@@ -709,21 +509,7 @@ def save_activation(model, name, x, path):
         "the shape without the batch",
         violates="return the shape of that output",
         check="test_the_shape_is_returned",
-        source="""
-import torch
-
-def save_activation(model, name, x, path):
-    outputs = []
-    def hook(module, args, output):
-        outputs.append(output.detach().clone())
-    handle = model.get_submodule(name).register_forward_hook(hook)
-    try:
-        model(x)
-    finally:
-        handle.remove()
-    torch.save(outputs[0], path)
-    return tuple(outputs[0].shape[1:])
-""",
+        source=changed(SAVE_ACTIVATION, (".shape)", ".shape[1:])")),
     ),
 ]
 

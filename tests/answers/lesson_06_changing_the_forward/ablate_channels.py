@@ -1,9 +1,8 @@
 """Answers to 06-ablate-channels."""
 
-from graders.author.answers import Wrong
+from graders.author.answers import Wrong, changed
 
-RIGHT = [
-    """
+ABLATE_CHANNELS = """
 def ablate_channels(model, name, channels, x):
     def hook(module, args, output):
         output = output.clone()
@@ -11,7 +10,11 @@ def ablate_channels(model, name, channels, x):
         return output
     with model.get_submodule(name).register_forward_hook(hook):
         return model(x).detach()
-""",
+"""
+
+
+RIGHT = [
+    ABLATE_CHANNELS,
     """
 import torch
 
@@ -93,14 +96,7 @@ def ablate_channels(model, name, channels, x):
         violates="when the listed channels of the submodule's output",
         check="test_the_listed_channels_are_off",
         mistake="forgot-return",
-        source="""
-def ablate_channels(model, name, channels, x):
-    def hook(module, args, output):
-        output = output.clone()
-        output[:, channels] = 0
-    with model.get_submodule(name).register_forward_hook(hook):
-        return model(x).detach()
-""",
+        source=changed(ABLATE_CHANNELS, ("        return output\n", "")),
     ),
     Wrong(
         "edits the weights",
@@ -165,58 +161,28 @@ def ablate_channels(model, name, channels, x):
         violates="into dimension 1 of that output",
         check="test_the_listed_channels_are_off",
         mistake="wrong-axis",
-        source="""
-def ablate_channels(model, name, channels, x):
-    def hook(module, args, output):
-        output = output.clone()
-        output[channels] = 0
-        return output
-    with model.get_submodule(name).register_forward_hook(hook):
-        return model(x).detach()
-""",
+        source=changed(ABLATE_CHANNELS, (":, channels", "channels")),
     ),
     Wrong(
         "the last dimension",
         violates="into dimension 1 of that output",
         check="test_the_listed_channels_are_off",
         mistake="wrong-axis",
-        source="""
-def ablate_channels(model, name, channels, x):
-    def hook(module, args, output):
-        output = output.clone()
-        output[..., channels] = 0
-        return output
-    with model.get_submodule(name).register_forward_hook(hook):
-        return model(x).detach()
-""",
+        source=changed(ABLATE_CHANNELS, (":,", "...,")),
     ),
     Wrong(
         "four dimensions only",
         violates="its output is a tensor of two or more dimensions",
         check="raised",
         mistake="four-dimensions-only",
-        source="""
-def ablate_channels(model, name, channels, x):
-    def hook(module, args, output):
-        output = output.clone()
-        output[:, channels, :, :] = 0
-        return output
-    with model.get_submodule(name).register_forward_hook(hook):
-        return model(x).detach()
-""",
+        source=changed(ABLATE_CHANNELS, ("channels]", "channels, :, :]")),
     ),
     Wrong(
         "in place",
         violates="rule 2: Tensors keep their values",
         check="raised",
         mistake="changed-callers-tensor",
-        source="""
-def ablate_channels(model, name, channels, x):
-    def hook(module, args, output):
-        output[:, channels] = 0
-    with model.get_submodule(name).register_forward_hook(hook):
-        return model(x).detach()
-""",
+        source=changed(ABLATE_CHANNELS, ("        output = output.clone()\n", ""), ("        return output\n", "")),
     ),
     Wrong(
         "in place where nothing is recorded",
@@ -293,34 +259,24 @@ def ablate_channels(model, name, channels, x):
         violates="rule 3: Hooks that were there before are there afterwards",
         check="test_another_call_has_its_own_channels",
         mistake="callers-hook-removed",
-        source="""
-def ablate_channels(model, name, channels, x):
-    def hook(module, args, output):
-        output = output.clone()
-        output[:, channels] = 0
-        return output
-    layer = model.get_submodule(name)
-    layer.register_forward_hook(hook)
-    try:
-        return model(x).detach()
-    finally:
-        layer._forward_hooks.clear()
-""",
+        source=changed(
+            ABLATE_CHANNELS,
+            (
+                "with model.get_submodule(name).register_forward_hook(hook):",
+                "layer = model.get_submodule(name)\n    layer.register_forward_hook(hook)\n    try:",
+            ),
+            (
+                "return model(x).detach()",
+                "return model(x).detach()\n    finally:\n        layer._forward_hooks.clear()",
+            ),
+        ),
     ),
     Wrong(
         "in front of the caller's hooks",
         violates="as it left the module",
         check="test_they_are_zero_whatever_they_were",
         mistake="before-other-hooks",
-        source="""
-def ablate_channels(model, name, channels, x):
-    def hook(module, args, output):
-        output = output.clone()
-        output[:, channels] = 0
-        return output
-    with model.get_submodule(name).register_forward_hook(hook, prepend=True):
-        return model(x).detach()
-""",
+        source=changed(ABLATE_CHANNELS, ("hook)", "hook, prepend=True)")),
     ),
     Wrong(
         "wraps `forward`, before the caller's hooks",
@@ -373,43 +329,37 @@ def ablate_channels(model, name, channels, x):
         "children only",
         violates='possibly nested (`"block.0"`)',
         check="raised",
-        source="""
-def ablate_channels(model, name, channels, x):
-    def hook(module, args, output):
-        output = output.clone()
-        output[:, channels] = 0
-        return output
-    with dict(model.named_children())[name].register_forward_hook(hook):
-        return model(x).detach()
-""",
+        source=changed(
+            ABLATE_CHANNELS,
+            (
+                "model.get_submodule(name).register_forward_hook(hook)",
+                "dict(model.named_children())[name].register_forward_hook(hook)",
+            ),
+        ),
     ),
     Wrong(
         "all modules but the model itself",
         violates='or `""`, the model itself',
         check="raised",
-        source="""
-def ablate_channels(model, name, channels, x):
-    def hook(module, args, output):
-        output = output.clone()
-        output[:, channels] = 0
-        return output
-    with dict(list(model.named_modules())[1:])[name].register_forward_hook(hook):
-        return model(x).detach()
-""",
+        source=changed(
+            ABLATE_CHANNELS,
+            (
+                "model.get_submodule(name).register_forward_hook(hook)",
+                "dict(list(model.named_modules())[1:])[name].register_forward_hook(hook)",
+            ),
+        ),
     ),
     Wrong(
         "the first submodule",
         violates="`name` is one that `model.named_modules()` yields",
         check="raised",
-        source="""
-def ablate_channels(model, name, channels, x):
-    def hook(module, args, output):
-        output = output.clone()
-        output[:, channels] = 0
-        return output
-    with next(iter(model.children())).register_forward_hook(hook):
-        return model(x).detach()
-""",
+        source=changed(
+            ABLATE_CHANNELS,
+            (
+                "model.get_submodule(name).register_forward_hook(hook)",
+                "next(iter(model.children())).register_forward_hook(hook)",
+            ),
+        ),
     ),
     Wrong(
         "keeps only the listed channels",
@@ -446,32 +396,18 @@ def ablate_channels(model, name, channels, x):
         "a graph",
         violates="The result is detached",
         check="test_the_result_is_detached",
-        source="""
-def ablate_channels(model, name, channels, x):
-    def hook(module, args, output):
-        output = output.clone()
-        output[:, channels] = 0
-        return output
-    with model.get_submodule(name).register_forward_hook(hook):
-        return model(x)
-""",
+        source=changed(ABLATE_CHANNELS, (".detach()", "")),
     ),
     Wrong(
         "the output of the submodule",
         violates="everything after it computes with that",
         check="test_the_listed_channels_are_off",
-        source="""
-def ablate_channels(model, name, channels, x):
-    seen = []
-    def hook(module, args, output):
-        output = output.clone()
-        output[:, channels] = 0
-        seen.append(output.detach())
-        return output
-    with model.get_submodule(name).register_forward_hook(hook):
-        model(x)
-    return seen[0]
-""",
+        source=changed(
+            ABLATE_CHANNELS,
+            ("def hook(module, args, output):", "seen = []\n    def hook(module, args, output):"),
+            ("return output", "seen.append(output.detach())\n        return output"),
+            ("return model(x).detach()", "model(x)\n    return seen[0]"),
+        ),
     ),
     Wrong(
         "in eval mode",
@@ -498,35 +434,26 @@ def ablate_channels(model, name, channels, x):
         "leaves eval mode",
         violates="rule 2: the mode of each part",
         check="test_the_listed_channels_are_off",
-        source="""
-def ablate_channels(model, name, channels, x):
-    def hook(module, args, output):
-        output = output.clone()
-        output[:, channels] = 0
-        return output
-    training = model.training
-    model.eval()
-    with model.get_submodule(name).register_forward_hook(hook):
-        y = model(x).detach()
-    model.train(training)
-    return y
-""",
+        source=changed(
+            ABLATE_CHANNELS,
+            (
+                "with model.get_submodule(name).register_forward_hook(hook):",
+                (
+                    "training = model.training\n    model.eval()\n"
+                    "    with model.get_submodule(name).register_forward_hook(hook):"
+                ),
+            ),
+            ("return model(x).detach()", "y = model(x).detach()\n    model.train(training)\n    return y"),
+        ),
     ),
     Wrong(
         "switches the modes after the run",
         violates="rule 2: the mode of each part",
         check="test_x_and_the_model_are_as_before",
-        source="""
-def ablate_channels(model, name, channels, x):
-    def hook(module, args, output):
-        output = output.clone()
-        output[:, channels] = 0
-        return output
-    with model.get_submodule(name).register_forward_hook(hook):
-        y = model(x).detach()
-    model.train(model.training)
-    return y
-""",
+        source=changed(
+            ABLATE_CHANNELS,
+            ("return model(x).detach()", "y = model(x).detach()\n    model.train(model.training)\n    return y"),
+        ),
     ),
     Wrong(
         "swallows the exception",
@@ -552,58 +479,31 @@ def ablate_channels(model, name, channels, x):
         "all channels for an empty list",
         violates="With an empty list it is the ordinary output of the model",
         check="test_the_listed_channels_are_off",
-        source="""
-def ablate_channels(model, name, channels, x):
-    def hook(module, args, output):
-        output = output.clone()
-        output[:, channels or slice(None)] = 0
-        return output
-    with model.get_submodule(name).register_forward_hook(hook):
-        return model(x).detach()
-""",
+        source=changed(ABLATE_CHANNELS, ("channels]", "channels or slice(None)]")),
     ),
     Wrong(
         "the first channel of the list",
         violates="when the listed channels of the submodule's output",
         check="test_the_listed_channels_are_off",
-        source="""
-def ablate_channels(model, name, channels, x):
-    def hook(module, args, output):
-        output = output.clone()
-        output[:, channels[:1]] = 0
-        return output
-    with model.get_submodule(name).register_forward_hook(hook):
-        return model(x).detach()
-""",
+        source=changed(ABLATE_CHANNELS, ("channels]", "channels[:1]]")),
     ),
     Wrong(
         "all from the smallest to the largest",
         violates="when the listed channels of the submodule's output",
         check="test_the_listed_channels_are_off",
-        source="""
-def ablate_channels(model, name, channels, x):
-    def hook(module, args, output):
-        output = output.clone()
-        output[:, slice(min(channels), max(channels) + 1) if channels else []] = 0
-        return output
-    with model.get_submodule(name).register_forward_hook(hook):
-        return model(x).detach()
-""",
+        source=changed(ABLATE_CHANNELS, ("channels]", "slice(min(channels), max(channels) + 1) if channels else []]")),
     ),
     Wrong(
         "turns twice the same back",
         violates="and may hold an index twice",
         check="test_the_listed_channels_are_off",
-        source="""
-def ablate_channels(model, name, channels, x):
-    def hook(module, args, output):
-        output = output.clone()
-        for channel in channels:
-            output[:, channel] = output[:, channel] == 0
-        return output
-    with model.get_submodule(name).register_forward_hook(hook):
-        return model(x).detach()
-""",
+        source=changed(
+            ABLATE_CHANNELS,
+            (
+                "output[:, channels] = 0",
+                "for channel in channels:\n            output[:, channel] = output[:, channel] == 0",
+            ),
+        ),
     ),
     Wrong(
         "switches autograd off for good",
@@ -646,104 +546,90 @@ def ablate_channels(model, name, channels, x):
         "empties `.grad`",
         violates="rule 2: Tensors keep their values, their `requires_grad` and their `.grad`",
         check="test_x_and_the_model_are_as_before",
-        source="""
-def ablate_channels(model, name, channels, x):
-    def hook(module, args, output):
-        output = output.clone()
-        output[:, channels] = 0
-        return output
-    model.zero_grad()
-    with model.get_submodule(name).register_forward_hook(hook):
-        return model(x).detach()
-""",
+        source=changed(
+            ABLATE_CHANNELS,
+            (
+                "with model.get_submodule(name).register_forward_hook(hook):",
+                "model.zero_grad()\n    with model.get_submodule(name).register_forward_hook(hook):",
+            ),
+        ),
     ),
     Wrong(
         "freezes the parameters",
         violates="rule 2: Tensors keep their values, their `requires_grad`",
         check="test_x_and_the_model_are_as_before",
-        source="""
-def ablate_channels(model, name, channels, x):
-    def hook(module, args, output):
-        output = output.clone()
-        output[:, channels] = 0
-        return output
-    model.requires_grad_(False)
-    with model.get_submodule(name).register_forward_hook(hook):
-        return model(x).detach()
-""",
+        source=changed(
+            ABLATE_CHANNELS,
+            (
+                "with model.get_submodule(name).register_forward_hook(hook):",
+                "model.requires_grad_(False)\n    with model.get_submodule(name).register_forward_hook(hook):",
+            ),
+        ),
     ),
     Wrong(
         "empties the list",
         violates="rule 2: Lists and dicts keep their entries",
         check="test_x_and_the_model_are_as_before",
-        source="""
-def ablate_channels(model, name, channels, x):
-    def hook(module, args, output):
-        output = output.clone()
-        while channels:
-            output[:, channels.pop()] = 0
-        return output
-    with model.get_submodule(name).register_forward_hook(hook):
-        return model(x).detach()
-""",
+        source=changed(
+            ABLATE_CHANNELS, ("output[:, channels] = 0", "while channels:\n            output[:, channels.pop()] = 0")
+        ),
     ),
     Wrong(
         "runs the model twice",
         violates="Call the model once",
         check="test_the_model_runs_once",
-        source="""
-def ablate_channels(model, name, channels, x):
-    def hook(module, args, output):
-        output = output.clone()
-        output[:, channels] = 0
-        return output
-    model(x)
-    with model.get_submodule(name).register_forward_hook(hook):
-        return model(x).detach()
-""",
+        source=changed(
+            ABLATE_CHANNELS,
+            (
+                "with model.get_submodule(name).register_forward_hook(hook):",
+                "model(x)\n    with model.get_submodule(name).register_forward_hook(hook):",
+            ),
+        ),
     ),
     Wrong(
         "calls `forward`",
         violates="rule 3: Hooks that were there before",
         check="test_the_listed_channels_are_off",
-        source="""
-def ablate_channels(model, name, channels, x):
-    def hook(module, args, output):
-        output = output.clone()
-        output[:, channels] = 0
-        return output
-    with model.get_submodule(name).register_forward_hook(hook):
-        return model.forward(x).detach()
-""",
+        source=changed(ABLATE_CHANNELS, ("model(x).detach()", "model.forward(x).detach()")),
     ),
     Wrong(
         "in float32",
         violates="rule 1: in `float32` and in `float64`",
         check="raised",
-        source="""
-def ablate_channels(model, name, channels, x):
-    def hook(module, args, output):
-        output = output.float()
-        output[:, channels] = 0
-        return output
-    with model.get_submodule(name).register_forward_hook(hook):
-        return model(x).detach()
-""",
+        source=changed(ABLATE_CHANNELS, ("output.clone()", "output.float()")),
     ),
     Wrong(
         "one list of channels for all calls",
         violates="rule 1: It works however often it is called",
         check="raised",
-        source="""
-def ablate_channels(model, name, channels, x, kept=[]):
-    kept.extend(channels)
-    def hook(module, args, output):
-        output = output.clone()
-        output[:, kept] = 0
-        return output
-    with model.get_submodule(name).register_forward_hook(hook):
-        return model(x).detach()
-""",
+        source=changed(
+            ABLATE_CHANNELS,
+            (
+                "def ablate_channels(model, name, channels, x):",
+                "def ablate_channels(model, name, channels, x, kept=[]):\n    kept.extend(channels)",
+            ),
+            ("channels]", "kept]"),
+        ),
+    ),
+    Wrong(
+        "makes everything finite",
+        violates="everything after it computes with that",
+        check="test_they_are_zero_whatever_they_were",
+        source=changed(
+            ABLATE_CHANNELS,
+            (
+                "output[:, channels] = 0\n        return output",
+                "output[:, channels] *= 0\n        return output.nan_to_num()",
+            ),
+        ),
+    ),
+    Wrong(
+        "leaves an only channel on",
+        violates="when the listed channels of the submodule's output, as it left the module, are 0",
+        check="test_they_are_zero_whatever_they_were",
+        source=changed(
+            ABLATE_CHANNELS, ("output[:, channels] = 0", "output[:, channels if output.shape[1] > 1 else []] = 0")
+        ),
     ),
 ]
 

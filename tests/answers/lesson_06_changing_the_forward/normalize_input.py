@@ -526,6 +526,17 @@ def normalize_input(module, mean, std):
     return module.register_forward_pre_hook(lambda m, args: (Normalised.apply(args[0], mean, std), *args[1:]))
 """,
     ),
+    Wrong(
+        "the same tensor once more is normalised, too",
+        violates="All other arguments, positional and keyword, reach it as the caller passed them",
+        check="test_the_other_arguments_arrive_as_they_were_passed",
+        source="""
+def normalize_input(module, mean, std):
+    def hook(module, args):
+        return tuple((a - mean) / std if a is args[0] else a for a in args)
+    return module.register_forward_pre_hook(hook)
+""",
+    ),
 ]
 
 GIVENS = ["Write `normalize_input(module, mean, std)`", "`std` is not 0"]

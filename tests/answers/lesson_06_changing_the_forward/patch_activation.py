@@ -1,9 +1,8 @@
 """Answers to 06-patch-activation."""
 
-from graders.author.answers import Wrong
+from graders.author.answers import Wrong, changed
 
-RIGHT = [
-    """
+PATCH_ACTIVATION = """
 def patch_activation(model, name, clean, corrupt, channels=None):
     layer = model.get_submodule(name)
     kept = {}
@@ -19,7 +18,11 @@ def patch_activation(model, name, clean, corrupt, channels=None):
         model(clean)
     with layer.register_forward_hook(patch):
         return model(corrupt).detach()
-""",
+"""
+
+
+RIGHT = [
+    PATCH_ACTIVATION,
     """
 import torch
 
@@ -127,114 +130,45 @@ def patch_activation(model, name, clean, corrupt, channels=None):
         violates="is replaced by the one that it has in `model(clean)`",
         check="test_the_whole_output_comes_from_the_clean_run",
         mistake="forgot-return",
-        source="""
-def patch_activation(model, name, clean, corrupt, channels=None):
-    layer = model.get_submodule(name)
-    kept = {}
-    def keep(module, args, output):
-        kept["clean"] = output.detach().clone()
-    def patch(module, args, output):
-        if False:
-            return kept["clean"]
-        output = output.clone()
-        output[:, channels or []] = kept["clean"][:, channels or []]
-        pass
-    with layer.register_forward_hook(keep):
-        model(clean)
-    with layer.register_forward_hook(patch):
-        return model(corrupt).detach()
-""",
+        source=changed(
+            PATCH_ACTIVATION,
+            ("channels is None", "False"),
+            (
+                'output[:, channels] = kept["clean"][:, channels]\n        return output',
+                'output[:, channels or []] = kept["clean"][:, channels or []]\n        pass',
+            ),
+        ),
     ),
     Wrong(
         "exchanges the runs",
         violates="Return what `model(corrupt)` gives",
         check="test_the_whole_output_comes_from_the_clean_run",
         mistake="swapped-runs",
-        source="""
-def patch_activation(model, name, clean, corrupt, channels=None):
-    layer = model.get_submodule(name)
-    kept = {}
-    def keep(module, args, output):
-        kept["clean"] = output.detach().clone()
-    def patch(module, args, output):
-        if channels is None:
-            return kept["clean"]
-        output = output.clone()
-        output[:, channels] = kept["clean"][:, channels]
-        return output
-    with layer.register_forward_hook(keep):
-        model(corrupt)
-    with layer.register_forward_hook(patch):
-        return model(clean).detach()
-""",
+        source=changed(PATCH_ACTIVATION, ("clean)", "corrupt)"), ("corrupt).detach()", "clean).detach()")),
     ),
     Wrong(
         "ignores the list",
         violates="only these channels are replaced",
         check="test_only_the_listed_channels_are_replaced",
         mistake="ignored-channels",
-        source="""
-def patch_activation(model, name, clean, corrupt, channels=None):
-    layer = model.get_submodule(name)
-    kept = {}
-    def keep(module, args, output):
-        kept["clean"] = output.detach().clone()
-    def patch(module, args, output):
-        if True:
-            return kept["clean"]
-        output = output.clone()
-        output[:, channels] = kept["clean"][:, channels]
-        return output
-    with layer.register_forward_hook(keep):
-        model(clean)
-    with layer.register_forward_hook(patch):
-        return model(corrupt).detach()
-""",
+        source=changed(PATCH_ACTIVATION, ("channels is None", "True")),
     ),
     Wrong(
         "all for an empty list",
         violates="an empty list gives the ordinary output for `corrupt`",
         check="test_only_the_listed_channels_are_replaced",
         mistake="empty-means-all",
-        source="""
-def patch_activation(model, name, clean, corrupt, channels=None):
-    layer = model.get_submodule(name)
-    kept = {}
-    def keep(module, args, output):
-        kept["clean"] = output.detach().clone()
-    def patch(module, args, output):
-        if not channels:
-            return kept["clean"]
-        output = output.clone()
-        output[:, channels] = kept["clean"][:, channels]
-        return output
-    with layer.register_forward_hook(keep):
-        model(clean)
-    with layer.register_forward_hook(patch):
-        return model(corrupt).detach()
-""",
+        source=changed(PATCH_ACTIVATION, ("channels is None", "not channels")),
     ),
     Wrong(
         "nothing for None",
         violates="With `channels=None` all of it is replaced",
         check="test_the_whole_output_comes_from_the_clean_run",
-        source="""
-def patch_activation(model, name, clean, corrupt, channels=None):
-    layer = model.get_submodule(name)
-    kept = {}
-    def keep(module, args, output):
-        kept["clean"] = output.detach().clone()
-    def patch(module, args, output):
-        if False:
-            return kept["clean"]
-        output = output.clone()
-        output[:, channels or []] = kept["clean"][:, channels or []]
-        return output
-    with layer.register_forward_hook(keep):
-        model(clean)
-    with layer.register_forward_hook(patch):
-        return model(corrupt).detach()
-""",
+        source=changed(
+            PATCH_ACTIVATION,
+            ("channels is None", "False"),
+            ('channels] = kept["clean"][:, channels', 'channels or []] = kept["clean"][:, channels or []'),
+        ),
     ),
     Wrong(
         "patches what goes in",
@@ -287,206 +221,92 @@ def patch_activation(model, name, clean, corrupt, channels=None):
         "keeps the input",
         violates="is replaced by the one that it has in `model(clean)`",
         check="test_the_whole_output_comes_from_the_clean_run",
-        source="""
-def patch_activation(model, name, clean, corrupt, channels=None):
-    layer = model.get_submodule(name)
-    kept = {}
-    def keep(module, args, output):
-        kept["clean"] = args[0].detach().clone() if args else output.detach().clone()
-    def patch(module, args, output):
-        if channels is None:
-            return kept["clean"]
-        output = output.clone()
-        output[:, channels] = kept["clean"][:, channels]
-        return output
-    with layer.register_forward_hook(keep):
-        model(clean)
-    with layer.register_forward_hook(patch):
-        return model(corrupt).detach()
-""",
+        source=changed(
+            PATCH_ACTIVATION,
+            ("output.detach().clone()", "args[0].detach().clone() if args else output.detach().clone()"),
+        ),
     ),
     Wrong(
         "keeps the input, by keyword, too",
         violates="is replaced by the one that it has in `model(clean)`",
         check="test_the_whole_output_comes_from_the_clean_run",
         mistake="stored-the-input",
-        source="""
-def patch_activation(model, name, clean, corrupt, channels=None):
-    layer = model.get_submodule(name)
-    kept = {}
-    def keep(module, args, kwargs, output):
-        kept["clean"] = (args[0] if args else kwargs["input"]).detach().clone()
-    def patch(module, args, output):
-        if channels is None:
-            return kept["clean"]
-        output = output.clone()
-        output[:, channels] = kept["clean"][:, channels]
-        return output
-    with layer.register_forward_hook(keep, with_kwargs=True):
-        model(clean)
-    with layer.register_forward_hook(patch):
-        return model(corrupt).detach()
-""",
+        source=changed(
+            PATCH_ACTIVATION,
+            (
+                'def keep(module, args, output):\n        kept["clean"] = output.detach().clone()',
+                (
+                    "def keep(module, args, kwargs, output):\n"
+                    '        kept["clean"] = (args[0] if args else kwargs["input"]).detach().clone()'
+                ),
+            ),
+            ("keep)", "keep, with_kwargs=True)"),
+        ),
     ),
     Wrong(
         "keeps no copy",
         violates="The modules that follow may work in place",
         check="test_the_whole_output_comes_from_the_clean_run",
         mistake="stored-alias",
-        source="""
-def patch_activation(model, name, clean, corrupt, channels=None):
-    layer = model.get_submodule(name)
-    kept = {}
-    def keep(module, args, output):
-        kept["clean"] = output.detach()
-    def patch(module, args, output):
-        if channels is None:
-            return kept["clean"]
-        output = output.clone()
-        output[:, channels] = kept["clean"][:, channels]
-        return output
-    with layer.register_forward_hook(keep):
-        model(clean)
-    with layer.register_forward_hook(patch):
-        return model(corrupt).detach()
-""",
+        source=changed(PATCH_ACTIVATION, ("output.detach().clone()", "output.detach()")),
     ),
     Wrong(
         "four dimensions only",
         violates="its output is a tensor of two or more dimensions",
         check="raised",
         mistake="four-dimensions-only",
-        source="""
-def patch_activation(model, name, clean, corrupt, channels=None):
-    layer = model.get_submodule(name)
-    kept = {}
-    def keep(module, args, output):
-        kept["clean"] = output.detach().clone()
-    def patch(module, args, output):
-        if channels is None:
-            return kept["clean"]
-        output = output.clone()
-        output[:, channels, :, :] = kept["clean"][:, channels, :, :]
-        return output
-    with layer.register_forward_hook(keep):
-        model(clean)
-    with layer.register_forward_hook(patch):
-        return model(corrupt).detach()
-""",
+        source=changed(
+            PATCH_ACTIVATION,
+            ('channels] = kept["clean"][:, channels', 'channels, :, :] = kept["clean"][:, channels, :, :'),
+        ),
     ),
     Wrong(
         "images instead of channels",
         violates="into dimension 1",
         check="test_only_the_listed_channels_are_replaced",
         mistake="wrong-axis",
-        source="""
-def patch_activation(model, name, clean, corrupt, channels=None):
-    layer = model.get_submodule(name)
-    kept = {}
-    def keep(module, args, output):
-        kept["clean"] = output.detach().clone()
-    def patch(module, args, output):
-        if channels is None:
-            return kept["clean"]
-        output = output.clone()
-        output[channels] = kept["clean"][channels]
-        return output
-    with layer.register_forward_hook(keep):
-        model(clean)
-    with layer.register_forward_hook(patch):
-        return model(corrupt).detach()
-""",
+        source=changed(
+            PATCH_ACTIVATION, (':, channels] = kept["clean"][:, channels', 'channels] = kept["clean"][channels')
+        ),
     ),
     Wrong(
         "the last dimension",
         violates="into dimension 1",
         check="test_only_the_listed_channels_are_replaced",
         mistake="wrong-axis",
-        source="""
-def patch_activation(model, name, clean, corrupt, channels=None):
-    layer = model.get_submodule(name)
-    kept = {}
-    def keep(module, args, output):
-        kept["clean"] = output.detach().clone()
-    def patch(module, args, output):
-        if channels is None:
-            return kept["clean"]
-        output = output.clone()
-        output[..., channels] = kept["clean"][..., channels]
-        return output
-    with layer.register_forward_hook(keep):
-        model(clean)
-    with layer.register_forward_hook(patch):
-        return model(corrupt).detach()
-""",
+        source=changed(PATCH_ACTIVATION, (':, channels] = kept["clean"][:', '..., channels] = kept["clean"][...')),
     ),
     Wrong(
         "in place",
         violates="rule 2: Tensors keep their values",
         check="raised",
         mistake="changed-callers-tensor",
-        source="""
-def patch_activation(model, name, clean, corrupt, channels=None):
-    layer = model.get_submodule(name)
-    kept = {}
-    def keep(module, args, output):
-        kept["clean"] = output.detach().clone()
-    def patch(module, args, output):
-        if channels is None:
-            return kept["clean"]
-        pass
-        output[:, channels] = kept["clean"][:, channels]
-        return output
-    with layer.register_forward_hook(keep):
-        model(clean)
-    with layer.register_forward_hook(patch):
-        return model(corrupt).detach()
-""",
+        source=changed(PATCH_ACTIVATION, ("output = output.clone()", "pass")),
     ),
     Wrong(
         "keeps the hooks",
         violates="rule 3: none of your own hooks is left",
         check="test_inputs_and_model_are_as_before",
         mistake="hook-left-behind",
-        source="""
-def patch_activation(model, name, clean, corrupt, channels=None):
-    layer = model.get_submodule(name)
-    kept = {}
-    def keep(module, args, output):
-        kept["clean"] = output.detach().clone()
-    def patch(module, args, output):
-        if channels is None:
-            return kept["clean"]
-        output = output.clone()
-        output[:, channels] = kept["clean"][:, channels]
-        return output
-    with layer.register_forward_hook(keep):
-        model(clean)
-    layer.register_forward_hook(patch)
-    return model(corrupt).detach()
-""",
+        source=changed(
+            PATCH_ACTIVATION,
+            (
+                "with layer.register_forward_hook(patch):\n        return model(corrupt).detach()",
+                "layer.register_forward_hook(patch)\n    return model(corrupt).detach()",
+            ),
+        ),
     ),
     Wrong(
         "the first hook stays",
         violates="is replaced by the one that it has in `model(clean)`",
         check="test_the_whole_output_comes_from_the_clean_run",
-        source="""
-def patch_activation(model, name, clean, corrupt, channels=None):
-    layer = model.get_submodule(name)
-    kept = {}
-    def keep(module, args, output):
-        kept["clean"] = output.detach().clone()
-    def patch(module, args, output):
-        if channels is None:
-            return kept["clean"]
-        output = output.clone()
-        output[:, channels] = kept["clean"][:, channels]
-        return output
-    layer.register_forward_hook(keep)
-    model(clean)
-    with layer.register_forward_hook(patch):
-        return model(corrupt).detach()
-""",
+        source=changed(
+            PATCH_ACTIVATION,
+            (
+                "with layer.register_forward_hook(keep):\n        model(clean)",
+                "layer.register_forward_hook(keep)\n    model(clean)",
+            ),
+        ),
     ),
     Wrong(
         "keeps the second hook after an exception",
@@ -599,23 +419,13 @@ def patch_activation(model, name, clean, corrupt, channels=None):
         violates="is replaced by the one that it has in `model(clean)`",
         check="test_the_whole_output_comes_from_the_clean_run",
         mistake="forgot-return",
-        source="""
-def patch_activation(model, name, clean, corrupt, channels=None):
-    layer = model.get_submodule(name)
-    kept = {}
-    def keep(module, args, output):
-        kept["clean"] = output.detach().clone()
-    def patch(module, args, output):
-        if channels is None:
-            return kept["clean"]
-        output = output.clone()
-        output[:, channels] = kept["clean"][:, channels]
-        return output
-    with layer.register_forward_hook(keep):
-        model(clean)
-        with layer.register_forward_hook(patch):
-            return model(corrupt).detach()
-""",
+        source=changed(
+            PATCH_ACTIVATION,
+            (
+                "with layer.register_forward_hook(patch):\n        return model(corrupt).detach()",
+                "    with layer.register_forward_hook(patch):\n            return model(corrupt).detach()",
+            ),
+        ),
     ),
     Wrong(
         "the other channels",
@@ -643,67 +453,19 @@ def patch_activation(model, name, clean, corrupt, channels=None):
         "a graph",
         violates="The result is detached",
         check="test_the_result_is_detached",
-        source="""
-def patch_activation(model, name, clean, corrupt, channels=None):
-    layer = model.get_submodule(name)
-    kept = {}
-    def keep(module, args, output):
-        kept["clean"] = output.detach().clone()
-    def patch(module, args, output):
-        if channels is None:
-            return kept["clean"]
-        output = output.clone()
-        output[:, channels] = kept["clean"][:, channels]
-        return output
-    with layer.register_forward_hook(keep):
-        model(clean)
-    with layer.register_forward_hook(patch):
-        return model(corrupt)
-""",
+        source=changed(PATCH_ACTIVATION, ("model(corrupt).detach()", "model(corrupt)")),
     ),
     Wrong(
         "zeros",
         violates="is replaced by the one that it has in `model(clean)`",
         check="test_only_the_listed_channels_are_replaced",
-        source="""
-def patch_activation(model, name, clean, corrupt, channels=None):
-    layer = model.get_submodule(name)
-    kept = {}
-    def keep(module, args, output):
-        kept["clean"] = output.detach().clone()
-    def patch(module, args, output):
-        if channels is None:
-            return kept["clean"]
-        output = output.clone()
-        output[:, channels] = 0
-        return output
-    with layer.register_forward_hook(keep):
-        model(clean)
-    with layer.register_forward_hook(patch):
-        return model(corrupt).detach()
-""",
+        source=changed(PATCH_ACTIVATION, ('kept["clean"][:, channels]', "0")),
     ),
     Wrong(
         "the first clean image for all",
         violates="is replaced by the one that it has in `model(clean)`",
         check="test_only_the_listed_channels_are_replaced",
-        source="""
-def patch_activation(model, name, clean, corrupt, channels=None):
-    layer = model.get_submodule(name)
-    kept = {}
-    def keep(module, args, output):
-        kept["clean"] = output.detach().clone()
-    def patch(module, args, output):
-        if channels is None:
-            return kept["clean"]
-        output = output.clone()
-        output[:, channels] = kept["clean"][:1, channels]
-        return output
-    with layer.register_forward_hook(keep):
-        model(clean)
-    with layer.register_forward_hook(patch):
-        return model(corrupt).detach()
-""",
+        source=changed(PATCH_ACTIVATION, ("][:, channels]", "][:1, channels]")),
     ),
     Wrong(
         "adds the difference",
@@ -732,46 +494,14 @@ def patch_activation(model, name, clean, corrupt, channels=None):
         violates="as it left the module",
         check="test_channels_are_replaced_digit_by_digit",
         mistake="before-other-hooks",
-        source="""
-def patch_activation(model, name, clean, corrupt, channels=None):
-    layer = model.get_submodule(name)
-    kept = {}
-    def keep(module, args, output):
-        kept["clean"] = output.detach().clone()
-    def patch(module, args, output):
-        if channels is None:
-            return kept["clean"]
-        output = output.clone()
-        output[:, channels] = kept["clean"][:, channels]
-        return output
-    with layer.register_forward_hook(keep, prepend=True):
-        model(clean)
-    with layer.register_forward_hook(patch):
-        return model(corrupt).detach()
-""",
+        source=changed(PATCH_ACTIVATION, ("keep)", "keep, prepend=True)")),
     ),
     Wrong(
         "the second hook in front of the caller's",
         violates="as it left the module",
         check="test_channels_are_replaced_digit_by_digit",
         mistake="before-other-hooks",
-        source="""
-def patch_activation(model, name, clean, corrupt, channels=None):
-    layer = model.get_submodule(name)
-    kept = {}
-    def keep(module, args, output):
-        kept["clean"] = output.detach().clone()
-    def patch(module, args, output):
-        if channels is None:
-            return kept["clean"]
-        output = output.clone()
-        output[:, channels] = kept["clean"][:, channels]
-        return output
-    with layer.register_forward_hook(keep):
-        model(clean)
-    with layer.register_forward_hook(patch, prepend=True):
-        return model(corrupt).detach()
-""",
+        source=changed(PATCH_ACTIVATION, ("patch)", "patch, prepend=True)")),
     ),
     Wrong(
         "wraps `forward`",
@@ -804,24 +534,10 @@ def patch_activation(model, name, clean, corrupt, channels=None):
         violates="rule 3: Hooks that were there before are there afterwards",
         check="test_the_whole_output_comes_from_the_clean_run",
         mistake="callers-hook-removed",
-        source="""
-def patch_activation(model, name, clean, corrupt, channels=None):
-    layer = model.get_submodule(name)
-    kept = {}
-    layer._forward_hooks.clear()
-    def keep(module, args, output):
-        kept["clean"] = output.detach().clone()
-    def patch(module, args, output):
-        if channels is None:
-            return kept["clean"]
-        output = output.clone()
-        output[:, channels] = kept["clean"][:, channels]
-        return output
-    with layer.register_forward_hook(keep):
-        model(clean)
-    with layer.register_forward_hook(patch):
-        return model(corrupt).detach()
-""",
+        source=changed(
+            PATCH_ACTIVATION,
+            ("def keep(module, args, output):", "layer._forward_hooks.clear()\n    def keep(module, args, output):"),
+        ),
     ),
     Wrong(
         "one run for both",
@@ -846,46 +562,15 @@ def patch_activation(model, name, clean, corrupt, channels=None):
         "runs it three times",
         violates="Call the model once on `clean` and then once on `corrupt`",
         check="test_the_model_runs_on_clean_and_then_on_corrupt",
-        source="""
-def patch_activation(model, name, clean, corrupt, channels=None):
-    layer = model.get_submodule(name)
-    kept = {}
-    model(clean)
-    def keep(module, args, output):
-        kept["clean"] = output.detach().clone()
-    def patch(module, args, output):
-        if channels is None:
-            return kept["clean"]
-        output = output.clone()
-        output[:, channels] = kept["clean"][:, channels]
-        return output
-    with layer.register_forward_hook(keep):
-        model(clean)
-    with layer.register_forward_hook(patch):
-        return model(corrupt).detach()
-""",
+        source=changed(
+            PATCH_ACTIVATION, ("def keep(module, args, output):", "model(clean)\n    def keep(module, args, output):")
+        ),
     ),
     Wrong(
         "calls `forward` for the clean run",
         violates="Call the model once on `clean`",
         check="raised",
-        source="""
-def patch_activation(model, name, clean, corrupt, channels=None):
-    layer = model.get_submodule(name)
-    kept = {}
-    def keep(module, args, output):
-        kept["clean"] = output.detach().clone()
-    def patch(module, args, output):
-        if channels is None:
-            return kept["clean"]
-        output = output.clone()
-        output[:, channels] = kept["clean"][:, channels]
-        return output
-    with layer.register_forward_hook(keep):
-        model.forward(clean)
-    with layer.register_forward_hook(patch):
-        return model(corrupt).detach()
-""",
+        source=changed(PATCH_ACTIVATION, ("model(clean)", "model.forward(clean)")),
     ),
     Wrong(
         "in eval mode",
@@ -920,70 +605,26 @@ def patch_activation(model, name, clean, corrupt, channels=None):
         "leaves modes switched",
         violates="rule 2: the mode of each part",
         check="test_inputs_and_model_are_as_before",
-        source="""
-def patch_activation(model, name, clean, corrupt, channels=None):
-    layer = model.get_submodule(name)
-    kept = {}
-    mode = model.training
-    def keep(module, args, output):
-        kept["clean"] = output.detach().clone()
-    def patch(module, args, output):
-        if channels is None:
-            return kept["clean"]
-        output = output.clone()
-        output[:, channels] = kept["clean"][:, channels]
-        return output
-    with layer.register_forward_hook(keep):
-        model(clean)
-    with layer.register_forward_hook(patch):
-        result = model(corrupt).detach()
-    model.train(mode)
-    return result
-""",
+        source=changed(
+            PATCH_ACTIVATION,
+            ("def keep(module, args, output):", "mode = model.training\n    def keep(module, args, output):"),
+            (
+                "return model(corrupt).detach()",
+                "result = model(corrupt).detach()\n    model.train(mode)\n    return result",
+            ),
+        ),
     ),
     Wrong(
         "children only",
         violates="possibly nested",
         check="raised",
-        source="""
-def patch_activation(model, name, clean, corrupt, channels=None):
-    layer = dict(model.named_children())[name]
-    kept = {}
-    def keep(module, args, output):
-        kept["clean"] = output.detach().clone()
-    def patch(module, args, output):
-        if channels is None:
-            return kept["clean"]
-        output = output.clone()
-        output[:, channels] = kept["clean"][:, channels]
-        return output
-    with layer.register_forward_hook(keep):
-        model(clean)
-    with layer.register_forward_hook(patch):
-        return model(corrupt).detach()
-""",
+        source=changed(PATCH_ACTIVATION, ("model.get_submodule(name)", "dict(model.named_children())[name]")),
     ),
     Wrong(
         "all modules but the model itself",
         violates='or `""`, the model itself',
         check="raised",
-        source="""
-def patch_activation(model, name, clean, corrupt, channels=None):
-    layer = dict(list(model.named_modules())[1:])[name]
-    kept = {}
-    def keep(module, args, output):
-        kept["clean"] = output.detach().clone()
-    def patch(module, args, output):
-        if channels is None:
-            return kept["clean"]
-        output = output.clone()
-        output[:, channels] = kept["clean"][:, channels]
-        return output
-    with layer.register_forward_hook(keep):
-        model(clean)
-    with layer.register_forward_hook(patch):
-        return model(corrupt).detach()
-""",
+        source=changed(PATCH_ACTIVATION, ("model.get_submodule(name)", "dict(list(model.named_modules())[1:])[name]")),
     ),
     Wrong(
         "takes the module out under one of its names",
@@ -1096,71 +737,51 @@ def patch_activation(model, name, clean, corrupt, channels=None):
         "empties `.grad`",
         violates="rule 2: Tensors keep their values, their `requires_grad` and their `.grad`",
         check="test_inputs_and_model_are_as_before",
-        source="""
-def patch_activation(model, name, clean, corrupt, channels=None):
-    layer = model.get_submodule(name)
-    kept = {}
-    model.zero_grad()
-    def keep(module, args, output):
-        kept["clean"] = output.detach().clone()
-    def patch(module, args, output):
-        if channels is None:
-            return kept["clean"]
-        output = output.clone()
-        output[:, channels] = kept["clean"][:, channels]
-        return output
-    with layer.register_forward_hook(keep):
-        model(clean)
-    with layer.register_forward_hook(patch):
-        return model(corrupt).detach()
-""",
+        source=changed(
+            PATCH_ACTIVATION,
+            ("def keep(module, args, output):", "model.zero_grad()\n    def keep(module, args, output):"),
+        ),
     ),
     Wrong(
         "empties the list",
         violates="rule 2: Lists and dicts keep their entries",
         check="test_inputs_and_model_are_as_before",
-        source="""
-def patch_activation(model, name, clean, corrupt, channels=None):
-    layer = model.get_submodule(name)
-    kept = {}
-    def keep(module, args, output):
-        kept["clean"] = output.detach().clone()
-    def patch(module, args, output):
-        if channels is None:
-            return kept["clean"]
-        output = output.clone()
-        while channels:
-            c = channels.pop()
-            output[:, c] = kept["clean"][:, c]
-        return output
-    with layer.register_forward_hook(keep):
-        model(clean)
-    with layer.register_forward_hook(patch):
-        return model(corrupt).detach()
-""",
+        source=changed(
+            PATCH_ACTIVATION,
+            (
+                'output[:, channels] = kept["clean"][:, channels]',
+                'while channels:\n            c = channels.pop()\n            output[:, c] = kept["clean"][:, c]',
+            ),
+        ),
     ),
     Wrong(
         "a list without an index twice is asked for",
         violates="an index may stand there twice",
         check="raised",
-        source="""
-def patch_activation(model, name, clean, corrupt, channels=None):
-    layer = model.get_submodule(name)
-    kept = {}
-    def keep(module, args, output):
-        kept["clean"] = output.detach().clone()
-    def patch(module, args, output):
-        if channels is None:
-            return kept["clean"]
-        assert len(set(channels)) == len(channels)
-        output = output.clone()
-        output[:, channels] = kept["clean"][:, channels]
-        return output
-    with layer.register_forward_hook(keep):
-        model(clean)
-    with layer.register_forward_hook(patch):
-        return model(corrupt).detach()
-""",
+        source=changed(
+            PATCH_ACTIVATION,
+            ("output = output.clone()", "assert len(set(channels)) == len(channels)\n        output = output.clone()"),
+        ),
+    ),
+    Wrong(
+        "an own run for an empty list",
+        violates="Call the model once on `clean` and then once on `corrupt`",
+        check="test_the_model_runs_on_clean_and_then_on_corrupt",
+        source=changed(
+            PATCH_ACTIVATION,
+            (
+                "    with layer.register_forward_hook(patch):",
+                "    if channels is not None and not channels:\n"
+                "        model(clean)\n"
+                "    with layer.register_forward_hook(patch):",
+            ),
+        ),
+    ),
+    Wrong(
+        "takes as many indices as channels for all of them",
+        violates="an index may stand there twice",
+        check="test_channels_are_replaced_digit_by_digit",
+        source=changed(PATCH_ACTIVATION, ("channels is None", "channels is None or len(channels) == output.shape[1]")),
     ),
 ]
 

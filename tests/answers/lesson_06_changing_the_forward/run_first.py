@@ -364,6 +364,17 @@ def run_first(module, hook):
     return module.register_forward_hook(hook, prepend=True, always_call=True)
 """,
     ),
+    Wrong(
+        "a hook that is there already is not registered again",
+        violates="Register it on `module`",
+        check="test_the_later_of_two_runs_first",
+        source="""
+def run_first(module, hook):
+    if hook in module._forward_hooks.values():
+        return module.register_forward_hook(lambda m, a, o: None)
+    return module.register_forward_hook(hook, prepend=True)
+""",
+    ),
 ]
 
 GIVENS = ["Write `run_first(module, hook)`"]

@@ -437,6 +437,15 @@ def scale_output(module, s):
     return module.register_forward_hook(lambda m, a, o: o * s)
 """,
     ),
+    Wrong(
+        "whole numbers become fractions",
+        violates="An output of any dtype becomes what `output * s` is, also one of whole numbers.",
+        check="test_any_tensor_will_do",
+        source="""
+def scale_output(module, s):
+    return module.register_forward_hook(lambda m, a, o: o * float(s))
+""",
+    ),
 ]
 
 GIVENS = ["Write `scale_output(module, s)`", "`module` is any module whose output is a tensor"]

@@ -11,7 +11,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from graders.authoring import Rng, Seen, expect, resolve
+from graders.authoring import Rng, Seen, expect, refuse, resolve
 from graders.lesson_11_hygiene.shared import KINDS, OPERATIONS
 
 
@@ -151,33 +151,35 @@ def trace(spec: list[Any], x: Tensor, *, batch_statistics: bool = False) -> list
 
 
 def some_hooks(rng: Rng, places: dict[str, str], legacy: bool) -> list[Any]:
-    """Hooks of every kind at every level, two of a kind, with every option, and a few more, in random order.
+    """Hooks of every kind, with every option, in random order: [name of the module, kind, options, label].
 
     `places` holds the names of a child, a container, a module inside it, a shared module, a module that is never
-    called, one of its entries, and a module deeper down. `legacy` puts a hook of the deprecated kind on the entry.
+    called, one of its entries, and a module deeper down; it is empty for a model that is a single layer, which then has
+    them all. Some modules have hooks of one kind only. Two hooks on one module are the same function. `legacy` puts a
+    hook of the deprecated kind on the entry.
     """
+    at = dict.fromkeys(("child", "container", "inside", "shared", "never", "entry", "deep"), "") | places
+    full = "backward" if places or not legacy else "legacy"
     hooks: list[list[Any]] = [
         ["", "forward", {"prepend": True}],
-        ["", "backward", {}],
-        [places["child"], "forward", {}],
-        [places["child"], "forward", {"with_kwargs": True}],
-        [places["child"], "backward", {}],
-        [places["container"], "pre", {"with_kwargs": True}],
-        [places["container"], "backward-pre", {}],
-        [places["inside"], "forward", {"always_call": True}],
-        [places["inside"], "backward-pre", {"prepend": True}],
-        [places["shared"], "pre", {}],
-        [places["shared"], "forward", {}],
-        [places["shared"], "backward", {"prepend": True}],
-        [places["never"], "forward", {}],
-        [places["entry"], "legacy" if legacy else "backward", {}],
-        [places["deep"], "backward-pre", {}],
-        [places["deep"], "backward-pre", {}],
-        [places["deep"], "forward", {"with_kwargs": True, "always_call": True, "prepend": True}],
+        ["", full, {}],
+        [at["child"], "forward", {}],
+        [at["child"], "forward", {"with_kwargs": True}],
+        [at["child"], full, {}],
+        [at["container"], "pre", {"with_kwargs": True}],
+        [at["inside"], "forward", {"always_call": True}],
+        [at["shared"], "pre", {}],
+        [at["shared"], "forward", {}],
+        [at["shared"], full, {} if full == "legacy" else {"prepend": True}],
+        [at["never"], "forward", {}],
+        [at["entry"], "legacy" if legacy else "backward", {}],
+        [at["deep"], "backward-pre", {}],
+        [at["deep"], "backward-pre", {"prepend": True}],
     ]
     for _ in range(rng.integer(1, 4)):
-        hooks.append([rng.choice(list(places.values())), rng.choice(("pre", "forward")), {}])
-    return [[*hook, f"hook {index}"] for index, hook in enumerate(rng.shuffled(hooks))]
+        hooks.append([rng.choice(list(at.values())), rng.choice(("pre", "forward")), {}])
+    twice = [at["child"], "forward", {}, "the same function twice"]
+    return [*([*hook, f"hook {index}"] for index, hook in enumerate(rng.shuffled(hooks))), twice, twice]
 
 
 def partly_cleared(rows: Sequence[Sequence[int]], left: Sequence[Sequence[int]]) -> bool:
@@ -198,25 +200,60 @@ def some_kinds_cleared(before: Any, left: Any) -> bool:
     return partly_cleared([before[kind] for kind in KINDS], [left[kind] for kind in KINDS])
 
 
-def some_modules_cleared(before: Any, left: Any) -> bool:
-    """Whether some modules have no hooks of any kind now, and the other modules have all of theirs."""
-    return partly_cleared(list(zip(*before.values())), list(zip(*left.values())))
+def left_on(before: Any, left: Any, spec: list[Any]) -> list[str] | None:
+    """The names of the modules that still have all their hooks, when all others have lost all of theirs; else None."""
+    if type(left) is not dict:
+        return None
+    rows = list(zip(*before.values())), list(zip(*left.values()))
+    if not partly_cleared(*rows):
+        return None
+    return [name for (name, _), now in zip(walk(spec), rows[1]) if any(now)]
 
 
-def all_new_hooks_fire(seen: Seen, spec: list[Any], entry: str, x: Tensor) -> None:
+def left_below(names: list[str] | None) -> bool:
+    """Whether hooks are left on modules deeper down only, or there and on the model itself."""
+    return (
+        bool(names)
+        and any("." in name for name in names or ())
+        and all("." in name or not name for name in names or ())
+    )
+
+
+def left_on_containers(names: list[str] | None, spec: list[Any]) -> bool:
+    """Whether hooks are left on modules with children only, and not on the model alone."""
+    return bool(names) and names != [""] and set(names or ()) <= set(of_kind(spec, "chain", "list"))
+
+
+def first_left(seen: Seen, spec: list[Any]) -> str:
+    """How many module hooks are left, and where the first of them is."""
+    if not (count := sum(counts_seen(seen))):
+        return ""
+    kind = next(kind for kind in seen.keys if any(seen[kind].value))
+    name = next((name for (name, _), left in zip(walk(spec), seen[kind].value) if left), "?")
+    where = f"`{name}`" if name else "the model itself"
+    return f"module hooks are still there, {count} of them; one is in `{kind}` of {where}"
+
+
+ROOT_LEFT = (
+    "The model itself kept its hooks. It is a module, too: `modules()` begins with it, and goes on to any depth."
+)
+CONTAINERS_LEFT = "Modules that have children kept their hooks. Containers are modules, too: skip none of `modules()`."
+
+
+def all_new_hooks_fire(seen: Seen, spec: list[Any], refusing: Sequence[str], x: Tensor) -> None:
     """Each new hook fired once for every call of its module."""
     if isinstance(seen["new"].value, str):
-        expect(seen["new"]).fail(f"registering new hooks afterwards raised {seen['new'].value}")
+        refuse(f"registering new hooks afterwards raised {seen['new'].value}")
     if type(seen["new"].value) is not list:
-        expect(seen["new"]).fail("no new hooks could be registered")
+        refuse("no new hooks could be registered")
     kinds = ("pre", "forward", "backward-pre", "backward")
     fired = Counter(expect(seen["new"]).list_of(str))
     for call in trace(spec, x):
         for kind in kinds:
-            fired[f"{kind} {call.name}"] -= (call.name, kind) != (entry, "backward")
+            fired[f"{kind} {call.name}"] -= kind != "backward" or call.name not in refusing
     for label, surplus in fired.items():
         if surplus:
+            kind, _, name = label.partition(" ")
+            where = f"`{name}`" if name else "the model itself"
             times = "more" if surplus > 0 else "less"
-            expect(seen["new"]).fail(
-                f"the new hook {label!r} (kind, module) fired {times} often than its module was called"
-            )
+            refuse(f"a new {kind} hook on {where} fired {times} often than its module was called")

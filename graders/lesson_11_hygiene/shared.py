@@ -295,11 +295,11 @@ def listener(label: str, log: list[str], count: int) -> Callable[..., None]:
 
 
 def register(model: nn.Module, hooks: list[Any], log: list[str]) -> list[Any]:
-    """Register listeners; returns their handles."""
-    handles = []
+    """Register listeners, one function for each label; returns their handles."""
+    handles, functions = [], {}
     for name, kind, options, label in hooks:
         count = (2 if "pre" in kind else 3) + options.get("with_kwargs", False)
-        hook = listener(label, log, count)
+        hook = functions.setdefault(label, listener(label, log, count))
         handles.append(getattr(model.get_submodule(name), REGISTER[kind])(hook, **options))
     return handles
 
@@ -329,27 +329,59 @@ def all_counts(hooks: dict[str, list[int]]) -> list[int]:
     return [count for counts in hooks.values() for count in counts]
 
 
-def new_hooks(model: nn.Module, old: list[Any], entry: str, x: Tensor) -> dict[str, Any]:
-    """Register a hook of each kind on each module, then remove old handles, then see which hooks fire.
+def new_hooks(model: nn.Module, old: list[Any], refusing: list[str], x: Tensor) -> dict[str, Any]:
+    """Register hooks of each kind on each module, then remove old handles, then see which hooks fire.
 
-    `entry` may carry a legacy backward hook, after which torch refuses a full one, as it does after `handle.remove()`.
+    The modules that are `refusing` had a legacy backward hook: torch may refuse full ones there, as it does after
+    `handle.remove()`.
     """
-    seen: dict[str, Any] = {"old_handles": "harmless"}
+    seen: dict[str, Any] = {"old handles": "harmless"}
     log: list[str] = []
     try:
         hooks = [
-            [name, kind, {}, f"{kind} {name}"]
+            [name, kind, options, f"{kind} {name}"]
             for name, _ in model.named_modules()
-            for kind in ("pre", "forward", "backward-pre", "backward")
-            if (name, kind) != (entry, "backward")
+            for kind, options in NEW
+            if kind != "backward" or name not in refusing
         ]
-        register(model, hooks, log)
+        new = register(model, hooks, log)
     except Exception as error:
         return seen | {"new": f"{type(error).__name__}: {error}"}
     try:
         for handle in old:
             handle.remove()
+            handle.remove()
     except Exception as error:
-        seen["old_handles"] = f"{type(error).__name__}: {error}"
+        seen["old handles"] = f"{type(error).__name__}: {error}"
+    if old and min(handle.id for handle in new) <= max(handle.id for handle in old):
+        seen["old handles"] = "new hooks have numbers that were given before: an old handle may remove one of them"
     forward_backward(model, x)
     return seen | {"new": sorted(log)}
+
+
+NEW: list[tuple[str, dict[str, Any]]] = [
+    ("pre", {"with_kwargs": True}),
+    ("forward", {"with_kwargs": True, "always_call": True}),
+    ("backward-pre", {}),
+    ("backward", {}),
+]
+"""The kinds of new hooks, and their options."""
+
+
+def other_hooks(model: nn.Module) -> dict[str, list[int]]:
+    """The hooks of `state_dict` and `load_state_dict`, by module and kind, in their order: who each of them is."""
+    kinds = ("_state_dict_pre_hooks", "_state_dict_hooks", "_load_state_dict_pre_hooks", "_load_state_dict_post_hooks")
+    found = {}
+    for name, module in model.named_modules():
+        for kind in kinds:
+            found[f"{kind} of {name!r}"] = [id(hook) for hook in (getattr(module, kind, None) or {}).values()]
+    return found
+
+
+def hook_state_dicts(model: nn.Module) -> None:
+    """Every module gets a hook of each kind that `state_dict` and `load_state_dict` call."""
+    for module in model.modules():
+        module.register_state_dict_pre_hook(lambda module, prefix, keep_vars: None)
+        module._register_state_dict_hook(lambda module, state, prefix, metadata: None)
+        module._register_load_state_dict_pre_hook(lambda state, *args: None)
+        module.register_load_state_dict_post_hook(lambda module, keys: None)

@@ -12,10 +12,10 @@ from graders.lesson_11_hygiene.judging import (
     all_new_hooks_fire,
     chain,
     counts_seen,
+    left_on,
     linear,
     some_hooks,
     some_kinds_cleared,
-    some_modules_cleared,
     trace,
 )
 from graders.lesson_11_hygiene.shared import (
@@ -129,7 +129,7 @@ class TestCleanCopy:
         log.clear()
         seen["output"], seen["fired_by_the_copy"] = forward_backward(copied, x), list(log)
         seen["grads_kept"] = same_grads(copies_of_grads(model), grads)
-        seen["new"] = new_hooks(copied, [], places["entry"], x)["new"]
+        seen["new"] = new_hooks(copied, [], [places["entry"]], x)["new"]
         log.clear()
         seen["original_output"], seen["fired_by_the_original"] = forward_backward(model, x), sorted(set(log))
         for handle in old:
@@ -173,9 +173,9 @@ class TestCleanCopy:
         ),
         Mistake(
             "children-only",
-            lambda seen: (
+            lambda seen, spec: (
                 not seen["shares"].value
-                and some_modules_cleared(seen["hooks"]["before"].value, seen["hooks"]["copied"].value)
+                and bool(left_on(seen["hooks"]["before"].value, seen["hooks"]["copied"].value, spec))
             ),
             "Some modules of the copy still have their hooks. `modules()` yields the copy itself and everything in it, "
             "at any depth; `children()` only the next level.",
@@ -236,7 +236,7 @@ class TestCleanCopy:
         expect(seen["fired_during_the_call"]).equals([])
 
     def test_new_hooks_can_be_registered_on_the_copy(seen, spec, places, x):
-        all_new_hooks_fire(seen, spec, places["entry"], x)
+        all_new_hooks_fire(seen, spec, [places["entry"]], x)
 
 
 def plain_output(spec: list[Any], x: Tensor, mode: str) -> Tensor:

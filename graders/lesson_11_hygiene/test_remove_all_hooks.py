@@ -4,27 +4,53 @@ from __future__ import annotations
 
 from typing import Any
 
-from torch.nn.modules.module import register_module_forward_hook
+import torch
+from torch.nn.modules.module import register_module_forward_hook, register_module_full_backward_hook
 
-from graders.authoring import Mistake, Seen, apart, exercise, expect, model_unchanged
+from graders.authoring import (
+    ALL,
+    SILENT,
+    CallersHooks,
+    Circumstances,
+    Kind,
+    Mistake,
+    Seen,
+    Witness,
+    apart,
+    changes,
+    exercise,
+    expect,
+    fill_grads,
+    freeze_part,
+    nothing_changed,
+    refuse,
+)
 from graders.lesson_11_hygiene.judging import (
+    CONTAINERS_LEFT,
+    ROOT_LEFT,
+    Run,
     all_new_hooks_fire,
     chain,
     counts_seen,
+    first_left,
+    in_eval_mode,
+    left_below,
+    left_on,
+    left_on_containers,
     linear,
     some_hooks,
     some_kinds_cleared,
-    some_modules_cleared,
-    trace,
+    walk,
 )
 from graders.lesson_11_hygiene.shared import (
-    Witness,
     all_counts,
     build,
     change_values,
     forward_backward,
+    hook_state_dicts,
     hooks_by_kind,
     new_hooks,
+    other_hooks,
     register,
 )
 
@@ -40,77 +66,124 @@ from graders.lesson_11_hygiene.shared import (
         "Add up the lengths of the dicts, and empty them with `clear()`. Do not put a new dict in their place: handles "
         "refer to the old one.",
     ),
-    cases=({"legacy": False}, {"legacy": True}, {"legacy": False}),
+    circumstances=Circumstances(
+        covers={"mode": ALL, "frozen": ALL, "hooks": ALL, "call": ALL, "grad_mode": ALL},
+        excludes={
+            "tensor": "it gets no tensor",
+            "number": "no number is an argument",
+            "collection": "there is no collection",
+            "tied": "parameters are not looked at",
+            "named": "it gets no name",
+            "output": "it runs nothing",
+            "follower": "it runs nothing",
+            "passing": "it runs nothing",
+            "registered": "a module that is not registered is not in the model",
+            "layers": "every module has the same dicts",
+            "hooked": "the hooks sit on modules of every kind, and the others on every parameter",
+            "backward": "it runs no backward pass",
+            "failure": "it calls nothing of the caller's",
+        },
+        own={"legacy": (False, True), "whole": ("net", "single layer")},
+        pairs=[("hooks", "whole"), ("legacy", "whole")],
+    ),
 )
 class TestRemoveAllHooks:
-    """Write `remove_all_hooks(model)`. Remove all module hooks from `model` and from every module in it, at any depth.
+    """Write `remove_all_hooks(model)`. Remove all module hooks from `model`, an `nn.Module`, and from every module in
+    it, at any depth. `model` may be a single layer.
 
-    These are
+    Module hooks are forward pre-hooks, forward hooks, full backward pre-hooks and backward hooks (those of
+    `register_full_backward_hook`, and those of the deprecated `register_backward_hook`), with whatever options they
+    were registered (`prepend`, `with_kwargs`, `always_call`). You get no handles: use the private dicts that *a look
+    inside* shows.
 
-    - forward pre-hooks and forward hooks,
-    - full backward pre-hooks and backward hooks (those of `register_full_backward_hook`, and those of the deprecated
-      `register_backward_hook`),
-
-    with whatever options they were registered (`prepend`, `with_kwargs`, `always_call`). You get no handles: use the
-    private dicts that *a look inside* shows. Return how many hooks you removed, as an `int`. A module that is in the
-    model under two names is one module, and its hooks count once. On a model without such hooks the function returns 0.
-
-    Afterwards the model behaves as if these hooks had never been there, and new hooks of every kind can be registered
-    as usual. One thing is not asked for: the flag that a legacy hook leaves may stay as it is. Calling `remove()` on an
-    old handle stays harmless: no exception, and no new hook disappears.
-
-    Everything else stays: hooks on parameters, hooks of `load_state_dict`, global hooks, the values of the parameters
-    and their `.grad`, and the mode of each module.
-
-    Every call removes and counts the hooks that are there at that time.
+    - Return how many hooks you removed, as an `int`. A function that was registered twice is two hooks. A module that
+      is in the model under two names is one module, and its hooks count once. Without such hooks the result is 0.
+    - Afterwards the model behaves as if these hooks had never been there. New hooks of every kind can be registered as
+      usual, with one exception: you may set the flag `_is_full_backward_hook` (*The flag that a legacy hook leaves*)
+      back to `None`, or leave it as it is.
+    - Calling `remove()` on an old handle stays harmless: no exception, and no new hook disappears.
+    - Hooks of other kinds stay: those on parameters, those of `state_dict` and `load_state_dict`, and those for all
+      modules.
+    - Every call removes and counts the hooks that are there at that time.
 
     **Example.** For `layer = nn.ReLU()` with two forward hooks, and `model = nn.Sequential(layer, layer)` with one
     forward pre-hook, `remove_all_hooks(model)` returns 3. A second call returns 0.
     """
 
-    def draw(rng, legacy):
-        child, block, inside, act, again, bag, deep = rng.names(7)
+    def draw(rng, mode, hooks, legacy, whole):
+        child, block, inside, act, again, bag, deep, modal = rng.names(8)
         children = {
             child: linear(rng),
             block: chain({act: ["layer", "tanh"], inside: linear(rng), again: ["same", act]}, [act, inside, again]),
+            modal: ["modal"],
             bag: ["list", [linear(rng), chain({deep: linear(rng)}, [deep])]],
         }
-        order = [child, block, f"{bag}.0", f"{bag}.1"]
+        order = [child, block, modal, f"{bag}.0", f"{bag}.1"]
         places = {"child": child, "container": block, "inside": f"{block}.{inside}", "shared": f"{block}.{act}"}
         places |= {"never": bag, "entry": f"{bag}.0", "deep": f"{bag}.1.{deep}"}
+        spec = chain({key: children[key] for key in rng.shuffled(list(children))}, order)
+        if whole != "net":
+            spec, places = linear(rng), {}
+        if mode == "mixed" and whole != "net":
+            mode = "eval"
+        listening = [] if hooks == "none" else some_hooks(rng, places, legacy)
         return {
-            "spec": chain({key: children[key] for key in rng.shuffled(list(children))}, order),
-            "hooks": some_hooks(rng, places, legacy),
-            "places": places,
+            "spec": spec,
+            "listening": listening,
+            "shared": places.get("shared"),
+            "refusing": [name for name, kind, *_ in listening if kind == "legacy"],
+            "evaluating": in_eval_mode(rng, spec, mode),
             "x": rng.tensor(2, 3),
             "shift": rng.uniform(1, 2),
             "factor": rng.uniform(2, 4),
         }
 
-    def alive(spec, x, shift, factor):
-        plain, hooked = trace(spec, x)[-1].output, factor * trace(spec, x + shift)[-1].output
-        return apart(plain, hooked)
+    def alive(spec, evaluating, x, shift, factor):
+        run = Run(evaluating)
+        return apart(run.trace(spec, x)[-1].output, factor * run.trace(spec, x + shift)[-1].output)
 
-    def probe(student, spec, hooks, places, x, shift, factor):
-        model, log, kept = build(spec), [], []
-        old = register(model, hooks, log) + change_values(model, shift, factor)
-        child, deep = model.get_submodule(places["child"]), model.get_submodule(places["deep"])
-        child.weight.register_hook(lambda grad: kept.append("a hook on a parameter"))
-        deep.weight.register_post_accumulate_grad_hook(lambda p: kept.append("a post-accumulate-grad hook"))
-        child.register_load_state_dict_post_hook(lambda module, keys: kept.append("a hook of load_state_dict"))
-        deep.eval()
-        witness, before = Witness(model), hooks_by_kind(model)
-        with register_module_forward_hook(lambda module, args, output: kept.append("a global hook")):
-            seen = {"before": before, "result": student.remove_all_hooks(model), "left": hooks_by_kind(model)}
-            seen |= {key: value for key, value in witness.report().items() if key.endswith("_kept")}
-            seen["output"], seen["fired"] = forward_backward(model, x), list(log)
-            model.load_state_dict(model.state_dict())
-        seen["others"] = sorted(set(kept))
-        seen["second"] = student.remove_all_hooks(model)
-        seen |= new_hooks(model, old, places["entry"], x)
+    def oracle(spec, evaluating, x):
+        return Run(evaluating).trace(spec, x)[-1].output
+
+    def probe(student, spec, listening, refusing, evaluating, frozen, hooks, call, grad_mode, x, shift, factor):
+        model, twin = (fill_grads(freeze_part(build(spec), frozen)) for _ in range(2))
+        log, old = [], []
+        for each in (twin, model):
+            for name in evaluating:
+                each.get_submodule(name).training = False
+            old = register(each, listening, log)
+            old += change_values(each, shift, factor) if hooks == "replacing" else []
+            hook_state_dicts(each)
+            for name, parameter in each.named_parameters():
+                if parameter.requires_grad:
+                    CallersHooks().on_parameter(parameter, name)
+        with (
+            register_module_forward_hook(lambda *args: None),
+            register_module_full_backward_hook(lambda *args: None),
+            torch.set_grad_enabled(grad_mode == "on"),
+        ):
+            witness, other, states = Witness(model=model), Witness(twin=twin), other_hooks(model)
+            seen = {"before": hooks_by_kind(model), "result": student.remove_all_hooks(model)}
+            seen |= {"left": hooks_by_kind(model), "changed": witness.changes()}
+            seen["state hooks"] = [place for place, ids in other_hooks(model).items() if ids != states[place]]
+            seen["changed elsewhere"] = other.changes()
+            if call == "in turn":
+                seen["of another model"] = student.remove_all_hooks(twin)
+            if call == "again":
+                seen["again"] = student.remove_all_hooks(model)
+        seen["output"], seen["fired"] = forward_backward(model, x), list(log)
+        seen |= new_hooks(model, old, refusing, x)
         seen["there"] = sum(all_counts(hooks_by_kind(model)))
         seen["third"], seen["in the end"] = student.remove_all_hooks(model), sum(all_counts(hooks_by_kind(model)))
-        return seen
+        for handle in register(
+            model, [["", "pre", {}, "last"], ["", "forward", {"with_kwargs": True}, "last one"]], log
+        ):
+            handle.remove()
+        seen["after new handles"] = sum(all_counts(hooks_by_kind(model)))
+        layer = torch.nn.ReLU()
+        example = torch.nn.Sequential(layer, layer)
+        register(example, [["0", "forward", {}, "a"], ["0", "forward", {}, "b"], ["", "pre", {}, "c"]], log)
+        return {**seen, "example": [student.remove_all_hooks(example), student.remove_all_hooks(example)]}
 
     mistakes = (
         Mistake(
@@ -121,15 +194,42 @@ class TestRemoveAllHooks:
         ),
         Mistake(
             "children-only",
-            lambda seen: some_modules_cleared(seen["before"].value, seen["left"].value),
+            lambda seen, spec, whole: (
+                left_below(left_on(seen["before"].value, seen["left"].value, spec)) if whole == "net" else SILENT
+            ),
             "Some modules lost their hooks, and others kept theirs. `children()` yields only the next level, without "
             "the model itself. `modules()` yields the model and everything in it, at any depth.",
         ),
         Mistake(
+            "legacy-left-out",
+            lambda seen, spec, refusing: only_legacy_left(seen["left"], spec, refusing),
+            "Backward hooks of the deprecated kind are still there. They are in `_backward_hooks`, too, where the flag "
+            "`_is_full_backward_hook` is `False`, and they count.",
+            rather_than=("children-only", "one-kind-only"),
+        ),
+        Mistake(
+            "root-left-out",
+            lambda seen, spec, whole: (
+                left_on(seen["before"].value, seen["left"].value, spec) == [""]
+                if whole == "net"
+                else seen["left"].value == seen["before"].value
+            ),
+            ROOT_LEFT,
+        ),
+        Mistake(
+            "leaves-only",
+            lambda seen, spec, whole: (
+                left_on_containers(left_on(seen["before"].value, seen["left"].value, spec), spec)
+                if whole == "net"
+                else SILENT
+            ),
+            CONTAINERS_LEFT,
+        ),
+        Mistake(
             "counted-twice",
-            lambda seen, hooks, places: (
+            lambda seen, listening, shared, hooks: (
                 gone(seen)
-                and seen["result"].value == total(hooks) + sum(hook[0] == places["shared"] for hook in hooks)
+                and seen["result"].value == total(listening, hooks) + sum(hook[0] == shared for hook in listening)
                 and seen["third"].value != seen["there"].value
             ),
             "You counted the hooks of a shared module twice, once for each of its names. It is one module: `modules()` "
@@ -137,25 +237,36 @@ class TestRemoveAllHooks:
         ),
         Mistake(
             "counted-options",
-            lambda seen, hooks: (
+            lambda seen, spec, listening, hooks: (
                 gone(seen)
-                and seen["result"].value in (total(hooks) + n for n in option_counts(hooks))
-                and seen["third"].value == seen["there"].value  # the new hooks have no options
+                and seen["result"].value in (total(listening, hooks) + n for n in option_counts(listening))
+                and seen["third"].value - seen["there"].value >= len(modules_of(spec))
             ),
             "You counted entries that are no hooks. Dicts such as `_forward_hooks_with_kwargs` only note the options "
             "of hooks that are in the four dicts already.",
         ),
         Mistake(
+            "counted-functions",
+            lambda seen, listening, hooks: (
+                gone(seen)
+                and seen["result"].value == total(listening, hooks) - 1
+                and seen["third"].value == seen["there"].value
+            ),
+            "One hook is missing in your count: a function that was registered twice on one module. Each registration "
+            "is a hook of its own.",
+        ),
+        Mistake(
             "other-hooks-removed",
-            lambda seen: gone(seen) and seen["others"].value != OTHERS,
-            "You removed too much: hooks on parameters, hooks of `load_state_dict` and global hooks have to stay. "
-            "Touch only the four dicts of module hooks.",
+            lambda seen: gone(seen) and (len(seen["state hooks"]) > 0 or bool(other_changes(seen))),
+            "You removed too much: hooks on parameters, hooks of `state_dict` and `load_state_dict`, and hooks for all "
+            "modules have to stay. Touch only the four dicts of module hooks.",
         ),
         Mistake(
             "replaced-the-dict",
             lambda seen: gone(seen) and isinstance(seen["new"].value, str),
             "You put new dicts in the place of the old ones, and now no hook can be registered any more: a handle "
             "needs a weak reference to the dict, which a plain `{}` does not allow. Empty the old dict with `clear()`.",
+            raises="cannot create weak reference to 'dict' object",
         ),
         Mistake(
             "no-count",
@@ -165,42 +276,58 @@ class TestRemoveAllHooks:
         ),
     )
 
-    def test_all_module_hooks_are_removed(seen, spec, x):
-        if left := sum(counts_seen(seen["left"])):
-            expect(seen["left"]).fail(f"{left} module hooks are still there")
-        expect(seen["output"]).close_to(trace(spec, x)[-1].output)
-        expect(seen["fired"]).equals([])
+    def test_all_module_hooks_are_removed(seen, spec, evaluating, x):
+        if left := first_left(seen["left"], spec):
+            refuse(left)
+        expect(seen["output"]).close_to(Run(evaluating).trace(spec, x)[-1].output)
+        if len(seen["fired"]) or type(seen["fired"].value) is not list:
+            refuse("a hook that was there before your call still fired in a pass after it")
 
-    def test_the_number_of_hooks_is_returned(seen, hooks):
-        expect(seen["result"]).equals(total(hooks))
-
-    def test_a_second_call_returns_0(seen):
-        expect(seen["second"]).equals(0)
+    def test_the_number_of_hooks_is_returned(seen, listening, hooks, call):
+        expect(seen["result"]).equals(total(listening, hooks))
+        if call == "in turn":
+            expect(seen["of another model"]).equals(total(listening, hooks))
+        if call == "again":
+            expect(seen["again"]).equals(0)
 
     def test_hooks_that_come_later_can_be_removed_too(seen):
-        if seen["in the end"].value:
-            expect(seen["in the end"]).fail(
-                f"after a call, new hooks were registered; another call left {seen['in the end'].value} of them"
-            )
+        if seen["in the end"].value != 0:
+            refuse(f"after a call, new hooks were registered; another call left {seen['in the end'].value} of them")
         expect(seen["third"]).equals(seen["there"].value)
 
-    def test_other_hooks_stay(seen):
-        others = expect(seen["others"]).list_of(str)
-        for kind in OTHERS:
-            if kind not in others:
-                expect(seen["others"]).fail(f"{kind} no longer fires")
+    def test_hooks_of_other_kinds_stay(seen):
+        for place in expect(seen["state hooks"]).list_of(str):
+            refuse(f"the hooks in {place} are not those of before", Kind.HOOK_GONE)
+        for _, place in other_changes(seen):
+            refuse(f"a hook on {'all modules' if place == 'torch' else f'`{place}`'} is gone", Kind.HOOK_GONE)
 
-    def test_new_hooks_can_be_registered(seen, spec, places, x):
-        all_new_hooks_fire(seen, spec, places["entry"], x)
+    def test_new_hooks_can_be_registered(seen, spec, refusing, x):
+        all_new_hooks_fire(seen, spec, refusing, x)
+        if seen["after new handles"].value != 0:
+            refuse("a new hook cannot be removed by its handle")
 
     def test_old_handles_stay_harmless(seen):
-        expect(seen["old_handles"]).equals("harmless")
+        if seen["old handles"].value != "harmless":
+            refuse(f"an old handle is not harmless: {seen['old handles'].value}")
 
-    def test_the_model_is_unchanged(seen):
-        model_unchanged(seen)
+    def test_nothing_else_changes(seen, spec):
+        kinds = ("hook-removed", "hook-dict", "hook-options")
+        nothing_changed(seen["changed"], but=[f"{kind} {place}" for kind in kinds for place in modules_of(spec)])
+        nothing_changed(seen["changed elsewhere"], when="on another model")
+
+    def test_the_example_comes_out(seen):
+        expect(seen["example"]).equals([3, 0])
 
 
-OTHERS = ["a global hook", "a hook of load_state_dict", "a hook on a parameter", "a post-accumulate-grad hook"]
+def modules_of(spec: list[Any]) -> list[str]:
+    """What a witness calls the modules of a model."""
+    return [f"model.{name}" if name else "model" for name, _ in walk(spec)]
+
+
+def other_changes(seen: Seen) -> list[list[str]]:
+    """Hooks that are gone, and not from a module."""
+    gone = changes(seen["changed"], "hook-removed *")
+    return [[what, place] for what, place in gone if place == "torch" or place.endswith((".weight", ".bias"))]
 
 
 def gone(seen: Seen) -> bool:
@@ -208,9 +335,17 @@ def gone(seen: Seen) -> bool:
     return not any(counts_seen(seen["left"]))
 
 
-def total(hooks: list[Any]) -> int:
+def only_legacy_left(left: Seen, spec: list[Any], refusing: list[str]) -> bool:
+    """Whether what is left are backward hooks of modules that have those of the deprecated kind."""
+    kinds = [kind for kind in left.keys if any(expect(left[kind]).list_of(int))] if type(left.value) is dict else []
+    if kinds != ["_backward_hooks"]:
+        return False
+    return all(name in refusing for (name, _), count in zip(walk(spec), left[kinds[0]].value) if count)
+
+
+def total(listening: list[Any], hooks: str) -> int:
     """The number of module hooks: the listeners, and the two hooks that change values."""
-    return len(hooks) + 2
+    return len(listening) + 2 * (hooks == "replacing")
 
 
 def option_counts(hooks: list[Any]) -> set[int]:

@@ -85,7 +85,7 @@ LOG = []
 
 def mean_activation(model, name, x):
     def hook(m, a, k, o):
-        LOG.append(o.detach().clone().mean())
+        LOG.append(o.detach().mean())
     with model.get_submodule(name).register_forward_hook(hook, with_kwargs=True):
         model(x)
     return LOG[-1]
@@ -492,3 +492,9 @@ GIVENS = [
     "In this run the submodule is called once.",
     "Its output is a tensor of floating-point numbers with at least one entry.",
 ]
+
+SURVIVORS = {
+    "one global slot: found = ": "each call writes its mean before it reads it",
+    "one global slot: LOG = ": "each call appends its mean and reads the last entry",
+    "under no_grad": "nothing asks for a graph; without one none can be kept",
+}

@@ -1,9 +1,10 @@
 """Answers to 11-remove-all-hooks."""
 
+from graders.author.answers import Wrong
+
 from .shared import REMOVE, changed
 
 RIGHT = [
-    REMOVE,
     """
 NAMES = ["_forward_pre_hooks", "_forward_hooks", "_backward_pre_hooks", "_backward_hooks"]
 
@@ -70,10 +71,34 @@ def remove_all_hooks(model):
                 count += 1
     return count
 """,
+    # with the dicts that note options
+    """
+import itertools
+
+HOLD = ["_forward_pre_hooks", "_forward_hooks", "_backward_pre_hooks", "_backward_hooks"]
+NOTE = ["_forward_pre_hooks_with_kwargs", "_forward_hooks_with_kwargs", "_forward_hooks_always_called"]
+
+def emptied(hooks):
+    return len([hooks.pop(number) for number in tuple(hooks)])
+
+def remove_all_hooks(model):
+    for module, name in itertools.product(model.modules(), NOTE):
+        emptied(getattr(module, name))
+    return sum(emptied(getattr(module, name)) for module, name in itertools.product(model.modules(), HOLD))
+""",
 ]
 
-WRONG = {
-    "one-kind-only": """
+KINDS = """
+KINDS = ("_forward_pre_hooks", "_forward_hooks", "_backward_pre_hooks", "_backward_hooks")
+"""
+
+WRONG = [
+    Wrong(
+        "forward hooks only",
+        violates="Remove all module hooks",
+        check="test_all_module_hooks_are_removed",
+        mistake="one-kind-only",
+        source="""
 def remove_all_hooks(model):
     count = 0
     for module in model.modules():
@@ -81,10 +106,99 @@ def remove_all_hooks(model):
         module._forward_hooks.clear()
     return count
 """,
-    "children-only": changed(REMOVE, "model.modules()", "model.children()"),
-    "counted-twice": """
-KINDS = ("_forward_pre_hooks", "_forward_hooks", "_backward_pre_hooks", "_backward_hooks")
-
+    ),
+    Wrong(
+        "no legacy hooks",
+        violates="those of the deprecated `register_backward_hook`",
+        check="test_all_module_hooks_are_removed",
+        mistake="legacy-left-out",
+        source=changed(
+            REMOVE,
+            "            count += len(hooks)",
+            "            if hooks is module._backward_hooks and module._is_full_backward_hook is False:\n"
+            "                continue\n            count += len(hooks)",
+        ),
+    ),
+    Wrong(
+        "no hooks with options",
+        violates="with whatever options they were registered",
+        check="test_all_module_hooks_are_removed",
+        source=KINDS
+        + """
+def remove_all_hooks(model):
+    count = 0
+    for module in model.modules():
+        for kind in KINDS:
+            hooks = getattr(module, kind)
+            for number in list(hooks):
+                if number not in module._forward_hooks_with_kwargs:
+                    del hooks[number]
+                    count += 1
+    return count
+""",
+    ),
+    Wrong(
+        "the next level only",
+        violates="from every module in it, at any depth",
+        check="test_all_module_hooks_are_removed",
+        mistake="children-only",
+        source=changed(REMOVE, "model.modules()", "model.children()"),
+    ),
+    Wrong(
+        "not the model itself",
+        violates="Remove all module hooks from `model`",
+        check="test_all_module_hooks_are_removed",
+        mistake="root-left-out",
+        source=changed(REMOVE, "model.modules():", "list(model.modules())[1:]:"),
+    ),
+    Wrong(
+        "the model itself only when it has parts",
+        violates="`model` may be a single layer.",
+        check="test_all_module_hooks_are_removed",
+        source=changed(
+            REMOVE,
+            "model.modules():",
+            "(list(model.modules()) if list(model.children()) else []):",
+        ),
+    ),
+    Wrong(
+        "only modules without children",
+        violates="from every module in it, at any depth",
+        check="test_all_module_hooks_are_removed",
+        mistake="leaves-only",
+        source=changed(
+            REMOVE,
+            "in model.modules():",
+            "in [module for module in model.modules() if not list(module.children())]:",
+        ),
+    ),
+    Wrong(
+        "only modules with a forward hook",
+        violates="Remove all module hooks from `model`, an `nn.Module`, and from every module in it",
+        check="test_all_module_hooks_are_removed",
+        source=changed(REMOVE, "in model.modules():", "in [m for m in model.modules() if m._forward_hooks]:"),
+    ),
+    Wrong(
+        "counts and removes nothing",
+        violates="Remove all module hooks",
+        check="test_all_module_hooks_are_removed",
+        source=REMOVE.replace("            hooks.clear()\n", ""),
+    ),
+    Wrong(
+        "puts hooks that do nothing in their place",
+        violates="Remove all module hooks",
+        check="test_all_module_hooks_are_removed",
+        source=changed(
+            REMOVE, "            hooks.clear()", "            hooks.update(dict.fromkeys(hooks, lambda *args: None))"
+        ),
+    ),
+    Wrong(
+        "counts a shared module twice",
+        violates="A module that is in the model under two names is one module",
+        check="test_the_number_of_hooks_is_returned",
+        mistake="counted-twice",
+        source=KINDS
+        + """
 def remove_all_hooks(model):
     modules = [module for _, module in model.named_modules(remove_duplicate=False)]
     count = sum(len(getattr(module, kind)) for module in modules for kind in KINDS)
@@ -93,7 +207,13 @@ def remove_all_hooks(model):
             getattr(module, kind).clear()
     return count
 """,
-    "counted-options": """
+    ),
+    Wrong(
+        "counts the options",
+        violates="Return how many hooks you removed",
+        check="test_the_number_of_hooks_is_returned",
+        mistake="counted-options",
+        source="""
 def remove_all_hooks(model):
     count = 0
     for module in model.modules():
@@ -103,33 +223,150 @@ def remove_all_hooks(model):
                 value.clear()
     return count
 """,
-    "other-hooks-removed": REMOVE.replace("    return count\n", "")
-    + """
-    for p in model.parameters():
+    ),
+    Wrong(
+        "counts functions",
+        violates="A function that was registered twice is two hooks.",
+        check="test_the_number_of_hooks_is_returned",
+        mistake="counted-functions",
+        source=changed(REMOVE, "len(hooks)", "len(set(hooks.values()))"),
+    ),
+    Wrong(
+        "counts dicts that are not empty",
+        violates="Return how many hooks you removed",
+        check="test_the_number_of_hooks_is_returned",
+        source=changed(REMOVE, "len(hooks)", "bool(hooks)"),
+    ),
+    Wrong(
+        "no count",
+        violates="Return how many hooks you removed",
+        check="test_the_number_of_hooks_is_returned",
+        mistake="no-count",
+        source=changed(REMOVE, "    return count\n", ""),
+    ),
+    Wrong(
+        "a float",
+        violates="as an `int`",
+        check="test_the_number_of_hooks_is_returned",
+        source=changed(REMOVE, "    return count", "    return float(count)"),
+    ),
+    Wrong(
+        "never 0",
+        violates="Without such hooks the result is 0.",
+        check="test_the_number_of_hooks_is_returned",
+        source=changed(REMOVE, "    return count", "    return max(count, 1)"),
+    ),
+    Wrong(
+        "None instead of 0",
+        violates="Without such hooks the result is 0.",
+        check="test_the_number_of_hooks_is_returned",
+        source=changed(REMOVE, "    return count", "    return count or None"),
+    ),
+    Wrong(
+        "plain dicts in their place",
+        violates="New hooks of every kind can be registered as usual",
+        check="test_new_hooks_can_be_registered",
+        mistake="replaced-the-dict",
+        source=KINDS
+        + """
+def remove_all_hooks(model):
+    count = 0
+    for module in model.modules():
+        for kind in KINDS:
+            count += len(getattr(module, kind))
+            setattr(module, kind, {})
+    return count
+""",
+    ),
+    Wrong(
+        "one dict for all",
+        violates="New hooks of every kind can be registered as usual",
+        check="test_new_hooks_can_be_registered",
+        source="""
+from collections import OrderedDict
+"""
+        + KINDS
+        + """
+def remove_all_hooks(model):
+    count, empty = 0, OrderedDict()
+    for module in model.modules():
+        for kind in KINDS:
+            count += len(getattr(module, kind))
+            setattr(module, kind, empty)
+    return count
+""",
+    ),
+    Wrong(
+        "hooks can never be called again",
+        violates="Afterwards the model behaves as if these hooks had never been there.",
+        check="test_all_module_hooks_are_removed",
+        source=changed(
+            REMOVE, "        for hooks", "        module.forward = lambda *args, **kwargs: args[0]\n        for hooks"
+        ),
+    ),
+    Wrong(
+        "numbers of handles begin again",
+        violates="no exception, and no new hook disappears",
+        check="test_old_handles_stay_harmless",
+        source="from torch.utils.hooks import RemovableHandle\n"
+        + changed(REMOVE, "    return count", "    RemovableHandle.next_id = 0\n    return count"),
+    ),
+    Wrong(
+        "hooks on parameters",
+        violates="Hooks of other kinds stay: those on parameters",
+        check="test_hooks_of_other_kinds_stay",
+        mistake="other-hooks-removed",
+        source=changed(
+            REMOVE,
+            "    return count\n",
+            """    for p in model.parameters():
         for hooks in (p._backward_hooks, p._post_accumulate_grad_hooks):
             if hooks:
                 hooks.clear()
     return count
 """,
-    "replaced-the-dict": """
+        ),
+    ),
+    Wrong(
+        "all dicts of hooks",
+        violates="those of `state_dict` and `load_state_dict`",
+        check="test_hooks_of_other_kinds_stay",
+        source=KINDS
+        + """
 def remove_all_hooks(model):
     count = 0
     for module in model.modules():
-        for kind in ("_forward_pre_hooks", "_forward_hooks", "_backward_pre_hooks", "_backward_hooks"):
-            count += len(getattr(module, kind))
-            setattr(module, kind, {})
+        for name, value in vars(module).items():
+            if "hooks" in name and isinstance(value, dict):
+                count += len(value) * (name in KINDS)
+                value.clear()
     return count
 """,
-    "no-count": changed(REMOVE, "    return count\n", ""),
-}
-
-ALSO_WRONG = [
-    "def remove_all_hooks(model):\n    return 0",
-    # never touches a module twice
-    """
-DONE = set()
-KINDS = ("_forward_pre_hooks", "_forward_hooks", "_backward_pre_hooks", "_backward_hooks")
-
+    ),
+    Wrong(
+        "the pre-hooks of `load_state_dict`",
+        violates="those of `state_dict` and `load_state_dict`",
+        check="test_hooks_of_other_kinds_stay",
+        mistake="other-hooks-removed",
+        source=changed(
+            REMOVE, "        for hooks", "        module._load_state_dict_pre_hooks.clear()\n        for hooks"
+        ),
+    ),
+    Wrong(
+        "hooks for all modules",
+        violates="and those for all modules",
+        check="test_hooks_of_other_kinds_stay",
+        mistake="other-hooks-removed",
+        source="import torch.nn.modules.module as module_file\n"
+        + changed(REMOVE, "    return count", "    module_file._global_forward_hooks.clear()\n    return count"),
+    ),
+    Wrong(
+        "never looks at a module twice",
+        violates="Every call removes and counts the hooks that are there at that time.",
+        check="test_hooks_that_come_later_can_be_removed_too",
+        source="DONE = set()\n"
+        + KINDS
+        + """
 def remove_all_hooks(model):
     count = 0
     for module in set(model.modules()) - DONE:
@@ -139,69 +376,50 @@ def remove_all_hooks(model):
             getattr(module, kind).clear()
     return count
 """,
-    "def remove_all_hooks(model):\n    return sum(1 for _ in model.modules())",
-    REMOVE.replace("            hooks.clear()\n", ""),
-    changed(REMOVE, "    return count", "    return float(count)"),
-    changed(REMOVE, "    return count", "    return max(count, 1)"),
-    changed(REMOVE, "    return count", "    model.eval()\n    return count"),
-    """
-from collections import OrderedDict
-
-def remove_all_hooks(model):
-    count, empty = 0, OrderedDict()
-    for module in model.modules():
-        for kind in ("_forward_pre_hooks", "_forward_hooks", "_backward_pre_hooks", "_backward_hooks"):
-            count += len(getattr(module, kind))
-            setattr(module, kind, empty)
-    return count
-""",
-    """
-def remove_all_hooks(model):
-    count = 0
-    for module in model.modules():
-        for kind in ("_forward_pre_hooks", "_forward_hooks", "_backward_pre_hooks", "_backward_hooks"):
-            count += bool(getattr(module, kind))
-            getattr(module, kind).clear()
-    return count
-""",
-    """
-def remove_all_hooks(model):
-    count = 0
-    for module in model.modules():
-        for name, value in vars(module).items():
-            if "hooks" in name and isinstance(value, dict):
-                count += len(value)
-                value.clear()
-    return count
-""",
-    """
-import torch.nn.modules.module as module_file
-
-"""
-    + changed(
-        REMOVE,
-        "    return count",
-        "    module_file._global_forward_hooks.clear()\n    return count",
     ),
-    """
+    Wrong(
+        "one hook of each kind",
+        violates="Every call removes and counts the hooks",
+        check="test_all_module_hooks_are_removed",
+        source=KINDS
+        + """
 def remove_all_hooks(model):
     count = 0
     for module in model.modules():
-        if list(module.children()):
-            continue
-        for kind in ("_forward_pre_hooks", "_forward_hooks", "_backward_pre_hooks", "_backward_hooks"):
-            count += len(getattr(module, kind))
-            getattr(module, kind).clear()
-    return count
-""",
-    """
-def remove_all_hooks(model):
-    count = 0
-    for module in model.modules():
-        for kind in ("_forward_pre_hooks", "_forward_hooks", "_backward_pre_hooks", "_backward_hooks"):
+        for kind in KINDS:
             if getattr(module, kind):
                 getattr(module, kind).popitem()
                 count += 1
     return count
 """,
+    ),
+    Wrong(
+        "eval mode",
+        violates="rule 2: the mode of each part",
+        check="test_nothing_else_changes",
+        source=changed(REMOVE, "    return count", "    model.eval()\n    return count"),
+    ),
+    Wrong(
+        "empties `.grad`",
+        violates="rule 2: their `.grad`",
+        check="test_nothing_else_changes",
+        source=changed(REMOVE, "    return count", "    model.zero_grad()\n    return count"),
+    ),
+    Wrong(
+        "sums up over calls",
+        violates="rule 1: on one object or on several at the same time",
+        check="test_the_number_of_hooks_is_returned",
+        source="COUNT = [0]\n" + changed(REMOVE, "    return count", "    COUNT[0] += count\n    return COUNT[0]"),
+    ),
+    Wrong(
+        "a mark on the model",
+        violates="rule 2: What you were given stays as it was.",
+        check="test_nothing_else_changes",
+        source=changed(REMOVE, "    return count", "    model.stripped = True\n    return count"),
+    ),
+]
+
+GIVENS = [
+    "Write `remove_all_hooks(model)`.",
+    "You get no handles: use the private dicts that *a look inside* shows.",
 ]

@@ -175,11 +175,12 @@ class TestRemoveAllHooks:
         seen |= new_hooks(model, old, refusing, x)
         seen["there"] = sum(all_counts(hooks_by_kind(model)))
         seen["third"], seen["in the end"] = student.remove_all_hooks(model), sum(all_counts(hooks_by_kind(model)))
-        for handle in register(
-            model, [["", "pre", {}, "last"], ["", "forward", {"with_kwargs": True}, "last one"]], log
-        ):
-            handle.remove()
-        seen["after new handles"] = sum(all_counts(hooks_by_kind(model)))
+        seen["after new handles"] = 0
+        if type(seen["new"]) is list:
+            new = register(model, [["", "pre", {}, "last"], ["", "forward", {"with_kwargs": True}, "last one"]], log)
+            for handle in new:
+                handle.remove()
+            seen["after new handles"] = sum(all_counts(hooks_by_kind(model)))
         layer = torch.nn.ReLU()
         example = torch.nn.Sequential(layer, layer)
         register(example, [["0", "forward", {}, "a"], ["0", "forward", {}, "b"], ["", "pre", {}, "c"]], log)
@@ -266,7 +267,6 @@ class TestRemoveAllHooks:
             lambda seen: gone(seen) and isinstance(seen["new"].value, str),
             "You put new dicts in the place of the old ones, and now no hook can be registered any more: a handle "
             "needs a weak reference to the dict, which a plain `{}` does not allow. Empty the old dict with `clear()`.",
-            raises="cannot create weak reference to 'dict' object",
         ),
         Mistake(
             "no-count",

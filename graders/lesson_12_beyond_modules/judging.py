@@ -5,6 +5,18 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
+from graders.authoring import Kind, Seen, refuse
+
+
+def callers_hooks_active(packs: Seen, when: str) -> None:
+    """The hooks on saved tensors that were active before a call are active after it, and no others.
+
+    `packs` is what `packs_of_the_caller` saw; `when` begins the sentence.
+    """
+    if packs.value != 2:
+        refuse(f"{when}the hooks on saved tensors that were active before are not those that are active now",
+               Kind.HOOK_GONE)  # fmt: skip
+
 
 def given(tensor: Tensor | None) -> Tensor:
     """The tensor; an empty one for None, which nothing equals."""

@@ -32,8 +32,13 @@ def packs_of_the_caller(call: Callable[[], Any], x: Tensor) -> int:
         packed.append(1)
         return tensor.detach()
 
-    with saved_tensors_hooks(pack, lambda tensor: tensor):
+    hooks = saved_tensors_hooks(pack, lambda tensor: tensor)
+    hooks.__enter__()
+    try:
         call()
         packed.clear()
         x * x
         return len(packed)
+    finally:
+        if saved_hooks_on():  # an answer may have left them already
+            hooks.__exit__(None, None, None)

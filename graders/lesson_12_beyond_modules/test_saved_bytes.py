@@ -2,15 +2,49 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import torch
 from torch import Tensor
+from torch.autograd.graph import saved_tensors_hooks
 
-from graders.authoring import SILENT, Boom, Mistake, Seen, exercise, expect, expecting_boom, snapshot
-from graders.lesson_12_beyond_modules.shared import leave_saved_hooks, packs_of_the_caller, saved_hooks_on
+from graders.authoring import (
+    ALL,
+    FACTOR,
+    SILENT,
+    CallersHooks,
+    Circumstances,
+    Failure,
+    Kind,
+    Mistake,
+    Seen,
+    Witness,
+    came_through,
+    changes,
+    exercise,
+    expect,
+    nothing_changed,
+    own_grads,
+    prepared,
+    refuse,
+    snapshot,
+)
+from graders.lesson_12_beyond_modules.judging import callers_hooks_active
+from graders.lesson_12_beyond_modules.shared import leave_saved_hooks, packs_of_the_caller
+
+KINDS = {
+    "nothing": ["add"],
+    "one": ["relu"],
+    "masks": ["square", "where"],
+    "indices": ["exp-tanh", "pick"],
+    "views": ["expand", "product"],
+    "small": ["bfloat16", "square"],
+}
+"""What a function computes: several operations in random order."""
 
 
 def run_kinds(kinds: list[str], x: Tensor, w: Tensor, wide: Tensor, mask: Tensor, index: Tensor) -> Tensor:
-    """The sum of the results of several operations on x, [n]; what each saves is in `saved_sizes`."""
+    """The sum of the results of several operations; what each saves is in `saved_sizes`."""
     total = x.new_zeros(())
     for kind in kinds:
         if kind == "relu":
@@ -26,15 +60,17 @@ def run_kinds(kinds: list[str], x: Tensor, w: Tensor, wide: Tensor, mask: Tensor
         elif kind == "where":
             result = torch.where(mask, x, w)
         elif kind == "pick":
-            result = x[index]
+            result = x.reshape(-1)[index]
+        elif kind == "bfloat16":
+            result = x.bfloat16() * w.bfloat16()
         else:
             result = x.expand(wide.shape) * wide
         total = total + result.sum()
     return total
 
 
-def saved_sizes(kinds: list[str], n: int, rows: int, picks: int, size: int) -> list[tuple[int, int, int]]:
-    """(elements, bytes of an element, elements of its storage) of each save; the same tensor may come again.
+def saved_sizes(kinds: list[str], n: int, rows: int, picks: int, size: int) -> list[tuple[int, int]]:
+    """(elements, bytes of an element) of each save; the same tensor may come again.
 
     relu saves its result; a sum saves nothing; a product saves both factors; exp and tanh save their results;
     where saves its condition (bool); indexing saves the indices (int64); an expanded factor counts in full.
@@ -43,37 +79,65 @@ def saved_sizes(kinds: list[str], n: int, rows: int, picks: int, size: int) -> l
         save
         for kind in kinds
         for save in {
-            "relu": [(n, size, n)],
+            "relu": [(n, size)],
             "add": [],
-            "square": [(n, size, n), (n, size, 0)],  # the second is the same tensor as the first
-            "product": [(n, size, n), (n, size, n)],
-            "exp-tanh": [(n, size, n), (n, size, n)],
-            "where": [(n, 1, n)],
-            "pick": [(picks, 8, picks)],
-            "expand": [(rows * n, size, n), (rows * n, size, rows * n)],
+            "square": [(n, size)] * 2,
+            "product": [(n, size)] * 2,
+            "exp-tanh": [(n, size)] * 2,
+            "where": [(n, 1)],
+            "pick": [(picks, 8)],
+            "bfloat16": [(n, 2)] * 2,
+            "expand": [(rows * n, size)] * 2,
         }[kind]
     ]
 
 
-def total_bytes(kinds: list[str], x: Tensor, wide: Tensor, index: Tensor, grad: bool, how: str = "bytes") -> int:
-    """What `saved_bytes` has to return, or what a mistake returns in its place."""
-    sizes = saved_sizes(kinds, len(x), len(wide), len(index), x.element_size()) if grad else []
-    if how == "elements":
-        return sum(elements for elements, _, _ in sizes)
-    if how == "storages":
-        return sum(size * (storage or elements) for elements, size, storage in sizes)
-    if how == "once":
-        return sum(elements * size for elements, size, storage in sizes if storage)
-    if how == "four bytes":
-        return sum(4 * elements for elements, _, _ in sizes)
-    return sum(elements * size for elements, size, _ in sizes)
+def total_bytes(kinds: list[str], x: Tensor, wide: Tensor, index: Tensor, inside: str, grad_mode: str) -> int:
+    """What `saved_bytes` has to return."""
+    if inside == "backward":
+        kinds = [*kinds, "square"]
+    sizes = saved_sizes(kinds, x.numel(), len(wide), len(index), x.element_size())
+    return sum(elements * size for elements, size in sizes) if grad_mode == "on" else 0
 
 
-def plain_gradients(kinds: list[str], leaves: list[Tensor], mask: Tensor, index: Tensor) -> list[Tensor | None]:
-    """The gradients of the leaves x, w and wide without any hook."""
-    twins = [leaf.detach().clone().requires_grad_() for leaf in leaves]
-    run_kinds(kinds, *twins, mask, index).backward()
-    return [twin.grad for twin in twins]
+def packed(value: Tensor, result_is: str) -> Any:
+    """What a function returns: the tensor, or something else."""
+    return {"tensor": value, "tuple": (value, "a text"), "nothing": None}[result_is]
+
+
+class Work:
+    """A function of the caller, the tensors that it works with, and what it made."""
+
+    def __init__(self, kinds: list[str], x: Tensor, others: list[Tensor], *, inside: str, result_is: str) -> None:
+        self.kinds, self.x, self.others, self.inside, self.result_is = kinds, x, others, inside, result_is
+        self.made: list[Tensor] = []
+
+    def __call__(self) -> Any:
+        """One run. With `inside`, a backward pass of its own is a part of it."""
+        if self.inside == "backward" and torch.is_grad_enabled():
+            torch.autograd.grad((self.x * self.x).sum(), self.x)
+        self.made.append(run_kinds(self.kinds, self.x, *self.others))
+        return packed(self.made[-1], self.result_is)
+
+
+def passes(loss: Tensor, leaves: list[Tensor], backward: str) -> dict[str, Any]:
+    """The gradients of two passes through one graph, run as the circumstance says, and with a graph a third."""
+    if not loss.requires_grad:
+        return {"first": None, "second": None}
+    with own_grads(leaves):
+        if backward == "autograd.grad":
+            first = torch.autograd.grad(loss, leaves, retain_graph=True, allow_unused=True)
+        else:
+            loss.backward(retain_graph=True)
+            first = tuple(leaf.grad for leaf in leaves)
+    found = {"first": [snapshot(grad) for grad in first]}
+    second = torch.autograd.grad(loss, leaves, create_graph=backward == "create_graph", allow_unused=True)
+    found["second"] = [snapshot(grad) for grad in second]
+    if backward == "create_graph":
+        squares = sum(grad.square().sum() for grad in second if grad is not None)
+        if squares.requires_grad:
+            found["third"] = [snapshot(g) for g in torch.autograd.grad(squares, leaves, allow_unused=True)]
+    return found
 
 
 @exercise(
@@ -87,177 +151,243 @@ def plain_gradients(kinds: list[str], leaves: list[Tensor], mask: Tensor, index:
         "gives it back. Then the gradients stay right.",
         "With `with`, the context is left also when `fn` raises. The bytes of a tensor are `numel() * element_size()`.",
     ),
-    cases=(
-        {"kinds": ["relu"], "double": False},
-        {"kinds": ["add"], "double": False},
-        {"kinds": ["square", "where"], "double": False},
-        {"kinds": ["exp-tanh", "pick"], "double": True},
-        {"kinds": ["expand", "product"], "double": False},
-        {"kinds": ["square", "relu"], "double": False, "grad": False},
+    circumstances=Circumstances(
+        covers={
+            "dtype": ALL, "rank": ALL, "layout": ALL, "place": ALL, "grad": ALL, "hooks": ALL, "call": ALL,
+            "grad_mode": ALL, "backward": ("plain", "create_graph", "autograd.grad"),
+            "failure": ALL, "failing_run": ALL,
+        },
+        excludes={
+            "values": "bytes do not depend on them",
+            "number": "no number is an argument",
+            "collection": "no collection is an argument; how much is saved is the axis `saves`",
+            "model": "it gets a function",
+            "hooked": "the hooks of the caller sit on a tensor",
+        },
+        own={
+            "saves": tuple(KINDS),
+            "result_is": ("tensor", "nothing", "tuple"),
+            "inside": ("nothing", "backward"),
+        },
+        impossible=[
+            lambda grad_mode, saves: grad_mode == "off" and saves in ("nothing", "one", "small"),
+            lambda grad_mode, inside: grad_mode == "off" and inside == "backward",
+            lambda inside, saves: inside == "backward" and saves == "nothing",
+        ],
+        pairs=[("saves", "result_is"), ("dtype", "place")],
+        constants={"values": "round"},
     ),
-)
+)  # fmt: skip
 class TestSavedBytes:
     """Write `saved_bytes(fn)`. Call `fn()` once, without arguments. Return how many bytes of tensors autograd saves for
     backward while `fn()` runs, as an `int`. Each tensor that is saved counts `numel() * element_size()`. A tensor that
-    is saved twice counts twice, and a view or an expanded tensor counts with its own `numel()`. `fn()` runs in the grad
-    mode of the caller; under `no_grad`, nothing is saved.
+    is saved twice counts twice, and a view or an expanded tensor counts with its own `numel()`.
 
-    The caller runs backward after your function has returned, and the gradients have to be right. Hooks on saved
-    tensors that were active before the call are active after it, and no others, even when `fn` raises; the exception
-    comes through.
+    - `fn()` runs in the grad mode of the caller; under `torch.no_grad()`, nothing is saved.
+    - `fn` may return anything, also nothing, and it may run backward passes of its own.
+    - The caller runs backward after your function has returned, perhaps several times and with `create_graph=True`,
+      and the gradients have to be right.
+    - Hooks on saved tensors that were active before the call are active after it, and no others, even when `fn`
+      raises.
+
+    `fn` uses no hooks on saved tensors itself, and nobody overwrites what has been saved.
 
     **Example.** For `x = torch.ones(100, requires_grad=True)`, `saved_bytes(lambda: torch.relu(x))` is 400, because
     relu saves its result. For `lambda: x + 1` it is 0, for `lambda: x * x` it is 800.
     """
 
-    def draw(rng, kinds, double, grad=True):
-        dtype = torch.float64 if double else torch.float32
-        n, rows, picks = rng.integer(11, 30), rng.integer(2, 4), rng.integer(3, 9)
-        index = torch.tensor([rng.integer(0, n - 1) for _ in range(picks)])
+    def draw(rng, dtype, rank, layout, saves):
+        shape, rows, picks = rng.shape(rank), rng.integer(2, 4), rng.integer(3, 9)
+        x = rng.tensor(*shape, dtype=dtype, low=-1.5, high=1.5, layout=layout)
+        others = [rng.tensor(*size, dtype=dtype) for size in (shape, (rows, *shape))]
+        index = torch.tensor([rng.integer(0, x.numel() - 1) for _ in range(picks)])
         return {
-            "kinds": rng.shuffled(kinds),
-            "x": rng.tensor(n, dtype=dtype, low=-1, high=1),
-            "w": rng.tensor(n, dtype=dtype),
-            "wide": rng.tensor(rows, n, dtype=dtype),
-            "mask": rng.tensor(n) > 0,
-            "index": index,
-            "grad": grad,
-        }
+            "kinds": rng.shuffled(KINDS[saves]), "x": x, "w": others[0], "wide": others[1],
+            "mask": rng.tensor(*shape) > 0, "index": index,
+        }  # fmt: skip
 
-    def probe(student, kinds, x, w, wide, mask, index, grad):
-        leaves = [x.requires_grad_(), torch.nn.Parameter(w), wide.requires_grad_()]
-        made = []
+    def oracle(kinds, x, w, wide, mask, index):
+        leaves = [t.detach().clone().requires_grad_() for t in (x, w, wide)]
+        kinds = [kind for kind in kinds if kind != "bfloat16"]  # the same steps are taken with and without hooks
+        return passes(run_kinds(kinds, *leaves, mask, index), leaves, "create_graph") if kinds else 0
 
-        def fn():
-            made.append(run_kinds(kinds, *leaves, mask, index))
-            return made[-1]
-
-        with torch.set_grad_enabled(grad):
-            seen = {"bytes": student.saved_bytes(fn), "calls": len(made), "left": saved_hooks_on()}
-        leave_saved_hooks()
+    def probe(
+        student, kinds, x, w, wide, mask, index, layout, place, grad, hooks, call, grad_mode, backward, failure,
+        failing_run, result_is, inside,
+    ):  # fmt: skip
+        leaf = prepared(x, layout=layout, place="parameter" if place == "parameter" else "leaf", grad=grad)
+        t = leaf.view_as(leaf) if place == "non-leaf" else leaf
+        others = [torch.nn.Parameter(w), wide.requires_grad_(), mask, index]
+        leaves = [leaf, *others[:2]]
+        CallersHooks(hooks).on_tensor(t, "x")
+        work = Work(kinds, t, others, inside=inside, result_is=result_is)
+        other = Work([*kinds, "relu"], t, others, inside="nothing", result_is="tensor") if call == "in turn" else work
+        with torch.set_grad_enabled(grad_mode == "on"):
+            witness = Witness(x=leaf, w=others[0], wide=wide, mask=mask, index=index)
+            seen = {"bytes": student.saved_bytes(work), "calls": len(work.made), "changed": witness.changes()}
+            leave_saved_hooks()
+            if call != "once":
+                seen["second"] = student.saved_bytes(other)
+                leave_saved_hooks()
         try:
-            if grad and made:
-                made[0].backward()
-            seen["error"] = ""
-        except (RuntimeError, TypeError) as error:
+            seen |= {"error": "", "grads": passes(work.made[0], leaves, backward) if work.made else None}
+        except Exception as error:
             seen["error"] = f"{type(error).__name__}: {str(error)[:150]}"
-        seen["grads"] = [snapshot(leaf.grad) for leaf in leaves]
+
+        strike = Failure(failure, failing_run)
 
         def failing():
-            torch.relu(x)
-            raise Boom
+            torch.relu(t)
+            strike.strike()
 
-        with expecting_boom(seen):
-            student.saved_bytes(failing)
-        seen["left_by_exception"] = saved_hooks_on()
+        witness = Witness(x=leaf, w=others[0])
+        seen["failure"] = strike.during(lambda: [student.saved_bytes(failing), student.saved_bytes(failing)])
+        seen["changed by failure"] = witness.changes()
         leave_saved_hooks()
-        seen["packs_of_the_caller"] = packs_of_the_caller(lambda: student.saved_bytes(fn), x)
+        again = Failure("own")
+        seen["packs of the caller"] = [
+            packs_of_the_caller(lambda: student.saved_bytes(work), leaf),
+            packs_of_the_caller(lambda: again.during(lambda: student.saved_bytes(again.strike)), leaf),
+        ]
         leave_saved_hooks()
-        return seen
+        ones = torch.ones(100, requires_grad=True)
+        examples = (lambda: torch.relu(ones), lambda: ones + 1, lambda: ones * ones)
+        return {**seen, "example": [student.saved_bytes(fn) for fn in examples]}
 
     mistakes = (
         Mistake(
             "elements-not-bytes",
-            lambda seen, kinds, x, wide, index, grad: (
-                seen["bytes"].value == total_bytes(kinds, x, wide, index, grad, "elements") > 0
+            lambda seen, kinds, x, w, wide, mask, index, layout, inside: weighed(
+                seen, "elements", kinds, x, [w, wide, mask, index], layout, inside
             ),
             "You counted elements. An element of float32 has 4 bytes, one of float64 or int64 has 8: multiply each "
             "`numel()` by `element_size()`.",
         ),
         Mistake(
             "four-bytes-each",
-            lambda seen, kinds, x, wide, index, grad: (
-                seen["bytes"].value
-                == total_bytes(kinds, x, wide, index, grad, "four bytes")
-                != total_bytes(kinds, x, wide, index, grad)
+            lambda seen, kinds, x, w, wide, mask, index, layout, inside: weighed(
+                seen, "four bytes", kinds, x, [w, wide, mask, index], layout, inside
             ),
             "You counted 4 bytes for each element. That is right for float32 only: ask each tensor for its "
             "`element_size()`.",
         ),
         Mistake(
             "counted-in-unpack",
-            lambda seen, kinds, x, wide, index, grad: (
-                seen["bytes"].value == 0 < total_bytes(kinds, x, wide, index, grad)
+            lambda seen, x, inside, result_is: (
+                # Who looks at the result alone sees nothing, either, where there is none.
+                SILENT
+                if inside == "nothing" and result_is != "tensor"
+                else seen["bytes"].value == (2 * x.numel() * x.element_size() if inside == "backward" else 0)
             ),
-            "You counted nothing. `unpack` runs in backward, when a saved tensor is used again, and there was no "
-            "backward yet. Count in `pack`, which runs when a tensor is saved.",
+            "You counted nothing, or only what a backward pass inside `fn` used. `unpack` runs in backward, when a "
+            "saved tensor is used again. Count in `pack`, which runs when a tensor is saved.",
         ),
         Mistake(
             "counted-once",
-            lambda seen, kinds, x, wide, index, grad: (
-                seen["bytes"].value
-                == total_bytes(kinds, x, wide, index, grad, "once")
-                != total_bytes(kinds, x, wide, index, grad)
+            lambda seen, kinds, x, w, wide, mask, index, layout, inside: weighed(
+                seen, "once", kinds, x, [w, wide, mask, index], layout, inside
             ),
             "You counted a tensor that is saved twice only once. `x * x` saves `x` twice, once for each factor, and "
             "the contract counts both.",
         ),
         Mistake(
             "whole-storage",
-            lambda seen, kinds, x, wide, index, grad: (
-                seen["bytes"].value
-                == total_bytes(kinds, x, wide, index, grad, "storages")
-                != total_bytes(kinds, x, wide, index, grad)
+            lambda seen, kinds, x, w, wide, mask, index, layout, inside: weighed(
+                seen, "storages", kinds, x, [w, wide, mask, index], layout, inside
             ),
             "You counted the storage of each tensor. A view or an expanded tensor has another number of elements than "
             "its storage; the contract counts `numel() * element_size()`.",
         ),
         Mistake(
             "packed-a-number",
-            lambda seen, kinds, x, wide, index, grad: (
-                seen["bytes"].value == total_bytes(kinds, x, wide, index, grad)
-                and bool(seen["error"].value)
-                and not ran_backward(seen)
-            ),
-            "Your number is right, but backward fails: what `unpack` returns has to be the saved tensor. `pack` has "
-            "to return it, and `unpack` gives it back.",
+            lambda seen: "unpack" in str(seen["error"].value),
+            "Backward fails: what `unpack` returns has to be the saved tensor. `pack` has to return it, and `unpack` "
+            "gives it back.",
+            raises="unpack_hook expected to be a Tensor",
         ),
         Mistake(
             "ran-backward",
-            lambda seen, kinds: SILENT if kinds == ["add"] else ran_backward(seen),  # a sum can be run twice
+            lambda seen, saves, result_is: (
+                # A graph that saves nothing can be run twice.
+                SILENT if saves == "nothing" or result_is != "tensor" else "a second time" in str(seen["error"].value)
+            ),
             "You ran backward inside your function, and so the caller cannot run it any more. Nothing needs it: `pack` "
             "is called in forward.",
         ),
         Mistake(
             "hook-left-behind",
-            lambda seen, kinds, x, wide, index, grad: (
-                seen["bytes"].value == total_bytes(kinds, x, wide, index, grad) and seen["left"].value is True
-            ),
+            lambda seen: bool(changes(seen["changed"], "saved-tensor-hooks *")),
             "Your hooks on saved tensors are still active after your function has returned. Use "
             "`saved_tensors_hooks(...)` in a `with` statement, which leaves the context.",
+            kinds=(Kind.CHANGED,),
         ),
         Mistake(
             "hook-left-after-exception",
-            lambda seen: seen["left"].value is False and seen["left_by_exception"].value is True,
+            lambda seen: (
+                not changes(seen["changed"], "saved-tensor-hooks *")
+                and bool(changes(seen["changed by failure"], "saved-tensor-hooks *"))
+            ),
             "When `fn` raised, your hooks on saved tensors stayed active. Use `saved_tensors_hooks(...)` in a `with` "
             "statement, which leaves the context in any case.",
+            kinds=(Kind.CHANGED,),
         ),
     )
 
-    def test_the_bytes_are_counted(seen, kinds, x, wide, index, grad):
-        expect(seen["bytes"]).equals(total_bytes(kinds, x, wide, index, grad))
+    def test_the_bytes_are_counted(seen, kinds, x, wide, index, inside, grad_mode):
+        expect(seen["bytes"]).equals(total_bytes(kinds, x, wide, index, inside, grad_mode))
+
+    def test_another_call_counts_afresh(seen, kinds, x, wide, index, inside, grad_mode, call):
+        if call != "once":
+            work = ([*kinds, "relu"], "nothing") if call == "in turn" else (kinds, inside)
+            expect(seen["second"]).equals(total_bytes(work[0], x, wide, index, work[1], grad_mode))
 
     def test_fn_is_called_once(seen):
-        expect(seen["calls"]).equals(1)
+        if seen["calls"].value != 1:
+            refuse(f"`fn` was called {seen['calls'].value} times in one call of your function")
 
-    def test_the_gradients_stay_right(seen, kinds, x, w, wide, mask, index, grad):
+    def test_the_gradients_stay_right(seen, kinds, x, w, wide, mask, index, hooks, grad_mode, backward):
         expect(seen["error"]).equals("")
-        expected = plain_gradients(kinds, [x, w, wide], mask, index) if grad else [None] * 3
-        for place, gradient in enumerate(expected):
-            if gradient is None:
-                expect(seen["grads"][place]).equals(None)
-            else:
-                expect(seen["grads"][place]).close_to(gradient)
+        leaves = [t.detach().clone().requires_grad_() for t in (x, w, wide)]
+        if hooks == "replacing":
+            leaves[0].register_hook(lambda gradient: FACTOR * gradient)
+        with torch.set_grad_enabled(grad_mode == "on"):
+            expected = passes(run_kinds(kinds, *leaves, mask, index), leaves, backward)
+        for key, gradients in expected.items():
+            for place, gradient in enumerate(gradients or ()):
+                if gradient is None:
+                    expect(seen["grads"][key][place]).equals(None)
+                else:
+                    expect(seen["grads"][key][place]).close_to(gradient)
 
-    def test_only_the_hooks_of_the_caller_are_active_afterwards(seen):
-        expect(seen["left"]).is_false("your hooks on saved tensors are still active")
-        expect(seen["packs_of_the_caller"]).equals(2)
+    def test_nothing_else_changes_and_only_the_hooks_of_the_caller_are_active(seen):
+        nothing_changed(seen["changed"])
+        callers_hooks_active(seen["packs of the caller"][0], "")
 
-    def test_the_hooks_are_off_when_fn_raises(seen):
-        expect(seen["exception"]).equals("propagated")
-        expect(seen["left_by_exception"]).is_false("your hooks on saved tensors are still active after an exception")
+    def test_an_exception_comes_through_and_leaves_no_hook(seen):
+        came_through(seen["failure"], "`fn`")
+        nothing_changed(seen["changed by failure"], when="after an exception")
+        callers_hooks_active(seen["packs of the caller"][1], "after an exception, ")
+
+    def test_the_example_of_the_contract_comes_out(seen):
+        expect(seen["example"]).equals([400, 0, 800])
 
 
-def ran_backward(seen: Seen) -> bool:
-    """Whether the backward of the caller was the second one through its graph."""
-    return "a second time" in str(seen["error"].value)
+def weighed(seen: Seen, how: str, kinds: list[str], x: Tensor, others: list[Tensor], layout: str, inside: str) -> bool:
+    """Whether the number is that of those who weigh in another way, as a pair of hooks of our own finds it."""
+    saved: list[Tensor] = []
+    leaves = [prepared(x, layout=layout), *(t.detach().clone().requires_grad_() for t in others[:2])]
+
+    def pack(tensor: Tensor) -> Tensor:
+        saved.append(tensor.detach())
+        return tensor.detach()
+
+    with saved_tensors_hooks(pack, lambda tensor: tensor):
+        Work(kinds, leaves[0], [*leaves[1:], *others[2:]], inside=inside, result_is="tensor")()
+    bytes_of = [t.numel() * t.element_size() for t in saved]
+    number = {
+        "elements": sum(t.numel() for t in saved),
+        "four bytes": sum(4 * t.numel() for t in saved),
+        "once": sum({(t.data_ptr(), t.shape, t.dtype): size for t, size in zip(saved, bytes_of)}.values()),
+        "storages": sum(t.untyped_storage().nbytes() for t in saved),
+    }[how]
+    return bool(seen["bytes"].value == number != sum(bytes_of))

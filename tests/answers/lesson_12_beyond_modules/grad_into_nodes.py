@@ -404,3 +404,22 @@ GIVENS = [
     "Each of `node_names` occurs at most once in the graph",
     "Other names may occur often.",
 ]
+
+SURVIVORS = {
+    ".view(-1)": "y is a scalar",
+    "at most two dimensions": "y is a scalar",
+    "under no_grad": "backward works there, too",
+    "lost statement: without visited.add": "each way is walked, which takes longer and finds the same nodes",
+    "lost statement: without seen.add": "each way is walked, which takes longer and finds the same nodes",
+    "not for all: to_visit": "the other order",
+    "not for all: todo": "the other order",
+    "not for all: for node in _part(nodes_of(y.grad_fn), step=-1)": "the other order",
+    "not for all: row = {after for node in _part(row, step=-1)": "the other order",
+    "not for all: row = {after for node in row for after, _ in _part(node.next_functions, step=-1)": "the other order",
+    "not for all: new = {after for after, _ in _part(node.next_functions, step=-1)": "the other order",
+    "not for all: return {name: keeper[name] for name in _part(names & keeper.keys(), step=-1)}": "the other order",
+    "a list for a tuple: edges": "torch takes both",
+    "lost copy: edges": "torch takes both",
+    "lost copy: return dict(_not_copied(result.items()))": "the order of the keys does not matter",
+    "truth for None": "a node is always true",
+}

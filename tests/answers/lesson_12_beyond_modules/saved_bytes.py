@@ -1,19 +1,8 @@
 """Answers to 12-saved-bytes."""
 
-RIGHT = [
-    """
-from torch.autograd.graph import saved_tensors_hooks
+from graders.author.answers import Wrong
 
-def saved_bytes(fn):
-    total = 0
-    def pack(tensor):
-        nonlocal total
-        total += tensor.numel() * tensor.element_size()
-        return tensor.detach()
-    with saved_tensors_hooks(pack, lambda tensor: tensor):
-        fn()
-    return total
-""",
+RIGHT = [
     """
 import torch
 
@@ -68,222 +57,247 @@ def saved_bytes(fn):
         fn()
     return sum(size * count for size, count in sizes.items())
 """,
+    """
+from contextlib import ExitStack
+from torch.autograd.graph import saved_tensors_hooks
+
+def saved_bytes(fn):
+    sizes = []
+    with ExitStack() as stack:
+        stack.enter_context(saved_tensors_hooks(
+            lambda t: (sizes.append(len(t.contiguous().view(-1).data) * t.element_size()) if t.dim() else
+                       sizes.append(t.element_size()), t.detach().clone())[1],
+            lambda t: t))
+        fn()
+    return sum(sizes)
+""",
 ]
 
-WRONG = {
-    "elements-not-bytes": """
-from torch.autograd.graph import saved_tensors_hooks
-
-def saved_bytes(fn):
-    sizes = []
-    def pack(tensor):
-        sizes.append(tensor.numel())
-        return tensor.detach()
-    with saved_tensors_hooks(pack, lambda tensor: tensor):
-        fn()
-    return sum(sizes)
-""",
-    "four-bytes-each": """
-from torch.autograd.graph import saved_tensors_hooks
-
-def saved_bytes(fn):
-    sizes = []
-    def pack(tensor):
-        sizes.append(4 * tensor.numel())
-        return tensor.detach()
-    with saved_tensors_hooks(pack, lambda tensor: tensor):
-        fn()
-    return sum(sizes)
-""",
-    "counted-in-unpack": """
-from torch.autograd.graph import saved_tensors_hooks
-
-def saved_bytes(fn):
-    sizes = []
-    def unpack(tensor):
-        sizes.append(tensor.numel() * tensor.element_size())
-        return tensor
-    with saved_tensors_hooks(lambda tensor: tensor.detach(), unpack):
-        fn()
-    return sum(sizes)
-""",
-    "counted-once": """
-from torch.autograd.graph import saved_tensors_hooks
-
-def saved_bytes(fn):
-    sizes = {}
-    def pack(tensor):
-        sizes[id(tensor)] = tensor.numel() * tensor.element_size()
-        kept.append(tensor)
-        return tensor.detach()
-    kept = []
-    with saved_tensors_hooks(pack, lambda tensor: tensor):
-        fn()
-    return sum(sizes.values())
-""",
-    "whole-storage": """
-from torch.autograd.graph import saved_tensors_hooks
-
-def saved_bytes(fn):
-    sizes = []
-    def pack(tensor):
-        sizes.append(tensor.untyped_storage().nbytes())
-        return tensor.detach()
-    with saved_tensors_hooks(pack, lambda tensor: tensor):
-        fn()
-    return sum(sizes)
-""",
-    "packed-a-number": """
+HOOKED = """
+import torch
 from torch.autograd.graph import saved_tensors_hooks
 
 def saved_bytes(fn):
     sizes = []
     def pack(tensor):
         sizes.append(tensor.numel() * tensor.element_size())
-    with saved_tensors_hooks(pack, lambda tensor: tensor):
+        return tensor.detach()
+    def unpack(tensor):
+        return tensor
+    with saved_tensors_hooks(pack, unpack):
         fn()
     return sum(sizes)
-""",
-    "ran-backward": """
-from torch.autograd.graph import saved_tensors_hooks
+"""
+FIRST = "test_the_bytes_are_counted"
+GRADS = "test_the_gradients_stay_right"
+REST = "test_nothing_else_changes_and_only_the_hooks_of_the_caller_are_active"
+FAILURE = "test_an_exception_comes_through_and_leaves_no_hook"
+WEIGHED = "tensor.numel() * tensor.element_size()"
+BLOCK = "    with saved_tensors_hooks(pack, unpack):\n        fn()\n"
+
+
+def changed(old: str, new: str) -> str:
+    """The right answer with another text in place of one."""
+    assert old in HOOKED
+    return HOOKED.replace(old, new)
+
+
+WRONG = [
+    Wrong(
+        "elements",
+        violates="Each tensor that is saved counts `numel() * element_size()`.",
+        check=FIRST,
+        mistake="elements-not-bytes",
+        source=changed(WEIGHED, "tensor.numel()"),
+    ),
+    Wrong(
+        "four bytes each",
+        violates="Each tensor that is saved counts `numel() * element_size()`.",
+        check=FIRST,
+        mistake="four-bytes-each",
+        source=changed(WEIGHED, "4 * tensor.numel()"),
+    ),
+    Wrong(
+        "counts in unpack",
+        violates="Return how many bytes of tensors autograd saves for backward while `fn()` runs",
+        check=FIRST,
+        mistake="counted-in-unpack",
+        source=changed(f"        sizes.append({WEIGHED})\n", "").replace(
+            "        return tensor\n", f"        sizes.append({WEIGHED})\n        return tensor\n"
+        ),
+    ),
+    Wrong(
+        "each tensor once",
+        violates="A tensor that is saved twice counts twice",
+        check=FIRST,
+        mistake="counted-once",
+        source=changed("sizes = []", "sizes, kept = {}, []")
+        .replace(f"sizes.append({WEIGHED})", f"sizes[id(tensor)] = {WEIGHED}\n        kept.append(tensor)")
+        .replace("sum(sizes)", "sum(sizes.values())"),
+    ),
+    Wrong(
+        "each shape once",
+        violates="A tensor that is saved twice counts twice",
+        check=FIRST,
+        source=changed("sizes = []", "sizes = {}")
+        .replace(f"sizes.append({WEIGHED})", f"sizes[tensor.shape] = {WEIGHED}")
+        .replace("sum(sizes)", "sum(sizes.values())"),
+    ),
+    Wrong(
+        "whole storages",
+        violates="a view or an expanded tensor counts with its own `numel()`",
+        check=FIRST,
+        mistake="whole-storage",
+        source=changed(WEIGHED, "tensor.untyped_storage().nbytes()"),
+    ),
+    Wrong(
+        "pack returns nothing",
+        violates="and the gradients have to be right",
+        check="raised",
+        mistake="packed-a-number",
+        source=changed("        return tensor.detach()\n", ""),
+    ),
+    Wrong(
+        "unpack returns zeros",
+        violates="and the gradients have to be right",
+        check=GRADS,
+        source=changed("        return tensor\n", "        return torch.zeros_like(tensor)\n"),
+    ),
+    Wrong(
+        "what is packed can be unpacked once",
+        violates="perhaps several times",
+        check=GRADS,
+        source=changed("return tensor.detach()", "return [tensor.detach()]").replace(
+            "        return tensor\n", "        return tensor.pop() if tensor else torch.zeros(1)\n"
+        ),
+    ),
+    Wrong(
+        "runs backward",
+        violates="The caller runs backward after your function has returned",
+        check=GRADS,
+        mistake="ran-backward",
+        source=changed(
+            "        fn()\n",
+            "        y = fn()\n    if getattr(y, 'requires_grad', False):\n        y.sum().backward()\n",
+        ),
+    ),
+    Wrong(
+        "the hooks stay",
+        violates="Hooks on saved tensors that were active before the call are active after it, and no others",
+        check=REST,
+        mistake="hook-left-behind",
+        source=changed(BLOCK, "    saved_tensors_hooks(pack, unpack).__enter__()\n    fn()\n"),
+    ),
+    Wrong(
+        "the context is not left when fn raises",
+        violates="even when `fn` raises",
+        check=FAILURE,
+        mistake="hook-left-after-exception",
+        source=changed(
+            BLOCK,
+            "    context = saved_tensors_hooks(pack, unpack)\n    context.__enter__()\n    fn()\n"
+            "    context.__exit__()\n",
+        ),
+    ),
+    Wrong(
+        "the context is left under except Exception",
+        violates="rule 4: also for `KeyboardInterrupt`",
+        check=FAILURE,
+        source=changed(
+            BLOCK,
+            "    context = saved_tensors_hooks(pack, unpack)\n    context.__enter__()\n    try:\n        fn()\n"
+            "    except Exception:\n        context.__exit__()\n        raise\n    context.__exit__()\n",
+        ),
+    ),
+    Wrong(
+        "leaves the hooks of the caller, too",
+        violates="Hooks on saved tensors that were active before the call are active after it, and no others",
+        check=REST,
+        source=changed(
+            "    return sum(sizes)",
+            "    try:\n        saved_tensors_hooks(pack, unpack).__exit__()\n    except RuntimeError:\n        pass\n"
+            "    return sum(sizes)",
+        ),
+    ),
+    Wrong(
+        "an exception is swallowed",
+        violates="rule 4: Errors come through",
+        check=FAILURE,
+        source=changed(
+            "        fn()\n", "        try:\n            fn()\n        except Exception:\n            pass\n"
+        ),
+    ),
+    Wrong(
+        "runs fn twice",
+        violates="Call `fn()` once, without arguments.",
+        check="test_fn_is_called_once",
+        source=changed("    with saved", "    fn()\n    with saved"),
+    ),
+    Wrong(
+        "with grad in any case",
+        violates="`fn()` runs in the grad mode of the caller",
+        check=FIRST,
+        source=changed("with saved_tensors_hooks", "with torch.enable_grad(), saved_tensors_hooks"),
+    ),
+    Wrong(
+        "adds up what the graph of the result holds",
+        violates="`fn` may return anything, also nothing",
+        check=FIRST,
+        source="""
+import torch
 
 def saved_bytes(fn):
-    total = 0
-    def unpack(tensor):
-        nonlocal total
-        total += tensor.nbytes
-        return tensor
-    with saved_tensors_hooks(lambda tensor: tensor.detach(), unpack):
-        y = fn()
-        if y.requires_grad:
-            y.sum().backward()
+    total, y = 0, fn()
+    todo, seen = [getattr(y, "grad_fn", None)], set()
+    while todo:
+        node = todo.pop()
+        if node is None or node in seen:
+            continue
+        seen.add(node)
+        for name in dir(node):
+            if name.startswith("_saved") and isinstance(getattr(node, name), torch.Tensor):
+                total += getattr(node, name).nbytes
+        todo += [after for after, _ in node.next_functions]
     return total
 """,
-    "hook-left-behind": """
-from torch.autograd.graph import saved_tensors_hooks
-
-def saved_bytes(fn):
-    sizes = []
-    def pack(tensor):
-        sizes.append(tensor.numel() * tensor.element_size())
-        return tensor.detach()
-    saved_tensors_hooks(pack, lambda tensor: tensor).__enter__()
-    fn()
-    return sum(sizes)
-""",
-    "hook-left-after-exception": """
-from torch.autograd.graph import saved_tensors_hooks
-
-def saved_bytes(fn):
-    sizes = []
-    def pack(tensor):
-        sizes.append(tensor.numel() * tensor.element_size())
-        return tensor.detach()
-    context = saved_tensors_hooks(pack, lambda tensor: tensor)
-    context.__enter__()
-    fn()
-    context.__exit__()
-    return sum(sizes)
-""",
-}
-
-ALSO_WRONG = [
-    # parameters are saved like other tensors
-    """
-import torch
-from torch.autograd.graph import saved_tensors_hooks
-
-def saved_bytes(fn):
-    sizes = []
-    def pack(tensor):
-        if not isinstance(tensor, torch.nn.Parameter):
-            sizes.append(tensor.numel() * tensor.element_size())
-        return tensor
-    with saved_tensors_hooks(pack, lambda tensor: tensor):
-        fn()
-    return sum(sizes)
-""",
-    """
-import torch
-from torch.autograd.graph import saved_tensors_hooks
-
-def saved_bytes(fn):
-    sizes = []
-    def pack(tensor):
-        sizes.append(tensor.nbytes)
-        return tensor.detach()
-    with torch.enable_grad(), saved_tensors_hooks(pack, lambda tensor: tensor):
-        fn()
-    return sum(sizes)
-""",
-    """
+    ),
+    Wrong(
+        "a result without a shape fails",
+        violates="`fn` may return anything, also nothing",
+        check="raised",
+        source=changed("        fn()\n", "        fn().shape\n"),
+    ),
+    Wrong(
+        "the size of the result",
+        violates="Return how many bytes of tensors autograd saves for backward while `fn()` runs",
+        check="raised",
+        source="""
 def saved_bytes(fn):
     result = fn()
     return result.numel() * result.element_size()
 """,
-    """
-from torch.autograd.graph import saved_tensors_hooks
+    ),
+    Wrong(
+        "a float", violates="as an `int`", check=FIRST, source=changed("return sum(sizes)", "return float(sum(sizes))")
+    ),
+    Wrong(
+        "parameters do not count",
+        violates="Each tensor that is saved counts `numel() * element_size()`.",
+        check=FIRST,
+        source=changed(
+            "        sizes.append", "        if not isinstance(tensor, torch.nn.Parameter):\n            sizes.append"
+        ),
+    ),
+    Wrong(
+        "one sum for all calls",
+        violates="rule 1: It works however often it is called",
+        check=FIRST,
+        source=changed("    sizes = []\n", "").replace("def saved_bytes", "sizes = []\n\ndef saved_bytes"),
+    ),
+]
 
-def saved_bytes(fn):
-    sizes = []
-    def pack(tensor):
-        sizes.append(float(tensor.nbytes))
-        return tensor.detach()
-    with saved_tensors_hooks(pack, lambda tensor: tensor):
-        fn()
-    return sum(sizes)
-""",
-    """
-from torch.autograd.graph import saved_tensors_hooks
-
-def saved_bytes(fn):
-    sizes = []
-    def pack(tensor):
-        sizes.append(tensor.numel() * tensor.element_size())
-        return tensor.detach()
-    fn()
-    with saved_tensors_hooks(pack, lambda tensor: tensor):
-        fn()
-    return sum(sizes)
-""",
-    """
-from torch.autograd.graph import saved_tensors_hooks
-
-def saved_bytes(fn):
-    sizes = []
-    def pack(tensor):
-        sizes.append(tensor.numel() * tensor.element_size())
-        return tensor.detach()
-    with saved_tensors_hooks(pack, lambda tensor: tensor):
-        try:
-            fn()
-        except Exception:
-            pass
-    return sum(sizes)
-""",
-    """
-import torch
-from torch.autograd.graph import saved_tensors_hooks
-
-def saved_bytes(fn):
-    sizes = []
-    def pack(tensor):
-        sizes.append(tensor.numel() * tensor.element_size())
-        return tensor.detach()
-    with torch.enable_grad(), saved_tensors_hooks(pack, lambda tensor: torch.zeros_like(tensor)):
-        fn()
-    return sum(sizes)
-""",
-    """
-from torch.autograd.graph import saved_tensors_hooks
-
-def saved_bytes(fn):
-    shapes = {}
-    def pack(tensor):
-        shapes[tensor.shape] = tensor.numel() * tensor.element_size()
-        return tensor.detach()
-    with saved_tensors_hooks(pack, lambda tensor: tensor):
-        fn()
-    return sum(shapes.values())
-""",
+GIVENS = [
+    "Write `saved_bytes(fn)`.",
+    "under `torch.no_grad()`, nothing is saved",
+    "uses no hooks on saved tensors itself, and nobody overwrites what has been saved.",
 ]

@@ -77,6 +77,10 @@ class Layers:
         layer = ["shift", self.rng.uniform(0.5, 1.5)]
         return layer if registered == "yes" else ["hidden", layer]
 
+    def of_any_shape(self) -> list[Tensor]:
+        """Outputs without a dimension, with one, and with dimensions of size 1."""
+        return [self.rng.tensor(*shape, dtype=self.dtype, values=self.values) for shape in ((), (3,), (1, 2, 1))]
+
     def _tensor(self, *shape: int) -> Tensor:
         return self.rng.tensor(*shape, low=-1, high=1, away=0.125, dtype=self.dtype, values=self.values)
 
@@ -283,6 +287,13 @@ def all_close(seen: Seen, expected: Sequence[Tensor]) -> None:
     expect(seen).has_length(len(expected), "outputs")
     for entry, value in zip(seen, expected):
         same_numbers(entry, value)
+
+
+def of_any_shape(seen: Seen, shaped: Sequence[Tensor]) -> Iterator[tuple[Seen, Tensor]]:
+    """What `asked_of_any_shape` told, beside the outputs that it asked for."""
+    for index, output in enumerate(shaped):
+        path = f"the result for an output of the shape {tuple(output.shape)}"
+        yield Seen(seen["of any shape"][index].value, path), output
 
 
 def in_another_mode(seen: Seen, net: dict[str, Any], x: Tensor) -> bool:

@@ -112,6 +112,19 @@ class Mean(nn.Module):
         return input.mean()
 
 
+class Giving(nn.Module):
+    """Gives a tensor of its own, whatever goes in."""
+
+    def __init__(self, output: Tensor) -> None:
+        """`output` is the tensor."""
+        super().__init__()
+        self.output = output
+
+    def forward(self, input: Any) -> Tensor:
+        """A copy of it."""
+        return self.output.clone()
+
+
 class Window(nn.Module):
     """Returns a small view into a large tensor that repeats its input."""
 
@@ -245,6 +258,11 @@ def goes_on(ask: Callable[[nn.Module, Any, Tensor], Any], named: Any) -> bool:
     model[1].register_forward_pre_hook(lambda module, args: passed.append(args[0]))
     ask(model, named, torch.ones(1, 2))
     return all(given is put_out for put_out, given in zip(passed[::2], passed[1::2]))
+
+
+def asked_of_any_shape(ask: Callable[[nn.Module, str, Tensor], Any], outputs: list[Tensor]) -> list[Any]:
+    """What `ask(model, name, x)` returns for modules with these outputs."""
+    return [ask(nn.Sequential(Giving(output)), "0", torch.ones(1, 2)) for output in outputs]
 
 
 def plain_tuple(value: Any) -> Any:

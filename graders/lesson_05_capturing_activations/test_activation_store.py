@@ -38,12 +38,13 @@ from graders.lesson_05_capturing_activations.judging import (
     find,
     fired_as_usual,
     net_of,
+    of_any_shape,
     outputs_of,
     same_numbers,
     scrambled,
     went_on,
 )
-from graders.lesson_05_capturing_activations.shared import IN_PLACE, goes_on, made
+from graders.lesson_05_capturing_activations.shared import IN_PLACE, asked_of_any_shape, goes_on, made
 
 
 @exercise(
@@ -156,6 +157,7 @@ class TestActivationStore:
             "x": draws.x(layout),
             "later": draws.x(layout),
             "up": draws.x(),
+            "shaped": draws.of_any_shape(),
         }
 
     def alive(net, names, x, later, up, x_is):
@@ -171,7 +173,7 @@ class TestActivationStore:
             gradient_at(net, x, up) if x_is == "a leaf" else 0,
         ]
 
-    def probe(student, net, names, x, later, up, layout, x_is, call, grad_mode, failure, failing_run, raises):
+    def probe(student, net, names, x, later, up, shaped, layout, x_is, call, grad_mode, failure, failing_run, raises):
         x, later = (
             laid_out(t, layout) if x_is == "data" else prepared(t, layout=layout, grad=net["grad"]) for t in (x, later)
         )
@@ -233,11 +235,12 @@ class TestActivationStore:
                 broken(x)
             seen["data after all"] = contents(store)
 
-        def ask(model, names, t):
-            with student.ActivationStore(model, names):
+        def ask(model, name, t):
+            with student.ActivationStore(model, [name]) as store:
                 model(t)
+            return contents(store)
 
-        seen["goes on"] = goes_on(ask, ["0"])
+        seen |= {"goes on": goes_on(ask, "0"), "of any shape": asked_of_any_shape(ask, shaped)}
         example = nn.Sequential(nn.Flatten(), nn.ReLU())
         store = student.ActivationStore(example, ["1"])
         with store:
@@ -347,6 +350,10 @@ class TestActivationStore:
 
     def test_every_call_in_the_block_is_recorded(seen, net, names, x, later):
         recorded(seen["data"], recorded_by(net, names, x, later))
+
+    def test_entries_have_the_shape_of_any_output(seen, shaped):
+        for found, output in of_any_shape(seen, shaped):
+            recorded(found, {"0": [output]})
 
     def test_nothing_is_recorded_outside_a_block(seen, net, names, x, later):
         recorded(seen["data before"], recorded_by(net, names))

@@ -16,6 +16,7 @@ from graders.lesson_05_capturing_activations.judging import (
     Twin,
     find,
     net_of,
+    of_any_shape,
     ran_once_as_it_is,
     same_numbers,
     scrambled,
@@ -23,7 +24,7 @@ from graders.lesson_05_capturing_activations.judging import (
     stays_when_the_model_raises,
     went_on,
 )
-from graders.lesson_05_capturing_activations.shared import IN_PLACE, observed
+from graders.lesson_05_capturing_activations.shared import IN_PLACE, asked_of_any_shape, observed
 
 
 @exercise(
@@ -92,7 +93,7 @@ class TestCaptureActivation:
         hooked,
     ):
         draws = Layers(rng, dtype, values, layers)
-        first, shift, norm, body, inner, behind, last = rng.names(7)
+        first, shift, norm, body, inner, behind, last, before, after = rng.names(9)
         kinds = {
             place: draws.target("counting") if place == named else draws.plain()
             for place in ("first", "nested", "last")
@@ -112,7 +113,9 @@ class TestCaptureActivation:
             body: inside,
             last: kinds["last"],
         }
-        spec = ["net", scrambled(rng, children, steps), steps, output, passing]
+        alike = ["sequential", {nested.split(".")[1]: ["tanh"]}]  # its name ends as that of the nested one
+        defined = {before: alike, **scrambled(rng, children, steps), after: alike}
+        spec = ["net", defined, steps, output, passing]
         name = {"first": first, "nested": nested, "last": last}[named]
         return {
             "net": net_of(spec, [name], mode=mode, frozen=frozen, grad=grad, hooks=hooks, hooked=hooked),
@@ -120,6 +123,7 @@ class TestCaptureActivation:
             "breaks": body if named == "first" else norm,
             "x": draws.x(layout),
             "later": draws.x(layout),
+            "shaped": draws.of_any_shape(),
         }
 
     def alive(net, name, x, later, mode, named):
@@ -133,7 +137,7 @@ class TestCaptureActivation:
         twin = Twin(net)
         return [[call.y for call in twin.run(t) if call.name == name] for t in (x, later)] + [twin.statistics]
 
-    def probe(student, net, name, x, later, breaks, layout, x_is, call, grad_mode, failure, failing_run):
+    def probe(student, net, name, x, later, shaped, breaks, layout, x_is, call, grad_mode, failure, failing_run):
         seen = observed(
             student.capture_activation,
             net,
@@ -148,6 +152,7 @@ class TestCaptureActivation:
             failure=failure,
             failing_run=failing_run,
         )
+        seen["of any shape"] = asked_of_any_shape(student.capture_activation, shaped)
         example = nn.Sequential(nn.Flatten(), nn.ReLU())
         return {**seen, "example": student.capture_activation(example, "1", torch.tensor([[-1.0, 2.0]]))}
 
@@ -197,6 +202,10 @@ class TestCaptureActivation:
             if call == "again":
                 twin.run(x)
             same_numbers(seen["later"], next(call.y for call in twin.run(later) if call.name == name))
+
+    def test_it_has_the_shape_of_any_output(seen, shaped):
+        for found, output in of_any_shape(seen, shaped):
+            expect(found).close_to(output)
 
     def test_the_model_runs_once_as_it_is(seen, net, x):
         ran_once_as_it_is(seen, net, x)

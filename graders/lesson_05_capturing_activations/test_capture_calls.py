@@ -18,13 +18,14 @@ from graders.lesson_05_capturing_activations.judging import (
     all_close,
     find,
     net_of,
+    of_any_shape,
     ran_once_as_it_is,
     scrambled,
     stays,
     stays_when_the_model_raises,
     went_on,
 )
-from graders.lesson_05_capturing_activations.shared import IN_PLACE, observed
+from graders.lesson_05_capturing_activations.shared import IN_PLACE, asked_of_any_shape, observed
 
 
 @exercise(
@@ -123,6 +124,7 @@ class TestCaptureCalls:
             "breaks": norm,
             "x": draws.x(layout),
             "later": draws.x(layout),
+            "shaped": draws.of_any_shape(),
         }
 
     def alive(net, name, x, later, named):
@@ -133,7 +135,7 @@ class TestCaptureCalls:
         twin = Twin(net)
         return [[call.y for call in twin.run(t)] for t in (x, later)] + [twin.statistics]
 
-    def probe(student, net, name, x, later, breaks, layout, x_is, call, grad_mode, failure, failing_run):
+    def probe(student, net, name, x, later, shaped, breaks, layout, x_is, call, grad_mode, failure, failing_run):
         seen = observed(
             student.capture_calls,
             net,
@@ -148,6 +150,8 @@ class TestCaptureCalls:
             failure=failure,
             failing_run=failing_run,
         )
+        others = asked_of_any_shape(student.capture_calls, shaped)
+        seen["of any shape"] = [list(found) if isinstance(found, list) else found for found in others]
         act = nn.ReLU()
         example = nn.Sequential(nn.Flatten(), act, nn.Flatten(), act)
         seen["example"] = student.capture_calls(example, "1", torch.tensor([[-1.0, 2.0]]))
@@ -207,6 +211,10 @@ class TestCaptureCalls:
             all_close(seen[key], captured(net, name, x))
         if call != "once":
             all_close(seen["later"], captured(net, name, later, after=x if call == "again" else None))
+
+    def test_they_have_the_shape_of_any_output(seen, shaped):
+        for found, output in of_any_shape(seen, shaped):
+            all_close(found, [output])
 
     def test_each_result_is_a_list_of_its_own(seen):
         expect(seen["one list"]).is_false("two calls of your function returned the same list")

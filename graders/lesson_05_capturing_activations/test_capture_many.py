@@ -15,6 +15,7 @@ from graders.lesson_05_capturing_activations.judging import (
     Layers,
     Twin,
     net_of,
+    of_any_shape,
     ran_once_as_it_is,
     same_numbers,
     scrambled,
@@ -23,7 +24,7 @@ from graders.lesson_05_capturing_activations.judging import (
     walk,
     went_on,
 )
-from graders.lesson_05_capturing_activations.shared import IN_PLACE, observed
+from graders.lesson_05_capturing_activations.shared import IN_PLACE, asked_of_any_shape, observed
 
 
 @exercise(
@@ -129,6 +130,7 @@ class TestCaptureMany:
             "breaks": body,
             "x": draws.x(layout),
             "later": draws.x(layout),
+            "shaped": draws.of_any_shape(),
         }
 
     def alive(net, names, x, later, mode):
@@ -142,7 +144,7 @@ class TestCaptureMany:
         twin = Twin(net)
         return [[call.y for call in twin.run(t)] for t in (x, later)] + [twin.statistics]
 
-    def probe(student, net, names, x, later, breaks, layout, x_is, call, grad_mode, failure, failing_run):
+    def probe(student, net, names, x, later, shaped, breaks, layout, x_is, call, grad_mode, failure, failing_run):
         seen = observed(
             student.capture_many,
             net,
@@ -157,6 +159,7 @@ class TestCaptureMany:
             failure=failure,
             failing_run=failing_run,
         )
+        seen["of any shape"] = asked_of_any_shape(lambda model, name, t: student.capture_many(model, [name], t), shaped)
         example = nn.Sequential(nn.Flatten(), nn.ReLU())
         return {**seen, "example": student.capture_many(example, ["1", "0"], torch.tensor([[-1.0, 2.0]]))}
 
@@ -228,6 +231,10 @@ class TestCaptureMany:
             same_outputs(seen[key], captured(net, names, x))
         if call != "once":
             same_outputs(seen["later"], captured(net, names, later, after=x if call == "again" else None))
+
+    def test_they_have_the_shape_of_any_output(seen, shaped):
+        for found, output in of_any_shape(seen, shaped):
+            same_outputs(found, {"0": output})
 
     def test_the_keys_are_in_order_of_execution(seen, net, names, x):
         for key in ("result", "afterwards"):

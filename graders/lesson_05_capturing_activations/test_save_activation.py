@@ -17,6 +17,7 @@ from graders.lesson_05_capturing_activations.judging import (
     Layers,
     Twin,
     net_of,
+    of_any_shape,
     outputs_of,
     ran_once_as_it_is,
     same_numbers,
@@ -25,7 +26,13 @@ from graders.lesson_05_capturing_activations.judging import (
     stays_when_the_model_raises,
     went_on,
 )
-from graders.lesson_05_capturing_activations.shared import IN_PLACE, assembled, observed, plain_tuple
+from graders.lesson_05_capturing_activations.shared import (
+    IN_PLACE,
+    asked_of_any_shape,
+    assembled,
+    observed,
+    plain_tuple,
+)
 
 SMALL = 20_000
 """A file with a few numbers has no more bytes than this."""
@@ -129,6 +136,7 @@ class TestSaveActivation:
             "window": window,
             "page": flat.x(batch=4),
             "old": draws.x(),
+            "shaped": draws.of_any_shape(),
         }
 
     def alive(net, name, x, later, old):
@@ -156,6 +164,7 @@ class TestSaveActivation:
         window,
         page,
         old,
+        shaped,
         path_is,
         file,
     ):
@@ -185,9 +194,10 @@ class TestSaveActivation:
             )
             seen["view"] = ask(assembled(wide), window, page)
             seen["example"] = ask(nn.Sequential(nn.Flatten(), nn.ReLU()), "1", torch.tensor([[-1.0, 2.0]]))
-            for key in ("result", "later", "afterwards", "view", "example"):
-                if key in seen:
-                    seen[key] |= content(seen[key].pop("path"))
+            seen["of any shape"] = asked_of_any_shape(ask, shaped)
+            answers = [seen[key] for key in ("result", "later", "afterwards", "view", "example") if key in seen]
+            for answer in (*answers, *seen["of any shape"]):
+                answer |= content(answer.pop("path"))
             others = {path.name for path in Path(folder).iterdir()} - {path.name for path in paths}
         return {**seen, "other files": len(others)}
 
@@ -256,6 +266,11 @@ class TestSaveActivation:
         holds(seen["view"], values)
         if (size := expect(seen["view"]["bytes"]).of_type(int)) >= SMALL:
             expect(seen["view"]["bytes"]).fail(f"the file of {values.numel()} numbers has {size} bytes")
+
+    def test_it_has_the_shape_of_any_output(seen, shaped):
+        for file, output in of_any_shape(seen, shaped):
+            holds(file, output)
+            expect(file["shape"]).equals(tuple(output.shape))
 
     def test_no_other_file_is_written(seen):
         expect(seen["other files"]).equals(0)

@@ -664,6 +664,12 @@ class ActivationStore:
         self.data = {name: [] for name in self.names}
 """,
     ),
+    Wrong(
+        "without dimensions of size 1",
+        violates="The entries have the values, the shapes and the dtype of the outputs",
+        check="test_entries_have_the_shape_of_any_output",
+        source=changed(STORE, ("output.detach().clone()", "output.detach().clone().squeeze(-1)")),
+    ),
 ]
 
 GIVENS = [

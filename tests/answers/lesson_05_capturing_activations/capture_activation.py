@@ -475,6 +475,24 @@ def capture_activation(model, name, x):
             ),
         ),
     ),
+    Wrong(
+        "looks for the last part of the name",
+        violates="`name` is the name of one of its submodules in `model.named_modules()`",
+        check="raised",
+        source=changed(
+            CAPTURE_ACTIVATION,
+            (
+                "model.get_submodule(name)",
+                "[m for n, m in model.named_modules() if n.endswith(name.split('.')[-1])][-1]",
+            ),
+        ),
+    ),
+    Wrong(
+        "at least one dimension",
+        violates="The result has the values, the shape and the dtype of that output.",
+        check="test_it_has_the_shape_of_any_output",
+        source="import torch\n" + changed(CAPTURE_ACTIVATION, ("return kept[0]", "return torch.atleast_1d(kept[0])")),
+    ),
 ]
 
 GIVENS = [

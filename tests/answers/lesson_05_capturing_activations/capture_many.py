@@ -504,6 +504,12 @@ def capture_many(model, names, x):
         check="test_it_holds_when_the_model_raises",
         source=changed(CAPTURE_MANY, ("finally:", "except Exception:\n        pass\n    finally:")),
     ),
+    Wrong(
+        "without dimensions of size 1",
+        violates="The results have the values, the shapes and the dtype of these outputs.",
+        check="test_they_have_the_shape_of_any_output",
+        source=changed(CAPTURE_MANY, ("output.detach().clone()", "output.detach().clone().squeeze(-1)")),
+    ),
 ]
 
 GIVENS = [

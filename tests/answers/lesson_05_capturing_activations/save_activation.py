@@ -511,6 +511,12 @@ def save_activation(model, name, x, path):
         check="test_the_shape_is_returned",
         source=changed(SAVE_ACTIVATION, (".shape)", ".shape[1:])")),
     ),
+    Wrong(
+        "without dimensions of size 1",
+        violates="return the shape of that output",
+        check="test_it_has_the_shape_of_any_output",
+        source=changed(SAVE_ACTIVATION, ("output.detach().clone()", "output.detach().clone().squeeze(-1)")),
+    ),
 ]
 
 GIVENS = [

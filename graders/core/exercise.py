@@ -63,7 +63,8 @@ class Mistake:
 
     A mistake is a headline only when it explains every draw that fails, and no other does. `rather_than` names those
     of which this one is a special form, and which therefore do not count beside it. `kinds` are the kinds of difference
-    that it is enough for, where these are few: a hook that is left need not be why a number is wrong.
+    that it is enough for, where these are few: a hook that is left need not be why a number is wrong. One that would
+    show `everywhere` is contradicted by a draw that holds and does not show it: who never returns does so always.
     """
 
     id: str
@@ -72,6 +73,7 @@ class Mistake:
     raises: str | tuple[str, ...] = ()
     rather_than: tuple[str, ...] = ()
     kinds: tuple[Kind, ...] = ()
+    everywhere: bool = False
 
     def __post_init__(self) -> None:
         """Complete the message; a mistake that could never be recognised is a defect of the grader."""

@@ -134,8 +134,9 @@ def by_circumstance(cases: Sequence[Mapping[str, Any]], failing: Sequence[int]) 
 
     `failing` holds the indexes of the cases that fail. Where several axes would do, nobody can tell which it is.
     """
-    parting = [(name, values) for name in _varied(cases) if (values := _parts(name, cases, failing))]
-    if len(parting) != 1:
+    axes = _varied(cases)
+    parting = [(name, values) for name in axes if (values := _parts(name, cases, failing))]
+    if len(parting) != 1 or any(_divides(name, cases, failing) for name in axes):
         return None
     name, values = parting[0]
     special = BY_CIRCUMSTANCE.get((name, values))
@@ -168,3 +169,15 @@ def _parts(name: str, cases: Sequence[Mapping[str, Any]], failing: Sequence[int]
     bad = frozenset(cases[index].get(name) for index in failing)
     good = {case.get(name) for index, case in enumerate(cases) if index not in failing}
     return bad if bad and good and not bad & good and min(len(bad), len(good)) == 1 else frozenset()
+
+
+def _divides(name: str, cases: Sequence[Mapping[str, Any]], failing: Sequence[int]) -> bool:
+    """Whether several values of an axis of numbers fail, several hold, and all of the one are above the other.
+
+    That explains nothing by itself, and may be the reason as well as what parts the cases otherwise.
+    """
+    bad: set[Any] = {cases[index].get(name) for index in failing}
+    good: set[Any] = {case.get(name) for index, case in enumerate(cases) if index not in failing}
+    if min(len(bad), len(good)) < 2 or any(type(value) is not int for value in bad | good):
+        return False
+    return bool(max(bad) < min(good) or max(good) < min(bad))

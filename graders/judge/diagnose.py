@@ -34,7 +34,9 @@ def diagnose(
     met = [difference for found in differences for difference in found if difference]
     unseen = [index for index, outcome in enumerate(outcomes) if outcome.seen is None]
     leading = unseen or _failing_the_first(differences)
-    own = _standing(exercise.mistakes, [(draws[index], outcomes[index]) for index in leading])
+    cases = list(zip(draws, outcomes))
+    holding = [case for index, case in enumerate(cases) if index not in leading and case[1].seen is not None]
+    own = _standing(exercise.mistakes, [cases[index] for index in leading], holding)
     if len(own) > 1:  # what explains a part of the differences only yields to what explains them all
         kinds = {difference.kind for difference in met}
         own = [mistake for mistake in own if not mistake.kinds or kinds <= set(mistake.kinds)]
@@ -50,12 +52,15 @@ def _failing_the_first(differences: Sequence[Sequence[Difference | None]]) -> li
     return next(filter(None, failing), [])
 
 
-def _standing(mistakes: Sequence[Mistake], failing: Sequence[tuple[Draw, Outcome]]) -> list[Mistake]:
-    """The mistakes that no failing draw contradicts and that explain most of these draws."""
+def _standing(
+    mistakes: Sequence[Mistake], failing: Sequence[tuple[Draw, Outcome]], holding: Sequence[tuple[Draw, Outcome]]
+) -> list[Mistake]:
+    """The mistakes that no draw contradicts and that explain most of those that fail."""
     counts = {}
     for mistake in mistakes:
         said = [_matches(mistake, draw, outcome) for draw, outcome in failing]
-        if False not in said and (count := said.count(True)):
+        elsewhere = [_matches(mistake, draw, outcome) for draw, outcome in holding if mistake.everywhere]
+        if False not in said + elsewhere and (count := said.count(True)):
             counts[mistake.id] = count
     own = [mistake for mistake in mistakes if counts.get(mistake.id) == max(counts.values(), default=0)]
     special = {name for mistake in own for name in mistake.rather_than}

@@ -170,6 +170,8 @@ class TestChainGrads:
 
         t = prepared(torch.tensor([2.0]))
         seen["example"] = student.chain_grads([lambda t: 3 * t, lambda t: t * t], t)
+        unbounded = prepared(torch.tensor([2.0]))
+        seen["a chain times infinity"] = student.chain_grads([lambda t: 3 * t, lambda t: t * torch.inf], unbounded)
         return {**seen, "example, x.grad": t.grad}
 
     mistakes = (
@@ -242,6 +244,7 @@ class TestChainGrads:
     def test_another_call_has_its_own_gradients(seen, chain, x, call):
         if call != "once":
             expect_chain(seen["another call"], gradients(chain, x / 2)[1:])
+        expect_chain(seen["a chain times infinity"], [torch.tensor([torch.inf]), torch.tensor([1.0])])
 
     def test_an_exception_comes_through_and_leaves_nothing_behind(seen):
         came_through(seen["failure"], "a function")

@@ -111,12 +111,12 @@ class TestClampGrad:
         seen = {"changed": changed} | flow(x, lambda: t, other, neighbour, factors, up, backward)
         (t + second).backward(gradient=factors[0], inputs=[second])
         (3 * half).sum().backward()
-        seen |= {"second.grad": second.grad, "half.grad": half.grad}
+        seen |= {"the gradient of a second tensor": second.grad, "the gradient of a bfloat16 tensor": half.grad}
         seen |= {"x.grad after two passes": accumulated(x, t, neighbour, factors)}
         twice = student.clamp_grad(t, *narrower(lo, hi))
-        seen |= {"hooked twice": flow(x, lambda: t, other, neighbour, factors, up, "plain")["x.grad"]}
-        seen |= {"second handle": after_remove(twice, x, t, factors[0])}
-        seen |= {"first handle": after_remove(handle, x, t, factors[0])}
+        seen |= {"x.grad with two hooks": flow(x, lambda: t, other, neighbour, factors, up, "plain")["x.grad"]}
+        seen |= after_remove("second_handle", twice, x, t, factors[0])
+        seen |= after_remove("first_handle", handle, x, t, factors[0])
         w, example = torch.zeros(2, requires_grad=True), []
         student.clamp_grad(w, -1.0, 1.0)
         for _ in range(3):
@@ -138,6 +138,7 @@ class TestClampGrad:
                 and changes(seen["changed"], "hook-left *")
                 and not changes(seen["changed"], "values *")
             ),
+            everywhere=True,
         ),
         Mistake("changed-values", lambda seen: changes(seen["changed in the end"], "values t")),
         Mistake("changed-dtype", raises="has changed the type of value"),
@@ -164,7 +165,7 @@ class TestClampGrad:
             lambda seen, factors, hooks: (
                 close(seen["x.grad"], times(hooks) * factors[0])
                 and seen["changed"].value == []
-                and seen["first handle"]["has_remove"].value is True
+                and seen["first_handle has remove()"].value is True
             ),
             raises="cannot register a hook on a tensor that doesn't require gradient",
         ),
@@ -191,10 +192,10 @@ class TestClampGrad:
         differentiated_as(seen["x.grad differentiated"], times(hooks) * inside(times(hooks) * factors[0], lo, hi))
 
     def test_any_tensor_and_several_at_a_time(seen, factors, lo, hi, hooks):
-        expect(seen["second.grad"]).close_to(factors[0].clamp(lo + 0.125, hi + 0.125))
+        expect(seen["the gradient of a second tensor"]).close_to(factors[0].clamp(lo + 0.125, hi + 0.125))
         three = (3 * ones(2, torch.bfloat16)).clamp(lo, hi)
-        expect(seen["half.grad"]).close_to(three, rtol=1e-2, atol=1e-2)
-        expect(seen["hooked twice"]).close_to((times(hooks) * factors[0]).clamp(*narrower(lo, hi)))
+        expect(seen["the gradient of a bfloat16 tensor"]).close_to(three, rtol=1e-2, atol=1e-2)
+        expect(seen["x.grad with two hooks"]).close_to((times(hooks) * factors[0]).clamp(*narrower(lo, hi)))
 
     def test_nothing_else_changes(seen, factors, up):
         expect(seen["neighbour.grad"]).close_to(-factors[0])
@@ -203,9 +204,9 @@ class TestClampGrad:
         nothing_changed(seen["changed"], but=["hook-left t"])
 
     def test_the_handle_removes_the_hook_and_no_other(seen, factors, lo, hi, hooks):
-        for handle, range_left in (("second handle", (lo, hi)), ("first handle", (-math.inf, math.inf))):
-            expect(seen[handle]["has_remove"]).is_true("the function returned nothing that has a remove() method")
-            expect(seen[handle]["x.grad after remove"]).close_to((times(hooks) * factors[0]).clamp(*range_left))
+        for handle, range_left in (("second_handle", (lo, hi)), ("first_handle", (-math.inf, math.inf))):
+            expect(seen[f"{handle} has remove()"]).is_true("the function returned nothing that has a remove() method")
+            expect(seen[f"x.grad after {handle}.remove()"]).close_to((times(hooks) * factors[0]).clamp(*range_left))
         nothing_changed(seen["changed in the end"], but=["grad-* *"], when="after `remove()`")
 
 

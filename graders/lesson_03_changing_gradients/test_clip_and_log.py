@@ -106,7 +106,7 @@ class TestClipAndLog:
             log = student.clip_and_log(t, lo, hi)
             changed = witness.changes()
             its_log = student.clip_and_log(second, lo - 1, hi + 1)
-        seen = {"start": entries(log), "changed": changed}
+        seen = {"the dict at first": entries(log), "changed": changed}
 
         def loss(factor):
             return ((t + neighbour) * factor).sum()
@@ -114,11 +114,11 @@ class TestClipAndLog:
         # Passes of all kinds. `.grad` holds afterwards what it held before.
         seen["x.grad"], seen["neighbour.grad"] = gradients(lambda: loss(factors[0]), [x, other], backward)
         first = dict(log) if isinstance(log, dict) else {}
-        seen |= {"first": entries(log), "second at first": entries(its_log)}
+        seen |= {"log": entries(log), "the dict of a second call, at first": entries(its_log)}
         seen["x.grad of another pass"], _ = gradients(lambda: loss(factors[1]), [x, other])
-        seen |= {"another": entries(log), "first entries later": entries(first)}
+        seen |= {"log of another pass": entries(log), "entries of the first pass, later": entries(first)}
         (seen["x.grad of two uses"],) = gradients(lambda: (t * factors[0]).sum() + (t * factors[2]).sum(), [x])
-        seen["two uses"] = entries(log)
+        seen["log of two uses"] = entries(log)
         for name, number in (("zeros", 0.0), ("infinities", torch.inf)):
             (went_on,) = gradients(lambda number=number: (t * number).sum(), [x])
             seen |= {f"x.grad of {name}": went_on, f"log of {name}": entries(log)}
@@ -137,7 +137,7 @@ class TestClipAndLog:
             common = shared(log, {"`gradient=`": up, "the gradient that went on": gone_on[0], "`.grad`": x.grad})
         between = factors[2].detach().clone().requires_grad_()
         (found,) = torch.autograd.grad(loss(between), x, create_graph=True)
-        seen |= {"with create_graph": dict(log) if isinstance(log, dict) else log}
+        seen |= {"log with create_graph": dict(log) if isinstance(log, dict) else log}
         seen |= {"shared": common + shared(log, {"the gradient that went on": found})}
         again = torch.autograd.grad(found.sum(), between, allow_unused=True)[0] if found.requires_grad else None
         seen["x.grad differentiated"] = again
@@ -145,12 +145,12 @@ class TestClipAndLog:
         # Passes that add up, two tensors at a time, a second call for the same tensor, the example.
         for factor in factors[:2]:
             (loss(factor) + (second * factors[2]).sum()).backward()
-        seen |= {"x.grad after two passes": snapshot(x.grad), "beside a second tensor": entries(log)}
+        seen |= {"x.grad after two passes": snapshot(x.grad), "log beside a second tensor": entries(log)}
         seen |= {"log of the second": entries(its_log), "second.grad": snapshot(second.grad)}
         inner = student.clip_and_log(t, lo + (hi - lo) / 4, hi)
-        seen["same tensor at first"] = entries(inner)
+        seen["the dict of a call for the same tensor, at first"] = entries(inner)
         (seen["x.grad clipped twice"],) = gradients(lambda: loss(factors[0]), [x])
-        seen |= {"clipped twice": entries(inner), "changed in the end": before.changes()}
+        seen |= {"log of a second call for the same tensor": entries(inner), "changed in the end": before.changes()}
         w = torch.ones(2, requires_grad=True)
         d = student.clip_and_log(w, -1.0, 2.0)
         (torch.tensor([0.5, 7.0]) * w).sum().backward()
@@ -161,8 +161,8 @@ class TestClipAndLog:
             "logged-after-clip",
             lambda seen, factors, lo, hi, hooks: (
                 apart(factors[0] * times(hooks), lo, hi)
-                and close(seen["first"]["raw"], (factors[0] * times(hooks)).clamp(lo, hi))
-                and close(seen["first"]["clipped"], (factors[0] * times(hooks)).clamp(lo, hi))
+                and close(seen["log"]["raw"], (factors[0] * times(hooks)).clamp(lo, hi))
+                and close(seen["log"]["clipped"], (factors[0] * times(hooks)).clamp(lo, hi))
                 and close(seen["neighbour.grad"], -factors[0])
             ),
             "Your raw log runs after the clipping hook, so it records the clipped gradient twice. Log before you clip.",
@@ -170,7 +170,7 @@ class TestClipAndLog:
         Mistake(
             "forgot-return",
             lambda seen, factors, lo, hi, hooks: (
-                log_is(seen["first"], factors[0] * times(hooks), lo, hi)
+                log_is(seen["log"], factors[0] * times(hooks), lo, hi)
                 and close(seen["x.grad"], factors[0] * times(hooks))
                 and close(seen["x.grad of another pass"], factors[1] * times(hooks))
             ),
@@ -189,11 +189,11 @@ class TestClipAndLog:
         Mistake(
             "stored-alias",
             lambda seen, factors, lo, hi, hooks: (
-                log_is(seen["first"], factors[0] * times(hooks), lo, hi)
-                and log_is(seen["another"], factors[1] * times(hooks), lo, hi)
+                log_is(seen["log"], factors[0] * times(hooks), lo, hi)
+                and log_is(seen["log of another pass"], factors[1] * times(hooks), lo, hi)
                 and not (
                     seen["shared"].value == []
-                    and log_is(seen["first entries later"], factors[0] * times(hooks), lo, hi)
+                    and log_is(seen["entries of the first pass, later"], factors[0] * times(hooks), lo, hi)
                 )
             ),
             "The numbers are right, but an entry of your log is not a copy: it shares its memory with a tensor that "
@@ -202,8 +202,8 @@ class TestClipAndLog:
         Mistake(
             "rebound-dict",
             lambda seen, factors, lo, hi, hooks: (
-                seen["start"].value == {}
-                and seen["another"].value == {}
+                seen["the dict at first"].value == {}
+                and seen["log of another pass"].value == {}
                 and close(seen["x.grad"], (factors[0] * times(hooks)).clamp(lo, hi))
             ),
             "The dict that you returned stays empty. Your hook makes a new dict, or fills another one: write "
@@ -213,9 +213,9 @@ class TestClipAndLog:
 
     def test_the_log_holds_both_gradients(seen, factors, lo, hi, hooks):
         first, second, third = (factor * times(hooks) for factor in factors)
-        expect_log(seen["first"], first, lo, hi)
-        expect_log(seen["another"], second, lo, hi)
-        expect_log(seen["two uses"], first + third, lo, hi)
+        expect_log(seen["log"], first, lo, hi)
+        expect_log(seen["log of another pass"], second, lo, hi)
+        expect_log(seen["log of two uses"], first + third, lo, hi)
         expect_log(seen["log of gradient="], second, lo, hi)
         expect_log(seen["log of zeros"], torch.zeros_like(first), lo, hi)
         expect_log(seen["log of infinities"], torch.full_like(first, torch.inf), lo, hi)
@@ -240,21 +240,25 @@ class TestClipAndLog:
         differentiated_as(seen["x.grad differentiated"], times(hooks) * between)
 
     def test_the_dict_is_new_and_empty(seen):
-        for when in ("start", "second at first", "same tensor at first"):
+        for when in (
+            "the dict at first",
+            "the dict of a second call, at first",
+            "the dict of a call for the same tensor, at first",
+        ):
             expect(seen[when]).has_keys()
 
     def test_the_entries_are_copies_without_a_graph(seen, factors, lo, hi, hooks):
-        expect_log(seen["first entries later"], factors[0] * times(hooks), lo, hi)
+        expect_log(seen["entries of the first pass, later"], factors[0] * times(hooks), lo, hi)
         for sentence in expect(seen["shared"]).list_of(str):
             refuse(f"{sentence}; store a copy")
-        expect_log(seen["with create_graph"], factors[2] * times(hooks), lo, hi)
+        expect_log(seen["log with create_graph"], factors[2] * times(hooks), lo, hi)
 
     def test_each_call_has_a_log_of_its_own(seen, factors, lo, hi, hooks):
-        expect_log(seen["beside a second tensor"], factors[1] * times(hooks), lo, hi)
+        expect_log(seen["log beside a second tensor"], factors[1] * times(hooks), lo, hi)
         expect_log(seen["log of the second"], factors[2], lo - 1, hi + 1)
         expect(seen["second.grad"]).close_to(2 * factors[2].clamp(lo - 1, hi + 1))
         once, narrower = (factors[0] * times(hooks)).clamp(lo, hi), lo + (hi - lo) / 4
-        expect_log(seen["clipped twice"], once, narrower, hi)
+        expect_log(seen["log of a second call for the same tensor"], once, narrower, hi)
         expect(seen["x.grad clipped twice"]).close_to(once.clamp(narrower, hi))
 
     def test_nothing_else_changes(seen, factors):

@@ -80,12 +80,12 @@ class TestFreezeRows:
         seen |= flow(p, lambda: p, other, neighbour, factors, up, backward)
         ((p + second) * factors[0]).sum().backward(inputs=[second])
         (3 * half).sum().backward()
-        seen |= {"second.grad": second.grad, "half.grad": half.grad}
+        seen |= {"the gradient of a second tensor": second.grad, "the gradient of a bfloat16 tensor": half.grad}
         seen |= {"x.grad after two passes": accumulated(p, p, neighbour, factors)}
         twice = student.freeze_rows(p, [0])
-        seen |= {"hooked twice": flow(p, lambda: p, other, neighbour, factors, up, "plain")["x.grad"]}
-        seen |= {"second handle": after_remove(twice, p, p, factors[0])}
-        seen |= {"first handle": after_remove(handle, p, p, factors[0])}
+        seen |= {"x.grad with two hooks": flow(p, lambda: p, other, neighbour, factors, up, "plain")["x.grad"]}
+        seen |= after_remove("second_handle", twice, p, p, factors[0])
+        seen |= after_remove("first_handle", handle, p, p, factors[0])
         example = nn.Parameter(torch.ones(3, 2))
         student.freeze_rows(example, [0, 2])
         (5 * example).sum().backward()
@@ -106,6 +106,7 @@ class TestFreezeRows:
                 and changes(seen["changed"], "hook-left *")
                 and not changes(seen["changed"], "values *")
             ),
+            everywhere=True,
         ),
         Mistake(
             "changed-dtype",
@@ -149,7 +150,7 @@ class TestFreezeRows:
                 close(seen["example"], 5.0)
                 and close(seen["x.grad"], times(hooks) * factors[0])
                 and seen["changed"].value == []
-                and seen["first handle"]["has_remove"].value is True
+                and seen["first_handle has remove()"].value is True
             ),
             "`p[rows]` is a new tensor that the loss does not use, so a hook on it never fires. Hook `p` itself and "
             "choose the rows inside the hook.",
@@ -160,6 +161,7 @@ class TestFreezeRows:
                 seen["x.grad"], times(hooks) * (factors[0] - without(factors[0], rows))
             ),
             "You froze all the other rows. The rows in `rows` get zero, the others keep their gradient.",
+            everywhere=True,
         ),
         Mistake(
             "empty-rows",
@@ -189,10 +191,10 @@ class TestFreezeRows:
         differentiated_as(seen["x.grad differentiated"], without(every, rows))
 
     def test_any_parameter_and_several_at_a_time(seen, factors, rows, hooks):
-        expect(seen["second.grad"]).close_to(without(factors[0], [0]))
+        expect(seen["the gradient of a second tensor"]).close_to(without(factors[0], [0]))
         threes = torch.full((len(factors[0]), 2), 3, dtype=torch.bfloat16)
-        expect(seen["half.grad"]).close_to(without(threes, rows), rtol=1e-2, atol=0)
-        expect(seen["hooked twice"]).close_to(times(hooks) * without(factors[0], [*rows, 0]))
+        expect(seen["the gradient of a bfloat16 tensor"]).close_to(without(threes, rows), rtol=1e-2, atol=0)
+        expect(seen["x.grad with two hooks"]).close_to(times(hooks) * without(factors[0], [*rows, 0]))
 
     def test_nothing_else_changes(seen, factors, up):
         expect(seen["neighbour.grad"]).close_to(-factors[0])
@@ -201,9 +203,9 @@ class TestFreezeRows:
         nothing_changed(seen["changed"], but=["hook-left p"])
 
     def test_the_handle_removes_the_hook_and_no_other(seen, factors, rows, hooks):
-        for handle, left in (("second handle", rows), ("first handle", [])):
-            expect(seen[handle]["has_remove"]).is_true("the function returned nothing that has a remove() method")
-            expect(seen[handle]["x.grad after remove"]).close_to(times(hooks) * without(factors[0], left))
+        for handle, left in (("second_handle", rows), ("first_handle", [])):
+            expect(seen[f"{handle} has remove()"]).is_true("the function returned nothing that has a remove() method")
+            expect(seen[f"x.grad after {handle}.remove()"]).close_to(times(hooks) * without(factors[0], left))
         nothing_changed(seen["changed in the end"], but=["grad-* *"], when="after `remove()`")
 
 

@@ -18,6 +18,7 @@ from graders.authoring import (
     Mistake,
     Seen,
     Witness,
+    beyond_float32,
     came_through,
     changes,
     close,
@@ -30,6 +31,7 @@ from graders.authoring import (
     nothing_changed,
     own_grads,
     prepared,
+    refuse,
     snapshot,
 )
 from graders.lesson_03_changing_gradients.judging import differentiated_as
@@ -123,7 +125,7 @@ class TestGuardedNet:
     the batch size. `fc` is an `nn.Linear` with a bias that requires grad. `lo` and `hi` are numbers with `lo < hi`.
 
     - `body` and `fc` become child modules under these names.
-    - `forward(x)` returns `fc(body(x).flatten(1))`; it calls both modules, so that their hooks run.
+    - `forward(x)` returns `fc(body(x).flatten(1))`; it calls both modules once, so that their hooks run.
     - The gradient that arrives at the output of `body` is clamped, element by element, to the range from `lo` to `hi`
       before it goes on into `body`.
     - The gradient of `fc.bias` is exactly zero: where `fc.bias.grad` was `None`, it is a tensor of zeros afterwards.
@@ -147,7 +149,8 @@ class TestGuardedNet:
         shape = (2, 3, 3) if layers == "convolution" else (4,)
         # Small values: tanh is not saturated, and the bounds reach activations as well as gradients.
         small = {"low": -0.75, "high": 0.75, "away": 0.125, "values": values}
-        near, far = rng.uniform(0.25, 0.5), rng.uniform(0.75, 1.25)
+        # The bounds are numbers that float32 does not hold, so that a detour through float32 shows.
+        near, far = beyond_float32(rng.uniform(0.25, 0.5)), beyond_float32(rng.uniform(0.75, 1.25))
         lo, hi = {"around 0": rng.choice(((-near, far), (-far, near))), "from 0": (0, far), "up to 0": (-far, 0),
                   "below 0": (-far, -near), "above 0": (near, far)}[bounds]  # fmt: skip
         return {
@@ -214,6 +217,7 @@ class TestGuardedNet:
             seen = {"changed": witness.changes()}
         children = dict(net.named_children())
         seen |= {"children": [name for name, child in (("body", body), ("fc", fc)) if children.get(name) is child]}
+        called = list[str]()
         if doubled == "later":
             net.double()
         if hooked == "root":
@@ -235,8 +239,12 @@ class TestGuardedNet:
 
         # One pass, then several forward passes before a backward pass: nothing piles up.
         seen["grads"] = grads(one_pass, backward)
-        witness = Witness(net=net, first=first)
-        seen["out"] = snapshot(run(first))
+        witness, called = Witness(net=net, first=first), list[str]()
+        with (
+            body.register_forward_pre_hook(lambda *_: called.append("body")),
+            fc.register_forward_pre_hook(lambda *_: called.append("fc")),
+        ):
+            seen |= {"out": snapshot(run(first)), "modules called by forward": called[:20]}
         seen["grads of three passes"] = grads(lambda: one_pass() + (run(second) * ups[1]).sum() + one_pass())
         with torch.no_grad():
             surroundings = Witness()
@@ -321,6 +329,7 @@ class TestGuardedNet:
             ),
             "The gradient at the output of `body`, or that of `fc.bias`, came through unchanged. Each of the two needs "
             "a hook, and a hook changes a gradient only by returning the new one.",
+            everywhere=True,
         ),
         Mistake(
             "bias-without-grad",
@@ -331,7 +340,7 @@ class TestGuardedNet:
         Mistake(
             "hook-in-forward",
             lambda seen: (
-                changes(seen["changed by passes"], "hook-left *") and close(seen["grads"]["fc.bias"], 0.0, 0, 0)
+                changes(seen["changed by passes"], "hook-left net*") and close(seen["grads"]["fc.bias"], 0.0, 0, 0)
             ),
             "Every forward pass adds a hook to something that lives on, such as `fc.bias`, and they pile up. Register "
             "such a hook once, in `__init__`. Only the activation is new in every pass.",
@@ -349,7 +358,10 @@ class TestGuardedNet:
         case = Case(layers, mode, hooks, hooked, state)
         for name, x in (("out", 0), ("out under no_grad", 1), ("out of a frozen body", 0)):
             expect(seen[name]).close_to(case.out(inputs[x]), **limit(inputs[x]))
-        expect(seen["children"]).equals(["body", "fc"])
+        expect(seen["modules called by forward"]).equals(["body", "fc"])
+        for name in ("body", "fc"):
+            if name not in expect(seen["children"]).list_of(str):
+                refuse(f"`net.{name}` is not a child module of the net, or not the one that was given as `{name}`")
 
     def test_the_bias_gets_zeros_and_the_weight_its_gradient(
         seen, layers, mode, hooks, hooked, state, inputs, ups, grad, lo, hi

@@ -123,18 +123,20 @@ class TestRegisterComposed:
             handles = student.register_composed(t, fs)
             changed = witness.changes()
             _kept = student.register_composed(second, [lambda g: g * 2, lambda g: g + 1])
-        seen = {"calls before": list(calls), "is_list": isinstance(handles, (list, tuple))}
+        seen = {"calls before the first pass": list(calls), "is_list": isinstance(handles, (list, tuple))}
         seen |= {"changed": changed, **flow(x, lambda: t, other, neighbour, factors, up, backward)}
         calls.clear()
-        seen |= {"x.grad after two passes": accumulated(x, t, neighbour, factors), "calls": calls[:50]}
-        (seen["x of both"], seen["second"]) = gradients(lambda: ((t + second) * factors[0]).sum(), [x, second])
+        seen |= {"x.grad after two passes": accumulated(x, t, neighbour, factors), "calls in two passes": calls[:50]}
+        (seen["x.grad beside a second tensor"], seen["the gradient of a second tensor"]) = gradients(
+            lambda: ((t + second) * factors[0]).sum(), [x, second]
+        )
 
         # A second call for the same tensor, and the handles of each.
         again = student.register_composed(t, [lambda g: g * 3])
-        (seen["composed twice"],) = gradients(lambda: (t * factors[0]).sum(), [x])
-        seen["first handles"] = after_remove(handles, x, t, factors[0])
+        (seen["x.grad composed twice"],) = gradients(lambda: (t * factors[0]).sum(), [x])
+        seen |= after_remove("first_handles", handles, x, t, factors[0])
         calls.clear()
-        seen |= {"second handles": after_remove(again, x, t, factors[0]), "calls after remove": calls[:50]}
+        seen |= after_remove("second_handles", again, x, t, factors[0]) | {"calls after remove()": calls[:50]}
         seen["changed in the end"] = before.changes()
 
         # A function that raises.
@@ -196,14 +198,17 @@ class TestRegisterComposed:
         Mistake(
             "forgot-return",
             lambda seen, maps, factors, hooks: (
-                close(seen["x.grad"], factors[0] * times(hooks)) and len(seen["calls"]) == 2 * len(maps)
+                close(seen["x.grad"], factors[0] * times(hooks)) and len(seen["calls in two passes"]) == 2 * len(maps)
             ),
         ),
         Mistake(
             "in-place-leak",
             lambda seen, maps, factors, hooks: (
                 close(seen["x.grad"], composed(maps, factors[0] * times(hooks)))
-                and not (close(seen["neighbour.grad"], -factors[0]) and close(seen["second"], 2 * (factors[0] + 1)))
+                and not (
+                    close(seen["neighbour.grad"], -factors[0])
+                    and close(seen["the gradient of a second tensor"], 2 * (factors[0] + 1))
+                )
             ),
             raises=SINGLE_LOCATION,
         ),
@@ -230,8 +235,8 @@ class TestRegisterComposed:
         expect(seen["example"]).close_to(torch.tensor([31.0]))
 
     def test_each_function_is_called_once_for_each_pass(seen, maps):
-        expect(seen["calls before"]).equals([])
-        expect(seen["calls"]).equals(2 * [f"{kind} {k:.3f}" for kind, k in reversed(maps)])
+        expect(seen["calls before the first pass"]).equals([])
+        expect(seen["calls in two passes"]).equals(2 * [f"{kind} {k:.3f}" for kind, k in reversed(maps)])
 
     def test_the_gradient_can_be_differentiated_again(seen, factors, maps, hooks):
         k = factors[0].clone().requires_grad_()
@@ -239,16 +244,16 @@ class TestRegisterComposed:
         differentiated_as(seen["x.grad differentiated"], again)
 
     def test_each_call_has_functions_of_its_own(seen, factors, maps, hooks):
-        expect(seen["x of both"]).close_to(composed(maps, factors[0] * times(hooks)))
-        expect(seen["second"]).close_to(2 * (factors[0] + 1))
-        expect(seen["composed twice"]).close_to(3 * composed(maps, factors[0] * times(hooks)))
+        expect(seen["x.grad beside a second tensor"]).close_to(composed(maps, factors[0] * times(hooks)))
+        expect(seen["the gradient of a second tensor"]).close_to(2 * (factors[0] + 1))
+        expect(seen["x.grad composed twice"]).close_to(3 * composed(maps, factors[0] * times(hooks)))
 
     def test_the_handles_remove_all_hooks_and_no_other(seen, factors, hooks):
         expect(seen["is_list"]).is_true("the function did not return a list of handles")
-        for handles, left in (("first handles", 3), ("second handles", 1)):
-            expect(seen[handles]["has_remove"]).is_true("the list holds something that has no remove() method")
-            expect(seen[handles]["x.grad after remove"]).close_to(left * factors[0] * times(hooks))
-        expect(seen["calls after remove"]).equals([])
+        for handles, left in (("first_handles", 3), ("second_handles", 1)):
+            expect(seen[f"{handles} has remove()"]).is_true("the list holds something that has no remove() method")
+            expect(seen[f"x.grad after {handles}.remove()"]).close_to(left * factors[0] * times(hooks))
+        expect(seen["calls after remove()"]).equals([])
         nothing_changed(seen["changed in the end"], but=["grad-* *"], when="after `remove()`")
 
     def test_nothing_else_changes(seen, factors, up):

@@ -14,7 +14,6 @@ from graders.authoring import (
     close,
     exercise,
     expect,
-    gradients,
     laid_out,
     nothing_changed,
     snapshot,
@@ -48,8 +47,8 @@ from graders.lesson_03_changing_gradients.shared import flow, scene
 )  # fmt: skip
 class TestReverseGradient:
     """Write `reverse_gradient(x, lam)`. `x` is a tensor of a floating dtype, leaf or not, and `lam` is a positive
-    number. Return a tensor `y` with the same values as `x`; it may share its memory with `x`. In every backward pass,
-    the gradient that arrives at `y` is multiplied by `-lam` on its way to `x`. The hook on `y` stays.
+    number. Return a tensor `y` with the same values as `x`, up to rounding; it may share its memory with `x`. In every
+    backward pass, the gradient that arrives at `y` is multiplied by `-lam` on its way to `x`. The hook on `y` stays.
 
     Only what passes through `y` is reversed. If `x` is used elsewhere, too, that part of its gradient is as usual, and
     so are the gradients of all other tensors. Your function leaves no hook on `x`.
@@ -88,7 +87,9 @@ class TestReverseGradient:
         student.reverse_gradient(t, 2 * lam)
         w = k.clone().requires_grad_()
         (y * w).sum().backward(inputs=[w], retain_graph=True)
-        (seen["x.grad of two ways"],) = gradients(lambda: (y * k).sum() + (t * m).sum(), [x])
+        both = (y * k).sum() + (t * m).sum()
+        for name in ("x.grad of two ways", "x.grad of another pass through the same y"):
+            (seen[name],) = torch.autograd.grad(both, [x], retain_graph=True, allow_unused=True)
 
         def turned():
             return student.reverse_gradient(t, lam)
@@ -171,6 +172,8 @@ class TestReverseGradient:
     def test_every_call_and_every_pass_reverses(seen, factors, up, lam, grad, hooks):
         by = -lam * times(hooks)
         expect(seen["x.grad of another pass"]).close_to(by * factors[1])
+        again = times(hooks) * (factors[1] - lam * factors[0])
+        expect(seen["x.grad of another pass through the same y"]).close_to(again)
         expect(seen["x.grad of a sum"]).close_to(torch.full_like(up, by))
         expect(seen["x.grad of two uses"]).close_to(by * sum(factors))
         expect(seen["x.grad of gradient="]).close_to(by * up)

@@ -78,12 +78,12 @@ class TestScaleGrad:
         seen = {"changed": changed} | flow(x, lambda: t, other, neighbour, factors, up, backward)
         (t + second).backward(gradient=factors[0], inputs=[second])
         (3 * half).sum().backward()
-        seen |= {"second.grad": second.grad, "half.grad": half.grad}
+        seen |= {"the gradient of a second tensor": second.grad, "the gradient of a bfloat16 tensor": half.grad}
         seen |= {"x.grad after two passes": accumulated(x, t, neighbour, factors)}
         twice = student.scale_grad(t, 0.5)
-        seen |= {"hooked twice": flow(x, lambda: t, other, neighbour, factors, up, "plain")["x.grad"]}
-        seen |= {"second handle": after_remove(twice, x, t, factors[0])}
-        seen |= {"first handle": after_remove(handle, x, t, factors[0])}
+        seen |= {"x.grad with two hooks": flow(x, lambda: t, other, neighbour, factors, up, "plain")["x.grad"]}
+        seen |= after_remove("second_handle", twice, x, t, factors[0])
+        seen |= after_remove("first_handle", handle, x, t, factors[0])
         w, x = torch.tensor([1.0], requires_grad=True), torch.tensor([2.0], requires_grad=True)
         student.scale_grad(w, 10.0)
         (3 * (w + x)).sum().backward()
@@ -103,6 +103,7 @@ class TestScaleGrad:
                 and changes(seen["changed"], "hook-left *")
                 and not changes(seen["changed"], "values *")
             ),
+            everywhere=True,
         ),
         Mistake("changed-values", lambda seen: changes(seen["changed in the end"], "values t")),
         Mistake(
@@ -120,7 +121,7 @@ class TestScaleGrad:
             lambda seen, factors, hooks: (
                 close(seen["x.grad"], times(hooks) * factors[0])
                 and seen["changed"].value == []
-                and seen["first handle"]["has_remove"].value is True
+                and seen["first_handle has remove()"].value is True
             ),
             raises="cannot register a hook on a tensor that doesn't require gradient",
         ),
@@ -146,9 +147,11 @@ class TestScaleGrad:
         differentiated_as(seen["x.grad differentiated"], torch.full_like(factors[0], times(hooks) * s))
 
     def test_any_tensor_and_several_at_a_time(seen, factors, s, hooks):
-        expect(seen["second.grad"]).close_to(2 * s * factors[0])
-        expect(seen["half.grad"]).close_to(3 * s * ones(2, torch.bfloat16), rtol=1e-2, atol=1e-2)
-        expect(seen["hooked twice"]).close_to(times(hooks) * s / 2 * factors[0])
+        expect(seen["the gradient of a second tensor"]).close_to(2 * s * factors[0])
+        expect(seen["the gradient of a bfloat16 tensor"]).close_to(
+            3 * s * ones(2, torch.bfloat16), rtol=1e-2, atol=1e-2
+        )
+        expect(seen["x.grad with two hooks"]).close_to(times(hooks) * s / 2 * factors[0])
 
     def test_nothing_else_changes(seen, factors, up):
         expect(seen["neighbour.grad"]).close_to(-factors[0])
@@ -158,7 +161,7 @@ class TestScaleGrad:
         nothing_changed(seen["changed"], but=["hook-left t"])
 
     def test_the_handle_removes_the_hook_and_no_other(seen, factors, s, hooks):
-        for handle, left in (("second handle", s), ("first handle", 1)):
-            expect(seen[handle]["has_remove"]).is_true("the function returned nothing that has a remove() method")
-            expect(seen[handle]["x.grad after remove"]).close_to(times(hooks) * left * factors[0])
+        for handle, left in (("second_handle", s), ("first_handle", 1)):
+            expect(seen[f"{handle} has remove()"]).is_true("the function returned nothing that has a remove() method")
+            expect(seen[f"x.grad after {handle}.remove()"]).close_to(times(hooks) * left * factors[0])
         nothing_changed(seen["changed in the end"], but=["grad-* *"], when="after `remove()`")

@@ -128,6 +128,15 @@ def test_many_values_part_nothing() -> None:
     assert by_circumstance(ranks, [1, 2, 3]) is None  # all but one, and nobody has a sentence for that
 
 
+def test_a_range_of_numbers_that_parts_as_well_leaves_it_open() -> None:
+    cases = [{"rank": rank, "mode": "train" if rank < 2 else "eval"} for rank in (0, 1, 2, 3)]
+    assert by_circumstance(cases, [2, 3]) is None
+    assert by_circumstance(cases, [0, 1]) is None
+    found = by_circumstance([*cases, {"rank": 3, "mode": "train"}], [2, 3])
+    assert found is not None
+    assert found.id == "only-in-training"
+
+
 def test_an_axis_of_the_exercise_alone_explains_nothing_by_itself() -> None:
     assert by_circumstance([{"mixing": True}, {"mixing": False}], [0]) is None
     assert by_circumstance([{"grad": True}, {"grad": False}], [0]) is None  # an axis of the table has other values

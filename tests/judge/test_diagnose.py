@@ -93,6 +93,17 @@ def test_a_draw_that_cannot_show_a_mistake_does_not_contradict_it() -> None:
     assert found([silent], 0, 0) is None
 
 
+def test_what_would_show_everywhere_is_contradicted_by_a_draw_that_holds() -> None:
+    rows = [[WRONG], [None]]
+    assert found([equals("two", 2)], 2, 1, differences=rows) == "two"
+    assert found([equals("two", 2, everywhere=True)], 2, 1, differences=rows) is None
+    assert found([equals("two", 2, everywhere=True)], 2, 2, differences=rows) == "two"
+    silent = Mistake("silent", lambda seen: SILENT if seen.value == 1 else seen.value == 2, "silent", everywhere=True)
+    assert found([silent], 2, 1, differences=rows) == "silent"
+    raised = Mistake("raised", lambda seen: False, "raised", raises="nothing else", everywhere=True)
+    assert found([raised], ValueError("nothing else"), 1) is None
+
+
 def test_of_two_the_one_that_explains_more_draws_stands() -> None:
     silent = Mistake("silent", lambda seen: SILENT if seen.value == 1 else seen.value == 2, "silent")
     assert found([silent, equals("all", 1, 2)], 1, 2) == "all"

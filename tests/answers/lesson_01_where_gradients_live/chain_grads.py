@@ -380,6 +380,21 @@ def chain_grads(fns, x):
 """,
     ),
     Wrong(
+        "numbers for infinite gradients",
+        violates="Return a list with the gradient of the output",
+        check="test_another_call_has_its_own_gradients",
+        source="""
+def chain_grads(fns, x):
+    steps, h = [], x
+    for fn in fns:
+        h = fn(h.clone())
+        h.retain_grad()
+        steps.append(h)
+    h.sum().backward()
+    return [h.grad.nan_to_num() for h in steps]
+""",
+    ),
+    Wrong(
         "the first ten steps",
         violates="Return a list with the gradient of the output",
         check="test_every_step_has_its_gradient",

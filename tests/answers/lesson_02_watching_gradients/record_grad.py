@@ -49,7 +49,26 @@ def record_grad(t, store):
 """,
     """
 class Recording:
-    # its remove() leaves the hook where it is, and silences it
+    def __init__(self, t, store):
+        self.store = store
+        self.inner = t.register_hook(self.keep)
+    def keep(self, grad):
+        self.store.append(grad.detach().clone())
+    def remove(self):
+        self.inner.remove()
+
+def record_grad(t, store):
+    return Recording(t, store)
+""",
+]
+
+WRONG = [
+    Wrong(
+        "a handle that silences the hook",
+        violates="rule 3: A handle is an object whose `remove()` takes a hook away",
+        check="test_nothing_else_changes",
+        source="""
+class Recording:
     def __init__(self, t, store):
         self.on = True
         self.store = store
@@ -63,9 +82,7 @@ class Recording:
 def record_grad(t, store):
     return Recording(t, store)
 """,
-]
-
-WRONG = [
+    ),
     Wrong(
         "no gradient of zeros",
         violates="every gradient that arrives at `t` is appended to `store`",

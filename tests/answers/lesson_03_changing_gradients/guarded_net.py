@@ -288,15 +288,27 @@ WRONG = [
     ),
     Wrong(
         "calls neither module",
-        violates="it calls both modules, so that their hooks run",
+        violates="it calls both modules once, so that their hooks run",
         check="test_forward_is_fc_after_body",
         source=guarded_net("h = self.body(x)", "h = self.body.forward(x)").replace("self.fc(h", "self.fc.forward(h"),
     ),
     Wrong(
         "multiplies by the weight itself",
-        violates="it calls both modules, so that their hooks run",
+        violates="it calls both modules once, so that their hooks run",
         check="test_forward_is_fc_after_body",
         source=guarded_net("self.fc(h.flatten(1))", "nn.functional.linear(h.flatten(1), self.fc.weight, self.fc.bias)"),
+    ),
+    Wrong(
+        "calls the body twice",
+        violates="it calls both modules once, so that their hooks run",
+        check="test_forward_is_fc_after_body",
+        source=guarded_net("h = self.body(x)", "self.body(x)\n        h = self.body(x)"),
+    ),
+    Wrong(
+        "bounds in float32",
+        violates="rule 1: in `float32` and in `float64`",
+        check="test_the_gradient_at_the_output_of_body_is_clamped",
+        source=guarded_net("self.hi = body, fc, lo, hi", "self.hi = body, fc, torch.tensor(lo), torch.tensor(hi)"),
     ),
     Wrong(
         "leaves the bias out",

@@ -167,6 +167,21 @@ def reverse_gradient(x, lam):
 """,
     ),
     Wrong(
+        "reverses one pass",
+        violates="In every backward pass, the gradient that arrives at `y` is multiplied by `-lam`",
+        check="test_every_call_and_every_pass_reverses",
+        source="""
+def reverse_gradient(x, lam):
+    y = x * 1
+    def hook(grad):
+        handle.remove()
+        return -lam * grad
+    if y.requires_grad:
+        handle = y.register_hook(hook)
+    return y
+""",
+    ),
+    Wrong(
         "no guard",
         violates="It also works when `x` does not require grad and under `torch.no_grad()`",
         check="raised",

@@ -9,7 +9,19 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from graders.authoring import SILENT, Mistake, Seen, close, exercise, expect
+from graders.authoring import (
+    ALL,
+    SILENT,
+    Circumstances,
+    Mistake,
+    Seen,
+    Witness,
+    close,
+    exercise,
+    expect,
+    laid_out,
+    nothing_changed,
+)
 from graders.lesson_10_explaining_predictions.judging import peaks
 
 PLACES = ("only", "first", "last", "right-of", "below", "zero", "far", "faint")
@@ -26,13 +38,31 @@ MISREADINGS = (
     "no-upsampling",
     "nearest-upsampling",
     "align-corners",
+    "centre-of-mass",
+    "centre-of-mass, rounded down",
 )
 
 EQUALS = ("tie", "other-tie", "plateau", "even")
 """Maps with equal peaks; the last is the same everywhere.
 
-They are equal in any precision only where the size is a power of 2 times that of the map.
+They are equal in any precision only where the size is a power of 2 times that of the map. There the map "near" has two
+peaks of which the second is larger by very little.
 """
+
+SIZES = {"tall": ((6, 4), (24, 32)), "odd": ((5, 6), (23, 16)), "wide": ((6, 8), (24, 32))}
+"""The size of a map, and that of the image."""
+NEAR = {"float32": 2.0**-9, "float64": 2.0**-30}
+"""How far two peaks are apart that a coarser dtype holds for equal."""
+
+
+def centres(cam: Tensor, size: tuple[int, int]) -> tuple[Tensor, Tensor]:
+    """Row and column of the centre of mass of each upsampled map, as fractions; 0 for a map of zeros."""
+    large = F.interpolate(cam.double()[:, None], size=size, mode="bilinear", align_corners=False)[:, 0]
+    mass = large.sum((1, 2)).clamp(min=1e-300)
+    return (
+        (large.sum(2) * torch.arange(size[0])).sum(1) / mass,
+        (large.sum(1) * torch.arange(size[1])).sum(1) / mass,
+    )
 
 
 def misread_peaks(cam: Tensor, size: tuple[int, int]) -> dict[str, tuple[Tensor, Tensor]]:
@@ -49,6 +79,8 @@ def misread_peaks(cam: Tensor, size: tuple[int, int]) -> dict[str, tuple[Tensor,
         (rows, columns),
         ((rows * down).long(), (columns * across).long()),
         peaks(cam, size, mode="bilinear", align_corners=True)[:2],
+        tuple(centre.round().long() for centre in centres(cam, size)),
+        tuple(centre.long() for centre in centres(cam, size)),
     )
     return dict(zip(MISREADINGS, found))
 
@@ -121,37 +153,54 @@ def hits_are(family: str, *, rounded: bool = False) -> Callable[..., Any]:
         "`argmax` of a map that is 0 everywhere is 0, the pixel in the upper left corner. Such a map points nowhere: "
         "check that its maximum is larger than 0.",
     ),
-    cases=(
-        {"cells": (6, 4), "size": (24, 32)},
-        {"cells": (5, 6), "size": (23, 16)},
-        {"cells": (6, 8), "size": (24, 32)},
+    circumstances=Circumstances(
+        covers={"dtype": ALL, "layout": ("contiguous", "transposed", "slice"), "values": ALL},
+        excludes={
+            "rank": "maps have three dimensions",
+            "place": "the maps are detached",
+            "grad": "the maps are detached",
+            "number": "it gets no number",
+            "collection": "every probe calls it with one map and with many",
+            "model": "it gets no model",
+            "hooks": "no gradient flows",
+            "hooked": "no gradient flows",
+            "call": "every probe calls it for many maps",
+            "grad_mode": "no graph is recorded",
+            "backward": "there is no pass",
+            "failure": "it calls nothing of the caller's",
+        },
+        own={"sizes": tuple(SIZES)},
+        pairs=[("dtype", "sizes")],
     ),
 )
 class TestPointingGame:
-    """Write `pointing_game(cam, boxes, size)`. `cam` is a float32 tensor of shape [B, h, w] without negative values:
+    """Write `pointing_game(cam, boxes, size)`. `cam` is a detached tensor of shape [B, h, w] without negative values:
     one heat map for each of B images. `boxes` is an int64 tensor of shape [B, 4], whose rows are (x0, y0, x1, y1) in
     pixels of the image. `size` is the tuple (H, W): the size of all images in pixels, height first.
 
     Upsample each map to H by W pixels with bilinear interpolation, `align_corners=False`. Find its largest pixel: row
     y and column x. If several pixels are equally large, take the first one, reading row by row from the top and each
-    row from the left, as `argmax` does. The map is a hit if `x0 <= x < x1` and `y0 <= y < y1`. A map that is 0
-    everywhere is never a hit. Return the share of hits among the B maps, a Python float from 0 to 1. The arguments do
-    not change.
+    row from the left, as `argmax` does. Pixels may differ by very little, and all of them may be very small. The map is
+    a hit if `x0 <= x < x1` and `y0 <= y < y1`. A map that is 0 everywhere is never a hit. Return the share of hits
+    among the B maps, a Python float from 0 to 1.
 
     **Example.** For `cam = tensor([[[0., 8.]]])` and `size = (1, 4)` the upsampled map is `[[0., 2., 6., 8.]]`. Its
     largest pixel is y = 0, x = 3. With `boxes = tensor([[3, 0, 4, 1]])` the result is 1.0, and with
     `boxes = tensor([[0, 0, 3, 1]])` it is 0.0.
     """
 
-    def draw(rng, cells, size):
-        exact = size[0] % (2 * cells[0]) == 0
+    def draw(rng, sizes, dtype, values):
+        cells, size = SIZES[sizes]
+        exact = sizes != "odd"
         maps, boxes = [], []
-        for place in rng.shuffled(PLACES + MISREADINGS + (EQUALS if exact else ())):
+        for place in rng.shuffled(PLACES + MISREADINGS + ((*EQUALS, "near") if exact else ())):
             cell = (rng.integer(1, cells[0] - 2), rng.integer(1, cells[1] - 2))
-            heat = torch.zeros(*cells) if place in ("zero", *EQUALS) else rng.tensor(*cells, low=0, high=2, away=0)
-            # Two equal peaks: the upper one is first in reading order, and further to the right.
+            heat = rng.tensor(*cells, dtype="float64", low=0, high=2, away=0, values=values)
+            # Two peaks that are equal, or nearly: the upper one is first in reading order, and further to the right.
             upper, lower = (1, rng.integer(2, cells[1] - 2)), (3, 1)
-            if place in ("tie", "other-tie"):
+            if place in ("zero", "near", *EQUALS):
+                heat = torch.zeros(*cells, dtype=torch.float64)
+            if place in ("tie", "other-tie", "near"):
                 cell = upper if place == "tie" else lower
             if place == "even":
                 heat += 1
@@ -163,10 +212,12 @@ class TestPointingGame:
             boxes.append(placed_box(place, (int(y), int(x)), size))
             if place in ("tie", "other-tie"):
                 heat[upper] = heat[lower] = 5
-            maps.append(heat * 2**-20 if place == "faint" else heat)  # a power of 2 changes no digit
-        return {"cam": torch.stack(maps), "boxes": torch.tensor(boxes), "size": size}
+            if place == "near":
+                heat[upper] = 5 - NEAR[dtype]
+            maps.append(heat * 2**-30 if place == "faint" else heat)  # a power of 2 changes no digit
+        return {"cam": torch.stack(maps).to(getattr(torch, dtype)), "boxes": torch.tensor(boxes), "size": size}
 
-    def alive(cam, boxes, size):
+    def alive(cam, boxes, size, dtype):
         found = variants_of_hits(cam, boxes, size)
         right = found["right"]
         families: dict[tuple[bool, ...], set[str]] = {}
@@ -174,15 +225,20 @@ class TestPointingGame:
             families.setdefault(tuple(value), set()).add(name.split(",")[0])
         large = F.interpolate(cam[:, None], size=size, mode="bilinear", align_corners=False).flatten(1)
         first, second = large.topk(2).values.T
-        sharp = (first - second > 2e-4 * first) | (first == second)  # no peak is decided by rounding
+        least = NEAR[dtype] / 10  # of full digits: no peak is decided by rounding
+        sharp = (first - second > least * first) | (first == second)
         told_apart = all(len(names) == 1 for names in families.values())
         return 0 < sum(right) < len(right) and told_apart and bool(sharp.all())
 
-    def probe(student, cam, boxes, size):
-        given = (cam.clone(), boxes.clone())
-        together = student.pointing_game(*given, size)
-        alone = [student.pointing_game(cam[i : i + 1].clone(), boxes[i : i + 1].clone(), size) for i in range(len(cam))]
-        return {"share": together, "alone": alone, "kept": torch.equal(given[0], cam) and torch.equal(given[1], boxes)}
+    def probe(student, cam, boxes, size, layout):
+        cam, boxes = laid_out(cam, layout), laid_out(boxes, layout)
+        witness = Witness(cam=cam, boxes=boxes)
+        together = student.pointing_game(cam, boxes, size)
+        changed = witness.changes()
+        alone = [student.pointing_game(cam[i : i + 1], boxes[i : i + 1], size) for i in range(len(cam))]
+        example = torch.tensor([[[0.0, 8.0]]])
+        found = [student.pointing_game(example, torch.tensor([box]), (1, 4)) for box in ([3, 0, 4, 1], [0, 0, 3, 1])]
+        return {"share": together, "alone": alone, "example": found, "changed": changed}
 
     mistakes = (
         Mistake(
@@ -214,6 +270,11 @@ class TestPointingGame:
             hits_are("align-corners", rounded=True),
             "You upsampled with `align_corners=True`, which shifts the peaks. The contract asks for "
             "`align_corners=False`.",
+        ),
+        Mistake(
+            "centre-of-mass",
+            hits_are("centre-of-mass", rounded=True),
+            "You took the centre of mass of the map. It points with its largest pixel.",
         ),
         Mistake(
             "closed-box",
@@ -248,5 +309,8 @@ class TestPointingGame:
             expect(Seen(seen["alone"][index].value, f"the score of map {index} alone")).close_to(float(hit))
         expect(seen["share"]).close_to(sum(right) / len(right))
 
+    def test_the_example_comes_out(seen):
+        expect(seen["example"]).equals([1.0, 0.0])
+
     def test_the_arguments_are_unchanged(seen):
-        expect(seen["kept"]).is_true("the caller's maps or boxes are not what they were before the call")
+        nothing_changed(seen["changed"])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
+from itertools import product
 from typing import Any
 
 import torch
@@ -22,11 +23,12 @@ from graders.authoring import (
 
 def draw_net(
     rng: Any, steps: str, classes: int, width: int, stride: int, inplace: bool = False, skip: bool = False,
-    dtype: str = "float32", values: str = "round", hooks: str = "none", hooked: str = "root",
+    dtype: str = "float32", values: str = "round", mode: str = "eval", hooks: str = "none", hooked: str = "root",
 ) -> dict[str, Any]:  # fmt: skip
     """The data of a TinyNet: `steps` such as "conv relu conv relu"; the first convolution takes 2 channels.
 
-    `doubled` says what a hook of the caller doubles: "root", "first step" or nothing.
+    `gain` is the factor of the layer that shows the mode. `doubled` says what a hook of the caller doubles: "root",
+    "first step" or nothing.
     """
     names = steps.split()
     convolutions = [index for index, name in enumerate(names) if name == "conv"]
@@ -46,6 +48,7 @@ def draw_net(
         "head": rng.tensor(classes, width, low=-2, high=2, **kinds),
         "names": dict(zip(groups, rng.names(len(groups)))),
         "order": rng.shuffled(groups),
+        "gain": 1 if mode == "eval" else 2,
         "doubled": ("root" if hooked == "root" else "first step") if hooks == "replacing" else "nothing",
     }
 
@@ -94,7 +97,7 @@ def run(
         outputs.append(x)
         if net["skip"] and index == 1:
             x = x + given
-    logits = x.mean((2, 3)) @ net["head"].double().T
+    logits = x.mean((2, 3)) @ net["head"].double().T * net["gain"]
     return outputs, logits * FACTOR if net["doubled"] == "root" else logits
 
 
@@ -144,9 +147,13 @@ def matches(seen: Seen, expected: Iterator[Tensor]) -> bool:
     return all(close(seen["results"][index], value, 1e-4, 1e-5) for index, value in enumerate(expected))
 
 
+TOLERANCE = (1e-4, 1e-5)
+"""Relative and absolute, for float32."""
+
+
 def expect_map(seen: Seen, expected: Tensor, x: Tensor) -> None:
     """Expect a tensor in the dtype of x, as exact as that allows."""
-    limit = {"rtol": 1e-4, "atol": 1e-5} if x.dtype == torch.float32 else {"rtol": 1e-9, "atol": 1e-11}
+    limit = dict(zip(("rtol", "atol"), TOLERANCE)) if x.dtype == torch.float32 else {"rtol": 1e-9, "atol": 1e-11}
     expect(seen).close_to(expected.to(x.dtype), **limit)
 
 
@@ -177,17 +184,17 @@ def nothing_touched(seen: Seen) -> None:
     expect(seen["works_as_before"]).is_true("after the call, the model's gradients are not what they were before")
 
 
-def nothing_left_after_exception(seen: Seen, failing_run: str = "first") -> None:
-    """The exception came through, all is as before, and the model computes what it did before.
+def nothing_left_after_exception(seen: Seen, runs: Iterable[str] = ("first",)) -> None:
+    """The exceptions came through, all is as before, and the model computes what it did before.
 
     Whoever needs the model only once never comes to a second run.
     """
-    if failing_run == "first" or seen["failure"].value != "never raised":
-        came_through(seen["failure"], "the model")
-    nothing_changed(seen["changed by failure"], when="after an exception")
-    expect(seen["works_after_exception"]).is_true(
-        "after an exception in the model, its gradients are not what they were before"
-    )
+    for run, place in product(runs, ("forward", "backward")):
+        after, what = seen["failures"][f"{run} {place}"], f"the {run} {place} pass"
+        if run == "first" or after["raised"].value != "never raised":
+            came_through(after["raised"], what)
+        nothing_changed(after["changed"], when=f"after an exception in {what}")
+        expect(after["works"]).is_true(f"after an exception in {what}, the model's gradients are not what they were")
 
 
 def distinct(found: list[dict[str, Tensor]]) -> bool:
@@ -201,6 +208,13 @@ def distinct(found: list[dict[str, Tensor]]) -> bool:
         for second in others[:index]
         if first.shape == second.shape
     )
+
+
+def right_cam(net: dict[str, Any], x: Tensor, target: int, layer: int) -> Tensor:
+    """What the contract of Grad-CAM asks for; float64 [B, h, w]."""
+    outputs, logits = run(net, x.detach().double().requires_grad_())
+    (grad,) = torch.autograd.grad(score(logits, target), outputs[layer])
+    return (grad.mean((2, 3), keepdim=True) * outputs[layer]).sum(1).relu().detach()
 
 
 def cams(net: dict[str, Any], x: Tensor, target: int, layer: int, **rules: Any) -> dict[str, Tensor]:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from itertools import product
 from typing import Any
 
 import torch
@@ -47,7 +48,10 @@ class TinyNet(nn.Module):
         for group in net["order"]:
             if group in groups:
                 self.add_module(net["names"][group], groups[group])
-        self.names, self.strike, self.steps, self.skip = net["names"], lambda: None, made, net["skip"]
+        self.gain = Gain()
+        self.names, self.steps, self.skip = net["names"], made, net["skip"]
+        self.strike: Callable[[], Any] | None = None
+        self.strike_in_backward: Callable[[Any], Any] | None = None
 
     def forward(self, x: Tensor) -> Tensor:
         """[B, 2, H, W] to logits [B, classes]."""
@@ -56,9 +60,20 @@ class TinyNet(nn.Module):
                 given, x = x, self.get_submodule(self.names[group])(x)
                 if self.skip and group == "second":
                     x = x + given
-        logits = self.get_submodule(self.names["head"])(x.mean((2, 3)))
-        self.strike()
+        logits: Tensor = self.gain(self.get_submodule(self.names["head"])(x.mean((2, 3))))
+        if self.strike:
+            self.strike()
+        if self.strike_in_backward:
+            logits.register_hook(self.strike_in_backward)
         return logits
+
+
+class Gain(nn.Module):
+    """A layer that shows its mode: it doubles in training mode."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Twice x, or x."""
+        return 2 * x if self.training else x
 
 
 class FunctionalReLU(nn.Module):
@@ -94,8 +109,12 @@ def prepare(
     net: dict[str, Any], x: Tensor, *, layout: str, given: str, grad: str, mode: str, frozen: str, hooks: str,
     hooked: str,
 ) -> tuple[TinyNet, Tensor]:  # fmt: skip
-    """A model with hooks of its caller, and an input that is "plain", or "requires grad", or a "non-leaf"."""
+    """A model with hooks of its caller, and an input that is "plain", or "requires grad", or a "non-leaf".
+
+    `net` knows what the gain does in this mode; where modes are mixed, it trains. Hooks on leaves only watch.
+    """
     model = freeze_part(in_mode(TinyNet(net), mode), frozen)
+    model.gain.train(mode != "eval")
     CallersHooks(hooks).on_module(*((model, "model") if hooked == "root" else (model.steps[0], "first step")))
     x = laid_out(x, layout)
     if given != "plain":
@@ -106,6 +125,12 @@ def prepare(
         fill_grads(model)
         if given == "requires grad":
             fill_grad(x)
+    watching = CallersHooks("none" if hooks == "none" else "watching")
+    weight = model.get_submodule(net["names"]["head"]).weight
+    if weight.requires_grad:
+        watching.on_parameter(weight, "head.weight")
+    if x.requires_grad:
+        watching.on_tensor(x, "x")
     return model, x
 
 
@@ -126,11 +151,16 @@ def plain_gradient(model: nn.Module, x: Tensor) -> Tensor:
     return torch.autograd.grad(model(x).square().sum(), x)[0]
 
 
-def observe_failure(model: TinyNet, x: Tensor, failure: Failure, call: Callable[[], Any]) -> dict[str, Any]:
-    """What comes through and what is left when the model raises at the end of forward."""
-    plain = plain_gradient(model, x)
-    model.strike = failure.strike
-    witness = Witness(model=model, x=x)
-    seen = {"failure": failure.during(call), "changed by failure": witness.changes()}
-    model.strike = lambda: None
-    return {**seen, "works_after_exception": torch.equal(plain_gradient(model, x), plain)}
+def observe_failures(
+    model: TinyNet, x: Tensor, failure: str, call: Callable[[], Any], runs: Iterable[str] = ("first",)
+) -> dict[str, Any]:
+    """What comes through and what is left when the forward pass of a run raises at its end, or the backward pass."""
+    plain, seen = plain_gradient(model, x), {}
+    for run, place in product(runs, ("forward", "backward")):
+        planned, witness = Failure(failure, run), Witness(model=model, x=x)
+        model.strike = planned.strike if place == "forward" else None
+        model.strike_in_backward = planned.strike if place == "backward" else None
+        after = {"raised": planned.during(call), "changed": witness.changes()}
+        model.strike = model.strike_in_backward = None
+        seen[f"{run} {place}"] = {**after, "works": torch.equal(plain_gradient(model, x), plain)}
+    return {"failures": seen}

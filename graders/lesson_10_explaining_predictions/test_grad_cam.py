@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from graders.authoring import (
     ALL,
@@ -15,7 +15,6 @@ from graders.authoring import (
     SILENT,
     CallersHooks,
     Circumstances,
-    Failure,
     Mistake,
     Seen,
     exercise,
@@ -24,6 +23,7 @@ from graders.authoring import (
 from graders.lesson_10_explaining_predictions.judging import (
     GRADS_TOUCHED,
     INPUT_TOUCHED,
+    TOLERANCE,
     cams,
     distinct,
     draw_net,
@@ -34,9 +34,10 @@ from graders.lesson_10_explaining_predictions.judging import (
     matches,
     nothing_left_after_exception,
     nothing_touched,
+    right_cam,
     run,
 )
-from graders.lesson_10_explaining_predictions.shared import observe, observe_failure, prepare
+from graders.lesson_10_explaining_predictions.shared import observe, observe_failures, prepare
 from graders.nets import draw_shapes, shapes_net
 
 
@@ -53,7 +54,7 @@ def gap_cam(net: dict[str, Any], x: Tensor, target: int) -> Tensor:
     """The closed form for a layer that is followed by global average pooling and a linear layer: W[c, k] / (hw)."""
     values = run(net, x.double())[0][-1]
     weights = net["head"][target].double() / (values.shape[2] * values.shape[3])
-    weights = weights * (FACTOR if net["doubled"] == "root" else 1)
+    weights = weights * net["gain"] * (FACTOR if net["doubled"] == "root" else 1)
     return torch.einsum("k,bkhw->bhw", weights, values).relu()
 
 
@@ -118,7 +119,8 @@ def learners_hits(seen: Seen, seed: int) -> int | None:
             "frozen": "the contract says that parameters require grad",
             "failing_run": "there is one run",
         },
-        own={"given": ("plain", "requires grad", "non-leaf"), "kind": ("gap", "inner", "in-place", "drawings")},
+        own={"given": ("plain", "requires grad", "non-leaf"),
+             "kind": ("gap", "inner", "in-place", "drawings")},
         impossible=[lambda kind, dtype: kind == "drawings" and dtype == "float64"],
     ),
 )  # fmt: skip
@@ -129,17 +131,17 @@ class TestGradCam:
 
     For each sample b and channel k, the weight alpha[b, k] is the mean over the h · w positions of the derivative of
     the logit [b, cls] with respect to A[b, k]. Return the sum over the channels k of alpha[b, k] · A[b, k], with
-    negative values replaced by 0: a detached tensor of shape [B, h, w], not scaled in any way.
+    negative values replaced by 0: a tensor of shape [B, h, w], not scaled in any way.
 
     The layer itself may work in place, as `nn.ReLU(inplace=True)` does. Nothing after it overwrites its output, and
-    hooks of the caller on the layer itself only watch. Afterwards the model computes what it did before.
+    hooks of the caller on the layer itself only watch.
 
     **Example.** Let the layer's output be two channels of 1 by 2 pixels, `[[1., 3.]]` and `[[2., 0.]]`. The model takes
     the mean of each channel, and logit 0 is 2 times the first mean minus 4 times the second. The derivatives are 1 and
     -2 everywhere. The sum is `[[-3., 3.]]`, and the result is `tensor([[[0., 3.]]])`.
     """
 
-    def draw(rng, kind, dtype, values, hooks, hooked):
+    def draw(rng, kind, dtype, values, mode, hooks, hooked):
         if kind == "drawings":
             return {"seed": rng.integer(0, 2**31), "net": None, "x": None, "classes": 3, "layer": -1}
         kinds = {"dtype": dtype, "values": values}
@@ -150,6 +152,7 @@ class TestGradCam:
             width=4,
             stride=2 if kind == "gap" else 1,
             inplace=kind == "in-place",
+            mode=mode,
             hooks=hooks,
             hooked=hooked,
             **kinds,
@@ -157,6 +160,11 @@ class TestGradCam:
         size = {"gap": (3, 2, 8, 10), "inner": (3, 2, 6, 4), "in-place": (2, 2, 4, 5)}[kind]
         x = rng.tensor(*size, **kinds)
         return {"net": net, "x": x, "classes": 3, "layer": 2 if kind == "inner" else 3, "seed": None}
+
+    tolerance = TOLERANCE
+
+    def oracle(kind, net, x, classes, layer):
+        return [right_cam(net, x, target, layer) for target in range(classes)] if kind != "drawings" else None
 
     def alive(kind, seed, net, x, classes, layer):
         if kind == "drawings":
@@ -181,8 +189,15 @@ class TestGradCam:
         module = model.steps[layer]
         CallersHooks("none" if hooks == "none" else "watching").on_module(module, "layer")
         seen = observe(model, x, lambda: [student.grad_cam(model, module, x, cls) for cls in range(classes)])
-        failed = observe_failure(model, x, Failure(failure), lambda: student.grad_cam(model, module, x, 0))
-        return {**seen, **failed, "results": seen.pop("result")}
+        again = student.grad_cam(model, module, x[:1] / 2, 1)
+        small = nn.Sequential(
+            nn.Conv2d(2, 2, 1, bias=False), nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(2, 1, bias=False)
+        )
+        small[0].weight.data.copy_(torch.eye(2)[:, :, None, None])
+        small[3].weight.data.copy_(torch.tensor([[2.0, -4.0]]))
+        example = student.grad_cam(small, small[0], torch.tensor([[[[1.0, 3.0]], [[2.0, 0.0]]]]), 0)
+        failed = observe_failures(model, x, failure, lambda: student.grad_cam(model, module, x, 0))
+        return {**seen, **failed, "results": seen.pop("result"), "again": again, "example": example}
 
     mistakes = (
         Mistake(
@@ -285,8 +300,13 @@ class TestGradCam:
         if kind == "drawings":
             return
         for target in range(classes):
-            expected = gap_cam(net, x, target) if kind == "gap" else cams(net, x, target, layer)["right"]
+            expected = gap_cam(net, x, target) if kind == "gap" else right_cam(net, x, target, layer)
             expect_map(Seen(seen["results"][target].value, f"the map for class {target}"), expected, x)
+
+    def test_another_call_and_the_example_come_out(seen, kind, net, x, layer):
+        if kind != "drawings":
+            expect_map(seen["again"], right_cam(net, x[:1] / 2, 1, layer), x)
+            expect(seen["example"]).close_to(torch.tensor([[[0.0, 3.0]]]))
 
     def test_on_drawings_it_points_at_the_shape_as_often_as_plain_autograd(seen, kind, seed):
         if kind != "drawings":

@@ -11,7 +11,6 @@ from torch import Tensor
 from graders.authoring import (
     ALL,
     Circumstances,
-    Failure,
     Mistake,
     Seen,
     exercise,
@@ -21,6 +20,7 @@ from graders.authoring import (
 from graders.lesson_10_explaining_predictions.judging import (
     GRADS_TOUCHED,
     INPUT_TOUCHED,
+    TOLERANCE,
     distinct,
     draw_net,
     expect_map,
@@ -32,7 +32,7 @@ from graders.lesson_10_explaining_predictions.judging import (
     nothing_left_after_exception,
     nothing_touched,
 )
-from graders.lesson_10_explaining_predictions.shared import observe, observe_failure, prepare
+from graders.lesson_10_explaining_predictions.shared import observe, observe_failures, prepare
 
 
 class DeconvReLU(torch.autograd.Function):
@@ -120,28 +120,30 @@ def guided_is(*names: str) -> Callable[..., bool]:
             "backward": "the function runs the pass by itself",
             "failing_run": "there is one run",
         },
-        own={"given": ("plain", "requires grad", "non-leaf"), "others": ("tanh leaky", "gelu relu6", "functional pool"),
+        own={"given": ("plain", "requires grad", "non-leaf"),
+             "others": ("tanh leaky", "gelu relu6", "functional pool"),
              "skip": (False, True)},
     ),
 )  # fmt: skip
 class TestGuidedBackprop:
     """Write `guided_backprop(model, x, cls)`. `model(x)` turns images `x` of shape [B, C, H, W] into logits of shape
     [B, number of classes], and `cls` is an int. Return the gradient of the sum over b of the logits [b, cls] with
-    respect to `x`, as a detached tensor of the shape of `x`, with one change in the backward pass: at every module of
+    respect to `x`, a tensor of the shape of `x`, with one change in the backward pass: at every module of
     class `nn.ReLU`, wherever it is in the model, negative values in the gradient that leaves the module towards its
     input are replaced by 0. The ReLU's own rule, 0 where its input was not positive, stays in force. All other modules
     pass gradients as they always do, `nn.Tanh`, `nn.LeakyReLU` and `nn.MaxPool2d` for example, and so do skip
     connections.
 
-    No ReLU works in place, each is called once, and no module is of a subclass of `nn.ReLU`. Afterwards the model
-    computes ordinary gradients again. `x` may or may not require grad, and so may each parameter.
+    No ReLU works in place. Each is called once, as `relu(t)` and not by keyword. No module is of a subclass of
+    `nn.ReLU`, or has a hook of the deprecated kind `register_backward_hook`. `x` may or may not require grad, and so
+    may each parameter.
 
     **Example.** Let `model` be a ReLU followed by `nn.Flatten()` and a linear layer without bias, with the weight
     `tensor([[2., -3., 4.]])`. For one image with the pixels 1, 1 and -1 the ordinary gradient of logit 0 is 2, -3
     and 0. The result is 2, 0 and 0.
     """
 
-    def draw(rng, others, skip, dtype, values, hooks, hooked):
+    def draw(rng, others, skip, dtype, values, mode, hooks, hooked):
         kinds = {"dtype": dtype, "values": values}
         net = draw_net(
             rng,
@@ -150,11 +152,17 @@ class TestGuidedBackprop:
             width=4,
             stride=2 if skip else 1,
             skip=skip,
+            mode=mode,
             hooks=hooks,
             hooked=hooked,
             **kinds,
         )
         return {"net": net, "x": rng.tensor(2, 2, *((7, 6) if skip else (6, 5)), **kinds), "classes": 3}
+
+    tolerance = TOLERANCE
+
+    def oracle(net, x, classes):
+        return [guided_gradient(net, x, target) for target in range(classes)]
 
     def alive(net, x, classes):
         names = [*guided_rules(net), "clamped-the-result"]
@@ -173,8 +181,12 @@ class TestGuidedBackprop:
         small = torch.nn.Sequential(torch.nn.ReLU(), torch.nn.Flatten(), torch.nn.Linear(3, 1, bias=False))
         small[2].weight.data.copy_(weight)
         example = student.guided_backprop(small, torch.tensor([[[[1.0, 1.0, -1.0]]]]), 0)
-        failed = observe_failure(model, x, Failure(failure), lambda: student.guided_backprop(model, x, 0))
-        return {**seen, **failed, "results": seen.pop("result"), "hooked": max(during) > before, "example": example}
+        again = student.guided_backprop(model, x[:1] / 2, 1)
+        failed = observe_failures(model, x, failure, lambda: student.guided_backprop(model, x, 0))
+        hooked = max(during) > before
+        return {
+            **seen, **failed, "results": seen.pop("result"), "hooked": hooked, "again": again, "example": example,
+        }  # fmt: skip
 
     mistakes = (
         Mistake(
@@ -241,7 +253,8 @@ class TestGuidedBackprop:
             result = Seen(seen["results"][target].value, f"the gradient for class {target}")
             expect_map(result, guided_gradient(net, x, target), x)
 
-    def test_the_example_comes_out(seen):
+    def test_another_call_and_the_example_come_out(seen, net, x):
+        expect_map(seen["again"], guided_gradient(net, x[:1] / 2, 1), x)
         expect(seen["example"]).close_to(torch.tensor([[[[2.0, 0.0, 0.0]]]]))
 
     def test_nothing_of_the_caller_is_touched_and_gradients_are_ordinary_afterwards(seen):

@@ -5,20 +5,22 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+import torch
 import torch.nn.functional as F
-from torch import Tensor
+from torch import Tensor, nn
 
 from graders.authoring import (
     ALL,
     Circumstances,
-    Failure,
     Mistake,
     Seen,
     exercise,
+    expect,
 )
 from graders.lesson_10_explaining_predictions.judging import (
     GRADS_TOUCHED,
     INPUT_TOUCHED,
+    TOLERANCE,
     cams,
     distinct,
     draw_net,
@@ -30,8 +32,15 @@ from graders.lesson_10_explaining_predictions.judging import (
     matches,
     nothing_left_after_exception,
     nothing_touched,
+    right_cam,
 )
-from graders.lesson_10_explaining_predictions.shared import observe, observe_failure, prepare
+from graders.lesson_10_explaining_predictions.shared import observe, observe_failures, prepare
+
+
+def right_result(net: dict[str, Any], x: Tensor, target: int, layer: int) -> Tensor:
+    """What the contract asks for."""
+    guided, cam = input_gradient(net, x, target, guided=indices(net, "relu")), right_cam(net, x, target, layer)
+    return guided * F.interpolate(cam[:, None], size=x.shape[2:], mode="bilinear", align_corners=False)
 
 
 def guided_cams(net: dict[str, Any], x: Tensor, target: int, layer: int) -> dict[str, Tensor]:
@@ -66,6 +75,10 @@ def guided_cam_is(*names: str, reshape: Callable[[Tensor], Tensor] = lambda tens
     )
 
 
+RUNS = ("first", "second")
+"""There are two runs, at least in most answers: one for each factor."""
+
+
 @exercise(
     "10-guided-grad-cam",
     points=3,
@@ -80,7 +93,7 @@ def guided_cam_is(*names: str, reshape: Callable[[Tensor], Tensor] = lambda tens
     circumstances=Circumstances(
         covers={
             "dtype": ALL, "layout": ("contiguous", "transposed", "slice"), "values": ALL, "grad": ALL, "mode": ALL,
-            "hooks": ALL, "hooked": ("root", "named"), "failure": ALL, "failing_run": ALL,
+            "hooks": ALL, "hooked": ("root", "named"), "failure": ALL,
         },
         excludes={
             "rank": "images have four dimensions",
@@ -97,31 +110,31 @@ def guided_cam_is(*names: str, reshape: Callable[[Tensor], Tensor] = lambda tens
             "call": "every probe calls it for several classes",
             "grad_mode": "the caller has gradients switched on",
             "backward": "the function runs the pass by itself",
+            "failing_run": "every probe fails in the first run, and in the second",
             "frozen": "the contract says that parameters require grad",
         },
         own={"given": ("plain", "requires grad", "non-leaf"), "layer": (2, 3)},
     ),
 )  # fmt: skip
 class TestGuidedGradCam:
-    """Write `guided_grad_cam(model, layer, x, cls)`. The arguments are those of `grad_cam`. No `nn.ReLU` works in
-    place, and each is called once, as in `guided_backprop`.
+    """Write `guided_grad_cam(model, layer, x, cls)`. The arguments are those of `grad_cam`, and the ReLUs are
+    such as in `guided_backprop`.
 
-    Return a detached tensor of the shape of `x`, [B, C, H, W]. It is the product of two things:
+    Return a tensor of the shape of `x`, [B, C, H, W]. It is the product of two things:
 
     - guided backprop for class `cls`, as in `guided_backprop(model, x, cls)`,
     - the Grad-CAM of `layer` for class `cls`, as in `grad_cam(model, layer, x, cls)`, not scaled, from an ordinary
       backward pass without the guided rule. It is upsampled to H by W with bilinear interpolation
       (`align_corners=False`) and multiplied with every channel.
 
-    The ReLUs may come before and after `layer`. Afterwards the model computes ordinary gradients again. You may
-    call functions that you wrote for earlier exercises.
+    The ReLUs may come before and after `layer`. You may call functions that you wrote for earlier exercises.
 
     **Example.** For one image of one channel and 1 by 2 pixels let guided backprop be `[[2., 5.]]`, and let the
     Grad-CAM have a single pixel with the value 3. Upsampled it is 3 everywhere, and the result is
     `tensor([[[[6., 15.]]]])`.
     """
 
-    def draw(rng, layer, dtype, values, hooks, hooked):
+    def draw(rng, layer, dtype, values, mode, hooks, hooked):
         kinds = {"dtype": dtype, "values": values}
         net = draw_net(
             rng,
@@ -129,26 +142,34 @@ class TestGuidedGradCam:
             classes=3,
             width=4,
             stride=2,
+            mode=mode,
             hooks=hooks,
             hooked=hooked,
             **kinds,
         )
         return {"net": net, "x": rng.tensor(2, 2, *((8, 10) if layer == 2 else (7, 9)), **kinds), "classes": 3}
 
+    tolerance = TOLERANCE
+
+    def oracle(net, x, classes, layer):
+        return [right_result(net, x, target, layer) for target in range(classes)]
+
     def alive(net, x, classes, layer):
         return distinct([guided_cams(net, x, target, layer) for target in range(classes)])
 
-    def probe(student, net, x, classes, layer, layout, given, grad, mode, hooks, hooked, failure, failing_run):
+    def probe(student, net, x, classes, layer, layout, given, grad, mode, hooks, hooked, failure):
         model, x = prepare(
             net, x, layout=layout, given=given, grad=grad, mode=mode, frozen="nothing", hooks=hooks, hooked=hooked
         )
         module = model.steps[layer]
         module.register_forward_hook(lambda module, args, output: None)
         seen = observe(model, x, lambda: [student.guided_grad_cam(model, module, x, cls) for cls in range(classes)])
-        failed = observe_failure(
-            model, x, Failure(failure, failing_run), lambda: student.guided_grad_cam(model, module, x, 0)
-        )
-        return {**seen, **failed, "results": seen.pop("result")}
+        again = student.guided_grad_cam(model, module, x[:1] / 2, 1)
+        small = nn.Sequential(nn.Conv2d(1, 1, (1, 2), bias=False), nn.Flatten())
+        small[0].weight.data.copy_(torch.tensor([[[[2.0, 5.0]]]]))
+        example = student.guided_grad_cam(small, small[0], torch.tensor([[[[-1.0, 1.0]]]]), 0)
+        failed = observe_failures(model, x, failure, lambda: student.guided_grad_cam(model, module, x, 0), runs=RUNS)
+        return {**seen, **failed, "results": seen.pop("result"), "again": again, "example": example}
 
     mistakes = (
         Mistake(
@@ -215,10 +236,14 @@ class TestGuidedGradCam:
     def test_the_result_is_guided_backprop_times_the_upsampled_cam(seen, net, x, classes, layer):
         for target in range(classes):
             result = Seen(seen["results"][target].value, f"the result for class {target}")
-            expect_map(result, guided_cams(net, x, target, layer)["right"], x)
+            expect_map(result, right_result(net, x, target, layer), x)
+
+    def test_another_call_and_the_example_come_out(seen, net, x, layer):
+        expect_map(seen["again"], right_result(net, x[:1] / 2, 1, layer), x)
+        expect(seen["example"]).close_to(torch.tensor([[[[6.0, 15.0]]]]))
 
     def test_nothing_of_the_caller_is_touched_and_gradients_are_ordinary_afterwards(seen):
         nothing_touched(seen)
 
-    def test_an_exception_comes_through_and_leaves_nothing_behind(seen, failing_run):
-        nothing_left_after_exception(seen, failing_run)
+    def test_an_exception_comes_through_and_leaves_nothing_behind(seen):
+        nothing_left_after_exception(seen, RUNS)

@@ -11,7 +11,6 @@ from torch import Tensor
 from graders.authoring import (
     ALL,
     Circumstances,
-    Failure,
     Mistake,
     Seen,
     exercise,
@@ -20,6 +19,7 @@ from graders.authoring import (
 from graders.lesson_10_explaining_predictions.judging import (
     GRADS_TOUCHED,
     INPUT_TOUCHED,
+    TOLERANCE,
     apart,
     draw_net,
     expect_map,
@@ -31,7 +31,7 @@ from graders.lesson_10_explaining_predictions.judging import (
     nothing_touched,
     run,
 )
-from graders.lesson_10_explaining_predictions.shared import observe, observe_failure, prepare
+from graders.lesson_10_explaining_predictions.shared import observe, observe_failures, prepare
 
 
 def saliencies(net: dict[str, Any], x: Tensor, classes: Tensor) -> dict[str, Tensor]:
@@ -104,7 +104,7 @@ def saliency_is(*names: str) -> Callable[..., bool]:
 class TestSaliencyMap:
     """Write `saliency_map(model, x, classes)`. `model(x)` turns images `x` of shape [B, C, H, W] into logits of
     shape [B, number of classes]; it treats each sample on its own. `classes` is an int64 tensor of shape [B]: one
-    class for each sample. Return a detached tensor of shape [B, H, W]. Its entry at [b, i, j] is the largest
+    class for each sample. Return a tensor of shape [B, H, W]. Its entry at [b, i, j] is the largest
     absolute value, over the channels c, of the derivative of the logit [b, classes[b]] with respect to x[b, c, i,
     j]. `x` may or may not require grad, and so may each parameter.
 
@@ -113,11 +113,18 @@ class TestSaliencyMap:
     the result is `tensor([[[3.]]])`, whatever the image.
     """
 
-    def draw(rng, batch, dtype, values, hooks, hooked):
+    def draw(rng, batch, dtype, values, mode, hooks, hooked):
         kinds = {"dtype": dtype, "values": values}
-        net = draw_net(rng, "conv relu conv relu", classes=4, width=4, stride=1, hooks=hooks, hooked=hooked, **kinds)
+        net = draw_net(
+            rng, "conv relu conv relu", classes=4, width=4, stride=1, mode=mode, hooks=hooks, hooked=hooked, **kinds
+        )
         classes = rng.shuffled([0, 1, 2, 3])[:batch]
         return {"net": net, "x": rng.tensor(batch, 2, 5, 6, **kinds), "classes": torch.tensor(classes)}
+
+    tolerance = TOLERANCE
+
+    def oracle(net, x, classes):
+        return input_gradient(net, x, classes).abs().amax(1)
 
     def alive(net, x, classes):
         found = saliencies(net, x, classes)
@@ -136,7 +143,7 @@ class TestSaliencyMap:
         linear = torch.nn.Sequential(torch.nn.Flatten(), torch.nn.Linear(3, 2, bias=False))
         linear[1].weight.data.copy_(weight)
         example = student.saliency_map(linear, torch.ones(1, 3, 1, 1), torch.tensor([0]))
-        failed = observe_failure(model, x, Failure(failure), lambda: student.saliency_map(model, x, classes))
+        failed = observe_failures(model, x, failure, lambda: student.saliency_map(model, x, classes))
         return {**seen, **failed, "results": [seen.pop("result")], "again": again, "example": example}
 
     mistakes = (

@@ -1,5 +1,7 @@
 """Answers to 10-grad-cam."""
 
+from graders.author.answers import Wrong
+
 CAM = """
 import torch
 
@@ -167,39 +169,7 @@ def grad_cam(model, layer, x, cls):
 """,
 ]
 
-WRONG = {
-    "forgot-relu": cam(result="(weights * A).sum(1).detach()"),
-    "not-pooled": cam(weights="gradient"),
-    "sum-instead-of-mean": cam(weights="gradient.sum((2, 3), keepdim=True)"),
-    "softmax-target": cam("logits.softmax(1)[:, cls].sum()"),
-    "batch-mean": cam("logits[:, cls].mean()"),
-    "mixed-batch": cam(weights="gradient.mean((0, 2, 3))[:, None, None]"),
-    "grad-input-not-output": """
-import torch
-
-def grad_cam(model, layer, x, cls):
-    kept = {}
-    def before(module, args):
-        kept["in"] = args[0]
-        args[0].register_hook(lambda grad: kept.update(grad=grad))
-    def after(module, args, output):
-        kept["A"] = output
-    with layer.register_forward_pre_hook(before), layer.register_forward_hook(after):
-        logits = model(x)
-    torch.autograd.grad(logits[:, cls].sum(), list(model.parameters()), allow_unused=True)
-    weights = kept["grad"].mean((2, 3), keepdim=True)
-    return (weights * kept["A"]).sum(1).relu().detach()
-""",
-    "wrong-target": cam("logits.max(1).values.sum()"),
-    "relu-on-weights": cam(weights="gradient.mean((2, 3), keepdim=True).relu()"),
-    "scaled": cam(
-        result="(lambda m: (m / m.amax((1, 2), keepdim=True).clamp(min=1e-12)).detach())((weights * A).sum(1).relu())"
-    ),
-    "upsampled": cam(
-        result="torch.nn.functional.interpolate((weights * A).sum(1, keepdim=True).relu().detach(), "
-        "x.shape[2:], mode='bilinear')[:, 0]"
-    ),
-    "full-hook-and-in-place": """
+FULL_HOOK = """
 import torch
 
 def grad_cam(model, layer, x, cls):
@@ -213,8 +183,27 @@ def grad_cam(model, layer, x, cls):
         first.remove()
         second.remove()
     return (kept["g"].mean((2, 3), keepdim=True) * kept["A"]).sum(1).relu()
-""",
-    "polluted-grads": """
+"""
+
+AT_THE_INPUT = """
+import torch
+
+def grad_cam(model, layer, x, cls):
+    kept = {}
+    def before(module, args):
+        kept["in"] = args[0]
+        if args[0].requires_grad:
+            args[0].register_hook(lambda grad: kept.update(grad=grad))
+    def after(module, args, output):
+        kept["A"] = output
+    with layer.register_forward_pre_hook(before), layer.register_forward_hook(after):
+        logits = model(x)
+    torch.autograd.grad(logits[:, cls].sum(), list(model.parameters()), allow_unused=True)
+    weights = kept.get("grad", kept["A"]).mean((2, 3), keepdim=True)
+    return (weights * kept["A"]).sum(1).relu().detach()
+"""
+
+BY_BACKWARD = """
 def grad_cam(model, layer, x, cls):
     kept = []
     def hook(module, args, output):
@@ -224,52 +213,338 @@ def grad_cam(model, layer, x, cls):
         model(x.detach())[:, cls].sum().backward()
     A = kept[0]
     return (A.grad.mean((2, 3), keepdim=True) * A).sum(1).relu().detach()
-""",
-    "input-touched": cam().replace("    kept = {}", "    kept = {}\n    x.grad = None\n    x.requires_grad_()"),
-}
+"""
 
-ALSO_WRONG = [
-    cam(result="(weights * A).sum(1).abs().detach()"),
-    cam(result="(weights * A).mean(1).relu().detach()"),
-    cam(result="(weights * A).relu().sum(1).detach()"),
-    cam(result="(weights * A).sum(1).relu()"),
-    cam(result="(weights * A).sum(1, keepdim=True).relu().detach()"),
-    cam(result="((weights * A).sum(1).relu() / (weights * A).sum(1).relu().max()).detach()"),
-    cam(weights="torch.ones(1, A.shape[1], 1, 1)"),
-    cam(weights="gradient.amax((2, 3), keepdim=True)"),
-    cam(weights="gradient.abs().mean((2, 3), keepdim=True)"),
-    cam(weights="gradient[:1].mean((2, 3), keepdim=True)"),
-    cam(weights="gradient.mean(3, keepdim=True)"),
-    cam(weights="gradient.mean(1, keepdim=True)"),
-    cam(weights="gradient.sum((2, 3), keepdim=True) / 20"),
-    cam("logits.log_softmax(1)[:, cls].sum()"),
-    cam("logits.sum()"),
-    cam("logits[0, cls]"),
-    cam("-torch.nn.functional.cross_entropy(logits, torch.full((len(x),), cls), reduction='sum')"),
-    cam().replace("    kept = {}", "    kept = {}\n    model.train(not model.training)"),
-    cam().replace("    kept = {}", "    kept = {}\n    model.zero_grad()"),
-    cam().replace("    kept = {}", "    kept = {}\n    [m._forward_hooks.clear() for m in model.modules()]"),
-    "def grad_cam(model, layer, x, cls):\n    pass",
-    "import torch\n\ndef grad_cam(model, layer, x, cls):\n    return torch.zeros(len(x), 2, 2)",
-    """
-import torch
+BY_HAND = """\
+    handle = layer.register_forward_hook(hook)
+    try:
+        logits = model(x)
+    CLEANED
+"""
+MODES = "    was = {m: m.training for m in model.modules()}\n    model.eval()\n"
+BACK = "    for m in was:\n        m.training = was[m]\n"
 
-def grad_cam(model, layer, x, cls):
-    kept = []
-    layer.register_forward_hook(lambda module, args, output: kept.append(output))
-    logits = model(x)
-    gradient, = torch.autograd.grad(logits[:, cls].sum(), kept[0])
-    return (gradient.mean((2, 3), keepdim=True) * kept[0]).sum(1).relu().detach()
-""",
-    """
-import torch
+VALUES = "test_the_map_is_the_weighted_sum_of_the_channels"
+AGAIN = "test_another_call_and_the_example_come_out"
+DRAWINGS = "test_on_drawings_it_points_at_the_shape_as_often_as_plain_autograd"
+KEPT = "test_nothing_of_the_caller_is_touched_and_gradients_are_ordinary_afterwards"
+FAILED = "test_an_exception_comes_through_and_leaves_nothing_behind"
+LOGIT = "the derivative of\n    the logit [b, cls] with respect to A[b, k]"
+MEAN = "the mean over the h · w positions"
+SUM = "the sum over the channels k of alpha[b, k] · A[b, k]"
 
-def grad_cam(model, layer, x, cls):
-    kept = []
-    handle = layer.register_forward_hook(lambda module, args, output: kept.append(output))
-    logits = model(x)
-    handle.remove()
-    gradient, = torch.autograd.grad(logits[:, cls].sum(), kept[0])
-    return (gradient.mean((2, 3), keepdim=True) * kept[0]).sum(1).relu().detach()
-""",
+
+def swap(old: str, new: str) -> str:
+    """The right answer with another text in one place."""
+    assert old in cam()
+    return cam().replace(old, new)
+
+
+def by_hand(cleaned: str) -> str:
+    """The right answer with a hook that is removed as `cleaned` says."""
+    return swap(
+        "    with layer.register_forward_hook(hook):\n        logits = model(x)\n", BY_HAND.replace("CLEANED", cleaned)
+    )
+
+
+WRONG = [
+    Wrong(
+        "no ReLU",
+        violates="with\n    negative values replaced by 0",
+        check=VALUES,
+        mistake="forgot-relu",
+        source=cam(result="(weights * A).sum(1).detach()"),
+    ),
+    Wrong(
+        "absolute values",
+        violates="with\n    negative values replaced by 0",
+        check=VALUES,
+        source=cam(result="(weights * A).sum(1).abs().detach()"),
+    ),
+    Wrong(
+        "the ReLU before the sum",
+        violates="with\n    negative values replaced by 0",
+        check=VALUES,
+        source=cam(result="(weights * A).relu().sum(1).detach()"),
+    ),
+    Wrong(
+        "the ReLU on the weights",
+        violates=SUM,
+        check=VALUES,
+        mistake="relu-on-weights",
+        source=cam(weights="gradient.mean((2, 3), keepdim=True).relu()"),
+    ),
+    Wrong(
+        "gradient times activation", violates=MEAN, check=VALUES, mistake="not-pooled", source=cam(weights="gradient")
+    ),
+    Wrong(
+        "the sum over the positions",
+        violates=MEAN,
+        check=VALUES,
+        mistake="sum-instead-of-mean",
+        source=cam(weights="gradient.sum((2, 3), keepdim=True)"),
+    ),
+    Wrong(
+        "the sum over the positions, divided by 20",
+        violates=MEAN,
+        check=VALUES,
+        source=cam(weights="gradient.sum((2, 3), keepdim=True) / 20"),
+    ),
+    Wrong(
+        "the largest gradient", violates=MEAN, check=VALUES, source=cam(weights="gradient.amax((2, 3), keepdim=True)")
+    ),
+    Wrong(
+        "the mean of absolute values",
+        violates=MEAN,
+        check=VALUES,
+        source=cam(weights="gradient.abs().mean((2, 3), keepdim=True)"),
+    ),
+    Wrong("the mean over a row", violates=MEAN, check=VALUES, source=cam(weights="gradient.mean(3, keepdim=True)")),
+    Wrong(
+        "the mean over the channels",
+        violates="For each sample b and channel k",
+        check=VALUES,
+        source=cam(weights="gradient.mean(1, keepdim=True)"),
+    ),
+    Wrong(
+        "the mean over the batch, too",
+        violates="For each sample b and channel k",
+        check=VALUES,
+        mistake="mixed-batch",
+        source=cam(weights="gradient.mean((0, 2, 3))[:, None, None]"),
+    ),
+    Wrong(
+        "the weights of the first sample",
+        violates="For each sample b and channel k",
+        check=VALUES,
+        mistake="mixed-batch",
+        source=cam(weights="gradient[:1].mean((2, 3), keepdim=True)"),
+    ),
+    Wrong(
+        "no weights", violates=SUM, check=VALUES, source=cam(weights="torch.ones(1, A.shape[1], 1, 1, dtype=A.dtype)")
+    ),
+    Wrong(
+        "the mean over the channels at the end",
+        violates=SUM,
+        check=VALUES,
+        source=cam(result="(weights * A).mean(1).relu().detach()"),
+    ),
+    Wrong(
+        "the probability",
+        violates=LOGIT,
+        check=VALUES,
+        mistake="softmax-target",
+        source=cam("logits.softmax(1)[:, cls].sum()"),
+    ),
+    Wrong(
+        "the logarithm of the probability",
+        violates=LOGIT,
+        check=VALUES,
+        mistake="softmax-target",
+        source=cam("logits.log_softmax(1)[:, cls].sum()"),
+    ),
+    Wrong(
+        "the mean over the samples",
+        violates=LOGIT,
+        check=VALUES,
+        mistake="batch-mean",
+        source=cam("logits[:, cls].mean()"),
+    ),
+    Wrong("the winner", violates=LOGIT, check=VALUES, mistake="wrong-target", source=cam("logits.max(1).values.sum()")),
+    Wrong("all logits", violates=LOGIT, check=VALUES, source=cam("logits.sum()")),
+    Wrong("the first sample", violates=LOGIT, check=VALUES, source=cam("logits[0, cls]")),
+    Wrong(
+        "the gradient at the layer's input",
+        violates=LOGIT,
+        check=VALUES,
+        mistake="grad-input-not-output",
+        source=AT_THE_INPUT,
+    ),
+    Wrong(
+        "the last convolution, whatever the layer",
+        violates="its output A has the shape [B, K, h, w]",
+        check=VALUES,
+        source=swap(
+            "    kept = {}",
+            "    layer = [m for m in model.modules() if isinstance(m, torch.nn.Conv2d)][-1]\n    kept = {}",
+        ),
+    ),
+    Wrong(
+        "scaled",
+        violates="not scaled in any way",
+        check=VALUES,
+        mistake="scaled",
+        source=cam(result="scaled((weights * A).sum(1).relu().detach())")
+        + "\ndef scaled(heat):\n    return heat / heat.amax((1, 2), keepdim=True).clamp(min=1e-12)\n",
+    ),
+    Wrong(
+        "upsampled",
+        violates="a tensor of shape [B, h, w]",
+        check=VALUES,
+        mistake="upsampled",
+        source=cam(
+            result="F.interpolate((weights * A).sum(1, True).relu(), x.shape[2:], mode='bilinear')[:, 0].detach()"
+        )
+        + "\nimport torch.nn.functional as F\n",
+    ),
+    Wrong(
+        "the channel stays as a dimension",
+        violates="a tensor of shape [B, h, w]",
+        check=VALUES,
+        source=cam(result="(weights * A).sum(1, keepdim=True).relu().detach()"),
+    ),
+    Wrong(
+        "height and width exchanged",
+        violates="a tensor of shape [B, h, w]",
+        check=VALUES,
+        source=cam(result="(weights * A).sum(1).relu().detach().mT.clone()"),
+    ),
+    Wrong(
+        "zeros",
+        violates="a tensor of shape [B, h, w]",
+        check=DRAWINGS,
+        source="import torch\n\ndef grad_cam(model, layer, x, cls):\n    return torch.zeros(len(x), 2, 2)",
+    ),
+    Wrong(
+        "a full backward hook on a layer that works in place",
+        violates="The layer itself may work in place",
+        check="raised",
+        mistake="full-hook-and-in-place",
+        source=FULL_HOOK,
+    ),
+    Wrong(
+        "keeps the graph",
+        violates="rule 6: A tensor that you return has no graph",
+        check=VALUES,
+        source=cam(result="(weights * A).sum(1).relu()"),
+    ),
+    Wrong(
+        "in float32 in any case",
+        violates="rule 1: in `float32` and in `float64`",
+        check=VALUES,
+        source=cam(result="(weights * A).sum(1).relu().detach().float()"),
+    ),
+    Wrong(
+        "waits for a gradient of the input",
+        violates="`x` may or may not",
+        check="raised",
+        source=swap("grad(logits[:, cls].sum(), A)", "grad(logits[:, cls].sum(), [A, x])[:1]"),
+    ),
+    Wrong(
+        "the outputs of earlier calls count",
+        violates="rule 1: however often it is called",
+        check="raised",
+        source=swap('kept["A"] = output', "outputs.append(output)")
+        .replace('kept["A"]', "outputs[0]")
+        .replace("import torch\n", "import torch\noutputs = []\n", 1),
+    ),
+    Wrong(
+        "remembers maps by class",
+        violates="rule 1: however often it is called",
+        check=AGAIN,
+        source=cam(result="known.setdefault(cls, (weights * A).sum(1).relu().detach())").replace(
+            "import torch\n", "import torch\nknown = {}\n", 1
+        ),
+    ),
+    Wrong(
+        "in eval mode",
+        violates="`model(x)` turns images",
+        check=VALUES,
+        source=swap("    with ", MODES + "    with ").replace("    A = ", BACK + "    A = "),
+    ),
+    Wrong(
+        "in training mode",
+        violates="`model(x)` turns images",
+        check=VALUES,
+        source=swap("    with ", MODES.replace("eval", "train") + "    with ").replace("    A = ", BACK + "    A = "),
+    ),
+    Wrong(
+        "modes do not come back when something raises",
+        violates="rule 4: Rules 2 and 3 hold then, too",
+        check=FAILED,
+        source=swap("    with ", MODES + "    with ").replace("    A = ", BACK + "    A = "),
+    ),
+    Wrong(
+        "another mode",
+        violates="rule 2: the mode of each part",
+        check=KEPT,
+        source=swap("    A = ", "    model.train(not model.training)\n    A = "),
+    ),
+    Wrong(
+        "`backward` fills the parameters",
+        violates="rule 2: their `.grad`",
+        check=KEPT,
+        mistake="polluted-grads",
+        source=BY_BACKWARD,
+    ),
+    Wrong(
+        "gradients of parameters cleared",
+        violates="rule 2: their `.grad`",
+        check=KEPT,
+        mistake="polluted-grads",
+        source=swap("    kept = {}", "    kept = {}\n    model.zero_grad()"),
+    ),
+    Wrong(
+        "the caller's own input",
+        violates="rule 2: Tensors keep their values, their `requires_grad` and their `.grad`",
+        check=KEPT,
+        mistake="input-touched",
+        source=swap(
+            "    kept = {}", "    kept = {}\n    if x.is_leaf:\n        x.grad = None\n        x.requires_grad_()"
+        ),
+    ),
+    Wrong(
+        "all hooks cleared",
+        violates="rule 3: Hooks that were there before are there afterwards",
+        check=KEPT,
+        source=swap("    A = ", "    [m._forward_hooks.clear() for m in model.modules()]\n    A = "),
+    ),
+    Wrong(
+        "the hooks of the layer cleared",
+        violates="rule 3: Hooks that were there before are there afterwards",
+        check=KEPT,
+        source=by_hand("finally:\n        layer._forward_hooks.clear()"),
+    ),
+    Wrong(
+        "the hook stays",
+        violates="rule 3: none of your own hooks is left",
+        check=KEPT,
+        source=by_hand("finally:\n        pass"),
+    ),
+    Wrong(
+        "the hook stays when something raises",
+        violates="rule 4: Rules 2 and 3 hold then, too",
+        check=FAILED,
+        source=by_hand("except ZeroDivisionError:\n        pass\n    handle.remove()"),
+    ),
+    Wrong(
+        "the hook stays on an interrupt",
+        violates="rule 4: also for `KeyboardInterrupt`",
+        check=FAILED,
+        source=by_hand("except Exception:\n        handle.remove()\n        raise\n    handle.remove()"),
+    ),
+    Wrong(
+        "the hook stays when the backward pass raises",
+        violates="rule 4: the model, the loss or `backward()`",
+        check=FAILED,
+        source=by_hand("except BaseException:\n        handle.remove()\n        raise").replace(
+            "    weights = ", "    handle.remove()\n    weights = "
+        ),
+    ),
+    Wrong(
+        "an exception is taken for a map of zeros",
+        violates="rule 4: the caller of your function gets this exception",
+        check=FAILED,
+        source=by_hand(
+            "except BaseException:\n        return torch.zeros(len(x), 1, 1)\n    finally:\n        handle.remove()"
+        ),
+    ),
+    Wrong("nothing", violates=SUM, check=VALUES, source="def grad_cam(model, layer, x, cls):\n    pass"),
+]
+
+GIVENS = [
+    "Write `grad_cam(model, layer, x, cls)`.",
+    "it treats each sample on its own",
+    "`cls` is an int.",
+    "Nothing after it overwrites its output",
 ]

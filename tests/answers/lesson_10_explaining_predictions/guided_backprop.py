@@ -1,5 +1,7 @@
 """Answers to 10-guided-backprop."""
 
+from graders.author.answers import Wrong
+
 GUIDED = """
 import torch
 from torch import nn
@@ -184,60 +186,7 @@ def guided_backprop(model, x, cls):
 """,
 ]
 
-WRONG = {
-    "no-guidance": guided(chosen="False"),
-    "forgot-return": guided("grad_input[0].clamp(min=0)"),
-    "deconvnet": guided("return (grad_output[0].clamp(min=0),)"),
-    "wrong-layer": guided(
-        "return tuple(None if g is None else g.clamp(min=0) for g in grad_input)",
-        chosen="isinstance(m, nn.Conv2d)",
-    ),
-    "only-sequential-recursed": guided(modules="model.children()"),
-    "clamped-whole-tensor": """
-import contextlib
-import torch
-from torch import nn
-
-def guided_backprop(model, x, cls):
-    x = x.detach().clone().requires_grad_()
-    with contextlib.ExitStack() as stack:
-        def before(module, args):
-            stack.enter_context(args[0].register_hook(lambda grad: grad.clamp(min=0)))
-        for module in model.modules():
-            if isinstance(module, nn.ReLU):
-                stack.enter_context(module.register_forward_pre_hook(before))
-        return torch.autograd.grad(model(x)[:, cls].sum(), x)[0]
-""",
-    "clamped-the-result": guided(chosen="False").replace("return gradient", "return gradient.clamp(min=0)"),
-    "bare-tensor": guided("return grad_input[0].clamp(min=0)"),
-    "polluted-grads": guided().replace(
-        "gradient, = torch.autograd.grad(logits[:, cls].sum(), x)",
-        "logits[:, cls].sum().backward()\n        gradient = x.grad",
-    ),
-    "input-touched": guided().replace("x = x.detach().clone().requires_grad_()", "x.requires_grad_(); x.grad = None"),
-}
-
-ALSO_WRONG = [
-    guided()
-    .replace("    handles = ", "    was = model.training\n    model.eval()\n    handles = ")
-    .replace("    return gradient", "    model.train(was)\n    return gradient"),
-    guided("return (grad_input[0].clamp(max=0),)"),
-    guided("return (grad_input[0].abs(),)"),
-    guided(modules="list(model.modules())[::-1][:4]"),
-    guided().replace("logits[:, cls].sum()", "logits[:, cls].mean()"),
-    guided().replace("logits[:, cls].sum()", "logits.amax(1).sum()"),
-    guided().replace("logits[:, cls].sum()", "logits.softmax(1)[:, cls].sum()"),
-    guided().replace("logits[:, cls].sum()", "logits[0, cls]"),
-    guided().replace("return gradient", "return gradient.clamp(min=0)"),
-    guided().replace("return gradient", "return gradient.abs().amax(1)"),
-    guided(chosen="isinstance(m, (nn.ReLU, nn.Tanh))"),
-    guided().replace(
-        "for handle in handles:\n            handle.remove()",
-        "for m in model.modules():\n            m._backward_hooks.clear()",
-    ),
-    guided().replace("    handles = ", "    [p.requires_grad_(False) for p in model.parameters()]\n    handles = "),
-    # the model keeps another ReLU when it raises
-    """
+SWAPPED = """
 import torch
 from torch import nn
 
@@ -256,50 +205,341 @@ def guided_backprop(model, x, cls):
     for m in relus:
         m.__class__ = nn.ReLU
     return gradient
-""",
-    # ReLUs are replaced for good
-    """
-import torch
-from torch import nn
+"""
 
-class Guided(nn.ReLU):
-    def forward(self, x):
-        y = torch.relu(x)
-        y.register_hook(lambda g: g.clamp(min=0))
-        return y
-
-def guided_backprop(model, x, cls):
-    for m in model.modules():
-        if isinstance(m, nn.ReLU):
-            m.__class__ = Guided
-    x = x.detach().clone().requires_grad_()
-    return torch.autograd.grad(model(x)[:, cls].sum(), x)[0]
-""",
-    "def guided_backprop(model, x, cls):\n    return x.detach()",
-    """
-import torch
-from torch import nn
-
-def guided_backprop(model, x, cls):
-    for m in model.modules():
-        if isinstance(m, nn.ReLU):
-            m.register_full_backward_hook(lambda module, gi, go: (gi[0].clamp(min=0),))
-    x = x.detach().clone().requires_grad_()
-    return torch.autograd.grad(model(x)[:, cls].sum(), x)[0]
-""",
-    """
-import torch
-from torch import nn
-
-def guided_backprop(model, x, cls):
-    handles = []
-    for m in model.modules():
-        if isinstance(m, nn.ReLU):
-            handles.append(m.register_full_backward_hook(lambda module, gi, go: (gi[0].clamp(min=0),)))
-    x = x.detach().clone().requires_grad_()
-    gradient, = torch.autograd.grad(model(x)[:, cls].sum(), x)
+FROZEN = """\
+    live = [p for p in model.parameters() if p.requires_grad]
+    for p in live:
+        p.requires_grad_(False)
+"""
+THAWED = "    for p in live:\n        p.requires_grad_(True)\n"
+MODES = "    was = {m: m.training for m in model.modules()}\n    model.eval()\n"
+BACK = "    for m in was:\n        m.training = was[m]\n"
+NOT_FINALLY = """\
+    except Exception:
+        for handle in handles:
+            handle.remove()
+        raise
     for handle in handles:
         handle.remove()
-    return gradient
+"""
+REGISTERED = "[m.register_full_backward_hook(hook) for m in model.modules() if isinstance(m, nn.ReLU)]"
+
+VALUES = "test_negative_gradients_are_0_behind_every_relu"
+AGAIN = "test_another_call_and_the_example_come_out"
+KEPT = "test_nothing_of_the_caller_is_touched_and_gradients_are_ordinary_afterwards"
+FAILED = "test_an_exception_comes_through_and_leaves_nothing_behind"
+AT_EVERY_RELU = "at every module of\n    class `nn.ReLU`, wherever it is in the model"
+REPLACED = "negative values in the gradient that leaves the module towards its\n    input are replaced by 0"
+OTHERS = "All other modules\n    pass gradients as they always do"
+LOGITS = "the sum over b of the logits [b, cls]"
+
+
+def swap(old: str, new: str) -> str:
+    """The right answer with another text in one place."""
+    assert old in guided()
+    return guided().replace(old, new)
+
+
+WRONG = [
+    Wrong("no hook", violates=REPLACED, check=VALUES, mistake="no-guidance", source=guided(chosen="False")),
+    Wrong(
+        "hooks after the forward pass",
+        violates=REPLACED,
+        check=VALUES,
+        mistake="no-guidance",
+        source=swap(f"handles = {REGISTERED}", "handles = []").replace(
+            "logits = model(x)", f"logits = model(x)\n        handles += {REGISTERED}"
+        ),
+    ),
+    Wrong(
+        "the hook drops what it computed",
+        violates=REPLACED,
+        check=VALUES,
+        mistake="forgot-return",
+        source=guided("grad_input[0].clamp(min=0)"),
+    ),
+    Wrong(
+        "the rule of deconvnets",
+        violates="The ReLU's own rule, 0 where its input was not positive, stays in force.",
+        check=VALUES,
+        mistake="deconvnet",
+        source=guided("return (grad_output[0].clamp(min=0),)"),
+    ),
+    Wrong(
+        "convolutions",
+        violates=AT_EVERY_RELU,
+        check=VALUES,
+        mistake="wrong-layer",
+        source=guided(
+            "return tuple(None if g is None else g.clamp(min=0) for g in grad_input)", chosen="isinstance(m, nn.Conv2d)"
+        ),
+    ),
+    Wrong("Tanh, too", violates=OTHERS, check=VALUES, source=guided(chosen="isinstance(m, (nn.ReLU, nn.Tanh))")),
+    Wrong(
+        "all activations",
+        violates=OTHERS,
+        check=VALUES,
+        source=guided(chosen="isinstance(m, (nn.ReLU, nn.LeakyReLU, nn.ReLU6, nn.GELU))"),
+    ),
+    Wrong(
+        "whatever has ReLU in its name",
+        violates=OTHERS,
+        check=VALUES,
+        source=guided(chosen="'relu' in type(m).__name__.lower() and 'Functional' not in type(m).__name__"),
+    ),
+    Wrong(
+        "pooling, too", violates=OTHERS, check=VALUES, source=guided(chosen="isinstance(m, (nn.ReLU, nn.MaxPool2d))")
+    ),
+    Wrong(
+        "`relu` as a function, too",
+        violates="at every module of\n    class `nn.ReLU`",
+        check=VALUES,
+        source=guided(chosen="isinstance(m, nn.ReLU) or type(m).__name__ == 'FunctionalReLU'"),
+    ),
+    Wrong(
+        "children only",
+        violates=AT_EVERY_RELU,
+        check=VALUES,
+        mistake="only-sequential-recursed",
+        source=guided(modules="model.children()"),
+    ),
+    Wrong(
+        "two levels",
+        violates=AT_EVERY_RELU,
+        check=VALUES,
+        source=guided(modules="[n for c in model.children() for n in (c, *c.children())]"),
+    ),
+    Wrong(
+        "the last ones", violates=AT_EVERY_RELU, check=VALUES, source=guided(modules="list(model.modules())[::-1][:4]")
+    ),
+    Wrong(
+        "the whole tensor that enters a ReLU",
+        violates="so do skip\n    connections",
+        check=VALUES,
+        mistake="clamped-whole-tensor",
+        source="""
+import contextlib
+import torch
+from torch import nn
+
+def guided_backprop(model, x, cls):
+    x = x.detach().clone().requires_grad_()
+    with contextlib.ExitStack() as stack:
+        def before(module, args):
+            stack.enter_context(args[0].register_hook(lambda grad: grad.clamp(min=0)))
+        for module in model.modules():
+            if isinstance(module, nn.ReLU):
+                stack.enter_context(module.register_forward_pre_hook(before))
+        return torch.autograd.grad(model(x)[:, cls].sum(), x)[0]
 """,
+    ),
+    Wrong(
+        "the result is clamped",
+        violates=AT_EVERY_RELU,
+        check=VALUES,
+        mistake="clamped-the-result",
+        source=guided(chosen="False").replace("return gradient", "return gradient.clamp(min=0)"),
+    ),
+    Wrong(
+        "the result is clamped, too",
+        violates="with one change in the backward pass",
+        check=VALUES,
+        source=swap("return gradient", "return gradient.clamp(min=0)"),
+    ),
+    Wrong(
+        "a bare tensor",
+        violates=REPLACED,
+        check="raised",
+        mistake="bare-tensor",
+        source=guided("return grad_input[0].clamp(min=0)"),
+    ),
+    Wrong("positive values", violates=REPLACED, check=VALUES, source=guided("return (grad_input[0].clamp(max=0),)")),
+    Wrong("absolute values", violates=REPLACED, check=VALUES, source=guided("return (grad_input[0].abs(),)")),
+    Wrong(
+        "the mean over the batch",
+        violates=LOGITS,
+        check=VALUES,
+        source=swap("logits[:, cls].sum()", "logits[:, cls].mean()"),
+    ),
+    Wrong("the winner", violates=LOGITS, check=VALUES, source=swap("logits[:, cls].sum()", "logits.amax(1).sum()")),
+    Wrong(
+        "the probability",
+        violates=LOGITS,
+        check=VALUES,
+        source=swap("logits[:, cls].sum()", "logits.softmax(1)[:, cls].sum()"),
+    ),
+    Wrong("the first sample", violates=LOGITS, check=VALUES, source=swap("logits[:, cls].sum()", "logits[0, cls]")),
+    Wrong(
+        "a map",
+        violates="a tensor of the shape of `x`",
+        check=VALUES,
+        source=swap("return gradient", "return gradient.abs().amax(1)"),
+    ),
+    Wrong(
+        "keeps a graph",
+        violates="rule 6: A tensor that you return has no graph",
+        check=VALUES,
+        source=swap("sum(), x)", "sum(), x, create_graph=True)"),
+    ),
+    Wrong(
+        "in float32 in any case",
+        violates="rule 1: in `float32` and in `float64`",
+        check=VALUES,
+        source=swap("return gradient", "return gradient.float()"),
+    ),
+    Wrong(
+        "the input of a caller who asks for no gradient",
+        violates="`x` may or may not require grad",
+        check="raised",
+        source=swap("        x = x.detach().clone().requires_grad_()\n", ""),
+    ),
+    Wrong(
+        "waits for gradients of all parameters",
+        violates="so\n    may each parameter",
+        check="raised",
+        source=swap("logits[:, cls].sum(), x)", "logits[:, cls].sum(), [x, *model.parameters()])[:1]"),
+    ),
+    Wrong(
+        "remembers gradients by class",
+        violates="rule 1: however often it is called",
+        check=AGAIN,
+        source=swap("return gradient", "return known.setdefault(cls, gradient)").replace(
+            "import torch\n", "import torch\nknown = {}\n", 1
+        ),
+    ),
+    Wrong(
+        "in eval mode",
+        violates="`model(x)` turns images",
+        check=VALUES,
+        source=swap("    handles = ", MODES + "    handles = ").replace(
+            "    return gradient", BACK + "    return gradient"
+        ),
+    ),
+    Wrong(
+        "the mode of the model comes back, not that of its parts",
+        violates="rule 2: the mode of each part",
+        check=KEPT,
+        source=swap(
+            "    return gradient",
+            "    was = model.training\n    model.eval()\n    model.train(was)\n    return gradient",
+        ),
+    ),
+    Wrong(
+        "modes do not come back when something raises",
+        violates="rule 4: Rules 2 and 3 hold then, too",
+        check=FAILED,
+        source=swap("    handles = ", MODES + "    handles = ").replace(
+            "logits = model(x)", "logits = model(x)\n    " + BACK.replace("\n", "\n    ").rstrip(" ").removesuffix("\n")
+        ),
+    ),
+    Wrong(
+        "parameters stay frozen",
+        violates="rule 2: their `requires_grad`",
+        check=KEPT,
+        source=swap("    handles = ", FROZEN + "    handles = "),
+    ),
+    Wrong(
+        "parameters stay frozen when something raises",
+        violates="rule 4: Rules 2 and 3 hold then, too",
+        check=FAILED,
+        source=swap("    handles = ", FROZEN + "    handles = ").replace(
+            "    return gradient", THAWED + "    return gradient"
+        ),
+    ),
+    Wrong(
+        "`backward` fills the parameters",
+        violates="rule 2: their `.grad`",
+        check=KEPT,
+        mistake="polluted-grads",
+        source=swap(
+            "gradient, = torch.autograd.grad(logits[:, cls].sum(), x)",
+            "logits[:, cls].sum().backward()\n        gradient = x.grad",
+        ),
+    ),
+    Wrong(
+        "the caller's own input",
+        violates="rule 2: Tensors keep their values, their `requires_grad` and their `.grad`",
+        check=KEPT,
+        mistake="input-touched",
+        source=swap(
+            "x = x.detach().clone().requires_grad_()",
+            "x = x if x.grad_fn else x.requires_grad_()\n        x.grad = None",
+        ),
+    ),
+    Wrong(
+        "hooks stay",
+        violates="rule 3: none of your own hooks is left",
+        check=KEPT,
+        source=swap("            handle.remove()", "            pass"),
+    ),
+    Wrong(
+        "the last hook stays",
+        violates="rule 3: none of your own hooks is left",
+        check=KEPT,
+        source=swap("for handle in handles:", "for handle in handles[:-1]:"),
+    ),
+    Wrong(
+        "hooks of the caller are cleared",
+        violates="rule 3: Hooks that were there before are there afterwards",
+        check=KEPT,
+        source=swap(
+            "for handle in handles:\n            handle.remove()",
+            "for m in model.modules():\n            m._backward_hooks.clear()",
+        ),
+    ),
+    Wrong(
+        "hooks stay when something raises",
+        violates="rule 4: Rules 2 and 3 hold then, too",
+        check=FAILED,
+        source=swap("    finally:", "    except ZeroDivisionError:\n        raise\n    else:"),
+    ),
+    Wrong(
+        "hooks stay on an interrupt",
+        violates="rule 4: also for `KeyboardInterrupt`",
+        check=FAILED,
+        source=swap("    finally:\n        for handle in handles:\n            handle.remove()\n", NOT_FINALLY),
+    ),
+    Wrong(
+        "hooks stay when the backward pass raises",
+        violates="rule 4: the model, the loss or `backward()`",
+        check=FAILED,
+        source=swap(
+            "        gradient, =",
+            NOT_FINALLY.replace("Exception", "BaseException") + "    if True:\n        gradient, =",
+        )
+        .replace("        raise\n    for handle in handles:\n        handle.remove()\n", "        raise\n")
+        .replace("    finally:", "    if True:"),
+    ),
+    Wrong(
+        "an exception is taken for a gradient of zeros",
+        violates="rule 4: the caller of your function gets this exception",
+        check=FAILED,
+        source=swap("    finally:", "    except BaseException:\n        gradient = torch.zeros_like(x)\n    finally:"),
+    ),
+    Wrong(
+        "ReLUs are of another class when something raises",
+        violates="rule 4: Rules 2 and 3 hold then, too",
+        check=FAILED,
+        source=SWAPPED,
+    ),
+    Wrong(
+        "ReLUs are of another class for good",
+        violates="rule 2: A model keeps its parameters",
+        check=KEPT,
+        source=SWAPPED.replace("m.__class__ = nn.ReLU", "pass"),
+    ),
+    Wrong(
+        "the input",
+        violates="the gradient of the sum over b",
+        check=VALUES,
+        source="def guided_backprop(model, x, cls):\n    return x.detach()",
+    ),
+]
+
+GIVENS = [
+    "Write `guided_backprop(model, x, cls)`.",
+    "No ReLU works in place.",
+    "Each is called once, as `relu(t)` and not by keyword.",
+    "No module is of a subclass of\n    `nn.ReLU`",
 ]

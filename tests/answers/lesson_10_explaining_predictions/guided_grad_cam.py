@@ -1,5 +1,7 @@
 """Answers to 10-guided-grad-cam."""
 
+from graders.author.answers import Wrong
+
 BOTH = """
 import torch
 import torch.nn.functional as F
@@ -169,8 +171,7 @@ def guided_grad_cam(model, layer, x, cls):
 """,
 ]
 
-WRONG = {
-    "shared-pass": """
+SHARED = """
 import torch
 import torch.nn.functional as F
 from torch import nn
@@ -190,47 +191,282 @@ def guided_grad_cam(model, layer, x, cls):
             handle.remove()
     cam = (gradient.mean((2, 3), keepdim=True) * kept[0]).sum(1, keepdim=True).relu().detach()
     return guided * F.interpolate(cam, size=x.shape[2:], mode="bilinear", align_corners=False)
-""",
-    "one-factor-missing": both(result="guided"),
-    "nearest-upsampling": both(upsampling="mode='nearest'"),
-    "align-corners": both(upsampling="mode='bilinear', align_corners=True"),
-    "no-guidance": both(clamped="None"),
-    "forgot-relu": both(heat=""),
-    "scaled": both(
-        result="guided * cam / heat(model, layer, x, cls).amax((1, 2)).clamp(min=1e-9).reshape(-1, 1, 1, 1)"
-    ),
-    "polluted-grads": both().replace(
-        "gradient, = torch.autograd.grad(model(x)[:, cls].sum(), x)",
-        "model(x)[:, cls].sum().backward()\n        gradient = x.grad",
-    ),
-    "input-touched": both().replace("x = x.detach().clone().requires_grad_()", "x.requires_grad_(); x.grad = None"),
-}
+"""
+CAUGHT = """\
+    with layer.register_forward_hook(lambda module, args, output: kept.append(output)):
+        logits = model(x)
+"""
+BY_HAND = """\
+    handle = layer.register_forward_hook(lambda module, args, output: kept.append(output))
+    try:
+        logits = model(x)
+    CLEANED
+"""
+LATE = """\
+    opened.append(layer.register_forward_hook(lambda module, args, output: kept.append(output)))
+    try:
+        logits = model(x)
+    except BaseException:
+        opened.pop().remove()
+        raise
+"""
+SWALLOWED = """\
+    try:
+        cam = heat(model, layer, x, cls)
+    except BaseException:
+        return x.detach() * 0
+"""
+MODES = "    was = {m: m.training for m in model.modules()}\n    model.eval()\n"
+BACK = "    for m in was:\n        m.training = was[m]\n"
+DEF = "def guided_grad_cam(model, layer, x, cls):\n"
 
-ALSO_WRONG = [
-    both(result="guided + cam"),
-    both(result="(guided * cam).clamp(min=0)"),
-    both(result="(guided * cam).abs().amax(1)"),
-    both(result="cam[:, 0]"),
-    both(result="cam"),
-    both(upsampling="mode='bicubic', align_corners=False"),
-    both(clamped="(grad_output[0].clamp(min=0),)"),
-    both(heat=".abs()"),
-    both().replace("size=x.shape[2:]", "scale_factor=2"),
-    both().replace("size=x.shape[2:]", "size=x.shape[2:][::-1]"),
-    both().replace("logits[:, cls].sum(), kept", "logits.amax(1).sum(), kept"),
-    both().replace(
-        "def guided_grad_cam(model, layer, x, cls):",
-        "def guided_grad_cam(model, layer, x, cls):\n    model.train(not model.training)",
+VALUES = "test_the_result_is_guided_backprop_times_the_upsampled_cam"
+AGAIN = "test_another_call_and_the_example_come_out"
+KEPT = "test_nothing_of_the_caller_is_touched_and_gradients_are_ordinary_afterwards"
+FAILED = "test_an_exception_comes_through_and_leaves_nothing_behind"
+PRODUCT = "the product of two things"
+GUIDED = "guided backprop for class `cls`, as in `guided_backprop(model, x, cls)`"
+HEAT = "the Grad-CAM of `layer` for class `cls`, as in `grad_cam(model, layer, x, cls)`, not scaled"
+ORDINARY = "from an ordinary\n      backward pass without the guided rule"
+UPSAMPLED = "It is upsampled to H by W with bilinear interpolation\n      (`align_corners=False`)"
+
+
+def swap(old: str, new: str) -> str:
+    """The right answer with another text in one place."""
+    assert old in both()
+    return both().replace(old, new)
+
+
+def by_hand(cleaned: str) -> str:
+    """The right answer with a hook for the Grad-CAM that is removed as `cleaned` says."""
+    return swap(CAUGHT, BY_HAND.replace("CLEANED", cleaned))
+
+
+WRONG = [
+    Wrong("one backward pass for both", violates=ORDINARY, check=VALUES, mistake="shared-pass", source=SHARED),
+    Wrong(
+        "guided backprop only",
+        violates=PRODUCT,
+        check=VALUES,
+        mistake="one-factor-missing",
+        source=both(result="guided"),
     ),
-    "def guided_grad_cam(model, layer, x, cls):\n    return x.detach() * 0",
-    both().replace("            handle.remove()", "            pass"),
-    both()
-    .replace(
-        "with layer.register_forward_hook(lambda module, args, output: kept.append(output)):",
-        "handle = layer.register_forward_hook(lambda module, args, output: kept.append(output))\n    if True:",
-    )
-    .replace(
-        "    gradient, = torch.autograd.grad(logits[:, cls].sum(), kept[0])",
-        "    handle.remove()\n    gradient, = torch.autograd.grad(logits[:, cls].sum(), kept[0])",
+    Wrong(
+        "Grad-CAM only",
+        violates=PRODUCT,
+        check=VALUES,
+        mistake="one-factor-missing",
+        source=both(result="cam.expand_as(x).clone()"),
     ),
+    Wrong(
+        "one channel of Grad-CAM",
+        violates="of the shape of `x`",
+        check=VALUES,
+        mistake="one-factor-missing",
+        source=both(result="cam"),
+    ),
+    Wrong("the sum", violates=PRODUCT, check=VALUES, source=both(result="guided + cam")),
+    Wrong(
+        "blocks",
+        violates=UPSAMPLED,
+        check=VALUES,
+        mistake="nearest-upsampling",
+        source=both(upsampling="mode='nearest'"),
+    ),
+    Wrong(
+        "corners aligned",
+        violates=UPSAMPLED,
+        check=VALUES,
+        mistake="align-corners",
+        source=both(upsampling="mode='bilinear', align_corners=True"),
+    ),
+    Wrong("bicubic", violates=UPSAMPLED, check=VALUES, source=both(upsampling="mode='bicubic', align_corners=False")),
+    Wrong(
+        "twice the size, whatever the image",
+        violates=UPSAMPLED,
+        check="raised",
+        source=swap("size=x.shape[2:]", "scale_factor=2"),
+    ),
+    Wrong("W by H", violates=UPSAMPLED, check="raised", source=swap("size=x.shape[2:]", "size=x.shape[2:][::-1]")),
+    Wrong("the ordinary gradient", violates=GUIDED, check=VALUES, mistake="no-guidance", source=both(clamped="None")),
+    Wrong(
+        "the rule of deconvnets", violates=GUIDED, check=VALUES, source=both(clamped="(grad_output[0].clamp(min=0),)")
+    ),
+    Wrong(
+        "Tanh is guided, too",
+        violates=GUIDED,
+        check=VALUES,
+        source=swap("isinstance(m, nn.ReLU)", "isinstance(m, (nn.ReLU, nn.Tanh))"),
+    ),
+    Wrong("children only", violates=GUIDED, check=VALUES, source=swap("in model.modules()", "in model.children()")),
+    Wrong(
+        "only ReLUs before the layer",
+        violates="The ReLUs may come before and after `layer`.",
+        check=VALUES,
+        source=swap("    handles = [", "    steps = list(getattr(model, 'steps', model))\n    handles = [").replace(
+            "in model.modules() if isinstance(m, nn.ReLU)]", "in steps[:-1] if isinstance(m, nn.ReLU)]"
+        ),
+    ),
+    Wrong("no ReLU in the Grad-CAM", violates=HEAT, check=VALUES, mistake="forgot-relu", source=both(heat="")),
+    Wrong("absolute values in the Grad-CAM", violates=HEAT, check=VALUES, source=both(heat=".abs()")),
+    Wrong(
+        "the Grad-CAM is scaled",
+        violates="not scaled",
+        check=VALUES,
+        mistake="scaled",
+        source=both(
+            result="guided * cam / heat(model, layer, x, cls).amax((1, 2)).clamp(min=1e-9).reshape(-1, 1, 1, 1)"
+        ),
+    ),
+    Wrong(
+        "the Grad-CAM of the winner",
+        violates=HEAT,
+        check=VALUES,
+        source=swap("logits[:, cls].sum(), kept", "logits.amax(1).sum(), kept"),
+    ),
+    Wrong(
+        "the Grad-CAM of the last convolution",
+        violates="the Grad-CAM of `layer`",
+        check=VALUES,
+        source=swap(
+            "    cam = heat(",
+            "    layer = [m for m in model.modules() if isinstance(m, nn.Conv2d)][-1]\n    cam = heat(",
+        ),
+    ),
+    Wrong("a ReLU at the end", violates=PRODUCT, check=VALUES, source=both(result="(guided * cam).clamp(min=0)")),
+    Wrong(
+        "the largest absolute value of the channels",
+        violates="multiplied with every channel",
+        check=VALUES,
+        source=both(result="(guided * cam).abs().amax(1)"),
+    ),
+    Wrong(
+        "the first channel only",
+        violates="multiplied with every channel",
+        check=VALUES,
+        source=both(result="torch.cat([guided[:, :1] * cam, guided[:, 1:]], 1)"),
+    ),
+    Wrong(
+        "keeps a graph",
+        violates="rule 6: A tensor that you return has no graph",
+        check=VALUES,
+        source=both(heat=".relu()").replace("HEAT.detach()", "").replace(".relu().detach()", ".relu()"),
+    ),
+    Wrong(
+        "in float32 in any case",
+        violates="rule 1: in `float32` and in `float64`",
+        check=VALUES,
+        source=both(result="(guided * cam).float()"),
+    ),
+    Wrong(
+        "remembers results by class",
+        violates="rule 1: however often it is called",
+        check=AGAIN,
+        source="known = {}\n" + both(result="known.setdefault(cls, guided * cam)"),
+    ),
+    Wrong(
+        "the Grad-CAM in eval mode",
+        violates=HEAT,
+        check=VALUES,
+        source=swap("    cam = heat(model, layer, x, cls)\n", MODES + "    cam = heat(model, layer, x, cls)\n" + BACK),
+    ),
+    Wrong(
+        "another mode",
+        violates="rule 2: the mode of each part",
+        check=KEPT,
+        source=swap(DEF, DEF + "    model.train(not model.training)\n"),
+    ),
+    Wrong(
+        "the mode of the model comes back, not that of its parts",
+        violates="rule 2: the mode of each part",
+        check=KEPT,
+        source=swap(
+            "    return RESULT".replace("RESULT", "guided * cam"),
+            "    model.train(model.training)\n    return guided * cam",
+        ),
+    ),
+    Wrong(
+        "`backward` fills the parameters",
+        violates="rule 2: their `.grad`",
+        check=KEPT,
+        mistake="polluted-grads",
+        source=swap(
+            "gradient, = torch.autograd.grad(model(x)[:, cls].sum(), x)",
+            "model(x)[:, cls].sum().backward()\n        gradient = x.grad",
+        ),
+    ),
+    Wrong(
+        "the caller's own input",
+        violates="rule 2: Tensors keep their values, their `requires_grad` and their `.grad`",
+        check=KEPT,
+        mistake="input-touched",
+        source=swap(
+            "x = x.detach().clone().requires_grad_()",
+            "x = x if x.grad_fn else x.requires_grad_()\n        x.grad = None",
+        ),
+    ),
+    Wrong(
+        "guided hooks stay",
+        violates="rule 3: none of your own hooks is left",
+        check=KEPT,
+        source=swap("            handle.remove()", "            pass"),
+    ),
+    Wrong(
+        "the hooks of the layer are cleared",
+        violates="rule 3: Hooks that were there before are there afterwards",
+        check=KEPT,
+        source=by_hand("finally:\n        layer._forward_hooks.clear()"),
+    ),
+    Wrong(
+        "the hook for the Grad-CAM stays when its run raises",
+        violates="rule 4: Rules 2 and 3 hold then, too",
+        check=FAILED,
+        source=by_hand("except ZeroDivisionError:\n        pass\n    handle.remove()"),
+    ),
+    Wrong(
+        "the hook for the Grad-CAM stays on an interrupt",
+        violates="rule 4: also for `KeyboardInterrupt`",
+        check=FAILED,
+        source=by_hand("except Exception:\n        handle.remove()\n        raise\n    handle.remove()"),
+    ),
+    Wrong(
+        "the hook for the Grad-CAM stays when the second run raises",
+        violates="rule 4: Rules 2 and 3 hold then, too",
+        check=FAILED,
+        source=swap(
+            CAUGHT,
+            LATE,
+        )
+        .replace(
+            "    guided = sharp(model, x, cls)\n", "    guided = sharp(model, x, cls)\n    opened.pop().remove()\n"
+        )
+        .replace("import torch\n", "import torch\nopened = []\n", 1),
+    ),
+    Wrong(
+        "guided hooks stay when something raises",
+        violates="rule 4: Rules 2 and 3 hold then, too",
+        check=FAILED,
+        source=swap("    finally:", "    except ZeroDivisionError:\n        raise\n    else:"),
+    ),
+    Wrong(
+        "an exception is taken for zeros",
+        violates="rule 4: the caller of your function gets this exception",
+        check=FAILED,
+        source=swap(
+            "    cam = heat(model, layer, x, cls)\n",
+            SWALLOWED,
+        ),
+    ),
+    Wrong(
+        "zeros",
+        violates=PRODUCT,
+        check=VALUES,
+        source="def guided_grad_cam(model, layer, x, cls):\n    return x.detach() * 0",
+    ),
+]
+
+GIVENS = [
+    "Write `guided_grad_cam(model, layer, x, cls)`.",
+    "The arguments are those of `grad_cam`",
+    "You may call functions that you wrote",
 ]

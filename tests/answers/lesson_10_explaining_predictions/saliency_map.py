@@ -1,5 +1,7 @@
 """Answers to 10-saliency-map."""
 
+from graders.author.answers import Wrong
+
 SALIENCY = """
 import torch
 
@@ -85,55 +87,241 @@ def saliency_map(model, x, classes):
 """,
 ]
 
-WRONG = {
-    "mean-over-channels": saliency(reduced="gradient.abs().mean(1)"),
-    "forgot-abs": saliency(reduced="gradient.amax(1)"),
-    "abs-after-max": saliency(reduced="gradient.amax(1).abs()"),
-    "indexed-all-pairs": saliency("logits[:, classes].sum()"),
-    "same-class-for-all": saliency("logits[:, classes[0]].sum()"),
-    "wrong-target": saliency("logits.amax(1).sum()"),
-    "softmax-target": saliency("logits.softmax(1).gather(1, classes[:, None]).sum()"),
-    "polluted-grads": """
-def saliency_map(model, x, classes):
-    x = x.detach().clone().requires_grad_()
-    model(x).gather(1, classes[:, None]).sum().backward()
-    return x.grad.abs().amax(1)
-""",
-    "input-touched": """
-import torch
+FROZEN = """\
+    live = [p for p in model.parameters() if p.requires_grad]
+    for p in live:
+        p.requires_grad_(False)
+"""
+THAWED = "    for p in live:\n        p.requires_grad_(True)\n"
 
-def saliency_map(model, x, classes):
-    x.requires_grad_()
-    x.grad = None
-    total = model(x).gather(1, classes[:, None]).sum()
-    return torch.autograd.grad(total, x)[0].abs().amax(1)
-""",
-}
+VALUES = "test_each_pixel_has_its_largest_absolute_derivative"
+AGAIN = "test_another_call_and_the_example_come_out"
+KEPT = "test_nothing_of_the_caller_is_touched"
+FAILED = "test_an_exception_comes_through_and_leaves_nothing_behind"
 
-ALSO_WRONG = [
-    saliency("logits.sum()"),
-    saliency("logits[0, classes[0]]"),
-    saliency(reduced="gradient.abs().sum(1)"),
-    saliency(reduced="gradient.abs().amax(1, keepdim=True)"),
-    saliency(reduced="gradient.norm(dim=1)"),
-    saliency(reduced="(gradient * x).abs().amax(1).detach()"),
-    saliency(reduced="gradient.abs()"),
-    saliency(reduced="gradient.abs().amax(1) / gradient.abs().max()"),
-    saliency("logits.log_softmax(1).gather(1, classes[:, None]).sum()"),
-    saliency("logits.gather(1, classes[:, None]).mean()"),
-    saliency().replace("    return", "    model.eval()\n    model.train()\n    return"),
-    # the mode of the model comes back, but not that of every module in it
-    saliency()
-    .replace("    logits", "    was = model.training\n    model.eval()\n    logits")
-    .replace("    return", "    model.train(was)\n    return"),
-    # a parameter that the caller had frozen requires grad afterwards
-    saliency()
-    .replace("    logits", "    model.requires_grad_(False)\n    logits")
-    .replace("    return", "    model.requires_grad_(True)\n    return"),
-    # right, apart from a condition: with a single sample, this is not to be taken for the winner's map
-    saliency(reduced="gradient.abs().amax(1).double()"),
-    saliency().replace("    return", "    model.zero_grad()\n    return"),
-    saliency().replace("    x = x.d", "    [p.requires_grad_(False) for p in model.parameters()]\n    x = x.d"),
-    "def saliency_map(model, x, classes):\n    return x.detach().abs().amax(1)",
-    "def saliency_map(model, x, classes):\n    pass",
+WRONG = [
+    Wrong(
+        "the mean of the channels",
+        violates="the largest\n    absolute value, over the channels c",
+        check=VALUES,
+        mistake="mean-over-channels",
+        source=saliency(reduced="gradient.abs().mean(1)"),
+    ),
+    Wrong(
+        "the sum of the channels",
+        violates="the largest\n    absolute value, over the channels c",
+        check=VALUES,
+        mistake="mean-over-channels",
+        source=saliency(reduced="gradient.abs().sum(1)"),
+    ),
+    Wrong(
+        "the norm of the channels",
+        violates="the largest\n    absolute value, over the channels c",
+        check=VALUES,
+        source=saliency(reduced="gradient.norm(dim=1)"),
+    ),
+    Wrong(
+        "signed",
+        violates="absolute value, over the channels",
+        check=VALUES,
+        mistake="forgot-abs",
+        source=saliency(reduced="gradient.amax(1)"),
+    ),
+    Wrong(
+        "the absolute value of the maximum",
+        violates="absolute value, over the channels",
+        check=VALUES,
+        mistake="abs-after-max",
+        source=saliency(reduced="gradient.amax(1).abs()"),
+    ),
+    Wrong(
+        "all pairs of samples and classes",
+        violates="the logit [b, classes[b]]",
+        check=VALUES,
+        mistake="indexed-all-pairs",
+        source=saliency("logits[:, classes].sum()"),
+    ),
+    Wrong(
+        "one class for all",
+        violates="one\n    class for each sample",
+        check=VALUES,
+        mistake="same-class-for-all",
+        source=saliency("logits[:, classes[0]].sum()"),
+    ),
+    Wrong(
+        "the winner",
+        violates="the logit [b, classes[b]]",
+        check=VALUES,
+        mistake="wrong-target",
+        source=saliency("logits.amax(1).sum()"),
+    ),
+    Wrong("all logits", violates="the logit [b, classes[b]]", check=VALUES, source=saliency("logits.sum()")),
+    Wrong(
+        "the first sample", violates="the logit [b, classes[b]]", check=VALUES, source=saliency("logits[0, classes[0]]")
+    ),
+    Wrong(
+        "the probability",
+        violates="the derivative of the logit",
+        check=VALUES,
+        mistake="softmax-target",
+        source=saliency("logits.softmax(1).gather(1, classes[:, None]).sum()"),
+    ),
+    Wrong(
+        "the logarithm of the probability",
+        violates="the derivative of the logit",
+        check=VALUES,
+        mistake="softmax-target",
+        source=saliency("logits.log_softmax(1).gather(1, classes[:, None]).sum()"),
+    ),
+    Wrong(
+        "the mean over the batch",
+        violates="the derivative of the logit",
+        check=VALUES,
+        source=saliency("logits.gather(1, classes[:, None]).mean()"),
+    ),
+    Wrong(
+        "gradient times input",
+        violates="the derivative of the logit",
+        check=VALUES,
+        source=saliency(reduced="(gradient * x).abs().amax(1).detach()"),
+    ),
+    Wrong(
+        "scaled",
+        violates="the derivative of the logit",
+        check=VALUES,
+        source=saliency(reduced="gradient.abs().amax(1) / gradient.abs().max()"),
+    ),
+    Wrong(
+        "the channel stays as a dimension",
+        violates="a tensor of shape [B, H, W]",
+        check=VALUES,
+        source=saliency(reduced="gradient.abs().amax(1, keepdim=True)"),
+    ),
+    Wrong(
+        "no maximum", violates="a tensor of shape [B, H, W]", check=VALUES, source=saliency(reduced="gradient.abs()")
+    ),
+    Wrong(
+        "height and width exchanged",
+        violates="Its entry at [b, i, j]",
+        check=VALUES,
+        source=saliency(reduced="gradient.abs().amax(1).mT.clone()"),
+    ),
+    Wrong(
+        "in float64 in any case",
+        violates="rule 1: in `float32` and in `float64`",
+        check=VALUES,
+        source=saliency(reduced="gradient.abs().amax(1).double()"),
+    ),
+    Wrong(
+        "in float32 in any case",
+        violates="rule 1: in `float32` and in `float64`",
+        check=VALUES,
+        source=saliency(reduced="gradient.abs().amax(1).float()"),
+    ),
+    Wrong(
+        "keeps a graph",
+        violates="rule 6: A tensor that you return has no graph",
+        check=VALUES,
+        source=saliency().replace("(total, x)", "(total, x, create_graph=True)"),
+    ),
+    Wrong(
+        "the input of a caller who asks for no gradient",
+        violates="`x` may or may not require grad",
+        check="raised",
+        source=saliency().replace("    x = x.detach().clone().requires_grad_()\n", ""),
+    ),
+    Wrong(
+        "waits for gradients of all parameters",
+        violates="so may each parameter",
+        check="raised",
+        source=saliency().replace(
+            "torch.autograd.grad(total, x)", "torch.autograd.grad(total, [x, *model.parameters()])[:1]"
+        ),
+    ),
+    Wrong(
+        "remembers maps by shape",
+        violates="rule 1: however often it is called",
+        check=AGAIN,
+        source=saliency(reduced="known.setdefault(gradient.shape, gradient.abs().amax(1))").replace(
+            "import torch", "import torch\nknown = {}"
+        ),
+    ),
+    Wrong(
+        "`backward` fills the parameters",
+        violates="rule 2: Tensors keep their values, their `requires_grad` and their `.grad`",
+        check=KEPT,
+        mistake="polluted-grads",
+        source=saliency().replace(
+            "gradient, = torch.autograd.grad(total, x)", "total.backward()\n    gradient = x.grad"
+        ),
+    ),
+    Wrong(
+        "gradients of parameters cleared",
+        violates="rule 2: their `.grad`",
+        check=KEPT,
+        mistake="polluted-grads",
+        source=saliency().replace("    return", "    model.zero_grad()\n    return"),
+    ),
+    Wrong(
+        "the caller's own input",
+        violates="rule 2: Tensors keep their values, their `requires_grad` and their `.grad`",
+        check=KEPT,
+        mistake="input-touched",
+        source=saliency().replace(
+            "x = x.detach().clone().requires_grad_()", "x = x if x.grad_fn else x.requires_grad_()\n    x.grad = None"
+        ),
+    ),
+    Wrong(
+        "in eval mode",
+        violates="`model(x)` turns images",
+        check=VALUES,
+        source=saliency()
+        .replace("    logits", "    was = [m for m in model.modules() if m.training]\n    model.eval()\n    logits")
+        .replace("    return", "    for m in was:\n        m.training = True\n    return"),
+    ),
+    Wrong(
+        "leaves training mode",
+        violates="rule 2: the mode of each part",
+        check=KEPT,
+        source=saliency().replace("    return", "    model.eval()\n    model.train()\n    return"),
+    ),
+    Wrong(
+        "the mode of the model comes back, not that of its parts",
+        violates="rule 2: the mode of each part",
+        check=KEPT,
+        source=saliency().replace(
+            "    return", "    was = model.training\n    model.eval()\n    model.train(was)\n    return"
+        ),
+    ),
+    Wrong(
+        "a frozen parameter requires grad afterwards",
+        violates="rule 2: their `requires_grad`",
+        check=KEPT,
+        source=saliency()
+        .replace("    logits", "    model.requires_grad_(False)\n    logits")
+        .replace("    return", "    model.requires_grad_(True)\n    return"),
+    ),
+    Wrong(
+        "parameters stay frozen when something raises",
+        violates="rule 4: Rules 2 and 3 hold then, too",
+        check=FAILED,
+        source=saliency().replace("    logits", FROZEN + "    logits").replace("    return", THAWED + "    return"),
+    ),
+    Wrong(
+        "an exception is taken for a map of zeros",
+        violates="rule 4: the caller of your function gets this exception",
+        check=FAILED,
+        source=saliency().replace(
+            "    logits = model(x)",
+            "    try:\n        logits = model(x)\n    except BaseException:\n        return torch.zeros_like(x[:, 0])",
+        ),
+    ),
+    Wrong(
+        "the input itself",
+        violates="the derivative of the logit",
+        check=VALUES,
+        source="def saliency_map(model, x, classes):\n    return x.detach().abs().amax(1)",
+    ),
 ]
+
+GIVENS = ["Write `saliency_map(model, x, classes)`.", "it treats each sample on its own"]

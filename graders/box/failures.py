@@ -56,4 +56,8 @@ class Failure:
             if isinstance(error, KeyboardInterrupt):
                 raise
             return f"{type(error).__name__}: {error}"[:300]
+        finally:
+            # Its frames keep alive what was interrupted. Before torch 2.8 that may be a checkpoint, which goes on
+            # packing the tensors that others save.
+            self.error.__traceback__ = None
         return "never raised" if self.due else "swallowed"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 import pytest
 import torch
@@ -131,6 +131,24 @@ def test_through_the_autograd_engine_it_is_the_same() -> None:
     x = torch.ones(1, requires_grad=True)
     x.register_hook(failure.strike)
     assert failure.during(lambda: x.sum().backward()) == "came through"
+
+
+def test_what_was_interrupted_is_not_kept_alive() -> None:
+    failure, left = Failure("KeyError"), []
+
+    def unfinished() -> Iterator[None]:
+        try:
+            yield
+        finally:
+            left.append("ended")
+
+    def interrupted() -> None:
+        going_on = unfinished()
+        next(going_on)
+        failure.strike()
+
+    assert failure.during(interrupted) == "came through"
+    assert left == ["ended"]
 
 
 def test_exceptions_that_do_not_come_through() -> None:

@@ -19,6 +19,7 @@ from graders.wire.data import Array
 
 TOLERANCE = {torch.float32: (1e-5, 1e-5), torch.float64: (1e-10, 1e-10)}
 """(rtol, atol) by dtype for values that are compared directly."""
+AS_FLOAT32 = "the values are float64, and these agree only as far as float32 goes"
 
 
 T = TypeVar("T")
@@ -176,7 +177,9 @@ class expect:
         elif type(self.value) not in (int, float):
             self._other_type(f"the number {show(float(expected))}")
         elif not close(self.seen, expected, rtol, atol):
-            self.differs(*told_apart(float(expected), float(self.value)))
+            rounded = rtol is not None and rtol < 1e-6 and close(self.seen, expected, *TOLERANCE[torch.float32])
+            kind_of = Kind.PRECISION if rounded else Kind.VALUE
+            self.differs(*told_apart(float(expected), float(self.value)), kind_of, note=AS_FLOAT32 if rounded else "")
 
     def _tensor_close(self, expected: torch.Tensor, rtol: float | None, atol: float | None, detached: bool) -> None:
         if type(self.value) is not Array or self.value.kind != "tensor":
@@ -200,12 +203,11 @@ class expect:
         share = f"{count} of {unlike.numel()} entries differ" if count < unlike.numel() else "all entries differ"
         as_float32 = _differences(seen, expected, *TOLERANCE[torch.float32])
         rounded = seen.dtype == torch.float64 and not bool(as_float32.any())
-        precision = "the values are float64, and these agree only as far as float32 goes"
         self.differs(
             *texts,
             Kind.PRECISION if rounded else Kind.VALUE,
             entry="".join(f"[{i}]" for i in index) if several else "",
-            note="; ".join([share] * several + [precision] * rounded),
+            note="; ".join([share] * several + [AS_FLOAT32] * rounded),
         )
 
     def _other_type(self, expected: str) -> NoReturn:

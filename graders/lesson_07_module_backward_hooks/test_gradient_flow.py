@@ -275,13 +275,13 @@ class TestGradientFlow:
             "runs": [model.runs, len(losses)],
             "changed": witness.changes(),
         }
-        # Another call on this model, on another model, with a loss whose gradient is zero, on models that are layers.
+        # Another call on this model, on another model, with a loss whose gradient is zero, on a layer with one row.
         seen["again"] = measured(model, lambda out: LOSSES[loss](-out / 2, scene["up"]), given)
         other = steps(scene, mode, frozen, tied)
         seen["another model"] = measured(other, loss_fn, given)
         seen["zero"] = measured(other, lambda out: (0 * out).sum(), given)
         layer = linear(scene["weights"][0][:, :-1], scene["weights"][0][:, -1])
-        seen["a layer"] = measured(layer, lambda out: (-3 * out).mean(), scene["value"])
+        seen["a layer"] = measured(layer, lambda out: (-3 * out).mean(), scene["value"][0])
         example = nn.Sequential(*(linear(torch.tensor([[2.0]]), torch.tensor([0.0])) for _ in range(2)))
         seen["example"] = measured(example, lambda out: -3 * out.sum(), torch.ones(1, 1))
 
@@ -338,20 +338,30 @@ class TestGradientFlow:
         ),
         Mistake(
             "grad-input-not-output",
-            lambda seen, scene, mode, frozen, tied, registered, hooks, x, loss: close(
-                seen["means"][scene["names"][-1]],
-                (
-                    flow(scene, mode, frozen, tied, registered, hooks, x, loss)[scene["names"][-1]]
-                    @ scene["weights"][3][:, :-1]
+            lambda seen, scene, mode, frozen, tied, registered, hooks, x, loss, passing: (
+                SILENT  # an input that is passed by keyword is not in `grad_input`
+                if passing == "keyword"
+                else close(
+                    seen["means"][scene["names"][-1]],
+                    (
+                        flow(scene, mode, frozen, tied, registered, hooks, x, loss)[scene["names"][-1]]
+                        @ scene["weights"][3][:, :-1]
+                    )
+                    .abs()
+                    .mean()
+                    .item(),
+                    rtol=1e-4,
                 )
-                .abs()
-                .mean()
-                .item(),
-                rtol=1e-4,
             ),
             "You took `grad_input`, the gradient that leaves the module. The gradient of its output is "
             "`grad_output`, the last argument of the hook.",
+        ),
+        Mistake(
+            "nothing-there",
             raises=("'NoneType' object has no attribute", "tuple index out of range"),
+            message="You asked for a gradient that is not there. `grad_input` has `None` where an input needs no "
+            "gradient, and no entry for one that is passed by keyword; `.grad` of a frozen parameter is `None`. The "
+            "gradient of the output is always there: `grad_output[0]`.",
         ),
         Mistake(
             "containers-included",
@@ -403,7 +413,9 @@ class TestGradientFlow:
         other = means_of(flow(scene, mode, frozen, tied, "yes", "none", x, loss))
         expect_means(seen["another model"], other, " of another model")
         expect_means(seen["zero"], dict.fromkeys(other, 0.0), " for a loss whose gradient is zero")
-        expect_means(seen["a layer"], {"": 3 / scene["value"].numel()}, " for a model that is one layer")
+        expect_means(
+            seen["a layer"], {"": 3 / len(scene["weights"][0])}, " for a model that is one layer, and a single row"
+        )
 
     def test_one_pass_accumulates_the_gradients(seen, scene, mode, frozen, tied, registered, hooks, x, loss, grad):
         for count, what in zip(seen["runs"], ("the model", "the loss")):

@@ -138,7 +138,9 @@ class TestLinearGrads:
         seen["zero"] = asked(lin, x, lambda y: (0 * y).sum())
         thrice = linear(square, square[0])
         seen["another"] = asked(thrice, x, lambda y: (y * y).sum())
-        seen["one row"] = asked(lin, value.reshape(-1, 3)[0], lambda y: (up.reshape(-1, 2)[0] * y).sum())
+        row_up = up.reshape(-1, 2)[0].clone()
+        seen["one row"] = asked(lin, value.reshape(-1, 3)[0], lambda y: Weighted.apply(y, row_up))
+        row_up.zero_()
         single, rows = linear(torch.ones(1, 2), torch.zeros(1)), torch.tensor([[1.0, 2.0], [3.0, 4.0]])
         seen["example"] = asked(single, rows, lambda y: 10 * y.sum())
 
@@ -206,6 +208,7 @@ class TestLinearGrads:
                 "size mismatch",
                 "must be 2D",
                 "1D tensors expected",
+                "Dimension out of range",
             ),
         ),
         Mistake(

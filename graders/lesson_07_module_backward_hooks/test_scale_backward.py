@@ -214,6 +214,7 @@ class TestScaleBackward:
                 and changes(seen["changed"], "hook-left *")
                 and not changes(seen["changed"], "hook-left module.*")
                 and close(seen["beside another"], sent(scene, kind, hooks)[0][0] + sent(scene, kind, "none")[0][0])
+                and (kind != "fork" or close(seen["second output"], two_outputs(scene, kind, hooks, 0, 1)))
             ),
             "Nothing was scaled. A hook that returns `None` keeps the gradients as they are: return a tuple with the "
             "scaled ones.",

@@ -5,6 +5,8 @@ from __future__ import annotations
 import torch
 from torch import Tensor, nn
 
+from graders.authoring import Kind, Seen, expect, refuse
+
 
 def plain_grads(model: nn.Module, x: Tensor, needs: bool) -> dict[str, Tensor]:
     """The gradients of `model(x).sum()` for the parameters, and for "x" if it requires grad; not what gets none."""
@@ -16,3 +18,13 @@ def plain_grads(model: nn.Module, x: Tensor, needs: bool) -> dict[str, Tensor]:
         wanted["x"] = x
     found = torch.autograd.grad(model(x).sum(), list(wanted.values()), allow_unused=True)
     return {name: gradient for name, gradient in zip(wanted, found) if gradient is not None}
+
+
+def expect_grad(grads: Seen, name: str, gradient: Tensor | None) -> None:
+    """Expect this gradient in what `dot_grads` told of a parameter or of "x"; None stands for nothing."""
+    if gradient is not None:
+        expect(Seen(grads[name].value, f"{name}.grad")).close_to(gradient, rtol=1e-4, atol=1e-4)
+    elif grads[name].value is not None:
+        refuse(
+            f"`{name}.grad` was `None` before, no gradient comes to `{name}`, and something is there now", Kind.CHANGED
+        )

@@ -24,7 +24,7 @@ from graders.authoring import (
     nothing_changed,
     prepared,
 )
-from graders.lesson_08_event_order.judging import plain_grads
+from graders.lesson_08_event_order.judging import expect_grad, plain_grads
 from graders.lesson_08_event_order.shared import OLD, SLOW, Clock, build, dot_grads, on_the_clock
 
 Spec = dict[str, Any]
@@ -215,18 +215,16 @@ class TestBackwardTimes:
 
     def test_each_time_is_right(seen, spec, hooks, hooked, part):
         expected = slowed(spec, hooks, hooked, part)
-        for times in (seen["times"], seen["of another input"]):
-            same_times(times, expected)
+        same_times(seen["times"], expected, "the times")
+        same_times(seen["of another input"], expected, "the times for another x")
 
     def test_a_model_without_parts_has_a_time(seen, spec):
-        same_times(seen["of one module"], {"net": float(spec["children"][0]["cost"])})
+        alone = {"net": float(spec["children"][0]["cost"])}
+        same_times(seen["of one module"], alone, "the times of a model that is one layer")
 
     def test_it_is_one_plain_pass(seen, spec, x, needs, grad, frozen):
         for name, gradient in accumulated(spec, x, needs, grad, frozen).items():
-            if gradient is None:
-                expect(seen["grads"][name]).equals(None)
-            else:
-                expect(seen["grads"][name]).close_to(gradient, rtol=1e-4, atol=1e-4)
+            expect_grad(seen["grads"], name, gradient)
 
     def test_nothing_else_changes(seen, needs):
         allowed = [
@@ -248,8 +246,9 @@ def slowed(spec: Spec, hooks: str, hooked: str, part: str) -> dict[str, float]:
     return true_times(spec, "" if hooks == "none" else "net" if hooked == "root" else part)
 
 
-def same_times(seen: Seen, expected: dict[str, float]) -> None:
-    """A dict with these numbers."""
+def same_times(seen: Seen, expected: dict[str, float], which: str) -> None:
+    """A dict with these numbers. `which` says in words which one it is."""
+    seen = Seen(seen.value, which)
     expect(seen).has_keys(*expected)
     for name, time in expected.items():
         expect(seen[name]).close_to(time)

@@ -28,7 +28,7 @@ from graders.authoring import (
     nothing_changed,
     prepared,
 )
-from graders.lesson_08_event_order.judging import plain_grads
+from graders.lesson_08_event_order.judging import expect_grad, plain_grads
 from graders.lesson_08_event_order.shared import OLD, Activation, Dropout, build, dot_grads
 
 Spec = dict[str, Any]
@@ -286,12 +286,14 @@ class TestCountHookCalls:
     )
 
     def test_the_calls_are_counted(seen, spec, needs, n, ckpt):
-        counted(seen["counts"], hook_calls(spec, needs, n, ckpt))
-        counted(seen["later counts"], hook_calls(spec, needs, LATER, ckpt))
-        counted(seen["example"], {"fwd": 3, "bwd": 3})
+        counted(seen["counts"], hook_calls(spec, needs, n, ckpt), f"the counts of {n} passes")
+        later = f"the counts of {LATER} passes in a later call"
+        counted(seen["later counts"], hook_calls(spec, needs, LATER, ckpt), later)
+        counted(seen["example"], {"fwd": 3, "bwd": 3}, "the counts of the example")
 
     def test_the_passes_ran_as_asked(seen, spec, x, needs, n, ckpt, mode, hooks, hooked, grad):
-        expect(seen["callers_calls"]).timeline(n * calls_of_a_pass(spec, needs, ckpt))
+        calls = Seen(seen["callers_calls"].value, "the calls of the caller's hooks on model[0]")
+        expect(calls).timeline(n * calls_of_a_pass(spec, needs, ckpt))
         factors = dropped(seen["factors"], x, n, ckpt)
         names = [*(name for name, _ in make_stack(spec, mode).named_parameters()), "x"]
         total: dict[str, Tensor] = {}
@@ -304,10 +306,7 @@ class TestCountHookCalls:
                 if p.requires_grad:
                     total[name] = total.get(name, torch.zeros_like(p)).detach() + OLD
         for name in names:
-            if name in total:
-                expect(seen["grads"][name]).close_to(total[name], rtol=1e-4, atol=1e-4)
-            else:
-                expect(seen["grads"][name]).equals(None)
+            expect_grad(seen["grads"], name, total.get(name))
 
     def test_nothing_else_changes(seen):
         nothing_changed(seen["changed"], but=["grad-filled *", "grad-changed *"])
@@ -323,8 +322,9 @@ def both(seen: Seen, n: int, count: Callable[[int], dict[str, int]]) -> bool:
     return seen["counts"].value == count(n) and seen["later counts"].value == count(LATER)
 
 
-def counted(seen: Seen, expected: dict[str, int]) -> None:
-    """A dict with these two whole numbers."""
+def counted(seen: Seen, expected: dict[str, int], which: str) -> None:
+    """A dict with these two whole numbers. `which` says in words which one it is."""
+    seen = Seen(seen.value, which)
     expect(seen).has_keys(*expected)
     for kind, count in expected.items():
         expect(seen[kind]).equals(count)

@@ -300,6 +300,20 @@ def test_float64_that_went_through_float32_shows_its_digits_and_says_so() -> Non
     )
 
 
+def test_a_number_that_went_through_float32_says_so() -> None:
+    with pytest.raises(Mismatch) as caught:
+        expect(out_of_the_box(9 / 14 + 1e-7)).close_to(9 / 14, rtol=1e-10, atol=1e-10)
+    difference = caught.value.difference
+    assert difference.kind is Kind.PRECISION
+    assert difference.note == "the values are float64, and these agree only as far as float32 goes"
+
+
+def test_a_number_that_is_another_one_says_nothing_of_float32() -> None:
+    with pytest.raises(Mismatch) as caught:
+        expect(out_of_the_box(0.65)).close_to(9 / 14, rtol=1e-10, atol=1e-10)
+    assert (caught.value.difference.kind, caught.value.difference.note) == (Kind.VALUE, "")
+
+
 @pytest.mark.parametrize(
     ("value", "expected", "kind"),
     [

@@ -217,6 +217,23 @@ def activation_grad(model, name, x, loss_fn, pick=lambda out: out):
 """,
     ),
     Wrong(
+        "the first entry, whatever pick says",
+        violates="`pick` takes this output",
+        check="raised",
+        mistake="hook-never-called",
+        source="""
+def activation_grad(model, name, x, loss_fn, pick=lambda out: out):
+    grads = []
+    def hook(module, args, output):
+        t = list(output.values())[0] if isinstance(output, dict) else output[0] if isinstance(output, tuple) else output
+        if t.requires_grad:
+            t.register_hook(lambda grad: grads.append(grad.detach().clone()))
+    with model.get_submodule(name).register_forward_hook(hook):
+        loss_fn(model(x)).backward()
+    return grads[0]
+""",
+    ),
+    Wrong(
         "returns nothing",
         violates="return the gradient of the loss",
         check="test_it_is_the_gradient_at_the_value_that_left_the_module",

@@ -177,6 +177,21 @@ def gradient_flow(model, loss_fn, x):
 """,
     ),
     Wrong(
+        "the gradients of the weights, of frozen ones, too",
+        violates="whether they require grad does not matter",
+        check="raised",
+        mistake="nothing-there",
+        source="""
+def gradient_flow(model, loss_fn, x):
+    loss_fn(model(x)).backward()
+    flow = {}
+    for name, module in reversed(list(model.named_modules())):
+        for p in list(module.parameters(recurse=False))[:1]:
+            flow[name] = p.grad.abs().mean().item()
+    return flow
+""",
+    ),
+    Wrong(
         "the order of the forward pass",
         violates="The keys are in the order of the backward pass: the module that is called last comes first.",
         check="test_the_keys_are_in_backward_order",
@@ -221,10 +236,32 @@ def gradient_flow(model, loss_fn, x):
 """,
     ),
     Wrong(
+        "the gradient of the input, or 0",
+        violates="the mean of |d loss / d output| over all elements of the module's output",
+        check="test_every_layer_has_its_mean_gradient",
+        mistake="grad-input-not-output",
+        source="""
+def gradient_flow(model, loss_fn, x):
+    flow, handles = {}, []
+    try:
+        for name, module in model.named_modules():
+            if list(module.parameters(recurse=False)):
+                def hook(module, grad_input, grad_output, name=name):
+                    there = grad_input and grad_input[0] is not None
+                    flow[name] = grad_input[0].abs().mean().item() if there else 0.0
+                handles.append(module.register_full_backward_hook(hook))
+        loss_fn(model(x)).backward()
+    finally:
+        for handle in handles:
+            handle.remove()
+    return flow
+""",
+    ),
+    Wrong(
         "the gradient of the input",
         violates="the mean of |d loss / d output| over all elements of the module's output",
         check="raised",
-        mistake="grad-input-not-output",
+        mistake="nothing-there",
         source="""
 def gradient_flow(model, loss_fn, x):
     flow, handles = {}, []

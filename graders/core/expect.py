@@ -279,7 +279,8 @@ class expect:
     def timeline(self, expected: Sequence[str]) -> None:
         """A list of events equal to `expected`; the first divergence is shown in two columns."""
         if type(self.value) is not list or any(type(event) is not str for event in self.value):
-            self.differs("a list of texts", f"{kind(self.value)} {show(self.value)}", Kind.TYPE)
+            texts = kind(self.value), show(self.value)
+            self.differs("a list of texts", " ".join(dict.fromkeys(texts)), Kind.TYPE)
         if first_divergence(expected, self.value) is not None:
             timelines = around_the_difference(expected, self.value)
             raise Mismatch(Difference(Kind.ORDER, self.path, timelines=timelines))

@@ -22,7 +22,9 @@ def plain_grads(model: nn.Module, x: Tensor, needs: bool) -> dict[str, Tensor]:
 
 def expect_grad(grads: Seen, name: str, gradient: Tensor | None) -> None:
     """Expect this gradient in what `dot_grads` told of a parameter or of "x"; None stands for nothing."""
-    if gradient is not None:
+    if gradient is not None and grads[name].value is None:
+        refuse(f"a gradient has to come to `{name}`, and `{name}.grad` is `None`", Kind.MISSING)
+    elif gradient is not None:
         expect(Seen(grads[name].value, f"{name}.grad")).close_to(gradient, rtol=1e-4, atol=1e-4)
     elif grads[name].value is not None:
         refuse(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from graders.authoring import Circumstances, Mistake, Witness, exercise, expect, nothing_changed
+from graders.authoring import Circumstances, Mistake, Seen, Witness, exercise, expect, nothing_changed, refuse
 from graders.lesson_08_event_order.shared import now
 
 AUTOGRAD_ORDER = {
@@ -130,12 +130,16 @@ class TestPredictAutogradOrder:
 
     def test_both_orders_are_right(seen):
         for kind, order in AUTOGRAD_ORDER.items():
-            expect(seen["orders"][kind]).timeline(order)
+            expect(Seen(seen["orders"][kind].value, f"the list for {kind!r}")).timeline(order)
 
     def test_a_second_call_returns_the_same(seen):
         for kind, order in AUTOGRAD_ORDER.items():
-            expect(seen["second"][kind]).timeline(order)
+            expect(Seen(seen["second"][kind].value, f"the list of a second call for {kind!r}")).timeline(order)
         nothing_changed(seen["changed"])
 
-    def test_an_unknown_kind_raises_a_value_error(seen):
-        expect(seen["errors"]).equals(["ValueError"] * (2 + len(ALMOST_KINDS)))
+    def test_an_unknown_kind_raises_a_value_error(seen, unknown):
+        expect(seen["errors"]).has_length(len(unknown))
+        for text, error in zip(unknown, seen["errors"]):
+            if error.value != "ValueError":
+                became = "it returned" if error.value == "none" else f"it raised {error.value}"
+                refuse(f"for the text {text!r} the function is to raise a ValueError, and {became}")

@@ -9,6 +9,7 @@ from graders.authoring import (
     Circumstances,
     Failure,
     Mistake,
+    Seen,
     Witness,
     came_through,
     changes,
@@ -117,12 +118,13 @@ class TestPredictModuleOrder:
     )
 
     def test_the_twelve_hooks_are_in_the_order_in_which_they_fire(seen):
-        expect(seen["order"]).timeline(MODULE_ORDER)
-        expect(seen["second_call"]).timeline(MODULE_ORDER)
+        expect(Seen(seen["order"].value, "the list")).timeline(MODULE_ORDER)
+        expect(Seen(seen["second_call"].value, "the list of a second call")).timeline(MODULE_ORDER)
 
     def test_nothing_else_changes(seen, hooks):
         nothing_changed(seen["changed"])
-        expect(seen["callers_calls"]).equals([] if hooks == "none" else ["pre", "fwd", "bpre", "bwd"])
+        calls = Seen(seen["callers_calls"].value, "the calls of the caller's global hooks in a later pass")
+        expect(calls).timeline([] if hooks == "none" else ["pre", "fwd", "bpre", "bwd"])
 
     def test_all_is_in_order_when_a_hook_of_the_caller_raises(seen):
         if seen["failure"].value != "never raised":  # a list that is written down calls nobody's hooks

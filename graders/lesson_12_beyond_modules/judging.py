@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import torch
-from torch import Tensor
-
 from graders.authoring import Kind, Seen, refuse
 
 
@@ -16,8 +13,3 @@ def callers_hooks_active(packs: Seen, when: str) -> None:
     if packs.value != 2:
         refuse(f"{when}the hooks on saved tensors that were active before are not those that are active now",
                Kind.HOOK_GONE)  # fmt: skip
-
-
-def given(tensor: Tensor | None) -> Tensor:
-    """The tensor; an empty one for None, which nothing equals."""
-    return torch.empty(0) if tensor is None else tensor

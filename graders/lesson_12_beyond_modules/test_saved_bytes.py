@@ -33,8 +33,8 @@ from graders.lesson_12_beyond_modules.judging import callers_hooks_active
 from graders.lesson_12_beyond_modules.shared import leave_saved_hooks, packs_of_the_caller
 
 KINDS = {
-    "nothing": ["add"],
     "one": ["relu"],
+    "nothing": ["add"],
     "masks": ["square", "where"],
     "indices": ["exp-tanh", "pick"],
     "views": ["expand", "product"],

@@ -1,14 +1,6 @@
 """Answers to 12-with-half-saved."""
 
-HALF = """
-from torch.autograd.graph import saved_tensors_hooks
-
-def pack(tensor):
-    return (tensor.dtype, tensor.detach().half() if tensor.is_floating_point() else tensor.detach())
-
-def unpack(packed):
-    return packed[1].to(packed[0])
-"""
+from graders.author.answers import Wrong
 
 RIGHT = [
     """
@@ -23,17 +15,6 @@ def with_half_saved(fn):
         return tensor
     def unpack(packed):
         return torch.from_numpy(packed[1]).to(packed[0]) if isinstance(packed, tuple) else packed
-    with saved_tensors_hooks(pack, unpack):
-        return fn()
-""",
-    """
-from torch.autograd.graph import saved_tensors_hooks
-
-def with_half_saved(fn):
-    def pack(tensor):
-        return (tensor.dtype, tensor.detach().half()) if tensor.is_floating_point() else tensor.detach()
-    def unpack(packed):
-        return packed[1].to(packed[0]) if isinstance(packed, tuple) else packed
     with saved_tensors_hooks(pack, unpack):
         return fn()
 """,
@@ -93,100 +74,135 @@ def with_half_saved(fn):
 """,
 ]
 
-WRONG = {
-    "halved-the-forward": """
-from torch.autograd.graph import saved_tensors_hooks
-
-def with_half_saved(fn):
-    def pack(tensor):
-        if not tensor.is_floating_point():
-            return tensor
-        tensor.data.copy_(tensor.half())
-        return tensor.dtype, tensor.half()
-    def unpack(packed):
-        return packed[1].to(packed[0]) if isinstance(packed, tuple) else packed
-    with saved_tensors_hooks(pack, unpack):
-        return fn()
-""",
-    "nothing-packed": HALF
-    + """
-def with_half_saved(fn):
-    result = fn()
-    with saved_tensors_hooks(pack, unpack):
-        return result
-""",
-    "float32-only": """
+HOOKED = """
 import torch
 from torch.autograd.graph import saved_tensors_hooks
 
 def with_half_saved(fn):
     def pack(tensor):
-        return (tensor.dtype, tensor.detach().half()) if tensor.dtype == torch.float32 else tensor
+        if not tensor.is_floating_point():
+            return tensor.dtype, tensor.detach()
+        return tensor.dtype, tensor.detach().half()
     def unpack(packed):
-        return packed[1].to(packed[0]) if isinstance(packed, tuple) else packed
+        dtype, tensor = packed
+        return tensor.to(dtype)
     with saved_tensors_hooks(pack, unpack):
         return fn()
+"""
+FIRST = "test_backward_works_with_float16_copies"
+SECOND = "test_a_second_backward_gives_the_same_gradients"
+FORWARD = "test_forward_is_exact"
+OBJECT = "test_the_object_that_fn_returned_is_returned"
+KEPT = "test_what_is_kept_is_float16"
+REST = "test_nothing_else_changes_and_only_the_hooks_of_the_caller_are_active"
+FAILURE = "test_an_exception_comes_through_and_leaves_no_hook"
+BLOCK = "    with saved_tensors_hooks(pack, unpack):\n        return fn()\n"
+HALVED = "        return tensor.dtype, tensor.detach().half()\n"
+RESULT = "        y = fn()\n        return "
+NO_FLOAT = "not tensor.is_floating_point()"
+
+
+def changed(old: str, new: str) -> str:
+    """The right answer with another text in place of one."""
+    assert old in HOOKED
+    return HOOKED.replace(old, new)
+
+
+WRONG = [
+    Wrong(
+        "overwrites what it packs",
+        violates="and the tensors that `fn` works with keep theirs",
+        check=FORWARD,
+        mistake="halved-the-forward",
+        source=changed(HALVED, "        tensor.data.copy_(tensor.half())\n" + HALVED),
+    ),
+    Wrong(
+        "computes in float16",
+        violates="Forward does not change",
+        check=FIRST,
+        source="""
+import torch
+
+def with_half_saved(fn):
+    with torch.autocast("cpu", dtype=torch.float16):
+        return fn()
 """,
-    "casted-integers": """
+    ),
+    Wrong(
+        "fn runs before the block",
+        violates="that autograd saves for backward while `fn()` runs",
+        check=FIRST,
+        mistake="nothing-packed",
+        source=changed(BLOCK, "    result = fn()\n" + BLOCK.replace("fn()", "result")),
+    ),
+    Wrong(
+        "only float32",
+        violates="For each floating-point tensor that autograd saves",
+        check=FIRST,
+        mistake="float32-only",
+        source=changed(NO_FLOAT, "tensor.dtype != torch.float32"),
+    ),
+    Wrong(
+        "not the leaves",
+        violates="For each floating-point tensor that autograd saves",
+        check=FIRST,
+        mistake="leaves-kept-in-full",
+        source=changed(NO_FLOAT, f"tensor.is_leaf or {NO_FLOAT}"),
+    ),
+    Wrong(
+        "not the data",
+        violates="with tensors that require no grad",
+        check=FIRST,
+        source=changed(NO_FLOAT, f"not tensor.requires_grad or {NO_FLOAT}"),
+    ),
+    Wrong(
+        "not tensors without dimensions",
+        violates="For each floating-point tensor that autograd saves",
+        check=FIRST,
+        source=changed(NO_FLOAT, f"{NO_FLOAT} or tensor.dim() == 0"),
+    ),
+    Wrong(
+        "integers, too",
+        violates="All other saved tensors, such as indices and masks, come back as they were.",
+        check=FIRST,
+        mistake="casted-integers",
+        source=changed(NO_FLOAT, "False"),
+    ),
+    Wrong(
+        "masks come back as float32",
+        violates="All other saved tensors, such as indices and masks, come back as they were.",
+        check=FIRST,
+        mistake="casted-integers",
+        source="""
 from torch.autograd.graph import saved_tensors_hooks
 
 def with_half_saved(fn):
-    with saved_tensors_hooks(lambda t: (t.dtype, t.detach().half()), lambda packed: packed[1].to(packed[0])):
+    with saved_tensors_hooks(lambda t: t.half(), lambda t: t.float()):
         return fn()
 """,
-    "dtype-not-restored": """
-from torch.autograd.graph import saved_tensors_hooks
-
-def with_half_saved(fn):
-    def pack(tensor):
-        return tensor.detach().half() if tensor.is_floating_point() else tensor
-    def unpack(tensor):
-        return tensor.float() if tensor.is_floating_point() else tensor
-    with saved_tensors_hooks(pack, unpack):
-        return fn()
-""",
-    "stored-in-full": """
-from torch.autograd.graph import saved_tensors_hooks
-
-def with_half_saved(fn):
-    def pack(tensor):
-        return tensor.detach().half().to(tensor.dtype) if tensor.is_floating_point() else tensor.detach()
-    with saved_tensors_hooks(pack, lambda tensor: tensor):
-        return fn()
-""",
-    "result-dropped": HALF
-    + """
-def with_half_saved(fn):
-    with saved_tensors_hooks(pack, unpack):
-        fn()
-""",
-    "hook-left-behind": HALF
-    + """
-def with_half_saved(fn):
-    saved_tensors_hooks(pack, unpack).__enter__()
-    return fn()
-""",
-    "hook-left-after-exception": HALF
-    + """
-def with_half_saved(fn):
-    context = saved_tensors_hooks(pack, unpack)
-    context.__enter__()
-    result = fn()
-    context.__exit__()
-    return result
-""",
-}
-
-ALSO_WRONG = [
-    # tensors without dimensions are saved as they are
-    HALF.replace("if tensor.is_floating_point()", "if tensor.is_floating_point() and tensor.dim()")
-    + """
-def with_half_saved(fn):
-    with saved_tensors_hooks(pack, unpack):
-        return fn()
-""",
-    # the dtypes are good for one backward pass
-    """
+    ),
+    Wrong(
+        "float32 comes back",
+        violates="the copy is turned back to the dtype that the tensor had",
+        check=FIRST,
+        mistake="dtype-not-restored",
+        source=changed("tensor.to(dtype)", "tensor.float() if tensor.is_floating_point() else tensor"),
+    ),
+    Wrong(
+        "one dtype for all",
+        violates="It may work with float32 and float64 together",
+        check=FIRST,
+        mistake="dtype-not-restored",
+        source=changed("    def pack(tensor):", "    dtypes = {}\n    def pack(tensor):")
+        .replace(HALVED, "        dtypes['last'] = tensor.dtype\n        return None, tensor.detach().half()\n")
+        .replace("tensor.to(dtype)", "tensor.to(dtype or dtypes['last'])"),
+    ),
+    Wrong(
+        "the dtypes are good for one pass",
+        violates="perhaps several times",
+        check=SECOND,
+        mistake="good-for-one-pass",
+        source="""
 from torch.autograd.graph import saved_tensors_hooks
 
 def with_half_saved(fn):
@@ -197,57 +213,47 @@ def with_half_saved(fn):
     with saved_tensors_hooks(pack, lambda stored: stored.to(dtypes.pop())):
         return fn()
 """,
-    HALF
-    + """
-def with_half_saved(fn):
-    fn()
-    with saved_tensors_hooks(pack, unpack):
-        return fn()
-""",
-    """
-def with_half_saved(fn):
-    return fn()
-""",
-    """
-import torch
-
-def with_half_saved(fn):
-    with torch.autocast("cpu", dtype=torch.float16):
-        return fn()
-""",
-    """
-from torch.autograd.graph import saved_tensors_hooks
-
-def with_half_saved(fn):
-    with saved_tensors_hooks(lambda t: t.half(), lambda t: t.float()):
-        return fn()
-""",
-    """
-import torch
-from torch.autograd.graph import saved_tensors_hooks
-
-def with_half_saved(fn):
-    def pack(t):
-        return (t.dtype, t.detach().bfloat16()) if t.is_floating_point() else t
-    def unpack(p):
-        return p[1].to(p[0]) if isinstance(p, tuple) else p
-    with saved_tensors_hooks(pack, unpack):
-        return fn()
-""",
-    HALF
-    + """
-def with_half_saved(fn):
-    with saved_tensors_hooks(pack, unpack):
-        fn()
-    return fn()
-""",
-    HALF
-    + """
-def with_half_saved(fn):
-    with saved_tensors_hooks(pack, unpack):
-        return fn()["out"]
-""",
-    """
+    ),
+    Wrong(
+        "what is packed can be unpacked once",
+        violates="perhaps several times",
+        check=SECOND,
+        mistake="good-for-one-pass",
+        source=changed(HALVED, "        return tensor.dtype, [tensor.detach().half()]\n").replace(
+            "tensor.to(dtype)", "(tensor.pop() if isinstance(tensor, list) else tensor).to(dtype)"
+        ),
+    ),
+    Wrong(
+        "a second pass gets other numbers",
+        violates="perhaps several times",
+        check=SECOND,
+        mistake="good-for-one-pass",
+        source=changed("        return tensor.to(dtype)\n",
+                       "        result = tensor.to(dtype)\n        if tensor.is_floating_point():\n"
+                       "            tensor.zero_()\n        return result\n"),
+    ),
+    Wrong(
+        "rounded, and kept in full",
+        violates="only a float16 copy is kept",
+        check=KEPT,
+        mistake="stored-in-full",
+        source=changed(HALVED, "        return tensor.dtype, tensor.detach().half().to(tensor.dtype)\n"),
+    ),
+    Wrong(
+        "rounds in unpack",
+        violates="only a float16 copy is kept",
+        check=KEPT,
+        mistake="stored-in-full",
+        source=changed(HALVED, "        return tensor.dtype, tensor.detach()\n").replace(
+            "tensor.to(dtype)", "tensor.half().to(dtype) if tensor.is_floating_point() else tensor"
+        ),
+    ),
+    Wrong(
+        "the tensor lives on in a function",
+        violates="only a float16 copy is kept",
+        check=KEPT,
+        mistake="stored-in-full",
+        source="""
 from torch.autograd.graph import saved_tensors_hooks
 
 def with_half_saved(fn):
@@ -257,15 +263,119 @@ def with_half_saved(fn):
     with saved_tensors_hooks(pack, lambda restore: restore()):
         return fn()
 """,
-    """
-from torch.autograd.graph import saved_tensors_hooks
+    ),
+    Wrong(
+        "bfloat16",
+        violates="only a float16 copy is kept",
+        check=FIRST,
+        source=changed(".half()", ".bfloat16()"),
+    ),
+    Wrong(
+        "nothing is returned",
+        violates="return the object that it returns",
+        check=OBJECT,
+        mistake="another-result",
+        source=changed("return fn()", "fn()"),
+    ),
+    Wrong(
+        "a tensor times one",
+        violates="return the object that it returns",
+        check=OBJECT,
+        mistake="another-result",
+        source=changed("        return fn()", RESULT + "y * 1 if isinstance(y, torch.Tensor) else y"),
+    ),
+    Wrong(
+        "a list for a tuple",
+        violates="return the object that it returns",
+        check=OBJECT,
+        mistake="another-result",
+        source=changed("        return fn()", RESULT + "list(y) if isinstance(y, tuple) else y"),
+    ),
+    Wrong(
+        "needs a tensor",
+        violates="`fn` may return anything: a tensor, a tuple, a dict, nothing.",
+        check="raised",
+        source=changed("        return fn()", "        y = fn()\n        y.shape\n        return y"),
+    ),
+    Wrong(
+        "runs fn once more",
+        violates="Call `fn()` once, without arguments",
+        check=FORWARD,
+        source=changed("    with saved", "    fn()\n    with saved"),
+    ),
+    Wrong(
+        "with grad in any case",
+        violates="`fn()` runs in the grad mode of the caller.",
+        check=FORWARD,
+        source=changed("with saved_tensors_hooks", "with torch.enable_grad(), saved_tensors_hooks"),
+    ),
+    Wrong(
+        "runs backward",
+        violates="The caller runs backward after your function has returned",
+        check=REST,
+        source=changed(
+            "        return fn()",
+            "        y = fn()\n    if isinstance(y, torch.Tensor) and y.requires_grad:\n"
+            "        y.sum().backward(retain_graph=True)\n    return y",
+        ),
+    ),
+    Wrong(
+        "the hooks stay",
+        violates="Hooks on saved tensors that were active before the call are active after it, and no others",
+        check=REST,
+        mistake="hook-left-behind",
+        source=changed(BLOCK, "    saved_tensors_hooks(pack, unpack).__enter__()\n    return fn()\n"),
+    ),
+    Wrong(
+        "the context is not left when fn raises",
+        violates="even when `fn` raises",
+        check=FAILURE,
+        mistake="hook-left-after-exception",
+        source=changed(
+            BLOCK,
+            "    context = saved_tensors_hooks(pack, unpack)\n    context.__enter__()\n    result = fn()\n"
+            "    context.__exit__()\n    return result\n",
+        ),
+    ),
+    Wrong(
+        "the context is left under except Exception",
+        violates="rule 4: also for `KeyboardInterrupt`",
+        check=FAILURE,
+        source=changed(
+            BLOCK,
+            "    context = saved_tensors_hooks(pack, unpack)\n    context.__enter__()\n    try:\n"
+            "        result = fn()\n"
+            "    except Exception:\n        context.__exit__()\n        raise\n"
+            "    context.__exit__()\n    return result\n",
+        ),
+    ),
+    Wrong(
+        "an exception is swallowed",
+        violates="rule 4: Errors come through",
+        check=FAILURE,
+        source=changed("        return fn()", "        try:\n            return fn()\n"
+                       "        except Exception:\n            pass"),
+    ),
+    Wrong(
+        "leaves the hooks of the caller, too",
+        violates="Hooks on saved tensors that were active before the call are active after it, and no others",
+        check=REST,
+        source=changed(
+            "        return fn()",
+            "        result = fn()\n    try:\n        saved_tensors_hooks(pack, unpack).__exit__()\n"
+            "    except RuntimeError:\n        pass\n    return result",
+        ),
+    ),
+    Wrong(
+        "a list of copies for all calls",
+        violates="rule 1: It works however often it is called",
+        check="test_another_call_packs_anew",
+        source=changed(HALVED, "        CACHE.setdefault(tensor.data_ptr(), []).append(tensor.detach().half())\n"
+                       "        return tensor.dtype, CACHE[tensor.data_ptr()][0]\n").replace(
+            "def with_half_saved", "CACHE = {}\n\ndef with_half_saved"
+        ),
+    ),
+]  # fmt: skip
 
-def with_half_saved(fn):
-    def pack(t):
-        return t.detach(), t.dtype
-    def unpack(p):
-        return p[0].half().to(p[1]) if p[0].is_floating_point() else p[0]
-    with saved_tensors_hooks(pack, unpack):
-        return fn()
-""",
-]
+GIVENS = ["Write `with_half_saved(fn)`.",
+          "`fn` uses no hooks on saved tensors itself, and nobody overwrites indices and masks"]  # fmt: skip

@@ -142,6 +142,8 @@ class Exercise:
     @property
     def tried(self) -> list[Case]:
         """The cases, with the values that the draw or the probe asks for: no other makes a difference."""
+        if _takes_the_rest(self.draw):
+            return list(self.cases)
         asked = {*_parameters(self.draw), *_parameters(self.probe)}
         return [{name: value for name, value in case.items() if name in asked} for case in self.cases]
 
@@ -165,9 +167,14 @@ class Exercise:
         )
 
     def _draw(self, rng: Rng, case: Case) -> Draw:
-        """What `draw` makes of a case; with circumstances it asks for those that it needs, and all are in the draw."""
+        """What `draw` makes of a case; with circumstances it asks for those that it needs, and all are in the draw.
+
+        One that ends in `**case` gets all of them.
+        """
         if self.circumstances is None:
             return self.draw(rng, **case)
+        if _takes_the_rest(self.draw):
+            return {**case, **self.draw(rng, **case)}
         return {**case, **call_by_name(self.draw, dict(case), rng)}
 
     def _well_conditioned(self, draw: Draw) -> bool:
@@ -190,6 +197,12 @@ def asked_of(draw: Draw, function: Callable[..., Any], first: int = 0) -> Draw:
 def _parameters(function: Callable[..., Any]) -> tuple[str, ...]:
     """The names of the parameters. To look at a signature takes longer than many a probe."""
     return tuple(inspect.signature(function).parameters)
+
+
+@functools.cache
+def _takes_the_rest(function: Callable[..., Any]) -> bool:
+    """Whether its last parameter is a `**case`."""
+    return any(part.kind is part.VAR_KEYWORD for part in inspect.signature(function).parameters.values())
 
 
 def exercise(

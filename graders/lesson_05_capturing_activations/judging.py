@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -48,10 +48,11 @@ def filled_keys(seen: Seen) -> list[Any]:
 class Layers:
     """Draws layers for one kind of input: "flat" ones of shape [B, 4], or "image" ones of shape [B, 2, 4, 4]."""
 
-    def __init__(self, rng: Rng, dtype: str, values: str, layers: str = "linear") -> None:
-        """`layers` is the type of layer that the task is about."""
-        self.rng, self.dtype, self.values, self.layers = rng, dtype, values, layers
-        self.image = layers in ("convolution", "norm")
+    def __init__(self, rng: Rng, case: Mapping[str, Any], layers: str | None = None) -> None:
+        """`layers` is the type of layer that the task is about, if it is another one than that of the case."""
+        self.rng, self.dtype, self.values = rng, case["dtype"], case["values"]
+        self.layers = layers or case["layers"]
+        self.image = self.layers in ("convolution", "norm")
 
     def x(self, layout: str = "contiguous", batch: int = 3) -> Tensor:
         """An input."""
@@ -96,24 +97,30 @@ def scrambled(rng: Rng, children: dict[str, Any], steps: list[str]) -> dict[str,
             return {name: children[name] for name in names}
 
 
-def net_of(
-    spec: list[Any], named: Sequence[str], *, mode: str, frozen: str, grad: str, hooks: str, hooked: str
-) -> dict[str, Any]:
+def net_of(spec: list[Any], named: Sequence[str], case: Mapping[str, Any]) -> dict[str, Any]:
     """A model with its circumstances, as a probe makes it: the caller's hooks sit on the root or on `named`.
 
     Under "cut" may stand the name of a module of whose output a hook of the caller leaves out the last sample.
     """
-    places = {"root": [""], "named": sorted({find(spec, name)[0] for name in named[:2]})}.get(hooked, [])
+    on_named = sorted({find(spec, name)[0] for name in named[:2]})
+    places = {"root": [""], "named": on_named, "parameter": []}[case["hooked"]]
     return {
         "spec": spec,
-        "mode": mode,
-        "frozen": frozen,
-        "grad": grad,
-        "hooks": hooks,
-        "watched": [] if hooks == "none" else places,
-        "parameters": hooked == "parameter",
+        **{name: case[name] for name in ("mode", "frozen", "grad", "hooks")},
+        "watched": [] if case["hooks"] == "none" else places,
+        "parameters": case["hooked"] == "parameter",
         "cut": None,
     }
+
+
+PLAIN = {"mode": "train", "frozen": "nothing", "grad": "empty", "hooks": "none", "hooked": "root"}
+"""The circumstances of a model with none."""
+
+
+def run_of(case: Mapping[str, Any], breaks: str) -> dict[str, Any]:
+    """How `observed` runs a model, which raises before the module `breaks` is called."""
+    same = ("layout", "x_is", "call", "failure", "failing_run")
+    return {**{name: case[name] for name in same}, "under": case["grad_mode"], "breaks": breaks}
 
 
 def find(root: list[Any], path: str) -> tuple[str, list[Any]]:

@@ -114,25 +114,8 @@ class TestActivationStore:
 
     tolerance = (1e-4, 1e-4)
 
-    def draw(
-        rng,
-        dtype,
-        values,
-        layout,
-        collection,
-        mode,
-        frozen,
-        grad,
-        named,
-        output,
-        follower,
-        passing,
-        registered,
-        layers,
-        hooks,
-        hooked,
-    ):
-        draws = Layers(rng, dtype, values, layers)
+    def draw(rng, named, collection, output, follower, passing, registered, **case):
+        draws = Layers(rng, case)
         first, shift, norm, body, inner, behind, twice, again, last, unused = rng.names(10)
         in_place = [IN_PLACE] if follower == "in-place" else []
         inside = scrambled(rng, {behind: ["tanh"], inner: draws.target("gelu")}, [inner, behind])
@@ -152,10 +135,10 @@ class TestActivationStore:
         some = [target, first, f"{body}.{inner}", twice, again, unused, *([last] if target else [])]
         names = {"empty": [], "one": [target], "many": rng.shuffled(list(dict.fromkeys(some)))}[collection]
         return {
-            "net": net_of(spec, names, mode=mode, frozen=frozen, grad=grad, hooks=hooks, hooked=hooked),
+            "net": net_of(spec, names, case),
             "names": names,
-            "x": draws.x(layout),
-            "later": draws.x(layout),
+            "x": draws.x(case["layout"]),
+            "later": draws.x(case["layout"]),
             "up": draws.x(),
             "shaped": draws.of_any_shape(),
         }

@@ -18,6 +18,7 @@ from graders.lesson_05_capturing_activations.judging import (
     net_of,
     of_any_shape,
     ran_once_as_it_is,
+    run_of,
     same_numbers,
     scrambled,
     stays,
@@ -75,24 +76,8 @@ class TestCaptureActivation:
 
     tolerance = (1e-4, 1e-4)
 
-    def draw(
-        rng,
-        dtype,
-        values,
-        layout,
-        mode,
-        frozen,
-        grad,
-        named,
-        output,
-        follower,
-        passing,
-        registered,
-        layers,
-        hooks,
-        hooked,
-    ):
-        draws = Layers(rng, dtype, values, layers)
+    def draw(rng, named, output, follower, passing, registered, **case):
+        draws = Layers(rng, case)
         first, shift, norm, body, inner, behind, last, before, after = rng.names(9)
         kinds = {
             place: draws.target("counting") if place == named else draws.plain()
@@ -118,11 +103,11 @@ class TestCaptureActivation:
         spec = ["net", defined, steps, output, passing]
         name = {"first": first, "nested": nested, "last": last}[named]
         return {
-            "net": net_of(spec, [name], mode=mode, frozen=frozen, grad=grad, hooks=hooks, hooked=hooked),
+            "net": net_of(spec, [name], case),
             "name": name,
-            "breaks": body if named == "first" else norm,
-            "x": draws.x(layout),
-            "later": draws.x(layout),
+            "run": run_of(case, body if named == "first" else norm),
+            "x": draws.x(case["layout"]),
+            "later": draws.x(case["layout"]),
             "shaped": draws.of_any_shape(),
         }
 
@@ -137,21 +122,8 @@ class TestCaptureActivation:
         twin = Twin(net)
         return [[call.y for call in twin.run(t) if call.name == name] for t in (x, later)] + [twin.statistics]
 
-    def probe(student, net, name, x, later, shaped, breaks, layout, x_is, call, grad_mode, failure, failing_run):
-        seen = observed(
-            student.capture_activation,
-            net,
-            name,
-            x,
-            later,
-            breaks=breaks,
-            layout=layout,
-            x_is=x_is,
-            call=call,
-            under=grad_mode,
-            failure=failure,
-            failing_run=failing_run,
-        )
+    def probe(student, net, name, x, later, shaped, run):
+        seen = observed(student.capture_activation, net, name, x, later, **run)
         seen["of any shape"] = asked_of_any_shape(student.capture_activation, shaped)
         example = nn.Sequential(nn.Flatten(), nn.ReLU())
         return {**seen, "example": student.capture_activation(example, "1", torch.tensor([[-1.0, 2.0]]))}

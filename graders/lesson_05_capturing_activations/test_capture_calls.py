@@ -20,6 +20,7 @@ from graders.lesson_05_capturing_activations.judging import (
     net_of,
     of_any_shape,
     ran_once_as_it_is,
+    run_of,
     scrambled,
     stays,
     stays_when_the_model_raises,
@@ -84,28 +85,11 @@ class TestCaptureCalls:
 
     tolerance = (1e-4, 1e-4)
 
-    def draw(
-        rng,
-        dtype,
-        values,
-        layout,
-        mode,
-        frozen,
-        grad,
-        named,
-        output,
-        follower,
-        passing,
-        registered,
-        layers,
-        hooks,
-        hooked,
-        calls,
-    ):
-        draws = Layers(rng, dtype, values, layers)
+    def draw(rng, named, calls, output, follower, passing, registered, **case):
+        draws = Layers(rng, case)
         target, again, shift, norm, body, inner, other, plain = rng.names(8)
         in_place = [IN_PLACE] if follower == "in-place" else []
-        kept = ["in-place", 1.5] if layers == "activation" else draws.target()
+        kept = ["in-place", 1.5] if case["layers"] == "activation" else draws.target()
         children = {plain: draws.plain(), shift: draws.shift(registered), norm: draws.norm()}
         around = [plain, shift, norm]
         if named == "nested":
@@ -119,11 +103,11 @@ class TestCaptureCalls:
         steps = {"first": [*rounds, *around], "last": [*around, *rounds]}.get(named, [plain, shift, *rounds, norm])
         spec = ["net", scrambled(rng, children, steps), steps, output, passing]
         return {
-            "net": net_of(spec, [path], mode=mode, frozen=frozen, grad=grad, hooks=hooks, hooked=hooked),
+            "net": net_of(spec, [path], case),
             "name": path,
-            "breaks": norm,
-            "x": draws.x(layout),
-            "later": draws.x(layout),
+            "run": run_of(case, norm),
+            "x": draws.x(case["layout"]),
+            "later": draws.x(case["layout"]),
             "shaped": draws.of_any_shape(),
         }
 
@@ -135,21 +119,8 @@ class TestCaptureCalls:
         twin = Twin(net)
         return [[call.y for call in twin.run(t)] for t in (x, later)] + [twin.statistics]
 
-    def probe(student, net, name, x, later, shaped, breaks, layout, x_is, call, grad_mode, failure, failing_run):
-        seen = observed(
-            student.capture_calls,
-            net,
-            name,
-            x,
-            later,
-            breaks=breaks,
-            layout=layout,
-            x_is=x_is,
-            call=call,
-            under=grad_mode,
-            failure=failure,
-            failing_run=failing_run,
-        )
+    def probe(student, net, name, x, later, shaped, run):
+        seen = observed(student.capture_calls, net, name, x, later, **run)
         others = asked_of_any_shape(student.capture_calls, shaped)
         seen["of any shape"] = [list(found) if isinstance(found, list) else found for found in others]
         act = nn.ReLU()

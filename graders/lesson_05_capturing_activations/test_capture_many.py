@@ -17,6 +17,7 @@ from graders.lesson_05_capturing_activations.judging import (
     net_of,
     of_any_shape,
     ran_once_as_it_is,
+    run_of,
     same_numbers,
     scrambled,
     stays,
@@ -80,26 +81,8 @@ class TestCaptureMany:
 
     tolerance = (1e-4, 1e-4)
 
-    def draw(
-        rng,
-        dtype,
-        values,
-        layout,
-        collection,
-        mode,
-        frozen,
-        grad,
-        named,
-        output,
-        follower,
-        passing,
-        registered,
-        layers,
-        hooks,
-        hooked,
-        container,
-    ):
-        draws = Layers(rng, dtype, values, layers)
+    def draw(rng, named, collection, container, output, follower, passing, registered, **case):
+        draws = Layers(rng, case)
         first, shift, norm, stem, body, inner, behind, last, unused = rng.names(9)
         in_place = [IN_PLACE] if follower == "in-place" else []
         inside = scrambled(rng, {behind: ["tanh"], inner: draws.target("counting")}, [inner, behind])
@@ -125,11 +108,11 @@ class TestCaptureMany:
             "repeated": rng.shuffled([*dict.fromkeys([target, of_stem, inner_name]), target]),
         }[collection]
         return {
-            "net": net_of(spec, names, mode=mode, frozen=frozen, grad=grad, hooks=hooks, hooked=hooked),
+            "net": net_of(spec, names, case),
             "names": names,
-            "breaks": body,
-            "x": draws.x(layout),
-            "later": draws.x(layout),
+            "run": run_of(case, body),
+            "x": draws.x(case["layout"]),
+            "later": draws.x(case["layout"]),
             "shaped": draws.of_any_shape(),
         }
 
@@ -144,21 +127,8 @@ class TestCaptureMany:
         twin = Twin(net)
         return [[call.y for call in twin.run(t)] for t in (x, later)] + [twin.statistics]
 
-    def probe(student, net, names, x, later, shaped, breaks, layout, x_is, call, grad_mode, failure, failing_run):
-        seen = observed(
-            student.capture_many,
-            net,
-            names,
-            x,
-            later,
-            breaks=breaks,
-            layout=layout,
-            x_is=x_is,
-            call=call,
-            under=grad_mode,
-            failure=failure,
-            failing_run=failing_run,
-        )
+    def probe(student, net, names, x, later, shaped, run):
+        seen = observed(student.capture_many, net, names, x, later, **run)
         seen["of any shape"] = asked_of_any_shape(lambda model, name, t: student.capture_many(model, [name], t), shaped)
         example = nn.Sequential(nn.Flatten(), nn.ReLU())
         return {**seen, "example": student.capture_many(example, ["1", "0"], torch.tensor([[-1.0, 2.0]]))}

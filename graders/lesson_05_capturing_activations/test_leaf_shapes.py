@@ -18,6 +18,7 @@ from graders.lesson_05_capturing_activations.judging import (
     leaves,
     net_of,
     ran_once_as_it_is,
+    run_of,
     scrambled,
     stays,
     stays_when_the_model_raises,
@@ -86,24 +87,8 @@ class TestLeafShapes:
 
     tolerance = (1e-4, 1e-4)
 
-    def draw(
-        rng,
-        dtype,
-        layout,
-        mode,
-        frozen,
-        grad,
-        output,
-        follower,
-        passing,
-        registered,
-        layers,
-        hooks,
-        hooked,
-        model,
-        batches,
-    ):
-        draws = Layers(rng, dtype, "round", layers)
+    def draw(rng, output, follower, passing, registered, **case):
+        draws = Layers(rng, case)
         stem, body, norm, shift, stack, again, empty, twin, pool, head, mean, unused, inner, act = rng.names(14)
         in_place = [IN_PLACE] if follower == "in-place" else []
         inside = scrambled(
@@ -130,12 +115,19 @@ class TestLeafShapes:
         ]
         first_name = f"{stem}.1.0"
         breaks = body
-        if model == "a layer":
+        if case["model"] == "a layer":
             spec, first_name, breaks = draws.plain(), "", ""
-        net = net_of(spec, [first_name], mode=mode, frozen=frozen, grad=grad, hooks=hooks, hooked=hooked)
-        net["cut"] = first_name if hooks == "replacing" else None
-        later = draws.x(layout, batch=3 if batches == "as many" else 2)
-        return {"net": net, "breaks": breaks, "pool": pool, "unused": unused, "x": draws.x(layout), "later": later}
+        net = net_of(spec, [first_name], case)
+        net["cut"] = first_name if case["hooks"] == "replacing" else None
+        later = draws.x(case["layout"], batch=3 if case["batches"] == "as many" else 2)
+        return {
+            "net": net,
+            "run": run_of(case, breaks),
+            "pool": pool,
+            "unused": unused,
+            "x": draws.x(case["layout"]),
+            "later": later,
+        }
 
     def alive(net, x, later, model):
         shapes = shapes_of_leaves(net, x)
@@ -146,21 +138,8 @@ class TestLeafShapes:
         twin = Twin(net)
         return [[call.y for call in twin.run(x)], twin.statistics]
 
-    def probe(student, net, x, later, breaks, layout, x_is, call, grad_mode, failure, failing_run):
-        seen = observed(
-            lambda model, named, t: student.leaf_shapes(model, t),
-            net,
-            "0",
-            x,
-            later,
-            breaks=breaks,
-            layout=layout,
-            x_is=x_is,
-            call=call,
-            under=grad_mode,
-            failure=failure,
-            failing_run=failing_run,
-        )
+    def probe(student, net, x, later, run):
+        seen = observed(lambda model, named, t: student.leaf_shapes(model, t), net, "0", x, later, **run)
         example = nn.Sequential(nn.Flatten(), nn.Sequential(nn.Linear(6, 4), nn.ReLU()))
         seen["example"] = student.leaf_shapes(example, torch.ones(1, 2, 3))
         return seen | {

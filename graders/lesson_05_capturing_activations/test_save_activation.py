@@ -9,10 +9,11 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from graders.authoring import ALL, FACTOR, SILENT, Circumstances, Mistake, Seen, apart, close, exercise, expect
+from graders.authoring import ALL, FACTOR, SILENT, Circumstances, Mistake, Seen, apart, close, exercise, expect, refuse
 from graders.lesson_05_capturing_activations.judging import (
     BEFORE_THE_CALLERS_HOOK,
     MISTAKES,
+    PLAIN,
     RETURNED_A_LIST,
     Layers,
     Twin,
@@ -20,6 +21,7 @@ from graders.lesson_05_capturing_activations.judging import (
     of_any_shape,
     outputs_of,
     ran_once_as_it_is,
+    run_of,
     same_numbers,
     scrambled,
     stays,
@@ -33,9 +35,6 @@ from graders.lesson_05_capturing_activations.shared import (
     observed,
     plain_tuple,
 )
-
-SMALL = 20_000
-"""A file with a few numbers has no more bytes than this."""
 
 
 @exercise(
@@ -92,26 +91,8 @@ class TestSaveActivation:
 
     tolerance = (1e-4, 1e-4)
 
-    def draw(
-        rng,
-        dtype,
-        values,
-        layout,
-        mode,
-        frozen,
-        grad,
-        named,
-        output,
-        follower,
-        passing,
-        registered,
-        layers,
-        hooks,
-        hooked,
-        calls,
-        view,
-    ):
-        draws = Layers(rng, dtype, values, layers)
+    def draw(rng, named, calls, view, output, follower, passing, registered, **case):
+        draws = Layers(rng, case)
         target, shift, norm, body, other, plain, window, layer = rng.names(8)
         in_place = [IN_PLACE] if follower == "in-place" else []
         children = {plain: draws.plain(), shift: draws.shift(registered), norm: draws.norm()}
@@ -125,13 +106,13 @@ class TestSaveActivation:
             name, rounds = target, [target, *in_place] * calls
         steps = {"first": [*rounds, *around], "last": [*around, *rounds]}.get(named, [plain, shift, *rounds, norm])
         spec = ["net", scrambled(rng, children, steps), steps, output, passing]
-        flat = Layers(rng, dtype, values)
+        flat = Layers(rng, case, "linear")
         return {
-            "net": net_of(spec, [name], mode=mode, frozen=frozen, grad=grad, hooks=hooks, hooked=hooked),
+            "net": net_of(spec, [name], case),
             "name": name,
-            "breaks": norm,
-            "x": draws.x(layout),
-            "later": draws.x(layout),
+            "run": run_of(case, norm),
+            "x": draws.x(case["layout"]),
+            "later": draws.x(case["layout"]),
             "wide": ["net", {window: ["window", view], layer: flat.plain()}, [layer, window], "tensor", "position"],
             "window": window,
             "page": flat.x(batch=4),
@@ -147,27 +128,7 @@ class TestSaveActivation:
         twin = Twin(net)
         return [[call.y for call in twin.run(t)] for t in (x, later)] + [twin.statistics]
 
-    def probe(
-        student,
-        net,
-        name,
-        x,
-        later,
-        breaks,
-        layout,
-        x_is,
-        call,
-        grad_mode,
-        failure,
-        failing_run,
-        wide,
-        window,
-        page,
-        old,
-        shaped,
-        path_is,
-        file,
-    ):
+    def probe(student, net, name, x, later, run, wide, window, page, old, shaped, path_is, file):
         with tempfile.TemporaryDirectory() as folder:
             paths = []
 
@@ -178,20 +139,7 @@ class TestSaveActivation:
                 shape = student.save_activation(model, named, t, str(path) if path_is == "str" else path)
                 return {"path": path, "shape": plain_tuple(shape)}
 
-            seen = observed(
-                ask,
-                net,
-                name,
-                x,
-                later,
-                breaks=breaks,
-                layout=layout,
-                x_is=x_is,
-                call=call,
-                under=grad_mode,
-                failure=failure,
-                failing_run=failing_run,
-            )
+            seen = observed(ask, net, name, x, later, **run)
             seen["view"] = ask(assembled(wide), window, page)
             seen["example"] = ask(nn.Sequential(nn.Flatten(), nn.ReLU()), "1", torch.tensor([[-1.0, 2.0]]))
             seen["of any shape"] = asked_of_any_shape(ask, shaped)
@@ -225,7 +173,7 @@ class TestSaveActivation:
         Mistake(
             "saved-the-whole-storage",
             lambda seen, net, name, x: (
-                close(seen["result"]["tensor"], captured(net, name, x)[0]) and seen["view"]["bytes"].value >= SMALL
+                close(seen["result"]["tensor"], captured(net, name, x)[0]) and (seen["view"]["unseen"].value or 0) > 0
             ),
             "The output was a small view into a large tensor, and `torch.save` wrote the whole storage behind the "
             "view. `clone()` makes a tensor that holds its own values only; `contiguous()` need not.",
@@ -262,10 +210,12 @@ class TestSaveActivation:
             holds(seen["later"], captured(net, name, later, after=x if call == "again" else None)[0])
 
     def test_the_file_holds_its_own_values_only(seen, wide, window, page):
-        values = view_of(wide, window, page)
-        holds(seen["view"], values)
-        if (size := expect(seen["view"]["bytes"]).of_type(int)) >= SMALL:
-            expect(seen["view"]["bytes"]).fail(f"the file of {values.numel()} numbers has {size} bytes")
+        holds(seen["view"], view_of(wide, window, page))
+        for key in ("view", "result"):
+            if unseen := expect(seen[key]["unseen"]).of_type(int):
+                refuse(
+                    f"besides those of the tensor, the file holds {unseen} numbers of the memory that it is a part of"
+                )
 
     def test_it_has_the_shape_of_any_output(seen, shaped):
         for file, output in of_any_shape(seen, shaped):
@@ -297,16 +247,19 @@ class TestSaveActivation:
 
 
 def content(path: Path) -> dict[str, Any]:
-    """What `torch.load` reads from a file, or why it does not, and how many bytes it has."""
+    """What `torch.load` reads from a file, or why it does not, and how many numbers it holds that the tensor lacks."""
+    found = {"tensor": None, "unseen": None}
     if not path.exists():
-        return {"tensor": None, "bytes": None, "error": "there is no file at `path`"}
-    found = {"tensor": None, "bytes": path.stat().st_size}
+        return {**found, "error": "there is no file at `path`"}
     try:
         tensor = torch.load(path, weights_only=True)
     except Exception as error:
         return {**found, "error": f"`torch.load(path, weights_only=True)` raised {type(error).__name__}"}
-    parameter = isinstance(tensor, nn.Parameter)
-    return {**found, "tensor": tensor, "error": "the file holds an `nn.Parameter`, not a plain tensor" * parameter}
+    if not isinstance(tensor, Tensor):
+        return {**found, "tensor": tensor, "error": ""}
+    unseen = tensor.untyped_storage().nbytes() // tensor.element_size() - tensor.numel()
+    parameter = "the file holds an `nn.Parameter`, not a plain tensor" * isinstance(tensor, nn.Parameter)
+    return {"tensor": tensor, "unseen": unseen, "error": parameter}
 
 
 def captured(net: dict[str, Any], name: str, x: Tensor, after: Tensor | None = None) -> list[Tensor]:
@@ -319,7 +272,7 @@ def captured(net: dict[str, Any], name: str, x: Tensor, after: Tensor | None = N
 
 def view_of(wide: list[Any], window: str, page: Tensor) -> Tensor:
     """The small view into a large tensor."""
-    net = net_of(wide, [], mode="train", frozen="nothing", grad="empty", hooks="none", hooked="root")
+    net = net_of(wide, [], PLAIN)
     return captured(net, window, page)[0]
 
 

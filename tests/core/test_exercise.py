@@ -129,6 +129,17 @@ def test_draw_asks_for_circumstances_by_name_and_all_of_them_are_in_the_draw() -
     ]
 
 
+def test_a_draw_that_ends_in_case_gets_all_circumstances_and_the_cases_are_told_whole() -> None:
+    some = made(
+        circumstances=Circumstances({"rank": (0, 2), "dtype": ALL}),
+        draw=lambda rng, rank, **case: {"drawn": [rank, case]},
+        probe=lambda student, drawn: None,
+    )
+    draws = some.draws(1)
+    assert [draw["drawn"] for draw in draws] == [[draw["rank"], {"dtype": draw["dtype"]}] for draw in draws]
+    assert some.tried == list(some.cases)
+
+
 def test_a_draw_at_the_mercy_of_rounding_is_drawn_again() -> None:
     def draw(rng: Rng) -> dict[str, Any]:
         return {"x": torch.tensor([1.0, 1.0 + rng.choice((2.0**-20, 1.0)), 1.0])}

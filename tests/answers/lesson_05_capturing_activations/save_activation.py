@@ -517,6 +517,12 @@ def save_activation(model, name, x, path):
         check="test_it_has_the_shape_of_any_output",
         source=changed(SAVE_ACTIVATION, ("output.detach().clone()", "output.detach().clone().squeeze(-1)")),
     ),
+    Wrong(
+        "saves a view into all calls",
+        violates="The file holds the values of this tensor and no others.",
+        check="test_the_file_holds_its_own_values_only",
+        source=changed(SAVE_ACTIVATION, ("torch.save(outputs[0]", "torch.save(torch.stack(outputs)[0]")),
+    ),
 ]
 
 GIVENS = [

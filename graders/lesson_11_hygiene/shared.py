@@ -94,6 +94,19 @@ class Modal(nn.Module):
         return input + 1
 
 
+class Offset(nn.Module):
+    """Adds numbers that it holds in a buffer, which `state_dict` leaves out."""
+
+    def __init__(self, by: Tensor) -> None:
+        """`by` fits to the inputs."""
+        super().__init__()
+        self.register_buffer("by", by.clone(), persistent=False)
+
+    def forward(self, input: Tensor) -> Tensor:
+        """A new tensor."""
+        return input + self.by
+
+
 class Chain(nn.Module):
     """Calls its children one after the other, in an order that need not be that of definition."""
 
@@ -156,7 +169,7 @@ def build(spec: list[Any]) -> nn.Module:
     if kind == "list":
         return nn.ModuleList(map(build, rest[0]))
     weight, bias = rest
-    layer: nn.Module = nn.BatchNorm1d(len(weight)) if kind == "norm" else nn.Linear(weight.shape[1], weight.shape[0])
+    layer = nn.Linear(weight.shape[1], weight.shape[0])
     layer.to(weight.dtype)
     with torch.no_grad():
         layer.weight.copy_(weight)
@@ -165,7 +178,7 @@ def build(spec: list[Any]) -> nn.Module:
 
 
 PLAIN: dict[str, Callable[..., nn.Module]] = {
-    "affine": Affine, "counting": Counting, "modal": Modal, "layer": Layer,
+    "affine": Affine, "counting": Counting, "modal": Modal, "layer": Layer, "offset": Offset,
 }  # fmt: skip
 """Leaves whose details are the arguments of their class."""
 
@@ -374,7 +387,9 @@ def other_hooks(model: nn.Module) -> dict[str, list[int]]:
     found = {}
     for name, module in model.named_modules():
         for kind in kinds:
-            found[f"{kind} of {name!r}"] = [id(hook) for hook in (getattr(module, kind, None) or {}).values()]
+            found[f"`{kind}` of {f'`{name}`' if name else 'the model itself'}"] = [
+                id(hook) for hook in (getattr(module, kind, None) or {}).values()
+            ]
     return found
 
 

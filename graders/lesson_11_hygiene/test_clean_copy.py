@@ -7,33 +7,78 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from graders.authoring import Mistake, apart, exercise, expect, no_hook_left, shares_storage, tensor_hooks
+from graders.authoring import (
+    ALL,
+    SILENT,
+    CallersHooks,
+    Circumstances,
+    Failure,
+    Kind,
+    Mistake,
+    Seen,
+    Witness,
+    apart,
+    came_through,
+    exercise,
+    expect,
+    fill_grads,
+    freeze_part,
+    nothing_changed,
+    refuse,
+    shares_storage,
+    tie,
+)
 from graders.lesson_11_hygiene.judging import (
+    CONTAINERS_LEFT,
+    ROOT_LEFT,
+    Run,
     all_new_hooks_fire,
     chain,
     counts_seen,
+    first_left,
+    in_eval_mode,
+    left_below,
     left_on,
+    left_on_containers,
     linear,
     some_hooks,
     some_kinds_cleared,
-    trace,
 )
 from graders.lesson_11_hygiene.shared import (
-    KINDS,
     build,
     change_values,
-    copies_of_grads,
     forward_backward,
+    hook_state_dicts,
     hooks_by_kind,
     new_hooks,
+    other_hooks,
     register,
-    same_grads,
 )
 
 
-def hook_numbers(model: nn.Module) -> list[list[int]]:
-    """The numbers by which torch knows the hooks of each module, kind by kind, in the order in which they fire."""
-    return [list(getattr(module, kind, None) or ()) for module in model.modules() for kind in KINDS]
+class Recorder:
+    """A hook that is an object: a deep copy of a model copies it, too."""
+
+    def __init__(self) -> None:
+        """Nothing is recorded."""
+        self.calls: list[int] = []
+
+    def __call__(self, *args: Any) -> None:
+        """Write into its own list."""
+        self.calls.append(1)
+
+
+class Uncopyable:
+    """A part of a model that cannot be copied."""
+
+    def __init__(self, failure: Failure) -> None:
+        """Raises this in the middle of a copy."""
+        self.failure = failure
+
+    def __reduce_ex__(self, protocol: Any) -> Any:
+        """Whoever copies asks for this."""
+        self.failure.strike()
+        return super().__reduce_ex__(protocol)
 
 
 @exercise(
@@ -46,103 +91,169 @@ def hook_numbers(model: nn.Module) -> list[list[int]]:
         "So strip the copy afterwards. You wrote the function for that in the last exercise.",
         "Strip the copy, not the original: the original keeps its hooks. Never run either of them.",
     ),
-    cases=({"mode": "train", "legacy": False}, {"mode": "eval", "legacy": True}, {"mode": "train", "legacy": False}),
-)
+    circumstances=Circumstances(
+        covers={
+            "dtype": ALL, "values": ALL, "grad": ALL, "mode": ALL, "frozen": ALL, "tied": ALL, "hooks": ALL,
+            "call": ALL, "grad_mode": ALL, "failure": ALL,
+        },
+        excludes={
+            "tensor": "it gets no tensor; parameters are matrices and vectors",
+            "number": "no number is an argument",
+            "collection": "there is no collection",
+            "named": "it gets no name",
+            "output": "it runs nothing",
+            "follower": "it runs nothing",
+            "passing": "it runs nothing",
+            "registered": "a module that is not registered is not in the model",
+            "layers": "every module has the same dicts",
+            "hooked": "the hooks sit on modules of every kind, and on the parameters",
+            "backward": "it runs no backward pass",
+            "failing_run": "it copies once",
+        },
+        own={"legacy": (False, True), "whole": ("net", "single layer")},
+        pairs=[("hooks", "whole"), ("legacy", "whole"), ("tied", "hooks")],
+    ),
+)  # fmt: skip
 class TestCleanCopy:
-    """Write `clean_copy(model)`. Return a deep copy of `model`, as `copy.deepcopy` makes it, but without any module
-    hooks: no forward pre-hooks, forward hooks, full backward pre-hooks and backward hooks, on the model and on any
-    module in it.
+    """Write `clean_copy(model)`. `model` is an `nn.Module`; it may be a single layer. Return a deep copy of it, as
+    `copy.deepcopy` makes it, but without any module hooks: no forward pre-hooks, forward hooks, full backward pre-hooks
+    and backward hooks (those of both kinds), on the model and on any module in it.
 
-    The copy has the same types of modules under the same names, equal parameters and buffers, and the same modes. It
-    shares no memory with the original. Parameters that do not require grad still do not. What is shared inside the
-    model (a weight that two layers use, a module under two names, a buffer) is shared in the same way inside the copy.
-    New hooks can be registered on the copy; the flag that a legacy hook leaves may stay as it is.
-
-    The original stays as it was, with its modes, its parameters and their `.grad`. It keeps all its hooks, with their
-    options and in their order, also those on its parameters. None of its hooks fires during the call. Running the copy
-    later fires none of them either.
+    - The copy has the same types of modules under the same names, equal parameters and buffers, and the same modes. It
+      shares no memory with the original. Parameters that do not require grad still do not.
+    - What is shared inside the model (a weight that two layers use, a module under two names, a buffer) is shared in
+      the same way inside the copy.
+    - Hooks of `state_dict` and `load_state_dict` are copied. Hooks on parameters are not, and neither is `.grad`: also
+      in this the copy is as `copy.deepcopy` makes it.
+    - New hooks can be registered on the copy as usual, with one exception: the flag `_is_full_backward_hook` (*The flag
+      that a legacy hook leaves*) may be that of the original, or `None`.
+    - None of the hooks of the original fires during the call, nor when the copy runs later.
+    - When a part of the model cannot be copied, the exception of `copy.deepcopy` comes through.
 
     **Example.** Let `model = nn.Linear(2, 1)` have a forward hook that returns `2 * output`. For
     `copied = clean_copy(model)`, `model(x)` is then twice `copied(x)`.
     """
 
-    def draw(rng, mode, legacy):
-        child, block, inside, tied, act, again, norm, bag, deep, cut = rng.names(10)
-        weighted, by = linear(rng), rng.tensor(3, low=0.5)
+    def draw(rng, dtype, values, mode, tied, hooks, legacy, whole):
+        child, block, inside, other, act, again, modal, bag, deep, cut, hidden = rng.names(11)
+
+        def layer() -> list[Any]:
+            return linear(rng, dtype=dtype, values=values)
+
+        weighted, by = layer(), rng.tensor(3, low=0.5, dtype=dtype)
         children = {
             child: weighted,
-            block: chain({act: ["layer", "tanh"], inside: linear(rng), again: ["same", act]}, [act, inside, again]),
-            tied: ["linear", weighted[1], rng.tensor(3, low=-1, high=1)],
-            norm: ["norm", rng.tensor(3, low=0.5), rng.tensor(3, low=-1, high=1)],
-            bag: [
-                "list",
-                [["layer", "divide", by], chain({deep: linear(rng), cut: ["layer", "divide", by]}, [deep, cut])],
-            ],
+            block: chain({act: ["layer", "tanh"], inside: layer(), again: ["same", act]}, [act, inside, again]),
+            other: ["linear", weighted[1], rng.tensor(3, low=-1, high=1, dtype=dtype)],
+            modal: ["modal"],
+            hidden: ["offset", rng.tensor(3, dtype=dtype, values=values)],
+            bag: ["list", [["layer", "divide", by], chain({deep: layer(), cut: ["layer", "divide", by]}, [deep, cut])]],
         }
-        order = [child, block, norm, f"{bag}.0", tied, f"{bag}.1"]
+        order = [child, block, modal, hidden, f"{bag}.0", other, f"{bag}.1"]
         places = {"child": child, "container": block, "inside": f"{block}.{inside}", "shared": f"{block}.{act}"}
         places |= {"never": bag, "entry": f"{bag}.0", "deep": f"{bag}.1.{deep}"}
+        spec = chain({key: children[key] for key in rng.shuffled(list(children))}, order)
+        ties = [[f"{child}.weight", f"{other}.weight"], [f"{bag}.0.by", f"{bag}.1.{cut}.by"]]
+        if whole != "net":
+            spec, places, ties = layer(), {}, []
+            mode = "eval" if mode == "mixed" else mode
+        listening = [] if hooks == "none" else some_hooks(rng, places, legacy)
         return {
-            "spec": chain({key: children[key] for key in rng.shuffled(list(children))}, order),
-            "ties": [[child, tied, "weight"], [f"{bag}.0", f"{bag}.1.{cut}", "by"]],
-            "hooks": some_hooks(rng, places, legacy),
-            "places": places,
-            "mode": mode,
-            "x": rng.tensor(4, 3),
+            "spec": spec,
+            "ties": ties if tied == "yes" else [],
+            "listening": listening,
+            "never": places.get("never", "?"),
+            "refusing": [name for name, kind, *_ in listening if kind == "legacy"],
+            "evaluating": in_eval_mode(rng, spec, mode),
+            "x": rng.tensor(4, 3, dtype=dtype),
             "shift": rng.uniform(1, 2),
             "factor": rng.uniform(2, 4),
         }
 
-    def alive(spec, x, mode, shift, factor):
-        plain, hooked = plain_output(spec, x, mode), factor * plain_output(spec, x + shift, mode)
-        other = plain_output(spec, x, "eval" if mode == "train" else "train")
-        return apart(plain, hooked, other, plain_output(spec, x + shift, mode), factor * plain)
+    def alive(spec, x, evaluating, shift, factor):
+        plain, shifted = (Run(evaluating).trace(spec, t)[-1].output for t in (x, x + shift))
+        return apart(plain, shifted, factor * plain, factor * shifted)
 
-    def oracle(spec, x, mode, shift, factor):
-        return plain_output(spec, x, mode), factor * plain_output(spec, x + shift, mode)
+    def oracle(spec, x, evaluating, shift, factor):
+        return [Run(evaluating).trace(spec, t)[-1].output for t in (x, x + shift)], factor
 
-    def probe(student, spec, ties, hooks, places, mode, x, shift, factor):
-        model, log = build(spec).train(mode == "train"), []
-        for first, second, name in ties:
-            setattr(model.get_submodule(second), name, getattr(model.get_submodule(first), name))
-        child, inside = model.get_submodule(places["child"]), model.get_submodule(places["inside"])
-        inside.train(mode != "train")
-        inside.bias.requires_grad_(False)
-        old = register(model, hooks, log) + change_values(model, shift, factor)
-        child.weight.register_hook(lambda grad: None)
-        child.weight.grad = torch.ones_like(child.weight)
-        grads = copies_of_grads(model)
-        before, described, order = hooks_by_kind(model), description(model), hook_numbers(model)
+    def probe(
+        student, spec, ties, listening, refusing, evaluating, grad, frozen, hooks, call, grad_mode, failure, x, shift,
+        factor,
+    ):  # fmt: skip
+        def model_of(log: list[str]) -> tuple[nn.Module, list[Any]]:
+            model = build(spec)
+            for first, second in ties:
+                tie_up(model, first, second)
+            freeze_part(model, frozen)
+            for name in evaluating:
+                model.get_submodule(name).training = False
+            if grad == "filled":
+                fill_grads(model)
+            handles = register(model, listening, log)
+            if hooks != "none":
+                handles.append(model.register_forward_pre_hook(Recorder()))
+            handles += change_values(model, shift, factor) if hooks == "replacing" else []
+            hook_state_dicts(model)
+            for name, parameter in model.named_parameters():
+                if parameter.requires_grad:
+                    CallersHooks().on_parameter(parameter, name)
+            return model, handles
 
-        copied = student.clean_copy(model)
-        seen = {"module": isinstance(copied, nn.Module), "hooks": {"before": before, "left": hooks_by_kind(model)}}
-        seen |= {"fired_during_the_call": list(log), "original_kept": description(model) == described}
-        seen["order_kept"] = hook_numbers(model) == order
-        seen["original_grads_kept"] = same_grads(copies_of_grads(model), grads)
-        grads = copies_of_grads(model)
-        seen["parameter_hooks"] = tensor_hooks(*model.parameters())
-        if not isinstance(copied, nn.Module):
+        log: list[str] = []
+        model, old = model_of(log)
+        with torch.set_grad_enabled(grad_mode == "on"):
+            witness, before, described = Witness(model=model), hooks_by_kind(model), description(model)
+            copied = student.clean_copy(model)
+            seen = {"changed": witness.changes(), "fired during the call": list(log)}
+            seen |= {
+                "is a module": isinstance(copied, nn.Module),
+                "hooks": {"before": before, "original": hooks_by_kind(model)},
+            }
+            if not isinstance(copied, nn.Module):
+                return seen
+            seen |= {"original": described, "copy": description(copied), "shares": shared(model, copied)}
+            seen["hooks"]["copy"] = hooks_by_kind(copied)
+            seen["hooks on parameters"] = [name for name, p in copied.named_parameters() if p._backward_hooks]
+        log.clear()
+        witness = Witness(model=model)
+        seen["output"], seen["fired by the copy"] = attempted(copied, x), list(log)
+        if type(seen["output"]) is str:
             return seen
-        seen |= {f"{part}_copied": same for part, same in compared(description(copied), described).items()}
-        seen["hooks"]["copied"] = hooks_by_kind(copied)
-        seen["shares"] = shares_anything(model, copied)
+        seen["changed by the copy"] = witness.changes()
+        seen["new"] = new_hooks(copied, [], refusing, x)["new"]
+        if call != "once":
+            other = model if call == "again" else model_of([])[0]
+            doubled(other, 2.0)
+            described = description(other)
+            second = student.clean_copy(other)
+            seen |= {"second original": described, "second copy": description(second)}
+            seen["shares with the second"] = shared(copied, second)
+            doubled(other, 0.5)
         log.clear()
-        seen["output"], seen["fired_by_the_copy"] = forward_backward(copied, x), list(log)
-        seen["grads_kept"] = same_grads(copies_of_grads(model), grads)
-        seen["new"] = new_hooks(copied, [], [places["entry"]], x)["new"]
-        log.clear()
-        seen["original_output"], seen["fired_by_the_original"] = forward_backward(model, x), sorted(set(log))
+        seen["output of the original"], seen["fired by the original"] = forward_backward(model, x), sorted(set(log))
         for handle in old:
             handle.remove()
-        seen["left_after_remove"] = sum(map(sum, hooks_by_kind(model).values()))
-        return seen
+        seen["left after remove"] = sum(map(sum, hooks_by_kind(model).values()))
+
+        failing, broken = Failure(failure), model_of([])[0]
+        list(broken.modules())[-1].part = Uncopyable(failing)
+        witness = Witness(model=broken)
+        seen["failure"] = failing.during(lambda: student.clean_copy(broken))
+        seen["changed by failure"] = witness.changes()
+        example, one = nn.Linear(2, 1), torch.ones(1, 2)
+        example.register_forward_hook(lambda module, args, output: 2 * output)
+        copied = student.clean_copy(example)
+        return {**seen, "example": [example(one), attempted(copied, one)]}
 
     mistakes = (
         Mistake(
             "hooks-copied",
-            lambda seen: (
-                not seen["shares"].value
-                and seen["hooks"]["copied"].value == seen["hooks"]["before"].value == seen["hooks"]["left"].value
+            lambda seen, hooks: (
+                SILENT
+                if hooks == "none"
+                else not len(seen["shares"])
+                and seen["hooks"]["copy"].value == seen["hooks"]["before"].value == seen["hooks"]["original"].value
             ),
             "The copy still has the hooks. `deepcopy` copies module hooks along, and a copied function is the same "
             "function: the copy writes into the log of the original. Strip the copy.",
@@ -150,125 +261,234 @@ class TestCleanCopy:
         Mistake(
             "cleared-original",
             lambda seen: (
-                not seen["shares"].value
-                and sum(counts_seen(seen["hooks"]["left"])) < sum(counts_seen(seen["hooks"]["before"]))
+                not len(seen["shares"])
+                and sum(counts_seen(seen["hooks"]["original"])) < sum(counts_seen(seen["hooks"]["before"]))
             ),
             "The original has lost its hooks. Make the deep copy first, then strip the copy, and leave the original "
             "alone.",
         ),
         Mistake(
             "shared-parameters",
-            lambda seen: seen["shares"].value is True,
+            lambda seen: len(seen["shares"]) > 0,
             "The copy and the original share tensors or other state, so what changes one changes the other. "
             "`copy.copy` and `load_state_dict(..., assign=True)` share; `copy.deepcopy` does not.",
         ),
         Mistake(
             "one-kind-only",
             lambda seen: (
-                not seen["shares"].value
-                and some_kinds_cleared(seen["hooks"]["before"].value, seen["hooks"]["copied"].value)
+                not len(seen["shares"])
+                and some_kinds_cleared(seen["hooks"]["before"].value, seen["hooks"]["copy"].value)
             ),
             "Some kinds of hooks are still on the copy. There are four: forward pre-hooks, forward hooks, backward "
             "pre-hooks and backward hooks.",
         ),
         Mistake(
             "children-only",
-            lambda seen, spec: (
-                not seen["shares"].value
-                and bool(left_on(seen["hooks"]["before"].value, seen["hooks"]["copied"].value, spec))
-            ),
+            lambda seen, spec, whole: left_below(still_hooked(seen, spec)) if whole == "net" else SILENT,
             "Some modules of the copy still have their hooks. `modules()` yields the copy itself and everything in it, "
             "at any depth; `children()` only the next level.",
         ),
         Mistake(
-            "broken-ties",
-            lambda seen: (
-                seen["shares"].value is False
-                and seen["ties_copied"].value is False
-                and seen["names_copied"].value is True
+            "root-left-out",
+            lambda seen, spec, whole: (
+                still_hooked(seen, spec) == [""]
+                if whole == "net"
+                else not len(seen["shares"]) and seen["hooks"]["copy"].value == seen["hooks"]["before"].value
             ),
+            ROOT_LEFT,
+        ),
+        Mistake(
+            "leaves-only",
+            lambda seen, spec, whole: left_on_containers(still_hooked(seen, spec), spec) if whole == "net" else SILENT,
+            CONTAINERS_LEFT,
+        ),
+        Mistake(
+            "broken-ties",
+            lambda seen: not len(seen["shares"]) and unlike(seen, "shared names") and not unlike(seen, "modules"),
             "What is shared inside the model is no longer shared inside the copy: two layers that used one weight now "
             "have a weight each. Copy the whole model with a single `deepcopy`.",
         ),
         Mistake(
+            "changed-requires-grad",
+            lambda seen, frozen: (
+                unlike(seen, "requires grad") and not unlike(seen, "modules") if frozen == "part" else SILENT
+            ),
+            "A parameter of the copy requires grad and that of the original does not, or the other way round. Set "
+            "nothing on the copy: `deepcopy` keeps `requires_grad`.",
+        ),
+        Mistake(
+            "copied-gradients",
+            lambda seen, grad: (
+                len(seen["copy"]["grads"]) > 0 and not len(seen["shares"]) if grad == "filled" else SILENT
+            ),
+            "A parameter of the copy has a gradient in `.grad`. `deepcopy` leaves `.grad` behind, and the copy is to "
+            "be as `deepcopy` makes it.",
+        ),
+        Mistake(
             "changed-the-mode",
-            lambda seen: seen["modes_copied"].value is False and seen["names_copied"].value is True,
+            lambda seen: unlike(seen, "modes") and not unlike(seen, "modules"),
             "A module of the copy is in another mode than its original. A copy is to be the same: leave out `eval()` "
             "and `train()`.",
         ),
     )
 
-    def test_the_copy_has_no_hooks_and_computes_the_same(seen, spec, x, mode):
-        expect(seen["module"]).is_true("your function did not return a module")
-        if left := sum(counts_seen(seen["hooks"]["copied"])):
-            expect(seen["hooks"]["copied"]).fail(f"the copy still has {left} module hooks")
-        expect(seen["output"]).close_to(plain_output(spec, x, mode))
-        expect(seen["fired_by_the_copy"]).equals([])
+    def test_the_copy_has_no_hooks_and_computes_the_same(seen, spec, evaluating, x):
+        expect(seen["is a module"]).is_true("your function did not return a module")
+        if type(seen["output"].value) is str:
+            refuse(f"the copy does not run as the original does: {seen['output'].value}")
+        if left := first_left(seen["hooks"]["copy"], spec):
+            refuse(f"on the copy, {left}")
+        expect(seen["output"]).close_to(Run(evaluating).trace(spec, x)[-1].output)
 
-    def test_the_copy_has_everything_else(seen):
-        expect(seen["names_copied"]).is_true("the copy has other modules, or other types, names or settings of modules")
-        expect(seen["values_copied"]).is_true("a parameter or buffer of the copy has another name, value or dtype")
-        expect(seen["modes_copied"]).is_true("a module of the copy is in another mode (training or eval)")
-        expect(seen["requires_grad_copied"]).is_true("a parameter of the copy has another `requires_grad`")
+    def test_the_copy_has_everything_else(seen, call):
+        as_the_original(seen["original"], seen["copy"])
+        if names := expect(seen["hooks on parameters"]).list_of(str):
+            refuse(f"on the copy, `{names[0]}` has a hook")
+        if call != "once":
+            as_the_original(seen["second original"], seen["second copy"])
 
     def test_what_is_shared_stays_shared_inside_the_copy(seen):
-        expect(seen["ties_copied"]).is_true(
-            "a weight, buffer or module that the model has under two names is no longer one in the copy"
+        if unlike(seen, "shared names"):
+            refuse("a weight, buffer or module that the model has under two names is no longer one in the copy")
+
+    def test_copy_and_original_share_nothing(seen, call):
+        nothing_shared(seen["shares"], "the copy shares with the original")
+        nothing_changed(seen["changed by the copy"], when="when the copy runs")
+        if call != "once":
+            nothing_shared(seen["shares with the second"], "two copies share")
+
+    def test_the_original_stays_as_it_was(seen):
+        nothing_changed(seen["changed"])
+
+    def test_the_hooks_of_the_original_fire_for_it_alone(
+        seen, spec, listening, never, evaluating, hooks, x, shift, factor
+    ):
+        for when in ("fired during the call", "fired by the copy"):
+            if expect(seen[when]).list_of(str):
+                refuse(f"a hook of the original {when}")
+        shift, factor = (shift, factor) if hooks == "replacing" else (0, 1)
+        expect(seen["output of the original"]).close_to(factor * Run(evaluating).trace(spec, x + shift)[-1].output)
+        expect(seen["fired by the original"]).equals(
+            sorted({label for name, _, _, label in listening if name != never})
         )
+        if seen["left after remove"].value != 0:
+            refuse("a handle of the original no longer removes its hook", Kind.HOOK_GONE)
 
-    def test_copy_and_original_share_nothing(seen):
-        expect(seen["shares"]).is_false("the copy and the original share memory")
-        expect(seen["grads_kept"]).is_true("a backward pass through the copy wrote `.grad` on the original")
+    def test_new_hooks_can_be_registered_on_the_copy(seen, spec, refusing, x):
+        all_new_hooks_fire(seen, spec, refusing, x)
 
-    def test_the_original_keeps_its_hooks(seen, spec, hooks, places, x, mode, shift, factor):
-        expect(seen["original_kept"]).is_true("the original has changed")
-        expect(seen["original_grads_kept"]).is_true("the `.grad` of a parameter of the original has changed")
-        if seen["hooks"]["left"].value != seen["hooks"]["before"].value:
-            expect(seen["hooks"]["left"]).fail("the hooks on the original are not those that were there before")
-        expect(seen["order_kept"]).is_true("the hooks on the original are others, or in another order")
-        no_hook_left(seen["parameter_hooks"], before=1)
-        expect(seen["original_output"]).close_to(factor * plain_output(spec, x + shift, mode))
-        fired = sorted({label for name, _, _, label in hooks if name != places["never"]})
-        expect(seen["fired_by_the_original"]).equals(fired)
-        expect(seen["left_after_remove"]).equals(0)
+    def test_it_holds_when_a_part_cannot_be_copied(seen):
+        came_through(seen["failure"], "a part of the model")
+        nothing_changed(seen["changed by failure"], when="after an exception")
 
-    def test_no_hook_fires_during_the_call(seen):
-        expect(seen["fired_during_the_call"]).equals([])
-
-    def test_new_hooks_can_be_registered_on_the_copy(seen, spec, places, x):
-        all_new_hooks_fire(seen, spec, [places["entry"]], x)
+    def test_the_example_comes_out(seen):
+        original, copied = (seen["example"][index].tensor for index in (0, 1))
+        if original is None or copied is None or not torch.allclose(original, 2 * copied):
+            refuse("in the example, `model(x)` is not twice `copied(x)`")
 
 
-def plain_output(spec: list[Any], x: Tensor, mode: str) -> Tensor:
-    """What the model computes without hooks."""
-    return trace(spec, x, batch_statistics=mode == "train")[-1].output
+def still_hooked(seen: Seen, spec: list[Any]) -> list[str] | None:
+    """The names of the modules of the copy that have all their hooks, when the others have none."""
+    return None if len(seen["shares"]) else left_on(seen["hooks"]["before"].value, seen["hooks"]["copy"].value, spec)
 
 
-def description(model: nn.Module) -> dict[str, Any]:
-    """All that a copy must have, part by part."""
+PARTS = {
+    "modules": "the copy has other modules, or other names or types of modules",
+    "settings": "a setting of a module of the copy is another one",
+    "saved": "`state_dict()` of the copy has other names",
+    "modes": "a module of the copy is in another mode (training or eval)",
+    "requires grad": "a parameter of the copy has another `requires_grad`",
+    "other hooks": "the copy has not the hooks of `state_dict` and `load_state_dict` that the original has",
+}
+"""What a copy has to have like its original, and what to say when it has not."""
+
+
+def unlike(seen: Seen, part: str) -> bool:
+    """Whether the copy and the original differ in one part of their descriptions."""
+    return bool(seen["copy"][part].value != seen["original"][part].value)
+
+
+def as_the_original(original: Seen, copied: Seen) -> None:
+    """A copy has all that its original has, but the hooks and the gradients."""
+    for part, sentence in PARTS.items():
+        before, now = (expect(side[part]).list_of(str) for side in (original, copied))
+        if before != now:
+            new = [entry for entry in now if entry not in before] + [entry for entry in before if entry not in now]
+            refuse(f"{sentence}: {', '.join(new[:1]) or 'in another order'}")
+    for name in original["tensors"].keys:
+        expect(copied["tensors"][name]).close_to(original["tensors"][name].tensor, rtol=0, atol=0)
+    if names := expect(copied["grads"]).list_of(str):
+        refuse(f"`{names[0]}.grad` of the copy is not `None`")
+
+
+def nothing_shared(shares: Seen, sentence: str) -> None:
+    """No tensor, module or list is part of both."""
+    for what in expect(shares).list_of(str):
+        refuse(f"{sentence} {what}", Kind.ALIASED)
+
+
+def attempted(model: nn.Module, x: Tensor) -> Tensor | str:
+    """The output of a forward and backward pass through a model, or the exception that it raises."""
+    try:
+        return forward_backward(model, x)
+    except Exception as error:
+        return f"{type(error).__name__}: {error}"
+
+
+def doubled(model: nn.Module, factor: float) -> None:
+    """Every parameter and buffer times a power of 2, in place."""
+    with torch.no_grad():
+        for tensor in (*model.parameters(), *model.buffers()):
+            tensor.copy_(tensor * factor)
+
+
+def tie_up(model: nn.Module, first: str, second: str) -> None:
+    """The parameter or buffer called `second` becomes the one called `first`."""
+    name = first.rpartition(".")[2]
+    if name == "weight":
+        tie(model, first, second)
+    else:
+        setattr(model.get_submodule(second.rpartition(".")[0]), name, model.get_buffer(first))
+
+
+def description(model: Any) -> dict[str, Any]:
+    """All that a copy must have like its original, part by part."""
     modules = list(model.named_modules(remove_duplicate=False))
     tensors = [*model.named_parameters(remove_duplicate=False), *model.named_buffers(remove_duplicate=False)]
     first: dict[int, str] = {}
     return {
-        "names": [
-            (name, type(module), getattr(module, "order", None), getattr(module, "operation", None))
+        "modules": [f"{name or 'the model itself'}: {type(module).__name__}" for name, module in modules],
+        "settings": [
+            f"{name}.{key} = {value!r}"
             for name, module in modules
+            for key, value in vars(module).items()
+            if type(value) in (bool, int, float, str, list) and key not in ("training", "_is_full_backward_hook")
         ],
-        "values": [(name, tensor.dtype, tensor.tolist()) for name, tensor in tensors],
-        "modes": [module.training for _, module in modules],
-        "requires_grad": [tensor.requires_grad for _, tensor in tensors],
-        "ties": [first.setdefault(id(part), name) for name, part in [*modules, *tensors]],
+        "saved": list(model.state_dict()),
+        "modes": [f"{name}: {module.training}" for name, module in modules],
+        "requires grad": [f"{name}: {tensor.requires_grad}" for name, tensor in tensors],
+        "shared names": [[name, first.setdefault(id(part), name)] for name, part in [*modules, *tensors]],
+        "other hooks": [f"{len(hooks)} in {place}" for place, hooks in other_hooks(model).items()],
+        "tensors": {name: tensor.detach().clone() for name, tensor in tensors},
+        "grads": [name for name, tensor in tensors if tensor.grad is not None],
     }
 
 
-def compared(first: dict[str, Any], other: dict[str, Any]) -> dict[str, bool]:
-    """For each part of two descriptions, whether they agree."""
-    return {part: first[part] == other[part] for part in other}
+def shared(first: Any, other: Any) -> list[str]:
+    """The modules, tensors and lists of settings that two models have in common."""
+    own = {id(part) for module in first.modules() for part in (module, *lists_of(module))}
+    tensors = [*first.parameters(), *first.buffers()]
+    tensors += [t.grad for t in tensors if t.grad is not None]
+    found = []
+    for name, module in other.named_modules():
+        if id(module) in own or any(id(part) in own for part in lists_of(module)):
+            found.append(f"the module `{name}`, or a list in it" if name else "the model itself, or a list in it")
+    for name, tensor in (*other.named_parameters(), *other.named_buffers()):
+        if any(shares_storage(part, own_part) for part in (tensor, tensor.grad) for own_part in tensors):
+            found.append(f"the memory of `{name}`")
+    return found
 
 
-def shares_anything(first: nn.Module, other: nn.Module) -> bool:
-    """Whether two models have a module, the memory of a tensor, or a list of settings in common."""
-    pairs = [(a, b) for a in [*first.parameters(), *first.buffers()] for b in [*other.parameters(), *other.buffers()]]
-    own = {id(part) for module in first.modules() for part in (module, getattr(module, "order", module))}
-    common = any(id(part) in own for module in other.modules() for part in (module, getattr(module, "order", module)))
-    return common or any(shares_storage(a, b) for a, b in pairs)
+def lists_of(module: nn.Module) -> list[Any]:
+    """The lists among the attributes of a module."""
+    return [value for value in vars(module).values() if type(value) is list]

@@ -113,17 +113,19 @@ class TestRemoveAllHooks:
     def draw(rng, mode, hooks, legacy, whole):
         child, block, inside, act, again, bag, deep, modal = rng.names(8)
         children = {
-            child: linear(rng),
-            block: chain({act: ["layer", "tanh"], inside: linear(rng), again: ["same", act]}, [act, inside, again]),
+            child: linear(rng, values="full"),
+            block: chain(
+                {act: ["layer", "tanh"], inside: linear(rng, values="full"), again: ["same", act]}, [act, inside, again]
+            ),
             modal: ["modal"],
-            bag: ["list", [linear(rng), chain({deep: linear(rng)}, [deep])]],
+            bag: ["list", [linear(rng, values="full"), chain({deep: linear(rng, values="full")}, [deep])]],
         }
         order = [child, block, modal, f"{bag}.0", f"{bag}.1"]
         places = {"child": child, "container": block, "inside": f"{block}.{inside}", "shared": f"{block}.{act}"}
         places |= {"never": bag, "entry": f"{bag}.0", "deep": f"{bag}.1.{deep}"}
         spec = chain({key: children[key] for key in rng.shuffled(list(children))}, order)
         if whole != "net":
-            spec, places = linear(rng), {}
+            spec, places = linear(rng, values="full"), {}
         if mode == "mixed" and whole != "net":
             mode = "eval"
         listening = [] if hooks == "none" else some_hooks(rng, places, legacy)

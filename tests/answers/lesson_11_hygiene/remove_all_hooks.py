@@ -25,26 +25,21 @@ def remove_all_hooks(model):
         for name in ("_forward_pre_hooks", "_forward_hooks", "_backward_pre_hooks", "_backward_hooks"):
             count += len(vars(module)[name])
             setattr(module, name, OrderedDict())
-        for name in ("_forward_pre_hooks_with_kwargs", "_forward_hooks_with_kwargs", "_forward_hooks_always_called"):
-            setattr(module, name, OrderedDict())
         module._is_full_backward_hook = None
     return count
 """,
     """
-def strip(module, done):
-    if module in done:
-        return 0
-    done.add(module)
+def strip(module):
     count = 0
     for name, value in vars(module).items():
         if name in {"_forward_pre_hooks", "_forward_hooks", "_backward_pre_hooks", "_backward_hooks"}:
             for key in list(value):
                 del value[key]
                 count += 1
-    return count + sum(strip(child, done) for child in module.children())
+    return count + sum(strip(child) for child in module.children())
 
 def remove_all_hooks(model):
-    return strip(model, set())
+    return strip(model)
 """,
     """
 def remove_all_hooks(model):
@@ -73,18 +68,16 @@ def remove_all_hooks(model):
 """,
     # with the dicts that note options
     """
-import itertools
-
-HOLD = ["_forward_pre_hooks", "_forward_hooks", "_backward_pre_hooks", "_backward_hooks"]
-NOTE = ["_forward_pre_hooks_with_kwargs", "_forward_hooks_with_kwargs", "_forward_hooks_always_called"]
-
 def emptied(hooks):
-    return len([hooks.pop(number) for number in tuple(hooks)])
+    return len([hooks.pop(number) for number in list(hooks)])
 
 def remove_all_hooks(model):
-    for module, name in itertools.product(model.modules(), NOTE):
-        emptied(getattr(module, name))
-    return sum(emptied(getattr(module, name)) for module, name in itertools.product(model.modules(), HOLD))
+    count = 0
+    for module in model.modules():
+        emptied(module._forward_hooks_with_kwargs)
+        count += emptied(module._forward_pre_hooks) + emptied(module._forward_hooks)
+        count += emptied(module._backward_pre_hooks) + emptied(module._backward_hooks)
+    return count
 """,
 ]
 

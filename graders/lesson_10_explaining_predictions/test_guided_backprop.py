@@ -172,7 +172,7 @@ class TestGuidedBackprop:
         model, x = prepare(
             net, x, layout=layout, given=given, grad=grad, mode=mode, frozen=frozen, hooks=hooks, hooked=hooked
         )
-        model.steps[3].register_full_backward_hook(lambda module, grad_input, grad_output: None)
+        model.steps[1].register_full_backward_hook(lambda module, grad_input, grad_output: None)
         during = []
         model.register_forward_pre_hook(lambda module, args: during.append(module_hooks(model)))
         before = module_hooks(model)

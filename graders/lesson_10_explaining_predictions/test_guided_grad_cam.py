@@ -113,7 +113,7 @@ RUNS = ("first", "second")
             "failing_run": "every probe fails in the first run, and in the second",
             "frozen": "the contract says that parameters require grad",
         },
-        own={"given": ("plain", "requires grad", "non-leaf"), "layer": (2, 3)},
+        own={"given": ("plain", "requires grad", "non-leaf"), "layer": (2, 3, 5)},
     ),
 )  # fmt: skip
 class TestGuidedGradCam:

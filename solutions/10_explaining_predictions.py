@@ -127,7 +127,7 @@ node(axes, 3.3, 1.45, "net", width=1.1)
 for row, (name, value) in enumerate(zip(CLASSES, logits[number].tolist())):
     node(axes, 5.25, 2.1 - 0.65 * row, name, kind="loss" if row == labels[number] else "plain", height=0.36)
     caption(axes, 4.35, 2.1 - 0.65 * row, f"{value:.1f}", align="center", size=9)
-arrow(axes, (1.8, 1.55), (2.7, 1.55))
+arrow(axes, (1.8, 1.45), (2.7, 1.45))
 arrow(axes, (3.9, 1.45), (4.15, 1.45))
 place(axes, overlay(drawings[number], saliency[0]), 6.5, 0.75, 1.4)
 caption(axes, 7.2, 0.55, "saliency: largest |d logit / dx|", align="center", size=9, colour=BACKWARD)
@@ -484,9 +484,9 @@ assert all(p.grad is not None for p in net.parameters())
 net.zero_grad()
 
 # %% [markdown]
-# They agree. (If you see a difference at all, it is rounding.) Three of them ran `backward()`, and it filled the `.grad` of all parameters; the last line of the cell
-# clears them. Only `autograd.grad` leaves nothing behind. The full backward hook has one more drawback, which you know
-# from lesson 7: it does not get along with in-place operations.
+# They agree. (If you see a difference at all, it is rounding.) Three of them ran `backward()`, and it filled the
+# `.grad` of all parameters; the last line of the cell clears them. Only `autograd.grad` leaves nothing behind. The full
+# backward hook has one more drawback, which you know from lesson 7: it does not get along with in-place operations.
 #
 # Here the weights can even be computed by hand. After the layer, the net takes the mean of each map, and then a linear
 # layer. So the derivative of the logit of class c with respect to each of the h · w entries of map k is

@@ -210,7 +210,7 @@ class TestWithHalfSaved:
             del result
         leave_saved_hooks()
         out = fn.outs[0] if fn.outs else t * 1
-        seen |= {"out": snapshot(out), "requires grad": out.requires_grad}
+        seen |= {"out": out.detach(), "requires grad": out.requires_grad}  # no copy: a later call could overwrite it
         seen["passes"] = gradients_of(out, c, wanted, backward)
         if call != "once":
             # The same memory holds other numbers now.

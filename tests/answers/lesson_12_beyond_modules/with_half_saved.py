@@ -379,3 +379,8 @@ def with_half_saved(fn):
 
 GIVENS = ["Write `with_half_saved(fn)`.",
           "`fn` uses no hooks on saved tensors itself, and nobody overwrites indices and masks"]  # fmt: skip
+
+SURVIVORS = {
+    "a list for a tuple": "what `pack` returns is for `unpack` alone",
+    "truth for None": "a dtype is always true",
+}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Mapping
 from typing import Any
 
@@ -71,7 +72,11 @@ BODIES = {
 def build(layers: str, mode: str, state: list[Tensor], dtype: torch.dtype) -> tuple[nn.Module, nn.Linear]:
     """A body and its linear layer, with the drawn parameters."""
     body, fc = BODIES[layers]()
-    body, fc = in_mode(body, mode).to(dtype), fc.to(dtype)
+    return filled(in_mode(body, mode).to(dtype), fc.to(dtype), state)
+
+
+def filled(body: nn.Module, fc: nn.Linear, state: list[Tensor]) -> tuple[nn.Module, nn.Linear]:
+    """The same two, with the drawn parameters."""
     with torch.no_grad():
         for parameter, value in zip([*body.parameters(), *fc.parameters()], state):
             parameter.copy_(value)
@@ -408,23 +413,27 @@ class TestGuardedNet:
         nothing_changed(seen["changed under no_grad"], when="after a forward pass under `no_grad`")
 
 
+@functools.cache
+def unfilled(layers: str, mode: str, dtype: torch.dtype) -> tuple[nn.Module, nn.Linear]:
+    """A body and its linear layer. To build them takes longer than to run them."""
+    body, fc = BODIES[layers]()
+    return in_mode(body, mode).to(dtype), fc.to(dtype)
+
+
 class Case:
     """The right answer in one case: closed forms, and `torch.autograd.grad` through the body."""
 
     def __init__(self, layers: str, mode: str, hooks: str, hooked: str, state: list[Tensor]) -> None:
         """Where hooks replace, `of_body`, `of_output` and `of_grads` are the factors that they bring in."""
         self.layers, self.mode, self.state = layers, mode, state
-        self.built: dict[torch.dtype, tuple[nn.Module, nn.Linear]] = {}
         factor = FACTOR if hooks == "replacing" else 1.0
         self.of_body = factor if hooked == "named" else 1.0
         self.of_output = factor if hooked != "parameter" else 1.0
         self.of_grads = factor if hooked == "parameter" else 1.0
 
     def modules(self, dtype: torch.dtype) -> tuple[nn.Module, nn.Linear]:
-        """The body and the linear layer. To build them takes longer than to run them, so it is done once."""
-        if dtype not in self.built:
-            self.built[dtype] = build(self.layers, self.mode, self.state, dtype)
-        return self.built[dtype]
+        """The body and the linear layer, until they are asked for again: all cases fill the same ones."""
+        return filled(*unfilled(self.layers, self.mode, dtype), self.state)
 
     def out(self, x: Tensor, lo: float = -torch.inf, hi: float = torch.inf) -> Tensor:
         """The output of the network; with bounds, that of one that clamps the activation."""

@@ -6,8 +6,9 @@ from typing import Any
 
 import torch
 from torch import Tensor
+from torch.nn.functional import linear
 
-from graders.authoring import Mistake, Seen, close, expect
+from graders.authoring import FACTOR, Mistake, Seen, close, expect
 
 
 def net_data(rng: Any, dtype: torch.dtype | str, values: str = "round") -> dict[str, Any]:
@@ -20,6 +21,26 @@ def net_data(rng: Any, dtype: torch.dtype | str, values: str = "round") -> dict[
     layers = {name: [tensor(3, 3, low=-1, high=1), tensor(3, low=-0.5, high=0.5)] for name in names}
     calls = rng.shuffled(names)
     return {"layers": layers, "calls": [*calls, calls[0]], "scale": tensor(3, low=0.5, high=1)}
+
+
+def gradients_at(
+    values: dict[str, Tensor], calls: list[str], batch: list[Tensor], *, replaced: str = "", last: str = "tanh"
+) -> dict[str, Tensor]:
+    """The gradient of `loss_of` a `Net` at these parameters, by name. To make a net takes longer than to run it.
+
+    `calls` are the layers in their order, `last` is what follows the last one, "tanh" or nothing. The gradient of the
+    parameter `replaced` is as a replacing hook of the caller leaves it. A layer without a weight shares that of another
+    one of the first two.
+    """
+    leaves = {name: value.detach().requires_grad_() for name, value in values.items()}
+    h = batch[0] * leaves["scale"] if "scale" in leaves else batch[0]
+    for index, call in enumerate(calls):
+        own = f"{call}.weight" in leaves
+        weight = leaves[f"{call if own else next(other for other in calls[:2] if other != call)}.weight"]
+        h = linear(h, weight, leaves[f"{call}.bias"])
+        h = torch.tanh(h) if index + 1 < len(calls) or last == "tanh" else h
+    grads = torch.autograd.grad((h - batch[1]).square().sum(), list(leaves.values()))
+    return {name: grad * FACTOR if name == replaced else grad for name, grad in zip(leaves, grads)}
 
 
 RETURNED = Mistake(

@@ -298,15 +298,14 @@ def clipped_runs(
     params: list[Tensor], passes: list[dict[str, Any]], c: float, grad: str, hooks: str
 ) -> list[list[Tensor]]:
     """Every `.grad` after each pass, when torch's own `clip_grad_norm_` is called after backward."""
-    start = held(params, grad)
-    params = [nn.Parameter(p.clone()) for p in params]
-    for p, old in zip(params, start):
-        p.grad = old
+    grads, params = held(params, grad), [p.clone() for p in params]
     after_each = []
     for step in arriving(passes, hooks):
-        run_pass(params, step, 0)
+        for p, old, factor in zip(params, grads, step["factors"]):
+            p.grad = factor.clone() if step["fresh"] else old + factor
         nn.utils.clip_grad_norm_(params, c)
-        after_each.append([snapshot(p.grad) for p in params])
+        grads = [snapshot(p.grad) for p in params]
+        after_each.append(grads)
     return after_each
 
 

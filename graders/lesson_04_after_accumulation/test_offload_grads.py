@@ -30,6 +30,7 @@ from graders.lesson_04_after_accumulation.judging import (
     all_stored,
     all_zero,
     close_steps,
+    gradients_at,
     net_data,
     no_error,
     nothing_stored,
@@ -333,14 +334,11 @@ def sums_over(layers, calls, scale, chosen, batches, hooks) -> list[dict[str, Te
 
 def all_sums(layers, calls, scale, chosen, batches, hooks, dtype) -> list[dict[str, Tensor]]:
     """The accumulated `.grad` of every parameter after each batch, on a copy of the net in `dtype`."""
-    net = Net(layers, calls, scale, False).to(dtype)
-    if chosen:
-        CallersHooks(hooks).on_tensor(net.get_parameter(chosen[0]), "p")
-    sums = []
-    for inputs, targets in batches:
-        loss_of(net, [inputs.to(dtype), targets.to(dtype)]).backward()
-        sums.append(grads_of(net))
-    return sums
+    net = Net(layers, calls, scale, False)
+    values = {name: value.to(dtype) for name, value in values_of(net).items()}
+    replaced = chosen[0] if chosen and hooks == "replacing" else ""
+    grads = [gradients_at(values, net.calls, [t.to(dtype) for t in batch], replaced=replaced) for batch in batches]
+    return list(accumulate(grads, lambda total, more: {name: total[name] + more[name] for name in more}))
 
 
 def running_sums(steps: list[dict[str, Tensor]]) -> list[dict[str, Tensor]]:

@@ -7,7 +7,6 @@ from typing import Any
 
 import torch
 from torch import Tensor, nn
-from torch.optim.sgd import sgd
 
 from graders.authoring import (
     ALL,
@@ -31,6 +30,7 @@ from graders.lesson_04_after_accumulation.judging import (
     all_stored,
     all_zero,
     close_steps,
+    gradients_at,
     net_data,
     no_error,
     nothing_stored,
@@ -39,9 +39,9 @@ from graders.lesson_04_after_accumulation.judging import (
 from graders.lesson_04_after_accumulation.shared import Net, grads_of, lay_out, loss_of, none_error, values_of
 
 
-def hooked(net: Any) -> nn.Parameter:
-    """The parameter that carries the hooks of the caller: the weight of the layer that is called first."""
-    return net.get_submodule(net.calls[0]).weight
+def first_weight(net: Any) -> str:
+    """The name of the parameter that carries the hooks of the caller: the weight of the layer that is called first."""
+    return f"{net.calls[0]}.weight"
 
 
 @torch.no_grad()
@@ -143,7 +143,7 @@ class TestSgdInBackward:
         net = lay_out(Net(layers, calls, scale, False), layout)
         views = {name: p.detach() for name, p in net.named_parameters()}
         before = values_of(net)
-        CallersHooks(hooks).on_parameter(hooked(net), "p")
+        CallersHooks(hooks).on_parameter(net.get_parameter(first_weight(net)), "p")
         with torch.set_grad_enabled(grad_mode == "on"):
             witness = Witness(model=net)
             handles = student.sgd_in_backward(net, lr)
@@ -302,8 +302,8 @@ class TestSgdInBackward:
 
     def test_a_large_gradient_is_a_gradient(seen, layers, calls, scale, lr, hooks):
         net = Net(layers, calls, scale, False)
-        twice = {name for name, p in net.named_parameters() if p is hooked(net) and hooks == "replacing"}
-        factors = {name: 200 * (FACTOR if name in twice else 1.0) for name in values_of(net)}
+        replaced = first_weight(net) if hooks == "replacing" else ""
+        factors = {name: 200 * (FACTOR if name == replaced else 1.0) for name in values_of(net)}
         same_tensors(
             seen["after a large gradient"], {name: p - lr * factors[name] for name, p in values_of(net).items()}
         )
@@ -329,49 +329,30 @@ class TestSgdInBackward:
 def sgd_steps(
     layers, calls, scale, batches, lr, *, hooks="none", clear=True, tied=False, part=None
 ) -> list[dict[str, Tensor]]:
-    """The parameters after each batch, by steps of `torch.optim.SGD` on a net of its own; a negative `lr` climbs.
+    """The parameters of a `Net` after one step for each batch, by the formula of the contract; a negative `lr` climbs.
 
-    With `part`, a learning rate, one more pass follows, through one layer only.
+    Without `clear` the gradients add up. With `part`, a learning rate, one more step follows, through one layer only.
     """
     net = Net(layers, calls, scale, tied)
-    CallersHooks(hooks).on_tensor(hooked(net), "p")
+    values, held = values_of(net), dict[str, Tensor]()
+    replaced = first_weight(net) if hooks == "replacing" else ""
     steps = []
     for batch in batches:
-        loss_of(net, batch).backward()
-        sgd_step(net, lr)
-        if clear:
-            net.zero_grad()
-        steps.append(values_of(net))
+        grads = gradients_at(values, net.calls, batch, replaced=replaced)
+        held = grads if clear else {name: held.get(name, 0) + grad for name, grad in grads.items()}
+        values = {name: value - lr * held[name] for name, value in values.items()}
+        steps.append(values)
     if part is not None:
-        part_loss(net, batches[0]).backward()
-        sgd_step(net, part)
-        steps.append(values_of(net))
+        layer = {name: value for name, value in values.items() if name.startswith(f"{net.calls[0]}.")}
+        grads = gradients_at(layer, net.calls[:1], batches[0], replaced=replaced, last="")
+        steps.append({name: value - part * grads[name] if name in grads else value for name, value in values.items()})
     return steps
 
 
-@torch.no_grad()
-def sgd_step(net, lr) -> None:
-    """One step of `torch.optim.SGD` by its functional form. To make the optimizer would import torch's compiler."""
-    params = [param for param in net.parameters() if param.grad is not None]
-    sgd(
-        params,
-        [param.grad for param in params],
-        [None] * len(params),
-        lr=abs(lr),
-        maximize=lr < 0,
-        weight_decay=0.0,
-        momentum=0.0,
-        dampening=0.0,
-        nesterov=False,
-    )
-
-
 def plain_grads(layers, calls, scale, batch, hooks) -> dict[str, Tensor]:
-    """The gradients of one batch at the start, by `torch.autograd.grad`."""
+    """The gradients of one batch at the start."""
     net = Net(layers, calls, scale, False)
-    CallersHooks(hooks).on_tensor(hooked(net), "p")
-    grads = torch.autograd.grad(loss_of(net, batch), list(net.parameters()))
-    return dict(zip(values_of(net), grads))
+    return gradients_at(values_of(net), net.calls, batch, replaced=first_weight(net) if hooks == "replacing" else "")
 
 
 LEFT_ALONE = 6

@@ -470,3 +470,5 @@ def scale_grad(t, s):
 GIVENS = [
     "Write `scale_grad(t, s)`.",
 ]
+
+SURVIVORS = {"under no_grad": "to register a hook makes no graph"}

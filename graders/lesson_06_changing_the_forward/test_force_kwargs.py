@@ -186,6 +186,10 @@ class TestForceKwargs:
         _kept = student.force_kwargs(broken, **kw)
         seen["failure"] = boom.during(lambda: broken(x, **beside))
         seen["after a failure"] = told(broken, kw, (x,), {})
+        container = nn.Sequential(nn.Identity().eval())
+        witness = Witness(container=container)
+        _kept = student.force_kwargs(container, **kw)
+        seen["changed in a container"] = witness.changes()
         affine, two = Affine(), torch.tensor(2.0)
         _kept = student.force_kwargs(affine, scale=10.0)
         return {**seen, "example": affine(two, scale=3.0, shift=1.0)}
@@ -296,6 +300,7 @@ class TestForceKwargs:
 
     def test_nothing_else_changes(seen):
         nothing_changed(seen["changed"], but=["hook-left *"])
+        nothing_changed(seen["changed in a container"], but=["hook-left container"])
         nothing_changed(seen["changed in the end"], when="after `remove()`")
 
     def test_an_exception_comes_through_and_is_forgotten(seen):

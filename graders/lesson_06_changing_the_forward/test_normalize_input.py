@@ -149,6 +149,10 @@ class TestNormalizeInput:
         _kept = student.normalize_input(broken, mean, std)
         seen["failure"] = boom.during(lambda: broken(mine, *args, **kwargs))
         seen["changed by failure"] = witness.changes()
+        container = nn.Sequential(nn.Identity().eval())
+        witness = Witness(container=container)
+        _kept = student.normalize_input(container, mean, std)
+        seen["changed in a container"] = witness.changes()
         example = Example()
         _kept = student.normalize_input(example, 1.0, 2.0)
         five, three = torch.tensor(5.0, requires_grad=True), torch.tensor(3.0)
@@ -275,6 +279,7 @@ class TestNormalizeInput:
     def test_nothing_else_changes(seen):
         nothing_changed(seen["changed"], but=["hook-left *"])
         nothing_changed(seen["changed by hooks"])
+        nothing_changed(seen["changed in a container"], but=["hook-left container"])
         nothing_changed(seen["changed in the end"], when="after `remove()`", but=["grad-* *"])
 
     def test_an_exception_comes_through_and_changes_nothing(seen):

@@ -164,6 +164,12 @@ class TestPatchActivation:
         witness = Witness(**things)
         seen["failure"] = boom.during(lambda: student.patch_activation(model, name, clean, corrupt, mine))
         seen["changed by failure"] = witness.changes()
+        # An interrupt may leave the hook of the one run or of the other: here of the first.
+        stop = Failure("KeyboardInterrupt")
+        model.note = stop.strike
+        witness = Witness(**things)
+        stop.during(lambda: student.patch_activation(model, name, clean, corrupt, mine))
+        seen["changed by an interrupt"] = witness.changes()
 
         handing_on = nn.Sequential(nn.Identity(), nn.Identity())
         handing_on[0].register_forward_hook(lambda module, args, output: output.flip(1))
@@ -352,7 +358,8 @@ class TestPatchActivation:
 
     def test_an_exception_comes_through_and_nothing_is_left(seen, mode):
         came_through(seen["failure"], "the model")
-        nothing_changed(seen["changed by failure"], but=["buffer *"] * (mode == "train"), when="after an exception")
+        for when in ("changed by failure", "changed by an interrupt"):
+            nothing_changed(seen[when], but=["buffer *"] * (mode == "train"), when="after an exception")
 
     def test_the_example_of_the_contract_comes_out(seen):
         expect(seen["example"]).close_to(torch.tensor([[7.0], [7.0]]))

@@ -181,6 +181,10 @@ class TestRunFirst:
         one_more = adding(1.0)
         _kept += [student.run_first(repeated, one_more), student.run_first(repeated, one_more)]
         seen["the same hook twice"] = repeated(5.0)
+        container = nn.Sequential(nn.Identity().eval())
+        witness = Witness(container=container)
+        _kept.append(student.run_first(container, one_more))
+        seen["changed in a container"] = witness.changes()
         boom = Failure(failure)
         _kept.append(student.run_first(failing, boom.strike))
         seen["failure"] = boom.during(lambda: failing(1.0))
@@ -278,6 +282,7 @@ class TestRunFirst:
             plain(layers, weight, x)
         )
         nothing_changed(seen["changed"], but=["hook-left module"])
+        nothing_changed(seen["changed in a container"], but=["hook-left container"])
         nothing_changed(seen["changed in the end"], when="after `remove()`")
 
     def test_an_exception_of_the_hook_comes_through(seen):

@@ -503,6 +503,12 @@ GIVENS = [
 ]
 
 SURVIVORS = {
+    "one global slot": "each run writes it anew, and what was returned is another tensor",
+    "prepend=True: handle = module.register_forward_hook(keeper)": "after an exception nothing is asked for",
+    "almost: handle = module.register_forward_hook(keeper, always_call=False)": "as before",
+    "lost return: stack.callback(": "the output itself, or `None`: the model goes on with the same",
+    "almost: stack.callback(": "as before",
+    "under no_grad": "what comes back has no graph, and nobody gets the output of the model",
     "at least one dimension": "the inputs of the models have 2 or 4 dimensions",
     "not for all: module = next(": "the first name is that of the model itself, which is no submodule",
 }

@@ -392,6 +392,24 @@ def force_kwargs(module, **kw):
     return module.register_forward_pre_hook(lambda m, a, k: (a, {**k, **kw}), with_kwargs=True)
 """,
     ),
+    Wrong(
+        "eval mode for a moment",
+        violates="rule 2: the mode of each part",
+        check="test_nothing_else_changes",
+        source="""
+def force_kwargs(module, **kw):
+    training = module.training
+    module.eval()
+    module.train(training)
+    return module.register_forward_pre_hook(lambda m, a, k: (a, {**k, **kw}), with_kwargs=True)
+""",
+    ),
 ]
 
 GIVENS = ["Write `force_kwargs(module, **kw)`", "The values in `kw` may be of any kind"]
+
+SURVIVORS = {
+    "prepend=True": "the contract leaves open which of two hooks comes first",
+    "almost: return module.register_forward_pre_hook(partial(merge, kw), prepend=False": "as before",
+    "lost copy: merged = _not_copied(kwargs)": "each call of a module makes its dict of keywords anew",
+}

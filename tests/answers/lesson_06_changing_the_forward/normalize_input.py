@@ -537,6 +537,23 @@ def normalize_input(module, mean, std):
     return module.register_forward_pre_hook(hook)
 """,
     ),
+    Wrong(
+        "eval mode for a moment",
+        violates="rule 2: the mode of each part",
+        check="test_nothing_else_changes",
+        source="""
+def normalize_input(module, mean, std):
+    training = module.training
+    module.eval()
+    module.train(training)
+    return module.register_forward_pre_hook(lambda m, args: ((args[0] - mean) / std, *args[1:]))
+""",
+    ),
 ]
 
 GIVENS = ["Write `normalize_input(module, mean, std)`", "`std` is not 0"]
+
+SURVIVORS = {
+    "prepend=True": "the contract leaves open which of two hooks comes first",
+    "condition dropped: without if len(args) == 1": "what follows does the same for one argument",
+}

@@ -783,6 +783,24 @@ def patch_activation(model, name, clean, corrupt, channels=None):
         check="test_channels_are_replaced_digit_by_digit",
         source=changed(PATCH_ACTIVATION, ("channels is None", "channels is None or len(channels) == output.shape[1]")),
     ),
+    Wrong(
+        "the first hook stays after an interrupt",
+        violates="rule 4: also for `KeyboardInterrupt`",
+        check="test_an_exception_comes_through_and_nothing_is_left",
+        source=changed(
+            PATCH_ACTIVATION,
+            (
+                "    with layer.register_forward_hook(keep):\n        model(clean)",
+                "    handle = layer.register_forward_hook(keep)\n"
+                "    try:\n"
+                "        model(clean)\n"
+                "    except Exception:\n"
+                "        handle.remove()\n"
+                "        raise\n"
+                "    handle.remove()",
+            ),
+        ),
+    ),
 ]
 
 GIVENS = [
@@ -795,4 +813,7 @@ SURVIVORS = {
     "at least one dimension": "all inputs have two dimensions or more",
     "condition dropped: without if channels is None:": "`output[:, None]` is all of it, with one dimension more",
     "condition dropped: mask[channels] = True": "`mask[None] = True` sets all of it",
+    "lost copy: chosen = torch.tensor(_not_copied(range(": "`torch.tensor` makes a copy",
+    "lost copy: saved = _not_copied(o.detach())": "the run ends with the next line, before anything can rewrite it",
+    "lost copy: new = _not_detached(o).clone()": "the result is detached in the end",
 }

@@ -375,6 +375,24 @@ def run_first(module, hook):
     return module.register_forward_hook(hook, prepend=True)
 """,
     ),
+    Wrong(
+        "eval mode for a moment",
+        violates="rule 2: the mode of each part",
+        check="test_nothing_else_changes",
+        source="""
+def run_first(module, hook):
+    training = module.training
+    module.eval()
+    handle = module.register_forward_hook(hook, prepend=True)
+    module.train(training)
+    return handle
+""",
+    ),
 ]
 
 GIVENS = ["Write `run_first(module, hook)`"]
+
+SURVIVORS = {
+    "under no_grad": "to register a hook makes no graph",
+    "prepend=True: handle = module.register_forward_hook": "it is put in front with the next line",
+}

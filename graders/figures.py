@@ -205,9 +205,16 @@ def _colour_bar(figure: Figure, box: tuple[float, float, float, float], low: flo
 
 
 def show(figure: Figure, alt: str) -> None:
-    """Display a figure as a picture with `alt` as its text for people who do not see it."""
+    """Display a figure as a picture with `alt` as its text for people who do not see it.
+
+    Where nobody looks at pictures, as while a notebook is marked, none is drawn.
+    """
+    from IPython import get_ipython
     from IPython.display import Image, display
 
+    shell = get_ipython()
+    if shell is not None and not shell.display_formatter.formatters["image/png"].enabled:
+        return
     picture = io.BytesIO()
     figure.savefig(picture, format="png", dpi=110, facecolor=figure.get_facecolor())
     width = int(figure.get_size_inches()[0] * 110)

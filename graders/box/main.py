@@ -1,9 +1,10 @@
 """The process of the box: requests come in on stdin, frames go out on the descriptor named first.
 
-Requests: `notebook` (the code cells as JSON in the body, the limits), answered by `ready`: there is a kernel, and
-nothing of the notebook has run. Then any number of `run` (cells up to a number: a `cell` each, `restart` when the cells
-run again, at last `cells-done`) and `probe` (one `seen` or `raised`, with its nonce), then `end`, answered by
-`probe-end`. Or one request `self-test`, answered by the `cell` in which torch computed, and `held`.
+Requests: `notebook` (the code cells as JSON in the body, the limits, whether outputs are kept), answered by `ready`:
+there is a kernel, and nothing of the notebook has run. Then any number of `run` (cells up to a number: a `cell` each,
+`restart` when the cells run again, at last `cells-done`) and `probe` (one `seen` or `raised`, with its nonce), then
+`end`, answered by an `output` for each that was kept, and `probe-end`. Or one request `self-test`, answered by the
+`cell` in which torch computed, and `held`.
 """
 
 from __future__ import annotations
@@ -58,7 +59,9 @@ async def converse(out: int, forker: socket.socket | None = None) -> None:
         finally:
             await session.stop()
         return
-    session = Session(json.loads(request.body), limits, Path.cwd(), send, forker)
+    session = Session(
+        json.loads(request.body), limits, Path.cwd(), send, forker, keep_outputs=request.head["keep_outputs"]
+    )
     watch = asyncio.ensure_future(session.watch_files())
     try:
         await session.start()
@@ -70,6 +73,7 @@ async def converse(out: int, forker: socket.socket | None = None) -> None:
             else:
                 answer = await session.probe(request.head, request.body)
                 send(Frame({**answer.head, "nonce": request.head["nonce"]}, answer.body))
+        session.send_outputs()
     finally:
         watch.cancel()
         await session.stop()

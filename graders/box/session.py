@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import json
 import os
 import shutil
 import signal
@@ -28,13 +29,16 @@ from nbclient.exceptions import CellTimeoutError, DeadKernelError
 
 from graders.box.limits import files_over_limit, limit_hit, processes_exhausted
 from graders.box.provisioner import ForkingProvisioner, PromptClient
-from graders.wire.frames import Frame
+from graders.wire.frames import MAX_BODY, Frame
 from graders.wire.limits import FOLDERS, Limits
 
 MAX_KERNELS = 4
 """So many kernels may be lost to cells; then no further cell is run."""
 
-KEPT_OUTPUT = 1 << 20
+PICTURES = 16
+"""All that a notebook shows may be so many times its limit of text: pictures, of which only readers have something."""
+TEXT_ALONE = "--DisplayFormatter.active_types=['text/plain']"
+"""For a kernel whose outputs nobody looks at. To draw four figures takes as long as all else in a lesson."""
 TEXT_LIMIT = 300
 INTERRUPT_SECONDS = 2.0
 WATCH_SECONDS = 0.5
@@ -50,27 +54,39 @@ class _OneKernel(KernelSpecManager):
     """The list of kernels that Jupyter is given: this Python alone, whatever the notebook's metadata names."""
 
     limits = Limits()
+    draws = False
 
     def get_kernel_spec(self, kernel_name: str) -> KernelSpec:
         argv = [sys.executable, "-m", "graders.box.kernel", self.limits.to_json(), "-f", "{connection_file}"]
+        argv += [] if self.draws else [TEXT_ALONE]
         return KernelSpec(argv=argv, display_name="Python 3", language="python")
 
 
 class _CountingClient(NotebookClient):
-    """An nbclient that keeps no more output than it may."""
+    """An nbclient that counts the output, and keeps it where somebody wants to see it."""
 
-    written = 0
+    written = shown = 0
     output_limit = Limits.output
+    kept_limit = 0
     last_reply: dict[str, Any] = {}  # noqa: RUF012 - replaced, never changed in place
 
+    @property
+    def too_much(self) -> bool:
+        """Whether the notebook has shown more than it may."""
+        return self.written > self.output_limit or self.shown > PICTURES * self.output_limit
+
     def output(self, outs: Any, msg: dict[str, Any], display_id: str | None, cell_index: int) -> Any:
-        self.written += len(str(msg.get("content", "")))
-        if self.written > self.output_limit:
+        content = msg.get("content", {})
+        self.shown += len(str(content))
+        if type(content.get("data")) is dict:  # whether pictures are drawn at all must not decide over a mark
+            content = {**content, "data": content["data"].get("text/plain")}
+        self.written += len(str(content))
+        if self.too_much:
             # Otherwise nbclient would first wait for the end of the cell, and what it prints would pile up unread.
             if self.task_poll_for_reply is not None:
                 self.task_poll_for_reply.cancel()
             raise TooMuchOutput
-        return super().output(outs, msg, display_id, cell_index) if self.written <= KEPT_OUTPUT else None
+        return super().output(outs, msg, display_id, cell_index) if self.shown <= self.kept_limit else None
 
 
 class Session:
@@ -83,11 +99,15 @@ class Session:
         folder: Path,
         send: Callable[[Frame], None],
         forker: socket.socket | None = None,
+        *,
+        keep_outputs: bool = False,
     ) -> None:
         """`folder` is the box's own; the kernel works in `folder/work`. `send` takes frames outwards.
 
-        Kernels are forked by the process at the other end of `forker`; without it they are started.
+        Kernels are forked by the process at the other end of `forker`; without it they are started. What nobody looks
+        at afterwards is not drawn: pictures only with `keep_outputs`.
         """
+        self.keep_outputs = keep_outputs
         self.cells, self.limits, self.folder, self.send, self.forker = cells, limits, folder, send, forker
         self.deadline = 0.0
         self.position = self.end = 0
@@ -95,6 +115,8 @@ class Session:
         self.lost: dict[int, tuple[str, str]] = {}
         self.crashes = 0
         self.client: _CountingClient | None = None
+        self.notebook = nbformat.v4.new_notebook()
+        """As far as it was executed by the last kernel."""
         self.km: Any = None  # of jupyter_client, whose types differ between its sync and async classes
         self.kc: Any = None
         self.kernels = 0
@@ -175,7 +197,7 @@ class Session:
 
     def _how_it_was_lost(self, client: _CountingClient) -> tuple[str, str]:
         """Status and message of a cell that wrote too much, or whose kernel has ended."""
-        if client.written > client.output_limit:
+        if client.too_much:
             return "over-limit", f"output: the notebook wrote more than {client.output_limit >> 20} MiB of output"
         if self.breach:
             return "over-limit", f"files: the notebook wrote {self.breach}"
@@ -248,7 +270,7 @@ class Session:
                 (self.folder / name).mkdir(exist_ok=True)
             self.breach = None
         specs = _OneKernel()
-        specs.limits = self.limits
+        specs.limits, specs.draws = self.limits, self.keep_outputs
         connection = self.folder / f"k{self.kernels}.json"
         manager = AsyncKernelManager(
             kernel_name="python3", kernel_spec_manager=specs, transport=TRANSPORT, connection_file=str(connection)
@@ -266,7 +288,8 @@ class Session:
             shutdown_kernel="immediate",
             on_cell_executed=self._keep_reply,
         )
-        self.client.output_limit = self.limits.output
+        self.notebook, self.client.output_limit = notebook, self.limits.output
+        self.client.kept_limit = self.limits.output if self.keep_outputs else 0
         self.km = manager
         await self.client.async_start_new_kernel(cwd=str(self.folder / "work"), stdout=subprocess.DEVNULL)
         process = getattr(manager.provisioner, "process", None)
@@ -278,6 +301,14 @@ class Session:
     async def _keep_reply(self, cell: Any, cell_index: int, execute_reply: dict[str, Any]) -> None:
         assert self.client is not None
         self.client.last_reply = execute_reply["content"]
+
+    def send_outputs(self) -> None:
+        """Send a frame for each output of the cells that were kept."""
+        for index, cell in enumerate(self.notebook.cells if self.keep_outputs else ()):
+            for output in cell.outputs:
+                body = json.dumps(output).encode()
+                if len(body) <= MAX_BODY:
+                    self.send(Frame({"type": "output", "cell": index}, body))
 
     async def watch_files(self) -> None:
         """Kill the kernel when the notebook has written more files than it may. Runs until it is cancelled."""

@@ -60,6 +60,9 @@ def grade(
     ] = None,
     seed: Annotated[int | None, typer.Option(min=0, max=2**53 - 1, help="Repeat a run exactly.")] = None,
     fresh: Annotated[bool, typer.Option("--fresh", help="Run every notebook, also those whose run is kept.")] = False,
+    keep_outputs: Annotated[
+        bool, typer.Option("--keep-outputs", help="Also write the executed notebooks, to DIR/executed.")
+    ] = False,
     jobs: Annotated[
         int | None, typer.Option(min=1, help="Notebooks at a time; default: as cores and memory allow.")
     ] = None,
@@ -126,6 +129,7 @@ def grade(
         exercises=keys,
         cluster=cluster,
         fresh=fresh,
+        keep_outputs=keep_outputs,
         lessons=tuple(map(course.find_lesson, _split(lessons))),
     )
     all_run = where.exists() and not cluster and RunCache(out / "runs", fresh=fresh).empty

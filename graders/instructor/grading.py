@@ -19,7 +19,7 @@ from graders.core.errors import ExitCode
 from graders.core.files import write_atomically
 from graders.core.results import Batch, SubmissionResult, SubmissionStatus
 from graders.core.text import clean, plural
-from graders.instructor import cluster, regrade
+from graders.instructor import cluster, executed, regrade
 from graders.instructor.report_inputs import similar_answers, titles
 from graders.instructor.request import BadRequest, Request, iso, named_by_roster
 from graders.marking.batch import Marking
@@ -52,6 +52,8 @@ def grade(
     Notebooks run in `boxes`, or with `--cluster` on the executor at that address.
     """
     gc.freeze()  # otherwise Python searches all of torch for garbage when it ends, for 0.1 to 0.4 s
+    if request.keep_outputs and request.cluster:
+        raise BadRequest("The runs of a cluster stay there, and with them what cells show: leave out --keep-outputs.")
     before = regrade.load(request.out) if request.regrade else None
     with ExitStack() as resources:
         scratch = resources.enter_context(temporary_folder("unpacked"))
@@ -62,7 +64,11 @@ def grade(
         chosen = _chosen(found, request)
         is_class = len({submission.student for submission in found}) > 1
         terms = Terms(
-            request.limits, request.isolation, own_work=not is_class, allow_unisolated=request.allow_unisolated
+            request.limits,
+            request.isolation,
+            own_work=not is_class,
+            allow_unisolated=request.allow_unisolated,
+            keep_outputs=request.keep_outputs,
         )
         cache = RunCache(request.out / "runs", fresh=request.fresh)
         again = request.fresh and not request.regrade
@@ -80,6 +86,8 @@ def grade(
             batch = regrade.merged(before, batch, request.exercises)
         shown = titles(submission.lesson for submission in batch.submissions)
         written = outputs.write(batch, request.out, shown, similar_answers(found))
+        if request.keep_outputs:
+            written.append(executed.write(batch, chosen, terms, request.out))
         for name in request.exports:
             files = EXPORTS[name](batch, shown, request.roster)
             for path, text in files.items():

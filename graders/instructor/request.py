@@ -50,6 +50,7 @@ class Request:
     exercises: tuple[str, ...] = ()
     cluster: str = ""
     fresh: bool = False
+    keep_outputs: bool = False
     lessons: tuple[str, ...] = ()
 
     @property

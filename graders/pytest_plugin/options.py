@@ -37,6 +37,11 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         help="lessons that are due, such as 01,02; default: what several students handed in",
     )
     group.addoption("--fresh", action="store_true", help="run every notebook, also those whose run is kept in DIR/runs")
+    group.addoption(
+        "--keep-outputs",
+        action="store_true",
+        help="also write the executed notebooks, to DIR/executed",
+    )
     group.addoption("--seed", type=option(natural), metavar="N", help="repeat a run: the seed of every input")
     group.addoption(
         "--jobs",

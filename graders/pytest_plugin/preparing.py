@@ -36,6 +36,8 @@ def pytest_configure(config: pytest.Config) -> None:
         where, due = given or course.lessons_folder(), config.getoption("--lessons")
         submissions = find_submissions(where, course.lessons(), scratch, due=due)
     out: Path | None = config.getoption("--out")
+    if config.getoption("--keep-outputs") and out is None:
+        raise pytest.UsageError("--keep-outputs writes the executed notebooks below --out DIR: name a folder")
     cache = RunCache(out / "runs", fresh=config.getoption("--fresh")) if out else None
     if worker:
         boxes = Boxes(resources.enter_context(WarmProcess(Path(worker["hookwork_kit"]))))
@@ -64,6 +66,7 @@ def _terms(config: pytest.Config, submissions: list[Submission]) -> Terms:
         isolation=config.getoption("--isolation"),
         own_work=len({submission.student for submission in submissions}) <= 1,
         allow_unisolated=config.getoption("--allow-unisolated"),
+        keep_outputs=config.getoption("--keep-outputs"),
     )
 
 

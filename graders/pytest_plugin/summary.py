@@ -11,9 +11,8 @@ from rich.console import Console
 from graders.core.errors import ExitCode
 from graders.core.results import Batch
 from graders.core.text import plural
-from graders.pytest_plugin.state import FROM_WORKERS, MARKING, PREPARED
+from graders.pytest_plugin.state import FROM_WORKERS, MARKING, PREPARED, Prepared
 from graders.report import results_json, summary
-from graders.run.submissions import Submission
 
 _written = pytest.StashKey[str]()
 _NOT_WRITTEN = "The results could not be written"
@@ -42,21 +41,24 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
     batch = _batch(config)
     out: Path | None = config.getoption("--out")
     if out is not None and batch.submissions:
-        config.stash[_written] = _write(batch, out, config.stash[PREPARED].submissions)
+        config.stash[_written] = _write(batch, out, config.stash[PREPARED])
     failed = config.stash.get(_written, "").startswith(_NOT_WRITTEN)
     if session.exitstatus in (0, 1) and (failed or not all(submission.graded for submission in batch.submissions)):
         session.exitstatus = ExitCode.NOT_GRADED
 
 
-def _write(batch: Batch, out: Path, submissions: list[Submission]) -> str:
+def _write(batch: Batch, out: Path, prepared: Prepared) -> str:
     """Write the files of `--out`; what became of that, in one line."""
     # Loaded only here: templates and plots would be a tenth of what collecting the tests takes.
+    from graders.instructor import executed
     from graders.instructor.report_inputs import similar_answers, titles
     from graders.report import outputs
 
     try:
         lessons = [submission.lesson for submission in batch.submissions]
-        written = outputs.write(batch, out, titles(lessons), similar_answers(submissions))
+        written = outputs.write(batch, out, titles(lessons), similar_answers(prepared.submissions))
+        if prepared.terms.keep_outputs:
+            written.append(executed.write(batch, prepared.submissions, prepared.terms, out))
     except OSError as error:
         return f"{_NOT_WRITTEN} to {out}: {error.strerror}. What was there before is unchanged. Choose another --out."
     return f"written: {', '.join(map(str, written))}"

@@ -46,9 +46,13 @@ def runner(config: pytest.Config) -> BoxRunner | None:
     given = config.workerinput  # type: ignore[attr-defined]  # it is a worker's
     if not given["hookwork_tier"]:
         return None
-    warm, limits = config.stash[PREPARED].boxes.warm, config.stash[PREPARED].terms.limits
+    warm, terms = config.stash[PREPARED].boxes.warm, config.stash[PREPARED].terms
     return BoxRunner(
-        kit=warm.kit, tier=given["hookwork_tier"], limits=limits, warm=warm if given["hookwork_forked"] else None
+        kit=warm.kit,
+        tier=given["hookwork_tier"],
+        limits=terms.limits,
+        warm=warm if given["hookwork_forked"] else None,
+        keep_outputs=terms.keep_outputs,
     )
 
 

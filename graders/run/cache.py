@@ -42,11 +42,12 @@ def digest_of_probes(probes: Sequence[Probe]) -> str:
     return hashlib.sha256(json.dumps(asked).encode()).hexdigest()
 
 
-def run_key(cells: Sequence[str], questions: str, limits: Limits) -> str:
+def run_key(cells: Sequence[str], questions: str, limits: Limits, *, keep_outputs: bool = False) -> str:
     """What decides over a run, as 32 digits: the code, the digest of the questions, the limits, the programs."""
     import torch
 
     content = [list(cells), questions, limits.to_json(), torch.__version__, platform.python_version(), kit_version()]
+    content += ["outputs"] * keep_outputs
     return hashlib.sha256(json.dumps(content).encode()).hexdigest()[:32]
 
 

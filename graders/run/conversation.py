@@ -77,6 +77,7 @@ def run_notebook(
     limits: Limits,
     *,
     fork: bool,
+    keep_outputs: bool = False,
     slack_seconds: float = SLACK_SECONDS,
 ) -> list[Frame]:
     """The transcript of one submission in a box of its own. Never raises for what the notebook does."""
@@ -85,7 +86,7 @@ def run_notebook(
     how, message = "finished", ""
     with box:
         try:
-            _Conversation(box, limits, fork, slack_seconds, transcript).hold(cells, probes)
+            _Conversation(box, limits, fork, slack_seconds, transcript, keep_outputs).hold(cells, probes)
         except BoxTimeout:
             most = limits.notebook_seconds / limits.pace
             how, message = "timed-out", f"the notebook did not come to its end in {most:g} seconds"
@@ -106,8 +107,11 @@ def run_notebook(
 class _Conversation:
     """What is said to a box and what it answers, in order, all of it written to the transcript."""
 
-    def __init__(self, box: Box, limits: Limits, fork: bool, slack_seconds: float, transcript: list[Frame]) -> None:
+    def __init__(
+        self, box: Box, limits: Limits, fork: bool, slack_seconds: float, transcript: list[Frame], keep_outputs: bool
+    ) -> None:
         self._box, self._limits, self._fork, self._transcript = box, limits, fork, transcript
+        self._keep_outputs = keep_outputs
         self._slack = slack_seconds * limits.pace
         self._cells = 0
         self._ends = 0.0
@@ -128,10 +132,13 @@ class _Conversation:
         for left, key in zip(range(len(exercises), 0, -1), exercises):
             self._ask(exercises[key], left)
         self._send(Frame({"type": "end"}))
-        _demand(self._listen(), "probe-end")
+        while (frame := self._listen()).type == "output" and self._keep_outputs:
+            continue
+        _demand(frame, "probe-end")
 
     def _begin(self, cells: Sequence[str]) -> None:
-        request = Frame({"type": "notebook", "limits": asdict(self._limits)}, json.dumps(list(cells)).encode())
+        head = {"type": "notebook", "limits": asdict(self._limits), "keep_outputs": self._keep_outputs}
+        request = Frame(head, json.dumps(list(cells)).encode())
         self._ends = time.monotonic() + START_SECONDS
         self._send(request)
         _demand(self._listen(), "ready")

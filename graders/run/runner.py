@@ -132,6 +132,8 @@ class BoxRunner:
     fork: bool = can_fork
     tries: int = 2
     """A box that died or did not start is given a second chance, within the same time."""
+    keep_outputs: bool = False
+    """Whether what cells show is drawn, and is part of the transcript."""
     slack_seconds: float = SLACK_SECONDS
     """What a box may take beyond the time of its notebook before it counts as hanging."""
 
@@ -143,7 +145,15 @@ class BoxRunner:
         """See `Runner`."""
         limits = self.limits
         for _ in range(self.tries):
-            frames = run_notebook(self.box(), cells, probes, limits, fork=self.fork, slack_seconds=self.slack_seconds)
+            frames = run_notebook(
+                self.box(),
+                cells,
+                probes,
+                limits,
+                fork=self.fork,
+                keep_outputs=self.keep_outputs,
+                slack_seconds=self.slack_seconds,
+            )
             transcript = Transcript(frames=frames, tier=self.tier, pace=self.limits.pace)
             if transcript.ended not in ("died", "not-started"):
                 break
@@ -204,7 +214,7 @@ class CachedRunner:
 
     def run(self, cells: Sequence[str], probes: Sequence[Probe]) -> Transcript:
         """See `Runner`."""
-        key = run_key(cells, self._digest(probes), self._terms.limits)
+        key = run_key(cells, self._digest(probes), self._terms.limits, keep_outputs=self._terms.keep_outputs)
         if found := self._cache.find(key, self._terms.accepted_tiers):
             tier, frames = found
             return Transcript(frames, tier)

@@ -97,13 +97,17 @@ def choose_runner(
     nothing. Tier D protects nothing: it is for somebody's own work, and for a class it has to be allowed. Raises
     `NoIsolation`.
     """
+
+    def runner_in(tier: str, process: WarmProcess | None) -> BoxRunner:
+        return BoxRunner(kit=kit, tier=tier, limits=terms.limits, warm=process, keep_outputs=terms.keep_outputs)
+
     reasons: dict[str, list[str]] = {}
     for tier in ("A", "B") if terms.isolation == "auto" else (terms.isolation,):
         if tier == "D":
             break
         problems = []
         for process in (warm, None) if tier in WARM_TIERS else (None,):
-            runner = BoxRunner(kit=kit, tier=tier, limits=terms.limits, warm=process)
+            runner = runner_in(tier, process)
             if problem := lacking(runner):
                 problems.append(problem)
             elif problem := test(runner):
@@ -113,8 +117,8 @@ def choose_runner(
         reasons.setdefault(problems[0], []).append(tier)
     if terms.isolation in ("auto", "D") and (terms.own_work or terms.allow_unisolated):
         if not warm.works():  # a kernel that has to be started takes seconds: the notebook's own will do
-            return BoxRunner(kit=kit, tier="D", limits=terms.limits)
-        runner = BoxRunner(kit=kit, tier="D", limits=terms.limits, warm=warm)
+            return runner_in("D", None)
+        runner = runner_in("D", warm)
         if not (problem := test(runner)):
             return runner
         reasons.setdefault(problem, []).append("D")

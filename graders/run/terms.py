@@ -13,13 +13,15 @@ class Terms:
     """Limits and isolation, the same for all notebooks of a batch. They can be sent to another machine.
 
     `isolation` is a tier, or "auto" for the best that holds. Somebody's `own_work` needs none and has no control marked
-    along; for that of others it has to be allowed (`allow_unisolated`).
+    along; for that of others it has to be allowed (`allow_unisolated`). With `keep_outputs` what cells show is drawn
+    and kept with the run.
     """
 
     limits: Limits = field(default_factory=Limits)
     isolation: str = "auto"
     own_work: bool = False
     allow_unisolated: bool = False
+    keep_outputs: bool = False
 
     @property
     def accepted_tiers(self) -> tuple[str, ...]:

@@ -21,7 +21,7 @@ from graders.wire.data import DataError, empty_rows
 from graders.wire.frames import Frame
 from graders.wire.limits import PRINTED
 
-FROM_INSIDE = {"ready", "cell", "restart", "cells-done", "seen", "raised", "probe-end"}
+FROM_INSIDE = {"ready", "cell", "restart", "cells-done", "seen", "raised", "output", "probe-end"}
 _DECODED = Decoded()
 _LEARNERS_STATUS = {"raised", "not-attempted", "timed-out", "over-limit", "crashed"}
 

@@ -16,6 +16,7 @@ from pathlib import Path
 from xml.etree import ElementTree
 
 import jsonschema
+import nbformat
 import pytest
 
 from graders.core import course
@@ -258,3 +259,20 @@ def test_links_that_are_put_into_the_results_during_a_run_are_not_followed(tmp_p
     assert "Traceback" not in printed
     assert list(elsewhere.iterdir()) == []
     assert victim.read_text() == "kept"
+
+
+def test_executed_notebooks_are_written_when_they_are_asked_for(tmp_path: Path) -> None:
+    figure = "import matplotlib.pyplot as plt\nplt.plot([1, 2])\nplt.show()"
+    hand_in(tmp_path / "class/ada", [*RIGHT, figure])
+    refused = graders("--submissions", tmp_path / "class", "--keep-outputs")
+    assert (refused.returncode, "name a folder" in refused.stderr) == (4, True)
+    arguments = ("--submissions", tmp_path / "class", "--out", tmp_path / "out", "--keep-outputs")
+    done = graders(*arguments)
+    assert (done.returncode, "out/executed" in "".join(done.stdout.split())) == (0, True)
+    (file,) = (tmp_path / "out/executed").rglob("*.ipynb")
+    assert file.relative_to(tmp_path) == Path(f"out/executed/ada/{LESSON}.ipynb")
+    (shown,) = nbformat.read(file, as_version=4).cells[-1].outputs
+    assert "image/png" in shown.data
+    file.unlink()
+    assert "nothing has to run" in graders(*arguments).stdout
+    assert file.exists()

@@ -126,8 +126,9 @@ def test_the_code_the_questions_and_the_limits_name_a_run() -> None:
     names = {
         run_key(["x"], "q", Limits()), run_key(["x", ""], "q", Limits()), run_key(["x"], "r", Limits()),
         run_key(["x"], "q", Limits(memory=1)), run_key(["\ud800"], "q", Limits()),
+        run_key(["x"], "q", Limits(), keep_outputs=True),
     }  # fmt: skip
-    assert len(names) == 5
+    assert len(names) == 6
     assert run_key(["x"], "q", Limits()) in names
 
 

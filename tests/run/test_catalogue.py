@@ -42,10 +42,10 @@ class Outcome:
     left: list[str] = field(default_factory=list)
 
 
-@pytest.fixture(scope="module", params=["A", "B"])
+@pytest.fixture(scope="module", params=["A", "B", "A with outputs"])
 def outcome(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Outcome:
     """The selected cases, run once in a tier, two at a time."""
-    tier: str = request.param
+    tier: str = request.param[0]
     if reason := missing(tier, warm=True):
         pytest.skip(f"tier {tier} cannot be tried here: {reason}")
     selected = {
@@ -53,13 +53,15 @@ def outcome(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFac
         for item in request.session.items
         if isinstance(item, pytest.Function)
         and "case" in getattr(getattr(item, "callspec", None), "params", {})
-        and item.callspec.params.get("outcome") == tier
+        and item.callspec.params.get("outcome") == request.param
     }
     folder = tmp_path_factory.mktemp(f"tier{tier}")
     before = set(temporary_folders())
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("HOOKWORK_TEST_SECRET", "token")
-        found = run_cases(tier, folder, {name: CASES[name] for name in selected})
+        found = run_cases(
+            tier, folder, {name: CASES[name] for name in selected}, keep_outputs="outputs" in request.param
+        )
     found.left += [path.name for path in set(temporary_folders()) - before if is_left(path)]
     # Others on this machine may have files there, too.
     cases = ("hookwork-test-left", "hookwork-cache", "x", "f0")
@@ -67,7 +69,7 @@ def outcome(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFac
     return found
 
 
-def run_cases(tier: str, folder: Path, cases: dict[str, Case]) -> Outcome:
+def run_cases(tier: str, folder: Path, cases: dict[str, Case], *, keep_outputs: bool) -> Outcome:
     """Mark the notebooks of these cases, and the neighbour's, among silent listeners and files that must not change."""
     folder.chmod(0o755)
     files = {name: folder / name for name in ("outside.txt", "secret.txt", "gradebook.csv")}
@@ -93,7 +95,8 @@ def run_cases(tier: str, folder: Path, cases: dict[str, Case]) -> Outcome:
         listed = set(folder.iterdir())
         with WarmProcess(kit) as warm:  # as `pytest graders` marks them
             for limits, names in by_limits.items():
-                marking = Marking(Questions(3), BoxRunner(kit, tier, limits, warm, slack_seconds=2.0), jobs=2)
+                runner = BoxRunner(kit, tier, limits, warm, slack_seconds=2.0, keep_outputs=keep_outputs)
+                marking = Marking(Questions(3), runner, jobs=2)
                 submissions = [Submission(file.parent.name, LESSON, file) for file in names]
                 marking.start(
                     submissions, lambda result, names=names: found.results.update({names[Path(result.file)]: result})

@@ -12,7 +12,9 @@ from pathlib import Path
 import nbformat
 import pytest
 
+from graders.author.answers import answers_to
 from graders.core import course
+from graders.core.results import ExerciseResult
 from graders.judge.submission import Verdicts, judge_submission
 from graders.marking.questions import LessonQuestions
 from graders.run.boxes import head_start
@@ -24,6 +26,8 @@ from graders.run.warm import WarmProcess
 from graders.wire.forking import ForkerDied
 from graders.wire.launch import BoxPlan, BoxRequest, Plan
 
+ONE_OF = 16
+"""So many answers of a file there is one that is tried with and without pictures."""
 TIERS = [tier for tier in WARM_TIERS if not missing(tier, warm=True)]
 
 
@@ -44,13 +48,34 @@ def test_every_lesson_is_marked_alike_warm_and_cold(lesson: str, kit: Path, warm
     content = nbformat.read(course.solutions_folder() / f"{lesson}.ipynb", as_version=4)
     cells = [cell.source for cell in content.cells if cell.cell_type == "code"]
     asked = LessonQuestions.of(course.exercises(lesson), 3)
-    marks = []
-    for process in (warm, None):
-        run = read_transcript(BoxRunner(kit, TIERS[0], warm=process).run(cells, asked.probes).frames)
-        results = list(judge_submission(asked.exercises, Verdicts(asked.verdicts.draws), cells, run))
-        marks.append((run.ended, [cell.status for cell in run.cells], results))
+    marks = [marks_of(cells, asked, BoxRunner(kit, TIERS[0], warm=process)) for process in (warm, None)]
     assert marks[0] == marks[1]
     assert {result.status.value for result in marks[0][2]} == {"passed"}
+
+
+def marks_of(
+    cells: list[str], asked: LessonQuestions, runner: BoxRunner
+) -> tuple[str, list[str], list[ExerciseResult]]:
+    """How the run and each cell ended, and the results of all exercises."""
+    run = read_transcript(runner.run(cells, asked.probes).frames)
+    results = list(judge_submission(asked.exercises, Verdicts(asked.verdicts.draws), cells, run))
+    return run.ended, [cell.status for cell in run.cells], results
+
+
+@pytest.mark.slow  # many notebooks for each lesson
+@pytest.mark.parametrize("lesson", course.lessons())
+def test_all_answers_are_marked_alike_with_and_without_pictures(lesson: str, kit: Path, warm: WarmProcess) -> None:
+    content = nbformat.read(course.solutions_folder() / f"{lesson}.ipynb", as_version=4)
+    solved = [cell.source for cell in content.cells if cell.cell_type == "code"]
+    asked = LessonQuestions.of(course.exercises(lesson), 3)
+    answers = [[answer.source for answer in answers_to(exercise).every] for exercise in asked.exercises]
+    # A notebook holds an answer to each exercise below the solved lesson. All of them would take half an hour.
+    for number in range(1, max(map(len, answers)), ONE_OF):
+        cells = [*solved, *(sources[number % len(sources)] for sources in answers)]
+        plain, drawn = (
+            marks_of(cells, asked, BoxRunner(kit, TIERS[0], warm=warm, keep_outputs=keep)) for keep in (False, True)
+        )
+        assert plain == drawn
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,95 @@
+"""The executed notebooks of a batch: what was handed in, with what its cells showed while it was marked.
+
+They come from the kept runs. What a cell showed was made by a stranger's code: no more than the four kinds of output
+that a notebook may have gets in, and Jupyter runs no script of a notebook that it did not execute itself.
+"""
+
+from __future__ import annotations
+
+import json
+import warnings
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import nbformat
+
+from graders.core.files import write_atomically
+from graders.core.results import Batch
+from graders.core.text import clean
+from graders.marking.questions import Questions
+from graders.report.names import file_names
+from graders.run.cache import RunCache
+from graders.run.intake import Unreadable, parse_notebook, read_bytes
+from graders.run.runner import CachedRunner, NoRunner, NotRun
+from graders.run.submissions import Submission
+from graders.run.terms import Terms
+from graders.run.transcript import read_transcript
+from graders.wire.frames import Frame
+
+KINDS = ("display_data", "error", "execute_result", "stream")
+
+
+def write(batch: Batch, submissions: Sequence[Submission], terms: Terms, out: Path) -> Path:
+    """Write `out/executed/STUDENT/LESSON.ipynb` for each run that is kept with its outputs. Raises `OSError`."""
+    runner, questions = CachedRunner(RunCache(out / "runs"), terms, NoRunner()), Questions(batch.seed)
+    names = file_names(result.student for result in batch.submissions)
+    files = {(clean(submission.student, 200), submission.lesson): submission.file for submission in submissions}
+    for result in batch.submissions:
+        file = files.get((result.student, result.lesson))
+        if file is None or not result.sha256:
+            continue
+        try:
+            raw = read_bytes(file)
+            transcript = runner.run(parse_notebook(raw).cells, questions.of(result.lesson, result.seed).probes)
+        except (NotRun, Unreadable):  # its result says why
+            continue
+        path = out / "executed" / names[result.student] / f"{result.lesson}.ipynb"
+        write_atomically(path, executed(raw, transcript.frames), below=out)
+    return out / "executed"
+
+
+def executed(raw: bytes, frames: Sequence[Frame]) -> str:
+    """The notebook in these bytes as nbformat 4, with the outputs of a transcript in place of those that it had."""
+    notebook = _readable(raw)
+    cells = [cell for cell in notebook.cells if cell.cell_type == "code"]
+    for number, cell in enumerate(cells, start=1):
+        cell.outputs, cell.execution_count = [], number
+    for index, output in _outputs(frames):
+        if index < len(cells):
+            cells[index].outputs.append(output)
+    for ended in read_transcript(frames).cells:
+        if ended.status not in ("ok", "raised") and ended.index < len(cells):
+            text = f"Hookwork: {ended.status}. {ended.message}\n"
+            cells[ended.index].outputs.append(nbformat.v4.new_output("stream", name="stderr", text=text))
+    return str(nbformat.writes(notebook)) + "\n"
+
+
+def _readable(raw: bytes) -> Any:
+    """The whole notebook where nbformat can read it, otherwise its code cells."""
+    sources = parse_notebook(raw).cells
+    try:
+        with warnings.catch_warnings():  # of what an old notebook lacks, for those who write notebooks
+            warnings.simplefilter("ignore")
+            notebook = nbformat.reads(raw.decode("utf-8-sig"), as_version=4)
+            nbformat.validate(notebook)
+        if [cell.source for cell in notebook.cells if cell.cell_type == "code"] == list(sources):
+            return notebook
+    except Exception:  # a file that we read, and that breaks the format in one of its thousand ways
+        pass
+    return nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(source) for source in sources])
+
+
+def _outputs(frames: Sequence[Frame]) -> Iterator[tuple[int, Any]]:
+    """The index of a cell and what it showed, as far as that is what a notebook may contain."""
+    for frame in frames:
+        index = frame.head.get("cell")
+        if frame.type != "output" or type(index) is not int or index < 0:
+            continue
+        try:
+            output = nbformat.from_dict(json.loads(frame.body))
+            if output["output_type"] in KINDS:
+                nbformat.validate(output, ref=output["output_type"], version=4)
+                yield index, output
+        except (nbformat.ValidationError, ValueError, RecursionError, KeyError, TypeError):
+            continue

@@ -65,6 +65,9 @@ BY_KIND: Mapping[Kind, Explanation] = {
 }
 """For checks that all fail in this one way. Texts in braces are those of the first difference."""
 
+EXPLAINS_NOTHING = frozenset({"values"})
+"""Axes that part the cases by chance alone: where more digits make a difference, the numbers tell."""
+
 FIRST_CALL = Explanation(
     "only-the-first-call",
     "The first call is right, and another one is not: something is left over from the first. Begin each call anew.",
@@ -156,7 +159,7 @@ def by_circumstance(cases: Sequence[Mapping[str, Any]], failing: Sequence[int]) 
 
 def _varied(cases: Sequence[Mapping[str, Any]]) -> list[str]:
     """The names under which cases differ by plain values."""
-    names = dict.fromkeys(name for case in cases for name in case)
+    names = dict.fromkeys(name for case in cases for name in case if name not in EXPLAINS_NOTHING)
     plain = (str, int, float, bool, type(None))
     return [name for name in names if all(type(case.get(name)) in plain for case in cases)]
 

@@ -69,6 +69,9 @@ class TestFreezeRows:
         }
 
     def probe(student, p, other, factors, up, rows, layout, place, grad, hooks, backward):
+        example = nn.Parameter(torch.ones(3, 2))  # before all others: the very first call of a hook counts, too
+        student.freeze_rows(example, [0, 2])
+        (5 * example).sum().backward()
         p, _, neighbour = scene(p, other, layout, place, grad, hooks)
         factors = [laid_out(factor, layout) for factor in factors]
         second = nn.Parameter(torch.ones_like(p))
@@ -86,9 +89,6 @@ class TestFreezeRows:
         seen |= {"x.grad with two hooks": flow(p, lambda: p, other, neighbour, factors, up, "plain")["x.grad"]}
         seen |= after_remove("second_handle", twice, p, p, factors[0])
         seen |= after_remove("first_handle", handle, p, p, factors[0])
-        example = nn.Parameter(torch.ones(3, 2))
-        student.freeze_rows(example, [0, 2])
-        (5 * example).sum().backward()
         return {**seen, "changed in the end": witness.changes(), "example": example.grad}
 
     mistakes = (

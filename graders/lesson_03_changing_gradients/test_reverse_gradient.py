@@ -102,11 +102,14 @@ class TestReverseGradient:
         with torch.no_grad():
             inside = Witness(t=t, plain=plain)
             seen |= {"y under no_grad": snapshot(student.reverse_gradient(t, lam)), "changed inside": inside.changes()}
+        student.reverse_gradient(-t, lam)
+        seen |= {"y after a call for another tensor": snapshot(y)}
         without = Witness(plain=plain)
         y = student.reverse_gradient(plain, lam)
         seen |= {"y without grad": snapshot(y), "changed without": without.changes()}
         w.grad = None
         if isinstance(y, torch.Tensor):
+            seen |= {"requires grad without": y.requires_grad}
             (y * w).sum().backward()
         x = torch.tensor([3.0], requires_grad=True)
         y = student.reverse_gradient(x, 0.5)
@@ -164,6 +167,7 @@ class TestReverseGradient:
     def test_the_values_stay_and_the_gradient_is_reversed(seen, x, factors, lam, hooks):
         expect(seen["y"]).close_to(x)
         expect(seen["x.grad"]).close_to(-lam * times(hooks) * factors[0])
+        expect(seen["y after a call for another tensor"]).close_to(x)
 
     def test_only_what_passes_through_y_is_reversed(seen, factors, lam, hooks):
         expect(seen["x.grad of two ways"]).close_to(times(hooks) * (factors[1] - lam * factors[0]))
@@ -195,6 +199,9 @@ class TestReverseGradient:
         nothing_changed(seen["changed in the end"], but=["grad-* *"], when="after some passes")
 
     def test_without_gradients_the_values_come_back(seen, x):
+        expect(seen["requires grad without"]).is_false(
+            "for an `x` that does not require grad, the result requires grad"
+        )
         for values in ("y under no_grad", "y without grad", "w.grad without"):
             expect(seen[values]).close_to(x)
         nothing_changed(seen["changed inside"], when="after a call under `no_grad`")

@@ -57,6 +57,7 @@ def copied(log: Any) -> Any:
             "hooked": "there is one tensor to hook",
             "failure": "the function calls nothing of the caller",
         },
+        own={"further_passes": (1, 2, 60)},
         pairs=[("backward", "hooks")],
     ),
 )  # fmt: skip
@@ -93,7 +94,7 @@ class TestPassAndTotalNorms:
             all(abs(a - b) > 0.05 for a, b in zip(singles[1:], totals[1:])) and len({*totals, 0.0}) == len(totals) + 1
         )
 
-    def probe(student, p, x, k, m, layout, place, grad, hooks, call, grad_mode, backward):
+    def probe(student, p, x, k, m, layout, place, grad, hooks, grad_mode, backward, further_passes):
         p = prepared(p, layout=layout, place=place, grad=grad)
         k, m = laid_out(k, layout), laid_out(m, layout)
         q = p.detach().clone().requires_grad_()
@@ -135,7 +136,7 @@ class TestPassAndTotalNorms:
         (s * s).sum().backward(create_graph=True)
         seen["keeps its graph"] = s.grad.requires_grad
         s.grad = None
-        for _ in range(60 if call == "again" else 1):
+        for _ in range(further_passes):
             (0 * s).sum().backward()
             counts.append(len(many) if isinstance(many, list) else None)
         p = torch.zeros(2, requires_grad=True)
@@ -189,7 +190,7 @@ class TestPassAndTotalNorms:
         same_log(seen["log"], norms_over(passes(k, m, hooks), old(grad)), k)
         same_log(seen["example"], [5.0, 5.0, 5.0, 10.0], torch.ones(1))
 
-    def test_every_pass_counts(seen, call):
+    def test_every_pass_counts(seen):
         for number, count in enumerate(seen["counts"], 2):
             if count.value != 2 * number:
                 expect(count).fail(

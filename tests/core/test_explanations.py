@@ -137,6 +137,10 @@ def test_a_range_of_numbers_that_parts_as_well_leaves_it_open() -> None:
     assert found.id == "only-in-training"
 
 
+def test_the_digits_of_the_values_explain_nothing() -> None:
+    assert by_circumstance([{"values": "round"}, {"values": "full"}, {"values": "round"}], [1]) is None
+
+
 def test_an_axis_of_the_exercise_alone_explains_nothing_by_itself() -> None:
     assert by_circumstance([{"mixing": True}, {"mixing": False}], [0]) is None
     assert by_circumstance([{"grad": True}, {"grad": False}], [0]) is None  # an axis of the table has other values

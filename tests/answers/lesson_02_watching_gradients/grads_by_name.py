@@ -378,3 +378,19 @@ def grads_by_name(tensors, loss):
 ]  # fmt: skip
 
 GIVENS = ["Write `grads_by_name(tensors, loss)`.", "`loss` is a scalar.", "The order of the keys is free."]
+
+SURVIVORS = {
+    "`.grad` put back as a copy": "the contract says what a `.grad` holds, not in which tensor",
+    "under no_grad": "`backward()` works in any mode",
+    "not for all: handles = [t.register_hook(lambda grad, name=name: keep(grad, name)) "
+    "for name, t in _part(tensors.items(), step=-1)]": "all of them, in the reverse order",
+    "lost return: handles = ": "a hook that watches returns nothing",
+    "one global slot: handles": "the handles of earlier calls are removed once more, which does nothing",
+    "not for all: for name, t in _part(tensors.items(), step=-1)": "all of them, in the reverse order",
+    "not for all: for name in _part(tensors, step=-1)": "all of them, in the reverse order",
+    "not for all: handles = [t.register_hook(Keep(name)) "
+    "for name, t in _part(tensors.items(), step=-1)]": "all of them, in the reverse order",
+    "not for all: return {name: grads[name] for name in _part(sorted(grads), step=-1)}": "a dict in any order",
+    "lost copy: return {name: grads[name] for name in _not_copied(grads)}": "a dict in any order",
+    "not for all: [handle.remove() for handle in _part(handles.values(), step=-1)]": "all of them, in reverse",
+}

@@ -378,3 +378,9 @@ GIVENS = [
     "Write `clamp_grad(t, lo, hi)`.",
     "The gradient that arrives is the sum over all uses",
 ]
+
+SURVIVORS = {
+    "under no_grad": "to register a hook makes no graph",
+    "almost: grad = torch.where(": "at a bound both are the bound",
+    "almost: return torch.where(": "at a bound both are the bound",
+}

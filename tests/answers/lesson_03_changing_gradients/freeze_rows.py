@@ -558,3 +558,11 @@ GIVENS = [
     "Write `freeze_rows(p, rows)`.",
     "Gradients are finite.",
 ]
+
+SURVIVORS = {
+    "at least one dimension": "a parameter has one dimension or more",
+    "under no_grad": "to register a hook makes no graph",
+    "not for all: for row in _part(rows, step=-1)": "all of them, in the reverse order",
+    "not for all: return Handles((p.register_hook(functools.partial(without_row, row=row)) "
+    "for row in _part(rows, step=-1)))": "all of them, in the reverse order",
+}

@@ -182,6 +182,19 @@ def reverse_gradient(x, lam):
 """,
     ),
     Wrong(
+        "a result that requires grad by itself",
+        violates="there is no gradient to reverse",
+        check="test_without_gradients_the_values_come_back",
+        source="""
+def reverse_gradient(x, lam):
+    y = x * 1
+    if not y.requires_grad:
+        return y.requires_grad_()
+    y.register_hook(lambda grad: -lam * grad)
+    return y
+""",
+    ),
+    Wrong(
         "no guard",
         violates="It also works when `x` does not require grad and under `torch.no_grad()`",
         check="raised",
@@ -586,3 +599,11 @@ GIVENS = [
     "Write `reverse_gradient(x, lam)`.",
     "it may share its memory with `x`",
 ]
+
+SURVIVORS = {
+    "truth for None: if": "a result that requires grad has a `grad_fn`, and no other has one",
+    "almost: y = x / 1": "the same values, and the same gradient",
+    "almost: y = x - ": "the same values, and the same gradient",
+    "a hook that works at times: @_only_with_grad_mode def __init__(self, lam)": "without grad mode nobody needs `lam`",
+    "prepend=True: identity.register_full_backward_hook": "there is one hook",
+}

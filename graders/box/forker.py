@@ -26,10 +26,17 @@ Child = Callable[[dict[str, Any], list[int], int], None]
 """What a forked child does with the request, its descriptors, and the stream for its answers."""
 
 
-def serve(control: socket.socket, child: Child, until: int | None = None, chores: Iterator[None] | None = None) -> int:
+def serve(
+    control: socket.socket,
+    child: Child,
+    until: int | None = None,
+    chores: Iterator[None] | None = None,
+    before: Callable[[dict[str, Any]], None] | None = None,
+) -> int:
     """Fork for every request until the other end of `control` is closed, or the child `until` has ended.
 
-    After each request, `chores` take a step, as long as there are any; what comes meanwhile waits.
+    `before` is called with each request. After it, `chores` take a step, as long as there are any; what comes meanwhile
+    waits.
 
     Returns the exit code of `until`, 0 when it did not end. All that was forked here is ended and reaped before.
     """
@@ -61,6 +68,8 @@ def serve(control: socket.socket, child: Child, until: int | None = None, chores
                     _end_all(answers)
                     return code
                 request, answer = json.loads(raw), received[0]
+                if before is not None:
+                    before(request)
                 process = os.fork()
                 if process == 0:
                     _become(child, request, received)

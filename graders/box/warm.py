@@ -13,6 +13,7 @@ requests come; it says `ready` first.
 from __future__ import annotations
 
 import contextlib
+import functools
 import gc
 import importlib
 import os
@@ -62,21 +63,23 @@ def preload() -> Preloaded:
 def chores(preloaded: Preloaded) -> Iterator[None]:
     """What can wait until there are boxes: a step after each, on another core meanwhile.
 
-    It saves a notebook what it would import itself: 0.4 s of processor time for matplotlib and its fonts, and 1.2 s for
-    torch's compiler, which the first optimizer imports.
+    It saves a notebook what it would import itself: 0.4 s of processor time for matplotlib and its fonts.
 
-    The first boxes are the self-test, which ends before the next one starts, and the control. Neither draws or makes
-    an optimizer. A notebook that comes earlier, as in a worker of pytest-xdist, imports these itself.
+    The first boxes are the self-test, which ends before the next one starts, and the control. Neither draws. A notebook
+    that comes earlier, as in a worker of pytest-xdist, imports it itself.
     """
     with _ready_to_fork():
         preloaded.add("matplotlib", "matplotlib.pyplot")
         _draw_once()
     yield
-    with _ready_to_fork():
-        preloaded.add("torch._dynamo")
-    yield
     for _ in huge_pages.collapse():
         yield
+
+
+def import_compiler(preloaded: Preloaded) -> None:
+    """Import torch's compiler, as the first optimizer does: it takes 1.2 s, and who has none does not wait."""
+    with _ready_to_fork():
+        preloaded.add("torch._dynamo")
 
 
 @contextlib.contextmanager
@@ -118,11 +121,17 @@ def serve() -> None:
         preloaded = preload()
     control.send(b"ready")
 
+    compiler = functools.cache(lambda: import_compiler(preloaded))
+
+    def before(request: dict[str, Any]) -> None:
+        if request["optimizes"]:
+            compiler()
+
     def box(request: dict[str, Any], descriptors: list[int], answer: int) -> None:
         os.close(answer)
         _become_box(BoxRequest.from_data(request), descriptors, preloaded)
 
-    forker.serve(control, box, chores=chores(preloaded))
+    forker.serve(control, box, chores=chores(preloaded), before=before)
 
 
 @contextlib.contextmanager

@@ -44,12 +44,20 @@ class Box:
     """A process of its own with a throw-away folder and HOME; a context manager that leaves nothing behind."""
 
     def __init__(
-        self, kit: Path, tier: str = "D", limits: Limits | None = None, warm: WarmProcess | None = None
+        self,
+        kit: Path,
+        tier: str = "D",
+        limits: Limits | None = None,
+        warm: WarmProcess | None = None,
+        *,
+        optimizes: bool = False,
     ) -> None:
         """`kit` is the folder with the modules that exist inside; `tier` is how the box is started.
 
-        With `warm` it is forked from that process instead of started.
+        With `warm` it is forked from that process instead of started; what an optimizer needs is there if it
+        `optimizes`.
         """
+        self._optimizes = optimizes
         self._kit, self._tier, self._limits, self._warm = kit, tier, limits or Limits(), warm
         self._received = 0
         self._frames = 0
@@ -78,7 +86,7 @@ class Box:
         self._launch = found = launch(self._tier, self.folder, self._kit, self._limits, warm=self._warm is not None)
         if self._warm is not None and found.plan is not None:
             variables = passed_on() | environment(found.folder, self._kit)
-            request = BoxRequest(plan=found.plan, folder=str(self.folder), environment=variables, limits=self._limits)
+            request = BoxRequest(found.plan, str(self.folder), variables, self._limits, self._optimizes)
             return self._warm.fork(request, [requests, frames_out, self._errors.fileno()])
         # A container hands no other descriptor on than the standard ones, nor does Windows.
         standard = self._tier == "C" or not PIPES_CAN_WAIT

@@ -108,7 +108,13 @@ class _Conversation:
     """What is said to a box and what it answers, in order, all of it written to the transcript."""
 
     def __init__(
-        self, box: Box, limits: Limits, fork: bool, slack_seconds: float, transcript: list[Frame], keep_outputs: bool
+        self,
+        box: Box,
+        limits: Limits,
+        fork: bool,
+        slack_seconds: float,
+        transcript: list[Frame],
+        keep_outputs: bool = False,
     ) -> None:
         self._box, self._limits, self._fork, self._transcript = box, limits, fork, transcript
         self._keep_outputs = keep_outputs

@@ -137,16 +137,16 @@ class BoxRunner:
     slack_seconds: float = SLACK_SECONDS
     """What a box may take beyond the time of its notebook before it counts as hanging."""
 
-    def box(self) -> Box:
-        """A new box, not yet started."""
-        return Box(self.kit, self.tier, self.limits, self.warm)
+    def box(self, cells: Sequence[str] = ()) -> Box:
+        """A new box, not yet started, for a notebook with these cells."""
+        return Box(self.kit, self.tier, self.limits, self.warm, optimizes=any("optim" in cell for cell in cells))
 
     def run(self, cells: Sequence[str], probes: Sequence[Probe]) -> Transcript:
         """See `Runner`."""
         limits = self.limits
         for _ in range(self.tries):
             frames = run_notebook(
-                self.box(),
+                self.box(cells),
                 cells,
                 probes,
                 limits,

@@ -154,12 +154,16 @@ class Plan:
 
 @dataclass(frozen=True)
 class BoxRequest:
-    """What the warm process is told of a box that it is to fork: plan, folder at the start, variables and limits."""
+    """What the warm process is told of a box that it is to fork: plan, folder at the start, variables and limits.
+
+    `optimizes` is whether the notebook seems to make an optimizer.
+    """
 
     plan: Plan
     folder: str
     environment: Mapping[str, str]
     limits: Limits = field(default_factory=Limits)
+    optimizes: bool = False
 
     def to_data(self) -> dict[str, Any]:
         """As JSON values."""
@@ -173,6 +177,7 @@ class BoxRequest:
             folder=data["folder"],
             environment=data["environment"],
             limits=Limits(**data["limits"]),
+            optimizes=data["optimizes"],
         )
 
 

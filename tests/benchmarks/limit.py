@@ -13,7 +13,7 @@ from io import BytesIO
 from pathlib import Path
 
 from graders.box.probing import answer
-from graders.box.warm import chores, preload
+from graders.box.warm import chores, import_compiler, preload
 from graders.core import course
 from graders.run.intake import read_notebook
 from graders.wire.data import decode, encode, tensors
@@ -23,8 +23,10 @@ def main() -> None:
     """Execute all notebooks."""
     lesson, seed, workers, *notebooks = sys.argv[1:]
     os.environ["MPLBACKEND"] = "agg"
-    for _ in chores(preload()):
+    preloaded = preload()
+    for _ in chores(preloaded):
         pass
+    import_compiler(preloaded)
     exercises = course.exercises(lesson)
     asked = [(exercise.probe, *encode(draw)) for exercise in exercises for draw in exercise.draws(int(seed))]
     running = 0

@@ -7,7 +7,7 @@ import json
 import os
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -668,8 +668,8 @@ def survivors(kit: Path) -> list[int]:
 class NotingRunner(BoxRunner):
     """Notes the boxes in which it runs notebooks."""
 
-    def box(self) -> Box:
-        made = super().box()
+    def box(self, cells: Sequence[str] = ()) -> Box:
+        made = super().box(cells)
         vars(self).setdefault("noted", []).append(made)
         return made
 

@@ -166,6 +166,15 @@ def test_it_begins_before_torch_is_imported_here(module: str) -> None:
     subprocess.run([sys.executable, "-c", program], check=True)
 
 
+def test_the_compiler_is_imported_when_a_notebook_asks_for_an_optimizer(kit: Path) -> None:
+    there = "import sys\nassert any('torch._dynamo' in group.modules for group in sys.meta_path[0]._groups)"
+    optimizes = "import torch\ntorch.optim.SGD([torch.ones(1, requires_grad=True)], lr=1.0).step()"
+    with WarmProcess(kit) as process:
+        assert statuses([there], kit, process) == [("raised", "AssertionError: ")]
+        assert statuses([there, optimizes], kit, process) == [("ok", ""), ("ok", "")]
+        assert statuses([there], kit, process) == [("ok", "")]
+
+
 def test_a_head_start_makes_the_kit_and_ends_what_nobody_waited_for() -> None:
     with head_start(now=True) as boxes:
         process = boxes.warm

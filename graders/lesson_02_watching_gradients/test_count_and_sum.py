@@ -101,6 +101,7 @@ class TestCountAndSum:
         other = None if call == "once" else student.count_and_sum(u)
         seen |= run_passes(leaf, t, up, layout, backward)
         seen |= {"tally": copied(tally), "unused": plain(unused)}
+        seen["a later call for the same tensor"] = copied(student.count_and_sum(t))
         (u * u).sum().backward()
         seen["other"] = plain(other)
         overwritten = prepared(x, layout=layout)
@@ -192,6 +193,9 @@ class TestCountAndSum:
             expect_tally(seen["other"], len(received) + 1, sum(received) + factor(hooks) * 2 * x)
         elif call == "in turn":
             expect_tally(seen["other"], 1, -2 * x)
+        later = seen["a later call for the same tensor"]
+        expect(later).has_keys("n", "sum")
+        expect(later["n"]).equals(0)
 
     def test_the_sum_is_a_copy_without_a_graph(seen, x, up, hooks, backward):
         expect(seen["tally"]["sum"]).close_to(sum(arriving(x, up, hooks, backward)))

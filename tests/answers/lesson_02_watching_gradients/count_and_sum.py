@@ -73,6 +73,22 @@ def count_and_sum(t):
 
 WRONG = [
     Wrong(
+        "one dict for a tensor",
+        violates="rule 1: It works however often it is called",
+        check="test_another_call_keeps_a_dict_of_its_own",
+        source="""
+def count_and_sum(t):
+    if hasattr(t, "tally"):
+        return t.tally
+    d = t.tally = {"n": 0, "sum": None}
+    def hook(grad):
+        d["n"] += 1
+        d["sum"] = grad.detach().clone() if d["sum"] is None else d["sum"] + grad.detach()
+    t.register_hook(hook)
+    return d
+""",
+    ),
+    Wrong(
         "a gradient of zeros does not count",
         violates="the number of times that the hook was called",
         check="test_the_gradients_add_up_over_passes",
@@ -363,3 +379,10 @@ def count_and_sum(t):
 ]
 
 GIVENS = ["Write `count_and_sum(t)`.", "`t` is a tensor that requires grad."]
+
+SURVIVORS = {
+    "a hook left on a tensor": "hooks stay, and this one does nothing",
+    "under no_grad": "to register a hook makes no graph",
+    "lost return: grad": "a hook that watches returns nothing",
+    "truth for None: if (d := known())": "the dict has two entries",
+}

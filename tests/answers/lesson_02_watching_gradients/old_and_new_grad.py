@@ -333,3 +333,10 @@ def old_and_new_grad(x, k, loss_fn):
 ]  # fmt: skip
 
 GIVENS = ["Write `old_and_new_grad(x, k, loss_fn)`.", "`x` is a leaf"]
+
+SURVIVORS = {
+    "one global slot: seen": "each call writes both entries before it reads them",
+    "lost copy": "of one of the two: nobody else holds its memory then",
+    "clean-up not after an exception: with": "the hooks sit on a tensor of the function's own",
+    "clean-up only after an `Exception`: with": "the hooks sit on a tensor of the function's own",
+}

@@ -415,3 +415,8 @@ def record_grad(t, store):
 ]
 
 GIVENS = ["Write `record_grad(t, store)`.", "`t` is a tensor that requires grad, leaf or not.", "`store` is a list."]
+
+SURVIVORS = {
+    "under no_grad": "to register a hook makes no graph",
+    "lost return: grad": "a hook that watches returns nothing",
+}

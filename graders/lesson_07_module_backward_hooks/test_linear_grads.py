@@ -136,8 +136,11 @@ class TestLinearGrads:
         other = laid_out(-value / 2, layout).requires_grad_(x_is != "data")
         seen["again"] = asked(lin, other, lambda y: LOSSES[loss](y, up))
         seen["zero"] = asked(lin, x, lambda y: (0 * y).sum())
-        thrice = linear(square, square[0])
-        seen["another"] = asked(thrice, x, lambda y: (y * y).sum())
+        another = linear(square, square[0])
+        another.bias.requires_grad_(False)
+        witness = Witness(lin=another)
+        seen["another"] = asked(another, x, lambda y: (y * y).sum())
+        seen["changed in turn"] = witness.changes()
         row_up = up.reshape(-1, 2)[0].clone()
         seen["one row"] = asked(lin, value.reshape(-1, 3)[0], lambda y: Weighted.apply(y, row_up))
         row_up.zero_()
@@ -249,6 +252,7 @@ class TestLinearGrads:
 
     def test_nothing_else_changes(seen):
         nothing_changed(seen["changed"], but=["grad-* *"])
+        nothing_changed(seen["changed in turn"], but=["grad-* *"], when="with another layer")
 
     def test_an_exception_comes_through_and_nothing_is_left(seen, raised_in):
         came_through(seen["failure"], "the loss" if raised_in == "loss" else "`backward()`")

@@ -223,12 +223,14 @@ class TestCountHookCalls:
                 and seen["later_calls"].value == LATER * calls_of_a_pass(spec, needs, ckpt)
             ),
             "You returned one call for each pass. But checkpoint runs the forward again during backward, a module can "
-            "be used twice in one pass, and a frozen module may be skipped. Count the calls in the hooks.",
+            "be used twice in one pass, and a frozen module may be skipped. Count the calls of hooks on `model[0]`, "
+            "which stay until `backward()` has run.",
         ),
         Mistake(
             "doubled-both",
             lambda seen, spec, needs, n, ckpt: (
                 hook_calls(spec, needs, 1, ckpt) != {"fwd": 2, "bwd": 2}
+                and not both(seen, n, lambda passes: hook_calls(spec, needs, passes, ckpt))
                 and (
                     both(seen, n, lambda passes: {"fwd": 2 * passes, "bwd": 2 * passes})
                     or both(
@@ -259,6 +261,13 @@ class TestCountHookCalls:
             "on. Register once, before the loop, or remove the hooks at the end of each pass.",
         ),
         Mistake(
+            "no-graph",
+            raises="does not require grad and does not have a grad_fn",
+            message="The result of the model has no graph. With `use_reentrant=True`, `checkpoint` makes none when `x` "
+            "requires no grad, and under `no_grad` there is none either: write "
+            "`checkpoint(model, x, use_reentrant=False)`.",
+        ),
+        Mistake(
             "changed-the-input",
             lambda seen, needs: (
                 len(seen["input_needs_grad"]) > 0
@@ -286,8 +295,8 @@ class TestCountHookCalls:
     )
 
     def test_the_calls_are_counted(seen, spec, needs, n, ckpt):
-        counted(seen["counts"], hook_calls(spec, needs, n, ckpt), f"the counts of {n} passes")
-        later = f"the counts of {LATER} passes in a later call"
+        counted(seen["counts"], hook_calls(spec, needs, n, ckpt), f"the counts for n = {n}")
+        later = f"the counts of a later call, for n = {LATER}"
         counted(seen["later counts"], hook_calls(spec, needs, LATER, ckpt), later)
         counted(seen["example"], {"fwd": 3, "bwd": 3}, "the counts of the example")
 
@@ -332,6 +341,7 @@ def counted(seen: Seen, expected: dict[str, int], which: str) -> None:
 
 def dropped(factors: Seen, x: Tensor, n: int, ckpt: bool) -> list[Tensor]:
     """By what the dropout multiplied in each pass, in the recomputation, too."""
+    factors = Seen(factors.value, "the dropout layer")
     expect(factors).has_length(n * (2 if ckpt else 1), "calls of the dropout layer")
     found = []
     for factor in factors:

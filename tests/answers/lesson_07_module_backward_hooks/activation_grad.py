@@ -1,9 +1,8 @@
 """Answers to 07-activation-grad."""
 
-from graders.author.answers import Wrong
+from graders.author.answers import Wrong, changed
 
-RIGHT = [
-    """
+TAUGHT = """
 def activation_grad(model, name, x, loss_fn, pick=lambda out: out):
     grads = []
     def hook(module, args, output):
@@ -12,7 +11,10 @@ def activation_grad(model, name, x, loss_fn, pick=lambda out: out):
         loss = loss_fn(model(x))
     loss.backward()
     return grads[0]
-""",
+"""
+
+RIGHT = [
+    TAUGHT,
     """
 import torch
 
@@ -276,33 +278,15 @@ def activation_grad(model, name, x, loss_fn, pick=lambda out: out):
         "two passes",
         violates="Run `backward()` once or not at all",
         check="test_the_parameters_keep_their_gradient_or_add_one_pass",
-        source="""
-def activation_grad(model, name, x, loss_fn, pick=lambda out: out):
-    grads = []
-    def hook(module, args, output):
-        pick(output).register_hook(lambda grad: grads.append(grad.detach().clone()))
-    with model.get_submodule(name).register_forward_hook(hook):
-        loss = loss_fn(model(x))
-    loss.backward(retain_graph=True)
-    loss.backward()
-    return grads[0]
-""",
+        source=changed(
+            TAUGHT, ("    loss.backward()\n", "    loss.backward(retain_graph=True)\n    loss.backward()\n")
+        ),
     ),
     Wrong(
         "clears the gradients",
         violates="the `.grad` of the parameters and of `x` either stays or accumulates one plain pass",
         check="test_the_parameters_keep_their_gradient_or_add_one_pass",
-        source="""
-def activation_grad(model, name, x, loss_fn, pick=lambda out: out):
-    grads = []
-    def hook(module, args, output):
-        pick(output).register_hook(lambda grad: grads.append(grad.detach().clone()))
-    with model.get_submodule(name).register_forward_hook(hook):
-        loss = loss_fn(model(x))
-    loss.backward()
-    model.zero_grad()
-    return grads[0]
-""",
+        source=changed(TAUGHT, ("    return grads[0]\n", "    model.zero_grad()\n    return grads[0]\n")),
     ),
     Wrong(
         "eval mode",
@@ -439,18 +423,7 @@ def activation_grad(model, name, x, loss_fn, pick=lambda out: out):
         "before the caller's hook",
         violates="what the module called `name` (as in `model.named_modules()`) returns, as it leaves the module",
         check="test_it_is_the_gradient_at_the_value_that_left_the_module",
-        source="""
-def activation_grad(model, name, x, loss_fn, pick=lambda out: out):
-    grads = []
-    def hook(module, args, output):
-        pick(output).register_hook(lambda grad: grads.append(grad.detach().clone()))
-    pass
-    with model.get_submodule(name).register_forward_hook(hook, prepend=True):
-        loss = loss_fn(model(x))
-    loss.backward()
-    pass
-    return grads[0]
-""",
+        source=changed(TAUGHT, ("hook)", "hook, prepend=True)")),
     ),
     Wrong(
         "a global hook",
@@ -494,35 +467,22 @@ def activation_grad(model, name, x, loss_fn, pick=lambda out: out):
         "clears the forward hooks",
         violates="rule 3: Hooks that were there before are there afterwards",
         check="test_nothing_else_changes",
-        source="""
-def activation_grad(model, name, x, loss_fn, pick=lambda out: out):
-    grads = []
-    def hook(module, args, output):
-        pick(output).register_hook(lambda grad: grads.append(grad.detach().clone()))
-    pass
-    with model.get_submodule(name).register_forward_hook(hook):
-        loss = loss_fn(model(x))
-    loss.backward()
-    model.get_submodule(name)._forward_hooks.clear()
-    return grads[0]
-""",
+        source=changed(
+            TAUGHT,
+            ("    return grads[0]\n", "    model.get_submodule(name)._forward_hooks.clear()\n    return grads[0]\n"),
+        ),
     ),
     Wrong(
         "thaws the frozen part",
         violates="rule 2: their `requires_grad`",
         check="test_nothing_else_changes",
-        source="""
-def activation_grad(model, name, x, loss_fn, pick=lambda out: out):
-    grads = []
-    def hook(module, args, output):
-        pick(output).register_hook(lambda grad: grads.append(grad.detach().clone()))
-    model.requires_grad_()
-    with model.get_submodule(name).register_forward_hook(hook):
-        loss = loss_fn(model(x))
-    loss.backward()
-    pass
-    return grads[0]
-""",
+        source=changed(
+            TAUGHT,
+            (
+                "    with model.get_submodule(name).register_forward_hook(hook):\n",
+                "    model.requires_grad_()\n    with model.get_submodule(name).register_forward_hook(hook):\n",
+            ),
+        ),
     ),
     Wrong(
         "the first nested module",
@@ -547,18 +507,13 @@ def activation_grad(model, name, x, loss_fn, pick=lambda out: out):
         violates="rule 3: none of your own hooks is left",
         check="test_nothing_else_changes",
         mistake="hook-left",
-        source="""
-def activation_grad(model, name, x, loss_fn, pick=lambda out: out):
-    grads = []
-    def hook(module, args, output):
-        pick(output).register_hook(lambda grad: grads.append(grad.detach().clone()))
-    pass
-    with model.get_submodule(name).register_forward_hook(hook):
-        loss = loss_fn(model(x))
-    loss.backward()
-    x.register_hook(print) if x.is_leaf and x.requires_grad else None
-    return grads[0]
-""",
+        source=changed(
+            TAUGHT,
+            (
+                "    return grads[0]\n",
+                "    x.register_hook(print) if x.is_leaf and x.requires_grad else None\n    return grads[0]\n",
+            ),
+        ),
     ),
     Wrong(
         "with a graph",

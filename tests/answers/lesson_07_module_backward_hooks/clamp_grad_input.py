@@ -1,14 +1,16 @@
 """Answers to 07-clamp-grad-input."""
 
-from graders.author.answers import Wrong
+from graders.author.answers import Wrong, changed
 
-RIGHT = [
-    """
+TAUGHT = """
 def clamp_grad_input(module, c):
     def hook(module, grad_input, grad_output):
         return tuple(None if g is None else g.clamp(-c, c) for g in grad_input)
     return module.register_full_backward_hook(hook)
-""",
+"""
+
+RIGHT = [
+    TAUGHT,
     """
 import torch
 
@@ -101,12 +103,7 @@ def clamp_grad_input(module, c):
         violates="each gradient that `module` sends to one of its inputs is clamped elementwise to [-c, c]",
         check="test_what_the_module_sends_back_is_clamped",
         mistake="forgot-return",
-        source="""
-def clamp_grad_input(module, c):
-    def hook(module, grad_input, grad_output):
-        clamped = tuple(None if g is None else g.clamp(-c, c) for g in grad_input)
-    return module.register_full_backward_hook(hook)
-""",
+        source=changed(TAUGHT, ("        return ", "        clamped = ")),
     ),
     Wrong(
         "clamps what arrives at the output",
@@ -152,12 +149,7 @@ def clamp_grad_input(module, c):
         violates="Other inputs (numbers, or what is passed by keyword) may be there, too.",
         check="raised",
         mistake="not-like-grad-input",
-        source="""
-def clamp_grad_input(module, c):
-    def hook(module, grad_input, grad_output):
-        return tuple(g.clamp(-c, c) for g in grad_input if g is not None)
-    return module.register_full_backward_hook(hook)
-""",
+        source=changed(TAUGHT, ("None if g is None else ", ""), ("grad_input)", "grad_input if g is not None)")),
     ),
     Wrong(
         "the first input alone",

@@ -1,9 +1,8 @@
 """Answers to 07-gradient-flow."""
 
-from graders.author.answers import Wrong
+from graders.author.answers import Wrong, changed
 
-RIGHT = [
-    """
+TAUGHT = """
 def gradient_flow(model, loss_fn, x):
     flow, handles = {}, []
     try:
@@ -17,7 +16,10 @@ def gradient_flow(model, loss_fn, x):
         for handle in handles:
             handle.remove()
     return flow
-""",
+"""
+
+RIGHT = [
+    TAUGHT,
     """
 from contextlib import ExitStack
 from functools import partial
@@ -144,21 +146,7 @@ WRONG = [
         violates="the mean of |d loss / d output| over all elements of the module's output",
         check="test_every_layer_has_its_mean_gradient",
         mistake="signed-mean",
-        source="""
-def gradient_flow(model, loss_fn, x):
-    flow, handles = {}, []
-    try:
-        for name, module in model.named_modules():
-            if list(module.parameters(recurse=False)):
-                def hook(module, grad_output, name=name):
-                    flow[name] = grad_output[0].mean().item()
-                handles.append(module.register_full_backward_pre_hook(hook))
-        loss_fn(model(x)).backward()
-    finally:
-        for handle in handles:
-            handle.remove()
-    return flow
-""",
+        source=changed(TAUGHT, ("grad_output[0].abs().mean(", "grad_output[0].mean(")),
     ),
     Wrong(
         "the gradients of the parameters",
@@ -218,128 +206,57 @@ def gradient_flow(model, loss_fn, x):
         violates="The keys are in the order of the backward pass: the module that is called last comes first.",
         check="test_the_keys_are_in_backward_order",
         mistake="definition-order",
-        source="""
-def gradient_flow(model, loss_fn, x):
-    flow, handles = {}, []
-    try:
-        for name, module in model.named_modules():
-            if list(module.parameters(recurse=False)):
-                flow[name] = None
-                def hook(module, grad_output, name=name):
-                    flow[name] = grad_output[0].abs().mean().item()
-                handles.append(module.register_full_backward_pre_hook(hook))
-        loss_fn(model(x)).backward()
-    finally:
-        for handle in handles:
-            handle.remove()
-    return flow
-""",
+        source=changed(
+            TAUGHT,
+            (
+                "                def hook(module, grad_output, name=name):\n",
+                "                flow[name] = None\n                def hook(module, grad_output, name=name):\n",
+            ),
+        ),
     ),
     Wrong(
         "the gradient of the input, or 0",
         violates="the mean of |d loss / d output| over all elements of the module's output",
         check="test_every_layer_has_its_mean_gradient",
         mistake="grad-input-not-output",
-        source="""
-def gradient_flow(model, loss_fn, x):
-    flow, handles = {}, []
-    try:
-        for name, module in model.named_modules():
-            if list(module.parameters(recurse=False)):
-                def hook(module, grad_input, grad_output, name=name):
-                    there = grad_input and grad_input[0] is not None
-                    flow[name] = grad_input[0].abs().mean().item() if there else 0.0
-                handles.append(module.register_full_backward_hook(hook))
-        loss_fn(model(x)).backward()
-    finally:
-        for handle in handles:
-            handle.remove()
-    return flow
-""",
+        source=changed(
+            RIGHT[4],
+            (
+                "                    flow[name] = grad_output[0].abs().mean().item()\n",
+                (
+                    "                    there = grad_input and grad_input[0] is not None\n"
+                    "                    flow[name] = grad_input[0].abs().mean().item() if there else 0.0\n"
+                ),
+            ),
+        ),
     ),
     Wrong(
         "the gradient of the input",
         violates="the mean of |d loss / d output| over all elements of the module's output",
         check="raised",
         mistake="nothing-there",
-        source="""
-def gradient_flow(model, loss_fn, x):
-    flow, handles = {}, []
-    try:
-        for name, module in model.named_modules():
-            if list(module.parameters(recurse=False)):
-                def hook(module, grad_input, grad_output, name=name):
-                    flow[name] = grad_input[0].abs().mean().item()
-                handles.append(module.register_full_backward_hook(hook))
-        loss_fn(model(x)).backward()
-    finally:
-        for handle in handles:
-            handle.remove()
-    return flow
-""",
+        source=changed(RIGHT[4], ("grad_output[0].abs(", "grad_input[0].abs(")),
     ),
     Wrong(
         "containers as well",
         violates="so a plain `Sequential` has none",
         check="test_every_layer_has_its_mean_gradient",
         mistake="containers-included",
-        source="""
-def gradient_flow(model, loss_fn, x):
-    flow, handles = {}, []
-    try:
-        for name, module in model.named_modules():
-            if list(module.parameters()):
-                def hook(module, grad_output, name=name):
-                    flow[name] = grad_output[0].abs().mean().item()
-                handles.append(module.register_full_backward_pre_hook(hook))
-        loss_fn(model(x)).backward()
-    finally:
-        for handle in handles:
-            handle.remove()
-    return flow
-""",
+        source=changed(TAUGHT, ("recurse=False", "")),
     ),
     Wrong(
         "modules without children alone",
         violates="one entry for each module of `model.named_modules()` that has parameters of its own",
         check="test_every_layer_has_its_mean_gradient",
         mistake="leaves-only",
-        source="""
-def gradient_flow(model, loss_fn, x):
-    flow, handles = {}, []
-    try:
-        for name, module in model.named_modules():
-            if list(module.parameters()) and not list(module.children()):
-                def hook(module, grad_output, name=name):
-                    flow[name] = grad_output[0].abs().mean().item()
-                handles.append(module.register_full_backward_pre_hook(hook))
-        loss_fn(model(x)).backward()
-    finally:
-        for handle in handles:
-            handle.remove()
-    return flow
-""",
+        source=changed(TAUGHT, ("recurse=False", ")) and not list(module.children(")),
     ),
     Wrong(
         "the name of the loop",
         violates="The key is the module's name",
         check="test_every_layer_has_its_mean_gradient",
         mistake="late-binding",
-        source="""
-def gradient_flow(model, loss_fn, x):
-    flow, handles = {}, []
-    try:
-        for name, module in model.named_modules():
-            if list(module.parameters(recurse=False)):
-                def hook(module, grad_output):
-                    flow[name] = grad_output[0].abs().mean().item()
-                handles.append(module.register_full_backward_pre_hook(hook))
-        loss_fn(model(x)).backward()
-    finally:
-        for handle in handles:
-            handle.remove()
-    return flow
-""",
+        source=changed(TAUGHT, ("grad_output, name=name", "grad_output")),
     ),
     Wrong(
         "never removes",
@@ -659,181 +576,89 @@ def gradient_flow(model, loss_fn, x):
         "modules with buffers, too",
         violates="that has parameters of its own",
         check="test_every_layer_has_its_mean_gradient",
-        source="""
-def gradient_flow(model, loss_fn, x):
-    pass
-    flow, handles = {}, []
-    try:
-        for name, module in model.named_modules():
-            if list(module.parameters(recurse=False)) or list(module.buffers(recurse=False)):
-                def hook(module, grad_output, name=name):
-                    flow[name] = grad_output[0].abs().mean().item()
-                handles.append(module.register_full_backward_pre_hook(hook))
-        loss_fn(model(x)).backward()
-    finally:
-        for handle in handles:
-            handle.remove()
-    return flow
-""",
+        source=changed(TAUGHT, ("recurse=False", "recurse=False)) or list(module.buffers(recurse=False")),
     ),
     Wrong(
         "all in eval mode, and back",
         violates="rule 2: the mode of each part",
         check="test_every_layer_has_its_mean_gradient",
-        source="""
-def gradient_flow(model, loss_fn, x):
-    modes = {m: m.training for m in model.modules()}
-    model.eval()
-    flow, handles = {}, []
-    try:
-        for name, module in model.named_modules():
-            if list(module.parameters(recurse=False)):
-                def hook(module, grad_output, name=name):
-                    flow[name] = grad_output[0].abs().mean().item()
-                handles.append(module.register_full_backward_pre_hook(hook))
-        loss_fn(model(x)).backward()
-    finally:
-        for handle in handles:
-            handle.remove()
-        for m, mode in modes.items():
-            m.training = mode
-    return flow
-""",
+        source=changed(
+            TAUGHT,
+            (
+                "    flow, handles = {}, []\n",
+                (
+                    "    modes = {m: m.training for m in model.modules()}\n"
+                    "    model.eval()\n"
+                    "    flow, handles = {}, []\n"
+                ),
+            ),
+            (
+                "    return flow\n",
+                "        for m, mode in modes.items():\n            m.training = mode\n    return flow\n",
+            ),
+        ),
     ),
     Wrong(
         "x requires grad for the pass",
         violates="rule 2: and their `.grad`: the same tensor",
         check="test_one_pass_accumulates_the_gradients",
-        source="""
-def gradient_flow(model, loss_fn, x):
-    needed = x.requires_grad
-    x.requires_grad_()
-    flow, handles = {}, []
-    try:
-        for name, module in model.named_modules():
-            if list(module.parameters(recurse=False)):
-                def hook(module, grad_output, name=name):
-                    flow[name] = grad_output[0].abs().mean().item()
-                handles.append(module.register_full_backward_pre_hook(hook))
-        loss_fn(model(x)).backward()
-    finally:
-        for handle in handles:
-            handle.remove()
-        if not needed:
-            x.requires_grad_(False)
-    return flow
-""",
+        source=changed(
+            TAUGHT,
+            (
+                "    flow, handles = {}, []\n",
+                "    needed = x.requires_grad\n    x.requires_grad_()\n    flow, handles = {}, []\n",
+            ),
+            ("    return flow\n", "        if not needed:\n            x.requires_grad_(False)\n    return flow\n"),
+        ),
     ),
     Wrong(
         "thaws the frozen part for the pass",
         violates="Parameters (and `x`, if it requires grad) accumulate their `.grad` as usual.",
         check="test_one_pass_accumulates_the_gradients",
-        source="""
-def gradient_flow(model, loss_fn, x):
-    frozen = [p for p in model.parameters() if not p.requires_grad]
-    model.requires_grad_()
-    flow, handles = {}, []
-    try:
-        for name, module in model.named_modules():
-            if list(module.parameters(recurse=False)):
-                def hook(module, grad_output, name=name):
-                    flow[name] = grad_output[0].abs().mean().item()
-                handles.append(module.register_full_backward_pre_hook(hook))
-        loss_fn(model(x)).backward()
-    finally:
-        for handle in handles:
-            handle.remove()
-        for p in frozen:
-            p.requires_grad_(False)
-    return flow
-""",
+        source=changed(
+            TAUGHT,
+            (
+                "    flow, handles = {}, []\n",
+                (
+                    "    frozen = [p for p in model.parameters() if not p.requires_grad]\n"
+                    "    model.requires_grad_()\n"
+                    "    flow, handles = {}, []\n"
+                ),
+            ),
+            ("    return flow\n", "        for p in frozen:\n            p.requires_grad_(False)\n    return flow\n"),
+        ),
     ),
     Wrong(
         "thaws the frozen part for good",
         violates="rule 2: their `requires_grad`",
         check="test_nothing_else_changes",
-        source="""
-def gradient_flow(model, loss_fn, x):
-    model.requires_grad_()
-    flow, handles = {}, []
-    try:
-        for name, module in model.named_modules():
-            if list(module.parameters(recurse=False)):
-                def hook(module, grad_output, name=name):
-                    flow[name] = grad_output[0].abs().mean().item()
-                handles.append(module.register_full_backward_pre_hook(hook))
-        loss_fn(model(x)).backward()
-    finally:
-        for handle in handles:
-            handle.remove()
-    return flow
-""",
+        source=changed(
+            TAUGHT, ("    flow, handles = {}, []\n", "    model.requires_grad_()\n    flow, handles = {}, []\n")
+        ),
     ),
     Wrong(
         "two passes",
         violates="Run one forward pass, `loss = loss_fn(model(x))`, and one `loss.backward()`.",
         check="test_one_pass_accumulates_the_gradients",
-        source="""
-def gradient_flow(model, loss_fn, x):
-    pass
-    flow, handles = {}, []
-    try:
-        for name, module in model.named_modules():
-            if list(module.parameters(recurse=False)):
-                def hook(module, grad_output, name=name):
-                    flow[name] = grad_output[0].abs().mean().item()
-                handles.append(module.register_full_backward_pre_hook(hook))
-        loss_fn(model(x)).backward()
-        loss_fn(model(x)).backward()
-    finally:
-        for handle in handles:
-            handle.remove()
-    return flow
-""",
+        source=changed(TAUGHT, ("    finally:\n", "        loss_fn(model(x)).backward()\n    finally:\n")),
     ),
     Wrong(
         "the loss is computed twice",
         violates="Run one forward pass, `loss = loss_fn(model(x))`",
         check="test_one_pass_accumulates_the_gradients",
-        source="""
-def gradient_flow(model, loss_fn, x):
-    pass
-    flow, handles = {}, []
-    try:
-        for name, module in model.named_modules():
-            if list(module.parameters(recurse=False)):
-                def hook(module, grad_output, name=name):
-                    flow[name] = grad_output[0].abs().mean().item()
-                handles.append(module.register_full_backward_pre_hook(hook))
-        out = model(x)
-        loss_fn(out.detach())
-        loss_fn(out).backward()
-    finally:
-        for handle in handles:
-            handle.remove()
-    return flow
-""",
+        source=changed(
+            TAUGHT,
+            (
+                "        loss_fn(model(x)).backward()\n",
+                "        out = model(x)\n        loss_fn(out.detach())\n        loss_fn(out).backward()\n",
+            ),
+        ),
     ),
     Wrong(
         "a graph on every .grad",
         violates="one `loss.backward()`",
         check="test_one_pass_accumulates_the_gradients",
-        source="""
-def gradient_flow(model, loss_fn, x):
-    pass
-    flow, handles = {}, []
-    try:
-        for name, module in model.named_modules():
-            if list(module.parameters(recurse=False)):
-                def hook(module, grad_output, name=name):
-                    flow[name] = grad_output[0].abs().mean().item()
-                handles.append(module.register_full_backward_pre_hook(hook))
-        loss_fn(model(x)).backward(create_graph=True)
-    finally:
-        for handle in handles:
-            handle.remove()
-    return flow
-""",
+        source=changed(TAUGHT, (".backward()", ".backward(create_graph=True)")),
     ),
     Wrong(
         "torch.autograd.grad",
@@ -884,109 +709,44 @@ def gradient_flow(model, loss_fn, x):
         "one dict for all calls",
         violates="rule 1: It works however often it is called",
         check="test_each_call_and_each_model_is_measured_anew",
-        source="""
-_flow = {}
-
-def gradient_flow(model, loss_fn, x):
-    pass
-    flow, handles = _flow, []
-    try:
-        for name, module in model.named_modules():
-            if list(module.parameters(recurse=False)):
-                def hook(module, grad_output, name=name):
-                    flow[name] = grad_output[0].abs().mean().item()
-                handles.append(module.register_full_backward_pre_hook(hook))
-        loss_fn(model(x)).backward()
-    finally:
-        for handle in handles:
-            handle.remove()
-    return flow
-""",
+        source=changed(
+            TAUGHT,
+            ("\ndef gradient_flow(model, loss_fn, x):\n", "\n_flow = {}\n\ndef gradient_flow(model, loss_fn, x):\n"),
+            ("    flow, handles = {}, []\n", "    flow, handles = _flow, []\n"),
+        ),
     ),
     Wrong(
         "nothing where the gradient is zero",
         violates="one entry for each module of `model.named_modules()`",
         check="test_each_call_and_each_model_is_measured_anew",
-        source="""
-def gradient_flow(model, loss_fn, x):
-    pass
-    flow, handles = {}, []
-    try:
-        for name, module in model.named_modules():
-            if list(module.parameters(recurse=False)):
-                def hook(module, grad_output, name=name):
-                    if grad_output[0].any():
-                        flow[name] = grad_output[0].abs().mean().item()
-                handles.append(module.register_full_backward_pre_hook(hook))
-        loss_fn(model(x)).backward()
-    finally:
-        for handle in handles:
-            handle.remove()
-    return flow
-""",
+        source=changed(
+            TAUGHT,
+            (
+                "                    flow[name] = grad_output[0].abs().mean().item()\n",
+                (
+                    "                    if grad_output[0].any():\n"
+                    "                        flow[name] = grad_output[0].abs().mean().item()\n"
+                ),
+            ),
+        ),
     ),
     Wrong(
         "three digits",
         violates="the mean of |d loss / d output| over all elements of the module's output",
         check="test_every_layer_has_its_mean_gradient",
-        source="""
-def gradient_flow(model, loss_fn, x):
-    pass
-    flow, handles = {}, []
-    try:
-        for name, module in model.named_modules():
-            if list(module.parameters(recurse=False)):
-                def hook(module, grad_output, name=name):
-                    flow[name] = round(grad_output[0].abs().mean().item(), 3)
-                handles.append(module.register_full_backward_pre_hook(hook))
-        loss_fn(model(x)).backward()
-    finally:
-        for handle in handles:
-            handle.remove()
-    return flow
-""",
+        source=changed(TAUGHT, ("grad_output[0].abs(", "round(grad_output[0].abs("), (".item()", ".item(), 3)")),
     ),
     Wrong(
         "the first row",
         violates="the mean of |d loss / d output| over all elements of the module's output",
         check="test_every_layer_has_its_mean_gradient",
-        source="""
-def gradient_flow(model, loss_fn, x):
-    pass
-    flow, handles = {}, []
-    try:
-        for name, module in model.named_modules():
-            if list(module.parameters(recurse=False)):
-                def hook(module, grad_output, name=name):
-                    flow[name] = grad_output[0][0].abs().mean().item()
-                handles.append(module.register_full_backward_pre_hook(hook))
-        loss_fn(model(x)).backward()
-    finally:
-        for handle in handles:
-            handle.remove()
-    return flow
-""",
+        source=changed(TAUGHT, ("grad_output[0].abs(", "grad_output[0][0].abs(")),
     ),
     Wrong(
         "float32",
         violates="rule 1: in `float32` and in `float64`",
         check="test_every_layer_has_its_mean_gradient",
-        source="""
-def gradient_flow(model, loss_fn, x):
-    pass
-    flow, handles = {}, []
-    try:
-        for name, module in model.named_modules():
-            if list(module.parameters(recurse=False)):
-                def hook(module, grad_output, name=name):
-                    flow[name] = grad_output[0].float().abs().mean().item()
-                handles.append(module.register_full_backward_pre_hook(hook))
-        loss_fn(model(x)).backward()
-    finally:
-        for handle in handles:
-            handle.remove()
-    return flow
-""",
+        source=changed(TAUGHT, ("grad_output[0].abs(", "grad_output[0].float().abs(")),
     ),
 ]
 

@@ -1,16 +1,18 @@
 """Answers to 07-linear-grads."""
 
-from graders.author.answers import Wrong
+from graders.author.answers import Wrong, changed
 
-RIGHT = [
-    """
+TAUGHT = """
 def linear_grads(lin, x, loss_fn):
     y = lin(x).detach().requires_grad_()
     loss_fn(y).backward()
     g = y.grad.reshape(-1, lin.out_features)
     rows = x.detach().reshape(-1, lin.in_features)
     return g.T @ rows, g.sum(0)
-""",
+"""
+
+RIGHT = [
+    TAUGHT,
     """
 import torch
 
@@ -106,7 +108,8 @@ def linear_grads(lin, x, loss_fn):
     Wrong(
         "reads .grad, also of a frozen parameter",
         violates="your result must not be affected by them",
-        check="test_weight_and_bias_have_their_gradients",
+        check="raised",
+        mistake="reads-dot-grad",
         source="""
 import torch
 
@@ -417,42 +420,21 @@ def linear_grads(lin, x, loss_fn):
         violates="rule 6: A tuple is a tuple: a namedtuple is one, a list is not",
         check="test_weight_and_bias_have_their_gradients",
         mistake="another-type",
-        source="""
-def linear_grads(lin, x, loss_fn):
-    y = lin(x).detach().requires_grad_()
-    loss_fn(y).backward()
-    g = y.grad.reshape(-1, lin.out_features)
-    rows = x.detach().reshape(-1, lin.in_features)
-    return [g.T @ rows, g.sum(0)]
-""",
+        source=changed(TAUGHT, ("g.T", "[g.T"), ("g.sum(0)\n", "g.sum(0)]\n")),
     ),
     Wrong(
         "float32",
         violates="rule 1: in `float32` and in `float64`",
         check="test_weight_and_bias_have_their_gradients",
         mistake="another-dtype",
-        source="""
-def linear_grads(lin, x, loss_fn):
-    y = lin(x).detach().requires_grad_()
-    loss_fn(y).backward()
-    g = y.grad.reshape(-1, lin.out_features)
-    rows = x.detach().reshape(-1, lin.in_features)
-    return (g.T @ rows).float(), g.sum(0).float()
-""",
+        source=changed(TAUGHT, ("g.T", "(g.T"), ("rows,", "rows).float(),"), ("g.sum(0)\n", "g.sum(0).float()\n")),
     ),
     Wrong(
         "float32 and back",
         violates="rule 1: in `float32` and in `float64`",
         check="test_weight_and_bias_have_their_gradients",
         mistake="rounded-to-float32",
-        source="""
-def linear_grads(lin, x, loss_fn):
-    y = lin(x).detach().requires_grad_()
-    loss_fn(y).backward()
-    g = y.grad.reshape(-1, lin.out_features)
-    rows = x.detach().reshape(-1, lin.in_features)
-    return (g.float().T @ rows.float()).to(g.dtype), g.sum(0)
-""",
+        source=changed(TAUGHT, ("g.T", "(g.float().T"), ("rows,", "rows.float()).to(g.dtype),")),
     ),
     Wrong(
         "the first result for good",
@@ -484,7 +466,7 @@ def linear_grads(lin, x, loss_fn):
     loss_fn(y).backward()
     g = y.grad.reshape(-1, lin.out_features)
     rows = x.detach().reshape(-1, lin.in_features)
-    memory = _memory.setdefault(id(lin), (torch.zeros_like(lin.weight).detach(), torch.zeros_like(g.sum(0))))
+    memory = _memory.setdefault((id(lin), lin.weight.shape, lin.weight.dtype), (torch.zeros_like(lin.weight).detach(), torch.zeros_like(g.sum(0))))
     memory[0].copy_(g.T @ rows)
     memory[1].copy_(g.sum(0))
     return memory
@@ -550,3 +532,26 @@ GIVENS = [
     "What the `.grad` of these three holds afterwards is not graded.",
     "Rebuild them from `x` and dL/dy.",
 ]
+
+SURVIVORS = {
+    "zero_grad() first": "the contract does not ask for the `.grad` of these tensors",
+    "`.grad` put back as a copy": "the contract does not ask for the `.grad` of these tensors",
+    "eval() and back": "a linear layer is the same in both modes, and has one mode, which is put back",
+    "at least one dimension": "an input has one dimension at least",
+    "condition dropped: x, g": "another dimension of one row changes neither of the sums",
+    "prepend=True: with lin.register_full_backward_pre_hook": "hooks of the caller on the layer only watch",
+    "one global slot: seen": "each call writes into it before it reads",
+    "lost copy: with lin.register_full": "the gradient is used at once, and sums and products are new tensors",
+    "lost copy: params": "the gradient of a parameter does not depend on what else it is",
+    "lost copy: w = ": "functional_call computes the same with the parameter itself or a copy",
+    "lost copy: b = ": "functional_call computes the same with the parameter itself or a copy",
+    "lost copy: loss": "the gradient of a parameter does not depend on the graph of the input",
+    "lost copy: out": "the gradient at the output does not depend on the graph of the input",
+    "lost statement: without lin.requires_grad_(False)": "the gradient at the output does not depend on it",
+    "almost: lin.requires_grad_(True)": "the gradient at the output does not depend on it, and it is put back",
+    "truth for None: saved = (x": "that of `x` is kept and never used",
+    "clean-up only after an `Exception`: without try": "the hook sits on an output that nobody else has",
+    "clean-up not after an exception: without try": "the hook sits on an output that nobody else has",
+    "lost statement: without h.remove()": "the hook sits on an output that nobody else has",
+    "not for all: params": "all of them, in the reverse order",
+}

@@ -1,14 +1,16 @@
 """Answers to 07-scale-backward."""
 
-from graders.author.answers import Wrong
+from graders.author.answers import Wrong, changed
 
-RIGHT = [
-    """
+TAUGHT = """
 def scale_backward(module, s):
     def hook(module, grad_output):
         return tuple(None if g is None else s * g for g in grad_output)
     return module.register_full_backward_pre_hook(hook)
-""",
+"""
+
+RIGHT = [
+    TAUGHT,
     """
 import torch
 
@@ -130,12 +132,7 @@ def scale_backward(module, s):
         violates="the gradients that arrive at the outputs of `module` count `s` times",
         check="test_its_own_parameters_and_what_flows_further_back_are_scaled",
         mistake="forgot-return",
-        source="""
-def scale_backward(module, s):
-    def hook(module, grad_output):
-        grad_output = tuple(None if g is None else s * g for g in grad_output)
-    return module.register_full_backward_pre_hook(hook)
-""",
+        source=changed(TAUGHT, ("        return ", "        grad_output = ")),
     ),
     Wrong(
         "scales the parameters alone",
@@ -211,12 +208,7 @@ def scale_backward(module, s):
         violates="The module has one output or a tuple of outputs",
         check="raised",
         mistake="not-like-grad-output",
-        source="""
-def scale_backward(module, s):
-    def hook(module, grad_output):
-        return (s * grad_output[0],)
-    return module.register_full_backward_pre_hook(hook)
-""",
+        source=changed(TAUGHT, ("tuple(None if g is None else ", "("), ("g for g in grad_output", "grad_output[0],")),
     ),
     Wrong(
         "returns nothing",
@@ -330,16 +322,12 @@ def scale_backward(module, s):
         "a list of outputs",
         violates="rule 6: A tuple is a tuple",
         check="raised",
-        source="""
-def scale_backward(module, s):
-    def one(o):
-        return o.detach() + s * (o - o.detach())
-
-    def hook(m, a, o):
-        return [one(v) for v in o] if isinstance(o, tuple) else one(o)
-
-    return module.register_forward_hook(hook)
-""",
+        source=changed(
+            RIGHT[7],
+            (" if o.is_floating_point() else o", ""),
+            ("type(o)(map(one, o))", "[one(v) for v in o]"),
+            ("(tuple, list)", "tuple"),
+        ),
     ),
     Wrong(
         "without the sign",

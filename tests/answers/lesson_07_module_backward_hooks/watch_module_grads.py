@@ -1,9 +1,8 @@
 """Answers to 07-watch-module-grads."""
 
-from graders.author.answers import Wrong
+from graders.author.answers import Wrong, changed
 
-RIGHT = [
-    """
+TAUGHT = """
 def watch_module_grads(module):
     d = {}
     def copies(grads):
@@ -12,7 +11,10 @@ def watch_module_grads(module):
         d["gi"] = copies(grad_input)
         d["go"] = copies(grad_output)
     return d, module.register_full_backward_hook(hook)
-""",
+"""
+
+RIGHT = [
+    TAUGHT,
     """
 import torch
 
@@ -397,16 +399,12 @@ def watch_module_grads(module):
         violates="with `create_graph=True` each keeps its graph",
         check="test_the_gradients_stay_as_they_are",
         mistake="returned-something",
-        source="""
-def watch_module_grads(module):
-    d = {}
-    def copies(grads):
-        return tuple(None if g is None else g.detach().clone() for g in grads)
-    def hook(module, gi, go):
-        d.update(gi=copies(gi), go=copies(go))
-        return d["gi"]
-    return d, module.register_full_backward_hook(hook)
-""",
+        source=changed(
+            TAUGHT,
+            ("grad_input, grad_output", "gi, go"),
+            ('d["gi"] = copies(grad_input', "d.update(gi=copies(gi), go=copies(go)"),
+            ('d["go"] = copies(grad_output)', 'return d["gi"]'),
+        ),
     ),
     Wrong(
         "the next pass writes into the tensors of this one",

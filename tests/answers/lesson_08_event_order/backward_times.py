@@ -213,6 +213,16 @@ def backward_times(model, x, clock):
 """,
     ),
     Wrong(
+        "in whole milliseconds",
+        violates="how long the backward pass of this module took",
+        check="test_each_time_is_right",
+        source=TIMED
+        + """
+def backward_times(model, x, clock):
+    return {name: round(time, 3) for name, time in timed(model, own(x), clock).items()}
+""",
+    ),
+    Wrong(
         "the time of the forward pass",
         violates="The time of one call of a module begins when the gradient has arrived at its output",
         check="test_each_time_is_right",

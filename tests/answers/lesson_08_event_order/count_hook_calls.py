@@ -315,6 +315,7 @@ def count_hook_calls(model, x, n, ckpt):
         "the other kind of checkpoint",
         violates="`checkpoint(model, x, use_reentrant=False)` from `torch.utils.checkpoint` when `ckpt` is `True`.",
         check="raised",
+        mistake="no-graph",
         source=(
             COUNTING.replace("use_reentrant=False", "use_reentrant=True")
             + """

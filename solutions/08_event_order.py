@@ -321,9 +321,8 @@ assert events == ["net.bpre", "net.bwd", "1.bpre", "1.bwd"]
 # "If a gradient reaches the input": a module that computes `self.weight * (x > 0)` has an output that requires grad, and
 # `x > 0` has no derivative. No gradient passes the gate at the input, and `bwd` never fires (lesson 7).
 
+
 # %%
-
-
 class Positive(nn.Module):
     def __init__(self):
         super().__init__()

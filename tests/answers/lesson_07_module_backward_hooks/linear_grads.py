@@ -466,7 +466,8 @@ def linear_grads(lin, x, loss_fn):
     loss_fn(y).backward()
     g = y.grad.reshape(-1, lin.out_features)
     rows = x.detach().reshape(-1, lin.in_features)
-    memory = _memory.setdefault((id(lin), lin.weight.shape, lin.weight.dtype), (torch.zeros_like(lin.weight).detach(), torch.zeros_like(g.sum(0))))
+    key = id(lin), lin.weight.shape, lin.weight.dtype
+    memory = _memory.setdefault(key, (torch.zeros_like(lin.weight).detach(), torch.zeros_like(g.sum(0))))
     memory[0].copy_(g.T @ rows)
     memory[1].copy_(g.sum(0))
     return memory

@@ -21,6 +21,7 @@ from graders.authoring import (
     expect,
 )
 from graders.lesson_10_explaining_predictions.judging import (
+    ANOTHER_MODE,
     GRADS_TOUCHED,
     INPUT_TOUCHED,
     TOLERANCE,
@@ -30,6 +31,7 @@ from graders.lesson_10_explaining_predictions.judging import (
     expect_map,
     grads_touched,
     hits,
+    in_another_mode,
     input_touched,
     matches,
     nothing_left_after_exception,
@@ -190,12 +192,12 @@ class TestGradCam:
         CallersHooks("none" if hooks == "none" else "watching").on_module(module, "layer")
         seen = observe(model, x, lambda: [student.grad_cam(model, module, x, cls) for cls in range(classes)])
         again = student.grad_cam(model, module, x[:1] / 2, 1)
-        small = nn.Sequential(
-            nn.Conv2d(2, 2, 1, bias=False), nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(2, 1, bias=False)
-        )
-        small[0].weight.data.copy_(torch.eye(2)[:, :, None, None])
-        small[3].weight.data.copy_(torch.tensor([[2.0, -4.0]]))
-        example = student.grad_cam(small, small[0], torch.tensor([[[[1.0, 3.0]], [[2.0, 0.0]]]]), 0)
+        before, at = nn.Conv2d(2, 2, 1, bias=False), nn.Conv2d(2, 2, 1, bias=False)
+        small = nn.Sequential(before, at, nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(2, 1, bias=False))
+        for convolution in (before, at):
+            convolution.weight.data.copy_(torch.eye(2)[:, :, None, None])
+        small[-1].weight.data.copy_(torch.tensor([[2.0, -4.0]]))
+        example = student.grad_cam(small, at, torch.tensor([[[[1.0, 3.0]], [[2.0, 0.0]]]]), 0)
         failed = observe_failures(model, x, failure, lambda: student.grad_cam(model, module, x, 0))
         return {**seen, **failed, "results": seen.pop("result"), "again": again, "example": example}
 
@@ -281,10 +283,22 @@ class TestGradCam:
             "hook instead, and take `torch.autograd.grad` with respect to it.",
         ),
         Mistake(
+            "another-mode",
+            lambda seen, net, x, classes, layer, kind: (
+                SILENT
+                if kind == "drawings"
+                else matches(
+                    seen, (right_cam(net, x, target, layer) * in_another_mode(net) for target in range(classes))
+                )
+            ),
+            ANOTHER_MODE,
+        ),
+        Mistake(
             "polluted-grads",
             lambda seen, net, x, classes, layer, kind: (
                 grads_touched(seen) and cam_is("right")(seen, net, x, classes, layer, kind)
             ),
+            ANOTHER_MODE,
             GRADS_TOUCHED,
         ),
         Mistake(

@@ -18,6 +18,7 @@ from graders.authoring import (
     module_hooks,
 )
 from graders.lesson_10_explaining_predictions.judging import (
+    ANOTHER_MODE,
     GRADS_TOUCHED,
     INPUT_TOUCHED,
     TOLERANCE,
@@ -25,6 +26,7 @@ from graders.lesson_10_explaining_predictions.judging import (
     draw_net,
     expect_map,
     grads_touched,
+    in_another_mode,
     indices,
     input_gradient,
     input_touched,
@@ -237,8 +239,16 @@ class TestGuidedBackprop:
             "`(grad_input[0].clamp(min=0),)`.",
         ),
         Mistake(
+            "another-mode",
+            lambda seen, net, x, classes: matches(
+                seen, (guided_gradient(net, x, target) * in_another_mode(net) for target in range(classes))
+            ),
+            ANOTHER_MODE,
+        ),
+        Mistake(
             "polluted-grads",
             lambda seen, net, x, classes: grads_touched(seen) and guided_is("right")(seen, net, x, classes),
+            ANOTHER_MODE,
             GRADS_TOUCHED,
         ),
         Mistake(

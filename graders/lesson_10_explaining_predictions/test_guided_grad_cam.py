@@ -18,6 +18,7 @@ from graders.authoring import (
     expect,
 )
 from graders.lesson_10_explaining_predictions.judging import (
+    ANOTHER_MODE,
     GRADS_TOUCHED,
     INPUT_TOUCHED,
     TOLERANCE,
@@ -26,6 +27,7 @@ from graders.lesson_10_explaining_predictions.judging import (
     draw_net,
     expect_map,
     grads_touched,
+    in_another_mode,
     indices,
     input_gradient,
     input_touched,
@@ -218,10 +220,22 @@ class TestGuidedGradCam:
             "are.",
         ),
         Mistake(
+            "another-mode",
+            lambda seen, net, x, classes, layer: any(
+                matches(
+                    seen,
+                    (right_result(net, x, target, layer) * in_another_mode(net) ** power for target in range(classes)),
+                )
+                for power in (1, 2)
+            ),
+            ANOTHER_MODE,
+        ),
+        Mistake(
             "polluted-grads",
             lambda seen, net, x, classes, layer: (
                 grads_touched(seen) and guided_cam_is("right")(seen, net, x, classes, layer)
             ),
+            ANOTHER_MODE,
             GRADS_TOUCHED,
         ),
         Mistake(

@@ -49,6 +49,21 @@ They are equal in any precision only where the size is a power of 2 times that o
 peaks of which the second is larger by very little.
 """
 
+NOTES = {
+    "zero": "it is 0 everywhere",
+    "faint": "its values are very small",
+    "even": "it is the same everywhere, and not 0",
+    "near": "two peaks differ by very little",
+    "tie": "two pixels are equally large",
+    "other-tie": "two pixels are equally large",
+    "plateau": "two pixels are equally large",
+    "first": "the peak is in the upper left corner of the box",
+    "last": "the peak is in the lower right corner of the box",
+    "right-of": "the peak is in the column x1",
+    "below": "the peak is in the row y1",
+}
+"""What is told of a map on which an answer fails."""
+
 SIZES = {"tall": ((6, 4), (24, 32)), "odd": ((5, 6), (23, 16)), "wide": ((6, 8), (24, 32))}
 """The size of a map, and that of the image."""
 NEAR = {"float32": 2.0**-9, "float64": 2.0**-30}
@@ -193,7 +208,8 @@ class TestPointingGame:
         cells, size = SIZES[sizes]
         exact = sizes != "odd"
         maps, boxes = [], []
-        for place in rng.shuffled(PLACES + MISREADINGS + ((*EQUALS, "near") if exact else ())):
+        places = rng.shuffled(PLACES + MISREADINGS + ((*EQUALS, "near") if exact else ()))
+        for place in places:
             cell = (rng.integer(1, cells[0] - 2), rng.integer(1, cells[1] - 2))
             heat = rng.tensor(*cells, dtype="float64", low=0, high=2, away=0, values=values)
             # Two peaks that are equal, or nearly: the upper one is first in reading order, and further to the right.
@@ -215,7 +231,12 @@ class TestPointingGame:
             if place == "near":
                 heat[upper] = 5 - NEAR[dtype]
             maps.append(heat * 2**-30 if place == "faint" else heat)  # a power of 2 changes no digit
-        return {"cam": torch.stack(maps).to(getattr(torch, dtype)), "boxes": torch.tensor(boxes), "size": size}
+        return {
+            "cam": torch.stack(maps).to(getattr(torch, dtype)),
+            "boxes": torch.tensor(boxes),
+            "size": size,
+            "places": places,
+        }
 
     def alive(cam, boxes, size, dtype):
         found = variants_of_hits(cam, boxes, size)
@@ -303,10 +324,11 @@ class TestPointingGame:
         ),
     )
 
-    def test_the_score_is_the_share_of_maps_whose_peak_is_in_the_box(seen, cam, boxes, size):
+    def test_the_score_is_the_share_of_maps_whose_peak_is_in_the_box(seen, cam, boxes, size, places):
         right = variants_of_hits(cam, boxes, size)["right"]
         for index, hit in enumerate(right):
-            expect(Seen(seen["alone"][index].value, f"the score of map {index} alone")).close_to(float(hit))
+            note = f" ({NOTES[places[index]]})" if places[index] in NOTES else ""
+            expect(Seen(seen["alone"][index].value, f"the score of map {index} alone{note}")).close_to(float(hit))
         expect(seen["share"]).close_to(sum(right) / len(right))
 
     def test_the_example_comes_out(seen):

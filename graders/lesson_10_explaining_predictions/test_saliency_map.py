@@ -17,6 +17,7 @@ from graders.authoring import (
     expect,
 )
 from graders.lesson_10_explaining_predictions.judging import (
+    ANOTHER_MODE,
     GRADS_TOUCHED,
     INPUT_TOUCHED,
     TOLERANCE,
@@ -24,6 +25,7 @@ from graders.lesson_10_explaining_predictions.judging import (
     draw_net,
     expect_map,
     grads_touched,
+    in_another_mode,
     input_gradient,
     input_touched,
     matches,
@@ -192,8 +194,16 @@ class TestSaliencyMap:
             "asks for the logit.",
         ),
         Mistake(
+            "another-mode",
+            lambda seen, net, x, classes: matches(
+                seen, iter([input_gradient(net, x, classes).abs().amax(1) * in_another_mode(net)])
+            ),
+            ANOTHER_MODE,
+        ),
+        Mistake(
             "polluted-grads",
             lambda seen, net, x, classes: grads_touched(seen) and saliency_is("right")(seen, net, x, classes),
+            ANOTHER_MODE,
             GRADS_TOUCHED,
         ),
         Mistake(

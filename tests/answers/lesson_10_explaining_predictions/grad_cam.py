@@ -192,14 +192,13 @@ def grad_cam(model, layer, x, cls):
     kept = {}
     def before(module, args):
         kept["in"] = args[0]
-        if args[0].requires_grad:
-            args[0].register_hook(lambda grad: kept.update(grad=grad))
+        args[0].register_hook(lambda grad: kept.update(grad=grad))
     def after(module, args, output):
         kept["A"] = output
     with layer.register_forward_pre_hook(before), layer.register_forward_hook(after):
         logits = model(x)
     torch.autograd.grad(logits[:, cls].sum(), list(model.parameters()), allow_unused=True)
-    weights = kept.get("grad", kept["A"]).mean((2, 3), keepdim=True)
+    weights = kept["grad"].mean((2, 3), keepdim=True)
     return (weights * kept["A"]).sum(1).relu().detach()
 """
 
@@ -450,12 +449,14 @@ WRONG = [
         "in eval mode",
         violates="`model(x)` turns images",
         check=VALUES,
+        mistake="another-mode",
         source=swap("    with ", MODES + "    with ").replace("    A = ", BACK + "    A = "),
     ),
     Wrong(
         "in training mode",
         violates="`model(x)` turns images",
         check=VALUES,
+        mistake="another-mode",
         source=swap("    with ", MODES.replace("eval", "train") + "    with ").replace("    A = ", BACK + "    A = "),
     ),
     Wrong(

@@ -412,6 +412,7 @@ def guided_backprop(model, x, cls):
         "in eval mode",
         violates="`model(x)` turns images",
         check=VALUES,
+        mistake="another-mode",
         source=swap("    handles = ", MODES + "    handles = ").replace(
             "    return gradient", BACK + "    return gradient"
         ),

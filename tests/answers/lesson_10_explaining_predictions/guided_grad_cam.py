@@ -368,6 +368,7 @@ WRONG = [
         "the Grad-CAM in eval mode",
         violates=HEAT,
         check=VALUES,
+        mistake="another-mode",
         source=swap("    cam = heat(model, layer, x, cls)\n", MODES + "    cam = heat(model, layer, x, cls)\n" + BACK),
     ),
     Wrong(

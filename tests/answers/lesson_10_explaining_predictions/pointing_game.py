@@ -344,3 +344,9 @@ GIVENS = [
     "Write `pointing_game(cam, boxes, size)`.",
     "`cam` is a detached tensor",
 ]
+
+SURVIVORS = {
+    "at least one dimension": "heat maps and boxes have several",
+    "no empty collection": "`size` has two entries",
+    "under no_grad": "the maps are detached",
+}

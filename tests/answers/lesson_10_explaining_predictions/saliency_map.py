@@ -275,6 +275,7 @@ WRONG = [
         "in eval mode",
         violates="`model(x)` turns images",
         check=VALUES,
+        mistake="another-mode",
         source=saliency()
         .replace("    logits", "    was = [m for m in model.modules() if m.training]\n    model.eval()\n    logits")
         .replace("    return", "    for m in was:\n        m.training = True\n    return"),

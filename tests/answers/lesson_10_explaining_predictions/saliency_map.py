@@ -326,3 +326,9 @@ WRONG = [
 ]
 
 GIVENS = ["Write `saliency_map(model, x, classes)`.", "it treats each sample on its own"]
+
+SURVIVORS = {
+    "at least one dimension": "images have four",
+    "lost copy": "the model writes into nothing, and a gradient that is asked for ends at the tensor that it is asked of",
+    "lost statement: without handle.remove()": "the hook is on a tensor of the function's own",
+}

@@ -329,6 +329,6 @@ GIVENS = ["Write `saliency_map(model, x, classes)`.", "it treats each sample on 
 
 SURVIVORS = {
     "at least one dimension": "images have four",
-    "lost copy": "the model writes into nothing, and a gradient that is asked for ends at the tensor that it is asked of",
+    "lost copy": "the model does not write into its input, and gradients are asked of that very tensor",
     "lost statement: without handle.remove()": "the hook is on a tensor of the function's own",
 }

@@ -6,8 +6,9 @@
 
 It compares values, `requires_grad` and `.grad` of tensors; modes, parameters, buffers, submodules, classes, flags and
 `forward` of modules; hooks of every kind on tensors, on modules and for all modules, by identity and order; the entries
-of lists and dicts; grad mode and default dtype. It only reads, so it serves after an exception, too. A check judges
-what it tells with `graders.core.conditions.nothing_changed`, where each kind of change has its sentence.
+of lists and dicts; grad mode, default dtype and `nn.Module.__call__`. It only reads, so it serves after an exception,
+too. A check judges what it tells with `graders.core.conditions.nothing_changed`, where each kind of change has its
+sentence.
 """
 
 from __future__ import annotations
@@ -165,6 +166,7 @@ class _Surroundings:
             "default-dtype": torch.get_default_dtype(),
             "anomaly-mode": torch.is_anomaly_enabled(),
             "saved-tensor-hooks": saved_tensor_hooks_active(),
+            "module-call": nn.Module.__call__,
         }
         hooks = ((kind, number, hook) for kind in GLOBAL_HOOKS for number, hook in getattr(_module, kind).items())
         self.hooks: Hooks = {(kind, number): hook for kind, number, hook in hooks if callable(hook)}

@@ -39,6 +39,7 @@ CHANGES = {
     "default-dtype": "the default dtype is not as before",
     "anomaly-mode": "anomaly detection is not as before",
     "saved-tensor-hooks": "hooks on saved tensors are active that were not, or the other way round",
+    "module-call": "`nn.Module.__call__` is another function than before",
 }
 """A sentence for each kind of change that a `Witness` reports. `{place}` is a name such as `model.block.0`."""
 

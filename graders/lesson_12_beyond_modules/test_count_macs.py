@@ -9,56 +9,114 @@ import torch
 from torch import Tensor, nn
 from torch.utils.flop_counter import FlopCounterMode
 
-from graders.authoring import Boom, Mistake, Seen, exercise, expect, expecting_boom, module_hooks, no_hook_left
+from graders.authoring import (
+    ALL,
+    SILENT,
+    CallersHooks,
+    Circumstances,
+    Failure,
+    Mistake,
+    Seen,
+    Witness,
+    came_through,
+    changes,
+    exercise,
+    expect,
+    fill_grads,
+    freeze_part,
+    in_mode,
+    nothing_changed,
+    packed,
+    prepared,
+    refuse,
+    tie,
+)
+
+
+class Lookalike(nn.Module):
+    """Multiplies with a weight, and is no `nn.Linear`, although its class is called so in the model."""
+
+    def __init__(self, size: int) -> None:
+        super().__init__()
+        self.in_features = self.out_features = size
+        self.weight = nn.Parameter(torch.eye(size))
+
+    def forward(self, input: Tensor) -> Tensor:
+        """A matrix product."""
+        return input @ self.weight.T
 
 
 class Workload(nn.Module):
     """Convolutions and linear layers with drawn sizes and names; two of them are used twice, and one is nested.
 
-    A batch norm and an embedding have weights, too, but do no multiply-adds that count.
+    Other modules and functions multiply, too, or have weights; what they do does not count.
     """
 
     def __init__(self, spec: dict[str, Any]) -> None:
         super().__init__()
-        own_linear = type(spec["class"], (nn.Linear,), {})
+        size = spec["size"]
+        own_linear, own_conv = (type(name, (base,), {}) for name, base in zip(spec["classes"], (nn.Linear, nn.Conv2d)))
         parts = {part: nn.Conv2d(**sizes) for part, sizes in spec["convs"].items()}
-        parts |= {"tokens": nn.Linear(*spec["tokens"]), "head": own_linear(*spec["head"], bias=False)}
-        parts["second"] = nn.Sequential(nn.BatchNorm2d(spec["convs"]["second"]["in_channels"]), parts["second"])
-        self.names = spec["names"]
+        parts["first"] = own_conv(**spec["convs"]["first"])
+        parts |= {"tokens": nn.Linear(size, size), "mixer": nn.Linear(size, size),
+                  "head": own_linear(*spec["head"], bias=False)}  # fmt: skip
+        parts["second"] = nn.Sequential(nn.PReLU(), parts["second"])
+        self.names, self.spec, self.runs, self.given = spec["names"], spec, 0, []
         for part in spec["order"]:
             self.add_module(self.names[part], parts[part])
         self.alias = parts["again"]
-        self.table = nn.Embedding(3, spec["tokens"][1])
+        self.training_only = nn.Linear(size, size)
+        self.lookalike = type("Linear", (Lookalike,), {})(size)
+        self.others = nn.ModuleList(
+            [nn.ConvTranspose2d(size, size, 2), nn.Conv1d(size, size, 1), nn.LayerNorm(size), nn.Embedding(3, size)]
+        )
+        self.never = nn.Linear(size, 3)
 
-    def forward(self, x: Tensor) -> Tensor:
+    def forward(self, input: Tensor) -> Any:
+        """All parts, and one more in training mode."""
+        self.runs += 1
+        self.given.append(input.detach().clone())
         part = {name: self.get_submodule(path) for name, path in self.names.items()}
-        h = torch.relu(part["first"](x))
-        h = torch.relu(part["again"](h))
-        h = torch.relu(part["second"](h))
-        h = part["again"](h)
-        t = torch.tanh(part["tokens"](h.flatten(2).transpose(1, 2)))
-        t = part["tokens"](t)
-        t = t + self.table(torch.zeros(t.shape[1], dtype=torch.long))
-        return part["head"](t.mean(1))
+        relu = torch.relu_ if self.spec["follower"] == "in-place" else torch.relu
+        transposed, along, norm, table = self.others
+        h = relu(self._call(part["first"], input))
+        h = relu(self._call(part["again"], h))
+        h = relu(self._call(part["second"], self._call(transposed, h)))
+        h = self._call(part["again"], h)
+        t = torch.tanh(self._call(part["tokens"], h.flatten(-2).transpose(-1, -2)))
+        t = self._call(part["mixer"], self._call(part["tokens"], t))
+        t = self._call(along, self._call(norm, t).transpose(-1, -2)).transpose(-1, -2)
+        t = nn.functional.linear(t, part["tokens"].weight) + self._call(table, torch.zeros((), dtype=torch.long))
+        t = self._call(self.lookalike, t)
+        if self.training:
+            t = self._call(self.training_only, t)
+        return packed(self._call(part["head"], t.mean(-2)), self.spec["output"])
+
+    def _call(self, module: nn.Module, x: Tensor) -> Tensor:
+        result: Tensor = module(input=x) if self.spec["passing"] == "keyword" else module(x)
+        return result
 
 
 def make_workload(spec: dict[str, Any]) -> nn.Module:
-    """The model of a drawn description: the one above, or linear layers in a row."""
-    if "layers" in spec:
-        first, second = spec["layers"]
-        return nn.Sequential(nn.Linear(*first), nn.Tanh(), nn.Linear(*second))
-    return Workload(spec)
+    """The model of a drawn description: the one above, linear layers in a row, or a layer alone; in eval mode."""
+    if spec["model"] == "linear layers":
+        return nn.Sequential(nn.Linear(*spec["layers"][0]), nn.Tanh(), nn.Linear(*spec["layers"][1])).eval()
+    if spec["model"] == "a layer":
+        return nn.Conv2d(**spec["convs"]["first"]).eval()
+    return Workload(spec).eval()
 
 
-def recorded_calls(spec: dict[str, Any], x: Tensor) -> list[dict[str, Any]]:
-    """Sizes of each call of a Conv2d or Linear in one forward pass, in order."""
+def recorded_calls(spec: dict[str, Any], x: Tensor, mode: str) -> list[dict[str, Any]]:
+    """Sizes of each call of a Conv2d or Linear in one forward pass, in order. A batch is added where there is none."""
     calls: list[dict[str, Any]] = []
-    model = make_workload(spec)
+    model = in_mode(make_workload(spec).to(x.dtype), mode)
     for module in model.modules():
         if isinstance(module, nn.Conv2d | nn.Linear):
 
-            def record(module: nn.Module, args: tuple[Tensor], output: Tensor) -> None:
+            def record(module: nn.Module, args: tuple[Tensor], kwargs: dict[str, Tensor], output: Tensor) -> None:
                 weight = module.get_parameter("weight")
+                source = args[0] if args else kwargs["input"]
+                one = (1,) if weight.dim() == 4 and source.dim() == 3 else ()
                 calls.append(
                     {
                         "module": module,
@@ -66,21 +124,27 @@ def recorded_calls(spec: dict[str, Any], x: Tensor) -> list[dict[str, Any]]:
                         "groups": getattr(module, "groups", 1),
                         "bias": getattr(module, "bias", None) is not None,
                         "weight": weight.shape,
-                        "in": args[0].shape,
-                        "out": output.shape,
+                        "given": source.detach(),
+                        "in": (*one, *source.shape),
+                        "out": (*one, *output.shape),
                     }
                 )
 
-            module.register_forward_hook(record)
-    model(x)
+            module.register_forward_hook(record, with_kwargs=True)
+    model(x.detach())
     return calls
 
 
-def flops_by_torch(spec: dict[str, Any], x: Tensor) -> int:
-    """Torch's own count, which has two operations for each multiply-add."""
+def flops_of(run: Any, *args: Tensor) -> int:
+    """Torch's own count of a run, which has two operations for each multiply-add."""
     with FlopCounterMode(display=False) as counter:
-        make_workload(spec)(x)
+        run(*args)
     return int(counter.get_total_flops())
+
+
+def expected_macs(spec: dict[str, Any], x: Tensor, mode: str) -> int:
+    """The sum of torch's own counts of the calls, each alone."""
+    return sum(flops_of(call["module"].forward, call["given"]) for call in recorded_calls(spec, x, mode)) // 2
 
 
 def work(call: dict[str, Any], how: str = "") -> int:
@@ -98,7 +162,7 @@ def work(call: dict[str, Any], how: str = "") -> int:
     elif how == "input numel" and call["conv"]:
         out = math.prod(source)
     elif how == "one sample":
-        out //= source[0]
+        out //= max(source[0], 1)
     elif how == "batch only" and not call["conv"]:
         out = source[0] * weight[0]
     elif how == "weights" or (how == "one position" and not call["conv"]):
@@ -127,182 +191,251 @@ MISCOUNTS = ("groups", "square", "wide", "input", "input numel", "one sample", "
     hints=(
         "Each number of the output is a dot product. So the work of a call is `output.numel()` times the number of "
         "multiply-adds for one number of the output.",
-        "That is the number of weights that make one output: `module.weight[0].numel()`. It is right for `Linear`, for "
-        "`Conv2d`, for groups and for kernels that are not square.",
+        "Which weights make one number of the output? Look at the shape of `weight` in a `Linear`, and in a `Conv2d` "
+        "with groups: its first dimension counts the outputs.",
         "A module can be called several times with inputs of different sizes: add up in a forward hook, at every call. "
         "Remove the hooks in `finally`.",
     ),
-    cases=({"kind": "conv"}, {"kind": "conv"}, {"kind": "linear"}),
-)
+    circumstances=Circumstances(
+        covers={
+            "dtype": ALL, "rank": (1, 2, 3, 4), "layout": ALL, "place": ALL, "grad": ALL, "mode": ALL, "frozen": ALL,
+            "tied": ALL, "output": ALL, "follower": ALL, "passing": ALL, "hooks": ALL, "hooked": ("root", "named"),
+            "call": ALL, "grad_mode": ALL, "failure": ALL, "failing_run": ALL,
+        },
+        excludes={
+            "values": "the numbers of calculations do not depend on them",
+            "number": "no number is an argument",
+            "collection": "no collection is an argument",
+            "named": "no module is named",
+            "registered": "all modules are in `model.modules()`, says the contract",
+            "layers": "layers of all types are in the model, and a layer alone is a circumstance of its own",
+            "backward": "it runs no backward pass",
+        },
+        own={"model": ("net", "linear layers", "a layer"), "batch": ("several", "no batch", "empty")},
+        impossible=[
+            lambda model, output: model != "net" and output != "tensor",
+            lambda model, hooked: model == "a layer" and hooked != "root",
+            lambda model, passing: model != "net" and passing != "position",
+            lambda model, follower: model != "net" and follower != "plain",
+            lambda model, tied: model != "net" and tied != "no",
+            lambda model, batch: model == "linear layers" and batch == "empty",
+            lambda hooks, hooked: hooks == "none" and hooked != "root",
+            lambda batch, mode: batch == "empty" and mode == "train",
+            lambda model, rank: model != "linear layers" and rank == 1,
+        ],
+        pairs=[("model", "batch"), ("model", "mode")],
+    ),
+)  # fmt: skip
 class TestCountMacs:
-    """Write `count_macs(model, x)`. Run `model(x)` once. Return, as an `int`, how many multiply-adds (MACs) all calls
-    of `nn.Conv2d` and `nn.Linear` modules in it do together, for the whole batch. Subclasses of these two count as
-    well.
+    """Write `count_macs(model, x)`. Run `model(x)` once, each part in its mode. Return, as an `int`, how many
+    multiply-adds (MACs) all calls of `nn.Conv2d` and `nn.Linear` modules in it do together, for the whole batch.
+    Subclasses of these two count as well.
 
     A MAC is one multiplication of a weight with an input, and the addition of the product: a dot product of length n
-    has n MACs. Adding a bias is no MAC. Multiplications with zeros of the padding count like any other. A module that
-    is called twice counts twice, each time with the sizes of this call. Other modules and functions count nothing. All
-    modules are in `model.modules()`, some of them under two names.
+    has n MACs. Adding a bias is no MAC. Multiplications with zeros of the padding count like any other.
 
-    Convolutions can have groups, strides, padding, dilation and kernels that are not square. The input of a linear
-    layer has its features in the last dimension and may have any number of dimensions before it.
+    - A module that is called twice counts twice, each time with the sizes of this call; one that is not called counts
+      nothing. Calls may pass the input by keyword.
+    - Other modules and functions count nothing, also those that multiply with weights, such as `nn.Conv1d`,
+      `nn.ConvTranspose2d` or `F.linear`.
+    - All modules are in `model.modules()`, some of them under two names.
+    - Convolutions can have groups, strides, padding, dilation and kernels that are not square. Their input may have no
+      dimension for the batch, or a batch of 0.
+    - The input of a linear layer has its features in the last dimension and may have any number of dimensions before
+      it.
 
-    `x` stays as it was, the modules stay in their modes, no gradient is computed, and hooks of the caller stay. No hook
-    of yours is left, even when the model raises; the exception comes through.
+    Whether autograd records the run or not is up to you.
 
     **Example.** `nn.Linear(10, 4)` on an `x` of shape (3, 10) makes 12 numbers with 10 MACs each: 120. A
     `nn.Conv2d(2, 6, 3)` on (1, 2, 5, 5) gives (1, 6, 3, 3), 54 numbers with 2·3·3 = 18 MACs each: 972.
     """
 
-    def draw(rng, kind):
-        batch = rng.integer(2, 3)
-        if kind == "linear":
-            sizes = [rng.integer(2, 7) for _ in range(3)]
-            rows = [rng.integer(2, 3) for _ in range(2)]
-            spec = {"layers": [sizes[:2], sizes[1:]]}
-            return {"spec": spec, "x": rng.tensor(batch, *rows, sizes[0])}
-        c, inner, outer = 2 * rng.integer(1, 2), 2 * rng.integer(2, 3), 4 * rng.integer(1, 2)
+    def draw(rng, dtype, rank, layout, tied, output, follower, passing, model, batch, mode):
+        c, size, outer = 2 * rng.integer(1, 2), 2 * rng.integer(2, 3), 4 * rng.integer(1, 2)
         kernels = [rng.shuffled([1, rng.integer(2, 3)]), rng.shuffled([2, 3])]
         convs = {
-            "first": {"in_channels": c, "out_channels": inner, "kernel_size": kernels[0], "groups": 2,
+            "first": {"in_channels": c, "out_channels": size, "kernel_size": kernels[0], "groups": 2,
                       "padding": rng.integer(0, 1), "bias": rng.choice((True, False))},
-            "again": {"in_channels": inner, "out_channels": inner, "kernel_size": 3, "padding": 1,
-                      "groups": rng.choice((1, inner))},
-            "second": {"in_channels": inner, "out_channels": inner, "kernel_size": kernels[1], "stride": 2,
+            "again": {"in_channels": size, "out_channels": size, "kernel_size": 3, "padding": 1,
+                      "groups": rng.choice((1, size))},
+            "second": {"in_channels": size, "out_channels": size, "kernel_size": kernels[1], "stride": 2,
                        "dilation": rng.shuffled([1, 2]), "padding": 1},
         }  # fmt: skip
-        parts = ["first", "again", "second", "tokens", "head"]
+        parts = ["first", "again", "second", "tokens", "mixer", "head"]
+        sizes = [rng.integer(2, 7) for _ in range(3)]
         spec = {
-            "convs": convs,
-            "tokens": [inner, inner],
-            "head": [inner, outer],
-            "class": rng.names(1)[0].capitalize(),
-            "names": dict(zip(parts, rng.names(5))),
-            "order": rng.shuffled(parts),
-        }
-        return {"spec": spec, "x": rng.tensor(batch, c, rng.integer(8, 10), rng.integer(11, 13))}
+            "convs": convs, "size": size, "head": [size, outer], "layers": [sizes[:2], sizes[1:]],
+            "classes": [name.capitalize() for name in rng.names(2)], "names": dict(zip(parts, rng.names(6))),
+            "order": rng.shuffled(parts), "model": model, "output": output, "follower": follower, "passing": passing,
+            "tied": tied,
+        }  # fmt: skip
+        first = {"several": [rng.integer(2, 3)], "no batch": [], "empty": [0]}[batch]
+        shape = [*first, c, rng.integer(8, 10), rng.integer(11, 13)]
+        if model == "linear layers":
+            shape = [*rng.shape(3)[: rank - 1], sizes[0]]
+        return {"spec": spec, "x": rng.tensor(*shape, dtype=dtype, layout=layout)}
 
-    def alive(spec, x):
-        calls = recorded_calls(spec, x)
-        if "layers" in spec:  # what is special about convolutions tells nothing apart here
-            return all(tally(calls, how) != tally(calls) for how in ("one sample", "batch only", "one position"))
+    def alive(spec, x, mode, batch):
+        calls = recorded_calls(spec, x, mode)
         counts = [tally(calls, how) for how in ("", *MISCOUNTS)]
-        return len({*counts}) == len(counts)
+        return batch != "several" or spec["model"] != "net" or len({*counts}) == len(counts)
 
-    def probe(student, spec, x):
-        model = make_workload(spec)
-        model.eval()
-        next(model.children()).train()
-        modes = [module.training for module in model.modules()]
-        calls, before = [], x.clone()
-        model.register_forward_hook(lambda module, args, output: calls.append(torch.equal(args[0], before)))
-        hooks = module_hooks(model)
-        seen = {
-            "macs": student.count_macs(model, x),
-            "callers_calls": len(calls),
-            "ran_on_x": all(calls),
-            "hooks_left": module_hooks(model) - hooks,
-            "modes_kept": modes == [module.training for module in model.modules()],
-            "no_grads": all(parameter.grad is None for parameter in model.parameters()),
-            "x_kept": torch.equal(x, before) and not x.requires_grad,
-        }
-        model(x)
-        seen["callers_calls_later"] = len(calls)
-        failing = make_workload(spec)
+    def probe(
+        student, spec, x, layout, place, grad, mode, frozen, model, hooks, hooked, call, grad_mode, failure,
+        failing_run,
+    ):  # fmt: skip
+        inner = {"net": spec["names"]["head"], "linear layers": "0", "a layer": ""}[model]
 
-        def boom(*_):
-            raise Boom
+        def made():
+            net = make_workload(spec).to(x.dtype)
+            if spec["tied"] == "yes":
+                tie(net, *(f"{spec['names'][part]}.weight" for part in ("tokens", "mixer")))
+            net = freeze_part(in_mode(net, mode), frozen)
+            return fill_grads(net) if grad == "filled" else net
 
-        failing.register_forward_hook(boom)
-        hooks = module_hooks(failing)
-        with expecting_boom(seen):
-            student.count_macs(failing, x)
-        seen["hooks_left_by_exception"] = module_hooks(failing) - hooks
-        return seen
+        t = prepared(x, layout=layout, place=place, grad="empty" if place == "non-leaf" else grad)
+        the_model, other, broken = made(), made(), made()
+        calls: list[int] = []
+        the_model.register_forward_hook(lambda *_: calls.append(1))
+        CallersHooks(hooks).on_module(the_model if hooked == "root" else the_model.get_submodule(inner), "the model")
+        with torch.set_grad_enabled(grad_mode == "on"):
+            witness = Witness(model=the_model, x=t)
+            seen = {"macs": student.count_macs(the_model, t), "calls": len(calls),
+                    "runs": getattr(the_model, "runs", 1), "changed": witness.changes(),
+                    "ran on x": all(torch.equal(given, t) for given in getattr(the_model, "given", []))}  # fmt: skip
+            if call != "once":
+                seen["second"] = student.count_macs(other if call == "in turn" else the_model, t)
+            strike = Failure(failure, failing_run)
+            broken.get_submodule(inner).register_forward_hook(strike.strike)
+            witness = Witness(model=broken, x=t)
+            runs = [lambda: student.count_macs(broken, t)] * 2
+            seen["failure"] = strike.during(lambda: [run() for run in runs])
+            seen["changed by failure"] = witness.changes()
+            seen["afterwards"] = student.count_macs(other, t)
+        examples = ((nn.Linear(10, 4), torch.ones(3, 10)), (nn.Conv2d(2, 6, 3), torch.ones(1, 2, 5, 5)))
+        return {**seen, "example": [student.count_macs(*example) for example in examples]}
 
     mistakes = (
         Mistake(
             "ignored-groups",
-            lambda seen, spec, x: miscounted(seen, spec, x, "groups"),
+            lambda seen, spec, x, mode: miscounted(seen, spec, x, mode, "groups"),
             "You used all input channels for each number of the output. With groups, an output channel sees only "
             "`in_channels / groups` of them; `weight[0].numel()` knows that.",
         ),
         Mistake(
             "input-size-used",
-            lambda seen, spec, x: miscounted(seen, spec, x, "input", "input numel"),
+            lambda seen, spec, x, mode: miscounted(seen, spec, x, mode, "input", "input numel"),
             "You used the size of the input. The work is done once for each number of the *output*, which is smaller "
             "after a stride or without padding: start from `output.numel()`.",
         ),
         Mistake(
             "square-kernel",
-            lambda seen, spec, x: miscounted(seen, spec, x, "square", "wide"),
+            lambda seen, spec, x, mode: miscounted(seen, spec, x, mode, "square", "wide"),
             "You squared one side of the kernel. A kernel has a height and a width, and they can differ: "
             "`kernel_size[0] * kernel_size[1]`.",
         ),
         Mistake(
             "only-last-call",
-            lambda seen, spec, x: miscounted(seen, spec, x, "last call", "first call"),
+            lambda seen, spec, x, mode: miscounted(seen, spec, x, mode, "last call", "first call"),
             "A module that is called twice counted only once. Add in the hook at each call, and do not overwrite an "
             "entry of the same module.",
         ),
         Mistake(
             "ignored-batch",
-            lambda seen, spec, x: miscounted(seen, spec, x, "one sample"),
+            lambda seen, spec, x, mode, batch: (
+                SILENT
+                if x.dim() == 1 or (batch == "no batch" and spec["model"] != "linear layers")
+                else miscounted(seen, spec, x, mode, "one sample")
+            ),
             "This is the count for one sample. The task asks for the whole batch: use all of `output.numel()`.",
+            raises="index 0 is out of bounds",
         ),
         Mistake(
             "rows-not-counted",
-            lambda seen, spec, x: miscounted(seen, spec, x, "batch only", "one position"),
+            lambda seen, spec, x, mode: miscounted(seen, spec, x, mode, "batch only", "one position"),
             "A linear layer works on every row of its input, and an input of three dimensions has several rows for "
             "each sample. `output.numel() * in_features` counts them all.",
         ),
         Mistake(
             "counted-weights",
-            lambda seen, spec, x: miscounted(seen, spec, x, "weights"),
+            lambda seen, spec, x, mode: miscounted(seen, spec, x, mode, "weights"),
             "You counted weights. A weight of a convolution is used once for each position of the output and for each "
             "sample: multiply the weights of one output by `output.numel()`.",
         ),
         Mistake(
             "counted-bias",
-            lambda seen, spec, x: miscounted(seen, spec, x, "bias"),
+            lambda seen, spec, x, mode: miscounted(seen, spec, x, mode, "bias"),
             "You counted the bias, too. Adding it is no multiply-add; leave it out.",
         ),
         Mistake(
             "flops-not-macs",
-            lambda seen, spec, x: miscounted(seen, spec, x, "flops"),
-            "This is twice the number: you counted a multiplication and an addition as two. A MAC is both together.",
+            lambda seen, spec, x, mode: (
+                miscounted(seen, spec, x, mode, "flops")
+                or (seen["macs"].value == all_flops(spec, x, mode) != tally(recorded_calls(spec, x, mode)))
+            ),
+            "You counted FLOPs: a multiplication and an addition as two. A MAC is both together.",
+        ),
+        Mistake(
+            "counted-all-operations",
+            lambda seen, spec, x, mode: (
+                2 * seen["macs"].value == all_flops(spec, x, mode) != 2 * tally(recorded_calls(spec, x, mode))
+            ),
+            "You counted every product with weights. Here only calls of `nn.Conv2d` and `nn.Linear` modules count, and "
+            "neither `nn.Conv1d`, `nn.ConvTranspose2d`, `F.linear` nor `@`. `FlopCounterMode` cannot tell them apart; "
+            "forward hooks on these modules can.",
+        ),
+        Mistake(
+            "entry-not-there",
+            raises="tuple index out of range",
+            message="You took an entry that a tuple does not have. `args` is empty when a module is called by keyword, "
+            "and a shape is shorter where there is no batch. `output` and `weight` are enough here.",
         ),
         Mistake(
             "hook-left-behind",
-            lambda seen, spec, x: seen["macs"].value == tally(recorded_calls(spec, x)) and seen["hooks_left"].value > 0,
+            lambda seen: (
+                bool(changes(seen["changed"], "hook-left *")) and not changes(seen["changed"], "hook-removed *")
+            ),
         ),
         Mistake(
             "hook-left-after-exception",
-            lambda seen: seen["hooks_left"].value == 0 and seen["hooks_left_by_exception"].value > 0,
+            lambda seen: (
+                not changes(seen["changed"], "hook-*") and bool(changes(seen["changed by failure"], "hook-left *"))
+            ),
             "The model raised an exception, and your `remove()` calls were skipped. Put them into `finally`.",
         ),
     )
 
-    def test_the_multiply_adds_are_counted(seen, spec, x):
-        expect(seen["macs"]).equals(flops_by_torch(spec, x) // 2)
+    def test_the_multiply_adds_are_counted(seen, spec, x, mode):
+        expect(seen["macs"]).equals(expected_macs(spec, x, mode))
 
-    def test_the_model_ran_once_as_it_was(seen):
-        expect(seen["callers_calls"]).equals(1)
-        expect(seen["ran_on_x"]).is_true("the model ran on another tensor than `x`")
-        expect(seen["modes_kept"]).is_true("the modules are not in the modes in which the caller had set them")
-        expect(seen["no_grads"]).is_true("a parameter has a `.grad`, and no gradient was asked for")
-        expect(seen["x_kept"]).is_true("the values of `x`, or its `requires_grad`, changed")
+    def test_another_call_counts_afresh(seen, spec, x, mode, call):
+        if call != "once":
+            expect(seen["second"]).equals(tally(recorded_calls(spec, x, mode)))
 
-    def test_no_hook_is_left(seen):
-        no_hook_left(seen["hooks_left"])
-        expect(seen["callers_calls_later"]).equals(2)
+    def test_the_model_ran_once_on_x(seen):
+        for count in (seen["calls"], seen["runs"]):
+            if count.value != 1:
+                refuse(f"the model itself ran {count.value} times in one call of your function")
+        expect(seen["ran on x"]).is_true("the model ran on other numbers than those of `x`")
 
-    def test_no_hook_is_left_when_the_model_raises(seen):
-        expect(seen["exception"]).equals("propagated")
-        no_hook_left(seen["hooks_left_by_exception"])
+    def test_nothing_changes_and_no_hook_is_left(seen):
+        nothing_changed(seen["changed"])
+
+    def test_an_exception_comes_through_and_leaves_no_hook(seen, spec, x, mode):
+        came_through(seen["failure"], "the model")
+        nothing_changed(seen["changed by failure"], when="after an exception")
+        expect(seen["afterwards"]).equals(tally(recorded_calls(spec, x, mode)))
+
+    def test_the_examples_of_the_contract_come_out(seen):
+        expect(seen["example"]).equals([120, 972])
 
 
-def miscounted(seen: Seen, spec: dict[str, Any], x: Tensor, *hows: str) -> bool:
+def miscounted(seen: Seen, spec: dict[str, Any], x: Tensor, mode: str, *hows: str) -> bool:
     """Whether the number is that of one of these mistakes."""
-    calls = recorded_calls(spec, x)
+    calls = recorded_calls(spec, x, mode)
     return seen["macs"].value != tally(calls) and seen["macs"].value in [tally(calls, how) for how in hows]
+
+
+def all_flops(spec: dict[str, Any], x: Tensor, mode: str) -> int:
+    """Torch's own count of the whole run."""
+    return flops_of(in_mode(make_workload(spec).to(x.dtype), mode), x.detach())

@@ -112,6 +112,15 @@ def test_retain_grad_on_a_tensor_of_the_caller() -> None:
     assert witness.changes() == [["retains-grad", "h"]]
 
 
+def test_the_call_of_all_modules() -> None:
+    witness, call = Witness(), nn.Module.__call__
+    nn.Module.__call__ = lambda self, *args: call(self, *args)  # type: ignore[method-assign]
+    try:
+        assert witness.changes() == [["module-call", "torch"]]
+    finally:
+        nn.Module.__call__ = call  # type: ignore[method-assign]
+
+
 def test_the_surroundings() -> None:
     witness = Witness()
     with torch.no_grad(), register_module_forward_hook(watching):

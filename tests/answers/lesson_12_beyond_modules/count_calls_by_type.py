@@ -299,6 +299,26 @@ def count_calls_by_type(model, x):
         source=changed("    try:", "    torch.set_grad_enabled(False)\n    try:"),
     ),
     Wrong(
+        "the call of all modules stays patched",
+        violates="rule 2: Settings of PyTorch are afterwards as they were",
+        check=REST,
+        source="""
+from collections import Counter
+from torch import nn
+
+def count_calls_by_type(model, x):
+    counts, call = Counter(), nn.Module.__call__
+    def counting(self, *args, **kwargs):
+        if counts is not None:
+            counts[type(self).__name__] += 1
+        return call(self, *args, **kwargs)
+    nn.Module.__call__ = counting
+    model(x)
+    result, counts = dict(counts), None
+    return result
+""",
+    ),
+    Wrong(
         "the hook stays",
         violates="rule 3: none of your own hooks is left",
         check=REST,
@@ -361,3 +381,9 @@ def count_calls_by_type(model, x):
 
 GIVENS = ["Write `count_calls_by_type(model, x)`.", "Whether autograd records the run or not is up to you.",
           "The order of the keys does not matter."]  # fmt: skip
+
+SURVIVORS = {
+    "at least one dimension": "a linear layer needs one",
+    "not for all: return {name": "the other order",
+    "under no_grad": "that is up to the answer",
+}

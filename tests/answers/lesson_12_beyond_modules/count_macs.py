@@ -1,40 +1,8 @@
 """Answers to 12-count-macs."""
 
-MACS = """
-from torch import nn
-
-def run_with(model, x, hook):
-    handles = [m.register_forward_hook(hook) for m in model.modules() if isinstance(m, (nn.Conv2d, nn.Linear))]
-    try:
-        model(x)
-    finally:
-        for handle in handles:
-            handle.remove()
-"""
+from graders.author.answers import Wrong
 
 RIGHT = [
-    """
-import torch
-from torch.utils._python_dispatch import TorchDispatchMode
-
-class Work(TorchDispatchMode):
-    def __init__(self):
-        super().__init__()
-        self.macs = 0
-    def __torch_dispatch__(self, func, types, args=(), kwargs=None):
-        out = func(*args, **(kwargs or {}))
-        aten = torch.ops.aten
-        if func._overloadpacket is aten.convolution:
-            self.macs += out.numel() * args[1][0].numel()
-        elif func._overloadpacket in (aten.mm, aten.addmm):
-            self.macs += out.numel() * args[-1].shape[0]
-        return out
-
-def count_macs(model, x):
-    with torch.no_grad(), Work() as work:
-        model(x)
-    return work.macs
-""",
     """
 from torch import nn
 
@@ -42,11 +10,13 @@ def count_macs(model, x):
     total, handles = 0, []
     def add(module, args, output):
         nonlocal total
-        total += output.numel() * module.weight[0].numel()
+        kind = nn.Conv2d if isinstance(module, nn.Conv2d) else nn.Linear
+        groups = module.groups if kind is nn.Conv2d else 1
+        total += output.numel() * (module.weight.numel() // module.weight.shape[0])
+    for module in model.modules():
+        if isinstance(module, (nn.Conv2d, nn.Linear)):
+            handles.append(module.register_forward_hook(add))
     try:
-        for module in model.modules():
-            if isinstance(module, (nn.Conv2d, nn.Linear)):
-                handles.append(module.register_forward_hook(add))
         model(x)
     finally:
         for handle in handles:
@@ -70,14 +40,6 @@ def count_macs(model, x):
     return sum(macs)
 """,
     """
-from torch.utils.flop_counter import FlopCounterMode
-
-def count_macs(model, x):
-    with FlopCounterMode(display=False) as counter:
-        model(x)
-    return counter.get_total_flops() // 2
-""",
-    """
 from contextlib import ExitStack
 from math import prod
 import torch
@@ -87,10 +49,10 @@ class Meter:
     def __init__(self):
         self.total = 0
     def conv(self, module, args, output):
-        batch, out_channels, height, width = output.shape
-        self.total += batch * out_channels * height * width * prod(module.weight.shape[1:])
+        *batch, out_channels, height, width = output.shape
+        self.total += prod(batch) * out_channels * height * width * prod(module.weight.shape[1:])
     def linear(self, module, args, output):
-        self.total += prod(args[0].shape) * module.out_features
+        self.total += prod(output.shape[:-1]) * module.out_features * module.in_features
 
 def count_macs(model, x):
     meter = Meter()
@@ -104,94 +66,180 @@ def count_macs(model, x):
             model(x)
     return meter.total
 """,
+    """
+import torch
+from torch import nn
+from torch.utils.flop_counter import FlopCounterMode
+
+def count_macs(model, x):
+    counters, handles = [], []
+    def before(module, args, kwargs):
+        counters.append(FlopCounterMode(display=False))
+        counters[-1].__enter__()
+    def after(module, args, kwargs, output):
+        counters[-1].__exit__(None, None, None)
+        counters.append(counters.pop().get_total_flops())
+    total = 0
+    try:
+        for module in model.modules():
+            if isinstance(module, (nn.Conv2d, nn.Linear)):
+                handles.append(module.register_forward_pre_hook(before, with_kwargs=True))
+                handles.append(module.register_forward_hook(after, with_kwargs=True))
+        model(x)
+    finally:
+        for handle in handles:
+            handle.remove()
+        if counters and not isinstance(counters[-1], int):
+            counters.pop().__exit__(None, None, None)
+    return sum(counters) // 2
+""",
 ]
 
-WRONG = {
-    "ignored-groups": MACS
-    + """
+HOOKED = """
+import torch
+from torch import nn
+from torch.utils.flop_counter import FlopCounterMode
+
 def count_macs(model, x):
     macs = []
     def hook(module, args, output):
-        if isinstance(module, nn.Conv2d):
-            kh, kw = module.kernel_size
-            macs.append(output.numel() * module.in_channels * kh * kw)
-        else:
-            macs.append(output.numel() * module.in_features)
-    run_with(model, x, hook)
+        macs.append(WORK)
+    handles = [m.register_forward_hook(hook) for m in model.modules() if isinstance(m, (nn.Conv2d, nn.Linear))]
+    try:
+        model(x)
+    finally:
+        for handle in handles:
+            handle.remove()
     return sum(macs)
-""",
-    "input-size-used": MACS
-    + """
+"""
+RIGHT_WORK = "output.numel() * module.weight[0].numel()"
+FIRST = "test_the_multiply_adds_are_counted"
+RAN = "test_the_model_ran_once_on_x"
+REST = "test_nothing_changes_and_no_hook_is_left"
+FAILURE = "test_an_exception_comes_through_and_leaves_no_hook"
+CONV = "isinstance(module, nn.Conv2d)"
+LINEAR = "output.numel() * module.in_features"
+SUM = "how many multiply-adds (MACs) all calls of `nn.Conv2d` and `nn.Linear` modules in it do together"
+ENDING = "    try:\n        model(x)\n    finally:\n        for handle in handles:\n            handle.remove()\n"
+
+
+def working(work: str) -> str:
+    """An answer that adds up this for each call."""
+    return HOOKED.replace("WORK", work)
+
+
+def changed(old: str, new: str) -> str:
+    """The right answer with another text in place of one."""
+    assert old in HOOKED
+    return working(RIGHT_WORK).replace(old, new)
+
+
+WRONG = [
+    *(
+        Wrong(what, violates=violates, check=FIRST, mistake=mistake, source=working(work))
+        for what, mistake, violates, work in [
+            ("all input channels", "ignored-groups", "Convolutions can have groups",
+             f"output.numel() * module.in_channels * module.weight[0, 0].numel() if {CONV} else {LINEAR}"),
+            ("square kernels", "square-kernel", "and kernels that are not square",
+             f"output.numel() * module.weight.shape[1] * module.weight.shape[2] ** 2 if {CONV} else {LINEAR}"),
+            ("one sample", "ignored-batch", "for the whole batch",
+             f"{RIGHT_WORK} // max(1, len(output) if output.dim() > 1 and (output.dim() != 3 or not {CONV}) else 1)"),
+            ("one row of each sample", "rows-not-counted", "may have any number of dimensions before it",
+             f"{RIGHT_WORK} if {CONV} else output.shape[0] * module.in_features * module.out_features "
+             "if output.dim() > 1 else module.weight.numel()"),
+            ("weights", "counted-weights", "how many multiply-adds (MACs)", "module.weight.numel()"),
+            ("the bias, too", "counted-bias", "Adding a bias is no MAC.",
+             "output.numel() * (module.weight[0].numel() + (module.bias is not None))"),
+            ("two for each", "flops-not-macs",
+             "A MAC is one multiplication of a weight with an input, and the addition of the product",
+             f"2 * {RIGHT_WORK}"),
+            ("without padding", None, "Multiplications with zeros of the padding count like any other.",
+             "(output.numel() - 2 * sum(module.padding) * output.shape[-1]) * module.weight[0].numel() "
+             f"if {CONV} else {LINEAR}"),
+            ("dilated kernels", None, "Convolutions can have groups, strides, padding, dilation",
+             "output.numel() * module.weight.shape[1] * "
+             "(module.dilation[0] * (module.kernel_size[0] - 1) + 1) * "
+             f"(module.dilation[1] * (module.kernel_size[1] - 1) + 1) if {CONV} else {LINEAR}"),
+            ("only convolutions", None, SUM, f"{RIGHT_WORK} if {CONV} else 0"),
+            ("without subclasses", None, "Subclasses of these two count as well.",
+             f"{RIGHT_WORK} if type(module) in (nn.Conv2d, nn.Linear) else 0"),
+            ("only linear layers on two dimensions", None, "may have any number of dimensions before it",
+             f"{RIGHT_WORK} if {CONV} or output.dim() == 2 else 0"),
+            ("at least a sample", None, "or a batch of 0",
+             f"{RIGHT_WORK} or module.weight.numel()"),
+            ("floats", None, "as an `int`", f"float({RIGHT_WORK})"),
+        ]
+    ),
+    Wrong(
+        "the size of the input",
+        violates="Convolutions can have groups, strides, padding",
+        check=FIRST,
+        mistake="input-size-used",
+        source=changed("hook(module, args, output):", "hook(module, args, kwargs, output):")
+        .replace("register_forward_hook(hook)", "register_forward_hook(hook, with_kwargs=True)")
+        .replace(
+            f"macs.append({RIGHT_WORK})",
+            "source = args[0] if args else kwargs['input']\n"
+            f"        per_place = module.weight.numel() if {CONV} else 0\n"
+            f"        macs.append(source.numel() // source.shape[-3] * per_place if per_place else {RIGHT_WORK})",
+        ),
+    ),
+    Wrong(
+        "a batch is needed",
+        violates="Their input may have no dimension for the batch",
+        check="raised",
+        source=working("output.shape[3] * output[0, :, :, 0].numel() * len(output) * module.weight[0].numel() "
+                       f"if {CONV} else {LINEAR}"),
+    ),
+    Wrong(
+        "the first sample is looked at",
+        violates="or a batch of 0",
+        check="raised",
+        mistake="ignored-batch",
+        source=working("output[0].numel() * module.weight[0].numel()"),
+    ),
+    Wrong(
+        "the last call of each module",
+        violates="A module that is called twice counts twice",
+        check=FIRST,
+        mistake="only-last-call",
+        source=changed("macs = []", "macs = {}").replace(f"macs.append({RIGHT_WORK})", f"macs[module] = {RIGHT_WORK}")
+        .replace("sum(macs)", "sum(macs.values())"),
+    ),
+    Wrong(
+        "modules that are not called",
+        violates="one that is not called counts nothing",
+        check=FIRST,
+        source=changed("    return sum(macs)", "    return sum(macs) + sum(\n        m.weight.numel() "
+                       "for m in model.modules() if isinstance(m, nn.Linear) and m.out_features == 3)"),
+    ),
+    Wrong(
+        "the input by position",
+        violates="Calls may pass the input by keyword.",
+        check="raised",
+        mistake="entry-not-there",
+        source=working("args[0].shape[0] * 0 + output.numel() * module.weight[0].numel()"),
+    ),
+    Wrong(
+        "every product",
+        violates="Other modules and functions count nothing",
+        check=FIRST,
+        mistake="counted-all-operations",
+        source="""
+from torch.utils.flop_counter import FlopCounterMode
+
 def count_macs(model, x):
-    macs = []
-    def hook(module, args, output):
-        if isinstance(module, nn.Conv2d):
-            batch, _, height, width = args[0].shape
-            macs.append(batch * height * width * module.weight.numel())
-        else:
-            macs.append(output.numel() * module.in_features)
-    run_with(model, x, hook)
-    return sum(macs)
+    with FlopCounterMode(display=False) as counter:
+        model(x)
+    return counter.get_total_flops() // 2
 """,
-    "square-kernel": MACS
-    + """
-def count_macs(model, x):
-    macs = []
-    def hook(module, args, output):
-        if isinstance(module, nn.Conv2d):
-            macs.append(output.numel() * module.in_channels // module.groups * module.kernel_size[0] ** 2)
-        else:
-            macs.append(output.numel() * module.in_features)
-    run_with(model, x, hook)
-    return sum(macs)
-""",
-    "only-last-call": MACS
-    + """
-def count_macs(model, x):
-    macs = {}
-    def hook(module, args, output):
-        macs[module] = output.numel() * module.weight[0].numel()
-    run_with(model, x, hook)
-    return sum(macs.values())
-""",
-    "ignored-batch": MACS
-    + """
-def count_macs(model, x):
-    macs = []
-    def hook(module, args, output):
-        macs.append(output[0].numel() * module.weight[0].numel())
-    run_with(model, x, hook)
-    return sum(macs)
-""",
-    "rows-not-counted": MACS
-    + """
-def count_macs(model, x):
-    macs = []
-    def hook(module, args, output):
-        if isinstance(module, nn.Conv2d):
-            macs.append(output.numel() * module.weight[0].numel())
-        else:
-            macs.append(len(output) * module.in_features * module.out_features)
-    run_with(model, x, hook)
-    return sum(macs)
-""",
-    "counted-weights": MACS
-    + """
-def count_macs(model, x):
-    macs = []
-    run_with(model, x, lambda module, args, output: macs.append(module.weight.numel()))
-    return sum(macs)
-""",
-    "counted-bias": MACS
-    + """
-def count_macs(model, x):
-    macs = []
-    def hook(module, args, output):
-        macs.append(output.numel() * (module.weight[0].numel() + (module.bias is not None)))
-    run_with(model, x, hook)
-    return sum(macs)
-""",
-    "flops-not-macs": """
+    ),
+    Wrong(
+        "all FLOPs",
+        violates="A MAC is one multiplication of a weight with an input, and the addition of the product",
+        check=FIRST,
+        mistake="flops-not-macs",
+        source="""
 from torch.utils.flop_counter import FlopCounterMode
 
 def count_macs(model, x):
@@ -199,154 +247,70 @@ def count_macs(model, x):
         model(x)
     return counter.get_total_flops()
 """,
-    "hook-left-behind": """
-from torch import nn
+    ),
+    Wrong(
+        "all convolutions",
+        violates="such as `nn.Conv1d`, `nn.ConvTranspose2d` or `F.linear`",
+        check=FIRST,
+        source=changed("(nn.Conv2d, nn.Linear)", "(nn.modules.conv._ConvNd, nn.Linear)"),
+    ),
+    Wrong(
+        "whatever is called so",
+        violates="Other modules and functions count nothing",
+        check=FIRST,
+        source=changed("if isinstance(m, (nn.Conv2d, nn.Linear))",
+                       "if isinstance(m, (nn.Conv2d, nn.Linear)) or type(m).__name__ == 'Linear'"),
+    ),
+    Wrong(
+        "whatever has a matrix",
+        violates="Other modules and functions count nothing",
+        check=FIRST,
+        source=changed("isinstance(m, (nn.Conv2d, nn.Linear))", "getattr(getattr(m, 'weight', None), 'ndim', 0) > 1"),
+    ),
+    Wrong(
+        "two hooks on a module with two names",
+        violates="some of them under two names",
+        check=FIRST,
+        source=changed("for m in model.modules()", "for _, m in model.named_modules(remove_duplicate=False)"),
+    ),
+    Wrong(
+        "only children",
+        violates=SUM,
+        check=FIRST,
+        source=changed("model.modules()", "[model, *model.children()]"),
+    ),
+    Wrong("a sample of x", violates="Run `model(x)` once", check=RAN,
+          source=changed("        model(x)", "        model(x[:1] if x.dim() == 4 else x)").replace(
+              "return sum(macs)", "return sum(macs) * (len(x) if x.dim() == 4 else 1)")),
+    Wrong("two runs", violates="Run `model(x)` once", check=RAN,
+          source=changed("    macs = []", "    model(x)\n    macs = []")),
+    Wrong("in training mode", violates="each part in its mode", check=FIRST,
+          source=changed("    try:", "    modes = [(m, m.training) for m in model.modules()]\n    model.train()\n"
+                         "    try:")
+          .replace("    return", "    for m, mode in modes:\n        m.training = mode\n    return")),
+    Wrong("eval mode stays", violates="rule 2: What you were given stays as it was.", check=REST,
+          source=changed("        model(x)", "        model(x)\n        model.eval()")),
+    Wrong("x requires grad afterwards", violates="rule 2: What you were given stays as it was.", check=REST,
+          source=changed("model(x)", "model(x.requires_grad_(not x.requires_grad) if x.is_leaf else x)")),
+    Wrong("grad mode stays off", violates="rule 2: Settings of PyTorch are afterwards as they were", check=REST,
+          source=changed("    try:", "    torch.set_grad_enabled(False)\n    try:")),
+    Wrong("the hooks stay", violates="rule 3: none of your own hooks is left", check=REST, mistake="hook-left-behind",
+          source=changed("handle.remove()", "pass")),
+    Wrong("everybody's hooks are cleared", violates="rule 3: Hooks that were there before are there afterwards",
+          check=REST, source=changed("    return", "    for m in model.modules():\n        m._forward_hooks.clear()\n"
+                                     "    return")),
+    Wrong("remove() without finally", violates="rule 4: Rules 2 and 3 hold then, too", check=FAILURE,
+          mistake="hook-left-after-exception",
+          source=changed(ENDING, "    model(x)\n    for handle in handles:\n        handle.remove()\n")),
+    Wrong("remove() under except Exception", violates="rule 4: also for `KeyboardInterrupt`", check=FAILURE,
+          source=changed("    finally:", "    except Exception:\n        for handle in handles:\n"
+                         "            handle.remove()\n        raise\n    else:")),
+    Wrong("an exception is swallowed", violates="rule 4: Errors come through", check=FAILURE,
+          source=changed("    finally:", "    except Exception:\n        pass\n    finally:")),
+    Wrong("one sum for all calls", violates="rule 1: It works however often it is called", check=FIRST,
+          source=changed("    macs = []\n", "").replace("def count_macs", "macs = []\n\ndef count_macs")),
+]  # fmt: skip
 
-def count_macs(model, x):
-    macs = []
-    def hook(module, args, output):
-        macs.append(output.numel() * module.weight[0].numel())
-    for module in model.modules():
-        if isinstance(module, (nn.Conv2d, nn.Linear)):
-            module.register_forward_hook(hook)
-    model(x)
-    return sum(macs)
-""",
-    "hook-left-after-exception": """
-from torch import nn
-
-def count_macs(model, x):
-    macs = []
-    def hook(module, args, output):
-        macs.append(output.numel() * module.weight[0].numel())
-    handles = [m.register_forward_hook(hook) for m in model.modules() if isinstance(m, (nn.Conv2d, nn.Linear))]
-    model(x)
-    for handle in handles:
-        handle.remove()
-    return sum(macs)
-""",
-}
-
-ALSO_WRONG = [
-    # modules of other kinds have weights of two dimensions, too
-    MACS.replace("isinstance(m, (nn.Conv2d, nn.Linear))", "getattr(getattr(m, 'weight', None), 'ndim', 0) > 1")
-    + """
-def count_macs(model, x):
-    macs = []
-    run_with(model, x, lambda m, args, output: macs.append(output.numel() * m.weight[0].numel()))
-    return sum(macs)
-""",
-    # a module that has two names gets two hooks
-    MACS.replace("m in model.modules()", "_, m in model.named_modules(remove_duplicate=False)")
-    + """
-def count_macs(model, x):
-    macs = []
-    run_with(model, x, lambda m, args, output: macs.append(output.numel() * m.weight[0].numel()))
-    return sum(macs)
-""",
-    # runs the model on one sample
-    MACS
-    + """
-def count_macs(model, x):
-    macs = []
-    run_with(model, x[:1], lambda m, args, output: macs.append(output.numel() * m.weight[0].numel()))
-    return sum(macs) * len(x)
-""",
-    """
-from torch import nn
-
-def count_macs(model, x):
-    macs = []
-    handles = [
-        m.register_forward_hook(lambda m, args, out: macs.append(out.numel() * m.weight[0].numel()))
-        for m in model.children()
-        if isinstance(m, (nn.Conv2d, nn.Linear))
-    ]
-    try:
-        model(x)
-    finally:
-        for handle in handles:
-            handle.remove()
-    return sum(macs)
-""",
-    """
-def count_macs(model, x):
-    macs = []
-    handles = [
-        m.register_forward_hook(lambda m, args, out: macs.append(out.numel() * m.weight[0].numel()))
-        for m in model.modules()
-        if hasattr(m, "weight")
-    ]
-    try:
-        model(x)
-    finally:
-        for handle in handles:
-            handle.remove()
-    return sum(macs)
-""",
-    MACS
-    + """
-def count_macs(model, x):
-    macs = []
-    def hook(module, args, output):
-        if type(module) in (nn.Conv2d, nn.Linear):
-            macs.append(output.numel() * module.weight[0].numel())
-    run_with(model, x, hook)
-    return sum(macs)
-""",
-    MACS
-    + """
-def count_macs(model, x):
-    macs = []
-    def hook(module, args, output):
-        macs.append(output.numel() * module.weight[0].numel() / 1.0)
-    run_with(model, x, hook)
-    return sum(macs)
-""",
-    MACS
-    + """
-def count_macs(model, x):
-    macs = []
-    def hook(module, args, output):
-        macs.append(output.numel() * module.weight[0].numel())
-    run_with(model.train(), x, hook)
-    return sum(macs)
-""",
-    MACS
-    + """
-def count_macs(model, x):
-    macs = []
-    def hook(module, args, output):
-        if isinstance(module, nn.Conv2d):
-            macs.append(output.numel() * module.weight[0].numel())
-    run_with(model, x, hook)
-    return sum(macs)
-""",
-    MACS
-    + """
-def count_macs(model, x):
-    macs = []
-    def hook(module, args, output):
-        if isinstance(module, nn.Conv2d):
-            kh, kw = (d * (k - 1) + 1 for d, k in zip(module.dilation, module.kernel_size))
-            macs.append(output.numel() * module.in_channels // module.groups * kh * kw)
-        else:
-            macs.append(output.numel() * module.in_features)
-    run_with(model, x, hook)
-    return sum(macs)
-""",
-    """
-import torch
-from torch.utils.flop_counter import FlopCounterMode
-
-def count_macs(model, x):
-    with FlopCounterMode(display=False) as counter:
-        model(x).sum().backward()
-    return counter.get_total_flops() // 6
-""",
-    """
-def count_macs(model, x):
-    model(x)
-    return sum(p.numel() for p in model.parameters()) * len(x)
-""",
-]
+GIVENS = ["Write `count_macs(model, x)`.", "All modules are in `model.modules()`",
+          "Whether autograd records the run or not is up to you.",
+          "a dot product of length n has n MACs"]  # fmt: skip

@@ -149,6 +149,10 @@ class TestClipGlobalNormInBackward:
         student.clip_global_norm_in_backward([p, q], 1.0)
         (3 * p + 4 * q).sum().backward()
         seen |= {"unclipped": [snapshot(p.grad) for p in params], "example": [snapshot(p.grad), snapshot(q.grad)]}
+        removed(student.clip_global_norm_in_backward([nn.Parameter(torch.zeros(1))], 1.0))
+        p.grad = q.grad = None
+        (3 * p + 4 * q).sum().backward()
+        seen["after remove() on the handles of another list"] = [snapshot(p.grad), snapshot(q.grad)]
         p.grad = q.grad = None
         (torch.inf * p + 4 * q).sum().backward()
         return {**seen, "beside an infinite gradient": q.grad}
@@ -233,6 +237,7 @@ class TestClipGlobalNormInBackward:
         expect(seen["has_remove"]).is_true("the function did not return a list of handles, each with a remove() method")
         same_grads(seen["unclipped"], arriving(passes, hooks)[0]["factors"])
         nothing_changed(seen["hooks afterwards"], when="after remove()")
+        same_grads(seen["after remove() on the handles of another list"], [torch.tensor([0.6]), torch.tensor([0.8])])
 
 
 def run_pass(params: list[Tensor], step: dict[str, Any], rest: Any, *, create_graph: bool = False) -> None:

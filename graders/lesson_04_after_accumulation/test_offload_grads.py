@@ -183,6 +183,9 @@ class TestOffloadGrads:
             none_error((3 * p).sum().backward)
         params = {"p": p}
         seen |= {"example": named(sums), "example, p.grad": p.grad}
+        removed(pair(student.offload_grads([nn.Parameter(torch.zeros(2))]))[1])
+        none_error((3 * p).sum().backward)
+        seen["after remove() on the handles of another call"] = named(sums)
         none_error((torch.inf * p).sum().backward)
         return {**seen, "infinite": named(sums)}
 
@@ -313,6 +316,8 @@ class TestOffloadGrads:
         expect(seen["removed"]["stored"]).is_true("after remove(), backward() left a parameter without `.grad`")
         same_tensors(seen["removed"]["sums"], tensors_in(seen["sums"][2]))
         nothing_changed(seen["hooks afterwards"], when="after remove()")
+        nine = torch.full((2,), 9.0, dtype=torch.float64)
+        expect(seen["after remove() on the handles of another call"]["p"]).close_to(nine)
 
 
 def swallowed(small: Tensor) -> Tensor:

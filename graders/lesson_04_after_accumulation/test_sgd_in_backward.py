@@ -190,6 +190,11 @@ class TestSgdInBackward:
         net.zero_grad()
         seen["hooks afterwards"] = [change for change in witness.changes() if change[0].startswith("hook-")]
         loss_of(net, batches[0]).backward()
+        one, other = (nn.Linear(1, 1, bias=False) for _ in range(2))
+        _its = student.sgd_in_backward(one, lr)
+        removed(student.sgd_in_backward(other, lr))
+        none_error(one(torch.ones(1, 1)).sum().backward)
+        seen["another model steps on"] = one.weight.grad is None
         seen["removed"] = {"kept": all(torch.equal(last[name], p) for name, p in net.named_parameters()),
                            "stored": all(p.grad is not None for p in net.parameters())}  # fmt: skip
         return {**seen, "example": one_step(student, 0.1, 3.0), "lr = 0": one_step(student, 0, 3.0),
@@ -324,6 +329,9 @@ class TestSgdInBackward:
         expect(seen["removed"]["kept"]).is_true("after remove(), backward() still moved a parameter")
         expect(seen["removed"]["stored"]).is_true("after remove(), backward() left a parameter without `.grad`")
         nothing_changed(seen["hooks afterwards"], when="after remove()")
+        expect(seen["another model steps on"]).is_true(
+            "after remove() on the handles of one model, another one takes no step any more"
+        )
 
 
 def sgd_steps(

@@ -111,6 +111,27 @@ def clip_global_norm_in_backward(params, c):
 
 WRONG = [
     Wrong(
+        "one list of handles for all calls",
+        violates="rule 3: it removes exactly the hook that it stands for",
+        check="test_the_handles_remove_the_hooks",
+        source="""
+import torch
+
+handles = []
+
+def clip_global_norm_in_backward(params, c):
+    arrived = 0
+    def hook(p):
+        nonlocal arrived
+        arrived += 1
+        if arrived == len(params):
+            arrived = 0
+            torch.nn.utils.clip_grad_norm_(params, c)
+    handles.extend(p.register_post_accumulate_grad_hook(hook) for p in params)
+    return handles
+""",
+    ),
+    Wrong(
         "clips each gradient by itself",
         violates="each is multiplied by the same factor, so that the joint norm is `c`",
         check="test_the_joint_norm_is_clipped_once_all_have_arrived",

@@ -91,6 +91,25 @@ def offload_grads(params):
 
 WRONG = [
     Wrong(
+        "one list of handles for all calls",
+        violates="rule 3: it removes exactly the hook that it stands for",
+        check="test_the_handles_remove_the_hooks",
+        source="""
+import torch
+
+handles = []
+
+def offload_grads(params):
+    sums = {}
+    def hook(p):
+        new = p.grad.detach().to("cpu", torch.float64)
+        sums[p] = sums[p] + new if p in sums else new.clone()
+        p.grad = None
+    handles.extend(p.register_post_accumulate_grad_hook(hook) for p in params)
+    return sums, handles
+""",
+    ),
+    Wrong(
         "a tensor hook counts",
         violates="`torch.autograd.grad` is not counted.",
         check="test_autograd_grad_is_not_counted",
@@ -576,3 +595,10 @@ GIVENS = [
     "`params` is a list of different parameters, each of which requires grad and has",
     "(After a pass with",
 ]
+
+SURVIVORS = {
+    "a list for a tuple": "either is a pair, or holds the handles",
+    "under no_grad": "hooks may be registered in any mode",
+    "lost copy: sums[p] = sums[p] + _not_detached(gradient)": "the sums may have a graph",
+    "almost: new = p.grad.to(torch.float64, copy=False)": "the gradient is the parameter's own, and nobody else has it",
+}

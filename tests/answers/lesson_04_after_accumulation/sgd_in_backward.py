@@ -83,6 +83,24 @@ def sgd_in_backward(model, lr):
 
 WRONG = [
     Wrong(
+        "one list of handles for all calls",
+        violates="rule 3: it removes exactly the hook that it stands for",
+        check="test_the_handles_remove_the_hooks",
+        source="""
+import torch
+
+handles = []
+
+def sgd_in_backward(model, lr):
+    def step(p):
+        with torch.no_grad():
+            p -= lr * p.grad
+        p.grad = None
+    handles.extend(p.register_post_accumulate_grad_hook(step) for p in model.parameters())
+    return handles
+""",
+    ),
+    Wrong(
         "a tensor hook takes the step",
         violates="`torch.autograd.grad` changes nothing: no step, no `.grad`.",
         check="test_autograd_grad_takes_no_step",
@@ -587,7 +605,6 @@ GIVENS = [
 
 SURVIVORS = {
     "eval() and back at the root": "the function runs no model, and nothing is left changed",
-    "one global slot: handles": "the list then holds handles of earlier calls, too; to remove those again does nothing",
     "not for all: for _, p in _part(model.named_parameters(), step=-1)": "all of them, in the reverse order",
     "not for all: for module in _part(model.modules(), step=-1)": "all of them, in the reverse order",
     "under no_grad": "hooks may be registered in any mode",

@@ -197,8 +197,8 @@ def test_one_name_for_two_things_is_refused(lesson: Path) -> None:
 
 BUILD_OR_RUN_WHAT_IS_GIVEN = {
     "03-clamp-grad": {"narrower"},
-    "03-guarded-net": {"build"},
-    "04-sgd-in-backward": {"hooked", "loss_of", "part_loss", "values_of"},
+    "03-guarded-net": {"build", "filled"},
+    "04-sgd-in-backward": {"first_weight", "hooked", "loss_of", "part_loss", "values_of"},
     "04-offload-grads": {"grads_of", "loss_of"},
     "04-clip-global-norm-in-backward": {"run_pass"},
     "06-force-kwargs": {"arrived", "told"},
@@ -211,9 +211,9 @@ BUILD_OR_RUN_WHAT_IS_GIVEN = {
     "08-backward-times": {"build"},
     "11-remove-all-hooks": {"all_counts"},
     "12-grad-into-nodes": {"make_graph"},
-    "12-saved-bytes": {"run_kinds"},
-    "12-with-half-saved": {"run_kind"},
-    "12-count-calls-by-type": {"make_workshop"},
+    "12-saved-bytes": {"packed", "passes", "run_kinds"},
+    "12-with-half-saved": {"run_work", "square"},
+    "12-count-calls-by-type": {"make_model"},
     "12-count-macs": {"make_workload"},
 }
 """Functions that a probe and what judges both use: they make, run or read what the learner is given."""

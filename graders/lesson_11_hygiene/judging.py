@@ -112,6 +112,10 @@ class Run:
             full = f"{name}.{path}" if name else path
             if child[:2] == ["layer", "mix"]:
                 calls.append(self._call(full, [y, x], OPERATIONS["mix"](y, x, 0.5)))
+            elif child[:2] == ["layer", "boost"]:
+                calls.append(self._call(full, [y], y + float("inf")))
+            elif child[0] == "refuses":
+                continue
             else:
                 calls += self.trace(child, y, full)
             y = calls[-1].output

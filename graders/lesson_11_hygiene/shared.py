@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import contextlib
+from collections.abc import Callable
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 
 from graders.authoring import (
-    Boom,
     CallersHooks,
-    expecting_boom,
     fill_grads,
     freeze_part,
-    module_hooks,
     packed,
     unpacked,
 )
@@ -28,10 +26,12 @@ OPERATIONS = {
     "relu_": torch.relu_,
     "log": torch.log,
     "exp": torch.exp,
+    "negative": lambda x: -x.exp(),
     "divide": torch.div,
     "divide_": lambda x, by: x.div_(by),
     "clean": lambda x: torch.nan_to_num(x, nan=0.5, posinf=1.0, neginf=-1.0),
-    "mix": lambda x, start, share: x + share * start,
+    "mix": lambda x, start, share, *others: x + share * start,
+    "boost": lambda x, by: x + by,
 }
 """What a layer without parameters computes. A name that ends in `_` works in place."""
 
@@ -107,6 +107,18 @@ class Offset(nn.Module):
         return input + self.by
 
 
+class Refusal(Exception):
+    """What a chain is prepared for."""
+
+
+class Refuses(nn.Module):
+    """Raises when it is called."""
+
+    def forward(self, input: Tensor) -> Tensor:
+        """Raise `Refusal`."""
+        raise Refusal
+
+
 class Chain(nn.Module):
     """Calls its children one after the other, in an order that need not be that of definition."""
 
@@ -130,28 +142,22 @@ class Chain(nn.Module):
         self.hidden = hidden or {}
 
     def forward(self, input: Tensor) -> Any:
-        """A layer that mixes gets the chain's own input, too, and its share as a number."""
+        """A layer that mixes gets the chain's own input, too, its share as a number, and what it has no use for."""
         self.runs += 1
         x = input
         for name in self.order:
             child = self.hidden[name] if name in self.hidden else self.get_submodule(name)
-            if getattr(child, "operation", "") == "mix":
-                x = child(x, input, 0.5)
+            operation = getattr(child, "operation", "")
+            if operation == "mix":
+                x = child(x, input, 0.5, None, torch.tensor([3]), "a text")
+            elif operation == "boost":
+                x = child(x, float("inf"))
+            elif isinstance(child, Refuses):
+                with contextlib.suppress(Refusal):
+                    child(x)
             else:
                 x = unpacked(child(input=x) if self.passing == "keyword" else child(x))
         return packed(x if self.factor == 1 else x * self.factor, self.output)
-
-
-class ModelError(Boom, RuntimeError, ValueError, StopIteration):
-    """Of several types at once: an answer that stops the pass with one of them must not swallow the model's own."""
-
-
-class Fails(nn.Module):
-    """Raises in the middle of a forward pass."""
-
-    def forward(self, x: Tensor) -> Tensor:
-        """Raise."""
-        raise ModelError
 
 
 def build(spec: list[Any]) -> nn.Module:
@@ -179,6 +185,7 @@ def build(spec: list[Any]) -> nn.Module:
 
 PLAIN: dict[str, Callable[..., nn.Module]] = {
     "affine": Affine, "counting": Counting, "modal": Modal, "layer": Layer, "offset": Offset,
+    "refuses": Refuses,
 }  # fmt: skip
 """Leaves whose details are the arguments of their class."""
 
@@ -212,76 +219,6 @@ def goes_on(ask: Callable[[nn.Module, str, Tensor], Any]) -> bool:
     model[1].register_forward_pre_hook(lambda module, args: passed.append(args[0]))
     ask(model, "0", torch.ones(1, 2))
     return all(given is put_out for put_out, given in zip(passed[::2], passed[1::2]))
-
-
-def failing(model: nn.Module, where: str) -> nn.Module:
-    """The same model, which now raises at its end or at its start."""
-    model.add_module("fails", Fails())
-    model.order = ["fails", *model.order] if where == "start" else [*model.order, "fails"]
-    return model
-
-
-class Witness:
-    """Looks at a model before and after a call: hooks, modes, parameters, and how often it ran.
-
-    It also plays the caller, who has a forward hook on every module named, gradients from an earlier pass, and a
-    layer without parameters that is in the other mode than its model.
-    """
-
-    def __init__(self, model: nn.Module, *names: str) -> None:
-        """Register the caller's hooks and write down the state of the model."""
-        self.model, self.fired = model, []
-        for name in names:
-            model.get_submodule(name).register_forward_hook(lambda module, args, output: self.fired.append(1))
-        for parameter in list(model.parameters())[::2]:
-            parameter.grad = parameter.detach().clone()
-        next(module for module in model.modules() if isinstance(module, Layer)).train(not model.training)
-        self.hooks = module_hooks(model)
-        self.modes = [module.training for module in model.modules()]
-        self.parameters = [p.detach().clone() for p in model.parameters()]
-        self.grads = copies_of_grads(model)
-
-    def report(self) -> dict[str, Any]:
-        """What changed."""
-        return {
-            "runs": self.model.runs,
-            "callers_hooks_fired": len(self.fired),
-            "hooks_left": module_hooks(self.model) - self.hooks,
-            "modes_kept": [module.training for module in self.model.modules()] == self.modes,
-            "parameters_kept": all(map(same_values, self.model.parameters(), self.parameters)),
-            "grads_kept": same_grads(copies_of_grads(self.model), self.grads),
-        }
-
-
-def copies_of_grads(model: nn.Module) -> list[Tensor | None]:
-    """The gradients of the parameters, as they are now."""
-    return [None if p.grad is None else p.grad.clone() for p in model.parameters()]
-
-
-def same_grads(ones: Sequence[Tensor | None], others: Sequence[Tensor | None]) -> bool:
-    """Whether two lists of gradients have the same values, and None in the same places."""
-    return len(ones) == len(others) and all(
-        first is other if first is None or other is None else same_values(first, other)
-        for first, other in zip(ones, others)
-    )
-
-
-def same_values(first: Tensor, other: Tensor) -> bool:
-    """Whether two tensors are equal, where NaN equals NaN."""
-    return torch.equal(first.isnan(), other.isnan()) and torch.equal(first.nan_to_num(), other.nan_to_num())
-
-
-def when_it_raises(make: Callable[[], nn.Module], call: Callable[[nn.Module], Any]) -> dict[str, Any]:
-    """What happens when `call` gets a model that raises: at its end, where hooks have fired, and at its start."""
-    outcomes, left = [], []
-    for where in ("end", "start"):
-        witness, seen = Witness(failing(make(), where), ""), {}
-        with expecting_boom(seen):
-            call(witness.model)
-        outcomes.append(seen["exception"])
-        left.append(witness.report()["hooks_left"])
-    wrong = [outcome for outcome in outcomes if outcome != "propagated"]
-    return {"exception": [*wrong, "propagated"][0], "hooks_left_after_exception": max(left, key=abs)}
 
 
 # Hooks of the caller, as data: [name of the module, kind, options, label].

@@ -202,6 +202,7 @@ class TestCleanCopy:
 
         log: list[str] = []
         model, old = model_of(log)
+        passing = register(model, [] if hooks == "none" else [["", "forward", {}, "passing"]], [])
         with torch.set_grad_enabled(grad_mode == "on"):
             witness, before, described = Witness(model=model), hooks_by_kind(model), description(model)
             copied = student.clean_copy(model)
@@ -225,14 +226,17 @@ class TestCleanCopy:
         if call != "once":
             other = model if call == "again" else model_of([])[0]
             doubled(other, 2.0)
-            described = description(other)
+            for handle in passing:
+                handle.remove()
+            described, witness = description(other), Witness(model=model, other=other)
             second = student.clean_copy(other)
+            seen["changed by the second call"] = witness.changes()
             seen |= {"second original": described, "second copy": description(second)}
             seen["shares with the second"] = shared(copied, second)
             doubled(other, 0.5)
         log.clear()
         seen["output of the original"], seen["fired by the original"] = forward_backward(model, x), sorted(set(log))
-        for handle in old:
+        for handle in [*old, *passing]:
             handle.remove()
         seen["left after remove"] = sum(map(sum, hooks_by_kind(model).values()))
 
@@ -357,8 +361,10 @@ class TestCleanCopy:
         if call != "once":
             nothing_shared(seen["shares with the second"], "two copies share")
 
-    def test_the_original_stays_as_it_was(seen):
+    def test_the_original_stays_as_it_was(seen, call):
         nothing_changed(seen["changed"])
+        if call != "once":
+            nothing_changed(seen["changed by the second call"], when="by a second call")
 
     def test_the_hooks_of_the_original_fire_for_it_alone(
         seen, spec, listening, never, evaluating, hooks, x, shift, factor

@@ -1,5 +1,7 @@
 """Answers to 11-first-nonfinite."""
 
+from graders.author.answers import Wrong
+
 from .shared import changed
 
 FIRST = """
@@ -28,35 +30,11 @@ def first_nonfinite(model, x):
 """
 
 RIGHT = [
-    FIRST,
-    # no hook at all, and the pass goes on to its end
-    """
-import contextlib
-import torch
-
-def finite(value):
-    return bool(torch.isfinite(value).all()) if torch.is_tensor(value) else True
-
-def first_nonfinite(model, x):
-    guilty = []
-    with contextlib.ExitStack() as stack:
-        for name, module in model.named_modules():
-            if next(module.children(), None) is None:
-                def forward(*args, inner=module.forward, name=name):
-                    healthy = all(map(finite, args))
-                    output = inner(*args)
-                    if healthy and not finite(output):
-                        guilty.append(name)
-                    return output
-                module.forward = forward
-                stack.callback(module.__dict__.pop, "forward")
-        model(x)
-    return guilty[0] if guilty else None
-""",
+    # ends the pass with an exception of its own
     """
 import torch
 
-class Found(Exception):
+class Found(BaseException):
     pass
 
 def first_nonfinite(model, x):
@@ -79,28 +57,6 @@ def first_nonfinite(model, x):
         for handle in handles:
             handle.remove()
     return None
-""",
-    """
-import math
-import torch
-from torch.nn.modules.module import register_module_forward_hook, register_module_forward_pre_hook
-
-def bad(value):
-    return isinstance(value, torch.Tensor) and not math.isfinite(value.detach().double().abs().max())
-
-def first_nonfinite(model, x):
-    names = {m: n for n, m in model.named_modules() if not len(list(m.children()))}
-    first, stack = [], []
-    def before(module, args):
-        stack.append(any(map(bad, args)))
-    def after(module, args, output):
-        blameless = stack.pop()
-        if module in names and not blameless and bad(output):
-            first.append(names[module])
-    with register_module_forward_pre_hook(before), register_module_forward_hook(after):
-        with torch.no_grad():
-            model(x)
-    return first[0] if first else None
 """,
     """
 import torch
@@ -128,29 +84,6 @@ def first_nonfinite(model, x):
                 stack.enter_context(module.register_forward_hook(partial(watch.post, name)))
         model(x)
     return watch.name
-""",
-    """
-import torch
-
-def first_nonfinite(model, x):
-    events = []
-    originals = {}
-    for name, module in model.named_modules():
-        if list(module.children()):
-            continue
-        def forward(*args, name=name, original=module.forward):
-            before = [torch.isfinite(a).all().item() for a in args if isinstance(a, torch.Tensor)]
-            output = original(*args)
-            events.append((name, all(before), torch.isfinite(output).all().item()))
-            return output
-        originals[module] = module.forward
-        module.forward = forward
-    try:
-        model(x)
-    finally:
-        for module in originals:
-            del module.forward
-    return next((name for name, good_in, good_out in events if good_in and not good_out), None)
 """,
     """
 import torch
@@ -199,81 +132,454 @@ def first_nonfinite(model, x):
         except Found as found:
             return str(found)
 """,
+    """
+import math
+import torch
+
+def bad(value):
+    return isinstance(value, torch.Tensor) and not math.isfinite(value.detach().double().abs().max())
+
+def first_nonfinite(model, x):
+    culprit = []
+    def attach(name, module):
+        flags = {}
+        return (
+            module.register_forward_pre_hook(lambda m, a: flags.update(ok=not any(map(bad, a)))),
+            module.register_forward_hook(lambda m, a, o: culprit.append(name) if flags["ok"] and bad(o) else None),
+        )
+    handles = [h for n, m in model.named_modules() if not m._modules for h in attach(n, m)]
+    try:
+        with torch.no_grad():
+            model(x)
+    finally:
+        while handles:
+            handles.pop().remove()
+    if culprit:
+        return culprit[0]
+""",
 ]
 
-WRONG = {
-    "reported-last": changed(FIRST, "found[0]", "found[-1]"),
-    "nan-only": changed(FIRST, "torch.isfinite(value).all()", "not torch.isnan(value).any()"),
-    "late-binding": changed(
-        FIRST,
-        "            def after(module, args, output, name=name):",
-        "            def after(module, args, output):",
+WRONG = [
+    Wrong(
+        "the last one",
+        violates="find the first call of a leaf",
+        check="test_the_first_leaf_to_blame_is_named",
+        mistake="reported-last",
+        source=changed(FIRST, "found[0]", "found[-1]"),
     ),
-    "blamed-the-victim": changed(FIRST, "if good[module] and not", "if not"),
-    "first-input-only": changed(FIRST, "finite(args)", "finite(args[:1])"),
-    "input-overwritten": changed(FIRST, "if good[module] and not", "if finite(args) and not"),
-    "definition-order": changed(
-        FIRST,
-        "    return found[0] if found else None",
-        "    return next((name for name, _ in model.named_modules() if name in found), None)",
+    Wrong(
+        "NaN only",
+        violates="has a NaN or an infinite entry",
+        check="test_the_first_leaf_to_blame_is_named",
+        mistake="nan-only",
+        source=changed(FIRST, "torch.isfinite(value).all()", "not torch.isnan(value).any()"),
     ),
-    "only-last-call": changed(FIRST, "found, good, handles = [], {}, []", "verdict, good, handles = {}, {}, []")
-    .replace(
-        """                if good[module] and not finite([output]):
+    Wrong(
+        "Inf only",
+        violates="has a NaN or an infinite entry",
+        check="test_the_first_leaf_to_blame_is_named",
+        source=changed(FIRST, "torch.isfinite(value).all()", "not torch.isinf(value).any()"),
+    ),
+    Wrong(
+        "minus infinity is missed",
+        violates="has a NaN or an infinite entry",
+        check="test_the_first_leaf_to_blame_is_named",
+        mistake="minus-infinity-missed",
+        source=changed(FIRST, "torch.isfinite(value).all()", "not (value.isnan() | (value == float('inf'))).any()"),
+    ),
+    Wrong(
+        "reads the loop variable late",
+        violates="Return the name of that leaf as in `named_modules()`",
+        check="test_the_first_leaf_to_blame_is_named",
+        mistake="late-binding",
+        source=changed(
+            FIRST,
+            "            def after(module, args, output, name=name):",
+            "            def after(module, args, output):",
+        ),
+    ),
+    Wrong(
+        "looks at outputs only",
+        violates="A leaf that already gets a NaN or an Inf is not to blame",
+        check="test_the_first_leaf_to_blame_is_named",
+        mistake="blamed-the-victim",
+        source=changed(FIRST, "if good[module] and not", "if not"),
+    ),
+    Wrong(
+        "the first input only",
+        violates="while all its tensor inputs are finite",
+        check="test_the_first_leaf_to_blame_is_named",
+        mistake="first-input-only",
+        source=changed(FIRST, "finite(args)", "finite(args[:1])"),
+    ),
+    Wrong(
+        "takes every argument for a tensor",
+        violates="perhaps other values, such as numbers",
+        check="raised",
+        source=changed(FIRST, " if isinstance(value, torch.Tensor)", ""),
+    ),
+    Wrong(
+        "an infinite number is a bad input",
+        violates="A number among the arguments is no tensor input, whatever its value.",
+        check="test_the_first_leaf_to_blame_is_named",
+        mistake="numbers-are-inputs",
+        source=changed(
+            FIRST,
+            "finite(args)",
+            "finite([torch.tensor(a) if isinstance(a, float) else a for a in args])",
+        ),
+    ),
+    Wrong(
+        "looks at the inputs when they are overwritten",
+        violates="What counts is its inputs as they were when it was called",
+        check="test_the_first_leaf_to_blame_is_named",
+        mistake="input-overwritten",
+        source=changed(FIRST, "if good[module] and not", "if finite(args) and not"),
+    ),
+    Wrong(
+        "a hook before those of the caller",
+        violates="and its output as it left the leaf",
+        check="test_the_first_leaf_to_blame_is_named",
+        mistake="before-the-callers-hook",
+        source=changed(FIRST, "register_forward_hook(after)", "register_forward_hook(after, prepend=True)"),
+    ),
+    Wrong(
+        "hooks for all modules, which run before those of the caller",
+        violates="and its output as it left the leaf",
+        check="test_the_first_leaf_to_blame_is_named",
+        mistake="before-the-callers-hook",
+        source="""
+import torch
+from torch.nn.modules.module import register_module_forward_hook, register_module_forward_pre_hook
+
+def bad(value):
+    return isinstance(value, torch.Tensor) and not value.isfinite().all()
+
+def first_nonfinite(model, x):
+    names = {m: n for n, m in model.named_modules() if not len(list(m.children()))}
+    first, blamed = [], {}
+    def before(module, args):
+        blamed[module] = any(map(bad, args))
+    def after(module, args, output):
+        if module in names and not blamed[module] and bad(output):
+            first.append(names[module])
+    with register_module_forward_pre_hook(before), register_module_forward_hook(after):
+        model(x)
+    return first[0] if first else None
+""",
+    ),
+    Wrong(
+        "wraps `forward`",
+        violates="and its output as it left the leaf",
+        check="test_the_first_leaf_to_blame_is_named",
+        mistake="before-the-callers-hook",
+        source="""
+import contextlib
+import torch
+
+def finite(value):
+    return bool(torch.isfinite(value).all()) if torch.is_tensor(value) else True
+
+def first_nonfinite(model, x):
+    guilty = []
+    with contextlib.ExitStack() as stack:
+        for name, module in model.named_modules():
+            if next(module.children(), None) is None:
+                def forward(*args, inner=module.forward, name=name):
+                    healthy = all(map(finite, args))
+                    output = inner(*args)
+                    if healthy and not finite(output):
+                        guilty.append(name)
+                    return output
+                module.forward = forward
+                stack.callback(module.__dict__.pop, "forward")
+        model(x)
+    return guilty[0] if guilty else None
+""",
+    ),
+    Wrong(
+        "in the order of definition",
+        violates="in the order of execution",
+        check="test_the_first_leaf_to_blame_is_named",
+        mistake="definition-order",
+        source=changed(
+            FIRST,
+            "    return found[0] if found else None",
+            "    return next((name for name, _ in model.named_modules() if name in found), None)",
+        ),
+    ),
+    Wrong(
+        "the last call of each leaf",
+        violates="A leaf may run more than once, and each call is judged by itself.",
+        check="test_the_first_leaf_to_blame_is_named",
+        mistake="only-last-call",
+        source=changed(FIRST, "found, good, handles = [], {}, []", "verdict, good, handles = {}, {}, []")
+        .replace(
+            """                if good[module] and not finite([output]):
                     found.append(name)
 """,
-        "                verdict.setdefault(name, False)\n"
-        "                verdict[name] = good[module] and not finite([output])\n",
-    )
-    .replace(
-        "    return found[0] if found else None",
-        "    return next((name for name, guilty in verdict.items() if guilty), None)",
+            "                verdict.setdefault(name, False)\n"
+            "                verdict[name] = good[module] and not finite([output])\n",
+        )
+        .replace(
+            "    return found[0] if found else None",
+            "    return next((name for name, guilty in verdict.items() if guilty), None)",
+        ),
     ),
-    "only-first-call": changed(
-        FIRST, "found, good, handles = [], {}, []", "seen, found, good, handles = [], [], {}, []"
-    ).replace(
-        """                if good[module] and not finite([output]):
+    Wrong(
+        "the first call of each leaf",
+        violates="A leaf may run more than once, and each call is judged by itself.",
+        check="test_the_first_leaf_to_blame_is_named",
+        mistake="only-first-call",
+        source=changed(
+            FIRST, "found, good, handles = [], {}, []", "seen, found, good, handles = [], [], {}, []"
+        ).replace(
+            """                if good[module] and not finite([output]):
 """,
-        "                seen.append(name)\n"
-        "                if seen.count(name) == 1 and good[module] and not finite([output]):\n",
+            "                seen.append(name)\n"
+            "                if seen.count(name) == 1 and good[module] and not finite([output]):\n",
+        ),
     ),
-    "large-is-not-infinite": changed(FIRST, "torch.isfinite(value).all()", "value.sum().isfinite()"),
-    "children-only": changed(FIRST, "model.named_modules()", "model.named_children()"),
-    "named-a-container": changed(FIRST, "            if list(module.children()):\n                continue\n", ""),
-    "hook-left-behind": changed(FIRST, "handle.remove()", "pass"),
-    "hook-left-after-exception": FIRST.replace("    try:\n", "    if True:\n").replace(
-        "    finally:\n", "    if True:\n"
+    Wrong(
+        "the sum of the entries",
+        violates="has a NaN or an infinite entry",
+        check="test_a_healthy_model_gives_none",
+        mistake="large-is-not-infinite",
+        source=changed(FIRST, "torch.isfinite(value).all()", "value.sum().isfinite()"),
     ),
-}
+    Wrong(
+        "in float32",
+        violates="rule 1: in `float32` and in `float64`",
+        check="test_a_healthy_model_gives_none",
+        source=changed(FIRST, "torch.isfinite(value).all()", "torch.isfinite(value.float()).all()"),
+    ),
+    Wrong(
+        "the first row",
+        violates="has a NaN or an infinite entry",
+        check="test_the_first_leaf_to_blame_is_named",
+        mistake="first-row-only",
+        source=changed(
+            FIRST, "torch.isfinite(value).all()", "torch.isfinite(value[:1] if value.dim() else value).all()"
+        ),
+    ),
+    Wrong(
+        "the next level only",
+        violates="A leaf is a module of `model.named_modules()` without children.",
+        check="test_the_first_leaf_to_blame_is_named",
+        mistake="children-only",
+        source=changed(FIRST, "model.named_modules()", "model.named_children()"),
+    ),
+    Wrong(
+        "not the model itself",
+        violates='The model may be a leaf itself; then its name is `""`.',
+        check="test_the_first_leaf_to_blame_is_named",
+        mistake="skips-the-model-itself",
+        source=changed(FIRST, "if list(module.children()):", "if list(module.children()) or not name:"),
+    ),
+    Wrong(
+        "an empty name is no name",
+        violates='then its name is `""`',
+        check="test_the_first_leaf_to_blame_is_named",
+        mistake="skips-the-model-itself",
+        source=changed(FIRST, "found[0] if found else None", "(found[0] if found else None) or None"),
+    ),
+    Wrong(
+        "containers, too",
+        violates="A leaf is a module of `model.named_modules()` without children.",
+        check="test_the_first_leaf_to_blame_is_named",
+        mistake="named-a-container",
+        source=changed(FIRST, "            if list(module.children()):\n                continue\n", ""),
+    ),
+    Wrong(
+        "modules with parameters only",
+        violates="A leaf is a module of `model.named_modules()` without children.",
+        check="test_the_first_leaf_to_blame_is_named",
+        source=changed(
+            FIRST,
+            "            if list(module.children()):\n",
+            "            if not list(module.parameters(recurse=False)):\n",
+        ),
+    ),
+    Wrong(
+        "gives up at the first bad value",
+        violates="has no leaf to blame",
+        check="test_the_first_leaf_to_blame_is_named",
+        source=changed(
+            FIRST,
+            "                if good[module] and not finite([output]):\n                    found.append(name)\n",
+            "                if not finite([output]):\n"
+            "                    found.append(name if good[module] else None)\n",
+        ),
+    ),
+    Wrong(
+        "a stack that a leaf which raises leaves too high",
+        violates="The model may catch what a part of it raises.",
+        check="test_the_first_leaf_to_blame_is_named",
+        source=changed(FIRST, "good[module] = finite(args)", "good.setdefault(0, []).append(finite(args))").replace(
+            "if good[module] and not", "if good[0].pop(0) and not"
+        ),
+    ),
+    Wrong(
+        "the first leaf",
+        violates="find the first call of a leaf",
+        check="test_the_first_leaf_to_blame_is_named",
+        source="def first_nonfinite(model, x):\n"
+        "    return [n for n, m in model.named_modules() if not list(m.children())][0]",
+    ),
+    Wrong(
+        "never one",
+        violates="Return the name of that leaf as in `named_modules()`",
+        check="test_the_first_leaf_to_blame_is_named",
+        source="def first_nonfinite(model, x):\n    return None",
+    ),
+    Wrong(
+        "all of them",
+        violates="Return the name of that leaf",
+        check="test_the_first_leaf_to_blame_is_named",
+        source=changed(FIRST, "found[0] if found else None", "found"),
+    ),
+    Wrong(
+        "a text where there is none",
+        violates="or `None` when there is no such call",
+        check="test_a_healthy_model_gives_none",
+        source=changed(FIRST, "found[0] if found else None", "found[0] if found else ''"),
+    ),
+    Wrong(
+        "the type",
+        violates="Return the name of that leaf as in `named_modules()`",
+        check="test_the_first_leaf_to_blame_is_named",
+        source=changed(FIRST, "found.append(name)", "found.append(type(module).__name__)"),
+    ),
+    Wrong(
+        "the last part of the name",
+        violates="Return the name of that leaf as in `named_modules()`",
+        check="test_the_first_leaf_to_blame_is_named",
+        source=changed(FIRST, "found.append(name)", "found.append(name.split('.')[-1])"),
+    ),
+    Wrong(
+        "runs twice",
+        violates="Run `model(x)` once",
+        check="test_the_model_runs_once_as_it_is",
+        source=changed(FIRST, "        model(x)\n", "        model(x)\n        model(x)\n"),
+    ),
+    Wrong(
+        "calls `forward`",
+        violates="Run `model(x)` once",
+        check="test_the_model_runs_once_as_it_is",
+        mistake="called-forward",
+        source=changed(FIRST, "        model(x)\n", "        model.forward(x)\n"),
+    ),
+    Wrong(
+        "eval mode, for the run",
+        violates="with each part in its mode",
+        check="test_the_model_runs_once_as_it_is",
+        mistake="changed-the-mode",
+        source="""
+import torch
 
-ALSO_WRONG = [
-    "def first_nonfinite(model, x):\n    return None",
-    # stops the pass with an exception that the model may raise, too
-    changed(FIRST, "found.append(name)", "found.append(name)\n                    raise StopIteration").replace(
-        "    finally:\n", "    except StopIteration:\n        pass\n    finally:\n"
+"""
+        + FIRST
+        + """
+plain = first_nonfinite
+
+def first_nonfinite(model, x):
+    modes = {module: module.training for module in model.modules()}
+    model.eval()
+    try:
+        return plain(model, x)
+    finally:
+        for module, training in modes.items():
+            module.training = training
+""",
     ),
-    changed(
-        FIRST,
-        "            if list(module.children()):\n",
-        "            if not list(module.parameters(recurse=False)):\n",
+    Wrong(
+        "cleans `x`",
+        violates="`x` may have NaN and infinite entries itself.",
+        check="test_the_first_leaf_to_blame_is_named",
+        source=changed(FIRST, "        model(x)\n", "        model(torch.nan_to_num(x))\n"),
     ),
-    "def first_nonfinite(model, x):\n    return [n for n, m in model.named_modules() if not list(m.children())][0]",
-    changed(FIRST, "found[0] if found else None", "found"),
-    changed(FIRST, "found[0] if found else None", "found[0] if found else ''"),
-    changed(FIRST, "found.append(name)", "found.append(type(module).__name__)"),
-    changed(FIRST, "found.append(name)", "found.append(name.split('.')[-1])"),
-    changed(FIRST, "        model(x)\n", "        model(x)\n        model(x)\n"),
-    changed(FIRST, "        model(x)\n", "        model(x).sum().backward()\n"),
-    changed(FIRST, "        model(x)\n", "        model(torch.nan_to_num(x))\n"),
-    changed(FIRST, "        model(x)\n", "        x.nan_to_num_()\n        model(x)\n"),
-    FIRST.replace("    finally:\n", "    except Exception:\n        pass\n    finally:\n"),
-    changed(FIRST, "        model(x)\n", "        model(x)\n        model.zero_grad()\n"),
-    changed(FIRST, "        model(x)\n", "        model.forward(x)\n"),
-    changed(FIRST, "torch.isfinite(value).all()", "not torch.isinf(value).any()"),
-    changed(FIRST, "finite([output])", "finite([output[0]])"),
-    changed(FIRST, "torch.isfinite(value).all()", "torch.isfinite(value[0]).all()"),
-    # stops the pass with a RuntimeError, and takes those of the model for its own
-    changed(FIRST, "found.append(name)", "raise RuntimeError(name)").replace(
-        "    finally:\n", "    except RuntimeError as error:\n        return str(error)\n    finally:\n"
+    Wrong(
+        "cleans `x` in place",
+        violates="rule 2: Tensors keep their values",
+        check="test_nothing_of_the_caller_changes",
+        source=changed(FIRST, "        model(x)\n", "        x.data = x.data.nan_to_num()\n        model(x)\n"),
     ),
+    Wrong(
+        "swallows what the model raises",
+        violates="When the model itself raises an exception of any type before that, it comes through.",
+        check="test_it_holds_when_the_model_raises",
+        source=FIRST.replace("    finally:\n", "    except Exception:\n        pass\n    finally:\n"),
+    ),
+    Wrong(
+        "stops with an exception that the model may raise, too",
+        violates="When the model itself raises an exception of any type before that, it comes through.",
+        check="test_it_holds_when_the_model_raises",
+        source=changed(
+            FIRST, "found.append(name)", "found.append(name)\n                    raise StopIteration"
+        ).replace("    finally:\n", "    except StopIteration:\n        pass\n    finally:\n"),
+    ),
+    Wrong(
+        "takes a RuntimeError of the model for its own",
+        violates="When the model itself raises an exception of any type before that, it comes through.",
+        check="test_it_holds_when_the_model_raises",
+        source=changed(FIRST, "found.append(name)", "raise RuntimeError(name)").replace(
+            "    finally:\n", "    except RuntimeError as error:\n        return str(error)\n    finally:\n"
+        ),
+    ),
+    Wrong(
+        "empties `.grad`",
+        violates="rule 2: their `.grad`",
+        check="test_nothing_of_the_caller_changes",
+        source=changed(FIRST, "        model(x)\n", "        model(x)\n        model.zero_grad()\n"),
+    ),
+    Wrong(
+        "removes no hook",
+        violates="rule 3: none of your own hooks is left",
+        check="test_nothing_of_the_caller_changes",
+        mistake="hook-left-behind",
+        source=changed(FIRST, "handle.remove()", "pass"),
+    ),
+    Wrong(
+        "removes the hooks only when all went well",
+        violates="rule 3: When your function has returned, or raised",
+        check="test_it_holds_when_the_model_raises",
+        mistake="hook-left-after-exception",
+        source=FIRST.replace("    try:\n", "    if True:\n").replace("    finally:\n", "    if True:\n"),
+    ),
+    Wrong(
+        "cleans up after an `Exception` only",
+        violates="rule 4: also for `KeyboardInterrupt`",
+        check="test_it_holds_when_the_model_raises",
+        source=FIRST.replace(
+            "    finally:\n        for handle in handles:\n            handle.remove()\n",
+            "    except Exception:\n        for handle in handles:\n            handle.remove()\n        raise\n"
+            "    for handle in handles:\n        handle.remove()\n",
+        ),
+    ),
+    Wrong(
+        "removes all hooks of the leaves",
+        violates="rule 3: Hooks that were there before are there afterwards",
+        check="test_nothing_of_the_caller_changes",
+        source=changed(
+            FIRST,
+            "        for handle in handles:\n            handle.remove()\n",
+            "        for module in model.modules():\n"
+            "            module._forward_hooks.clear()\n            module._forward_pre_hooks.clear()\n",
+        ),
+    ),
+    Wrong(
+        "what was found stays",
+        violates="rule 1: It works however often it is called",
+        check="test_a_healthy_model_gives_none",
+        source="FOUND = []\n"
+        + changed(FIRST, "found, good, handles = [], {}, []", "found, good, handles = FOUND, {}, []"),
+    ),
+]
+
+GIVENS = [
+    "Write `first_nonfinite(model, x)`.",
+    "Each leaf gets positional arguments",
+    "It returns one tensor.",
+    "Hooks of the caller may replace outputs, and leave inputs alone.",
+    "You may stop the forward pass as soon as the leaf is found",
 ]

@@ -633,4 +633,17 @@ GIVENS = [
     "Gradients of tensors that are not in the list stay as they are.",  # no answer can reach them
 ]
 
-SURVIVORS = {"lost statement: without arrived.clear()": "no exception stops a pass, so nothing is left of the last one"}
+SURVIVORS = {
+    "lost statement: without arrived.clear()": "no exception stops a pass, so nothing is left of the last one",
+    "condition dropped: without if p in arrived": "the same",
+    "a list for a tuple": "either holds the handles",
+    "under no_grad": "hooks may be registered in any mode",
+    "almost: if norm >= self.c": "at the limit the factor is 1",
+    "almost: torch._foreach_mul_(grads, float((c / (norm - 1e-06)": "a millionth is within the tolerance",
+    "almost: k = torch.clamp(c / (total - 1e-06)": "the same",
+    "not for all: return [p.register_post_accumulate_grad_hook(hook) for p in _part(params, stop=": (
+        "every pass reaches all of them, and one of them queues what runs at its end"
+    ),
+    "almost: pend.append(2)": "that there is an entry is all that counts",
+    "almost: queued.append(False)": "that there is an entry is all that counts",
+}

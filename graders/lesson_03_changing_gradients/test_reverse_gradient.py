@@ -84,6 +84,8 @@ class TestReverseGradient:
         if not isinstance(y, torch.Tensor) or y.shape != t.shape:
             return seen
         seen |= {"hooks_on_y": 0 if y is t else tensor_hooks(y)}
+        student.reverse_gradient(-t, lam)
+        seen |= {"y after a call for another tensor": snapshot(y)}
         student.reverse_gradient(t, 2 * lam)
         w = k.clone().requires_grad_()
         (y * w).sum().backward(inputs=[w], retain_graph=True)
@@ -102,8 +104,6 @@ class TestReverseGradient:
         with torch.no_grad():
             inside = Witness(t=t, plain=plain)
             seen |= {"y under no_grad": snapshot(student.reverse_gradient(t, lam)), "changed inside": inside.changes()}
-        student.reverse_gradient(-t, lam)
-        seen |= {"y after a call for another tensor": snapshot(y)}
         without = Witness(plain=plain)
         y = student.reverse_gradient(plain, lam)
         seen |= {"y without grad": snapshot(y), "changed without": without.changes()}

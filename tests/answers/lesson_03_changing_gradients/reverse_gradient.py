@@ -195,6 +195,25 @@ def reverse_gradient(x, lam):
 """,
     ),
     Wrong(
+        "one tensor for all results",
+        violates="rule 6: it shares its memory with no other tensor",
+        check="test_the_values_stay_and_the_gradient_is_reversed",
+        source="""
+import torch
+
+made = {}
+
+def reverse_gradient(x, lam):
+    own = made.setdefault((x.shape, x.dtype), torch.empty(x.shape, dtype=x.dtype))
+    own.copy_(x.detach())
+    y = x - x.detach() + own
+    y.data = own
+    if y.requires_grad:
+        y.register_hook(lambda grad: -lam * grad)
+    return y
+""",
+    ),
+    Wrong(
         "no guard",
         violates="It also works when `x` does not require grad and under `torch.no_grad()`",
         check="raised",

@@ -1,6 +1,6 @@
 """Answers to 08-count-hook-calls."""
 
-from graders.author.answers import Wrong
+from graders.author.answers import Wrong, changed
 
 COUNTING = """
 from torch.utils.checkpoint import checkpoint
@@ -16,6 +16,17 @@ def counting(model, calls):
         calls["bwd"] += 1
     return model[0].register_forward_hook(on_forward), model[0].register_full_backward_hook(on_backward)
 """
+COUNTED = (
+    COUNTING
+    + """
+def count_hook_calls(model, x, n, ckpt):
+    calls = {"fwd": 0, "bwd": 0}
+    one, two = counting(model, calls)
+    with one, two:
+        passes(model, x, n, ckpt)
+    return calls
+"""
+)
 
 RIGHT = [
     """
@@ -97,17 +108,7 @@ WRONG = [
         violates="`checkpoint(model, x, use_reentrant=False)` from `torch.utils.checkpoint` when `ckpt` is `True`.",
         check="test_the_calls_are_counted",
         mistake="ignored-checkpoint",
-        source=(
-            COUNTING
-            + """
-def count_hook_calls(model, x, n, ckpt):
-    calls = {"fwd": 0, "bwd": 0}
-    one, two = counting(model, calls)
-    with one, two:
-        passes(model, x, n, False)
-    return calls
-"""
-        ),
+        source=changed(COUNTED, (" ckpt)\n", " False)\n")),
     ),
     Wrong(
         "one call for each pass",
@@ -163,16 +164,8 @@ def count_hook_calls(model, x, n, ckpt):
         violates="`x` may or may not require grad.",
         check="test_the_calls_are_counted",
         mistake="changed-the-input",
-        source=(
-            COUNTING
-            + """
-def count_hook_calls(model, x, n, ckpt):
-    calls = {"fwd": 0, "bwd": 0}
-    one, two = counting(model, calls)
-    with one, two:
-        passes(model, x.requires_grad_(), n, ckpt)
-    return calls
-"""
+        source=changed(
+            COUNTED, ("        passes(model, x, n, ckpt", "        passes(model, x.requires_grad_(), n, ckpt")
         ),
     ),
     Wrong(
@@ -240,32 +233,16 @@ def count_hook_calls(model, x, n, ckpt):
         "one pass alone",
         violates="Run `n` passes: each is one forward",
         check="test_the_calls_are_counted",
-        source=(
-            COUNTING
-            + """
-def count_hook_calls(model, x, n, ckpt):
-    calls = {"fwd": 0, "bwd": 0}
-    one, two = counting(model, calls)
-    with one, two:
-        passes(model, x, 1, ckpt)
-    return calls
-"""
-        ),
+        source=changed(COUNTED, (" x, n, ckpt)\n", " x, 1, ckpt)\n")),
     ),
     Wrong(
         "one pass, multiplied",
         violates="Run `n` passes: each is one forward",
         check="test_the_passes_ran_as_asked",
-        source=(
-            COUNTING
-            + """
-def count_hook_calls(model, x, n, ckpt):
-    calls = {"fwd": 0, "bwd": 0}
-    one, two = counting(model, calls)
-    with one, two:
-        passes(model, x, 1, ckpt)
-    return {kind: n * count for kind, count in calls.items()}
-"""
+        source=changed(
+            COUNTED,
+            (" x, n, ckpt)\n", " x, 1, ckpt)\n"),
+            ("calls\n", "{kind: n * count for kind, count in calls.items()}\n"),
         ),
     ),
     Wrong(
@@ -316,17 +293,7 @@ def count_hook_calls(model, x, n, ckpt):
         violates="`checkpoint(model, x, use_reentrant=False)` from `torch.utils.checkpoint` when `ckpt` is `True`.",
         check="raised",
         mistake="no-graph",
-        source=(
-            COUNTING.replace("use_reentrant=False", "use_reentrant=True")
-            + """
-def count_hook_calls(model, x, n, ckpt):
-    calls = {"fwd": 0, "bwd": 0}
-    one, two = counting(model, calls)
-    with one, two:
-        passes(model, x, n, ckpt)
-    return calls
-"""
-        ),
+        source=changed(COUNTED, ("use_reentrant=False", "use_reentrant=True")),
     ),
     Wrong(
         "counts on a copy, which gets the gradients",
@@ -349,18 +316,12 @@ def count_hook_calls(model, x, n, ckpt):
         "clears the gradients between the passes",
         violates="The `.grad` of the parameters, and of `x` if it requires grad, accumulates over the",
         check="test_the_passes_ran_as_asked",
-        source=(
-            COUNTING
-            + """
-def count_hook_calls(model, x, n, ckpt):
-    calls = {"fwd": 0, "bwd": 0}
-    one, two = counting(model, calls)
-    with one, two:
-        for _ in range(n):
-            model.zero_grad()
-            passes(model, x, 1, ckpt)
-    return calls
-"""
+        source=changed(
+            COUNTED,
+            (
+                "        passes(model, x, n, ckpt)\n",
+                "        for _ in range(n):\n            model.zero_grad()\n            passes(model, x, 1, ckpt)\n",
+            ),
         ),
     ),
     Wrong(
@@ -385,67 +346,36 @@ def count_hook_calls(model, x, n, ckpt):
         "the `.grad` of `x` is cleared",
         violates="The `.grad` of the parameters, and of `x` if it requires grad, accumulates over the",
         check="test_the_passes_ran_as_asked",
-        source=(
-            COUNTING
-            + """
-def count_hook_calls(model, x, n, ckpt):
-    calls = {"fwd": 0, "bwd": 0}
-    x.grad = None
-    one, two = counting(model, calls)
-    with one, two:
-        passes(model, x, n, ckpt)
-    return calls
-"""
+        source=changed(
+            COUNTED,
+            ("    one, two = counting(model, calls)\n", "    x.grad = None\n    one, two = counting(model, calls)\n"),
         ),
     ),
     Wrong(
         "`x` is cut off",
         violates="`x` may or may not require grad.",
         check="test_the_calls_are_counted",
-        source=(
-            COUNTING
-            + """
-def count_hook_calls(model, x, n, ckpt):
-    calls = {"fwd": 0, "bwd": 0}
-    one, two = counting(model, calls)
-    with one, two:
-        passes(model, x.detach(), n, ckpt)
-    return calls
-"""
-        ),
+        source=changed(COUNTED, ("        passes(model, x, n, ckpt", "        passes(model, x.detach(), n, ckpt")),
     ),
     Wrong(
         "removes the backward hooks of the caller",
         violates="rule 3: Hooks that were there before",
         check="test_nothing_else_changes",
-        source=(
-            COUNTING
-            + """
-def count_hook_calls(model, x, n, ckpt):
-    calls = {"fwd": 0, "bwd": 0}
-    one, two = counting(model, calls)
-    with one, two:
-        passes(model, x, n, ckpt)
-    model[0]._backward_hooks.clear()
-    return calls
-"""
-        ),
+        source=changed(COUNTED, ("    return calls\n", "    model[0]._backward_hooks.clear()\n    return calls\n")),
     ),
     Wrong(
         "a frozen module is taken for one that no gradient passes",
         violates="Sometimes the module `model[0]` is used a second time in the same model",
         check="test_the_calls_are_counted",
-        source=(
-            COUNTING
-            + """
-def count_hook_calls(model, x, n, ckpt):
-    calls = {"fwd": 0, "bwd": 0}
-    one, two = counting(model, calls)
-    with one, two:
-        passes(model, x, n, ckpt)
-    learns = any(parameter.requires_grad for parameter in model[0].parameters())
-    return {"fwd": calls["fwd"], "bwd": calls["bwd"] if learns else 0}
-"""
+        source=changed(
+            COUNTED,
+            (
+                "    return calls\n",
+                (
+                    "    learns = any(parameter.requires_grad for parameter in model[0].parameters())\n"
+                    '    return {"fwd": calls["fwd"], "bwd": calls["bwd"] if learns else 0}\n'
+                ),
+            ),
         ),
     ),
     Wrong(
@@ -471,17 +401,7 @@ def count_hook_calls(model, x, n, ckpt):
         "dropout draws anew in the recomputation",
         violates="A dropout layer of the model drops the same entries in the recomputation as in the",
         check="test_the_passes_ran_as_asked",
-        source=(
-            COUNTING.replace("use_reentrant=False", "use_reentrant=False, preserve_rng_state=False")
-            + """
-def count_hook_calls(model, x, n, ckpt):
-    calls = {"fwd": 0, "bwd": 0}
-    one, two = counting(model, calls)
-    with one, two:
-        passes(model, x, n, ckpt)
-    return calls
-"""
-        ),
+        source=changed(COUNTED, ("use_reentrant=False", "use_reentrant=False, preserve_rng_state=False")),
     ),
     Wrong(
         "evaluates in eval mode",
@@ -507,17 +427,7 @@ def count_hook_calls(model, x, n, ckpt):
         "one pass at least",
         violates="`n` may be 0.",
         check="test_the_calls_are_counted",
-        source=(
-            COUNTING
-            + """
-def count_hook_calls(model, x, n, ckpt):
-    calls = {"fwd": 0, "bwd": 0}
-    one, two = counting(model, calls)
-    with one, two:
-        passes(model, x, max(n, 1), ckpt)
-    return calls
-"""
-        ),
+        source=changed(COUNTED, (" x, n, ckpt)\n", " x, max(n, 1), ckpt)\n")),
     ),
     Wrong(
         "the counts are kept from call to call",
@@ -540,55 +450,42 @@ def count_hook_calls(model, x, n, ckpt):
         "a list of counts",
         violates="rule 6: A tuple is a tuple",
         check="test_the_calls_are_counted",
-        source=(
-            COUNTING
-            + """
-def count_hook_calls(model, x, n, ckpt):
-    calls = {"fwd": 0, "bwd": 0}
-    one, two = counting(model, calls)
-    with one, two:
-        passes(model, x, n, ckpt)
-    return list(calls.values())
-"""
-        ),
+        source=changed(COUNTED, ("calls\n", "list(calls.values())\n")),
     ),
     Wrong(
         "removes its hooks after an Exception alone",
         violates="rule 4: That holds for every exception, also for `KeyboardInterrupt`",
         check="test_all_is_in_order_when_something_raises",
-        source=(
-            COUNTING
-            + """
-def count_hook_calls(model, x, n, ckpt):
-    calls = {"fwd": 0, "bwd": 0}
-    one, two = counting(model, calls)
-    try:
-        passes(model, x, n, ckpt)
-    except Exception:
-        one.remove(), two.remove()
-        raise
-    one.remove(), two.remove()
-    return calls
-"""
+        source=changed(
+            COUNTED,
+            ("    with one, two:\n", "    try:\n"),
+            (
+                "    return calls\n",
+                (
+                    "    except Exception:\n"
+                    "        one.remove(), two.remove()\n"
+                    "        raise\n"
+                    "    one.remove(), two.remove()\n"
+                    "    return calls\n"
+                ),
+            ),
         ),
     ),
     Wrong(
         "swallows the exception",
         violates="rule 4: the caller of your function gets this",
         check="test_all_is_in_order_when_something_raises",
-        source=(
-            COUNTING
-            + """
-def count_hook_calls(model, x, n, ckpt):
-    calls = {"fwd": 0, "bwd": 0}
-    one, two = counting(model, calls)
-    with one, two:
-        try:
-            passes(model, x, n, ckpt)
-        except BaseException:
-            pass
-    return calls
-"""
+        source=changed(
+            COUNTED,
+            (
+                "        passes(model, x, n, ckpt)\n",
+                (
+                    "        try:\n"
+                    "            passes(model, x, n, ckpt)\n"
+                    "        except BaseException:\n"
+                    "            pass\n"
+                ),
+            ),
         ),
     ),
     Wrong(
@@ -613,19 +510,17 @@ def count_hook_calls(model, x, n, ckpt):
         "the module itself runs in front of the checkpoint",
         violates="`checkpoint(model, x, use_reentrant=False)` from `torch.utils.checkpoint` when `ckpt` is `True`.",
         check="test_the_calls_are_counted",
-        source=(
-            COUNTING
-            + """
-def count_hook_calls(model, x, n, ckpt):
-    calls = {"fwd": 0, "bwd": 0}
-    one, two = counting(model, calls)
-    with one, two:
-        for _ in range(n):
-            h = model[0](x)
-            out = checkpoint(model[1:], h, use_reentrant=False) if ckpt else model[1:](h)
-            out.sum().backward()
-    return calls
-"""
+        source=changed(
+            COUNTED,
+            (
+                "        passes(model, x, n, ckpt)\n",
+                (
+                    "        for _ in range(n):\n"
+                    "            h = model[0](x)\n"
+                    "            out = checkpoint(model[1:], h, use_reentrant=False) if ckpt else model[1:](h)\n"
+                    "            out.sum().backward()\n"
+                ),
+            ),
         ),
     ),
 ]

@@ -1,6 +1,6 @@
 """Answers to 08-trace-events."""
 
-from graders.author.answers import Wrong
+from graders.author.answers import Wrong, changed
 
 REGISTER = """
 def register_all(model, events):
@@ -17,6 +17,19 @@ def remove_all(handles):
     for handle in handles:
         handle.remove()
 """
+TRACED = (
+    REGISTER
+    + """
+def trace_events(model, x):
+    events = []
+    handles = register_all(model, events)
+    try:
+        model(x).sum().backward()
+    finally:
+        remove_all(handles)
+    return events
+"""
+)
 
 RIGHT = [
     """
@@ -138,19 +151,7 @@ WRONG = [
         violates="Run `model(x).sum().backward()` once, with `x` as it is given",
         check="test_every_event_is_in_its_place",
         mistake="changed-the-input",
-        source=(
-            REGISTER
-            + """
-def trace_events(model, x):
-    events = []
-    handles = register_all(model, events)
-    try:
-        model(x.clone().requires_grad_()).sum().backward()
-    finally:
-        remove_all(handles)
-    return events
-"""
-        ),
+        source=changed(TRACED, ("model(x)", "model(x.clone().requires_grad_())")),
     ),
     Wrong(
         "takes backward for the mirror of forward",
@@ -248,19 +249,7 @@ def trace_events(model, x):
         violates="which gives a module with several names its first one.",
         check="test_every_event_is_in_its_place",
         mistake="hooked-twice",
-        source=(
-            REGISTER.replace("named_modules()", "named_modules(remove_duplicate=False)")
-            + """
-def trace_events(model, x):
-    events = []
-    handles = register_all(model, events)
-    try:
-        model(x).sum().backward()
-    finally:
-        remove_all(handles)
-    return events
-"""
-        ),
+        source=changed(TRACED, ("model.named_modules()", "model.named_modules(remove_duplicate=False)")),
     ),
     Wrong(
         "removes nothing",
@@ -324,74 +313,25 @@ def trace_events(model, x):
         "the top level alone",
         violates="Every module counts, containers too, and a module that is called twice has its events twice.",
         check="test_every_event_is_in_its_place",
-        source=(
-            REGISTER.replace("named_modules()", "named_children()")
-            + """
-def trace_events(model, x):
-    events = []
-    handles = register_all(model, events)
-    try:
-        model(x).sum().backward()
-    finally:
-        remove_all(handles)
-    return events
-"""
-        ),
+        source=changed(TRACED, ("model.named_modules(", "model.named_children(")),
     ),
     Wrong(
         "the model has no name",
         violates="The model itself is called `net`.",
         check="test_every_event_is_in_its_place",
-        source=(
-            REGISTER.replace('name = name or "net"', "pass")
-            + """
-def trace_events(model, x):
-    events = []
-    handles = register_all(model, events)
-    try:
-        model(x).sum().backward()
-    finally:
-        remove_all(handles)
-    return events
-"""
-        ),
+        source=changed(TRACED, ('name = name or "net"', "pass")),
     ),
     Wrong(
         "two passes, of which one is traced",
         violates="Run `model(x).sum().backward()` once, with `x` as it is given",
         check="test_it_is_one_plain_pass",
-        source=(
-            REGISTER
-            + """
-def trace_events(model, x):
-    model(x)
-    events = []
-    handles = register_all(model, events)
-    try:
-        model(x).sum().backward()
-    finally:
-        remove_all(handles)
-    return events
-"""
-        ),
+        source=changed(TRACED, ("    events = []\n", "    model(x)\n    events = []\n")),
     ),
     Wrong(
         "another loss",
         violates="Run `model(x).sum().backward()` once, with `x` as it is given",
         check="test_it_is_one_plain_pass",
-        source=(
-            REGISTER
-            + """
-def trace_events(model, x):
-    events = []
-    handles = register_all(model, events)
-    try:
-        model(x).mean().backward()
-    finally:
-        remove_all(handles)
-    return events
-"""
-        ),
+        source=changed(TRACED, (".sum(", ".mean(")),
     ),
     Wrong(
         "`autograd.grad`, which writes no `.grad`",
@@ -417,79 +357,42 @@ def trace_events(model, x):
         "a clean start that nobody asked for",
         violates="The `.grad` of the parameters, and of `x` if it requires grad, accumulates as in one plain pass.",
         check="test_it_is_one_plain_pass",
-        source=(
-            REGISTER
-            + """
-def trace_events(model, x):
-    events = []
-    model.zero_grad()
-    handles = register_all(model, events)
-    try:
-        model(x).sum().backward()
-    finally:
-        remove_all(handles)
-    return events
-"""
+        source=changed(
+            TRACED,
+            (
+                "    handles = register_all(model, events)\n",
+                "    model.zero_grad()\n    handles = register_all(model, events)\n",
+            ),
         ),
     ),
     Wrong(
         "all modules in training mode",
         violates="rule 2: the mode of each part",
         check="test_it_is_one_plain_pass",
-        source=(
-            REGISTER
-            + """
-def trace_events(model, x):
-    events = []
-    handles = register_all(model.train(), events)
-    try:
-        model(x).sum().backward()
-    finally:
-        remove_all(handles)
-    return events
-"""
-        ),
+        source=changed(TRACED, ("= register_all(model, events)", "= register_all(model.train(), events)")),
     ),
     Wrong(
         "empties the dicts of hooks",
         violates="rule 3: Hooks that were there before",
         check="test_nothing_else_changes",
-        source=(
-            REGISTER
-            + """
-def trace_events(model, x):
-    events = []
-    handles = register_all(model, events)
-    try:
-        model(x).sum().backward()
-    finally:
-        for module in model.modules():
-            for hooks in (module._forward_hooks, module._forward_pre_hooks,
-                          module._backward_hooks, module._backward_pre_hooks):
-                hooks.clear()
-    return events
-"""
+        source=changed(
+            TRACED,
+            (
+                "        remove_all(handles)\n",
+                (
+                    "        for module in model.modules():\n"
+                    "            for hooks in (module._forward_hooks, module._forward_pre_hooks,\n"
+                    "                          module._backward_hooks, module._backward_pre_hooks):\n"
+                    "                hooks.clear()\n"
+                ),
+            ),
         ),
     ),
     Wrong(
         "swallows the exception",
         violates="rule 4: the caller of your function gets this",
         check="test_all_is_in_order_when_something_raises",
-        source=(
-            REGISTER
-            + """
-def trace_events(model, x):
-    events = []
-    handles = register_all(model, events)
-    try:
-        model(x).sum().backward()
-    except Exception:
-        pass
-    finally:
-        remove_all(handles)
-    return events
-"""
-        ),
+        source=changed(TRACED, ("    finally:\n", "    except Exception:\n        pass\n    finally:\n")),
     ),
     Wrong(
         "a shared module under its last name",
@@ -516,37 +419,13 @@ def trace_events(model, x):
         "`x` itself is made to require grad",
         violates="Run `model(x).sum().backward()` once, with `x` as it is given",
         check="test_every_event_is_in_its_place",
-        source=(
-            REGISTER
-            + """
-def trace_events(model, x):
-    events = []
-    handles = register_all(model, events)
-    try:
-        model(x.requires_grad_()).sum().backward()
-    finally:
-        remove_all(handles)
-    return events
-"""
-        ),
+        source=changed(TRACED, ("model(x)", "model(x.requires_grad_())")),
     ),
     Wrong(
         "`x` is cut off",
         violates="Run `model(x).sum().backward()` once, with `x` as it is given",
         check="test_every_event_is_in_its_place",
-        source=(
-            REGISTER
-            + """
-def trace_events(model, x):
-    events = []
-    handles = register_all(model, events)
-    try:
-        model(x.detach()).sum().backward()
-    finally:
-        remove_all(handles)
-    return events
-"""
-        ),
+        source=changed(TRACED, ("model(x)", "model(x.detach())")),
     ),
     Wrong(
         "tensor hooks instead of full backward hooks",
@@ -582,39 +461,28 @@ def trace_events(model, x):
         "the `.grad` of `x` is cleared",
         violates="The `.grad` of the parameters, and of `x` if it requires grad, accumulates as in one plain pass.",
         check="test_it_is_one_plain_pass",
-        source=(
-            REGISTER
-            + """
-def trace_events(model, x):
-    events = []
-    x.grad = None
-    handles = register_all(model, events)
-    try:
-        model(x).sum().backward()
-    finally:
-        remove_all(handles)
-    return events
-"""
+        source=changed(
+            TRACED,
+            (
+                "    handles = register_all(model, events)\n",
+                "    x.grad = None\n    handles = register_all(model, events)\n",
+            ),
         ),
     ),
     Wrong(
         "removes the backward hooks of the caller",
         violates="rule 3: Hooks that were there before",
         check="test_nothing_else_changes",
-        source=(
-            REGISTER
-            + """
-def trace_events(model, x):
-    events = []
-    handles = register_all(model, events)
-    try:
-        model(x).sum().backward()
-    finally:
-        remove_all(handles)
-        for module in model.modules():
-            module._backward_hooks.clear()
-    return events
-"""
+        source=changed(
+            TRACED,
+            (
+                "    return events\n",
+                (
+                    "        for module in model.modules():\n"
+                    "            module._backward_hooks.clear()\n"
+                    "    return events\n"
+                ),
+            ),
         ),
     ),
     Wrong(
@@ -642,19 +510,7 @@ def trace_events(model, x):
         "the last of four hooks reads the loop variable late",
         violates="which gives a module with several names its first one.",
         check="test_every_event_is_in_its_place",
-        source=(
-            REGISTER.replace('lambda *a, n=name: events.append(f"{n}.bwd")', 'lambda *a: events.append(f"{name}.bwd")')
-            + """
-def trace_events(model, x):
-    events = []
-    handles = register_all(model, events)
-    try:
-        model(x).sum().backward()
-    finally:
-        remove_all(handles)
-    return events
-"""
-        ),
+        source=changed(TRACED, ('*a, n=name: events.append(f"{n}.bwd"', '*a: events.append(f"{name}.bwd"')),
     ),
     Wrong(
         "global hooks, for all that is called",
@@ -701,37 +557,19 @@ def trace_events(model, x):
         "a model without parts is not watched",
         violates="Every module counts, containers too, and a module that is called twice has its events twice.",
         check="test_a_model_without_parts_has_four_events",
-        source=REGISTER
-        + """
-def trace_events(model, x):
-    if not list(model.children()):
-        return []
-    events = []
-    handles = register_all(model, events)
-    try:
-        model(x).sum().backward()
-    finally:
-        remove_all(handles)
-    return events
-""",
+        source=changed(
+            TRACED, ("    events = []\n", "    if not list(model.children()):\n        return []\n    events = []\n")
+        ),
     ),
     Wrong(
         "removes its hooks after an Exception alone",
         violates="rule 4: That holds for every exception, also for `KeyboardInterrupt`",
         check="test_all_is_in_order_when_something_raises",
-        source=REGISTER
-        + """
-def trace_events(model, x):
-    events = []
-    handles = register_all(model, events)
-    try:
-        model(x).sum().backward()
-    except Exception:
-        remove_all(handles)
-        raise
-    remove_all(handles)
-    return events
-""",
+        source=changed(
+            TRACED,
+            ("    finally:\n", "    except Exception:\n"),
+            ("    return events\n", "        raise\n    remove_all(handles)\n    return events\n"),
+        ),
     ),
     Wrong(
         "walks through the children, and meets a module in two places",
@@ -760,71 +598,47 @@ def trace_events(model, x):
         "another spelling of the events",
         violates="An event is a text: the name of a module, a dot, and",
         check="test_every_event_is_in_its_place",
-        source=REGISTER
-        + """
-def trace_events(model, x):
-    events = []
-    handles = register_all(model, events)
-    try:
-        model(x).sum().backward()
-    finally:
-        remove_all(handles)
-    return [event.replace('.', ' ') for event in events]
-""",
+        source=changed(TRACED, ("events\n", "[event.replace('.', ' ') for event in events]\n")),
     ),
     Wrong(
         "runs `model.forward`",
         violates="Every module counts, containers too, and a module that is called twice has its events twice.",
         check="test_every_event_is_in_its_place",
-        source=REGISTER
-        + """
-def trace_events(model, x):
-    events = []
-    handles = register_all(model, events)
-    try:
-        model.forward(x).sum().backward()
-    finally:
-        remove_all(handles)
-    return events
-""",
+        source=changed(TRACED, ("model(", "model.forward(")),
     ),
     Wrong(
         "the hooks go in front, and the caller's come later",
         violates="rule 3: the same ones in the same order",
         check="test_nothing_else_changes",
-        source=REGISTER
-        + """
-def trace_events(model, x):
-    events = []
-    handles = register_all(model, events)
-    try:
-        model(x).sum().backward()
-    finally:
-        remove_all(handles)
-    for module in model.modules():
-        hooks = module._forward_hooks
-        for number in list(hooks)[:1]:
-            hooks.move_to_end(number)
-    return events
-""",
+        source=changed(
+            TRACED,
+            (
+                "    return events\n",
+                (
+                    "    for module in model.modules():\n"
+                    "        hooks = module._forward_hooks\n"
+                    "        for number in list(hooks)[:1]:\n"
+                    "            hooks.move_to_end(number)\n"
+                    "    return events\n"
+                ),
+            ),
+        ),
     ),
     Wrong(
         "`.grad` is written anew",
         violates="The `.grad` of the parameters, and of `x` if it requires grad, accumulates as in one plain pass.",
         check="test_nothing_else_changes",
-        source=REGISTER
-        + """
-def trace_events(model, x):
-    events = []
-    handles = register_all(model, events)
-    try:
-        model(x).sum().backward()
-    finally:
-        remove_all(handles)
-    for p in model.parameters():
-        p.grad = None if p.grad is None else p.grad.clone()
-    return events
-""",
+        source=changed(
+            TRACED,
+            (
+                "    return events\n",
+                (
+                    "    for p in model.parameters():\n"
+                    "        p.grad = None if p.grad is None else p.grad.clone()\n"
+                    "    return events\n"
+                ),
+            ),
+        ),
     ),
 ]
 

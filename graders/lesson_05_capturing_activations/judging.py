@@ -20,6 +20,7 @@ from graders.authoring import (
     changes,
     expect,
     nothing_changed,
+    refuse,
 )
 from graders.lesson_05_capturing_activations.shared import IN_PLACE
 
@@ -230,19 +231,20 @@ def ran_once_as_it_is(seen: Seen, net: dict[str, Any], x: Tensor) -> None:
     twin = Twin(net)
     twin.run(x)
     if seen["calls"].value != 1 or seen["runs"].value != (1 if net["spec"][0] == "net" else None):
-        expect(seen["calls"]).fail(
+        refuse(
             "the model should be called exactly once, as `model(x)`: the call is counted "
             f"{times_(seen['calls'].value)}, and `forward` ran {times_(seen['runs'].value)}"
         )
     fired_as_usual(seen, net, [x])
     for name, kept in twin.statistics.items():
-        counted = seen["statistics"][name]["batches"]
-        if counted.value != kept["batches"]:
-            expect(counted).fail(
+        found = seen["statistics"][name]
+        if found["batches"].value != kept["batches"]:
+            refuse(
                 f"the batch norm `{name}` counts the batches that it sees in training mode: in one whole run of this "
-                f"model {kept['batches']}, and here {counted.value}"
+                f"model {kept['batches']}, and here {found['batches'].value}"
             )
-        same_numbers(seen["statistics"][name]["mean"], kept["mean"])
+        average = f"the running mean of the batch norm `{name}` after one run of the model on x"
+        same_numbers(Seen(found["mean"].value, average), kept["mean"])
 
 
 def fired_as_usual(seen: Seen, net: dict[str, Any], runs: Sequence[Tensor]) -> None:
@@ -254,7 +256,7 @@ def fired_as_usual(seen: Seen, net: dict[str, Any], runs: Sequence[Tensor]) -> N
         wanted = len(outputs_of(calls, name))
         fired = sum(event.value == f"forward {name}" for event in seen["fired"])
         if fired != wanted:
-            expect(seen["fired"]).fail(
+            refuse(
                 f"a forward hook of the caller on {place} should be called {times_(wanted)}, and was called "
                 f"{times_(fired)}"
             )
@@ -294,6 +296,15 @@ def all_close(seen: Seen, expected: Sequence[Tensor]) -> None:
     expect(seen).has_length(len(expected), "outputs")
     for entry, value in zip(seen, expected):
         same_numbers(entry, value)
+
+
+WHEN = {"result": "the result", "later": "the result of a later call", "afterwards": "the result after a failure"}
+"""What `observed` tells of the results, in words."""
+
+
+def result_of(seen: Seen, key: str) -> Seen:
+    """One of the results, with a path that says which."""
+    return Seen(seen[key].value, WHEN[key])
 
 
 def of_any_shape(seen: Seen, shaped: Sequence[Tensor]) -> Iterator[tuple[Seen, Tensor]]:

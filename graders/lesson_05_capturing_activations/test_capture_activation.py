@@ -18,6 +18,7 @@ from graders.lesson_05_capturing_activations.judging import (
     net_of,
     of_any_shape,
     ran_once_as_it_is,
+    result_of,
     run_of,
     same_numbers,
     scrambled,
@@ -167,13 +168,13 @@ class TestCaptureActivation:
     )
 
     def test_the_output_of_the_layer_is_returned(seen, net, name, x, call, later):
-        same_numbers(seen["result"], called(net, name, x).y)
-        same_numbers(seen["afterwards"], called(net, name, x).y)
+        for key in ("result", "afterwards"):
+            same_numbers(result_of(seen, key), called(net, name, x).y)
         if call != "once":
             twin = Twin(net)
             if call == "again":
                 twin.run(x)
-            same_numbers(seen["later"], next(call.y for call in twin.run(later) if call.name == name))
+            same_numbers(result_of(seen, "later"), next(call.y for call in twin.run(later) if call.name == name))
 
     def test_it_has_the_shape_of_any_output(seen, shaped):
         for found, output in of_any_shape(seen, shaped):

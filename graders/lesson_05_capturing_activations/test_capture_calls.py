@@ -20,6 +20,7 @@ from graders.lesson_05_capturing_activations.judging import (
     net_of,
     of_any_shape,
     ran_once_as_it_is,
+    result_of,
     run_of,
     scrambled,
     stays,
@@ -120,14 +121,15 @@ class TestCaptureCalls:
         return [[call.y for call in twin.run(t)] for t in (x, later)] + [twin.statistics]
 
     def probe(student, net, name, x, later, shaped, run):
-        seen = observed(student.capture_calls, net, name, x, later, **run)
         others = asked_of_any_shape(student.capture_calls, shaped)
+        seen = observed(student.capture_calls, net, name, x, later, **run)
         seen["of any shape"] = [list(found) if isinstance(found, list) else found for found in others]
         act = nn.ReLU()
         example = nn.Sequential(nn.Flatten(), act, nn.Flatten(), act)
         seen["example"] = student.capture_calls(example, "1", torch.tensor([[-1.0, 2.0]]))
         found = {key: seen[key] for key in ("result", "later", "afterwards", "example") if key in seen}
-        seen["one list"] = len({id(entry) for entry in found.values() if isinstance(entry, list)}) < len(found)
+        lists = [entry for entry in found.values() if isinstance(entry, list)]
+        seen["one list"] = len({id(entry) for entry in lists}) < len(lists)
         return seen | {key: list(entry) if isinstance(entry, list) else entry for key, entry in found.items()}
 
     mistakes = (
@@ -140,8 +142,8 @@ class TestCaptureCalls:
         Mistake(
             "global-store",
             lambda seen: seen["one list"].value is True,
-            "Your list outlives the call: the second call of your function found the entries of the first. Make a new "
-            "list inside the function.",
+            "Your list outlives the call: every call of your function hands out the same list. Make a new list inside "
+            "the function.",
         ),
         Mistake(
             "stored-alias",
@@ -179,9 +181,9 @@ class TestCaptureCalls:
 
     def test_every_call_is_captured_in_order(seen, net, name, x, later, call):
         for key in ("result", "afterwards"):
-            all_close(seen[key], captured(net, name, x))
+            all_close(result_of(seen, key), captured(net, name, x))
         if call != "once":
-            all_close(seen["later"], captured(net, name, later, after=x if call == "again" else None))
+            all_close(result_of(seen, "later"), captured(net, name, later, after=x if call == "again" else None))
 
     def test_they_have_the_shape_of_any_output(seen, shaped):
         for found, output in of_any_shape(seen, shaped):

@@ -17,6 +17,7 @@ from graders.lesson_05_capturing_activations.judging import (
     net_of,
     of_any_shape,
     ran_once_as_it_is,
+    result_of,
     run_of,
     same_numbers,
     scrambled,
@@ -198,9 +199,9 @@ class TestCaptureMany:
 
     def test_every_named_output_is_returned(seen, net, names, x, later, call):
         for key in ("result", "afterwards"):
-            same_outputs(seen[key], captured(net, names, x))
+            same_outputs(result_of(seen, key), captured(net, names, x))
         if call != "once":
-            same_outputs(seen["later"], captured(net, names, later, after=x if call == "again" else None))
+            same_outputs(result_of(seen, "later"), captured(net, names, later, after=x if call == "again" else None))
 
     def test_they_have_the_shape_of_any_output(seen, shaped):
         for found, output in of_any_shape(seen, shaped):
@@ -208,7 +209,7 @@ class TestCaptureMany:
 
     def test_the_keys_are_in_order_of_execution(seen, net, names, x):
         for key in ("result", "afterwards"):
-            expect(seen[key]).has_keys(*captured(net, names, x), ordered=True)
+            expect(result_of(seen, key)).has_keys(*captured(net, names, x), ordered=True)
 
     def test_the_model_runs_once_as_it_is(seen, net, x):
         ran_once_as_it_is(seen, net, x)

@@ -18,6 +18,7 @@ from graders.lesson_05_capturing_activations.judging import (
     leaves,
     net_of,
     ran_once_as_it_is,
+    result_of,
     run_of,
     scrambled,
     stays,
@@ -208,13 +209,14 @@ class TestLeafShapes:
     def test_every_layer_has_its_shape(seen, net, x, later, call):
         for key, t in (("result", x), ("afterwards", x), *([("later", later)] if call != "once" else [])):
             expected = shapes_of_leaves(net, t)
-            expect(seen[key]).has_keys(*expected)
+            found = result_of(seen, key)
+            expect(found).has_keys(*expected)
             for name, shape in expected.items():
-                expect(seen[key][name]).equals(shape)
+                expect(found[name]).equals(shape)
 
     def test_the_keys_are_in_order_of_first_calls(seen, net, x):
         for key in ("result", "afterwards"):
-            expect(seen[key]).has_keys(*shapes_of_leaves(net, x), ordered=True)
+            expect(result_of(seen, key)).has_keys(*shapes_of_leaves(net, x), ordered=True)
 
     def test_the_model_runs_once_as_it_is(seen, net, x):
         ran_once_as_it_is(seen, net, x)

@@ -495,3 +495,10 @@ GIVENS = [
     "a module may have a second name",
     "The run may stand under `torch.no_grad()`.",
 ]
+
+SURVIVORS = {
+    "at least one dimension": "the inputs of the models have 2 or 4 dimensions",
+    "lost copy: return _not_copied(calls)": "the list is new in each call of the function",
+    "one global slot: STORE": "it is global already, and emptied",
+    "under no_grad": "what comes back has no graph, and nobody gets the output of the model",
+}

@@ -815,5 +815,6 @@ SURVIVORS = {
     "condition dropped: mask[channels] = True": "`mask[None] = True` sets all of it",
     "lost copy: chosen = torch.tensor(_not_copied(range(": "`torch.tensor` makes a copy",
     "lost copy: saved = _not_copied(o.detach())": "the run ends with the next line, before anything can rewrite it",
+    "under no_grad": "the result has no graph",
     "lost copy: new = _not_detached(o).clone()": "the result is detached in the end",
 }

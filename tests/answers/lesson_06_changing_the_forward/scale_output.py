@@ -449,3 +449,5 @@ def scale_output(module, s):
 ]
 
 GIVENS = ["Write `scale_output(module, s)`", "`module` is any module whose output is a tensor"]
+
+SURVIVORS = {"under no_grad": "to register a hook makes no graph"}

@@ -293,7 +293,7 @@ def same_numbers(seen: Seen, expected: Tensor) -> None:
 
 def all_close(seen: Seen, expected: Sequence[Tensor]) -> None:
     """A list of these tensors."""
-    expect(seen).has_length(len(expected), "outputs")
+    expect(seen).has_length(len(expected), "outputs" if len(expected) != 1 else "output")
     for entry, value in zip(seen, expected):
         same_numbers(entry, value)
 

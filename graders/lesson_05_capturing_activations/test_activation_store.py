@@ -219,7 +219,8 @@ class TestActivationStore:
             seen["data after all"] = contents(store)
 
         def ask(model, name, t):
-            with student.ActivationStore(model, [name]) as store:
+            store = student.ActivationStore(model, [name])
+            with store:
                 model(t)
             return contents(store)
 
@@ -385,6 +386,21 @@ def contents(store: Any) -> Any:
     return {name: list(entries) if isinstance(entries, list) else entries for name, entries in data.items()}
 
 
+WHEN = {
+    "data": "store.data after a block",
+    "data before": "store.data before a block",
+    "data outside": "store.data after a run outside a block",
+    "data again": "store.data after a second block",
+    "data cleared": "store.data after clear()",
+    "data after clear": "store.data after a block with clear() in it",
+    "data after failure": "store.data after a block that raised",
+    "data after all": "store.data after one more block",
+    "inner": "the data of the inner one of two stores",
+    "outer": "the data of the outer one of two stores",
+}
+"""What the probe tells, in words."""
+
+
 def recorded_by(net: dict[str, Any], names: list[str], *runs: Tensor) -> dict[str, list[Tensor]]:
     """Name to outputs, for these runs of the model."""
     twin = Twin(net)
@@ -401,6 +417,7 @@ def gradient_at(net: dict[str, Any], x: Tensor, up: Tensor) -> Tensor:
 
 def recorded(data: Seen, expected: dict[str, list[Tensor]]) -> None:
     """The store holds these outputs, and nothing else."""
+    data = Seen(data.value, WHEN.get(data.path, data.path))
     if type(data.value) is not dict:
         expect(data).fail("`store.data` has to be a dict")
     for key in data.keys:
@@ -409,7 +426,7 @@ def recorded(data: Seen, expected: dict[str, list[Tensor]]) -> None:
     for name, values in expected.items():
         if data[name].value is MISSING and not values:
             continue
-        expect(data[name]).has_length(len(values), "outputs")
+        expect(data[name]).has_length(len(values), "outputs" if len(values) != 1 else "output")
         for entry, value in zip(data[name], values):
             same_numbers(entry, value)
 

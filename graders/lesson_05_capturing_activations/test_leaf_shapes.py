@@ -65,7 +65,7 @@ from graders.lesson_05_capturing_activations.shared import IN_PLACE, observed, p
             lambda model, mode: model == "a layer" and mode != "train",
             lambda model, output: model == "a layer" and output != "tensor",
         ],
-        constants={"values": "round"},
+        constants={"values": "full"},
     ),
 )  # fmt: skip
 class TestLeafShapes:

@@ -618,7 +618,14 @@ GIVENS = [
 
 SURVIVORS = {
     "at least one dimension": "the inputs of the models have 2 or 4 dimensions",
-    "a list for a tuple: if not tuple(module.children())": "it only asks whether there are any",
-    "not for all: if not any((True for _ in _part(m.children()": "it only asks whether there are any",
+    "under no_grad": "shapes have no graph, and nobody gets the output of the model",
+    "lost copy: shapes[name] = _not_copied(output.shape)": "a `torch.Size` is a tuple",
+    "lost copy: handles.append(": "a `torch.Size` is a tuple",
+    "a list for a tuple": "it only asks whether there are any, or goes through all",
+    "not for all: if not any(": "it only asks whether there are any",
     "not for all: [handle.remove() for handle in _part(handles, step=-1)]": "the order of removal is free",
+    "not for all: for name, module in _part(model.named_modules(), step=-1)": "hooks are registered in any order",
+    "not for all: for n, m in _part(model.named_modules(), step=-1)": "hooks are registered in any order",
+    "not for all: for module in _part(model.modules(), step=-1)": "hooks are registered in any order",
+    "not for all: names = {id(module): name for name, module in _part(": "names are looked up",
 }

@@ -346,7 +346,10 @@ def freeze_rows(p, rows):
     def hook(grad):
         mask = torch.ones(len(grad), dtype=grad.dtype)
         mask[rows] = 0
-        return grad * (mask[:, None] if grad.dim() > 1 else mask)
+        if grad.dim() == 1:
+            return grad * mask
+        rows_of_p, columns = grad.shape
+        return grad * mask[:, None].expand(rows_of_p, columns)
     return p.register_hook(hook)
 """,
     ),

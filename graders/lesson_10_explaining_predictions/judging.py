@@ -24,11 +24,12 @@ from graders.authoring import (
 def draw_net(
     rng: Any, steps: str, classes: int, width: int, stride: int, inplace: bool = False, skip: bool = False,
     dtype: str = "float32", values: str = "round", mode: str = "eval", hooks: str = "none", hooked: str = "root",
+    last: str = "",
 ) -> dict[str, Any]:  # fmt: skip
     """The data of a TinyNet: `steps` such as "conv relu conv relu"; the first convolution takes 2 channels.
 
     `gain` is the factor of the layer that shows the mode. `doubled` says what a hook of the caller doubles: "root",
-    "first step" or nothing.
+    "first step" or nothing. `last` is the group of modules that is defined last, whatever the order in which they run.
     """
     names = steps.split()
     convolutions = [index for index, name in enumerate(names) if name == "conv"]
@@ -47,7 +48,7 @@ def draw_net(
         "strides": [stride if index == convolutions[0] else 1 for index in range(len(names))],
         "head": rng.tensor(classes, width, low=-2, high=2, **kinds),
         "names": dict(zip(groups, rng.names(len(groups)))),
-        "order": rng.shuffled(groups),
+        "order": sorted(rng.shuffled(groups), key=lambda group: group == last),
         "gain": 1 if mode == "eval" else 2,
         "doubled": ("root" if hooked == "root" else "first step") if hooks == "replacing" else "nothing",
     }

@@ -42,13 +42,13 @@ class TinyNet(nn.Module):
         made = [step_module(net, index) for index in range(len(net["steps"]))]
         head = nn.Linear(net["head"].shape[1], net["head"].shape[0], bias=False, dtype=net["head"].dtype)
         head.load_state_dict({"weight": net["head"]})
+        self.gain = Gain()
         groups = {"first": made[0], "second": made[1], "block": Block(made[2:4]), "head": head}
         if made[4:]:
             groups["rest"] = nn.Sequential(*made[4:])
         for group in net["order"]:
             if group in groups:
                 self.add_module(net["names"][group], groups[group])
-        self.gain = Gain()
         self.names, self.steps, self.skip = net["names"], made, net["skip"]
         self.strike: Callable[[], Any] | None = None
         self.strike_in_backward: Callable[[Any], Any] | None = None

@@ -154,6 +154,7 @@ class TestGuidedBackprop:
             width=4,
             stride=2 if skip else 1,
             skip=skip,
+            last="" if skip else "rest",  # then a ReLU is the last of all modules
             mode=mode,
             hooks=hooks,
             hooked=hooked,

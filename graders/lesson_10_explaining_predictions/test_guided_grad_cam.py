@@ -144,6 +144,7 @@ class TestGuidedGradCam:
             classes=3,
             width=4,
             stride=2,
+            last="rest" if layer == 2 else "",  # then a ReLU is the last of all modules
             mode=mode,
             hooks=hooks,
             hooked=hooked,

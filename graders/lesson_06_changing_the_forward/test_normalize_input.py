@@ -13,6 +13,7 @@ from graders.authoring import (
     Circumstances,
     Failure,
     Mistake,
+    Seen,
     Witness,
     beyond_float32,
     came_through,
@@ -249,7 +250,7 @@ class TestNormalizeInput:
     def test_the_first_argument_is_normalised(seen, a, b, c, mean, std, others, hooks):
         expected = after_hooks(mixed((a - mean) / std, others, b, c), hooks)
         for call in ("y", "y under no_grad, in the other mode"):
-            expect(seen[call]).close_to(expected)
+            expect(Seen(seen[call].value, f"{call}, where y is the output of the module")).close_to(expected)
         expect(seen["y of other values"]).close_to(after_hooks(2 * (-a / 2 - mean) / std, hooks))
         half = after_hooks(2 * (a.to(torch.bfloat16) - mean) / std, hooks)
         expect(seen["y of half precision"]).close_to(half, rtol=0.1, atol=1.0)
@@ -257,7 +258,8 @@ class TestNormalizeInput:
     def test_gradients_flow_through_the_normalisation(seen, up, std, others, hooks):
         factors = [2 / std, *[3] * (others != "none"), *[4] * (others == "both")]
         for number, factor in enumerate(factors):
-            expect(seen["gradients"][number]).close_to(factor * times(hooks) * up)
+            at = "another argument" if number else "the first argument"
+            expect(Seen(seen["gradients"][number].value, f"the gradient at {at}")).close_to(factor * times(hooks) * up)
         expect(seen["gradient differentiated"]).close_to(torch.full_like(up, 2 / std * times(hooks)))
 
     def test_the_other_arguments_arrive_as_they_were_passed(seen):

@@ -243,7 +243,9 @@ class TestRunFirst:
 
     def test_the_hook_runs_before_the_others(seen, x, weight, a, b, c, layers, there):
         for call in ("y", "y under no_grad, in the other mode"):
-            expect(seen[call]).close_to(after(plain(layers, weight, x) + c, there, a, b))
+            expect(Seen(seen[call].value, f"{call}, where y is the output of the module")).close_to(
+                after(plain(layers, weight, x) + c, there, a, b)
+            )
 
     def test_the_later_of_two_runs_first(seen, x, weight, a, b, c, d, e, layers, there):
         expected = after(plain(layers, weight, x) * d + c, there, a, b)

@@ -205,11 +205,12 @@ class TestScaleOutput:
     def test_every_output_is_multiplied(seen, x, weight, s, layers, hooks):
         expected = s * after_hooks(plain(layers, weight, x), hooks)
         for call in CALLS:
-            expect(seen[call]).close_to(expected)
+            expect(Seen(seen[call].value, f"{call}, where y is the output of the module")).close_to(expected)
 
     def test_the_gradient_is_multiplied_too(seen, x, weight, up, s, layers, hooks):
         for number, gradient in enumerate(pulls(layers, weight, x, times(hooks) * up)):
-            expect(seen["gradients"][number]).close_to(s * gradient)
+            at = "the weight" if number else "the input"
+            expect(Seen(seen["gradients"][number].value, f"the gradient at {at}")).close_to(s * gradient)
 
     def test_the_gradient_can_be_differentiated_again(seen, x, weight, up, s, layers, hooks):
         up = up.clone().requires_grad_()

@@ -411,5 +411,6 @@ GIVENS = ["Write `force_kwargs(module, **kw)`", "The values in `kw` may be of an
 SURVIVORS = {
     "prepend=True": "the contract leaves open which of two hooks comes first",
     "almost: return module.register_forward_pre_hook(partial(merge, kw), prepend=False": "as before",
+    "under no_grad": "to register a hook makes no graph",
     "lost copy: merged = _not_copied(kwargs)": "each call of a module makes its dict of keywords anew",
 }

@@ -116,7 +116,8 @@ assert len(calls) == 2
 # `None` in the list. A pass that reaches none of them does not call the hook.
 #
 # PyTorch knows before the pass starts which of the tensors it will reach, and so it can tell which gradient is the
-# last one to wait for. With `mode="any"` it does not wait: `fn` is called with the first gradient that arrives, not with
+# last one to wait for. (This is for `backward()`. `torch.autograd.grad` raises an error when you ask it for the gradient
+# of a leaf among the tensors.) With `mode="any"` it does not wait: `fn` is called with the first gradient that arrives, not with
 # a list.
 
 # %%

@@ -225,6 +225,7 @@ class TestJointNormLog:
                 if backward == "after an aborted one"
                 else took_one(seen, passes, factor_of(hooks))
                 and not close(seen["log"], largest(passes, factor_of(hooks)))
+                and not close(seen["log"], joint_norms(passes, factor_of(hooks)))
             ),
             "Each entry is the norm of one tensor alone. Wait for all of them: with `mode='any'` the joint hook gets "
             "only the first gradient that arrives; the default mode gets the list of all.",
@@ -337,6 +338,8 @@ def same_log(log: Seen, norms: list[float], tensors: list[Tensor]) -> None:
     for entry, norm in zip(log, norms):
         if type(entry.value) is not float:
             expect(entry).fail("expected a Python float; `.item()` makes one of a tensor")
+        if exact and close(entry, norm) and not close(entry, norm, **exact):
+            refuse("the tensors are float64, and this norm is right only as far as float32 goes", Kind.PRECISION)
         expect(entry).close_to(norm, **exact)
 
 

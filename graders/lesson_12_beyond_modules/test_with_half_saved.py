@@ -192,7 +192,8 @@ class TestWithHalfSaved:
     ):  # fmt: skip
         leaf = prepared(a, layout=layout, place="parameter" if place == "parameter" else "leaf", grad=grad)
         t = leaf.view_as(leaf) if place == "non-leaf" else leaf
-        leaves = [leaf, b.requires_grad_(work != "data"), long.requires_grad_()]
+        b = torch.nn.Parameter(b, requires_grad=work != "data")
+        leaves = [leaf, b, long.requires_grad_()]
         wanted = [one for one in leaves if one.requires_grad]
         CallersHooks(hooks).on_tensor(t, "a")
         fn = Work(work, leaves, t, index, result_is)

@@ -286,6 +286,24 @@ def saved_bytes(fn):
         ),
     ),
     Wrong(
+        "masks do not count",
+        violates="Each tensor that is saved counts `numel() * element_size()`.",
+        check=FIRST,
+        source=changed("        sizes.append", "        if tensor.dtype != torch.bool:\n            sizes.append"),
+    ),
+    Wrong(
+        "indices do not count",
+        violates="Each tensor that is saved counts `numel() * element_size()`.",
+        check=FIRST,
+        source=changed("        sizes.append", "        if tensor.dtype != torch.int64:\n            sizes.append"),
+    ),
+    Wrong(
+        "rounds what it keeps",
+        violates="and the gradients have to be right",
+        check=GRADS,
+        source=changed("return tensor.detach()", "return tensor.detach().half().to(tensor.dtype)"),
+    ),
+    Wrong(
         "one sum for all calls",
         violates="rule 1: It works however often it is called",
         check=FIRST,

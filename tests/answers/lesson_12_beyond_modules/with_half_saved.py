@@ -150,6 +150,12 @@ def with_half_saved(fn):
         source=changed(NO_FLOAT, f"tensor.is_leaf or {NO_FLOAT}"),
     ),
     Wrong(
+        "not parameters",
+        violates="For each floating-point tensor that autograd saves",
+        check=FIRST,
+        source=changed(NO_FLOAT, f"isinstance(tensor, torch.nn.Parameter) or {NO_FLOAT}"),
+    ),
+    Wrong(
         "not the data",
         violates="with tensors that require no grad",
         check=FIRST,

@@ -129,8 +129,9 @@ class TestCaptureMany:
         return [[call.y for call in twin.run(t)] for t in (x, later)] + [twin.statistics]
 
     def probe(student, net, names, x, later, shaped, run):
+        others = asked_of_any_shape(lambda model, name, t: student.capture_many(model, [name], t), shaped)
         seen = observed(student.capture_many, net, names, x, later, **run)
-        seen["of any shape"] = asked_of_any_shape(lambda model, name, t: student.capture_many(model, [name], t), shaped)
+        seen["of any shape"] = others
         example = nn.Sequential(nn.Flatten(), nn.ReLU())
         return {**seen, "example": student.capture_many(example, ["1", "0"], torch.tensor([[-1.0, 2.0]]))}
 

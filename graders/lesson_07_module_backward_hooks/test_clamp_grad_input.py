@@ -59,7 +59,7 @@ MORE_PASSES = (0.0, -1.0, 0.25, 2.0, 512.0)
     circumstances=Circumstances(
         covers={
             "dtype": ALL, "rank": ALL, "layout": ALL, "values": ALL, "place": ALL, "grad": ALL,
-            "number": ("fraction", "large"), "mode": ("train", "eval"), "frozen": ALL, "output": ("tensor", "tuple"),
+            "number": ("fraction", "large"), "mode": ALL, "frozen": ALL, "output": ("tensor", "tuple"),
             "hooks": ALL, "call": ("in turn",), "grad_mode": ALL, "backward": ALL,
         },
         excludes={
@@ -77,6 +77,7 @@ MORE_PASSES = (0.0, -1.0, 0.25, 2.0, 512.0)
         impossible=[
             lambda kind, rank: kind != "blend" and rank == 0,
             lambda kind, frozen: kind == "blend" and frozen == "part",
+            lambda kind, mode: kind != "chain" and mode == "mixed",  # the others have one part, or none
             lambda kind, output: (kind == "fork") != (output == "tuple"),
         ],
     ),

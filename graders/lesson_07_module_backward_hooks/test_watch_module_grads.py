@@ -131,7 +131,7 @@ def parts(result: object) -> tuple[Any, Any]:
     ),
     circumstances=Circumstances(
         covers={
-            "dtype": ALL, "rank": ALL, "layout": ALL, "values": ALL, "grad": ALL, "mode": ("train", "eval"),
+            "dtype": ALL, "rank": ALL, "layout": ALL, "values": ALL, "grad": ALL, "mode": ALL,
             "frozen": ALL, "output": ("tensor", "tuple"), "passing": ALL, "hooks": ALL, "call": ("in turn",),
             "grad_mode": ALL, "backward": ALL,
         },
@@ -152,6 +152,8 @@ def parts(result: object) -> tuple[Any, Any]:
         impossible=[
             lambda kind, rank: kind != "tanh" and rank == 0,
             lambda kind, frozen: kind == "tanh" and frozen == "part",
+            lambda kind, grad: kind == "tanh" and grad == "filled",  # it has no parameter whose `.grad` could be filled
+            lambda kind, mode: kind == "tanh" and mode == "mixed",
             lambda kind, output: (kind == "several") != (output == "tuple"),
         ],
     ),

@@ -433,3 +433,9 @@ GIVENS = [
     "`c` is a number greater than 0.",
     "The output is a tensor or a tuple of tensors, and nothing works in place",
 ]
+
+SURVIVORS = {
+    "prepend=True: return module.register_forward_pre_hook(pre": (
+        "the contract does not say on which side of a pre-hook of the caller an input is"
+    ),
+}

@@ -756,3 +756,10 @@ GIVENS = [
     "Neither the model nor the loss works in place.",
     "A block that has parameters of its own may come before or after the modules inside it.",
 ]
+
+SURVIVORS = {
+    "not for all: [h.remove() for h in _part(handles, step=-1)]": "all of them, in the reverse order",
+    "not for all: for name, module in _part(model.named_modules(), step=-1)": "all of them, in the reverse order",
+    "at least one dimension": "the input of a layer has one dimension at least",
+    "prepend=True": "a hook of the caller in the backward pass does not change what the gradient of the output is",
+}

@@ -455,3 +455,14 @@ GIVENS = [
     "Nobody else uses its parameters.",
     "none is an input or computed from another one",
 ]
+
+SURVIVORS = {
+    "prepend=True": "factors may come in any order",
+    "almost: return module.register_full_backward_pre_hook(Scaler(s), prepend=False)": "factors may come in any order",
+    "a list for a tuple: return list((None": "PyTorch takes a list from a hook as well",
+    "a hook that works at times: @_only_with_grad_mode def hook(m": "without grad mode there is no gradient to scale",
+    "truth for None: if torch.is_tensor(t) and t.grad_fn": "an output is the result of an operation",
+    "truth for None: if isinstance(out, torch.Tensor) and out.grad_fn": "an output is the result of an operation",
+    "condition dropped: return o.detach()": "outputs have a floating dtype",
+    "under no_grad": "to register a hook needs no graph",
+}

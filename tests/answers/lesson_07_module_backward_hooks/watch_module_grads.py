@@ -529,3 +529,9 @@ def watch_module_grads(module):
 ]
 
 GIVENS = ["Write `watch_module_grads(module)`.", "In one pass the module is called once."]
+
+SURVIVORS = {
+    "almost: return (d, module.register_full_backward_hook(partial(both, d), prepend=False))": (
+        "hooks of the caller in the backward pass only watch here: before and after them it sees the same"
+    ),
+}

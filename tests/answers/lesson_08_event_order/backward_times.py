@@ -297,3 +297,8 @@ GIVENS = [
     "Parameters may be frozen.",
     "There are no global",
 ]
+
+SURVIVORS = {
+    "not for all: for module in _part(names, step=-1)": "all of them, in the reverse order",
+    "not for all: return {name or 'net'": "all of them, in the reverse order",
+}

@@ -111,7 +111,7 @@ class Run:
             child, path = resolve(spec, step)
             full = f"{name}.{path}" if name else path
             if child[:2] == ["layer", "mix"]:
-                calls.append(self._call(full, [y, x], OPERATIONS["mix"](y, x, 0.5)))
+                calls.append(self._call(full, [y, x], y + 0.5 * x))
             elif child[:2] == ["layer", "boost"]:
                 calls.append(self._call(full, [y], y + float("inf")))
             elif child[0] == "refuses":
@@ -236,6 +236,14 @@ def first_left(seen: Seen, spec: list[Any]) -> str:
     name = next((name for (name, _), left in zip(walk(spec), seen[kind].value) if left), "?")
     where = f"`{name}`" if name else "the model itself"
     return f"module hooks are still there, {count} of them; one is in `{kind}` of {where}"
+
+
+def flags_free(before: Seen, now: Seen, spec: list[Any]) -> None:
+    """Each flag is as before, or None again."""
+    for (name, _), old, new in zip(walk(spec), before, now):
+        if new.value is not None and new.value != old.value:
+            where = f"`{name}`" if name else "the model itself"
+            refuse(f"the flag `_is_full_backward_hook` of {where} was {old.value} and is {new.value}")
 
 
 ROOT_LEFT = (

@@ -30,7 +30,7 @@ OPERATIONS = {
     "divide": torch.div,
     "divide_": lambda x, by: x.div_(by),
     "clean": lambda x: torch.nan_to_num(x, nan=0.5, posinf=1.0, neginf=-1.0),
-    "mix": lambda x, start, share, *others: x + share * start,
+    "mix": lambda x, share, *others: x + share * others[-1],
     "boost": lambda x, by: x + by,
 }
 """What a layer without parameters computes. A name that ends in `_` works in place."""
@@ -149,7 +149,7 @@ class Chain(nn.Module):
             child = self.hidden[name] if name in self.hidden else self.get_submodule(name)
             operation = getattr(child, "operation", "")
             if operation == "mix":
-                x = child(x, input, 0.5, None, torch.tensor([3]), "a text")
+                x = child(x, 0.5, None, "a text", torch.tensor([3]), input)
             elif operation == "boost":
                 x = child(x, float("inf"))
             elif isinstance(child, Refuses):
@@ -213,12 +213,12 @@ def steps_of(model: nn.Module) -> dict[str, int]:
 
 
 def goes_on(ask: Callable[[nn.Module, str, Tensor], Any]) -> bool:
-    """Whether the layer behind a module gets the output of this module itself, and not what a hook returned."""
+    """Whether the layer behind a module gets the output of this module itself, with its graph, and nothing else."""
     model, passed = nn.Sequential(nn.Linear(2, 2), nn.Tanh()), []
-    model[0].register_forward_hook(lambda module, args, output: passed.append(output))
-    model[1].register_forward_pre_hook(lambda module, args: passed.append(args[0]))
+    model[0].register_forward_hook(lambda module, args, output: passed.append((output, output.requires_grad)))
+    model[1].register_forward_pre_hook(lambda module, args: passed.append((args[0], args[0].requires_grad)))
     ask(model, "0", torch.ones(1, 2))
-    return all(given is put_out for put_out, given in zip(passed[::2], passed[1::2]))
+    return all(given[0] is out[0] and given[1] == out[1] for out, given in zip(passed[::2], passed[1::2]))
 
 
 # Hooks of the caller, as data: [name of the module, kind, options, label].
@@ -316,6 +316,11 @@ NEW: list[tuple[str, dict[str, Any]]] = [
     ("backward", {}),
 ]
 """The kinds of new hooks, and their options."""
+
+
+def flags_of(model: nn.Module) -> list[bool | None]:
+    """For each module, whether it takes legacy backward hooks (False) or full ones (True), or has not decided."""
+    return [module._is_full_backward_hook for module in model.modules()]
 
 
 def other_hooks(model: nn.Module) -> dict[str, list[int]]:

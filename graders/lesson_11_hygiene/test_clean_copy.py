@@ -36,6 +36,7 @@ from graders.lesson_11_hygiene.judging import (
     chain,
     counts_seen,
     first_left,
+    flags_free,
     in_eval_mode,
     left_below,
     left_on,
@@ -47,6 +48,7 @@ from graders.lesson_11_hygiene.judging import (
 from graders.lesson_11_hygiene.shared import (
     build,
     change_values,
+    flags_of,
     forward_backward,
     hook_state_dicts,
     hooks_by_kind,
@@ -183,6 +185,8 @@ class TestCleanCopy:
     ):  # fmt: skip
         def model_of(log: list[str]) -> tuple[nn.Module, list[Any]]:
             model = build(spec)
+            for buffer in model.buffers():
+                buffer += not buffer.is_floating_point()  # a count that is not zero
             for first, second in ties:
                 tie_up(model, first, second)
             freeze_part(model, frozen)
@@ -215,6 +219,7 @@ class TestCleanCopy:
                 return seen
             seen |= {"original": described, "copy": description(copied), "shares": shared(model, copied)}
             seen["hooks"]["copy"] = hooks_by_kind(copied)
+            seen |= {"flags before": flags_of(model), "flags": flags_of(copied)}
             seen["hooks on parameters"] = [name for name, p in copied.named_parameters() if p._backward_hooks]
         log.clear()
         witness = Witness(model=model)
@@ -382,6 +387,7 @@ class TestCleanCopy:
 
     def test_new_hooks_can_be_registered_on_the_copy(seen, spec, refusing, x):
         all_new_hooks_fire(seen, spec, refusing, x)
+        flags_free(seen["flags before"], seen["flags"], spec)
 
     def test_it_holds_when_a_part_cannot_be_copied(seen):
         came_through(seen["failure"], "a part of the model")

@@ -196,9 +196,9 @@ class TestFirstNonfinite:
             inside = [start, tidy, first, clean, third]
             order = [block, rinse, second, fourth, end]
         elif plan == "container":
-            children |= {first: ["layer", "relu"], second: draws.affine()}
+            children |= {first: ["layer", "relu"], second: draws.affine(), again: ["same", second]}
             inside, factor = [start, first], rng.choice((NAN, INF))
-            order = [block, second, tidy, end, clean, rinse]
+            order = [second, block, again, tidy, end, clean, rinse]  # `second` gets good numbers first, then bad ones
         elif plan == "not registered":
             children |= {first: ["layer", "relu"], second: draws.affine()}
             inside, hidden = [start, first], {secret: offender("nan")}

@@ -33,6 +33,7 @@ from graders.lesson_11_hygiene.judging import (
     chain,
     counts_seen,
     first_left,
+    flags_free,
     in_eval_mode,
     left_below,
     left_on,
@@ -46,6 +47,7 @@ from graders.lesson_11_hygiene.shared import (
     all_counts,
     build,
     change_values,
+    flags_of,
     forward_backward,
     hook_state_dicts,
     hooks_by_kind,
@@ -165,8 +167,12 @@ class TestRemoveAllHooks:
             torch.set_grad_enabled(grad_mode == "on"),
         ):
             witness, other, states = Witness(model=model), Witness(twin=twin), other_hooks(model)
-            seen = {"before": hooks_by_kind(model), "result": student.remove_all_hooks(model)}
-            seen |= {"left": hooks_by_kind(model), "changed": witness.changes()}
+            seen = {
+                "before": hooks_by_kind(model),
+                "flags before": flags_of(model),
+                "result": student.remove_all_hooks(model),
+            }
+            seen |= {"left": hooks_by_kind(model), "flags": flags_of(model), "changed": witness.changes()}
             seen["state hooks"] = [place for place, ids in other_hooks(model).items() if ids != states[place]]
             seen["changed elsewhere"] = other.changes()
             if call == "in turn":
@@ -305,6 +311,7 @@ class TestRemoveAllHooks:
 
     def test_new_hooks_can_be_registered(seen, spec, refusing, x):
         all_new_hooks_fire(seen, spec, refusing, x)
+        flags_free(seen["flags before"], seen["flags"], spec)
         if seen["after new handles"].value != 0:
             refuse("a new hook cannot be removed by its handle")
 

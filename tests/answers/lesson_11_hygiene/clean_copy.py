@@ -366,6 +366,26 @@ def clean_copy(model):
 """,
     ),
     Wrong(
+        "every module of the copy is to take full backward hooks only",
+        violates="may be that of the original, or `None`",
+        check="test_new_hooks_can_be_registered_on_the_copy",
+        source=changed(
+            COPY,
+            "    return copied",
+            "    for module in copied.modules():\n        module._is_full_backward_hook = True\n    return copied",
+        ),
+    ),
+    Wrong(
+        "whole numbers begin anew",
+        violates="equal parameters and buffers",
+        check="test_the_copy_has_everything_else",
+        source=changed(
+            COPY,
+            "    return copied",
+            "    for b in copied.buffers():\n        b *= b.is_floating_point()\n    return copied",
+        ),
+    ),
+    Wrong(
         "runs the original",
         violates="None of the hooks of the original fires during the call",
         check="test_the_hooks_of_the_original_fire_for_it_alone",

@@ -341,6 +341,12 @@ def mean_activation(model, name, x):
         ),
     ),
     Wrong(
+        "cuts the graph of the model",
+        violates="The model goes on with the output itself",
+        check="test_the_model_goes_on_with_the_output_itself",
+        source=changed(MEAN, "output.detach().mean()", "output.detach_().mean()"),
+    ),
+    Wrong(
         "needs a graph",
         violates="The run may stand under `torch.no_grad()`.",
         check="raised",

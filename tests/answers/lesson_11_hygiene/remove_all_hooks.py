@@ -290,6 +290,12 @@ def remove_all_hooks(model):
 """,
     ),
     Wrong(
+        "every module is to take full backward hooks only",
+        violates="you may set the flag `_is_full_backward_hook`",
+        check="test_new_hooks_can_be_registered",
+        source=changed(REMOVE, "        for hooks", "        module._is_full_backward_hook = True\n        for hooks"),
+    ),
+    Wrong(
         "hooks can never be called again",
         violates="Afterwards the model behaves as if these hooks had never been there.",
         check="test_all_module_hooks_are_removed",

@@ -529,3 +529,10 @@ GIVENS = [
     "Write `count_hook_calls(model, x, n, ckpt)`.",
     "`model` is an `nn.Sequential`.",
 ]
+
+SURVIVORS = {
+    "another method: stack.enter_context(model[0].register_full_backward_pre_hook": (
+        "as often: a gradient that has come to the output of a module here comes to its input, if that needs one"
+    ),
+    "almost: stack.enter_context(model[0].register_full_backward_hook": "its place among the hooks changes no count",
+}

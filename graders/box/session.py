@@ -29,7 +29,7 @@ from nbclient.exceptions import CellTimeoutError, DeadKernelError
 
 from graders.box.limits import files_over_limit, limit_hit, processes_exhausted
 from graders.box.provisioner import ForkingProvisioner, PromptClient
-from graders.wire.frames import MAX_BODY, Frame
+from graders.wire.frames import MAX_BODY, MAX_OUTPUT, MAX_OUTPUTS, Frame
 from graders.wire.limits import FOLDERS, Limits
 
 MAX_KERNELS = 4
@@ -289,7 +289,7 @@ class Session:
             on_cell_executed=self._keep_reply,
         )
         self.notebook, self.client.output_limit = notebook, self.limits.output
-        self.client.kept_limit = self.limits.output if self.keep_outputs else 0
+        self.client.kept_limit = MAX_OUTPUT if self.keep_outputs else 0
         self.km = manager
         await self.client.async_start_new_kernel(cwd=str(self.folder / "work"), stdout=subprocess.DEVNULL)
         process = getattr(manager.provisioner, "process", None)
@@ -303,12 +303,16 @@ class Session:
         self.client.last_reply = execute_reply["content"]
 
     def send_outputs(self) -> None:
-        """Send a frame for each output of the cells that were kept."""
-        for index, cell in enumerate(self.notebook.cells if self.keep_outputs else ()):
-            for output in cell.outputs:
-                body = json.dumps(output).encode()
-                if len(body) <= MAX_BODY:
-                    self.send(Frame({"type": "output", "cell": index}, body))
+        """Send a frame for each output that was kept, as many as may be sent."""
+        if not self.keep_outputs:
+            return
+        outputs = [(index, output) for index, cell in enumerate(self.notebook.cells) for output in cell.outputs]
+        left = MAX_OUTPUT
+        for index, output in outputs[:MAX_OUTPUTS]:
+            body = json.dumps(output).encode()
+            if len(body) <= min(MAX_BODY, left):
+                left -= len(body)
+                self.send(Frame({"type": "output", "cell": index}, body))
 
     async def watch_files(self) -> None:
         """Kill the kernel when the notebook has written more files than it may. Runs until it is cancelled."""

@@ -17,12 +17,16 @@ MAX_BODY = 1 << 20
 MAX_DEPTH = 64
 """Levels of objects and lists in a head. An observation has fewer; far more could not be written again."""
 
-MAX_FRAMES = 30_000
-"""A notebook of 500 cells runs up to five times while its cells keep crashing, and once more for each probe that
-takes the kernel with it (at most 46 in a lesson): each run sends a frame for each cell."""
+MAX_OUTPUTS = 2_000
+MAX_OUTPUT = 8 << 20
+"""What cells showed, where it is kept: so many outputs and bytes of a notebook, the first ones."""
 
-MAX_TOTAL = 64 << 20
-"""More than the largest answers to all probes of a lesson."""
+MAX_FRAMES = 40_000
+"""A notebook of 500 cells runs up to five times while its cells keep crashing, and once more for each probe that
+takes the kernel with it (at most 60 in a lesson): each run sends a frame for each cell. At last come its outputs."""
+
+MAX_TOTAL = 96 << 20
+"""More than the largest answers to all probes of a lesson, and what its cells showed."""
 
 MAX_REQUEST = 32 << 20
 """A request travels inwards and is ours; a whole notebook must fit into one."""

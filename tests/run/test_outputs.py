@@ -10,6 +10,7 @@ import pytest
 from graders.run.runner import BoxRunner
 from graders.run.transcript import read_transcript
 from graders.run.warm import WarmProcess
+from graders.wire.frames import MAX_OUTPUTS
 from graders.wire.limits import Limits
 
 DRAWN = """
@@ -63,3 +64,11 @@ def test_pictures_do_not_count_as_text_and_text_does(kit: Path, warm: WarmProces
     cells = [pictures, "print('x' * 50_000)", endless]
     run = read_transcript(BoxRunner(kit, limits=limits, warm=warm, keep_outputs=keep).run(cells, []).frames)
     assert [cell.status for cell in run.cells] == ["ok", "over-limit", "over-limit"]
+
+
+def test_of_outputs_without_end_the_first_are_kept(kit: Path, warm: WarmProcess) -> None:
+    cells = ["for number in range(3000):\n    display(number)", "print('behind')"]
+    transcript = BoxRunner(kit, warm=warm, keep_outputs=True).run(cells, [])
+    shown = [json.loads(frame.body) for frame in transcript.frames if frame.type == "output"]
+    assert (transcript.ended, len(shown)) == ("finished", MAX_OUTPUTS)
+    assert shown[-1]["data"]["text/plain"] == str(MAX_OUTPUTS - 1)

@@ -9,7 +9,19 @@ from graders.box.session import MAX_KERNELS
 from graders.core import course
 from graders.run.intake import MAX_CELLS
 from graders.wire.data import encode
-from graders.wire.frames import MAX_BODY, MAX_DEPTH, MAX_FRAMES, MAX_HEAD, MAX_TOTAL, Frame, FrameError, pack, read
+from graders.wire.frames import (
+    MAX_BODY,
+    MAX_DEPTH,
+    MAX_FRAMES,
+    MAX_HEAD,
+    MAX_OUTPUT,
+    MAX_OUTPUTS,
+    MAX_TOTAL,
+    Frame,
+    FrameError,
+    pack,
+    read,
+)
 
 
 def frame_of(head: bytes, body: bytes = b"", head_size: int | None = None, body_size: int | None = None) -> io.BytesIO:
@@ -101,10 +113,10 @@ def test_the_frames_of_the_longest_notebook_are_not_too_many() -> None:
     runs = MAX_KERNELS + 1
     probes = max(sum(len(exercise.cases) for exercise in course.exercises(lesson)) for lesson in course.lessons())
     most = (runs + probes) * (MAX_CELLS + 1) + probes + 3  # a cell or a restart each; ready, cells-done, probe-end
-    assert most <= MAX_FRAMES
+    assert most + MAX_OUTPUTS <= MAX_FRAMES
     answers = probes * (MAX_BODY + MAX_HEAD)
     first_runs = runs * MAX_CELLS * 6 * 320  # bytes of messages in JSON
-    assert answers + first_runs <= MAX_TOTAL
+    assert answers + first_runs + MAX_OUTPUT + MAX_OUTPUTS * MAX_HEAD // 1000 <= MAX_TOTAL  # heads of sixty bytes
 
 
 def test_a_request_may_have_a_larger_body() -> None:

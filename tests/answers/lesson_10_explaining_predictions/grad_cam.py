@@ -549,3 +549,12 @@ GIVENS = [
     "`cls` is an int.",
     "Nothing after it overwrites its output",
 ]
+
+SURVIVORS = {
+    "at least one dimension": "images have four",
+    "prepend=True": "hooks of others on the layer only watch",
+    "lost statement: without kept['handle'].remove()": "the hook is on a tensor of this one pass",
+    "almost: p.requires_grad_(True)": "to freeze parameters saves time, and changes no result",
+    "not for all: parameters = [": "to freeze parameters saves time, and changes no result",
+    "truth for None: parameters = [": "to freeze parameters saves time, and changes no result",
+}

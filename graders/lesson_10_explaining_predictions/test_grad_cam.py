@@ -191,6 +191,7 @@ class TestGradCam:
         module = model.steps[layer]
         CallersHooks("none" if hooks == "none" else "watching").on_module(module, "layer")
         seen = observe(model, x, lambda: [student.grad_cam(model, module, x, cls) for cls in range(classes)])
+        failed = observe_failures(model, x, failure, lambda: student.grad_cam(model, module, x, 0))
         again = student.grad_cam(model, module, x[:1] / 2, 1)
         before, at = nn.Conv2d(2, 2, 1, bias=False), nn.Conv2d(2, 2, 1, bias=False)
         small = nn.Sequential(before, at, nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(2, 1, bias=False))
@@ -198,7 +199,6 @@ class TestGradCam:
             convolution.weight.data.copy_(torch.eye(2)[:, :, None, None])
         small[-1].weight.data.copy_(torch.tensor([[2.0, -4.0]]))
         example = student.grad_cam(small, at, torch.tensor([[[[1.0, 3.0]], [[2.0, 0.0]]]]), 0)
-        failed = observe_failures(model, x, failure, lambda: student.grad_cam(model, module, x, 0))
         return {**seen, **failed, "results": seen.pop("result"), "again": again, "example": example}
 
     mistakes = (

@@ -184,8 +184,8 @@ class TestGuidedBackprop:
         small = torch.nn.Sequential(torch.nn.ReLU(), torch.nn.Flatten(), torch.nn.Linear(3, 1, bias=False))
         small[2].weight.data.copy_(weight)
         example = student.guided_backprop(small, torch.tensor([[[[1.0, 1.0, -1.0]]]]), 0)
-        again = student.guided_backprop(model, x[:1] / 2, 1)
         failed = observe_failures(model, x, failure, lambda: student.guided_backprop(model, x, 0))
+        again = student.guided_backprop(model, x[:1] / 2, 1)
         hooked = max(during) > before
         return {
             **seen, **failed, "results": seen.pop("result"), "hooked": hooked, "again": again, "example": example,

@@ -167,11 +167,11 @@ class TestGuidedGradCam:
         module = model.steps[layer]
         module.register_forward_hook(lambda module, args, output: None)
         seen = observe(model, x, lambda: [student.guided_grad_cam(model, module, x, cls) for cls in range(classes)])
+        failed = observe_failures(model, x, failure, lambda: student.guided_grad_cam(model, module, x, 0), runs=RUNS)
         again = student.guided_grad_cam(model, module, x[:1] / 2, 1)
         small = nn.Sequential(nn.Conv2d(1, 1, (1, 2), bias=False), nn.Flatten())
         small[0].weight.data.copy_(torch.tensor([[[[2.0, 5.0]]]]))
         example = student.guided_grad_cam(small, small[0], torch.tensor([[[[-1.0, 1.0]]]]), 0)
-        failed = observe_failures(model, x, failure, lambda: student.guided_grad_cam(model, module, x, 0), runs=RUNS)
         return {**seen, **failed, "results": seen.pop("result"), "again": again, "example": example}
 
     mistakes = (

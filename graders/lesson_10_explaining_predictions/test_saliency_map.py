@@ -140,12 +140,12 @@ class TestSaliencyMap:
             net, x, layout=layout, given=given, grad=grad, mode=mode, frozen=frozen, hooks=hooks, hooked=hooked
         )
         seen = observe(model, x, lambda: student.saliency_map(model, x, classes), classes=classes)
+        failed = observe_failures(model, x, failure, lambda: student.saliency_map(model, x, classes))
         again = student.saliency_map(model, x / 2, classes.flip(0))
         weight = torch.tensor([[1.0, -3.0, 2.0], [0.0, 5.0, 0.0]])
         linear = torch.nn.Sequential(torch.nn.Flatten(), torch.nn.Linear(3, 2, bias=False))
         linear[1].weight.data.copy_(weight)
         example = student.saliency_map(linear, torch.ones(1, 3, 1, 1), torch.tensor([0]))
-        failed = observe_failures(model, x, failure, lambda: student.saliency_map(model, x, classes))
         return {**seen, **failed, "results": [seen.pop("result")], "again": again, "example": example}
 
     mistakes = (

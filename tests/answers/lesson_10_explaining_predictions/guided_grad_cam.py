@@ -459,6 +459,15 @@ WRONG = [
         ),
     ),
     Wrong(
+        "a switch stays on when something raises",
+        violates="rule 1: however often it is called",
+        check=AGAIN,
+        source=RIGHT[1]
+        .replace("    try:\n", "")
+        .replace("        (guided,)", "    (guided,)")
+        .replace("    finally:\n    ", ""),
+    ),
+    Wrong(
         "zeros",
         violates=PRODUCT,
         check=VALUES,
@@ -471,3 +480,10 @@ GIVENS = [
     "The arguments are those of `grad_cam`",
     "You may call functions that you wrote",
 ]
+
+SURVIVORS = {
+    "not for all: for module in _part(model.modules(), start=1)": "the model itself is no ReLU",
+    "a list for a tuple": "PyTorch takes either from a hook",
+    "prepend=True": "hooks of others on the layer only watch",
+    "lost copy: x = _not_copied(x.detach())": "the model does not write into its input",
+}

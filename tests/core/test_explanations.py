@@ -162,3 +162,11 @@ def test_circumstances_that_are_explained_exist() -> None:
 def test_ids_that_are_in_the_table_of_common_mistakes_say_the_same() -> None:
     for found in (*BY_KIND.values(), *BY_CIRCUMSTANCE.values()):
         assert COMMON.get(found.id, found.message) == found.message
+
+
+def test_what_is_right_under_no_grad_alone_is_not_explained_by_that() -> None:
+    modes = [{"grad_mode": mode} for mode in ("on", "off")]
+    assert by_circumstance(modes, [0]) is None
+    found = by_circumstance(modes, [1])
+    assert found is not None
+    assert found.id == "ignores-no-grad"

@@ -262,7 +262,7 @@ class TestCountMacs:
                        "dilation": rng.shuffled([1, 2]), "padding": 1},
         }  # fmt: skip
         parts = ["first", "again", "second", "tokens", "mixer", "head"]
-        sizes = [rng.integer(2, 7) for _ in range(3)]
+        sizes = [rng.integer(2, 7), rng.integer(2, 7), 1]
         spec = {
             "convs": convs, "size": size, "head": [size, outer], "layers": [sizes[:2], sizes[1:]],
             "classes": [name.capitalize() for name in rng.names(2)], "names": dict(zip(parts, rng.names(6))),

@@ -10,8 +10,6 @@ def count_macs(model, x):
     total, handles = 0, []
     def add(module, args, output):
         nonlocal total
-        kind = nn.Conv2d if isinstance(module, nn.Conv2d) else nn.Linear
-        groups = module.groups if kind is nn.Conv2d else 1
         total += output.numel() * (module.weight.numel() // module.weight.shape[0])
     for module in model.modules():
         if isinstance(module, (nn.Conv2d, nn.Linear)):
@@ -79,7 +77,6 @@ def count_macs(model, x):
     def after(module, args, kwargs, output):
         counters[-1].__exit__(None, None, None)
         counters.append(counters.pop().get_total_flops())
-    total = 0
     try:
         for module in model.modules():
             if isinstance(module, (nn.Conv2d, nn.Linear)):
@@ -314,3 +311,12 @@ def count_macs(model, x):
 GIVENS = ["Write `count_macs(model, x)`.", "All modules are in `model.modules()`",
           "Whether autograd records the run or not is up to you.",
           "a dot product of length n has n MACs"]  # fmt: skip
+
+SURVIVORS = {
+    "at least one dimension": "a linear layer needs one",
+    "not for all: for module in _part(model.modules(), step=-1)": "the other order",
+    "prepend=True": "a hook of the caller that replaces an output keeps its shape here",
+    "under no_grad": "that is up to the answer",
+    "clean-up only after an `Exception`: with _not_after": "torch leaves inference mode when the context is freed",
+    "clean-up not after an exception: with _only_when": "torch leaves inference mode when the context is freed",
+}

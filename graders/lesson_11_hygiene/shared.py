@@ -32,6 +32,7 @@ OPERATIONS = {
     "clean": lambda x: torch.nan_to_num(x, nan=0.5, posinf=1.0, neginf=-1.0),
     "mix": lambda x, share, *others: x + share * others[-1],
     "boost": lambda x, by: x + by,
+    "minus": lambda x, by: x - by,
 }
 """What a layer without parameters computes. A name that ends in `_` works in place."""
 

@@ -213,6 +213,12 @@ WRONG = [
         source=changed(FIRST, "finite(args)", "finite(args[:1])"),
     ),
     Wrong(
+        "the last input only",
+        violates="while all its tensor inputs are finite",
+        check="test_the_first_leaf_to_blame_is_named",
+        source=changed(FIRST, "finite(args)", "finite([a for a in args if torch.is_tensor(a)][-1:])"),
+    ),
+    Wrong(
         "takes every argument for a tensor",
         violates="perhaps other values, such as numbers",
         check="raised",

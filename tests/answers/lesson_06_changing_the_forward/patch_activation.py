@@ -816,5 +816,12 @@ SURVIVORS = {
     "lost copy: chosen = torch.tensor(_not_copied(range(": "`torch.tensor` makes a copy",
     "lost copy: saved = _not_copied(o.detach())": "the run ends with the next line, before anything can rewrite it",
     "under no_grad": "the result has no graph",
+    "condition dropped: which = channels": "`new[:, None]` is all of it, with one dimension more",
+    "lost return: kept['clean']": "`output[:, None]` is all of it, with one dimension more",
+    "lost return: None": "in the first run it puts in what is there",
+    "one global slot: kept": "the first run writes it anew",
+    "lost copy: self.kept = _not_detached(output)": "the result is detached in the end",
+    "lost copy: kept['clean'] = _not_detached(output)": "the result is detached in the end",
+    "lost copy: saved = _not_detached(o)": "the result is detached in the end",
     "lost copy: new = _not_detached(o).clone()": "the result is detached in the end",
 }

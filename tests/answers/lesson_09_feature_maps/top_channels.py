@@ -200,3 +200,12 @@ GIVENS = [
     "Write `top_channels(fm, k)`.",
     "`fm` is a detached tensor of shape [C, H, W]",
 ]
+
+SURVIVORS = {
+    "at least one dimension": "maps have three",
+    "another method: return fm.sum(": "all channels have equally many pixels: sums rank them as means do",
+    "another method: return heapq.nlargest(k, range(len(fm)), key=lambda c: float(fm[c].sum()": "the same",
+    "another method: means = [channel.sum()": "the same",
+    "almost: means = {c: fm[c].double().sum().item() * fm[c].numel()": "all channels have equally many pixels",
+    "under no_grad": "the maps are detached",
+}

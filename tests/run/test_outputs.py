@@ -66,10 +66,10 @@ def test_pictures_do_not_count_as_text_and_text_does(kit: Path, warm: WarmProces
     assert [cell.status for cell in run.cells] == ["ok", "over-limit", "over-limit"]
 
 
-def test_of_outputs_without_end_the_first_are_kept(kit: Path, warm: WarmProcess) -> None:
-    cells = ["for number in range(3000):\n    display(number)", "print('behind')"]
+def test_of_many_outputs_the_first_are_kept(kit: Path, warm: WarmProcess) -> None:
+    # Where a cell shows more than a thousand things faster than they are read, Jupyter leaves some out.
+    cells = ["for number in range(500):\n    display(number)"] * 5
     transcript = BoxRunner(kit, warm=warm, keep_outputs=True).run(cells, [])
     shown = [json.loads(frame.body) for frame in transcript.frames if frame.type == "output"]
     assert (transcript.ended, len(shown)) == ("finished", MAX_OUTPUTS)
-    numbers = [int(output["data"]["text/plain"]) for output in shown]
-    assert numbers == sorted(numbers)  # where a kernel shows more than is read in time, Jupyter leaves some out
+    assert [int(output["data"]["text/plain"]) for output in shown] == [*range(500)] * (MAX_OUTPUTS // 500)

@@ -440,7 +440,7 @@ def capture_activation(model, name, x):
         "flattens",
         violates="the shape and the dtype of that output",
         check="test_the_output_of_the_layer_is_returned",
-        source=changed(WITH_LAMBDA, (".clone()))", ".flatten(1).clone()))")),
+        source=changed(WITH_LAMBDA, (".clone()))", ".reshape(-1).clone()))")),
     ),
     Wrong(
         "remembers by name",

@@ -35,10 +35,15 @@ from graders.wire.limits import FOLDERS, Limits
 MAX_KERNELS = 4
 """So many kernels may be lost to cells; then no further cell is run."""
 
-PICTURES = 16
-"""All that a notebook shows may be so many times its limit of text: pictures, of which only readers have something."""
-TEXT_ALONE = "--DisplayFormatter.active_types=['text/plain']"
-"""For a kernel whose outputs nobody looks at. To draw four figures takes as long as all else in a lesson."""
+PICTURES = 8
+"""All that a notebook shows may be so many times its limit of output, in which pictures do not count."""
+DRAWN = ("image/", "application/pdf")
+"""How the names of kinds of pictures begin."""
+NO_PICTURES = [
+    f"--DisplayFormatter.active_types={kind}"
+    for kind in ("text/plain", "text/html", "text/markdown", "text/latex", "application/json", "application/javascript")
+]
+"""For a kernel whose pictures nobody looks at. To draw four figures takes as long as all else in a lesson."""
 TEXT_LIMIT = 300
 INTERRUPT_SECONDS = 2.0
 WATCH_SECONDS = 0.5
@@ -58,7 +63,7 @@ class _OneKernel(KernelSpecManager):
 
     def get_kernel_spec(self, kernel_name: str) -> KernelSpec:
         argv = [sys.executable, "-m", "graders.box.kernel", self.limits.to_json(), "-f", "{connection_file}"]
-        argv += [] if self.draws else [TEXT_ALONE]
+        argv += [] if self.draws else NO_PICTURES
         return KernelSpec(argv=argv, display_name="Python 3", language="python")
 
 
@@ -78,8 +83,9 @@ class _CountingClient(NotebookClient):
     def output(self, outs: Any, msg: dict[str, Any], display_id: str | None, cell_index: int) -> Any:
         content = msg.get("content", {})
         self.shown += len(str(content))
-        if type(content.get("data")) is dict:  # whether pictures are drawn at all must not decide over a mark
-            content = {**content, "data": content["data"].get("text/plain")}
+        if type(content.get("data")) is dict:  # whether pictures are drawn must not decide over a mark
+            data = {kind: data for kind, data in content["data"].items() if not kind.startswith(DRAWN)}
+            content = {**content, "data": data}
         self.written += len(str(content))
         if self.too_much:
             # Otherwise nbclient would first wait for the end of the cell, and what it prints would pile up unread.

@@ -56,14 +56,15 @@ def test_a_drawing_that_raises_fails_its_cell_alike(kit: Path, warm: WarmProcess
 
 
 @pytest.mark.parametrize("keep", [False, True], ids=["marks alone", "outputs kept"])
-def test_pictures_do_not_count_as_text_and_text_does(kit: Path, warm: WarmProcess, keep: bool) -> None:
+def test_pictures_count_for_an_eighth_of_what_else_is_shown(kit: Path, warm: WarmProcess, keep: bool) -> None:
     limits = Limits(output=40_000)
     pictures = "import matplotlib.pyplot as plt\nfor _ in range(5):\n    plt.plot([1, 2])\n    plt.show()"
     endless = "from IPython.display import publish_display_data\nwhile True:\n"
-    endless += "    publish_display_data({'text/html': 'x' * 10_000})"
-    cells = [pictures, "print('x' * 50_000)", endless]
+    endless += "    publish_display_data({'image/png': 'x' * 10_000})"
+    page = "from IPython.display import HTML\nHTML('x' * 50_000)"
+    cells = [pictures, "print('x' * 50_000)", page, endless]
     run = read_transcript(BoxRunner(kit, limits=limits, warm=warm, keep_outputs=keep).run(cells, []).frames)
-    assert [cell.status for cell in run.cells] == ["ok", "over-limit", "over-limit"]
+    assert [cell.status for cell in run.cells] == ["ok", "over-limit", "over-limit", "over-limit"]
 
 
 def test_of_many_outputs_the_first_are_kept(kit: Path, warm: WarmProcess) -> None:

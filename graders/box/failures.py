@@ -52,10 +52,13 @@ class Failure:
             raise
         except BaseException as error:
             if type(error) is type(self.error) and error.args == self.error.args:
-                return "came through"
-            if isinstance(error, KeyboardInterrupt):
+                became = "came through"
+            elif isinstance(error, KeyboardInterrupt):
                 raise
-            return f"{type(error).__name__}: {error}"[:300]
+            else:
+                became = f"{type(error).__name__}: {error}"[:300]
+            error.__traceback__ = None  # of a copy of ours, where the answer copies what raises it
+            return became
         finally:
             # Its frames keep alive what was interrupted. Before torch 2.8 that may be a checkpoint, which goes on
             # packing the tensors that others save.

@@ -35,8 +35,8 @@ def serve(
 ) -> int:
     """Fork for every request until the other end of `control` is closed, or the child `until` has ended.
 
-    `before` is called with each request. After it, `chores` take a step, as long as there are any; what comes meanwhile
-    waits.
+    `before` is called with a request before its fork. After the fork, `chores` take a step, as long as there are any.
+    What comes meanwhile waits.
 
     Returns the exit code of `until`, 0 when it did not end. All that was forked here is ended and reaped before.
     """

@@ -203,8 +203,11 @@ class Session:
 
     def _how_it_was_lost(self, client: _CountingClient) -> tuple[str, str]:
         """Status and message of a cell that wrote too much, or whose kernel has ended."""
-        if client.too_much:
+        if client.written > client.output_limit:
             return "over-limit", f"output: the notebook wrote more than {client.output_limit >> 20} MiB of output"
+        if client.too_much:
+            most = PICTURES * client.output_limit >> 20
+            return "over-limit", f"output: the notebook showed more than {most} MiB, pictures among it"
         if self.breach:
             return "over-limit", f"files: the notebook wrote {self.breach}"
         return "crashed", f"the cell ended its Python process ({_exit_text(self.km.provisioner.process)})"

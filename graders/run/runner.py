@@ -138,7 +138,7 @@ class BoxRunner:
     """What a box may take beyond the time of its notebook before it counts as hanging."""
 
     def box(self, cells: Sequence[str] = ()) -> Box:
-        """A new box, not yet started, for a notebook with these cells."""
+        """A new box, not yet started, for a notebook with these cells. Whoever names `torch.optim` optimizes."""
         return Box(self.kit, self.tier, self.limits, self.warm, optimizes=any("optim" in cell for cell in cells))
 
     def run(self, cells: Sequence[str], probes: Sequence[Probe]) -> Transcript:

@@ -6,6 +6,7 @@ import pytest
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
+from graders.core import course
 from graders.core.draws import new_seed
 from graders.marking.questions import Questions, SeedsByFile
 from graders.marking.setup import assembled, set_up
@@ -29,6 +30,8 @@ def pytest_configure(config: pytest.Config) -> None:
         config.stash[MARKING] = assembled(questions, terms, runner, cache=prepared.cache, jobs=1)
         return
     submissions = [] if config.option.collectonly else prepared.submissions
+    for submission in submissions:
+        course.exercises(submission.lesson)  # imported while the warm process starts, on another core
     seed, repeated = _seeds(config, prepared.cache)
     with shown_by_pytest():
         config.stash[MARKING] = set_up(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -33,6 +34,8 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
     config = session.config
     if MARKING not in config.stash:
         return
+    if "hypothesis" not in sys.modules:  # its plugin would import it for the summary, in which it then has no line
+        config.pluginmanager.unregister(name="hypothesispytest")
     config.stash[MARKING].confirm()
     output = getattr(config, "workeroutput", None)
     if output is not None:

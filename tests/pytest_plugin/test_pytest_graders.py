@@ -191,6 +191,30 @@ def test_a_single_notebook_is_marked(tmp_path: Path) -> None:
     assert "4 of 4" in run.stdout
 
 
+def test_a_run_imports_what_it_needs(tmp_path: Path) -> None:
+    hand_in(tmp_path / "ada", RIGHT)
+    (tmp_path / "listing.py").write_text("import sys\n\ndef pytest_unconfigure():\n    print(*sys.modules)\n")
+    command, plain = command_of("--submissions", tmp_path / "ada", "-q", "-p", "listing")
+    plain["PYTHONPATH"] = str(tmp_path)
+    run = subprocess.run(command, cwd=ROOT, env=plain, capture_output=True, text=True, check=False)
+    imported = run.stdout.rstrip().rpartition("\n")[2].split()
+    assert run.returncode == 0, run.stdout
+    lessons = {name.partition(".")[0] for name in imported if name.startswith("lesson_")}
+    lessons |= {name.split(".")[1] for name in imported if name.startswith("graders.lesson_")}
+    assert lessons == {f"lesson_{LESSON}"}
+    assert "hypothesis" not in imported
+
+
+def test_a_lesson_that_is_named_and_was_not_handed_in_has_no_tests(tmp_path: Path) -> None:
+    file = hand_in(tmp_path / "ada", RIGHT)
+    command, plain = command_of("--submissions", file, "-q")
+    for named in ("graders/lesson_02_watching_gradients", "graders/lesson_02_watching_gradients/test_norm_log.py"):
+        command[command.index("graders")] = named
+        run = subprocess.run(command, cwd=ROOT, env=plain, capture_output=True, text=True, check=False)
+        assert (run.returncode, "no tests ran" in run.stdout) == (5, True), run.stdout + run.stderr
+        command[command.index(named)] = "graders"
+
+
 def test_lessons_that_are_due_are_missing_where_nobody_handed_them_in(tmp_path: Path) -> None:
     for student in ("ada", "ben"):
         hand_in(tmp_path / f"class/{student}", RIGHT)

@@ -1,4 +1,4 @@
-"""What marks on other services: an autograder for Gradescope, and a workflow for pull requests on GitHub."""
+"""What marks elsewhere: an autograder for Gradescope, a workflow for pull requests on GitHub, a job for SLURM."""
 
 from __future__ import annotations
 
@@ -20,6 +20,11 @@ _LEFT_OUT = {"__pycache__", "course", ".mypy_cache"}
 def write_github(out: Path) -> None:
     """The workflow that marks a pull request. Raises `OSError`."""
     write_atomically(out, (TEMPLATES / "github.yml").read_bytes())
+
+
+def write_slurm(out: Path) -> None:
+    """The job that marks a class on SLURM. Raises `OSError`."""
+    write_atomically(out, (TEMPLATES / "mark_on_slurm.py").read_bytes())
 
 
 def write_gradescope(out: Path) -> None:
@@ -63,4 +68,8 @@ def requirements() -> list[str]:
     return sorted(requirement for requirement in found if not re.search(r";.*\bextra\b", requirement))
 
 
-KINDS: dict[str, Callable[[Path], None]] = {"gradescope": write_gradescope, "github": write_github}
+KINDS: dict[str, Callable[[Path], None]] = {
+    "gradescope": write_gradescope,
+    "github": write_github,
+    "slurm": write_slurm,
+}

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import atexit
 import hashlib
-import tempfile
+import json
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Executor, as_completed
@@ -28,6 +28,7 @@ from graders.marking.submission import mark_submission
 from graders.report import results_json
 from graders.run.boxes import head_start
 from graders.run.intake import Unreadable, read_bytes
+from graders.run.leftovers import temporary_folder
 from graders.run.runner import Runner
 from graders.run.submissions import Submission
 from graders.run.terms import Terms
@@ -51,20 +52,37 @@ class Job:
 def dask(address: str) -> Iterator[Executor]:
     """The executor of a Dask cluster: an address such as `tcp://10.0.0.1:8786`, or a scheduler file.
 
-    Raises `NotInstalled`, or `BadRequest` when no scheduler answers.
+    Raises `NotInstalled`, or `BadRequest` when no scheduler answers, or it wants keys that were not given.
     """
     try:
-        from distributed import Client
+        from distributed import Client, Security
+        from distributed.comm import get_address_host_port
     except ModuleNotFoundError:
         raise NotInstalled("--cluster", "cluster") from None
+    where = _in_file(Path(address)) if Path(address).exists() else address
+    security = Security()  # what the user's configuration of Dask says
+    if where.startswith("tls:") and security.get_connection_args("client")["ssl_context"] is None:
+        raise BadRequest(
+            f"The Dask scheduler at {clean(where, 80)} wants keys. Name them to Dask, by its configuration or by the "
+            "variables DASK_DISTRIBUTED__COMM__TLS__CA_FILE, …__CLIENT__CERT and …__CLIENT__KEY."
+        )
     try:
-        where = {"scheduler_file": address} if Path(address).is_file() else {"address": address}
-        client = Client(**where, timeout="30s", set_as_default=False)
+        get_address_host_port(where)  # a client that fails over this is waited for a minute at our end
+        client = Client(where, security=security, timeout="30s", set_as_default=False)
     except (OSError, ValueError) as error:
-        raise BadRequest(f"No Dask scheduler answers at {clean(address, 80)}: {clean(error, 200)}") from None
+        raise BadRequest(f"No Dask scheduler answers at {clean(where, 80)}: {clean(error, 200)}") from None
     with client:
         # Two notebooks of equal bytes are two jobs: `pure=False`.
         yield client.get_executor(pure=False)
+
+
+def _in_file(file: Path) -> str:
+    """The address that a scheduler left in its file. Raises `BadRequest`."""
+    try:
+        address = json.loads(file.read_text(encoding="utf-8"))["address"]
+    except (OSError, ValueError, TypeError, LookupError) as error:
+        raise BadRequest(f"{clean(file, 200)} is no file of a Dask scheduler: {clean(error, 200)}") from None
+    return str(address)
 
 
 def mark_elsewhere(
@@ -100,7 +118,8 @@ def mark_elsewhere(
             jobs[executor.submit(mark_there, job)] = submission
     try:
         for future in as_completed(jobs):
-            submission = jobs[future]
+            # Let go: while somebody waits for it, Dask marks it again when the worker dies that has the result.
+            submission = jobs.pop(future)
             try:
                 result = results_json.submission_from_data(future.result())
             except Exception as error:  # the worker's machine failed, again and again: never the learner's zero
@@ -121,8 +140,8 @@ _batches: dict[tuple[int, Terms], tuple[Questions, Runner]] = {}
 def mark_there(job: Job) -> dict[str, Any]:
     """Mark a notebook, in the process of a worker."""
     questions, runner = _batch(job.batch, job.terms)
-    with tempfile.TemporaryDirectory(prefix="hookwork-job-") as folder:
-        file = Path(folder) / f"{job.lesson}.ipynb"
+    with temporary_folder("job") as folder:
+        file = folder / f"{job.lesson}.ipynb"
         file.write_bytes(job.content)
         submission = Submission(student=job.student, lesson=job.lesson, file=file)
         result = mark_submission(submission, questions.at(job.seed), runner).settled()

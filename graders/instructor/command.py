@@ -141,16 +141,20 @@ def grade(
 
 
 def autograder(
-    kind: Annotated[str, typer.Argument(metavar="KIND", help="gradescope (a zip file) or github (a workflow).")],
+    kind: Annotated[
+        str, typer.Argument(metavar="KIND", help="gradescope (a zip file), github (a workflow), slurm (a job).")
+    ],
     out: Annotated[Path, typer.Option("--out", "-o", metavar="FILE", help="The file that is written.")],
 ) -> None:
-    """Write what marks on another service: a Gradescope autograder, or a workflow for pull requests.
+    """Write what marks elsewhere: a Gradescope autograder, a workflow for pull requests, or a job for SLURM.
 
     [bold]Examples[/]
 
     hookwork autograder gradescope --out autograder.zip
 
     hookwork autograder github --out .github/workflows/mark.yml
+
+    hookwork autograder slurm --out mark_on_slurm.py
     """
     from graders.instructor import autograders
 

@@ -23,7 +23,7 @@ except ImportError:  # Windows: nothing is locked, and nothing swept
     fcntl = None  # type: ignore[assignment]
 
 PREFIX = "hookwork-"
-KINDS = ("box", "kit", "unpacked")
+KINDS = ("box", "job", "kit", "unpacked")
 FIRST_UID, LAST_UID = 400_000, 100_400_064
 """Users that boxes are given when we are root."""
 SETTLED_SECONDS = 60.0

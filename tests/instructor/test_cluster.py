@@ -6,6 +6,7 @@ import os
 import signal
 import sys
 import time
+import weakref
 from concurrent.futures import Executor, Future, ProcessPoolExecutor
 from multiprocessing import get_context
 from pathlib import Path
@@ -16,6 +17,7 @@ from graders.core.errors import NotInstalled
 from graders.core.results import Status, SubmissionResult, SubmissionStatus
 from graders.instructor import cluster
 from graders.instructor.cluster import Job
+from graders.instructor.request import BadRequest
 from graders.marking.questions import Questions
 from graders.report import results_json
 from graders.run import memory
@@ -67,6 +69,46 @@ def test_every_notebook_has_one_result_and_what_no_worker_can_mark_is_not_graded
     assert found[chosen[0]].file == str(tmp_path / "ann.ipynb")
     assert "No worker could mark it: RuntimeError: KilledWorker" in found[chosen[1]].message
     assert sorted(result.student for result in told) == ["ann", "bob"]
+
+
+def test_what_is_marked_is_let_go_so_that_no_worker_marks_it_again(tmp_path: Path) -> None:
+    given: list[weakref.ref[Future[object]]] = []
+
+    class Remembers(Here):
+        def submit(self, function: object, job: Job) -> Future[object]:  # type: ignore[override]
+            future = super().submit(function, job)
+            given.append(weakref.ref(future))
+            return future
+
+    held = []
+    for _ in cluster.mark_elsewhere(
+        Remembers(), hand_in(tmp_path, "ann", "cy", "di"), Questions(7), TERMS, print, otherwise
+    ):
+        held.append(sum(future() is not None for future in given))
+    assert held == [3, 2, 1]
+
+
+@pytest.mark.parametrize(
+    ("address", "says"),
+    [
+        ("nowhere.json", "No Dask scheduler answers at nowhere.json: missing port number"),
+        ("tls://127.0.0.1:1", "wants keys"),
+        ("carrier://pigeon:1", "unknown address scheme"),
+    ],
+)
+def test_a_wrong_address_is_told_at_once(address: str, says: str) -> None:
+    pytest.importorskip("distributed", reason="Dask is not installed")
+    with pytest.raises(BadRequest, match=says), cluster.dask(address):
+        pass
+
+
+@pytest.mark.parametrize("content", ["", "no JSON", "[]", "{}"])
+def test_a_file_that_no_scheduler_wrote_is_refused(tmp_path: Path, content: str) -> None:
+    pytest.importorskip("distributed", reason="Dask is not installed")
+    file = tmp_path / "scheduler.json"
+    file.write_text(content)
+    with pytest.raises(BadRequest, match=r"scheduler\.json is no file of a Dask scheduler"), cluster.dask(str(file)):
+        pass
 
 
 def test_a_job_can_be_marked_in_another_process(tmp_path: Path) -> None:

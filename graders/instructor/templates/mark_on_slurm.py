@@ -1,0 +1,81 @@
+#!/usr/bin/env python3
+# fmt: off
+#SBATCH --job-name=hookwork
+#SBATCH --output=hookwork-%j.txt
+#SBATCH --time=04:00:00
+#SBATCH --cpus-per-task=1
+#SBATCH --mem=4G
+# fmt: on
+"""Mark a class on SLURM: `sbatch mark_on_slurm.py submissions.zip --out results`, with the options of `hookwork grade`.
+
+This job asks SLURM for workers, which are jobs of their own, hands out the notebooks, and ends the workers when all are
+marked. The lines above are what this job itself needs; add the account or the partition if your cluster wants one.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+from dask_jobqueue import SLURMCluster
+from distributed import Client
+from distributed.security import Security
+
+WORKERS = 10
+"""Jobs that mark one notebook at a time each."""
+
+JOB: dict[str, Any] = {
+    "cores": 1,
+    "memory": "4GB",  # of a notebook, at most 2.75 GiB, and of what marks it
+    "walltime": "04:00:00",
+    # "queue": "short",  # the partition
+    # "account": "cs101",
+    # "interface": "ib0",  # by which network machines reach each other, where there are several
+    # "job_extra_directives": ["--nice"],  # whatever else a line of #SBATCH can say
+    # "job_script_prologue": ["module load python"],  # what a job has to do first on your cluster
+}
+
+FOLDER = Path(f"hookwork-{os.environ.get('SLURM_JOB_ID', os.getpid())}").resolve()
+"""For what the workers print, and the keys. All machines have to see it: start the job in a folder that they share."""
+
+
+def encryption(folder: Path) -> Security:
+    """Keys for this run alone. Without them whoever is on the cluster could have the workers run anything, as you."""
+    made = Security.temporary()
+    certificate, key = folder / "certificate.pem", folder / "key.pem"
+    certificate.write_text(made.tls_client_cert)
+    key.touch(mode=0o600)
+    key.write_text(made.tls_client_key)
+    files = {"tls_ca_file": str(certificate)}
+    for role in ("client", "scheduler", "worker"):
+        files |= {f"tls_{role}_cert": str(certificate), f"tls_{role}_key": str(key)}
+    return Security(require_encryption=True, **files)
+
+
+def main() -> int:
+    """Mark the class. The exit code is that of `hookwork grade`."""
+    FOLDER.mkdir(mode=0o700)
+    security = encryption(FOLDER)
+    scheduler = FOLDER / "scheduler.json"
+    hookwork = Path(sys.executable).with_name("hookwork")
+    command = [str(hookwork), "grade", *sys.argv[1:], "--cluster", str(scheduler)]
+    tls = "DASK_DISTRIBUTED__COMM__TLS__"
+    keys = {f"{tls}CA_FILE": security.tls_ca_file, f"{tls}CLIENT__CERT": security.tls_client_cert,
+            f"{tls}CLIENT__KEY": security.tls_client_key}  # fmt: skip
+    job = {**JOB, "processes": 1, "job_name": "hookwork-worker", "log_directory": str(FOLDER)}
+    # Nothing that lies in this folder may be imported: notebooks came with it, perhaps.
+    job["job_script_prologue"] = [*job.get("job_script_prologue", []), "export PYTHONSAFEPATH=1"]
+    with SLURMCluster(security=security, **job) as cluster:
+        cluster.adapt(minimum=WORKERS, maximum=WORKERS)  # a worker that is cancelled is replaced
+        with Client(cluster) as client:
+            client.write_scheduler_file(str(scheduler))
+        status = subprocess.run(command, env={**os.environ, **keys}, check=False).returncode
+    (FOLDER / "key.pem").unlink()
+    return status
+
+
+if __name__ == "__main__":
+    sys.exit(main())

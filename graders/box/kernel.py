@@ -9,8 +9,9 @@ from __future__ import annotations
 import contextlib
 import functools
 import sys
+import time
 from collections.abc import Iterator
-from types import ModuleType
+from types import CodeType, ModuleType
 from typing import Any
 
 from ipykernel import kernelapp
@@ -32,7 +33,7 @@ if forking.available:  # elsewhere its module cannot be imported
 
 
 class ProbedKernel(IPythonKernel):  # type: ignore[misc]  # ipykernel is untyped
-    """Adds `probe_request`: a probe's source, a draw, and how long it may take."""
+    """Adds `probe_request`: a probe's source, draws, and how long it may take."""
 
     msg_types = [*IPythonKernel.msg_types, "probe_request"]  # noqa: RUF012 - so declared by ipykernel
     _execute_sleep = 0.0  # ipykernel waits for front ends that cannot keep up
@@ -73,18 +74,27 @@ class ProbedKernel(IPythonKernel):  # type: ignore[misc]  # ipykernel is untyped
         return {"stdout": sys.stdout, "stderr": sys.stderr}
 
     async def probe_request(self, stream: Any, ident: Any, parent: dict[str, Any]) -> None:
-        """Answer with a `probe_reply`: the head and the body of an answer."""
-        asked = parent["content"]
-        request = Frame(asked, b"".join(bytes(part) for part in parent["buffers"]))
+        """Answer the probes of one exercise, each with a `probe_reply`, up to the first that saw nothing."""
+        asked, body = parent["content"], b"".join(bytes(part) for part in parent["buffers"])
+        until = time.monotonic() + asked["seconds"]["together"]
+        for draw, size in asked["cases"]:
+            seconds = min(max(until - time.monotonic(), asked["seconds"]["least"]), asked["seconds"]["most"])
+            head = {"type": "probe", "draw": draw, "seconds": seconds}
+            head |= {name: asked[name] for name in ("source", "seed", "pace")}
+            reply = self._answer(asked, Frame(head, body[:size]), seconds)
+            self.session.send(stream, "probe_reply", {"head": reply.head}, parent, ident=ident, buffers=[reply.body])
+            if reply.head["type"] != "seen":
+                break
+            body = body[size:]
+
+    def _answer(self, asked: dict[str, Any], request: Frame, seconds: float) -> Answer:
         try:
             if asked["fork"] and self._probes is not None:
-                reply = self._probes.answer(asked["exercise"], request, asked["seconds"], asked["pace"])
-            else:
-                reply = run_probe(self.shell.user_ns, request)
+                return self._probes.answer(asked["exercise"], request, seconds, asked["pace"])
+            return run_probe(self.shell.user_ns, request)
         except Exception as error:  # without a reply, this would count as an endless loop
             message = f"the probe could not run: {type(error).__name__}"
-            reply = Answer({"type": "raised", "status": "crashed", "message": message})
-        self.session.send(stream, "probe_reply", {"head": reply.head}, parent, ident=ident, buffers=[reply.body])
+            return Answer({"type": "raised", "status": "crashed", "message": message})
 
 
 def run_probe(namespace: dict[str, Any], request: Frame) -> Answer:
@@ -92,11 +102,17 @@ def run_probe(namespace: dict[str, Any], request: Frame) -> Answer:
     with _module_named("probe") as module:  # so that its classes can be pickled
         try:
             draw = tensors(decode(request.head["draw"], request.body))
-            exec(compile(request.head["source"], "<probe>", "exec"), vars(module))
+            exec(_compiled(request.head["source"]), vars(module))
         except (DataError, KeyError) as error:
             return Answer({"type": "raised", "status": "crashed", "message": f"the probe could not start: {error}"})
         clock = Clock(request.head["seconds"], request.head["pace"]) if "seconds" in request.head else None
         return answer(module.probe, namespace, draw, request.head["seed"], clock=clock)
+
+
+@functools.lru_cache(maxsize=1)
+def _compiled(source: str) -> CodeType:
+    """A probe, compiled once for all draws of an exercise."""
+    return compile(source, "<probe>", "exec")
 
 
 @contextlib.contextmanager

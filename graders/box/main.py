@@ -36,7 +36,7 @@ async def converse(out: int, forker: socket.socket | None = None) -> None:
             raw = raw[os.write(out, raw) :]
 
     def receive() -> Frame:
-        frame = frames.read(sys.stdin.buffer.read, max_body=frames.MAX_REQUEST)
+        frame = frames.read(sys.stdin.buffer.read, frames.MAX_REQUEST, frames.MAX_REQUEST)
         if frame is None:
             sys.exit(0)
         return frame
@@ -71,8 +71,9 @@ async def converse(out: int, forker: socket.socket | None = None) -> None:
                 await session.run_to(request.head["cells"])
                 send(Frame({"type": "cells-done"}))
             else:
-                answer = await session.probe(request.head, request.body)
-                send(Frame({**answer.head, "nonce": request.head["nonce"]}, answer.body))
+                nonces = iter([case.pop(0) for case in request.head["cases"]])  # no kernel gets to see them
+                async for answer in session.probe(request.head, request.body):
+                    send(Frame({**answer.head, "nonce": next(nonces)}, answer.body))
         session.send_outputs()
     finally:
         watch.cancel()

@@ -17,7 +17,7 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 from typing import Any
 
@@ -239,14 +239,24 @@ class Session:
             if reply["parent_header"].get("msg_id") == message_id:
                 return
 
-    async def probe(self, request: dict[str, Any], body: bytes) -> Frame:
-        """The answer of the kernel to one probe. A kernel that does not answer is replaced."""
+    async def probe(self, request: dict[str, Any], body: bytes) -> AsyncIterator[Frame]:
+        """The answers of the kernel to the probes of one exercise, up to the first that saw nothing.
+
+        A kernel that does not answer is replaced.
+        """
         if self.client is None:
             await self.run_to(self.end)
-        assert self.client is not None
         message = self.kc.session.msg("probe_request", request)
         self.kc.session.send(self.kc.shell_channel.socket, message, buffers=[body])
-        deadline = time.monotonic() + request["seconds"] + INTERRUPT_SECONDS
+        for _ in request["cases"]:
+            frame = await self._answer(message["header"]["msg_id"], request["seconds"]["most"])
+            yield frame
+            if frame.type != "seen":
+                return
+
+    async def _answer(self, message_id: str, seconds: float) -> Frame:
+        """The next answer to a message, which is to take no longer than this."""
+        deadline = time.monotonic() + seconds + INTERRUPT_SECONDS
         while (left := deadline - time.monotonic()) > 0:
             try:
                 reply = await self.kc.get_shell_msg(timeout=min(left, 1.0))
@@ -258,14 +268,14 @@ class Session:
                     status, text = "crashed", f"the Python process ended ({_exit_text(self.km.provisioner.process)})"
                     break
                 continue
-            if reply["parent_header"].get("msg_id") == message["header"]["msg_id"]:
+            if reply["parent_header"].get("msg_id") == message_id:
                 if found := files_over_limit(str(self.folder), self.limits):
                     self.breach, status, text = found, "over-limit", f"files: it wrote {found}"
                     break
                 buffers = b"".join(bytes(part) for part in reply["buffers"])
                 return Frame(dict(reply["content"].get("head", {})), buffers)
         else:
-            status, text = "timed-out", f"no result after {round(request['seconds'] / self.limits.pace, 1):g} seconds"
+            status, text = "timed-out", f"no result after {round(seconds / self.limits.pace, 1):g} seconds"
         await self.stop()
         return Frame({"type": "raised", "status": status, "message": text})
 

@@ -161,33 +161,38 @@ class _Conversation:
     def _ask(self, cases: Sequence[Probe], left: int) -> bool:
         """Ask the probes of one exercise until one comes to no end; whether there is no need to ask it elsewhere.
 
-        One that raised or found nothing may do better further down, where what it needs is defined. So many exercises
-        are `left`, this one among them: no one may take more than its share of the time that is left.
+        All are sent at once: a message through Jupyter takes three times as long as most probes. One that raised or
+        found nothing may do better further down, where what it needs is defined. So many exercises are `left`, this one
+        among them: no one may take more than its share of the time that is left.
         """
-        now, least = time.monotonic(), LEAST_SECONDS * self._limits.pace
-        until = now + (self._ends - now) / left
-        for probe in cases:
-            share = max(until - time.monotonic(), least)
-            answer = self._answer(probe, min(share, self._limits.probe_seconds))
-            if answer.type != "seen":
-                return answer.head.get("status") not in ("raised", "not-attempted")
+        nonces = [secrets.token_hex(16) for _ in cases]
+        question = {
+            "type": "probe",
+            "exercise": cases[0].key,
+            "source": cases[0].source,
+            "seed": cases[0].seed,
+            "fork": self._fork,
+            "cases": [[nonce, probe.tree, len(probe.body)] for nonce, probe in zip(nonces, cases, strict=True)],
+            "pace": self._limits.pace,
+            "seconds": {
+                "most": self._limits.probe_seconds,
+                "least": LEAST_SECONDS * self._limits.pace,
+                "together": (self._ends - time.monotonic()) / left,
+            },
+        }
+        self._send(Frame(question, b"".join(probe.body for probe in cases)))
+        for probe, nonce in zip(cases, nonces, strict=True):
+            asked = {"type": "asked", "key": probe.key, "case": probe.case, "cells": self._cells, "nonce": nonce}
+            self._transcript.append(Frame(asked))
+            # A kernel that was lost is started again for the next exercise, and all cells run again with it.
+            while (frame := self._listen()).type in ("cell", "restart"):
+                continue
+            _demand(frame, "seen", "raised")
+            if frame.head.get("nonce") != nonce:
+                raise FrameError("an answer to a question that was not asked")
+            if frame.type != "seen":
+                return frame.head.get("status") not in ("raised", "not-attempted")
         return True
-
-    def _answer(self, probe: Probe, seconds: float) -> Frame:
-        nonce = secrets.token_hex(16)
-        asked = {"type": "asked", "key": probe.key, "case": probe.case, "cells": self._cells, "nonce": nonce}
-        self._transcript.append(Frame(asked))
-        question = {"type": "probe", "nonce": nonce, "exercise": probe.key, "source": probe.source,
-                    "draw": probe.tree, "seed": probe.seed, "seconds": seconds, "pace": self._limits.pace,
-                    "fork": self._fork}  # fmt: skip
-        self._send(Frame(question, probe.body))
-        # A kernel that was lost is started again for the next probe, and all cells run again with it.
-        while (frame := self._listen()).type in ("cell", "restart"):
-            continue
-        _demand(frame, "seen", "raised")
-        if frame.head.get("nonce") != nonce:
-            raise FrameError("an answer to a question that was not asked")
-        return frame
 
     @property
     def _deadline(self) -> float:

@@ -222,6 +222,9 @@ show(
 #
 # If no input requires grad, no gradient will ever leave the module at that side, and there is no gate. There is no
 # later moment to wait for. So PyTorch calls `bwd` at once, at the gate of the output, right after `bpre`.
+#
+# The gates have a price, which you know from lesson 7: nothing may work in place on what has just come through one. An
+# `nn.ReLU(inplace=True)` behind a hooked layer raises an error.
 
 # %% tags=["figure"]
 figure, axes = card(8.6, 4.4)
@@ -377,7 +380,8 @@ assert events == ["Linear", "ReLU", "Sequential"]
 # What if a module has hooks of all three sorts: a global one (G), one that was prepended (P) and one that was appended
 # (A)? And in backward, where the modules are visited in the reverse order: are the hooks of *one* module reversed as
 # well? Nobody has told you. Predict, write the list down, and let the check tell you. You can also let the function
-# measure it. Then have a careful look at what it leaves behind.
+# measure it. Then have a careful look at whether one of its hooks is left behind. (PyTorch also remembers that there were
+# global full backward hooks, see lesson 11. That is no hook and does not count.)
 
 
 # %% exercise="08-predict-module-order"

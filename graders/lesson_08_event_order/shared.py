@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from itertools import combinations
 from typing import Any, ClassVar
 
 import torch
@@ -13,6 +14,7 @@ from torch.nn.modules.module import (
     register_module_full_backward_hook,
     register_module_full_backward_pre_hook,
 )
+from torch.utils.hooks import RemovableHandle
 
 from graders.authoring import FACTOR, snapshot, times
 
@@ -23,6 +25,11 @@ LONGEST = 200
 def now(result: Any) -> Any:
     """The first entries of a list as it is now: a hook that is left may append to it later. All else as it is."""
     return list(result[:LONGEST]) if isinstance(result, list) else result
+
+
+def one_list(results: list[Any]) -> bool:
+    """Whether two of these results are the same list object."""
+    return any(one is other for one, other in combinations(results, 2) if isinstance(one, list))
 
 
 OLD = 0.75
@@ -48,9 +55,10 @@ class GlobalHooks:
             self.register(kind, self._hook(kind, what))
 
     @classmethod
-    def register(cls, kind: str, hook: Callable[..., Any]) -> None:
+    def register(cls, kind: str, hook: Callable[..., Any]) -> RemovableHandle:
         """A hook of one kind; after the probe nothing of it is left."""
-        cls.KINDS[kind](hook)
+        handle: RemovableHandle = cls.KINDS[kind](hook)
+        return handle
 
     def _hook(self, kind: str, what: str) -> Callable[..., Any]:
         place = {"pre": 1, "fwd": 2, "bpre": 1, "bwd": 1}[kind]
@@ -78,6 +86,21 @@ class Signs(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         return self.weight.sum(0) * (x > 0)
+
+
+class Attempt(nn.Module):
+    """Calls a part that raises, catches that, and calls another one."""
+
+    def __init__(self, second: nn.Module) -> None:
+        super().__init__()
+        self.first, self.second = nn.Bilinear(1, 1, 1), second  # a bilinear layer needs two inputs
+
+    def forward(self, x: Tensor) -> Tensor:
+        try:
+            found: Tensor = self.first(x)
+        except TypeError:
+            found = self.second(x)
+        return found
 
 
 class Dropout(nn.Module):

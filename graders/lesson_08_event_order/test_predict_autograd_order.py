@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from graders.authoring import Circumstances, Mistake, Seen, Witness, exercise, expect, nothing_changed, refuse
-from graders.lesson_08_event_order.shared import now
+from graders.lesson_08_event_order.shared import now, one_list
 
 AUTOGRAD_ORDER = {
     "non-leaf": ["tensor", "retain_grad", "node_pre", "node_post"],
@@ -46,7 +46,7 @@ def error_of(call: Callable[[], Any]) -> str:
             "collection": "it gets no collection",
             "model": "it gets no model",
             "hooks": "a function that measures makes its own tensors, and no hook of a caller sits on these",
-            "grad_mode": "a function that measures runs a pass, which needs it switched on",
+            "grad_mode": "the contract says that it is on",
             "backward": "the contract says which pass it is",
             "failure": "it calls nothing of the caller's",
         },
@@ -54,8 +54,8 @@ def error_of(call: Callable[[], Any]) -> str:
     ),
 )
 class TestPredictAutogradOrder:
-    """Write `predict_autograd_order(kind)`. It returns the order of four events of one backward pass, as a list of
-    four labels.
+    """Write `predict_autograd_order(kind)`. It returns the order of four events of one backward pass, as a new
+    list of four labels.
 
     For `kind == "non-leaf"` there is a tensor `y = 3 * x`, where `x` is a leaf that requires grad:
 
@@ -71,7 +71,7 @@ class TestPredictAutogradOrder:
 
     Everything was set up before the pass, in the order `node_post`, `node_pre`, `retain_grad` or `post_acc`, `tensor`.
     `kind` is a text. For any other text, raise a `ValueError`. You may write the lists down, or let the function
-    measure them.
+    measure them; grad mode is on when it is called.
 
     **Example.** If a leaf had only the hooks `tensor` and `post_acc`, the answer would be `["tensor", "post_acc"]`:
     you know that from lesson 4. `predict_autograd_order("tree")` raises a `ValueError`.
@@ -84,13 +84,15 @@ class TestPredictAutogradOrder:
 
     def probe(student, kinds, unknown):
         witness = Witness()
-        orders = {}
+        orders, results = {}, []
         for kind in kinds:
-            orders.setdefault(kind, []).append(now(student.predict_autograd_order(kind)))
+            results.append(student.predict_autograd_order(kind))
+            orders.setdefault(kind, []).append(now(results[-1]))
         errors = [error_of(lambda kind=kind: student.predict_autograd_order(kind)) for kind in unknown]
         return {
             "orders": {kind: first for kind, (first, _) in orders.items()},
             "second": {kind: second for kind, (_, second) in orders.items()},
+            "one list": one_list(results),
             "errors": errors,
             "changed": witness.changes(),
         }
@@ -126,6 +128,20 @@ class TestPredictAutogradOrder:
             'Both lists are right. Any `kind` other than "leaf" and "non-leaf" has to end in `raise ValueError(...)`: '
             "not in a result, and not in another exception.",
         ),
+        Mistake(
+            "the-same-list",
+            lambda seen: (
+                all(
+                    seen[which][kind].value == order
+                    for kind, order in AUTOGRAD_ORDER.items()
+                    for which in ("orders", "second")
+                )
+                and seen["one list"].value is True
+                and all(error.value == "ValueError" for error in seen["errors"])
+            ),
+            "You return the same list object in every call. A caller who changes it changes what the next call "
+            "returns. Make the lists inside the function.",
+        ),
     )
 
     def test_both_orders_are_right(seen):
@@ -136,6 +152,10 @@ class TestPredictAutogradOrder:
         for kind, order in AUTOGRAD_ORDER.items():
             expect(Seen(seen["second"][kind].value, f"the list of a second call for {kind!r}")).timeline(order)
         nothing_changed(seen["changed"])
+
+    def test_each_call_returns_a_new_list(seen):
+        if seen["one list"].value:
+            refuse("two calls returned the same list object")
 
     def test_an_unknown_kind_raises_a_value_error(seen, unknown):
         expect(seen["errors"]).has_length(len(unknown))

@@ -16,8 +16,9 @@ from graders.authoring import (
     exercise,
     expect,
     nothing_changed,
+    refuse,
 )
-from graders.lesson_08_event_order.shared import GlobalHooks, now
+from graders.lesson_08_event_order.shared import GlobalHooks, now, one_list
 
 MODULE_ORDER = [
     "G.pre", "P.pre", "A.pre",
@@ -50,11 +51,11 @@ def twelve(forward: str, backward: str) -> list[str]:
             "collection": "it gets no collection",
             "model": "it gets no model",
             "hooked": "only global hooks of the caller can reach a layer that the function makes",
-            "grad_mode": "a function that measures runs a pass, which needs it switched on",
+            "grad_mode": "the contract says that it is on",
             "backward": "the contract says which pass it is",
             "failing_run": "one run is enough to measure",
         },
-        own={"raises_at": ("pre", "fwd", "bpre", "bwd")},
+        own={"raises_at": ("bwd", "bpre", "fwd", "pre")},  # in this order: an answer keeps what its first pass came to
     ),
 )
 class TestPredictModuleOrder:
@@ -65,9 +66,10 @@ class TestPredictModuleOrder:
     are registered, in this order: `A` on the layer, then `P` on the layer with `prepend=True`, then `G` as a global
     hook. Then `layer(x).sum().backward()` runs once.
 
-    Return the list of all twelve labels, such as `"A.fwd"`, in the order in which the hooks fire. You may write the
-    list down, or let the function measure it. If it measures, global hooks of others may be there: they fire as well,
-    and may change values or raise.
+    Return a new list of all twelve labels, such as `"A.fwd"`, in the order in which the hooks fire. You may write the
+    list down, or let the function measure it; grad mode is on when it is called. If it measures, global hooks of others
+    may be there, of the same four kinds: they fire as well, and may change values. If one of them raises an exception,
+    the caller of your function gets it.
 
     **Example.** If there were only the hooks `A`, the answer would be `["A.pre", "A.fwd", "A.bpre", "A.bwd"]`.
     """
@@ -77,17 +79,22 @@ class TestPredictModuleOrder:
 
     def probe(student, x, hooks, failure, raises_at):
         callers = GlobalHooks(hooks)
+        failing = Failure(failure)  # first: what is kept from the call that is broken off shows in all that follow
+        handle = GlobalHooks.register(raises_at, failing.strike)
         witness = Witness()
-        orders = [now(student.predict_module_order()) for _ in range(2)]
-        seen = {"order": orders[0], "second_call": orders[1], "changed": witness.changes()}
+        seen = {"failure": failing.during(student.predict_module_order), "changed by failure": witness.changes()}
+        handle.remove()
+        seen["after a failure"] = now(student.predict_module_order())
+        witness = Witness()
+        results, orders = [], []
+        for _ in range(2):
+            results.append(student.predict_module_order())
+            orders.append(now(results[-1]))
+        seen |= {"order": orders[0], "second_call": orders[1], "changed": witness.changes()}
+        seen["one list"] = one_list(results)
         callers.log.clear()
         nn.Linear(3, 1)(x.requires_grad_()).sum().backward()
         seen["callers_calls"] = list(callers.log)
-        failing = Failure(failure)
-        GlobalHooks.register(raises_at, failing.strike)
-        witness = Witness()
-        seen["failure"] = failing.during(student.predict_module_order)
-        seen["changed by failure"] = witness.changes()
         return seen
 
     mistakes = (
@@ -115,11 +122,35 @@ class TestPredictModuleOrder:
             "Your list is right, but your global hooks are still registered, and now they fire for every module of "
             "this process. Keep their handles and call `remove()`.",
         ),
+        Mistake(
+            "the-same-list",
+            lambda seen: (
+                seen["order"].value == MODULE_ORDER
+                and seen["second_call"].value == MODULE_ORDER
+                and seen["one list"].value is True
+            ),
+            "You return the same list object in every call. A caller who changes it changes what the next call "
+            "returns. Make the list inside the function.",
+        ),
+        Mistake(
+            "kept-after-a-failure",
+            lambda seen: (
+                0 < len(seen["order"]) < len(MODULE_ORDER)
+                and seen["order"].value == MODULE_ORDER[: len(seen["order"])]
+                and seen["order"].value == seen["after a failure"].value
+            ),
+            "Your list breaks off. An earlier call ended in an exception, and what it had written down until then is "
+            "still there: start anew in each call.",
+        ),
     )
 
     def test_the_twelve_hooks_are_in_the_order_in_which_they_fire(seen):
         expect(Seen(seen["order"].value, "the list")).timeline(MODULE_ORDER)
         expect(Seen(seen["second_call"].value, "the list of a second call")).timeline(MODULE_ORDER)
+
+    def test_each_call_returns_a_new_list(seen):
+        if seen["one list"].value:
+            refuse("two calls returned the same list object")
 
     def test_nothing_else_changes(seen, hooks):
         nothing_changed(seen["changed"])
@@ -130,3 +161,4 @@ class TestPredictModuleOrder:
         if seen["failure"].value != "never raised":  # a list that is written down calls nobody's hooks
             came_through(seen["failure"], "a global hook of the caller")
         nothing_changed(seen["changed by failure"], when="after an exception")
+        expect(Seen(seen["after a failure"].value, "the list of the call after an exception")).timeline(MODULE_ORDER)

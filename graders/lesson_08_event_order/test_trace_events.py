@@ -29,15 +29,20 @@ from graders.authoring import (
     refuse,
 )
 from graders.lesson_08_event_order.judging import expect_grad, plain_grads
-from graders.lesson_08_event_order.shared import OLD, build, dot_grads, now
+from graders.lesson_08_event_order.shared import OLD, Attempt, build, dot_grads, now
 
 Spec = dict[str, Any]
-PART = ["one.part.fpre", "one.part.fwd"], ["one.part.bpre", "one.part.bwd"]
+PART = ["subnet.net.fpre", "subnet.net.fwd"], ["subnet.net.bpre", "subnet.net.bwd"]
 IN_TWO_PLACES = [
-    *("net.fpre", "one.fpre", *PART[0], "one.fwd", *PART[0], "net.fwd"),
-    *("net.bpre", *PART[1], "one.bpre", *PART[1], "one.bwd", "net.bwd"),
+    *("net.fpre", "subnet.fpre", *PART[0], "subnet.fwd", *PART[0], "net.fwd"),
+    *("net.bpre", *PART[1], "subnet.bpre", *PART[1], "subnet.bwd", "net.bwd"),
 ]
-"""The events of a model whose part `one.part` is its part `two`, too."""
+"""The events of a model whose part `subnet.net` is its part `two`, too."""
+BROKEN_OFF = [
+    *("net.fpre", "first.fpre", "second.fpre", "second.fwd", "net.fwd"),
+    *("net.bpre", "second.bpre", "second.bwd", "net.bwd"),
+]
+"""The events of an `Attempt`."""
 
 
 def draw_leaf(rng, name, dtype, kinds=("linear", "linear", "activation")):
@@ -70,7 +75,7 @@ def draw_model(rng, dtype, start, shared, passing, registered):
     leaves = [draw_leaf(rng, next(fresh), dtype) for _ in range(5)]
     first = draw_leaf(rng, next(fresh), dtype, kinds=(start,))
     inner = draw_block(rng, next(fresh), joins, leaves[:2], passing)
-    outer = draw_block(rng, next(fresh), joins, [inner, *leaves[2:4]], passing)
+    outer = draw_block(rng, f"{next(fresh)}net", joins, [inner, *leaves[2:4]], passing)
     head = draw_leaf(rng, next(fresh), dtype, kinds=("linear",))
     model = draw_block(rng, "net", ("chain",), [outer, head, leaves[4]], passing)
     if shared == "yes":
@@ -226,13 +231,14 @@ class TestTraceEvents:
 
     An event is a text: the name of a module, a dot, and what happens: `fpre` when a forward pre-hook of the module
     fires, `fwd` for a forward hook, `bpre` for a full backward pre-hook, `bwd` for a full backward hook. Every module
-    counts, containers too, and a module that is called twice has its events twice. The names are those of
-    `model.named_modules()`, which gives a module with several names its first one. The model itself is called `net`. A
-    module that is called and not among them has no events.
+    counts, containers too, and a module that is called twice has its events twice. A call that ends in an exception,
+    which the model catches, has no `fwd`. The names are those of `model.named_modules()`, which gives a module with
+    several names its first one. The model itself is called `net`, and no child of it is. A module that is called and
+    not among them has no events.
 
     `x` may or may not require grad, and the first parts of the model may be frozen or have no parameters: no special
-    case is needed for them. The `.grad` of the parameters, and of `x` if it requires grad, accumulates as in one plain
-    pass.
+    case is needed for them. Something in the model requires grad, and nothing works in place. The `.grad` of the
+    parameters, and of `x` if it requires grad, accumulates as in one plain pass.
 
     **Example.** For `nn.Sequential(nn.Linear(2, 1))` and an `x` that requires grad, the result is `["net.fpre",
     "0.fpre", "0.fwd", "net.fwd", "net.bpre", "0.bpre", "0.bwd", "net.bwd"]`.
@@ -280,8 +286,9 @@ class TestTraceEvents:
         seen |= {"grads": dot_grads(model, leaf), "changed": witness.changes()}
         seen["of one module"] = now(student.trace_events(nn.Linear(x.shape[-1], 2).to(x.dtype), given))
         layer = nn.Linear(x.shape[-1], x.shape[-1]).to(x.dtype)
-        in_two_places = nn.Sequential(OrderedDict(one=nn.Sequential(OrderedDict(part=layer)), two=layer))
+        in_two_places = nn.Sequential(OrderedDict(subnet=nn.Sequential(OrderedDict(net=layer)), two=layer))
         seen["of two places"] = now(student.trace_events(in_two_places, x.clone().requires_grad_()))
+        seen["broken off"] = now(student.trace_events(Attempt(layer), x.clone().requires_grad_()))
         other = laid_out(x / 2, layout).requires_grad_(needs == "no grad")
         flags.clear()
         seen["of another input"] = now(student.trace_events(model, other))
@@ -390,6 +397,9 @@ class TestTraceEvents:
 
     def test_each_module_has_its_first_name(seen):
         expect(seen["of two places"]).timeline(IN_TWO_PLACES)
+
+    def test_a_call_that_is_broken_off_has_no_fwd(seen):
+        expect(Seen(seen["broken off"].value, "the events of a model that catches")).timeline(BROKEN_OFF)
 
     def test_a_model_without_parts_has_four_events(seen):
         expect(seen["of one module"]).timeline(["net.fpre", "net.fwd", "net.bpre", "net.bwd"])

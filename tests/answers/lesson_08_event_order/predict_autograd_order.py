@@ -71,7 +71,7 @@ def predict_autograd_order(kind):
     ),
     Wrong(
         "the order of registration",
-        violates="It returns the order of four events of one backward pass, as a list of",
+        violates="It returns the order of four events of one backward pass, as a new",
         check="test_both_orders_are_right",
         mistake="registration-order",
         source="""
@@ -111,7 +111,7 @@ def predict_autograd_order(kind):
     ),
     Wrong(
         "nothing at all",
-        violates="It returns the order of four events of one backward pass, as a list of",
+        violates="It returns the order of four events of one backward pass, as a new",
         check="test_both_orders_are_right",
         source="""
 def predict_autograd_order(kind):
@@ -288,7 +288,7 @@ def predict_autograd_order(kind):
     kind = {normal}
     if kind not in ORDERS:
         raise ValueError(kind)
-    return ORDERS[kind]
+    return list(ORDERS[kind])
 """,
         )
         for normal in (
@@ -301,13 +301,33 @@ def predict_autograd_order(kind):
     ),
 ]
 
+WRONG += [
+    Wrong(
+        "the same lists in every call",
+        violates="as a new list of four labels.",
+        check="test_each_call_returns_a_new_list",
+        mistake="the-same-list",
+        source="""
+ORDERS = {
+    "leaf": ["tensor", "node_pre", "post_acc", "node_post"],
+    "non-leaf": ["tensor", "retain_grad", "node_pre", "node_post"],
+}
+
+def predict_autograd_order(kind):
+    if kind not in ORDERS:
+        raise ValueError(kind)
+    return ORDERS[kind]
+""",
+    ),
+]
+
 GIVENS = [
     "Write `predict_autograd_order(kind)`.",
     "(`y.retain_grad()` was called before the pass.)",
     'The labels `"tensor"`, `"node_pre"` and `"node_post"` mean the same as above',
     "Everything was set up before the pass, in the order",
     "`kind` is a text.",
-    "You may write the lists down, or let the function measure them.",
+    "You may write the lists down, or let the function measure them",
 ]
 
 SURVIVORS = {

@@ -145,7 +145,7 @@ def predict_module_order():
     ),
     Wrong(
         "nothing at all",
-        violates='Return the list of all twelve labels, such as `"A.fwd"`, in the order in which the hooks fire.',
+        violates='Return a new list of all twelve labels, such as `"A.fwd"`, in the order in which the hooks fire.',
         check="test_the_twelve_hooks_are_in_the_order_in_which_they_fire",
         source="""
 def predict_module_order():
@@ -154,7 +154,7 @@ def predict_module_order():
     ),
     Wrong(
         "a generator",
-        violates='Return the list of all twelve labels, such as `"A.fwd"`, in the order in which the hooks fire.',
+        violates='Return a new list of all twelve labels, such as `"A.fwd"`, in the order in which the hooks fire.',
         check="test_the_twelve_hooks_are_in_the_order_in_which_they_fire",
         source="""
 def predict_module_order():
@@ -163,7 +163,7 @@ def predict_module_order():
     ),
     Wrong(
         "other labels for the pre-hooks",
-        violates='Return the list of all twelve labels, such as `"A.fwd"`, in the order in which the hooks fire.',
+        violates='Return a new list of all twelve labels, such as `"A.fwd"`, in the order in which the hooks fire.',
         check="test_the_twelve_hooks_are_in_the_order_in_which_they_fire",
         source="""
 def predict_module_order():
@@ -243,7 +243,7 @@ def predict_module_order():
     Wrong(
         "puts the hooks of others away and back in another order",
         violates="rule 3: the same ones in the same order",
-        check="test_nothing_else_changes",
+        check="test_all_is_in_order_when_a_hook_of_the_caller_raises",
         source="""
 from torch.nn.modules import module as everywhere
 
@@ -268,7 +268,7 @@ def predict_module_order():
     ),
     Wrong(
         "an exception of a hook of the caller leaves the global hooks",
-        violates="and may change values or raise.",
+        violates="If one of them raises an exception, the caller of your function gets it.",
         check="test_all_is_in_order_when_a_hook_of_the_caller_raises",
         source="""
 import torch
@@ -370,6 +370,51 @@ def predict_module_order():
         plain = layer(torch.tensor(0.0)).item() == 1.0
     hooks = "GPA" if plain else "PGA"
     return [f"{hook}.{kind}" for kind in ("pre", "fwd", "bpre", "bwd") for hook in hooks]
+""",
+    ),
+]
+
+WRONG += [
+    Wrong(
+        "one list for all calls",
+        violates="Return a new list",
+        check="test_each_call_returns_a_new_list",
+        mistake="the-same-list",
+        source="""
+LABELS = [f"{hook}.{kind}" for kind in ("pre", "fwd", "bpre", "bwd") for hook in "GPA"]
+
+def predict_module_order():
+    return LABELS
+""",
+    ),
+    Wrong(
+        "measures once and for all, also where that is broken off",
+        violates="rule 1: It works however often it is called",
+        check="test_all_is_in_order_when_a_hook_of_the_caller_raises",
+        mistake="kept-after-a-failure",
+        source="""
+from contextlib import ExitStack
+import torch
+from torch.nn.modules import module as everywhere
+
+known = []
+
+def predict_module_order():
+    if known:
+        return list(known)
+    layer = torch.nn.Linear(1, 1)
+    with ExitStack() as stack:
+        for kind, local, anywhere in (
+            ("pre", layer.register_forward_pre_hook, everywhere.register_module_forward_pre_hook),
+            ("fwd", layer.register_forward_hook, everywhere.register_module_forward_hook),
+            ("bpre", layer.register_full_backward_pre_hook, everywhere.register_module_full_backward_pre_hook),
+            ("bwd", layer.register_full_backward_hook, everywhere.register_module_full_backward_hook),
+        ):
+            local(lambda *a, kind=kind: known.append(f"A.{kind}"))
+            local(lambda *a, kind=kind: known.append(f"P.{kind}"), prepend=True)
+            stack.enter_context(anywhere(lambda *a, kind=kind: known.append(f"G.{kind}")))
+        layer(torch.ones(1, 1, requires_grad=True)).sum().backward()
+    return list(known)
 """,
     ),
 ]

@@ -317,7 +317,7 @@ def trace_events(model, x):
     ),
     Wrong(
         "the model has no name",
-        violates="The model itself is called `net`.",
+        violates="The model itself is called `net`, and no child of it is.",
         check="test_every_event_is_in_its_place",
         source=changed(TRACED, ('name = name or "net"', "pass")),
     ),
@@ -642,7 +642,30 @@ def trace_events(model, x):
     ),
 ]
 
+WRONG += [
+    Wrong(
+        "`net.` is cut out of every name",
+        violates="The names are those of `model.named_modules()`",
+        check="test_every_event_is_in_its_place",
+        source=changed(
+            TRACED,
+            ("model.named_modules()", "model.named_modules(prefix='net')"),
+            ('name or "net"', 'name.replace("net.", "")'),
+        ),
+    ),
+    Wrong(
+        "a forward hook that is called whatever happens",
+        violates="A call that ends in an exception, which the model catches, has no `fwd`.",
+        check="test_a_call_that_is_broken_off_has_no_fwd",
+        source=changed(TRACED, ('.fwd")))', '.fwd"), always_call=True))')),
+    ),
+]
+
 SURVIVORS = {
+    "not for all: for kind, register": "all of them, in the reverse order",
+    "not for all: names =": "all of them, in the reverse order",
+    "clean-up only after an `Exception`: with _not_after_interrupts(tracing": "a generator that is dropped cleans up",
+    "lost copy: for name, module in _not_copied": "all of them, in the other order",
     "at least one dimension": "the layers of a model need at least one",
     "prepend=True": "one hook of ours is on a module; others may run before it or after it",
     "almost: handles.extend([module.register_full_backward_hook": "one hook of ours is on a module",
@@ -654,4 +677,4 @@ SURVIVORS = {
     "a list for a tuple": "what is looked at is no result",
 }
 
-GIVENS = ["Write `trace_events(model, x)`."]
+GIVENS = ["Write `trace_events(model, x)`.", "Something in the model requires grad, and nothing works in place."]

@@ -157,14 +157,15 @@ class _Product(torch.autograd.Function):
 
 
 class Costly(nn.Module):
-    """A layer with one weight; its backward pass takes the time `cost`."""
+    """A layer with one weight; its backward pass takes the time `cost`. Its output shows its mode."""
 
     def __init__(self, weight: Tensor, cost: float) -> None:
         super().__init__()
         self.weight, self.cost, self.clock = nn.Parameter(weight.detach().clone()), cost, Clock(0.0)
 
     def forward(self, x: Tensor) -> Tensor:
-        return _Product.apply(x, self.weight, lambda: self.clock.spend(self.cost))
+        product: Tensor = _Product.apply(x, self.weight, lambda: self.clock.spend(self.cost))
+        return product * (0.75 if self.training else 1.0)
 
 
 def on_the_clock(model: nn.Module, clock: Clock) -> None:

@@ -20,9 +20,12 @@ from graders.authoring import (
     exercise,
     expect,
     fill_grads,
+    in_mode,
     laid_out,
     nothing_changed,
     prepared,
+    refuse,
+    snapshot,
 )
 from graders.lesson_08_event_order.judging import expect_grad, plain_grads
 from graders.lesson_08_event_order.shared import OLD, SLOW, Clock, build, dot_grads, on_the_clock
@@ -30,8 +33,11 @@ from graders.lesson_08_event_order.shared import OLD, SLOW, Clock, build, dot_gr
 Spec = dict[str, Any]
 
 
-def draw_model(rng, dtype):
-    """A nested model of layers that take time, with random names; one is called twice, and one never."""
+def draw_model(rng, dtype, second_name):
+    """A nested model of layers that take time, with random names; one is called twice, and one never.
+
+    `second_name`: the one that is called twice has another name for the second call.
+    """
     fresh = iter([name for name in rng.names(10) if name != "net"])
 
     def leaf():
@@ -50,7 +56,10 @@ def draw_model(rng, dtype):
     joins = ("chain", "residual", "sum")
     first, often, last = leaf(), leaf(), leaf()
     inner = block(joins, [leaf(), leaf()])
-    outer = block(joins, [often, inner], calls=[often["name"], inner["name"], often["name"]])
+    again = {"name": next(fresh), "kind": "alias", "of": often["name"]} if second_name == "yes" else often
+    outer = block(joins, [often, inner], calls=[often["name"], inner["name"], again["name"]])
+    outer["children"] += [again] * (again is not often)
+    outer["name"] += "net"
     return {**block(("chain",), [first, outer, last, leaf()], calls=[first["name"], outer["name"], last["name"]]),
             "name": "net"}  # fmt: skip
 
@@ -60,10 +69,13 @@ def true_times(spec: Spec, slow: str = "", others: bool = False) -> dict[str, fl
     found: dict[str, float] = {}
 
     def one_call(part: Spec, name: str, times: int) -> float:
-        parts = {child["name"]: child for child in part.get("children", ())}
+        alias = {child["name"]: child["of"] for child in part.get("children", ()) if child["kind"] == "alias"}
+        called = [alias.get(call, call) for call in part.get("calls", ())]
         own = float(part.get("cost", 0))
-        for child in parts.values():
-            count = part["calls"].count(child["name"])
+        for child in part.get("children", ()):
+            if child["kind"] == "alias":
+                continue
+            count = called.count(child["name"])
             own += count * one_call(child, f"{name}.{child['name']}".removeprefix("net."), times * count)
         taken = own + (2 * SLOW if name == slow else 0)
         found[name] = times * (taken if others else own)
@@ -88,13 +100,12 @@ def true_times(spec: Spec, slow: str = "", others: bool = False) -> dict[str, fl
     circumstances=Circumstances(
         covers={
             "dtype": ALL, "rank": ALL, "layout": ALL, "values": ALL, "place": ("leaf", "non-leaf"), "grad": ALL,
-            "frozen": ALL, "hooks": ("none", "watching"), "hooked": ("root", "named"), "call": ("again", "in turn"),
-            "failure": ALL,
+            "mode": ALL, "frozen": ALL, "hooks": ("none", "watching"), "hooked": ("root", "named"),
+            "call": ("again", "in turn"), "failure": ALL,
         },
         excludes={
             "number": "there is no number among the arguments",
             "collection": "there is no collection among the arguments",
-            "mode": "no layer here depends on it",
             "tied": "the time belongs to modules",
             "named": "all modules are named in the result",
             "output": "the model returns a tensor, of which `sum()` is taken",
@@ -106,7 +117,7 @@ def true_times(spec: Spec, slow: str = "", others: bool = False) -> dict[str, fl
             "backward": "the function runs the pass itself",
             "failing_run": "there is one run",
         },
-        own={"needs": ("grad", "no grad")},
+        own={"needs": ("grad", "no grad"), "second_name": ("no", "yes")},
         pairs=[("needs", "hooks"), ("needs", "frozen")],
         impossible=[
             lambda needs, place: needs == "no grad" and place == "non-leaf",
@@ -119,16 +130,16 @@ class TestBackwardTimes:
     parameters, and of `x` if it requires grad, accumulates as in one `model(x).sum().backward()`. `clock()` returns the
     time as a number, as `time.perf_counter()` does.
 
-    Return a dict: for each name in `model.named_modules()` how long the backward pass of this module took, with all
-    that is inside it. The model itself is called `net`. A module that is called several times gets the sum, and one
-    that is never called gets 0.
+    Return a dict: for each name in `model.named_modules()`, which gives a module with several names its first one, how
+    long the backward pass of this module took, with all that is inside it. The model itself is called `net`, and no
+    child of it is. A module that is called several times gets the sum, and one that is never called gets 0.
 
     The time of one call of a module begins when the gradient has arrived at its output, and ends when the gradient of
     its input is complete: also when `x` requires no grad. Full backward hooks and pre-hooks of others on the same
     module do not count: its time begins after their pre-hooks and ends before their hooks.
 
-    Each module gets one tensor, by position, and a gradient can reach it. Parameters may be frozen. There are no global
-    hooks.
+    Each module gets one tensor, by position, and can pass a gradient on to it. No module calls itself, nothing works in
+    place, and there are no global hooks. Parameters may be frozen, but not all of them.
 
     **Example.** For `model = nn.Sequential(nn.Linear(2, 2), nn.Linear(2, 1))` the keys are `"net"`, `"0"` and `"1"`,
     and `"net"` has at least the time of the other two together, whether `x` requires grad or not.
@@ -136,20 +147,21 @@ class TestBackwardTimes:
 
     tolerance = (1e-4, 1e-4)
 
-    def draw(rng, dtype, rank, layout, values):
+    def draw(rng, dtype, rank, layout, values, second_name):
         x = rng.tensor(*rng.shape(rank), dtype=dtype, layout=layout, values=values)
-        spec = draw_model(rng, dtype)
+        spec = draw_model(rng, dtype, second_name)
         return {"spec": spec, "x": x, "start": rng.uniform(1, 99), "part": spec["calls"][1]}
 
-    def alive(spec, x, needs):
-        return all(gradient.abs().max() > 0.01 for gradient in plain_grads(build(spec), x, needs == "grad").values())
+    def alive(spec, x, needs, mode):
+        model = in_mode(build(spec), mode)
+        return all(gradient.abs().max() > 0.01 for gradient in plain_grads(model, x, needs == "grad").values())
 
-    def oracle(spec, x, needs):
-        return plain_grads(build(spec), x, needs == "grad")
+    def oracle(spec, x, needs, mode):
+        return plain_grads(in_mode(build(spec), mode), x, needs == "grad")
 
-    def probe(student, spec, x, start, part, layout, place, grad, frozen, hooks, hooked, needs, failure):
+    def probe(student, spec, x, start, part, layout, place, grad, mode, frozen, hooks, hooked, needs, failure):
         def made():
-            model, clock = build(spec), Clock(start)
+            model, clock = in_mode(build(spec), mode), Clock(start)
             on_the_clock(model, clock)
             if frozen == "part":
                 model.get_submodule(spec["calls"][0]).requires_grad_(False)
@@ -170,13 +182,16 @@ class TestBackwardTimes:
         model, clock = made()
         if grad == "filled":
             fill_grads(model, OLD)
+        inputs = []
+        model.register_forward_pre_hook(lambda module, args: inputs.append(snapshot(args[0])))
         witness = Witness(model=model, x=given)
         times = student.backward_times(model, given, clock)
         seen = {"times": dict(times) if isinstance(times, dict) else times, "grads": dot_grads(model, leaf)}
-        seen["changed"] = witness.changes()
+        seen |= {"changed": witness.changes(), "inputs": inputs[:3]}
         single = build(spec["children"][0])
-        on_the_clock(single, clock)
-        seen["of one module"] = student.backward_times(single, given, clock)
+        stopwatch = Clock(0.0)
+        on_the_clock(single, stopwatch)
+        seen["of one module"] = student.backward_times(single, given, stopwatch)
         times = student.backward_times(model, laid_out(x / 2, layout).requires_grad_(needs == "no grad"), clock)
         seen["of another input"] = dict(times) if isinstance(times, dict) else times
         seen["in forward"] = failing(lambda model: model.get_submodule(part).register_forward_hook)
@@ -222,8 +237,11 @@ class TestBackwardTimes:
         alone = {"net": float(spec["children"][0]["cost"])}
         same_times(seen["of one module"], alone, "the times of a model that is one layer")
 
-    def test_it_is_one_plain_pass(seen, spec, x, needs, grad, frozen):
-        for name, gradient in accumulated(spec, x, needs, grad, frozen).items():
+    def test_it_is_one_plain_pass(seen, spec, x, needs, grad, mode, frozen):
+        if len(seen["inputs"]) != 1:
+            refuse(f"the model is to be called once, and it was called {len(seen['inputs'])} times")
+        expect(Seen(seen["inputs"][0].value, "the input of the model")).close_to(x)
+        for name, gradient in accumulated(spec, x, needs, grad, mode, frozen).items():
             expect_grad(seen["grads"], name, gradient)
 
     def test_nothing_else_changes(seen, needs):
@@ -266,9 +284,9 @@ def twice(spec: Spec) -> str:
     return f"{outer['name']}.{outer['calls'][0]}"
 
 
-def accumulated(spec: Spec, x: Tensor, needs: str, grad: str, frozen: str) -> dict[str, Tensor | None]:
+def accumulated(spec: Spec, x: Tensor, needs: str, grad: str, mode: str, frozen: str) -> dict[str, Tensor | None]:
     """What has to be in `.grad` afterwards: what was there and one pass, and None where nothing comes."""
-    model = build(spec)
+    model = in_mode(build(spec), mode)
     if frozen == "part":
         model.get_submodule(spec["calls"][0]).requires_grad_(False)
     grads = plain_grads(model, x, needs == "grad")

@@ -27,9 +27,10 @@ from graders.authoring import (
     laid_out,
     nothing_changed,
     prepared,
+    refuse,
 )
 from graders.lesson_08_event_order.judging import expect_grad, plain_grads
-from graders.lesson_08_event_order.shared import OLD, Activation, Dropout, build, dot_grads
+from graders.lesson_08_event_order.shared import OLD, Activation, Dropout, Signs, build, dot_grads
 
 Spec = dict[str, Any]
 ORDERS = {
@@ -52,6 +53,12 @@ def make_stack(spec: Spec, mode: str, told: Tensor | None = None) -> nn.Sequenti
     others = {"dropout": Dropout(told), "activation": Activation()}
     chosen = [others[part] if part in others else parts[part] for part in ORDERS[spec["order"]]]
     return in_mode(nn.Sequential(OrderedDict(zip(spec["names"], chosen))), mode)
+
+
+def stack_that_stops_gradients(spec: Spec) -> nn.Sequential:
+    """A Sequential whose first module has an output that requires grad, and gives no gradient to its input."""
+    first, last = spec["layers"]
+    return nn.Sequential(Signs(first["weight"]), nn.Tanh(), build({"kind": "linear", **last}))
 
 
 def with_hooks(model: nn.Sequential, hooks: str, hooked: str) -> CallersHooks:
@@ -132,10 +139,10 @@ class TestCountHookCalls:
     `model[0]` is called (one that is registered by `model[0].register_forward_hook(fn)`), and how often a full
     backward hook on `model[0]` is called (`model[0].register_full_backward_hook(fn)`).
 
-    Sometimes the module `model[0]` is used a second time in the same model, and sometimes its parameters are frozen.
-    `x` may or may not require grad. The `.grad` of the parameters, and of `x` if it requires grad, accumulates over the
-    `n` passes, without clearing. A dropout layer of the model drops the same entries in the recomputation as in the
-    forward pass.
+    Sometimes the module `model[0]` stands a second time in `model`, sometimes its parameters are frozen, and sometimes
+    it lets no gradient through to its input, as `Positive` in the text. `x` may or may not require grad. The `.grad` of
+    the parameters, and of `x` if it requires grad, accumulates over the `n` passes, without clearing. A dropout layer
+    of the model drops the same entries in the recomputation as in the forward pass.
 
     **Example.** For `model = nn.Sequential(nn.Linear(2, 2), nn.Tanh(), nn.Linear(2, 1))`, `n = 3` and `ckpt = False`
     the result is `{"fwd": 3, "bwd": 3}`.
@@ -186,6 +193,7 @@ class TestCountHookCalls:
         seen = {
             "counts": dict(counts) if isinstance(counts, dict) else counts,
             "input_needs_grad": needed[:5],
+            "model_calls": len(needed),
             "callers_calls": calls[:200],
             "factors": list(model[1].factors[:40]),
             "grads": dot_grads(model, leaf),
@@ -195,6 +203,9 @@ class TestCountHookCalls:
         counts = student.count_hook_calls(model, given, LATER, ckpt)
         seen["later_calls"] = calls[:200]
         seen["later counts"] = dict(counts) if isinstance(counts, dict) else counts
+        stopping = stack_that_stops_gradients(spec)
+        counts = student.count_hook_calls(stopping, given, LATER, ckpt)
+        seen["counts of one that stops"] = dict(counts) if isinstance(counts, dict) else counts
         seen["in forward"] = failing(lambda model: model[1].register_forward_pre_hook)
         seen["in backward"] = failing(
             lambda model: next(p for p in model.parameters() if p.requires_grad).register_hook
@@ -219,12 +230,13 @@ class TestCountHookCalls:
             "assumed-one-call",
             lambda seen, spec, needs, n, ckpt: (
                 both(seen, n, lambda passes: {"fwd": passes, "bwd": passes})
-                and hook_calls(spec, needs, 1, ckpt) != {"fwd": 1, "bwd": 1}
+                and seen["counts of one that stops"].value == {"fwd": LATER, "bwd": LATER}
+                and (hook_calls(spec, needs, 1, ckpt) != {"fwd": 1, "bwd": 1} or needs == "grad")
                 and seen["later_calls"].value == LATER * calls_of_a_pass(spec, needs, ckpt)
             ),
             "You returned one call for each pass. But checkpoint runs the forward again during backward, a module can "
-            "be used twice in one pass, and a frozen module may be skipped. Count the calls of hooks on `model[0]`, "
-            "which stay until `backward()` has run.",
+            "be used twice in one pass, and backward may skip one. Count the calls of hooks on `model[0]`, which stay "
+            "until `backward()` has run.",
         ),
         Mistake(
             "doubled-both",
@@ -298,11 +310,16 @@ class TestCountHookCalls:
         counted(seen["counts"], hook_calls(spec, needs, n, ckpt), f"the counts for n = {n}")
         later = f"the counts of a later call, for n = {LATER}"
         counted(seen["later counts"], hook_calls(spec, needs, LATER, ckpt), later)
+        stops = {"fwd": LATER * (2 if ckpt else 1), "bwd": LATER * (needs == "no grad")}
+        counted(seen["counts of one that stops"], stops, "the counts where `model[0]` lets no gradient through")
         counted(seen["example"], {"fwd": 3, "bwd": 3}, "the counts of the example")
 
     def test_the_passes_ran_as_asked(seen, spec, x, needs, n, ckpt, mode, hooks, hooked, grad):
         calls = Seen(seen["callers_calls"].value, "the calls of the caller's hooks on model[0]")
         expect(calls).timeline(n * calls_of_a_pass(spec, needs, ckpt))
+        runs = n * (2 if ckpt else 1)
+        if seen["model_calls"].value != runs:
+            refuse(f"`model` itself is to be called {runs} times, and it was called {seen['model_calls'].value} times")
         factors = dropped(seen["factors"], x, n, ckpt)
         names = [*(name for name, _ in make_stack(spec, mode).named_parameters()), "x"]
         total: dict[str, Tensor] = {}

@@ -135,7 +135,7 @@ def backward_times(model, x, clock):
     ),
     Wrong(
         "the model has no name",
-        violates="The model itself is called `net`.",
+        violates="The model itself is called `net`, and no child of it is.",
         check="test_each_time_is_right",
         source=TIMED.replace('name or "net"', "name")
         + """
@@ -191,7 +191,7 @@ def backward_times(model, x, clock):
     ),
     Wrong(
         "leaves alone",
-        violates="for each name in `model.named_modules()` how long the backward pass of this module took",
+        violates="for each name in `model.named_modules()`",
         check="test_each_time_is_right",
         source=TIMED
         + """
@@ -290,15 +290,86 @@ def backward_times(model, x, clock):
     ),
 ]
 
+WRONG += [
+    Wrong(
+        "a module with two names is in the dict twice",
+        violates="which gives a module with several names its first one",
+        check="test_each_time_is_right",
+        source=TIMED
+        + """
+def backward_times(model, x, clock):
+    times = timed(model, own(x), clock)
+    names = {module: name or "net" for name, module in model.named_modules()}
+    return {name or "net": times[names[module]] for name, module in model.named_modules(remove_duplicate=False)}
+""",
+    ),
+    Wrong(
+        "`net.` is cut out of every name",
+        violates="for each name in `model.named_modules()`",
+        check="test_each_time_is_right",
+        source=TIMED.replace("model.named_modules()", "model.named_modules(prefix='net')").replace(
+            'name or "net"', "name.replace('net.', '')"
+        )
+        + """
+def backward_times(model, x, clock):
+    return timed(model, own(x), clock)
+""",
+    ),
+    Wrong(
+        "a time of 0 is no time",
+        violates="`clock()` returns the",
+        check="test_a_model_without_parts_has_a_time",
+        source=TIMED.replace("clock() - started[module]", "clock() - (started[module] or clock())")
+        + """
+def backward_times(model, x, clock):
+    return timed(model, own(x), clock)
+""",
+    ),
+    Wrong(
+        "adds a zero that requires grad, and changes shape and dtype by that",
+        violates="accumulates as in one `model(x).sum().backward()`",
+        check="test_it_is_one_plain_pass",
+        source=TIMED
+        + """
+import torch
+def backward_times(model, x, clock):
+    return timed(model, x if x.requires_grad else x + torch.zeros(1, requires_grad=True), clock)
+""",
+    ),
+    Wrong(
+        "evaluates in eval mode",
+        violates="accumulates as in one `model(x).sum().backward()`",
+        check="test_it_is_one_plain_pass",
+        source=TIMED
+        + """
+def backward_times(model, x, clock):
+    modes = [module.training for module in model.modules()]
+    model.eval()
+    try:
+        return timed(model, own(x), clock)
+    finally:
+        for module, mode in zip(model.modules(), modes):
+            module.training = mode
+""",
+    ),
+]
+
 GIVENS = [
     "Write `backward_times(model, x, clock)`.",
     "Return a dict",
-    "Each module gets one tensor, by position, and a gradient can reach it.",
-    "Parameters may be frozen.",
-    "There are no global",
+    "Each module gets one tensor, by position, and can pass a gradient on to it.",
+    "No module calls itself",
+    "Parameters may be frozen, but not all of them.",
 ]
 
 SURVIVORS = {
+    "not for all: names = ": "all of them, in the reverse order",
+    "not for all: for name, module in ": "all of them, in the reverse order",
+    "not for all: return {name: span.total": "all of them, in the reverse order",
+    "not for all: [handle.remove()": "all of them, in the reverse order",
+    "prepend=True: handles.append(module.register_full_backward_pre_hook(start))": "it is the last one without it",
+    "condition dropped: given = x.clone()": "a copy that has a graph passes the gradient on",
+    "truth for None: if not x.grad_fn": "a copy that has a graph passes the gradient on",
     "not for all: for module in _part(names, step=-1)": "all of them, in the reverse order",
     "not for all: return {name or 'net'": "all of them, in the reverse order",
 }

@@ -88,16 +88,15 @@ from torch.utils.checkpoint import checkpoint
 
 def count_hook_calls(model, x, n, ckpt):
     fwd, bwd = [], []
-    def watch(module, args, output):
-        fwd.append(module)
-        if output.requires_grad:
-            output.register_hook(lambda grad: bwd.append(module))
-    handle = model[0].register_forward_hook(watch)
+    handles = [
+        model[0].register_forward_hook(lambda *args: fwd.append(args)),
+        model[0].register_full_backward_hook(lambda *args: bwd.append(args)),
+    ]
     try:
         for _ in range(n):
             (checkpoint(lambda t: model(t), x, use_reentrant=False) if ckpt else model(x)).sum().backward()
     finally:
-        handle.remove()
+        [handle.remove() for handle in handles]
     return dict(fwd=len(fwd), bwd=len(bwd))
 """,
 ]
@@ -365,7 +364,7 @@ def count_hook_calls(model, x, n, ckpt):
     ),
     Wrong(
         "a frozen module is taken for one that no gradient passes",
-        violates="Sometimes the module `model[0]` is used a second time in the same model",
+        violates="Sometimes the module `model[0]` stands a second time in `model`",
         check="test_the_calls_are_counted",
         source=changed(
             COUNTED,
@@ -380,7 +379,7 @@ def count_hook_calls(model, x, n, ckpt):
     ),
     Wrong(
         "hooks once for each place of the module",
-        violates="Sometimes the module `model[0]` is used a second time in the same model",
+        violates="Sometimes the module `model[0]` stands a second time in `model`",
         check="test_the_calls_are_counted",
         source=(
             COUNTING
@@ -525,14 +524,51 @@ def count_hook_calls(model, x, n, ckpt):
     ),
 ]
 
+WRONG += [
+    Wrong(
+        "counts the gradients that come to the output",
+        violates="how often a full backward hook on `model[0]` is called",
+        check="test_the_calls_are_counted",
+        source="""
+from torch.utils.checkpoint import checkpoint
+
+def count_hook_calls(model, x, n, ckpt):
+    fwd, bwd = [], []
+    def watch(module, args, output):
+        fwd.append(module)
+        if output.requires_grad:
+            output.register_hook(lambda grad: bwd.append(module))
+    with model[0].register_forward_hook(watch):
+        for _ in range(n):
+            (checkpoint(model, x, use_reentrant=False) if ckpt else model(x)).sum().backward()
+    return dict(fwd=len(fwd), bwd=len(bwd))
+""",
+    ),
+    Wrong(
+        "counts full backward pre-hooks",
+        violates="it lets no gradient through to its input, as `Positive` in the text.",
+        check="test_the_calls_are_counted",
+        source=changed(COUNTED, ("register_full_backward_hook", "register_full_backward_pre_hook")),
+    ),
+    Wrong(
+        "runs `model.forward`",
+        violates="The forward pass is `model(x)` when `ckpt` is `False`",
+        check="test_the_passes_ran_as_asked",
+        source=changed(COUNTED, ("else model(x)", "else model.forward(x)")),
+    ),
+]
+
 GIVENS = [
     "Write `count_hook_calls(model, x, n, ckpt)`.",
     "`model` is an `nn.Sequential`.",
 ]
 
 SURVIVORS = {
-    "another method: stack.enter_context(model[0].register_full_backward_pre_hook": (
-        "as often: a gradient that has come to the output of a module here comes to its input, if that needs one"
-    ),
+    "at least one dimension": "the layers of a model need at least one",
+    "not for all: for _ in _part(range(n), step=-1)": "as many passes",
+    "not for all: for kind in _part(total": "both of them, in the reverse order",
+    "prepend=True": "its place among the hooks changes no count",
+    "lost return": "a pair is as true as the list that it was",
+    "almost: return lambda module, *rest: calls.append(2)": "what is counted are entries",
     "almost: stack.enter_context(model[0].register_full_backward_hook": "its place among the hooks changes no count",
 }

@@ -605,8 +605,8 @@ print("the hook is gone:", watcher() is None)
 # ### The guard
 #
 # A function that makes a tensor and hooks it will one day be called without gradients: in evaluation under
-# `torch.no_grad()`, or with inputs and parameters that do not require grad. Then its result does not require grad
-# either, and a hook cannot be registered:
+# `torch.no_grad()`, or with inputs and parameters that do not require grad. Then `x * 1` does not require grad either,
+# and a hook on it cannot be registered:
 
 
 # %%
@@ -635,6 +635,19 @@ with torch.no_grad():
 
 # %% [markdown]
 # Such code trains well and crashes in the first evaluation. `if y.requires_grad:` is all it takes.
+#
+# A *view* such as `x.view_as(x)` or `x[:]`, which shows the memory of `x`, is a special case: under `torch.no_grad()` it
+# requires grad if `x` does. So the guard lets a hook through. No harm is done: the view has no graph, nothing goes back
+# from it to `x`, and the hook is never called.
+
+# %%
+called = []
+with torch.no_grad():
+    y = x.view_as(x)
+    y.register_hook(called.append)
+(5 * y).sum().backward()
+print("requires grad:", y.requires_grad, "  grad_fn:", y.grad_fn, "  calls of the hook:", len(called))
+assert y.requires_grad and y.grad_fn is None and called == [] and x.grad is None
 
 
 # %% exercise="03-reverse-gradient"

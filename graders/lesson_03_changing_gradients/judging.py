@@ -59,6 +59,14 @@ def inside(gradient: Tensor, lo: float, hi: float) -> Tensor:
     return ((gradient > lo) & (gradient < hi)).to(gradient.dtype)
 
 
+def expect_rare(seen: Seen, up: Tensor, *, of_two: Tensor, turned: Tensor) -> None:
+    """Expect these gradients beneath one of two outputs of an operation and in another order, and others as usual."""
+    expect(seen["the gradient beneath one of two outputs"]).close_to(of_two)
+    expect(seen["the gradient beneath the other output"]).close_to(up[1])
+    expect(seen["the gradient that lies in another order"]).close_to(turned)
+    expect(seen["the gradient of a tensor without elements"]).close_to(torch.zeros(0, 2))
+
+
 def differentiated_as(seen: Seen, expected: Tensor, **tolerance: Any) -> None:
     """Expect what differentiating a gradient again has found. Where that is 0 everywhere, it needs no graph."""
     if seen.value is None and expected.any():

@@ -76,6 +76,36 @@ def differentiated(loss: Callable[[], Tensor], x: Tensor, k: Tensor) -> Tensor |
     return again
 
 
+def rare(hooked: Callable[[Tensor], Tensor], up: Tensor, later: str = "none") -> dict[str, Any]:
+    """What arrives beneath tensors that are rare in one way: one of two outputs of an operation, used twice; a leaf
+    whose gradient lies in memory in another order; a leaf without elements.
+
+    `hooked(t)` is the tensor that changes gradients on the way to `t`, and `up`, of shape [2, n, m], what arrives at
+    it. With `later` "replacing", the caller puts a hook on the first output afterwards: three times the gradient,
+    plus 1, which commutes with no other change of a gradient.
+    """
+    pair = torch.zeros_like(up).requires_grad_()
+    first, second = (pair * 1).unbind()
+    changed = hooked(first)
+    if later == "replacing":
+        first.register_hook(lambda grad: 3 * grad + 1)
+    (both,) = torch.autograd.grad([changed, first, second], [pair], [up[0], up[0], up[1]])
+    turned, nothing = torch.zeros_like(up).requires_grad_(), torch.zeros(0, 2, requires_grad=True)
+    hooked(turned).backward(gradient=in_another_order(up))
+    (hooked(nothing) * 2).sum().backward()
+    return {
+        "the gradient beneath one of two outputs": both[0],
+        "the gradient beneath the other output": both[1],
+        "the gradient that lies in another order": turned.grad,
+        "the gradient of a tensor without elements": nothing.grad,
+    }
+
+
+def in_another_order(t: Tensor) -> Tensor:
+    """A tensor of three dimensions whose entries lie in memory as if the last dimension were the first."""
+    return t.permute(2, 0, 1).contiguous().permute(1, 2, 0)
+
+
 def accumulated(x: Tensor, t: Tensor, neighbour: Tensor, factors: list[Tensor]) -> Tensor | None:
     """What `.grad` of `x` holds after one pass for each factor, added to what it held before."""
     for factor in factors:

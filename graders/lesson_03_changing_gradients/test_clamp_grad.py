@@ -25,12 +25,13 @@ from graders.lesson_03_changing_gradients.judging import (
     around,
     bounds_like,
     differentiated_as,
+    expect_rare,
     inside,
     ones,
     start,
     times,
 )
-from graders.lesson_03_changing_gradients.shared import accumulated, after_remove, flow, scene
+from graders.lesson_03_changing_gradients.shared import accumulated, after_remove, flow, rare, scene
 
 TWO_PASSES = ("x.grad", "x.grad of another pass")
 
@@ -59,11 +60,11 @@ TWO_PASSES = ("x.grad", "x.grad of another pass")
     ),
 )  # fmt: skip
 class TestClampGrad:
-    """Write `clamp_grad(t, lo, hi)`. `t` is a tensor that requires grad, leaf or not, of any floating dtype. `lo`
-    and `hi` are numbers with `lo < hi`. From now on, in every backward pass, each element of the gradient that arrives
-    at `t` is limited to the range from `lo` to `hi` before it goes on: before it is added to `t.grad` if `t` is a leaf,
-    otherwise before it goes to the tensors that `t` was computed from. The gradient that arrives is the sum over all
-    uses of `t` in this pass. Return the handle.
+    """Write `clamp_grad(t, lo, hi)`. `t` is a tensor that requires grad, leaf or not, of any floating dtype. `lo` and
+    `hi` are numbers that this dtype can hold, with `lo < hi`. From now on, in every backward pass, each element of the
+    gradient that arrives at `t` is limited to the range from `lo` to `hi` before it goes on: before it is added to
+    `t.grad` if `t` is a leaf, otherwise before it goes to the tensors that `t` was computed from. The gradient that
+    arrives is the sum over all uses of `t` in this pass. Return the handle.
 
     Nothing else changes: not the gradients of neighbours (in `t + u`, the gradient of `u`), and not a tensor that the
     caller passes as `backward(gradient=...)`.
@@ -88,6 +89,7 @@ class TestClampGrad:
             "up": up.to(getattr(torch, dtype)),
             "lo": lo,
             "hi": hi,
+            "rare_up": around(rng, (2, 3, 2), lo, hi, sides[0], "contiguous").to(getattr(torch, dtype)),
         }
 
     def alive(factors, up, lo, hi, grad, hooks):
@@ -96,7 +98,7 @@ class TestClampGrad:
         wrong = [clamped_total(factors, lo, hi, grad, hooks) - start(up, grad), (first + second).clamp(lo, hi)]
         return all((right - other).abs().max() > 0.05 for other in wrong) and abs(lo + hi) > 0.05
 
-    def probe(student, x, other, factors, up, lo, hi, layout, place, grad, hooks, grad_mode, backward):
+    def probe(student, x, other, factors, up, lo, hi, rare_up, layout, place, grad, hooks, grad_mode, backward):
         x, t, neighbour = scene(x, other, layout, place, grad, hooks)
         factors = [laid_out(factor, layout) for factor in factors]
         second, half = torch.ones_like(x).requires_grad_(), torch.ones(2, dtype=torch.bfloat16, requires_grad=True)
@@ -107,12 +109,17 @@ class TestClampGrad:
             handle = student.clamp_grad(t, lo, hi)
             changed = witness.changes()
             # A handle may keep its hook alive.
-            _kept = [student.clamp_grad(second, lo + 0.125, hi + 0.125), student.clamp_grad(half, lo, hi)]
+            kept = [student.clamp_grad(second, lo + 0.125, hi + 0.125), student.clamp_grad(half, lo, hi)]
+
+        def hooked(t):
+            kept.append(student.clamp_grad(t, lo, hi))
+            return t
+
         seen = {"changed": changed} | flow(x, lambda: t, other, neighbour, factors, up, backward)
         (t + second).backward(gradient=factors[0], inputs=[second])
         (3 * half).sum().backward()
         seen |= {"the gradient of a second tensor": second.grad, "the gradient of a bfloat16 tensor": half.grad}
-        seen |= {"x.grad after two passes": accumulated(x, t, neighbour, factors)}
+        seen |= rare(hooked, rare_up) | {"x.grad after two passes": accumulated(x, t, neighbour, factors)}
         twice = student.clamp_grad(t, *narrower(lo, hi))
         seen |= {"x.grad with two hooks": flow(x, lambda: t, other, neighbour, factors, up, "plain")["x.grad"]}
         seen |= after_remove("second_handle", twice, x, t, factors[0])
@@ -191,7 +198,8 @@ class TestClampGrad:
     def test_the_gradient_can_be_differentiated_again(seen, factors, lo, hi, hooks):
         differentiated_as(seen["x.grad differentiated"], times(hooks) * inside(times(hooks) * factors[0], lo, hi))
 
-    def test_any_tensor_and_several_at_a_time(seen, factors, lo, hi, hooks):
+    def test_any_tensor_and_several_at_a_time(seen, factors, lo, hi, rare_up, hooks):
+        expect_rare(seen, rare_up, of_two=(2 * rare_up[0]).clamp(lo, hi), turned=rare_up.clamp(lo, hi))
         expect(seen["the gradient of a second tensor"]).close_to(factors[0].clamp(lo + 0.125, hi + 0.125))
         three = (3 * ones(2, torch.bfloat16)).clamp(lo, hi)
         expect(seen["the gradient of a bfloat16 tensor"]).close_to(three, rtol=1e-2, atol=1e-2)

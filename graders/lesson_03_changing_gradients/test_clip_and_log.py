@@ -27,8 +27,15 @@ from graders.authoring import (
     shares_storage,
     snapshot,
 )
-from graders.lesson_03_changing_gradients.judging import SINGLE_LOCATION, differentiated_as, inside, start, times
-from graders.lesson_03_changing_gradients.shared import scene
+from graders.lesson_03_changing_gradients.judging import (
+    SINGLE_LOCATION,
+    differentiated_as,
+    expect_rare,
+    inside,
+    start,
+    times,
+)
+from graders.lesson_03_changing_gradients.shared import rare, scene
 
 BELOW, ABOVE, BETWEEN = range(3)
 """Where an entry of a gradient lies: below both bounds, above both, or between them."""
@@ -60,8 +67,9 @@ BELOW, ABOVE, BETWEEN = range(3)
     ),
 )  # fmt: skip
 class TestClipAndLog:
-    """Write `clip_and_log(t, lo, hi)`. `t` is a tensor that requires grad, leaf or not. `lo` and `hi` are numbers
-    with `lo < hi`. Return a new, empty dict at once. Your hooks stay for good.
+    """Write `clip_and_log(t, lo, hi)`. `t` is a tensor that requires grad, leaf or not. `lo` and `hi` are numbers that
+    its dtype can hold, with `lo < hi`. Return a new, empty dict at once. Your hooks stay for good, also when nobody
+    keeps the dict.
 
     From then on, each backward pass that reaches `t` clamps the gradient at `t`, element by element, to the range from
     `lo` to `hi`, and the clamped gradient goes on. After each pass this same dict holds two gradients of the latest
@@ -91,11 +99,12 @@ class TestClipAndLog:
         return {
             **{name: rng.tensor(*shape, **like) for name in ("x", "other")},
             "factors": [across(rng, shape, lo, hi, wheres[i:] + wheres[:i], like) / times(hooks) for i in range(3)],
+            "rare_up": across(rng, (2, 3, 2), lo, hi, wheres, like | {"layout": "contiguous"}),
             "lo": lo,
             "hi": hi,
         }
 
-    def probe(student, x, other, factors, lo, hi, layout, place, grad, hooks, grad_mode, backward):
+    def probe(student, x, other, factors, lo, hi, rare_up, layout, place, grad, hooks, grad_mode, backward):
         x, t, neighbour = scene(x, other, layout, place, grad, hooks)
         factors = [laid_out(factor, layout) for factor in factors]
         second = torch.ones_like(x).requires_grad_()
@@ -106,7 +115,12 @@ class TestClipAndLog:
             log = student.clip_and_log(t, lo, hi)
             changed = witness.changes()
             its_log = student.clip_and_log(second, lo - 1, hi + 1)
-        seen = {"the dict at first": entries(log), "changed": changed}
+
+        def hooked(t):
+            student.clip_and_log(t, lo, hi)
+            return t
+
+        seen = {"the dict at first": entries(log), "changed": changed} | rare(hooked, rare_up, later="replacing")
 
         def loss(factor):
             return ((t + neighbour) * factor).sum()
@@ -252,6 +266,9 @@ class TestClipAndLog:
         for sentence in expect(seen["shared"]).list_of(str):
             refuse(f"{sentence}; store a copy")
         expect_log(seen["log with create_graph"], factors[2] * times(hooks), lo, hi)
+
+    def test_any_tensor_is_clipped_before_the_hooks_that_came_later(seen, lo, hi, rare_up):
+        expect_rare(seen, rare_up, of_two=3 * (2 * rare_up[0]).clamp(lo, hi) + 1, turned=rare_up.clamp(lo, hi))
 
     def test_each_call_has_a_log_of_its_own(seen, factors, lo, hi, hooks):
         expect_log(seen["log beside a second tensor"], factors[1] * times(hooks), lo, hi)

@@ -18,7 +18,7 @@ from graders.authoring import (
     nothing_changed,
 )
 from graders.lesson_03_changing_gradients.judging import SINGLE_LOCATION, differentiated_as, start, times
-from graders.lesson_03_changing_gradients.shared import accumulated, after_remove, flow, scene
+from graders.lesson_03_changing_gradients.shared import accumulated, after_remove, flow, in_another_order, scene
 
 
 @exercise(
@@ -46,10 +46,11 @@ from graders.lesson_03_changing_gradients.shared import accumulated, after_remov
     ),
 )  # fmt: skip
 class TestFreezeRows:
-    """Write `freeze_rows(p, rows)`. `p` is an `nn.Parameter` with one dimension or more, of any floating dtype.
-    `rows` is a list of indexes along dimension 0, each 0 or more. It may be empty, and an index may stand in it twice;
-    nobody changes it later. From now on, in every backward pass, the gradient of `p` is exactly 0 in these rows and
-    unchanged in all others: a pass adds nothing to these rows of `p.grad`. Gradients are finite. Return the handle.
+    """Write `freeze_rows(p, rows)`. `p` is an `nn.Parameter` with one dimension or more, of any floating dtype. `rows`
+    is a list of indexes along dimension 0, each 0 or more. It may be empty, and an index may stand in it twice; nobody
+    changes it later, and `p` keeps its shape and its dtype. From now on, in every backward pass, the gradient of `p` is
+    exactly 0 in these rows and unchanged in all others: a pass adds nothing to these rows of `p.grad`. No gradient is
+    infinite or sparse. Return the handle.
 
     Nothing else changes, `p.requires_grad` and the gradients of other tensors included.
 
@@ -66,9 +67,10 @@ class TestFreezeRows:
             **{name: rng.tensor(*shape, dtype=dtype, values=values, layout=layout) for name in ("p", "other", "up")},
             "factors": [rng.tensor(*shape, dtype=dtype, values=values, layout=layout) for _ in range(2)],
             "rows": rng.shuffled(range(count)) if all_rows == "yes" else some + some[: collection == "repeated"],
+            "rare_up": rng.tensor(count, 3, 2, dtype=dtype, values=values),
         }
 
-    def probe(student, p, other, factors, up, rows, layout, place, grad, hooks, backward):
+    def probe(student, p, other, factors, up, rows, rare_up, layout, place, grad, hooks, backward):
         example = nn.Parameter(torch.ones(3, 2))  # before all others: the very first call of a hook counts, too
         student.freeze_rows(example, [0, 2])
         (5 * example).sum().backward()
@@ -79,10 +81,14 @@ class TestFreezeRows:
         witness = Witness(p=p, other=other, factors=factors, rows=rows)
         handle = student.freeze_rows(p, rows)
         seen = {"changed": witness.changes()}
-        _kept = [student.freeze_rows(second, [0]), student.freeze_rows(half, rows)]  # a handle may keep its hook alive
+        # A handle may keep its hook alive.
+        turned = nn.Parameter(torch.zeros_like(rare_up))
+        _kept = [student.freeze_rows(t, which) for t, which in ((second, [0]), (half, rows), (turned, rows))]
         seen |= flow(p, lambda: p, other, neighbour, factors, up, backward)
         ((p + second) * factors[0]).sum().backward(inputs=[second])
         (3 * half).sum().backward()
+        turned.backward(gradient=in_another_order(rare_up))
+        seen["the gradient that lies in another order"] = turned.grad
         seen |= {"the gradient of a second tensor": second.grad, "the gradient of a bfloat16 tensor": half.grad}
         seen |= {"x.grad after two passes": accumulated(p, p, neighbour, factors)}
         twice = student.freeze_rows(p, [0])
@@ -130,6 +136,7 @@ class TestFreezeRows:
                 "Dimension out of range",
                 "must match the size of tensor",
                 "is out of bounds for dimension",
+                "has changed the size of value",
             ),
         ),
         Mistake(
@@ -190,7 +197,8 @@ class TestFreezeRows:
         every = torch.full_like(factors[0], times(hooks))
         differentiated_as(seen["x.grad differentiated"], without(every, rows))
 
-    def test_any_parameter_and_several_at_a_time(seen, factors, rows, hooks):
+    def test_any_parameter_and_several_at_a_time(seen, factors, rows, rare_up, hooks):
+        expect(seen["the gradient that lies in another order"]).close_to(without(rare_up, rows), rtol=0, atol=0)
         expect(seen["the gradient of a second tensor"]).close_to(without(factors[0], [0]))
         threes = torch.full((len(factors[0]), 2), 3, dtype=torch.bfloat16)
         expect(seen["the gradient of a bfloat16 tensor"]).close_to(without(threes, rows), rtol=1e-2, atol=0)

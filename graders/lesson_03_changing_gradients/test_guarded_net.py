@@ -125,22 +125,23 @@ def filled(body: nn.Module, fc: nn.Linear, state: list[Tensor]) -> tuple[nn.Modu
     ),
 )  # fmt: skip
 class TestGuardedNet:
-    """Write a class `GuardedNet(nn.Module)` with `__init__(self, body, fc, lo, hi)` and `forward(self, x)`. `body`
-    is a module that returns a new tensor of shape `[B, ...]` with two or more dimensions, in any layout, where `B` is
-    the batch size. `fc` is an `nn.Linear` with a bias that requires grad. `lo` and `hi` are numbers with `lo < hi`.
+    """Write a class `GuardedNet(nn.Module)` with `__init__(self, body, fc, lo, hi)` and `forward(self, x)`. `body` is a
+    module that returns a new tensor of shape `[B, ...]` with two or more dimensions, in any layout, where `B` is the
+    batch size. `fc` is an `nn.Linear` with a bias that requires grad. `lo` and `hi` are numbers that the dtype of the
+    network can hold, with `lo < hi`.
 
     - `body` and `fc` become child modules under these names.
     - `forward(x)` returns `fc(body(x).flatten(1))`; it calls both modules once, so that their hooks run.
     - The gradient that arrives at the output of `body` is clamped, element by element, to the range from `lo` to `hi`
       before it goes on into `body`.
-    - The gradient of `fc.bias` is exactly zero: where `fc.bias.grad` was `None`, it is a tensor of zeros afterwards.
-      The gradient of `fc.weight` is as usual.
+    - The gradient of `fc.bias` is exactly zero (none that arrives is infinite): a pass adds nothing to `fc.bias.grad`,
+      and where this was `None`, it is a tensor of zeros afterwards. The gradient of `fc.weight` is as usual.
 
-    This holds for any batch size, in training and in evaluation mode, when `net.double()` is called later, and for any
-    number of forward passes before or after a backward pass. Parameters of `body` may be frozen (`requires_grad` is
-    `False`), some or all: what is not frozen, and `x` if it requires grad, still gets the clamped gradient. `forward`
-    also works under `torch.no_grad()`, and when neither `body` nor `x` requires grad. Hooks of yours may stay for good,
-    but their number does not grow from one forward pass to the next.
+    This holds for any batch size from 1 on, in training and in evaluation mode, when `net.double()` is called later,
+    and for any number of forward passes before or after a backward pass. Parameters of `body` may be frozen
+    (`requires_grad` is `False`), some or all: what is not frozen, and `x` if it requires grad, still gets the clamped
+    gradient. `forward` also works under `torch.no_grad()`, and when neither `body` nor `x` requires grad. Hooks of
+    yours may stay for good, but their number does not grow from one forward pass to the next.
 
     **Example.** Take `body = nn.ReLU()`, an `fc` with the weight `[[5., 0.5]]`, `net = GuardedNet(body, fc, -1.0, 1.0)`
     and a leaf `x = tensor([[1., 2.]])`. The call `net(x).sum().backward()` leaves `x.grad == tensor([[1.0, 0.5]])`,

@@ -21,8 +21,8 @@ from graders.authoring import (
     laid_out,
     nothing_changed,
 )
-from graders.lesson_03_changing_gradients.judging import SINGLE_LOCATION, differentiated_as, start, times
-from graders.lesson_03_changing_gradients.shared import accumulated, after_remove, flow, scene
+from graders.lesson_03_changing_gradients.judging import SINGLE_LOCATION, differentiated_as, expect_rare, start, times
+from graders.lesson_03_changing_gradients.shared import accumulated, after_remove, flow, rare, scene
 
 MAPS = {
     "scale": lambda grad, k: grad * k,
@@ -88,6 +88,7 @@ class TestRegisterComposed:
             **{name: rng.tensor(*shape, **like) for name in ("x", "other", "up")},
             "factors": [rng.tensor(*shape, **like) for _ in range(2)],
             "maps": maps,
+            "rare_up": rng.tensor(2, 3, 2, dtype=dtype, values=values),
         }
 
     def alive(maps, factors, hooks):
@@ -101,7 +102,21 @@ class TestRegisterComposed:
         return not any(torch.allclose(found[0], another, atol=0.05) for another in found[1:])
 
     def probe(
-        student, x, other, factors, up, maps, layout, place, grad, hooks, grad_mode, backward, failure, failing_run
+        student,
+        x,
+        other,
+        factors,
+        up,
+        maps,
+        rare_up,
+        layout,
+        place,
+        grad,
+        hooks,
+        grad_mode,
+        backward,
+        failure,
+        failing_run,
     ):
         x, t, neighbour = scene(x, other, layout, place, grad, hooks)
         factors, calls = [laid_out(factor, layout) for factor in factors], []
@@ -122,8 +137,15 @@ class TestRegisterComposed:
             witness = Witness(**things)
             handles = student.register_composed(t, fs)
             changed = witness.changes()
-            _kept = student.register_composed(second, [lambda g: g * 2, lambda g: g + 1])
+            # A handle may keep its hook alive, and a function may have more parameters, with defaults.
+            kept = [student.register_composed(second, [lambda g, k=2: g * k, lambda g: g + 1])]
+
+        def hooked(t):
+            kept.append(student.register_composed(t, [lambda g, kind=kind, k=k: MAPS[kind](g, k) for kind, k in maps]))
+            return t
+
         seen = {"calls before the first pass": list(calls), "is_list": isinstance(handles, (list, tuple))}
+        seen |= rare(hooked, rare_up, later="replacing")
         seen |= {"changed": changed, **flow(x, lambda: t, other, neighbour, factors, up, backward)}
         calls.clear()
         seen |= {"x.grad after two passes": accumulated(x, t, neighbour, factors), "calls in two passes": calls[:50]}
@@ -242,6 +264,9 @@ class TestRegisterComposed:
         k = factors[0].clone().requires_grad_()
         (again,) = torch.autograd.grad(composed(maps, k * times(hooks)).sum(), k)
         differentiated_as(seen["x.grad differentiated"], again)
+
+    def test_any_tensor_changes_before_the_hooks_that_came_later(seen, maps, rare_up):
+        expect_rare(seen, rare_up, of_two=3 * composed(maps, 2 * rare_up[0]) + 1, turned=composed(maps, rare_up))
 
     def test_each_call_has_functions_of_its_own(seen, factors, maps, hooks):
         expect(seen["x.grad beside a second tensor"]).close_to(composed(maps, factors[0] * times(hooks)))

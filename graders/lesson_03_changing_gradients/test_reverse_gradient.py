@@ -19,8 +19,8 @@ from graders.authoring import (
     snapshot,
     tensor_hooks,
 )
-from graders.lesson_03_changing_gradients.judging import SINGLE_LOCATION, differentiated_as, start, times
-from graders.lesson_03_changing_gradients.shared import flow, scene
+from graders.lesson_03_changing_gradients.judging import SINGLE_LOCATION, differentiated_as, expect_rare, start, times
+from graders.lesson_03_changing_gradients.shared import flow, rare, scene
 
 
 @exercise(
@@ -47,14 +47,16 @@ from graders.lesson_03_changing_gradients.shared import flow, scene
 )  # fmt: skip
 class TestReverseGradient:
     """Write `reverse_gradient(x, lam)`. `x` is a tensor of a floating dtype, leaf or not, and `lam` is a positive
-    number. Return a tensor `y` with the same values as `x`, up to rounding; it may share its memory with `x`. In every
-    backward pass, the gradient that arrives at `y` is multiplied by `-lam` on its way to `x`. The hook on `y` stays.
+    number that this dtype can hold. Return a tensor `y` with the same values as `x`, up to rounding; it may share its
+    memory with `x`. The values of `x` are finite, and far from the limits of its dtype. In every backward pass, the
+    gradient that arrives at `y` is multiplied by `-lam` on its way to `x`. How you do that is free; a hook on `y` may
+    stay.
 
     Only what passes through `y` is reversed. If `x` is used elsewhere, too, that part of its gradient is as usual, and
     so are the gradients of all other tensors. Your function leaves no hook on `x`.
 
-    It also works when `x` does not require grad and under `torch.no_grad()`: then it returns a tensor with the values
-    of `x`, or `x` itself, and there is no gradient to reverse.
+    It also works when `x` does not require grad, and under `torch.no_grad()`. Then it returns `x` itself, or a tensor
+    with the values of `x` and no graph (its `grad_fn` is `None`), and there is no gradient to reverse.
 
     **Example.** For a leaf `x = tensor([3.])` and `y = reverse_gradient(x, 0.5)`, the call
     `(10 * y + 2 * x).sum().backward()` leaves `x.grad == tensor([-3.])`, which is -0.5 · 10 + 2.
@@ -67,6 +69,7 @@ class TestReverseGradient:
             "factors": [rng.tensor(*shape, dtype=dtype, values=values, layout=layout) for _ in range(2)],
             # A number that float32 does not hold, so that a detour through float32 shows; never 1.
             "lam": beyond_float32(rng.number(number) * 9 / 7),
+            "rare_up": rng.tensor(2, 3, 2, dtype=dtype, values=values),
         }
 
     def alive(factors, lam):
@@ -75,7 +78,7 @@ class TestReverseGradient:
         found = [m - lam * k, -lam * (m + k), m + lam * k, m + k, m]
         return all((a - b).abs().max() > 0.01 for i, a in enumerate(found) for b in found[:i])
 
-    def probe(student, x, other, factors, up, lam, layout, place, grad, hooks, backward):
+    def probe(student, x, other, factors, up, lam, rare_up, layout, place, grad, hooks, backward):
         x, t, neighbour = scene(x, other, layout, place, grad, hooks)
         k, m = factors = [laid_out(factor, layout) for factor in factors]
         witness = Witness(t=t, x=x, other=other, factors=factors)
@@ -93,9 +96,10 @@ class TestReverseGradient:
         for name in ("x.grad of two ways", "x.grad of another pass through the same y"):
             (seen[name],) = torch.autograd.grad(both, [x], retain_graph=True, allow_unused=True)
 
-        def turned():
+        def turned(t=t):
             return student.reverse_gradient(t, lam)
 
+        seen |= rare(turned, rare_up)
         seen |= {"w.grad": w.grad} | flow(x, turned, other, neighbour, factors, up, backward)
         for factor in factors:
             (turned() * factor).sum().backward()
@@ -103,7 +107,9 @@ class TestReverseGradient:
         plain = laid_out(t, layout)
         with torch.no_grad():
             inside = Witness(t=t, plain=plain)
-            seen |= {"y under no_grad": snapshot(student.reverse_gradient(t, lam)), "changed inside": inside.changes()}
+            y = student.reverse_gradient(t, lam)
+            seen |= {"y under no_grad": snapshot(y), "changed inside": inside.changes()}
+            seen |= {"a graph under no_grad": y is not t and getattr(y, "grad_fn", None) is not None}
         without = Witness(plain=plain)
         y = student.reverse_gradient(plain, lam)
         seen |= {"y without grad": snapshot(y), "changed without": without.changes()}
@@ -148,6 +154,7 @@ class TestReverseGradient:
                 and close(seen["x.grad"], times(hooks) * factors[0])
                 and seen["hooks_on_y"].value > 0
             ),
+            everywhere=True,
         ),
         Mistake(
             "cut-from-x",
@@ -159,8 +166,8 @@ class TestReverseGradient:
         Mistake(
             "hook-without-grad",
             raises="doesn't require gradient",
-            message="A tensor that does not require grad takes no hook, and under `no_grad` no result requires grad. "
-            "Guard the registration: `if y.requires_grad: y.register_hook(...)`.",
+            message="A tensor that does not require grad takes no hook, and under `no_grad` the result of `x * 1` does "
+            "not. Guard the registration: `if y.requires_grad: y.register_hook(...)`.",
         ),
     )
 
@@ -169,7 +176,8 @@ class TestReverseGradient:
         expect(seen["x.grad"]).close_to(-lam * times(hooks) * factors[0])
         expect(seen["y after a call for another tensor"]).close_to(x)
 
-    def test_only_what_passes_through_y_is_reversed(seen, factors, lam, hooks):
+    def test_only_what_passes_through_y_is_reversed(seen, factors, lam, rare_up, hooks):
+        expect_rare(seen, rare_up, of_two=(1 - lam) * rare_up[0], turned=-lam * rare_up)
         expect(seen["x.grad of two ways"]).close_to(times(hooks) * (factors[1] - lam * factors[0]))
         expect(seen["example"]).close_to(torch.tensor([-3.0]))
 
@@ -204,5 +212,6 @@ class TestReverseGradient:
         )
         for values in ("y under no_grad", "y without grad", "w.grad without"):
             expect(seen[values]).close_to(x)
+        expect(seen["a graph under no_grad"]).is_false("under `torch.no_grad()` your function records a graph")
         nothing_changed(seen["changed inside"], when="after a call under `no_grad`")
         nothing_changed(seen["changed without"], when="after a call for an `x` that does not require grad")

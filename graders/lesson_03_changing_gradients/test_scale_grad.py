@@ -17,8 +17,15 @@ from graders.authoring import (
     laid_out,
     nothing_changed,
 )
-from graders.lesson_03_changing_gradients.judging import SINGLE_LOCATION, differentiated_as, ones, start, times
-from graders.lesson_03_changing_gradients.shared import accumulated, after_remove, flow, scene
+from graders.lesson_03_changing_gradients.judging import (
+    SINGLE_LOCATION,
+    differentiated_as,
+    expect_rare,
+    ones,
+    start,
+    times,
+)
+from graders.lesson_03_changing_gradients.shared import accumulated, after_remove, flow, rare, scene
 
 
 @exercise(
@@ -44,9 +51,10 @@ from graders.lesson_03_changing_gradients.shared import accumulated, after_remov
     ),
 )  # fmt: skip
 class TestScaleGrad:
-    """Write `scale_grad(t, s)`. `t` is a tensor that requires grad, leaf or not, of any floating dtype. `s` is a
-    number. From now on, in every backward pass, the gradient that arrives at `t` is multiplied by `s` before it goes
-    on: into `t.grad` if `t` is a leaf, otherwise to the tensors that `t` was computed from. Return the handle.
+    """Write `scale_grad(t, s)`. `t` is a tensor that requires grad, leaf or not, of any floating dtype. `s` is a number
+    that this dtype can hold. From now on, in every backward pass, the gradient that arrives at `t` is multiplied by `s`
+    before it goes on: into `t.grad` if `t` is a leaf, otherwise to the tensors that `t` was computed from. Return the
+    handle.
 
     Nothing else changes: not the gradients of neighbours (in `t + u`, the gradient of `u`), and not a tensor that the
     caller passes as `backward(gradient=...)`.
@@ -62,9 +70,10 @@ class TestScaleGrad:
             "factors": [rng.tensor(*shape, dtype=dtype, values=values, layout=layout) for _ in range(2)],
             # A number that float32 does not hold, so that a detour through float32 shows; never 1.
             "s": beyond_float32(rng.number(number) * 9 / 7),
+            "rare_up": rng.tensor(2, 3, 2, dtype=dtype, values=values),
         }
 
-    def probe(student, x, other, factors, up, s, layout, place, grad, hooks, grad_mode, backward):
+    def probe(student, x, other, factors, up, s, rare_up, layout, place, grad, hooks, grad_mode, backward):
         x, t, neighbour = scene(x, other, layout, place, grad, hooks)
         factors = [laid_out(factor, layout) for factor in factors]
         second, half = torch.ones_like(x).requires_grad_(), torch.ones(2, dtype=torch.bfloat16, requires_grad=True)
@@ -74,12 +83,17 @@ class TestScaleGrad:
             witness = Witness(**things)
             handle = student.scale_grad(t, s)
             changed = witness.changes()
-            _kept = [student.scale_grad(second, 2 * s), student.scale_grad(half, s)]  # a handle may keep its hook alive
+            kept = [student.scale_grad(second, 2 * s), student.scale_grad(half, s)]  # a handle may keep its hook alive
+
+        def hooked(t):
+            kept.append(student.scale_grad(t, s))
+            return t
+
         seen = {"changed": changed} | flow(x, lambda: t, other, neighbour, factors, up, backward)
         (t + second).backward(gradient=factors[0], inputs=[second])
         (3 * half).sum().backward()
         seen |= {"the gradient of a second tensor": second.grad, "the gradient of a bfloat16 tensor": half.grad}
-        seen |= {"x.grad after two passes": accumulated(x, t, neighbour, factors)}
+        seen |= rare(hooked, rare_up) | {"x.grad after two passes": accumulated(x, t, neighbour, factors)}
         twice = student.scale_grad(t, 0.5)
         seen |= {"x.grad with two hooks": flow(x, lambda: t, other, neighbour, factors, up, "plain")["x.grad"]}
         seen |= after_remove("second_handle", twice, x, t, factors[0])
@@ -146,7 +160,8 @@ class TestScaleGrad:
     def test_the_gradient_can_be_differentiated_again(seen, factors, s, hooks):
         differentiated_as(seen["x.grad differentiated"], torch.full_like(factors[0], times(hooks) * s))
 
-    def test_any_tensor_and_several_at_a_time(seen, factors, s, hooks):
+    def test_any_tensor_and_several_at_a_time(seen, factors, s, rare_up, hooks):
+        expect_rare(seen, rare_up, of_two=2 * s * rare_up[0], turned=s * rare_up)
         expect(seen["the gradient of a second tensor"]).close_to(2 * s * factors[0])
         expect(seen["the gradient of a bfloat16 tensor"]).close_to(
             3 * s * ones(2, torch.bfloat16), rtol=1e-2, atol=1e-2

@@ -234,7 +234,7 @@ def clamp_grad(t, lo, hi):
     ),
     Wrong(
         "takes a bound of 0 for none",
-        violates="`lo` and `hi` are numbers with `lo < hi`",
+        violates="`lo` and `hi` are numbers that this dtype can hold, with `lo < hi`",
         check="test_every_element_is_clamped",
         source="""
 def clamp_grad(t, lo, hi):
@@ -243,7 +243,7 @@ def clamp_grad(t, lo, hi):
     ),
     Wrong(
         "takes bounds by their size",
-        violates="`lo` and `hi` are numbers with `lo < hi`",
+        violates="`lo` and `hi` are numbers that this dtype can hold, with `lo < hi`",
         check="test_every_element_is_clamped",
         source="""
 def clamp_grad(t, lo, hi):
@@ -370,6 +370,26 @@ def clamp_grad(t, lo, hi):
         source="""
 def clamp_grad(t, lo, hi):
     return t.register_hook(lambda grad: grad.clamp(lo, hi) if grad.isfinite().all() else grad * 0)
+""",
+    ),
+    Wrong(
+        "clamps what arrives at the operation, for all of its outputs",
+        violates="not the gradients of neighbours",
+        check="test_any_tensor_and_several_at_a_time",
+        source="""
+def clamp_grad(t, lo, hi):
+    if t.is_leaf:
+        return t.register_hook(lambda grad: grad.clamp(lo, hi))
+    return t.grad_fn.register_prehook(lambda grads: tuple(None if g is None else g.clamp(lo, hi) for g in grads))
+""",
+    ),
+    Wrong(
+        "asks for the largest entry, and there may be none",
+        violates="rule 1: tensors of any shape",
+        check="raised",
+        source="""
+def clamp_grad(t, lo, hi):
+    return t.register_hook(lambda grad: grad.clamp(lo, hi) if grad.max() > hi or grad.min() < lo else grad)
 """,
     ),
 ]

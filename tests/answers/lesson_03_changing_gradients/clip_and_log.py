@@ -280,7 +280,7 @@ def clip_and_log(t, lo, hi):
     ),
     Wrong(
         "a bound of 0 counts as none",
-        violates="`lo` and `hi` are numbers with `lo < hi`.",
+        violates="`lo` and `hi` are numbers that its dtype can hold, with `lo < hi`.",
         check="test_the_clipped_gradient_goes_on",
         source=clip_and_log("grad.clamp(lo, hi)", "grad.clamp(lo or -1e9, hi or 1e9)"),
     ),
@@ -376,12 +376,54 @@ def clip_and_log(t, lo, hi):
         check="test_the_log_holds_both_gradients",
         source=clip_and_log("clipped = grad", "if not grad.any():\n            return None\n        clipped = grad"),
     ),
+    Wrong(
+        "clips as long as the dict lives",
+        violates="Your hooks stay for good, also when nobody keeps the dict.",
+        check="test_any_tensor_is_clipped_before_the_hooks_that_came_later",
+        source="""
+import weakref
+
+class Log(dict):
+    pass
+
+def clip_and_log(t, lo, hi):
+    log = Log()
+    seen = weakref.ref(log)
+    def hook(grad):
+        if seen() is None:
+            return None
+        clipped = grad.clamp(lo, hi)
+        seen().update(raw=grad.detach().clone(), clipped=clipped.detach().clone())
+        return clipped
+    t.register_hook(hook)
+    return log
+""",
+    ),
+    Wrong(
+        "clips behind all hooks of the tensor",
+        violates="what hooks that were on `t` before yours have made of it",
+        check="test_any_tensor_is_clipped_before_the_hooks_that_came_later",
+        source="""
+def clip_and_log(t, lo, hi):
+    log = {}
+    def hook(grad):
+        clipped = grad.clamp(lo, hi)
+        log.update(raw=grad.detach().clone(), clipped=clipped.detach().clone())
+        return clipped
+    def at_the_operation(grads):
+        return tuple(hook(grad) if index == t.output_nr else grad for index, grad in enumerate(grads))
+    if t.is_leaf:
+        t.register_hook(hook)
+    else:
+        t.grad_fn.register_prehook(at_the_operation)
+    return log
+""",
+    ),
 ]
 
 GIVENS = [
     "Write `clip_and_log(t, lo, hi)`.",
     "`t` is a tensor that requires grad, leaf or not.",
-    "Your hooks stay for good.",
 ]
 
 SURVIVORS = {

@@ -555,11 +555,25 @@ def freeze_rows(p, rows):
     return handle
 """,
     ),
+    Wrong(
+        "writes into a copy of the copy",
+        violates="rule 1: in any layout",
+        check="test_any_parameter_and_several_at_a_time",
+        source="""
+def freeze_rows(p, rows):
+    def hook(grad):
+        grad = grad.clone()
+        grad.reshape(len(grad), -1)[rows] = 0
+        return grad
+    return p.register_hook(hook)
+""",
+    ),
 ]
 
 GIVENS = [
     "Write `freeze_rows(p, rows)`.",
-    "Gradients are finite.",
+    "No gradient is infinite or sparse.",
+    "`p` keeps its shape and its dtype",
 ]
 
 SURVIVORS = {

@@ -356,6 +356,35 @@ def register_composed(t, fs):
         check="test_the_functions_are_applied_from_the_last_to_the_first",
         source=one_hook("for f in", "if not grad.any():\n            return None\n        for f in"),
     ),
+    Wrong(
+        "applies them behind all hooks of the tensor",
+        violates="what hooks that were on `t` before yours have made of it",
+        check="test_any_tensor_changes_before_the_hooks_that_came_later",
+        source="""
+def register_composed(t, fs):
+    def hook(grad):
+        for f in reversed(fs):
+            grad = f(grad)
+        return grad
+    def at_the_operation(grads):
+        return tuple(hook(grad) if index == t.output_nr else grad for index, grad in enumerate(grads))
+    return [t.register_hook(hook) if t.is_leaf else t.grad_fn.register_prehook(at_the_operation)]
+""",
+    ),
+    Wrong(
+        "hands a function as much as it takes",
+        violates="is replaced by `fs[0](fs[1](...fs[-1](g)))`",
+        check="raised",
+        source="""
+import inspect
+
+def register_composed(t, fs):
+    def handed(f):
+        count = len(inspect.signature(f).parameters)
+        return t.register_hook(lambda grad: f(*(grad, t, None)[:count]))
+    return [handed(f) for f in reversed(fs)]
+""",
+    ),
 ]
 
 GIVENS = [

@@ -71,6 +71,13 @@ def reverse_gradient(x, lam):
     return y
 """,
     """
+def reverse_gradient(x, lam):
+    y = x[...]
+    if y.requires_grad:  # a view of an `x` that requires grad does, under `no_grad` as well
+        y.register_hook(lambda grad: grad * -lam)
+    return y
+""",
+    """
 from torch import nn
 
 def reverse_gradient(x, lam):
@@ -215,7 +222,7 @@ def reverse_gradient(x, lam):
     ),
     Wrong(
         "no guard",
-        violates="It also works when `x` does not require grad and under `torch.no_grad()`",
+        violates="It also works when `x` does not require grad, and under `torch.no_grad()`.",
         check="raised",
         mistake="hook-without-grad",
         source="""
@@ -465,7 +472,7 @@ def reverse_gradient(x, lam):
     ),
     Wrong(
         "a hook that is removed again",
-        violates="The hook on `y` stays.",
+        violates="In every backward pass, the gradient that arrives at `y` is multiplied",
         check="test_the_values_stay_and_the_gradient_is_reversed",
         source="""
 def reverse_gradient(x, lam):
@@ -545,7 +552,7 @@ def reverse_gradient(x, lam):
     ),
     Wrong(
         "returns nothing where there is no gradient",
-        violates="then it returns a tensor with the values of `x`, or `x` itself",
+        violates="Then it returns `x` itself, or a tensor with the values of `x`",
         check="test_without_gradients_the_values_come_back",
         source="""
 def reverse_gradient(x, lam):
@@ -612,15 +619,44 @@ def reverse_gradient(x, lam):
     return y
 """,
     ),
+    Wrong(
+        "takes a contiguous tensor itself",
+        violates="Your function leaves no hook on `x`.",
+        check="test_only_what_passes_through_y_is_reversed",
+        source="""
+def reverse_gradient(x, lam):
+    y = x * 1 if x.is_leaf else x.contiguous()
+    if y.requires_grad:
+        y.register_hook(lambda grad: -lam * grad)
+    return y
+""",
+    ),
+    Wrong(
+        "records a graph under `no_grad`",
+        violates="or a tensor with the values of `x` and no graph",
+        check="test_without_gradients_the_values_come_back",
+        source="""
+import torch
+
+@torch.enable_grad()
+def reverse_gradient(x, lam):
+    y = x * 1
+    if y.requires_grad:
+        y.register_hook(lambda grad: -lam * grad)
+    return y
+""",
+    ),
 ]
 
 GIVENS = [
     "Write `reverse_gradient(x, lam)`.",
     "it may share its memory with `x`",
+    "The values of `x` are finite, and far from the limits of its dtype.",
+    "How you do that is free; a hook on `y` may stay.",
 ]
 
 SURVIVORS = {
-    "truth for None: if": "a result that requires grad has a `grad_fn`, and no other has one",
+    "truth for None: if": "where there is a gradient to reverse there is a `grad_fn`, and nowhere else",
     "almost: y = x / 1": "the same values, and the same gradient",
     "almost: y = x - ": "the same values, and the same gradient",
     "a hook that works at times: @_only_with_grad_mode def __init__(self, lam)": "without grad mode nobody needs `lam`",

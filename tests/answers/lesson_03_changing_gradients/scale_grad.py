@@ -465,6 +465,17 @@ def scale_grad(t, s):
     return t.register_hook(lambda grad: torch.nan_to_num(grad) * s)
 """,
     ),
+    Wrong(
+        "scales what an operation hands on, for all of its outputs",
+        violates="not the gradients of neighbours",
+        check="test_any_tensor_and_several_at_a_time",
+        source="""
+def scale_grad(t, s):
+    if t.is_leaf:
+        return t.register_hook(lambda grad: grad * s)
+    return t.grad_fn.register_prehook(lambda grads: tuple(None if grad is None else grad * s for grad in grads))
+""",
+    ),
 ]
 
 GIVENS = [

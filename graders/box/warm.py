@@ -6,8 +6,8 @@
         ├ main                runs the notebook with nbclient, writes frames (`main.py`)
         └ kernel              the learner's code
 
-Run as `python -m graders.box.warm DESCRIPTOR`, with the environment of a box. The descriptor is the socket on which
-requests come; it says `ready` first.
+Run as `python -m graders.box.warm DESCRIPTOR [optimizes]`, with the environment of a box. The descriptor is the socket
+on which requests come; it says `ready` first. With `optimizes`, there are notebooks to come that make optimizers.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ import signal
 import socket
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from io import BytesIO
 from typing import Any, NoReturn
 
@@ -61,14 +61,15 @@ def preload() -> Preloaded:
     return Preloaded()
 
 
-def chores(preloaded: Preloaded) -> Iterator[None]:
-    """What can wait until there are boxes: a step after each, on another core meanwhile.
+def chores(preloaded: Preloaded, compiler: Callable[[], None] = lambda: None) -> Iterator[None]:
+    """What can wait until there are boxes: a step after each, on another core meanwhile. First `compiler` is called.
 
     It saves a notebook what it would import itself: 0.4 s of processor time for matplotlib and its fonts.
 
     The first boxes are the self-test, which ends before the next one starts, and the control. Neither draws. A notebook
     that comes earlier, as in a worker of pytest-xdist, imports it itself.
     """
+    compiler()
     with _ready_to_fork():
         preloaded.add("matplotlib", "matplotlib.pyplot")
         _draw_once()
@@ -132,7 +133,8 @@ def serve() -> None:
         os.close(answer)
         _become_box(BoxRequest.from_data(request), descriptors, preloaded)
 
-    forker.serve(control, box, chores=chores(preloaded), before=before)
+    ahead = chores(preloaded, compiler) if "optimizes" in sys.argv[2:] else chores(preloaded)
+    forker.serve(control, box, chores=ahead, before=before)
 
 
 @contextlib.contextmanager

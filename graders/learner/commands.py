@@ -73,7 +73,7 @@ def check(target: str | None, given: Path | None, seed: int | None, isolation: s
     out = console()
     chosen, only = _meant(target, given)
     code, used, notes = ExitCode.FINE, [], Record()
-    with head_start(now=True) as boxes:
+    with head_start(now=True, files=chosen.values()) as boxes:
         # These import torch.
         from graders.learner import screens
         from graders.learner.marking import mark_own

@@ -42,8 +42,9 @@ def pytest_configure(config: pytest.Config) -> None:
     if worker:
         boxes = Boxes(resources.enter_context(WarmProcess(Path(worker["hookwork_kit"]))))
     else:
+        files = [submission.file for submission in submissions if submission.file is not None]
         all_run = not config.option.collectonly and (cache is None or cache.empty)
-        boxes = resources.enter_context(head_start(now=all_run))
+        boxes = resources.enter_context(head_start(now=all_run, files=files))
     config.stash[PREPARED] = Prepared(
         submissions=submissions, scratch=scratch, boxes=boxes, terms=_terms(config, submissions), cache=cache
     )

@@ -6,7 +6,8 @@ It imports no torch, so that the warm process can import it on another core whil
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from graders.run.kit import empty_kit_folder, make_kit, write_font_list, write_modules
@@ -35,15 +36,24 @@ class Boxes:
 
 
 @contextlib.contextmanager
-def head_start(*, now: bool) -> Iterator[Boxes]:
-    """Boxes with a kit of their own, removed afterwards.
+def head_start(*, now: bool, files: Iterable[Path] = ()) -> Iterator[Boxes]:
+    """Boxes with a kit of their own for notebooks such as these `files`. It is removed afterwards.
 
     With `now` the warm process starts, and imports torch on another core meanwhile. Otherwise the kit is a folder yet
     to be filled.
     """
-    with empty_kit_folder() as kit, WarmProcess(kit) as warm:
+    optimizes = now and any(_optimizes(file) for file in files)
+    with empty_kit_folder() as kit, WarmProcess(kit, optimizes=optimizes) as warm:
         if now:
             write_modules(kit)
             warm.begin()
             write_font_list(kit)  # long before the process asks for fonts
         yield Boxes(warm)
+
+
+def _optimizes(file: Path) -> bool:
+    """Whether a notebook seems to make an optimizer. One that cannot be read is spoken of later."""
+    try:
+        return b"optim" in file.read_bytes()
+    except OSError:
+        return False

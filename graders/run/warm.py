@@ -23,9 +23,13 @@ START_SECONDS = 60.0
 class WarmProcess:
     """Forks boxes on request, from any thread. A context manager; the process ends with it."""
 
-    def __init__(self, kit: Path, *, can_fork: bool = available) -> None:
-        """`kit` is the folder with the modules that exist in a box, when the process starts."""
-        self.kit, self._can_fork = kit, can_fork
+    def __init__(self, kit: Path, *, can_fork: bool = available, optimizes: bool = False) -> None:
+        """`kit` is the folder with the modules that exist in a box, when the process starts.
+
+        What optimizers need is imported beside the first box if some notebook `optimizes`, and otherwise before the
+        first that does.
+        """
+        self.kit, self._can_fork, self._optimizes = kit, can_fork, optimizes
         self._lock = threading.Lock()
         self._process: subprocess.Popen[bytes] | None = None
         self._starting = False
@@ -74,7 +78,10 @@ class WarmProcess:
         self._errors = tempfile.TemporaryFile()  # noqa: SIM115 - closed with the process
         with theirs:
             self._process = subprocess.Popen(
-                [os.path.abspath(sys.executable), "-m", "graders.box.warm", str(theirs.fileno())],
+                [
+                    *(os.path.abspath(sys.executable), "-m", "graders.box.warm", str(theirs.fileno())),
+                    *(["optimizes"] if self._optimizes else []),
+                ],
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.DEVNULL,
                 stderr=self._errors,

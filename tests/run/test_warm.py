@@ -175,6 +175,17 @@ def test_the_compiler_is_imported_when_a_notebook_asks_for_an_optimizer(kit: Pat
         assert statuses([there], kit, process) == [("ok", "")]
 
 
+def test_the_compiler_is_imported_beside_the_first_box_where_optimizers_are_to_come(kit: Path, tmp_path: Path) -> None:
+    there = "import sys\nassert any('torch._dynamo' in group.modules for group in sys.meta_path[0]._groups)"
+    files = [tmp_path / name for name in ("missing.ipynb", "plain.ipynb", "optimizes.ipynb")]
+    files[1].write_text("loss.backward()")
+    files[2].write_text("torch.optim.SGD")
+    for handed_in, found in ((files[:2], ("raised", "AssertionError: ")), (files, ("ok", ""))):
+        with head_start(now=True, files=handed_in) as boxes:
+            assert statuses(["pass"], boxes.warm.kit, boxes.warm) == [("ok", "")]
+            assert statuses([there], boxes.warm.kit, boxes.warm) == [found]
+
+
 def test_a_head_start_makes_the_kit_and_ends_what_nobody_waited_for() -> None:
     with head_start(now=True) as boxes:
         process = boxes.warm

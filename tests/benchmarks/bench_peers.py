@@ -1,13 +1,18 @@
-"""Hookwork beside its peers: `python -m tests.benchmarks.bench_peers [--submissions 5,20,40] [--workers 1,2] ...`.
+"""Hookwork beside its peers: `python -m tests.benchmarks.bench_peers [--quick] [--submissions 5,20,40] ...`.
 
 One class of N copies of a solved lesson, which differ in comments, is marked by Hookwork (the default tier, nothing
 switched off), by Hookwork again from its kept runs, by nbgrader's autograde, by `otter run` on each file, by plain
-nbclient with fresh kernels, and by the limit: the same cells and probes in forked processes, and nothing else. The
-peers' test cells call Hookwork's own checks with the same seed, so all judge the same answers on the same inputs.
+nbclient with fresh kernels, and by the limit: the same cells and probes in forked processes, and nothing else, with and
+without drawing the figures, which Hookwork leaves out. The peers' test cells call Hookwork's own checks with the same
+seed, so all judge the same answers on the same inputs.
 
-The methods take turns, in an order of its own in each round. Before, each marks a small class once, which is not timed:
-files come into memory, and the memory that its processes take is looked at. All figures include the start of the
-command. The peers are installed into an environment of their own, which borrows torch and Jupyter from the running one.
+The methods take turns, in an order of its own in each round, and ratios are taken within a round. Before, each marks a
+small class once, which is not timed: files come into memory, and the memory that its processes take is looked at. All
+figures include the start of the command. The peers are installed into an environment of their own, which borrows torch
+and Jupyter from the running one.
+
+All of it takes two to three hours. `--quick` is one round with 20 submissions and without the slowest two, otter and
+nbclient: less than ten minutes.
 """
 
 from __future__ import annotations
@@ -33,14 +38,16 @@ import torch
 
 from graders.core import course
 from graders.notebook.commands import check_in
-from tests.benchmarks.comparison import HOOKWORK, KEPT, LIMIT, OTTER, Measured, Table, Target
+from tests.benchmarks.comparison import HOOKWORK, KEPT, LIMIT, NOT_DRAWN, OTTER, Measured, Table, Target
 from tests.benchmarks.measuring import Usage, run
 from tests.benchmarks.peers import METHODS, REPOSITORY, Class, class_notebook, environment, variables
 
 CACHE = Path("~/.cache/hookwork-benchmark").expanduser()
 MEMORY_CLASS = 4
 """Submissions of the class with which memory is looked at."""
-SHORT = {name.split()[0]: name for name in METHODS if name not in (KEPT, LIMIT)} | {"kept": KEPT, "limit": LIMIT}
+SHORT = {name.split()[0]: name for name in METHODS if name not in (KEPT, LIMIT, NOT_DRAWN)}
+SHORT |= {"kept": KEPT, "limit": LIMIT, "not-drawn": NOT_DRAWN}
+QUICK = {"submissions": [1, 20], "rounds": 1, "only": "hookwork,kept,nbgrader,limit,not-drawn"}
 
 
 def mark(method: str, group: Class, python: Path, workers: int, *, memory: bool = False) -> Usage:
@@ -111,7 +118,8 @@ def _numbers(text: str) -> list[int]:
 def main() -> None:
     """Measure and print."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--submissions", type=_numbers, default=[5, 20, 40], help="sizes of the class")
+    parser.add_argument("--quick", action="store_true", help="less than ten minutes: so figures are checked")
+    parser.add_argument("--submissions", type=_numbers, default=[1, 5, 20, 40], help="sizes of the class")
     parser.add_argument("--flat", type=int, default=0, help="a large class, such as 200, for Hookwork and the limit")
     parser.add_argument("--otter-up-to", type=int, default=40, help="otter, the slowest, is left out of larger classes")
     parser.add_argument("--workers", type=_numbers, default=[1, 2], help="notebooks at a time")
@@ -125,6 +133,8 @@ def main() -> None:
     parser.add_argument("--only", default=",".join(SHORT), help=f"some of {','.join(SHORT)}")
     parser.add_argument("--environment", type=Path, default=CACHE, help="where the peers are installed")
     parser.add_argument("--json", type=Path, help="write the measurements here")
+    if parser.parse_known_args()[0].quick:
+        parser.set_defaults(**QUICK)
     options = parser.parse_args()
     os.environ["MPLBACKEND"] = "agg"
     methods = [SHORT[name] for name in options.only.split(",")]
@@ -141,23 +151,25 @@ def main() -> None:
     few, many = min(options.workers), max(options.workers)
     if HOOKWORK in methods and many > few:
         each = (peaks[HOOKWORK, many] - peaks[HOOKWORK, few]) / (many - few)
-        extra.append(Target("MB that another worker takes", each, 150))
+        extra.append(Target("MB that another worker takes", each, 100))
 
     measured: list[Measured] = []
-    for _ in range(options.rounds):
+    for number in range(options.rounds):
         for size in [*options.submissions, *([options.flat] if options.flat else [])]:
-            some = [name for name in methods if size != options.flat or name in (HOOKWORK, KEPT, LIMIT)]
+            some = [name for name in methods if size not in (1, options.flat) or name in (HOOKWORK, KEPT, LIMIT)]
             if size > options.otter_up_to:
                 some = [name for name in some if name != OTTER]
             for workers in options.workers:
                 for method, usage in take_turn(some, options.lesson, size, workers, python).items():
-                    measured.append(Measured(method, size, workers, usage.seconds, usage.cpu))
+                    measured.append(Measured(method, size, workers, usage.seconds, usage.cpu, number))
                 report(options.json, options.lesson, Table(measured), peaks, extra)
     print(
         f"\n{options.lesson}: medians of R rounds with W workers, start of the command included. MB: the most that "
         f"{MEMORY_CLASS} notebooks took at once\n"
     )
     table = Table(measured)
+    one = table.rows.get((HOOKWORK, 1, few))
+    extra += [Target("seconds from the command to the result of one notebook", one.seconds, 5)] if one else []
     print("\n".join([*table.lines(peaks), "", *map(str, [*table.targets(), *extra])]))
 
 

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import statistics
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
-HOOKWORK, KEPT, LIMIT = "hookwork", "hookwork, kept runs", "the limit"
+HOOKWORK, KEPT = "hookwork", "hookwork, kept runs"
+LIMIT, NOT_DRAWN = "the limit", "the limit, not drawn"
 NBGRADER, OTTER, NBCLIENT = "nbgrader autograde", "otter run", "nbclient"
+
+Key = tuple[str, int, int]
+"""A method, how many submissions, how many workers."""
 
 
 @dataclass(frozen=True)
@@ -20,6 +24,7 @@ class Measured:
     workers: int
     seconds: float
     cpu: float
+    round: int = 0
 
 
 @dataclass(frozen=True)
@@ -33,7 +38,6 @@ class Row:
     fastest: float
     slowest: float
     cpu: float
-    total: float
     rounds: int
 
 
@@ -58,82 +62,73 @@ class Target:
 
 
 class Table:
-    """The rows, and what follows from them."""
+    """The rows, and what follows from them. A ratio is the median of those within the rounds that have both sides."""
 
     def __init__(self, measured: Iterable[Measured]) -> None:
         """Rows are in the order in which their first measurement came."""
-        groups: dict[tuple[str, int, int], list[Measured]] = {}
+        groups: dict[Key, dict[int, Measured]] = {}
         for run in measured:
-            groups.setdefault((run.method, run.submissions, run.workers), []).append(run)
-        self.rows = {key: _row(group) for key, group in groups.items()}
+            groups.setdefault((run.method, run.submissions, run.workers), {})[run.round] = run
+        self._rounds = groups
+        self.rows = {key: _row(list(group.values())) for key, group in groups.items()}
 
-    def seconds(self, method: str, submissions: int, workers: int) -> float | None:
-        """The median for one notebook; None when it was not measured."""
-        row = self.rows.get((method, submissions, workers))
-        return None if row is None else row.seconds
+    def ratio(self, over: Key, under: Key) -> float | None:
+        """How many times the seconds of `under` the seconds of `over` are, for one notebook; None without a round."""
+        return _median_ratio(self._each(over), self._each(under))
 
-    def further(self, method: str, workers: int, few: int, many: int) -> float | None:
-        """Seconds for each submission by which a larger class differs from a smaller one: the start cancels out."""
-        first, second = self.rows.get((method, few, workers)), self.rows.get((method, many, workers))
-        if first is None or second is None or few == many:
-            return None
-        return (second.total - first.total) / (many - few)
+    def _each(self, key: Key) -> dict[int, float]:
+        """Seconds for one notebook, by round."""
+        return {number: run.seconds / run.submissions for number, run in self._rounds.get(key, {}).items()}
+
+    def further(self, method: str, workers: int, few: int, many: int, *, what: str = "seconds") -> dict[int, float]:
+        """Seconds for each submission by which a larger class differs from a smaller one, by round.
+
+        The start cancels out. `what` is "seconds" or "cpu".
+        """
+        small, large = self._rounds.get((method, few, workers), {}), self._rounds.get((method, many, workers), {})
+        return {
+            number: (getattr(large[number], what) - getattr(small[number], what)) / (many - few)
+            for number in small.keys() & large.keys()
+            if few < many
+        }
 
     def targets(self) -> list[Target]:
         """The targets that these measurements speak of, at the largest class that all were measured with."""
         found = []
 
-        def add(what: str, part: float | None, whole: float | None, bound: float, *, at_least: bool = False) -> None:
-            if part is not None and whole is not None and whole > 0:
-                found.append(Target(what, part / whole, bound, at_least))
+        def add(what: str, value: float | None, bound: float, *, at_least: bool = False) -> None:
+            if value is not None:
+                found.append(Target(what, value, bound, at_least))
 
         for workers in sorted({workers for _, _, workers in self.rows}):
             sizes = sorted({size for method, size, w in self.rows if method == HOOKWORK and w == workers})
-            compared = [size for size in sizes if any((peer, size, workers) in self.rows for peer in (LIMIT, OTTER))]
             if not sizes:
                 continue
-            with_them, most = f"with {workers} worker{'s' * (workers > 1)}", (compared or sizes)[-1]
-            own, class_of = self.seconds(HOOKWORK, most, workers), f"{most} submissions, {with_them}"
-            for peer, name, bound in ((NBGRADER, "nbgrader", 8), (OTTER, "otter", 10)) if workers == 2 else ():
+            with_them = f"with {workers} worker{'s' * (workers > 1)}"
+            for peer, name, bound in ((NBGRADER, "nbgrader", 12), (OTTER, "otter", 20)) if workers == 2 else ():
                 # Of the peers, one runs one notebook at a time, and the other a file. Otter may lack the largest class.
-                largest = max((size for size in sizes if (peer, size, 1) in self.rows), default=most)
-                add(
-                    f"times {name}'s throughput, {largest} submissions, {with_them}",
-                    self.seconds(peer, largest, 1),
-                    self.seconds(HOOKWORK, largest, 2),
-                    bound,
-                    at_least=True,
-                )
-            add(f"of the limit, {class_of}", own, self.seconds(LIMIT, most, workers), 1.2)
-            few, many = sizes[0], compared[-1] if compared else sizes[-1]
+                largest = max((size for size in sizes if (peer, size, 1) in self.rows), default=0)
+                ratio = self.ratio((peer, largest, 1), (HOOKWORK, largest, 2))
+                add(f"times {name}'s throughput, {largest} submissions, {with_them}", ratio, bound, at_least=True)
+            few, many = sizes[0], sizes[-1]
+            for limit, bound in ((LIMIT, 1.3), (NOT_DRAWN, 2)):
+                most = max((size for size in sizes if (limit, size, workers) in self.rows), default=0)
+                ratio = self.ratio((HOOKWORK, most, workers), (limit, most, workers))
+                add(f"of {limit}, {most} submissions, {with_them}", ratio, bound)
+            own = self.further(HOOKWORK, workers, few, many, what="cpu")
             add(
-                f"of the limit, each further submission from {few} to {many}, {with_them}",
-                self.further(HOOKWORK, workers, few, many),
-                self.further(LIMIT, workers, few, many),
-                1.2,
+                f"processor seconds of a further submission from {few} to {many}, {with_them}",
+                statistics.median(own.values()) if own else None,
+                0.75,
             )
-            add(
-                f"times as fast from kept runs, the whole command, {sizes[-1]} submissions, {with_them}",
-                self.seconds(HOOKWORK, sizes[-1], workers),
-                self.seconds(KEPT, sizes[-1], workers),
-                50,
-                at_least=True,
-            )
-            add(
-                f"times as fast from kept runs, each further submission from {few} to {sizes[-1]}, {with_them}",
-                self.further(HOOKWORK, workers, few, sizes[-1]),
-                self.further(KEPT, workers, few, sizes[-1]),
-                50,
-                at_least=True,
-            )
+            again = self.rows.get((KEPT, many, workers))
+            add(f"seconds to mark {many} again, {with_them}", again and again.seconds * many, 2.5 * max(1, many / 40))
             if len(sizes) > 2:
-                add(
-                    f"cost of a further submission from {sizes[-2]} to {sizes[-1]}, of that from {few} to {sizes[-2]}, "
-                    f"{with_them}",
-                    self.further(HOOKWORK, workers, sizes[-2], sizes[-1]),
-                    self.further(HOOKWORK, workers, few, sizes[-2]),
-                    1.2,
+                ratio = _median_ratio(
+                    self.further(HOOKWORK, workers, sizes[-2], many), self.further(HOOKWORK, workers, few, sizes[-2])
                 )
+                what = f"cost of a further submission from {sizes[-2]} to {many}, of that from {few} to {sizes[-2]}"
+                add(f"{what}, {with_them}", ratio, 1.2)
         return found
 
     def lines(self, peaks: dict[tuple[str, int], float]) -> list[str]:
@@ -142,12 +137,11 @@ class Table:
         head += f" {'CPU s':>6} {'limit':>6} {'MB':>6}"
         found = [head, "-" * len(head)]
         for row in sorted(self.rows.values(), key=lambda row: (row.submissions, row.workers, row.seconds)):
-            limit = self.seconds(LIMIT, row.submissions, row.workers)
-            ratio = f"{row.seconds / limit:.2f}" if limit else "–"
+            ratio = self.ratio((row.method, row.submissions, row.workers), (LIMIT, row.submissions, row.workers))
             peak = peaks.get((row.method, row.workers))
             found.append(
                 f"{row.method:20} {row.submissions:4} {row.workers:2} {row.rounds:2} {row.seconds:13.3f} "
-                f"{f'{row.fastest:.2f}–{row.slowest:.2f}':>13} {row.cpu:6.2f} {ratio:>6} "
+                f"{f'{row.fastest:.2f}–{row.slowest:.2f}':>13} {row.cpu:6.2f} {f'{ratio:.2f}' if ratio else '–':>6} "
                 f"{'–' if peak is None else f'{peak:.0f}':>6}"
             )
         return found
@@ -155,6 +149,11 @@ class Table:
     def to_data(self) -> list[dict[str, Any]]:
         """The rows as JSON takes them."""
         return [asdict(row) for row in self.rows.values()]
+
+
+def _median_ratio(over: Mapping[int, float], under: Mapping[int, float]) -> float | None:
+    ratios = [over[number] / under[number] for number in over.keys() & under.keys() if under[number] > 0]
+    return statistics.median(ratios) if ratios else None
 
 
 def _row(group: Sequence[Measured]) -> Row:
@@ -168,6 +167,5 @@ def _row(group: Sequence[Measured]) -> Row:
         min(each),
         max(each),
         statistics.median(run.cpu / size for run in group),
-        statistics.median(run.seconds for run in group),
         len(group),
     )

@@ -1,8 +1,8 @@
-"""The limit: `python -m tests.benchmarks.limit LESSON SEED WORKERS NOTEBOOK...` executes cells and probes, no more.
+"""The limit: `python -m tests.benchmarks.limit LESSON SEED WORKERS DRAWN NOTEBOOK...` runs cells and probes, no more.
 
 A process with one thread imports all that is needed and forks a child for each notebook, `WORKERS` at a time. The child
-passes the cells to `exec`, renders the figures that are open after each, and calls each probe on each draw. Nothing is
-isolated, limited, sent, judged or written.
+passes the cells to `exec`, renders the figures that are open after each if DRAWN is `drawn`, and calls each probe on
+each draw. Nothing is isolated, limited, sent, judged or written.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from graders.wire.data import decode, encode, tensors
 
 def main() -> None:
     """Execute all notebooks."""
-    lesson, seed, workers, *notebooks = sys.argv[1:]
+    lesson, seed, workers, drawn, *notebooks = sys.argv[1:]
     os.environ["MPLBACKEND"] = "agg"
     preloaded = preload()
     for _ in chores(preloaded):
@@ -41,7 +41,7 @@ def main() -> None:
                 namespace = {"__name__": "__main__"}
                 for cell in read_notebook(Path(notebook)).cells:
                     exec(compile(cell, "<cell>", "exec"), namespace)
-                    _render_figures()
+                    _close_figures(drawn=drawn == "drawn")
                 for probe, tree, body in asked:
                     found = answer(probe, namespace, tensors(decode(tree, body)), int(seed))
                     assert found.head["type"] == "seen", found.head
@@ -52,10 +52,11 @@ def main() -> None:
         _wait_for_one()
 
 
-def _render_figures() -> None:
+def _close_figures(*, drawn: bool) -> None:
     pyplot = sys.modules.get("matplotlib.pyplot")
     for number in pyplot.get_fignums() if pyplot else ():
-        pyplot.figure(number).savefig(BytesIO(), format="png", bbox_inches="tight")
+        if drawn:
+            pyplot.figure(number).savefig(BytesIO(), format="png", bbox_inches="tight")
         pyplot.close(number)
 
 

@@ -17,7 +17,7 @@ from nbformat import NotebookNode
 
 from graders.author.lesson import INSTALL
 from graders.core import course
-from tests.benchmarks.comparison import HOOKWORK, KEPT, LIMIT, NBCLIENT, NBGRADER, OTTER
+from tests.benchmarks.comparison import HOOKWORK, KEPT, LIMIT, NBCLIENT, NBGRADER, NOT_DRAWN, OTTER
 
 HERE = Path(__file__).parent
 REPOSITORY = HERE.parents[1]
@@ -177,10 +177,14 @@ def _hookwork_marks(group: Class) -> bool:
     return len(found) == group.size and all(submission["score"] == submission["max_score"] for submission in found)
 
 
-def _limit(group: Class, _: Path, workers: int) -> list[str]:
-    files = [f"class/{student}/{group.lesson}.ipynb" for student in group.students]
-    one_thread = ["env", "OMP_NUM_THREADS=1", "OPENBLAS_NUM_THREADS=1"]
-    return [*one_thread, sys.executable, "-m", "tests.benchmarks.limit", group.lesson, str(SEED), str(workers), *files]
+def _limit(drawn: str) -> Callable[[Class, Path, int], list[str]]:
+    def command(group: Class, _: Path, workers: int) -> list[str]:
+        files = [f"class/{student}/{group.lesson}.ipynb" for student in group.students]
+        one_thread = ["env", "OMP_NUM_THREADS=1", "OPENBLAS_NUM_THREADS=1"]
+        program = [sys.executable, "-m", "tests.benchmarks.limit"]
+        return [*one_thread, *program, group.lesson, str(SEED), str(workers), drawn, *files]
+
+    return command
 
 
 def _nbclient(group: Class, python: Path, workers: int) -> list[str]:
@@ -223,7 +227,8 @@ def _otter_marks(group: Class) -> bool:
 METHODS = {
     HOOKWORK: Method(lambda group, _: group.plain(), _hookwork, _hookwork_marks),
     KEPT: Method(lambda *_: None, _hookwork, _hookwork_marks),
-    LIMIT: Method(lambda group, _: group.plain(), _limit, lambda _: True),
+    LIMIT: Method(lambda group, _: group.plain(), _limit("drawn"), lambda _: True),
+    NOT_DRAWN: Method(lambda group, _: group.plain(), _limit("not-drawn"), lambda _: True),
     NBCLIENT: Method(
         lambda group, _: group.checked(), _nbclient,
         lambda group: all(

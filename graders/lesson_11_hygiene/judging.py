@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from graders.authoring import Rng, Seen, expect, refuse, resolve
-from graders.lesson_11_hygiene.shared import KINDS, OPERATIONS
+from graders.lesson_11_hygiene.shared import KINDS, OPERATIONS, WITH_OTHER_ARGUMENTS
 
 
 def linear(
@@ -256,16 +256,18 @@ def all_new_hooks_fire(seen: Seen, spec: list[Any], refusing: Sequence[str], x: 
     """Each new hook fired once for every call of its module."""
     if isinstance(seen["new"].value, str):
         refuse(f"registering new hooks afterwards raised {seen['new'].value}")
-    if type(seen["new"].value) is not list:
+    if type(seen["new"].value) is not dict:
         refuse("no new hooks could be registered")
     kinds = ("pre", "forward", "backward-pre", "backward")
-    fired = Counter(expect(seen["new"]).list_of(str))
+    fired = Counter({label: expect(seen["new"][label]).of_type(int) for label in seen["new"].keys})
     for call in trace(spec, x):
         for kind in kinds:
             fired[f"{kind} {call.name}"] -= kind != "backward" or call.name not in refusing
     for label, surplus in fired.items():
         if surplus:
-            kind, _, name = label.partition(" ")
+            kind, _, name = label.removesuffix(WITH_OTHER_ARGUMENTS).strip().partition(" ")
             where = f"`{name}`" if name else "the model itself"
+            if label.endswith(WITH_OTHER_ARGUMENTS):
+                refuse(f"a new {kind} hook on {where} was called for another module, or {WITH_OTHER_ARGUMENTS[1:-1]}")
             times = "more" if surplus > 0 else "less"
             refuse(f"a new {kind} hook on {where} fired {times} often than its module was called")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+from collections import Counter
 from collections.abc import Callable
 from typing import Any
 
@@ -131,16 +132,18 @@ class Chain(nn.Module):
         output: str = "tensor",
         passing: str = "position",
         hidden: dict[str, nn.Module] | None = None,
+        careful: bool = False,
     ) -> None:
         """`order` holds the names in the order of the calls; the result is multiplied by `factor`.
 
-        `hidden` modules are called and not registered.
+        `hidden` modules are called and not registered. A chain that is `careful` leaves out a child that raises.
         """
         super().__init__()
         for name, child in children.items():
             self.add_module(name, child)
         self.order, self.factor, self.output, self.passing, self.runs = order, factor, output, passing, 0
-        self.hidden = hidden or {}
+        self.hidden, self.careful = hidden or {}, careful
+        self.register_module("nothing", None)  # what `model.head = None` leaves behind
 
     def forward(self, input: Tensor) -> Any:
         """A layer that mixes gets the chain's own input, too, its share as a number, and what it has no use for."""
@@ -148,17 +151,20 @@ class Chain(nn.Module):
         x = input
         for name in self.order:
             child = self.hidden[name] if name in self.hidden else self.get_submodule(name)
-            operation = getattr(child, "operation", "")
-            if operation == "mix":
-                x = child(x, 0.5, None, "a text", torch.tensor([3]), input)
-            elif operation == "boost":
-                x = child(x, float("inf"))
-            elif isinstance(child, Refuses):
-                with contextlib.suppress(Refusal):
-                    child(x)
-            else:
-                x = unpacked(child(input=x) if self.passing == "keyword" else child(x))
+            with contextlib.suppress(Exception if self.careful else Refusal):
+                x = self.called(child, x, input)
         return packed(x if self.factor == 1 else x * self.factor, self.output)
+
+    def called(self, child: nn.Module, x: Tensor, input: Tensor) -> Tensor:
+        """What a child makes of x."""
+        operation = getattr(child, "operation", "")
+        if operation == "mix":
+            made: Tensor = child(x, 0.5, None, "a text", torch.tensor([3]), input)
+        elif operation == "boost":
+            made = child(x, float("inf"))
+        else:
+            made = unpacked(child(input=x) if self.passing == "keyword" else child(x))
+        return made
 
 
 def build(spec: list[Any]) -> nn.Module:
@@ -235,12 +241,14 @@ REGISTER = {
 KINDS = ("_forward_pre_hooks", "_forward_hooks", "_backward_pre_hooks", "_backward_hooks")
 
 
+WITH_OTHER_ARGUMENTS = "(with other arguments than it asked for)"
+
+
 def listener(label: str, log: list[str], count: int) -> Callable[..., None]:
-    """A hook of any kind that notes its label when it gets `count` arguments, and changes nothing."""
+    """A hook of any kind that notes its label, and whether it got other than `count` arguments."""
 
     def hook(*args: Any) -> None:
-        if len(args) == count:
-            log.append(label)
+        log.append(label if len(args) == count else f"{label} {WITH_OTHER_ARGUMENTS}")
 
     return hook
 
@@ -307,7 +315,7 @@ def new_hooks(model: nn.Module, old: list[Any], refusing: list[str], x: Tensor) 
     if old and min(handle.id for handle in new) <= max(handle.id for handle in old):
         seen["old handles"] = "new hooks have numbers that were given before: an old handle may remove one of them"
     forward_backward(model, x)
-    return seen | {"new": sorted(log)}
+    return seen | {"new": dict(Counter(log))}
 
 
 NEW: list[tuple[str, dict[str, Any]]] = [
@@ -336,10 +344,12 @@ def other_hooks(model: nn.Module) -> dict[str, list[int]]:
     return found
 
 
-def hook_state_dicts(model: nn.Module) -> None:
-    """Every module gets a hook of each kind that `state_dict` and `load_state_dict` call."""
+def hook_state_dicts(model: nn.Module) -> list[str]:
+    """Every module gets a hook of each kind that `state_dict` and `load_state_dict` call; returns those that fire."""
+    fired: list[str] = []
     for module in model.modules():
-        module.register_state_dict_pre_hook(lambda module, prefix, keep_vars: None)
-        module._register_state_dict_hook(lambda module, state, prefix, metadata: None)
-        module._register_load_state_dict_pre_hook(lambda state, *args: None)
-        module.register_load_state_dict_post_hook(lambda module, keys: None)
+        module.register_state_dict_pre_hook(lambda module, prefix, keep_vars: fired.append("state_dict"))
+        module._register_state_dict_hook(lambda module, state, prefix, metadata: fired.append("state_dict"))
+        module._register_load_state_dict_pre_hook(lambda state, *args: fired.append("load_state_dict"))
+        module.register_load_state_dict_post_hook(lambda module, keys: fired.append("load_state_dict"))
+    return fired

@@ -157,16 +157,18 @@ class TestFirstNonfinite:
 
     - A leaf is a module of `model.named_modules()` without children. The model may be a leaf itself; then its name is
       `""`.
-    - Each leaf gets positional arguments: one tensor or more, and perhaps other values, such as numbers. It returns one
-      tensor. A number among the arguments is no tensor input, whatever its value.
+    - Each leaf gets positional arguments: one tensor or more, and perhaps other values, such as numbers, that hold no
+      tensors. It returns one tensor. A number among the arguments is no tensor input, whatever its value.
     - What counts is its inputs as they were when it was called, and its output as it left the leaf: some layers work in
       place. Hooks of the caller may replace outputs, and leave inputs alone.
     - A leaf that already gets a NaN or an Inf is not to blame for what it passes on. A NaN that the code between the
       leaves makes has no leaf to blame; a module that is called and not registered is such code. `x` may have NaN and
       infinite entries itself.
-    - A leaf may run more than once, and each call is judged by itself. The model may catch what a part of it raises.
+    - A leaf may run more than once, and each call is judged by itself. The model may catch what a part of it raises,
+      and what your hooks raise there, and go on.
     - You may stop the forward pass as soon as the leaf is found: hooks of the caller fire as far as the pass goes. When
-      the model itself raises an exception of any type before that, it comes through.
+      the model itself raises an exception of any type before that, it comes through; after that, it may come through,
+      or you return the name.
 
     **Example.** Let `Log` be a module whose `forward` returns `x.log()`. The log of 0 is minus infinity. For
     `model = nn.Sequential(nn.ReLU(), Log(), nn.Linear(2, 1))` and `x = torch.tensor([[-1., 2.]])`,
@@ -217,11 +219,12 @@ class TestFirstNonfinite:
             if plan == "second call":
                 order = [block, second, third, first, again, clean, end, fourth, rinse, fifth]
         children[block] = chain(
-            {key: children.pop(key) for key in rng.shuffled(inside)}, inside, factor=factor, output=output
-        )
+            {key: children.pop(key) for key in rng.shuffled(inside)}, inside, factor=factor, output=output,
+            careful=caught,
+        )  # fmt: skip
         order = [modal, *([no] if caught else []), *order]
         children |= {no: ["refuses"]} if caught else {}
-        spec = chain(scrambled(rng, children, order), order, output=output, hidden=hidden)
+        spec = chain(scrambled(rng, children, order), order, output=output, hidden=hidden, careful=caught)
         healthy = draws.sound([start, first, second, third, fourth, fifth, end, block])
         if plan == "single layer":
             spec, healthy = offender("affine"), ["layer", "tanh"]
@@ -378,6 +381,24 @@ class TestFirstNonfinite:
                 and (seen["result"].value != "" or plan == "not registered")
             ),
             "You named a container. Only leaves count: modules for which `list(module.children())` is empty.",
+        ),
+        Mistake(
+            "blamed-the-unregistered",
+            lambda seen, net, plan: (
+                SILENT
+                if plan == "cleaned"
+                else plan == "not registered"
+                and type(seen["result"].value) is str
+                and seen["result"].value not in module_names(net["spec"])
+            ),
+            "You blamed a module that is called and not registered. It is not in `model.named_modules()`, so it has no "
+            "name: it counts as the code between the leaves.",
+        ),
+        Mistake(
+            "stopped-by-an-exception-alone",
+            lambda seen, caught: caught and seen["result"].value is None,
+            "You return what an exception of yours brings, or `None`. Here the model catches it, as it may, and goes "
+            "on: note the name in your hook before you raise, and return what is noted.",
         ),
         Mistake(
             "minus-infinity-missed",

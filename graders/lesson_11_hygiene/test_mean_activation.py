@@ -107,6 +107,10 @@ def graph_of(value: Any) -> list[str]:
     return names
 
 
+HALF = torch.tensor([[7.0, 6.0], [5.0, 4.0]], dtype=torch.float16) * 8192
+"""An output in float16 whose sum is too large for its dtype."""
+
+
 @exercise(
     "11-mean-activation",
     points=1,
@@ -146,13 +150,16 @@ class TestMeanActivation:
     submodules in `model.named_modules()`, for example `"stem.0"`. Run `model(x)` exactly once, to its end and with each
     part in its mode. Return the mean over all entries of the output of that submodule, as it left the submodule.
 
-    - In this run the submodule is called once. Its output is a tensor of floating-point numbers with at least one
-      entry. Other parts of the model, and the model itself, may return anything.
+    - `name` is not `""`, the model itself. In this run the submodule is called once. Its output is a tensor of
+      floating-point numbers with at least one entry. Other parts of the model, and the model itself, may return
+      anything.
     - The mean is that of the output when it left the submodule, even if a later layer works in place.
-    - The result is a 0-dim tensor with the dtype of the output.
+    - The result is a 0-dim tensor with the dtype of the output, `float16` included: there the sum of the entries may be
+      too large for the dtype where their mean is not.
     - After the call, nothing keeps the graph of the forward pass alive: neither the result, nor anything that you
       stored elsewhere, such as in a list.
-    - The model goes on with the output itself, as it does without you. The run may stand under `torch.no_grad()`.
+    - The model goes on with the output itself, as it does without you. You may run it under `torch.no_grad()`, and
+      your caller may call you there.
 
     **Example.** For `model = nn.Sequential(nn.Flatten(), nn.ReLU())` and `x = torch.tensor([[-1., 2.]])`,
     `mean_activation(model, "1", x)` returns `tensor(1.)`.
@@ -165,6 +172,7 @@ class TestMeanActivation:
         hooked,
     ):  # fmt: skip
         first, behind_first, act, modal, secret, body, target, behind, inner, last, behind_last = rng.names(11)
+        name = {"first": first, "nested": f"{body}.{target}", "last": last}[named]
 
         def affine() -> list[Any]:
             numbers = [rng.tensor(low=-1.5, high=1.5, away=0.5, dtype=dtype, values=values) for _ in range(2)]
@@ -189,8 +197,13 @@ class TestMeanActivation:
             **({secret: affine()} if registered == "yes" else {}),
         }
         order = [first, behind_first, act, secret, modal, body, last, behind_last]
-        spec = chain(scrambled(rng, children, order), order, output=output, passing=passing, hidden=hidden)
-        name = {"first": first, "nested": f"{body}.{target}", "last": last}[named]
+        namesake = affine()
+        for part in reversed(name.split(".")):
+            namesake = chain({part: namesake}, [part])
+        like = f"{name.partition('.')[0]}_"  # defined first: its name begins as the one asked for, and a part ends so
+        children = {like: namesake, **scrambled(rng, children, order)}
+        order.insert(2, like)
+        spec = chain(children, order, output=output, passing=passing, hidden=hidden)
         places = {"root": [""], "named": [name], "parameter": []}[hooked]
         return {
             "net": {
@@ -203,14 +216,21 @@ class TestMeanActivation:
                 "parameters": hooked == "parameter",
             },
             "name": name,
+            "namesake": f"{like}.{name}",
             "breaks": body if named == "first" else modal,
             "x": rng.tensor(*rng.shape(rank), dtype=dtype, values=values, layout=layout),
             "later": rng.tensor(*rng.shape(rank), dtype=dtype, values=values, layout=layout),
+            "tiny": rng.tensor(2, 3, low=0.5, dtype=dtype) * 2.0**-30,
         }
 
-    def alive(net, name, x, later, named, follower, mode):
+    def alive(net, name, namesake, x, later, named, follower, mode):
         call = called(net, name, x)
-        others = [overwritten(net, name, x), call.inputs[0], called(net, name, later).output]
+        others = [
+            overwritten(net, name, x),
+            called(net, namesake, x).output,
+            call.inputs[0],
+            called(net, name, later).output,
+        ]
         if mode == "train" and named != "first":
             others.append(called({**net, "evaluating": [name for name, _ in walk(net["spec"])]}, name, x).output)
         if net["hooks"] == "replacing" and name in net["watched"]:
@@ -221,7 +241,9 @@ class TestMeanActivation:
     def oracle(net, name, x, later):
         return [[called(net, name, t, run).output.mean() for run in (1, 2)] for t in (x, later)]
 
-    def probe(student, net, name, x, later, breaks, layout, place, grad, x_is, call, grad_mode, failure, failing_run):
+    def probe(
+        student, net, name, x, later, tiny, breaks, layout, place, grad, x_is, call, grad_mode, failure, failing_run,
+    ):  # fmt: skip
         if x_is == "data":
             x, later = laid_out(x, layout), laid_out(later, layout)
         else:
@@ -244,8 +266,8 @@ class TestMeanActivation:
             seen["changed by failure"] = witness.changes()
             seen["afterwards"] = student.mean_activation(made(net)[0], name, x)
         seen["goes on"] = goes_on(lambda *args: student.mean_activation(*args))
-        half = torch.tensor([[1.0, 2.0], [3.0, 6.0]], dtype=torch.float16)
-        seen["half"] = student.mean_activation(nn.Sequential(nn.Identity()), "0", half)
+        for key, output in (("half", HALF), ("tiny", tiny)):
+            seen[key] = student.mean_activation(nn.Sequential(nn.Identity()), "0", output.clone())
         example = nn.Sequential(nn.Flatten(), nn.ReLU())
         return {**seen, "example": student.mean_activation(example, "1", torch.tensor([[-1.0, 2.0]]))}
 
@@ -294,6 +316,18 @@ class TestMeanActivation:
             "`output.detach().mean()`.",
         ),
         Mistake(
+            "a-namesake",
+            lambda seen, net, x, namesake: close(seen["result"], called(net, namesake, x).output.mean()),
+            "You took the mean of another module, whose name only begins or ends as the one asked for. Compare whole "
+            "names, or call `model.get_submodule(name)`.",
+        ),
+        Mistake(
+            "sum-too-large",
+            lambda seen: seen["half"].tensor is not None and bool(seen["half"].tensor.isinf().all()),
+            "The sum of the entries is too large for float16, and became infinite, though the mean is not. "
+            "`output.mean()` adds up in a wider dtype.",
+        ),
+        Mistake(
             "before-the-callers-hook",
             lambda seen, net, name, x: (
                 net["hooks"] == "replacing"
@@ -317,14 +351,15 @@ class TestMeanActivation:
         ),
     )
 
-    def test_the_mean_of_the_output_is_returned(seen, net, name, x, later, call):
+    def test_the_mean_of_the_output_is_returned(seen, net, name, x, later, tiny, call):
         a_mean(seen["result"], called(net, name, x).output)
         a_mean(seen["afterwards"], called(net, name, x).output)
+        expect(seen["tiny"]).close_to(tiny.mean(), atol=0, detached=False)
         if call != "once":
             a_mean(seen["later"], called(net, name, later, run=1 + (call == "again")).output)
 
     def test_it_has_the_dtype_of_the_output(seen):
-        a_mean(seen["half"], torch.full((4,), 3.0, dtype=torch.float16))
+        a_mean(seen["half"], HALF)
 
     def test_nothing_keeps_the_graph_alive(seen):
         if has_graph(seen):

@@ -184,7 +184,7 @@ class TestRemoveAllHooks:
         seen["there"] = sum(all_counts(hooks_by_kind(model)))
         seen["third"], seen["in the end"] = student.remove_all_hooks(model), sum(all_counts(hooks_by_kind(model)))
         seen["after new handles"] = 0
-        if type(seen["new"]) is list:
+        if type(seen["new"]) is dict:
             new = register(model, [["", "pre", {}, "last"], ["", "forward", {"with_kwargs": True}, "last one"]], log)
             for handle in new:
                 handle.remove()

@@ -90,6 +90,23 @@ def clean_copy(model):
 
 WRONG = [
     Wrong(
+        "loads the state of the original, whose hooks fire",
+        violates="None of the hooks of the original fires during the call (those of `state_dict` neither)",
+        check="test_the_hooks_of_the_original_fire_for_it_alone",
+        source=changed(COPY, "    return copied", "    copied.load_state_dict(model.state_dict())\n    return copied"),
+    ),
+    Wrong(
+        "one dict of forward hooks for all modules",
+        violates="New hooks can be registered on the copy as usual",
+        check="test_new_hooks_can_be_registered_on_the_copy",
+        source=changed(
+            COPY,
+            "    return copied",
+            "    for module in copied.modules():\n        module._forward_hooks = copied._forward_hooks\n"
+            "    return copied",
+        ),
+    ),
+    Wrong(
         "a deep copy with its hooks",
         violates="but without any module hooks",
         check="test_the_copy_has_no_hooks_and_computes_the_same",
@@ -159,7 +176,7 @@ def clean_copy(model):
     ),
     Wrong(
         "the next level only",
-        violates="on the model and on any module in it",
+        violates="on any of `model.modules()`",
         check="test_the_copy_has_no_hooks_and_computes_the_same",
         mistake="children-only",
         source=changed(COPY, "model.modules()", "model.children()"),
@@ -173,7 +190,7 @@ def clean_copy(model):
     ),
     Wrong(
         "modules without children only",
-        violates="on any module in it",
+        violates="on any of `model.modules()`",
         check="test_the_copy_has_no_hooks_and_computes_the_same",
         mistake="leaves-only",
         source=changed(
@@ -326,7 +343,7 @@ def clean_copy(model):
     ),
     Wrong(
         "copies the gradients",
-        violates="Hooks on parameters are not, and neither is `.grad`",
+        violates="Hooks on parameters are not, and neither is the `.grad` of a parameter",
         check="test_the_copy_has_everything_else",
         mistake="copied-gradients",
         source=changed(
@@ -531,4 +548,8 @@ SURVIVORS = {
     "one global slot: held = ": "what is put back are the dicts that the modules have anyway",
 }
 
-GIVENS = ["Write `clean_copy(model)`.", "`model` is an `nn.Module`"]
+GIVENS = [
+    "Write `clean_copy(model)`.",
+    "`model` is an `nn.Module`",
+    "When it is a module hook that cannot be copied, you may",
+]

@@ -115,13 +115,14 @@ class Found(RuntimeError):
     pass
 
 def first_nonfinite(model, x):
-    bad_inputs = {}
+    bad_inputs, names = {}, []
     def pre(module, args, kwargs):
         tensors = [t for t in (*args, *kwargs.values()) if torch.is_tensor(t)]
         bad_inputs[module] = sum(int((~torch.isfinite(t)).sum()) for t in tensors)
     def post(module, args, output):
         if bad_inputs.pop(module) == 0 and not torch.isfinite(output).all():
-            raise Found(next(name for name, other in model.named_modules() if other is module))
+            names.append(next(name for name, other in model.named_modules() if other is module))
+            raise Found
     with ExitStack() as stack, torch.inference_mode():
         for module in model.modules():
             if next(module.children(), None) is None:
@@ -129,8 +130,9 @@ def first_nonfinite(model, x):
                 stack.enter_context(module.register_forward_hook(post))
         try:
             model(x)
-        except Found as found:
-            return str(found)
+        except Found:
+            pass
+    return names[0] if names else None
 """,
     """
 import math
@@ -160,6 +162,60 @@ def first_nonfinite(model, x):
 ]
 
 WRONG = [
+    Wrong(
+        "has only an exception bring the name, and the model catches it",
+        violates="The model may catch what a part of it raises, and what your hooks raise there, and go on.",
+        check="test_the_first_leaf_to_blame_is_named",
+        mistake="stopped-by-an-exception-alone",
+        source="""
+import torch
+from contextlib import ExitStack
+
+class Stop(Exception):
+    pass
+
+def first_nonfinite(model, x):
+    good = {}
+    def before(module, args):
+        good[module] = all(a.isfinite().all() for a in args if isinstance(a, torch.Tensor))
+    def watch(name):
+        def after(module, args, output):
+            if good[module] and not output.isfinite().all():
+                raise Stop(name)
+        return after
+    with ExitStack() as stack:
+        for name, module in model.named_modules():
+            if not list(module.children()):
+                stack.enter_context(module.register_forward_pre_hook(before))
+                stack.enter_context(module.register_forward_hook(watch(name)))
+        try:
+            model(x)
+        except Stop as stop:
+            return stop.args[0]
+""",
+    ),
+    Wrong(
+        "blames what is not registered by its class",
+        violates="a module that is called and not registered is such code",
+        check="test_the_first_leaf_to_blame_is_named",
+        mistake="blamed-the-unregistered",
+        source="""
+import torch
+from torch.nn.modules.module import register_module_forward_hook, register_module_forward_pre_hook
+
+def first_nonfinite(model, x):
+    names = {module: name for name, module in model.named_modules()}
+    good, found = {}, []
+    def before(module, args):
+        good[module] = all(a.isfinite().all() for a in args if isinstance(a, torch.Tensor))
+    def after(module, args, output):
+        if not list(module.children()) and good[module] and not output.isfinite().all():
+            found.append(names.get(module, type(module).__name__))
+    with register_module_forward_pre_hook(before), register_module_forward_hook(after):
+        model(x)
+    return found[0] if found else None
+""",
+    ),
     Wrong(
         "the last one",
         violates="find the first call of a leaf",
@@ -425,7 +481,7 @@ def first_nonfinite(model, x):
     ),
     Wrong(
         "a stack that a leaf which raises leaves too high",
-        violates="The model may catch what a part of it raises.",
+        violates="The model may catch what a part of it raises",
         check="test_the_first_leaf_to_blame_is_named",
         source=changed(FIRST, "good[module] = finite(args)", "good.setdefault(0, []).append(finite(args))").replace(
             "if good[module] and not", "if good[0].pop(0) and not"
@@ -518,13 +574,13 @@ def first_nonfinite(model, x):
     ),
     Wrong(
         "swallows what the model raises",
-        violates="When the model itself raises an exception of any type before that, it comes through.",
+        violates="When the model itself raises an exception of any type before that, it comes through",
         check="test_it_holds_when_the_model_raises",
         source=FIRST.replace("    finally:\n", "    except Exception:\n        pass\n    finally:\n"),
     ),
     Wrong(
         "stops with an exception that the model may raise, too",
-        violates="When the model itself raises an exception of any type before that, it comes through.",
+        violates="When the model itself raises an exception of any type before that, it comes through",
         check="test_it_holds_when_the_model_raises",
         source=changed(
             FIRST, "found.append(name)", "found.append(name)\n                    raise StopIteration"
@@ -532,7 +588,7 @@ def first_nonfinite(model, x):
     ),
     Wrong(
         "takes a RuntimeError of the model for its own",
-        violates="When the model itself raises an exception of any type before that, it comes through.",
+        violates="When the model itself raises an exception of any type before that, it comes through",
         check="test_it_holds_when_the_model_raises",
         source=changed(FIRST, "found.append(name)", "raise RuntimeError(name)").replace(
             "    finally:\n", "    except RuntimeError as error:\n        return str(error)\n    finally:\n"
@@ -617,6 +673,6 @@ SURVIVORS = {
     "not for all: [h.remove() for h in _part(handles, step=-1)]": "the order of removal does not matter",
     "not for all: if all((torch.isfinite(a).all() for a in _part(inputs, step=-1)": "the order does not matter",
     "not for all: result.append([n for n in _part(names, step=-1)": "one name fits",
-    "not for all: raise Found(next((name for name, other in _part(model.named_modules(), step=-1)": "one name fits",
+    "not for all: names.append(next((name for name, other in _part(model.named_modules(), step=-1)": "one name fits",
     "not for all: if not any((True for _ in _part(module.children(), ": "whether there is one is all that is asked",
 }

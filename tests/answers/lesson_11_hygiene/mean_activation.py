@@ -47,7 +47,7 @@ class Probe:
     def __init__(self, model, name):
         self.model, self.handle = model, model.get_submodule(name).register_forward_hook(self.save)
     def save(self, module, args, output):
-        self.mean = output.data.sum() / output.numel()
+        self.mean = (output.data / output.numel()).sum()
     def __enter__(self):
         return self
     def __exit__(self, *error):
@@ -93,6 +93,40 @@ def mean_activation(model, name, x):
 ]
 
 WRONG = [
+    Wrong(
+        "divides a sum that is too large for float16",
+        violates="there the sum of the entries may be too large for the dtype where their mean is not",
+        check="test_it_has_the_dtype_of_the_output",
+        mistake="sum-too-large",
+        source=changed(MEAN, "output.detach().mean()", "output.detach().sum() / output.numel()"),
+    ),
+    Wrong(
+        "rounds to six decimals",
+        violates="the mean over all entries of the output",
+        check="test_the_mean_of_the_output_is_returned",
+        source=changed(MEAN, "output.detach().mean()", "output.detach().mean().mul(1e6).round().div(1e6)"),
+    ),
+    Wrong(
+        "takes the first module whose name ends so",
+        violates="`name` is the name of one of its submodules in `model.named_modules()`",
+        check="test_the_mean_of_the_output_is_returned",
+        mistake="a-namesake",
+        source=changed(
+            MEAN,
+            "model.get_submodule(name)",
+            "next(module for known, module in model.named_modules() if known.endswith(name))",
+        ),
+    ),
+    Wrong(
+        "takes the first module whose name begins so",
+        violates="`name` is the name of one of its submodules in `model.named_modules()`",
+        check="test_the_mean_of_the_output_is_returned",
+        source=changed(
+            MEAN,
+            "model.get_submodule(name)",
+            "next(module for known, module in model.named_modules() if known.startswith(name))",
+        ),
+    ),
     Wrong(
         "the mean with its graph",
         violates="nothing keeps the graph of the forward pass alive: neither the result",
@@ -348,7 +382,7 @@ def mean_activation(model, name, x):
     ),
     Wrong(
         "needs a graph",
-        violates="The run may stand under `torch.no_grad()`.",
+        violates="your caller may call you there",
         check="raised",
         source=changed(
             MEAN,
@@ -495,6 +529,7 @@ def mean_activation(model, name, x):
 GIVENS = [
     "Write `mean_activation(model, name, x)`.",
     "`model` is an `nn.Module`",
+    '`name` is not `""`, the model itself.',
     "In this run the submodule is called once.",
     "Its output is a tensor of floating-point numbers with at least one entry.",
 ]

@@ -87,6 +87,19 @@ KINDS = ("_forward_pre_hooks", "_forward_hooks", "_backward_pre_hooks", "_backwa
 
 WRONG = [
     Wrong(
+        "walks by hand, and stumbles over a name that holds no module",
+        violates="from `model`, an `nn.Module`, and from every module in it, at any depth",
+        check="raised",
+        source="""
+def remove_all_hooks(model):
+    count = sum(remove_all_hooks(child) for child in model._modules.values())
+    for hooks in (model._forward_pre_hooks, model._forward_hooks, model._backward_pre_hooks, model._backward_hooks):
+        count += len(hooks)
+        hooks.clear()
+    return count
+""",
+    ),
+    Wrong(
         "forward hooks only",
         violates="Remove all module hooks",
         check="test_all_module_hooks_are_removed",

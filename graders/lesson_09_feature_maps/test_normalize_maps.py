@@ -23,8 +23,8 @@ from graders.authoring import (
 from graders.lesson_09_feature_maps.judging import normalized
 
 SCALES = {
-    "float32": (1.0, 100.0, 1e-6),
-    "float64": (1.0, 100.0, 1e-10),
+    "float32": (1.0, 2.0**90, 2.0**-90),
+    "float64": (1.0, 2.0**90, 2.0**-90),
     "bfloat16": (1.0, 8.0, 0.25),
     "float16": (1.0, 8.0, 0.25),
 }
@@ -79,7 +79,8 @@ def compare_channels(seen: Seen, expected: Tensor, which: Tensor) -> None:
 )
 class TestNormalizeMaps:
     """Write `normalize_maps(fm)`. `fm` is a tensor of shape [C, H, W] of any floating dtype, also `float16` or
-    `bfloat16`, and it may require grad. All its values are finite.
+    `bfloat16`, and it may require grad. All its values are finite. Those of a channel that differ, differ in `float32`,
+    too, and `max - min` is 0, or from 1e-30 to 1e30.
 
     Return a numpy array of the same shape and of dtype float32. In each channel the smallest value becomes 0, the
     largest becomes 1, and the others lie between them in proportion: `(v - min) / (max - min)`, with the minimum and
@@ -103,12 +104,13 @@ class TestNormalizeMaps:
         fm = prepared(fm, layout=layout, place=place, grad=grad) if records else laid_out(fm, layout)
         witness = Witness(fm=fm)
         maps = student.normalize_maps(fm)
-        student.normalize_maps(1 - fm.detach())  # does not change the array that was returned first
+        another = student.normalize_maps(-fm.detach())  # does not change the array that was returned first
         done = torch.tensor([[[0.0, 0.5, 1.0]]])
         early = student.normalize_maps(done)
         done.fill_(7)
         return {
             "maps": maps,
+            "of another tensor": another,
             "of the first channel": student.normalize_maps(fm[:1]),
             "of one pixel each": student.normalize_maps(fm[:, :1, :1]),
             "example": student.normalize_maps(torch.tensor([[[1.0, 2, 5]], [[7.0, 7, 7]]])),
@@ -182,6 +184,7 @@ class TestNormalizeMaps:
 
     def test_every_channel_goes_from_0_to_1(seen, fm):
         compare_channels(seen["maps"], normalized(fm), ~constant(fm))
+        compare_channels(seen["of another tensor"], normalized(-fm), ~constant(fm))
 
     def test_a_constant_channel_becomes_0(seen, fm):
         compare_channels(seen["maps"], torch.zeros(fm.shape), constant(fm))

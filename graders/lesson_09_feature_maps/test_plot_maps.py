@@ -23,7 +23,13 @@ from graders.authoring import (
 )
 from graders.lesson_09_feature_maps.judging import normalized
 
-GRIDS = {"last row not full": (5, 3), "one channel": (1, 8), "one column": (2, 1), "many channels": (65, 8)}
+GRIDS = {
+    "last row not full": (5, 3),
+    "full": (4, 2),
+    "one channel": (1, 8),
+    "one column": (2, 1),
+    "many channels": (65, 8),
+}
 """How many channels there are, and `ncols`."""
 
 
@@ -40,6 +46,26 @@ def open_figures() -> list[int]:
     return list(pyplot.get_fignums()) if pyplot else []
 
 
+class CallersFigure:
+    """A figure that the caller has open in pyplot, where somebody imported that."""
+
+    def __init__(self) -> None:
+        self.pyplot = sys.modules.get("matplotlib.pyplot")
+        if self.pyplot:
+            self.figure = self.pyplot.figure()
+            self.figure.add_axes((0, 0, 1, 1))
+
+    def became(self) -> str:
+        """What became of it: "as it was", "closed", or "drawn over". It is closed now."""
+        if not self.pyplot:
+            return "as it was"
+        if not self.pyplot.fignum_exists(self.figure.number):
+            return "closed"
+        same = self.pyplot.figure(self.figure.number) is self.figure and len(self.figure.axes) == 1
+        self.pyplot.close(self.figure)
+        return "as it was" if same and not self.figure.axes[0].has_data() else "drawn over"
+
+
 def is_off(axes: Any) -> bool:
     """Whether axes show neither ticks nor a frame."""
     hidden = not any(axis.get_visible() and len(axis.get_majorticklocs()) for axis in (axes.xaxis, axes.yaxis))
@@ -48,10 +74,10 @@ def is_off(axes: Any) -> bool:
 
 
 def is_gray(image: Any) -> bool:
-    """Whether small values are dark, large ones bright, and all of them gray."""
-    shades = torch.tensor(image.get_cmap()(torch.linspace(0, 1, 9).numpy()))[:, :3]
-    rising = bool((shades[1:, 0] > shades[:-1, 0]).all())
-    return rising and bool((shades.amax(1) - shades.amin(1) < 0.02).all())
+    """Whether its colours are those of `gray`: from black to white in even steps."""
+    steps = torch.linspace(0, 1, 9)
+    shades = torch.tensor(image.get_cmap()(steps.numpy()))[:, :3]
+    return bool((shades - steps[:, None]).abs().max() < 0.02)
 
 
 def place(axes: Any, figure: Any) -> tuple[float, float]:
@@ -138,20 +164,21 @@ def limits(fm: Tensor, shared: bool) -> list[list[float]]:
             "failure": "it calls nothing of the caller's",
         },
         own={"grid": tuple(GRIDS), "shared": (True, False), "written": ("positions", "keywords", "defaults"),
-             "dead": ("none", "last")},
+             "dead": ("none", "last"), "ends_at_0": ("no", "below", "above"), "interactive": (False, True)},
         impossible=[
             lambda grid, shared: grid == "many channels" and shared,
             lambda grid, dead: grid == "one channel" and dead == "last",
+            lambda grid, ends_at_0: grid == "one channel" and ends_at_0 != "no",
             lambda grid, written, shared: (written == "defaults") != (grid == "many channels") or (
                 written == "defaults" and shared
             ),
         ],
-        pairs=[("grid", "shared")],
+        pairs=[("grid", "shared"), ("ends_at_0", "shared")],
     ),
 )  # fmt: skip
 class TestPlotMaps:
-    """Write `plot_maps(fm, ncols=8, shared=False)`. `fm` is a detached float32 tensor of shape [C, H, W] with any
-    number of channels. Return a matplotlib `Figure` that shows one image for each channel.
+    """Write `plot_maps(fm, ncols=8, shared=False)`. `fm` is a detached float32 tensor of shape [C, H, W] with one
+    channel or more; its values are finite. Return a matplotlib `Figure` that shows one image for each channel.
 
     - Each channel has axes of its own with one `imshow` image that holds the channel's values, unscaled. The colour
       map is `gray`. The title is the number of the channel and nothing else: `"0"`, `"1"`, and so on.
@@ -159,20 +186,22 @@ class TestPlotMaps:
     - The colour limits of an image are the smallest and the largest value of its channel. With `shared=True` they are
       the smallest and the largest value of all of `fm`, for every image.
     - All axes are switched off, also those that stay empty.
-    - No figure of yours is left open in pyplot, and the settings of matplotlib (`rcParams`) stay as they were.
+    - No figure of yours is left open in pyplot. Open figures of others stay open and as they are. The settings of
+      matplotlib (`rcParams`) stay as they were.
 
     A colour bar is not asked for. If you add one, its axes are not counted, and they may stay on.
 
     **Example.** For a `fm` of 20 channels, `plot_maps(fm)` shows three rows: channels 0 to 7, 8 to 15, and 16 to 19.
     """
 
-    def draw(rng, grid, values, dead):
+    def draw(rng, grid, values, dead, ends_at_0):
         channels, ncols = GRIDS[grid]
         fm = rng.tensor(channels, 3, 4, values=values) * torch.tensor(
             [[[rng.uniform(0.5, 4)]] for _ in range(channels)]
         )
         if dead == "last":
             fm[-1] = fm.max() + 1
+        fm = fm - {"no": 0, "below": fm.min(), "above": fm.max()}[ends_at_0]
         return {"fm": fm, "ncols": ncols}
 
     def alive(fm, ncols, shared):
@@ -182,24 +211,29 @@ class TestPlotMaps:
         first_row = [[fm[:ncols].min().item(), fm[:ncols].max().item()]] * len(fm)
         return fm[0].max() > fm[0].min() and each[0] != whole[0] and each[-1] != whole[-1] and first_row != whole
 
-    def probe(student, fm, ncols, shared, written, layout):
+    def probe(student, fm, ncols, shared, written, layout, interactive):
+        import matplotlib  # here, because the graders are collected without it
+
         fm = laid_out(fm, layout)
-        witness, kept, before = Witness(fm=fm), open_figures(), settings()
-        if written == "defaults":
-            figure = student.plot_maps(fm)
-        elif written == "positions":
-            figure = student.plot_maps(fm, ncols, shared)
-        else:
-            figure = student.plot_maps(fm, shared=shared, ncols=ncols)
-        left = [number for number in open_figures() if number not in kept]
-        for number in left:
-            sys.modules["matplotlib.pyplot"].close(number)
-        return {
-            "figure": figure_data(figure),
-            "left_open": len(left),
-            "changed": witness.changes(),
-            "settings": [name for name, value in settings().items() if value != before.get(name)][:3],
-        }
+        with matplotlib.rc_context({"image.cmap": "viridis", "interactive": interactive}):
+            callers = CallersFigure()
+            witness, kept, before = Witness(fm=fm), open_figures(), settings()
+            if written == "defaults":
+                figure = student.plot_maps(fm)
+            elif written == "positions":
+                figure = student.plot_maps(fm, ncols, shared)
+            else:
+                figure = student.plot_maps(fm, shared=shared, ncols=ncols)
+            left = [number for number in open_figures() if number not in kept]
+            for number in left:
+                sys.modules["matplotlib.pyplot"].close(number)
+            return {
+                "figure": figure_data(figure),
+                "left_open": len(left),
+                "callers figure": callers.became(),
+                "changed": witness.changes(),
+                "settings": [name for name, value in settings().items() if value != before.get(name)][:3],
+            }
 
     mistakes = (
         Mistake(
@@ -213,6 +247,12 @@ class TestPlotMaps:
             lambda seen: seen["left_open"].value > 0 and seen["figure"].value != "NoneType",
             "Your figure is still open in pyplot, which keeps every figure that it made until it is closed. Call "
             "`plt.close(figure)` before you return it, or make it with `matplotlib.figure.Figure()`.",
+        ),
+        Mistake(
+            "callers-figure",
+            lambda seen: seen["left_open"].value == 0 and seen["callers figure"].value in ("closed", "drawn over"),
+            'A figure that somebody else had open was closed, or drawn over. `plt.close("all")` closes the figures of '
+            "all, and `plt.figure(1)` takes the one that has this number. Close your own: `plt.close(figure)`.",
         ),
         Mistake(
             "fixed-channel-count",
@@ -302,6 +342,8 @@ class TestPlotMaps:
 
     def test_no_figure_is_left_open_and_nothing_else_changes(seen):
         expect(Seen(seen["left_open"].value, "figures left open in pyplot")).equals(0)
+        if (became := expect(seen["callers figure"]).of_type(str)) != "as it was":
+            expect(seen["callers figure"]).fail(f"a figure that the caller had open in pyplot was {became}")
         for name in expect(seen["settings"]).list_of(str):
             expect(seen["settings"]).fail(f"the setting {name!r} of matplotlib is not as it was before")
         nothing_changed(seen["changed"])

@@ -327,7 +327,38 @@ def normalize_maps(fm):
     ),
 ]
 
+WRONG += [
+    Wrong(
+        "remembers arrays by their shape",
+        violates="rule 1: It works however often it is called",
+        check="test_every_channel_goes_from_0_to_1",
+        source="""
+import numpy as np
+
+known = {}
+
+def normalize_maps(fm):
+    key = fm.shape, fm.dtype
+    if key not in known:
+        a = fm.detach().float().numpy()
+        low, high = a.min(axis=(1, 2), keepdims=True), a.max(axis=(1, 2), keepdims=True)
+        known[key] = (a - low) / np.where(high == low, 1, high - low)
+    return known[key]
+""",
+    ),
+]
+
 GIVENS = [
     "Write `normalize_maps(fm)`.",
     "All its values are finite.",
+    "Those of a channel that differ, differ in `float32`, too",
 ]
+
+SURVIVORS = {
+    ".float() of the arguments": "computed in float32 or better: what float32 cannot tell apart does not come",
+    "at least one dimension": "maps have three",
+    "under no_grad": "the array has no graph",
+    "almost: return (": "what it divides is 0",
+    "almost: flat = a.reshape(len(a), -2)": "numpy takes any negative number",
+    "lost copy: a = np.array(_not_detached(fm)": "a list of numbers has no graph",
+}

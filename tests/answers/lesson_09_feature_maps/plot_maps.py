@@ -148,7 +148,7 @@ def plot_maps(fm, ncols=8, shared=False):
     ),
     Wrong(
         "counts to 64",
-        violates="with any number of channels",
+        violates="with one channel or more",
         check="raised",
         mistake="fixed-channel-count",
         source="""
@@ -167,7 +167,7 @@ def plot_maps(fm, ncols=8, shared=False):
     ),
     Wrong(
         "axes of one map are squeezed",
-        violates="with any number of channels",
+        violates="with one channel or more",
         check="raised",
         mistake="squeezed-axes",
         source=PLOT.replace(", squeeze=False", ""),
@@ -293,7 +293,7 @@ def plot_maps(fm, ncols=8, shared=False):
     ),
     Wrong(
         "sets the resolution for good",
-        violates="the settings of matplotlib (`rcParams`) stay as they were",
+        violates="The settings of matplotlib (`rcParams`) stay as they were.",
         check="test_no_figure_is_left_open_and_nothing_else_changes",
         source=PLOT.replace(
             "    figure = Figure()",
@@ -355,6 +355,73 @@ def plot_maps(fm, ncols=8, shared=False):
         source=PLOT.replace("return figure", "return axes"),
     ),
 ]
+
+WRONG += [
+    Wrong(
+        "closes all figures",
+        violates="Open figures of others stay open and as they are",
+        check="test_no_figure_is_left_open_and_nothing_else_changes",
+        mistake="callers-figure",
+        source=PLOT.replace("from matplotlib.figure import Figure", "import matplotlib.pyplot as plt")
+        .replace("Figure()", "plt.figure()")
+        .replace("return figure", 'plt.close("all")\n    return figure'),
+    ),
+    Wrong(
+        "draws on the first figure",
+        violates="Open figures of others stay open and as they are",
+        check="test_no_figure_is_left_open_and_nothing_else_changes",
+        mistake="callers-figure",
+        source=PLOT.replace("from matplotlib.figure import Figure", "import matplotlib.pyplot as plt")
+        .replace("Figure()", "plt.figure(1, clear=True)")
+        .replace("return figure", "plt.close(figure)\n    return figure"),
+    ),
+    Wrong(
+        "switches pyplot's interactive mode off",
+        violates="The settings of matplotlib (`rcParams`) stay as they were.",
+        check="test_no_figure_is_left_open_and_nothing_else_changes",
+        source=PLOT.replace("    columns", "    matplotlib.rcParams['interactive'] = False\n    columns", 1).replace(
+            "import math", "import math\nimport matplotlib"
+        ),
+    ),
+    Wrong(
+        "a limit of 0 is no limit",
+        violates="With `shared=True` they are the smallest and the largest value of all of `fm`, for every image.",
+        check="test_the_colour_limits_are_right",
+        source=PLOT.replace(
+            "vmin=limits.min(), vmax=limits.max()", "vmin=limits.min() or None, vmax=limits.max() or None"
+        ),
+    ),
+    Wrong(
+        "another gray",
+        violates="The colour map is `gray`.",
+        check="test_images_are_gray_and_titles_are_indices",
+        source=PLOT.replace('"gray"', '"Greys_r"'),
+    ),
+    Wrong(
+        "a full grid goes down the columns",
+        violates="The axes stand row by row, from left to right",
+        check="test_every_channel_has_its_image_row_by_row",
+        source=PLOT.replace("one = axes.flat[k]", "one = (axes.T if axes.size == len(fm) else axes).flat[k]"),
+    ),
+]
+
+SURVIVORS = {
+    "at least one dimension": "maps have three",
+    "under no_grad": "no graph is recorded",
+    "not for all: for ": "all of them, in the reverse order",
+    "almost: figure = Figure(": "the size of the figure is free",
+    "condition dropped: without if shared:": "a colour bar is not asked for",
+    "lost statement: without fig.colorbar": "a colour bar is not asked for",
+    "almost: nrows = ": "rows below the last one that is used show nothing",
+    "almost: parts = figure.subfigures(": "parts that stay empty show nothing",
+    "lost statement: without one.get_": "there are no ticks and no frame: nothing to see",
+    "almost: one.get_": "there are no ticks and no frame: nothing to see",
+    "lost copy: ": "in the other order; or `imshow` copies",
+    "lost statement: without axes.axis(": "said twice: off is off",
+    "almost: box = ": "the same grid, moved or of another size",
+    "almost: axes = figure.add_axes(box, frameon=True": "off is off",
+    "lost statement: without axes.twinx()": "second axes are not asked for",
+}
 
 GIVENS = [
     "A colour bar is not asked for.",

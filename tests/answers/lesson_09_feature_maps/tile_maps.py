@@ -87,7 +87,7 @@ WRONG = [
     ),
     Wrong(
         "counts to 64",
-        violates="with any number of channels",
+        violates="with one channel or more",
         check="raised",
         mistake="fixed-channel-count",
         source=TILE.replace("range(count)", "range(64)"),
@@ -284,6 +284,23 @@ def tile_maps(fm, ncols, pad=1, fill=0.0):
         source=TILE.replace("    count, height", "    fill = max(fill, 0.0)\n    count, height", 1),
     ),
 ]
+
+WRONG += [
+    Wrong(
+        "every 0 becomes `fill`, those of the channels, too",
+        violates="The values of the channels are not scaled.",
+        check="test_the_channels_stand_row_by_row",
+        source=TILE.replace("fill, dtype", "0.0, dtype").replace(
+            "    return sheet", "    sheet[sheet == 0] = fill\n    return sheet"
+        ),
+    ),
+]
+
+SURVIVORS = {
+    "at least one dimension": "maps have three",
+    "under no_grad": "no graph is recorded",
+    "not for all: for k, tile": "all of them, in the reverse order",
+}
 
 GIVENS = [
     "Write `tile_maps(",

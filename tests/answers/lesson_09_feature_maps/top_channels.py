@@ -155,7 +155,7 @@ WRONG = [
     ),
     Wrong(
         "means rounded to two digits",
-        violates="two may differ by little",
+        violates="No two means are equal: they differ by 0.0001 or more",
         check="test_the_channels_with_the_largest_means_come_first",
         source=RANKED.format("(fm.mean((1, 2)) * 100).round()"),
     ),
@@ -196,12 +196,37 @@ def top_channels(fm, k):
     ),
 ]
 
+WRONG += [
+    Wrong(
+        "remembers a tensor by its identity",
+        violates="rule 1: however often it is called",
+        check="test_every_tensor_has_its_own_ranking",
+        source="""
+import functools
+
+@functools.lru_cache
+def top_channels(fm, k):
+    return fm.mean((1, 2)).topk(k).indices.tolist()
+""",
+    ),
+    Wrong(
+        "looks at the first rows and columns",
+        violates="with the largest mean over all their pixels",
+        check="test_every_tensor_has_its_own_ranking",
+        source=RANKED.format("fm[:, :64, :64].mean((1, 2))"),
+    ),
+]
+
 GIVENS = [
     "Write `top_channels(fm, k)`.",
     "`fm` is a detached tensor of shape [C, H, W]",
+    "All values are finite.",
 ]
 
 SURVIVORS = {
+    "another method: return [int(i) for i in np.argsort(-fm.numpy().mean(": "means rank channels as sums do",
+    "another method: means = {c: fm[c].double().mean()": "all channels have equally many pixels",
+    "not for all: means = ": "all of them, in the reverse order",
     "at least one dimension": "maps have three",
     "another method: return fm.sum(": "all channels have equally many pixels: sums rank them as means do",
     "another method: return heapq.nlargest(k, range(len(fm)), key=lambda c: float(fm[c].sum()": "the same",

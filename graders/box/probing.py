@@ -227,8 +227,11 @@ def removed(handle: Any) -> bool:
     return True
 
 
-class Boom(Exception):
-    """The exception that a probe raises on purpose, and expects to see again."""
+class Boom(ValueError):
+    """The exception that a probe raises on purpose, and expects to see again.
+
+    It is a `ValueError`, so that who swallows these swallows this one.
+    """
 
 
 @contextlib.contextmanager

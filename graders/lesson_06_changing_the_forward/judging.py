@@ -165,6 +165,17 @@ def written(value: Tensor, indices: list[int], source: Tensor | float, dim: int 
     return copy
 
 
+def counted(rank: int) -> Tensor:
+    """The numbers from 1 on, 3 along each axis; of rank 3 in half precision, as in a model of text."""
+    numbers = torch.arange(1.0, 3**rank + 1).view((3,) * rank)
+    return numbers.bfloat16() if rank == 3 else numbers
+
+
+def transposed(rank: int) -> str:
+    """What a probe makes of `counted(rank)`, in words: no `view` can merge the last two axes."""
+    return f"a transposed tensor of {rank} dimensions" + (", in bfloat16" if rank == 3 else "")
+
+
 def all_different(*tensors: Tensor) -> bool:
     """Whether every two of these differ clearly."""
     return all((a - b).abs().max() > 1e-2 for i, a in enumerate(tensors) for b in tensors[i + 1 :])

@@ -33,13 +33,15 @@ from graders.lesson_06_changing_the_forward.judging import (
     REMOVED_OTHERS,
     all_different,
     composed,
+    counted,
     drawn_net,
     hooks_of,
     some_channels,
     then,
+    transposed,
     written,
 )
-from graders.lesson_06_changing_the_forward.shared import PLACES, dotted, hooks_on, two_path
+from graders.lesson_06_changing_the_forward.shared import PLACES, Doubling, dotted, hooks_on, is_nan, two_path
 
 INF, NAN = float("inf"), float("nan")
 INFINITE = [[INF, 2.0, NAN, -INF]] * 3
@@ -82,10 +84,11 @@ class TestAblateChannels:
     is called once, by position or by keyword, and its output is a tensor of two or more dimensions. `channels` is a
     list of indices 0, 1, … into dimension 1 of that output; it may be empty, and may hold an index twice.
 
-    Call the model once, in the modes that it has. Return what `model(x)` gives when the listed channels of the
-    submodule's output, as it left the module, are 0, whatever they were (also infinite), and everything after it
-    computes with that. The result is detached. With an empty list it is the ordinary output of the model. (A model that
-    itself writes into `x` may do so.)
+    Call the model once, in the modes (train or eval) that its parts have; whether under `no_grad` is up to you, since
+    the model does not switch grad mode itself. Return what `model(x)` gives when the listed channels of the submodule's
+    output, as it left the module, are 0, whatever they were (also infinite), and everything after it computes with
+    that. The dtype and all other entries, also `nan`, stay. The result is detached. With an empty list it is the
+    ordinary output of the model. (A model that itself writes into `x` may do so.)
 
     **Example.** Let `model = nn.Sequential(nn.Linear(2, 2), nn.Linear(2, 1))` with `model[0]` giving `[[3., 4.]]` for
     `x`, and `model[1]` adding its two inputs. Then `ablate_channels(model, "0", [1], x)` is `tensor([[3.]])`.
@@ -97,6 +100,7 @@ class TestAblateChannels:
             "net": drawn_net(rng, rank, dtype, values),
             **{name: rng.tensor(*shape, dtype=dtype, values=values, layout=layout) for name in ("x", "other")},
             "channels": some_channels(rng, collection),
+            "numbers": counted(rank),
         }
 
     def oracle(net, x, other, channels, mode, named, hooks, hooked):
@@ -113,6 +117,7 @@ class TestAblateChannels:
         x,
         other,
         channels,
+        numbers,
         rank,
         layout,
         place,
@@ -155,6 +160,8 @@ class TestAblateChannels:
         seen["handed on"] = student.ablate_channels(nn.Identity(), "", [0, 2], given)
         seen["changed through nn.Identity"] = witness.changes()
         seen["one channel"] = student.ablate_channels(nn.Identity(), "", [0], torch.full((2, 1), 5.0))
+        seen["nan left"] = is_nan(student.ablate_channels(nn.Identity(), "", [0], torch.full((2, 2), NAN)))
+        seen["doubled"] = student.ablate_channels(Doubling(), "inner", [2, 0], numbers.transpose(-1, -2))
         example = nn.Sequential(nn.Linear(2, 2, bias=False), nn.Linear(2, 1, bias=False))
         example.load_state_dict({"0.weight": torch.tensor([[3.0, 0.0], [0.0, 4.0]]), "1.weight": torch.ones(1, 2)})
         return {**seen, "example": student.ablate_channels(example, "0", [1], torch.ones(2, 2))}
@@ -256,7 +263,13 @@ class TestAblateChannels:
         ):
             off = Seen(seen[key].value, f"the result {what}, for inf, 2, nan, -inf without channels 0 and 2")
             expect(off).close_to(torch.tensor([[0.0, two, 0.0, -INF]] * 3))
+        left = Seen(seen["nan left"].value, "where the result is nan, when all was nan, without channel 0")
+        expect(left).close_to(torch.tensor([[False, True]] * 2))
         expect(Seen(seen["one channel"].value, "the result without the only channel")).close_to(torch.zeros(2, 1))
+
+    def test_any_strides_rank_and_dtype_will_do(seen, numbers, rank):
+        doubled = Seen(seen["doubled"].value, f"the result of a model whose module gives {transposed(rank)}")
+        expect(doubled).close_to(2 * written(numbers.transpose(-1, -2), [2, 0], 0.0))
 
     def test_the_model_runs_once(seen, hooks, hooked):
         expect(Seen(seen["runs"].value, "runs of the model")).equals(1)

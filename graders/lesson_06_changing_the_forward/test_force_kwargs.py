@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from typing import Any
 
 import torch
@@ -75,9 +76,15 @@ def told(module: Listener, kw: dict[str, Any], args: tuple[Any, ...], kwargs: di
     }
 
 
+def equal(value: Any) -> Any:
+    """Another object that is equal, if there is one: a copy of a tensor or a list, a float of a number."""
+    return value * 1.0 if isinstance(value, int | float) else copy.copy(value)
+
+
 CALLS = {
     "without": "in a call without keywords",
     "override": "in a call with keywords of the same names",
+    "equal": "in a call with other objects for these keywords, equal to those in `kw`",
     "beside": "in a call with other keywords, one of them `None`",
     "positional": "in a call with three positional arguments, one of them `None`",
     "by keyword": "in a call with the input by keyword",
@@ -85,6 +92,8 @@ CALLS = {
     "no_grad": "in a call under `torch.no_grad()`, in the other mode",
     "later": "in a later call without keywords",
 }
+OVERRIDES = ("override", "equal")
+"""Calls in which the caller passes keywords of the same names."""
 NOT_FORCED = {
     "the caller's": "`forward` received the caller's value of a keyword that is in `kw`",
     "missing": "`forward` did not receive all keywords of `kw`",
@@ -124,7 +133,8 @@ class TestForceKwargs:
     Where the caller passes a keyword of the same name, the value in `kw` wins. All other arguments of the caller,
     positional and keyword, reach the module as they were passed: the same objects, and only in the call to which they
     belong. Return the handle, also when `kw` is empty; after `handle.remove()` the module gets the caller's arguments
-    alone. After two calls of `force_kwargs` on the same module, each handle removes its own hook.
+    alone. After two calls of `force_kwargs` on the same module, each handle removes its own hook. If both force the
+    same keyword, either may win.
 
     The values in `kw` may be of any kind, also tensors, `0`, and `None`, and the module receives these very objects.
     The caller may pass everything by keyword, the input too. In each call `forward` runs once.
@@ -161,6 +171,7 @@ class TestForceKwargs:
         calls = {
             "without": ((x,), {}),
             "override": ((x,), {**same, **beside}),
+            "equal": ((x,), {name: equal(value) for name, value in kw.items()}),
             "beside": ((x,), beside),
             "positional": ((x, None, y), beside),
             "by keyword": ((), {"input": x, **beside}),
@@ -273,11 +284,12 @@ class TestForceKwargs:
 
     def test_the_keywords_reach_the_module(seen):
         for call in CALLS:
-            if call != "override":
+            if call not in OVERRIDES:
                 kw_arrived(seen["calls"][call], CALLS[call])
 
     def test_they_win_over_those_of_the_caller(seen):
-        kw_arrived(seen["calls"]["override"], CALLS["override"])
+        for call in OVERRIDES:
+            kw_arrived(seen["calls"][call], CALLS[call])
 
     def test_forward_runs_once_in_each_call(seen):
         for call, where in CALLS.items():

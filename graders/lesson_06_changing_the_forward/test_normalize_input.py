@@ -30,6 +30,8 @@ from graders.authoring import (
 from graders.lesson_06_changing_the_forward.judging import NO_HANDLE, after_hooks, as_passed, times
 from graders.lesson_06_changing_the_forward.shared import arrived, callers_hooks, differentiated, gradients_at
 
+TINY = 2.0**-40
+
 
 class Mix(nn.Module):
     """Computes `2 * first + 3 * second + 4 * third`, and so on, of all tensors among its arguments."""
@@ -81,10 +83,10 @@ class TestNormalizeInput:
     every call of `module`, the first positional argument `a` (a floating tensor; there always is one) reaches the
     module's `forward` as `(a - mean) / std`, in the dtype of `a`. All other arguments, positional and keyword, reach it
     as the caller passed them: the same objects. Return the handle; after `handle.remove()` the module gets its
-    arguments unchanged again.
+    arguments unchanged again. Other pre-hooks of the module may come before or after yours.
 
     Gradients flow through the normalisation to the caller's tensor. After two calls of `normalize_input` on the same
-    module both normalise, one after the other, and each handle removes its own hook.
+    module both normalise, in either order, and each handle removes its own hook.
 
     **Example.** Let `module(a, b)` compute `a + 10 * b`. After `handle = normalize_input(module, 1.0, 2.0)`, the call
     `module(torch.tensor(5.), torch.tensor(3.))` gives `(5 - 1) / 2 + 30 = 32`, and the gradient at `a` is `0.5`.
@@ -149,7 +151,10 @@ class TestNormalizeInput:
         witness = Witness(a=mine, passed=passed)
         _kept = student.normalize_input(broken, mean, std)
         seen["failure"] = boom.during(lambda: broken(mine, *args, **kwargs))
-        seen["changed by failure"] = witness.changes()
+        seen |= {"changed by failure": witness.changes(), "after a failure": snapshot(broken(mine, *args, **kwargs))}
+        small = nn.Identity()
+        _kept = student.normalize_input(small, TINY, TINY)
+        seen["tiny"] = small(torch.tensor([3 * TINY, -TINY], dtype=torch.float64))
         container = nn.Sequential(nn.Identity().eval())
         witness = Witness(container=container)
         _kept = student.normalize_input(container, mean, std)
@@ -252,6 +257,9 @@ class TestNormalizeInput:
         for call in ("y", "y under no_grad, in the other mode"):
             expect(Seen(seen[call].value, f"{call}, where y is the output of the module")).close_to(expected)
         expect(seen["y of other values"]).close_to(after_hooks(2 * (-a / 2 - mean) / std, hooks))
+        expect(Seen(seen["tiny"].value, "3 * t and -t with mean and std t = 2 ** -40")).close_to(
+            torch.tensor([2.0, -2.0], dtype=torch.float64)
+        )
         half = after_hooks(2 * (a.to(torch.bfloat16) - mean) / std, hooks)
         expect(seen["y of half precision"]).close_to(half, rtol=0.1, atol=1.0)
 
@@ -284,8 +292,10 @@ class TestNormalizeInput:
         nothing_changed(seen["changed in a container"], but=["hook-left container"])
         nothing_changed(seen["changed in the end"], when="after `remove()`", but=["grad-* *"])
 
-    def test_an_exception_comes_through_and_changes_nothing(seen):
+    def test_an_exception_comes_through_and_changes_nothing(seen, a, b, c, mean, std, others):
         came_through(seen["failure"], "the module")
+        after = Seen(seen["after a failure"].value, "the output in the call after one that raised")
+        expect(after).close_to(mixed((a - mean) / std, others, b, c))
         nothing_changed(seen["changed by failure"], when="after an exception", but=["hook-left torch"])
 
     def test_the_example_of_the_contract_comes_out(seen):

@@ -34,13 +34,15 @@ from graders.lesson_06_changing_the_forward.judging import (
     REMOVED_OTHERS,
     all_different,
     composed,
+    counted,
     drawn_net,
     hooks_of,
     some_channels,
     then,
+    transposed,
     written,
 )
-from graders.lesson_06_changing_the_forward.shared import PLACES, dotted, hooks_on, two_path
+from graders.lesson_06_changing_the_forward.shared import PLACES, Doubling, dotted, hooks_on, is_nan, two_path
 
 SMALL = [[1.0, 0.5, 2.0]] * 3
 LARGE = [[float("inf"), 1e9, 3.0]] * 3
@@ -89,12 +91,13 @@ class TestPatchActivation:
     module may have a second name besides. In one forward pass it is called once, by position or by keyword, and its
     output is a tensor of two or more dimensions.
 
-    Call the model once on `clean` and then once on `corrupt`, in the modes that it has. Return what `model(corrupt)`
-    gives when the submodule's output, as it left the module, is replaced by the one that it has in `model(clean)`. With
+    Call the model once on `clean` and then once on `corrupt`, in the modes (train or eval) that its parts have; whether
+    under `no_grad` is up to you, since the model does not switch grad mode itself. Return what `model(corrupt)` gives
+    when the submodule's output, as it left the module, is replaced by the one that it has in `model(clean)`. With
     `channels=None` all of it is replaced. With a list of indices 0, 1, … into dimension 1, only these channels are
-    replaced, digit by digit, and the others stay those of the corrupt run; an empty list gives the ordinary output for
-    `corrupt`, and an index may stand there twice. The result is detached. The modules that follow may work in place. (A
-    model that itself writes into its input may do so.)
+    replaced, digit by digit (also `nan`), and the others stay those of the corrupt run; an empty list gives the
+    ordinary output for `corrupt`, and an index may stand there twice. The result is detached. The modules that follow
+    may work in place. (A model that itself writes into its input may do so.)
 
     **Example.** In `model = nn.Sequential(nn.Linear(2, 2), nn.Linear(2, 1))`, let `model[0]` give `[[3., 4.]]` for
     `clean` and `[[5., 6.]]` for `corrupt`, and let `model[1]` add its two inputs. Then
@@ -107,6 +110,7 @@ class TestPatchActivation:
             "net": drawn_net(rng, rank, dtype, values),
             **{name: rng.tensor(*shape, dtype=dtype, values=values, layout=layout) for name in ("clean", "corrupt")},
             "channels": some_channels(rng, collection),
+            "numbers": counted(rank),
         }
 
     def oracle(net, clean, corrupt, channels, mode, named, hooks, hooked):
@@ -127,6 +131,7 @@ class TestPatchActivation:
         clean,
         corrupt,
         channels,
+        numbers,
         rank,
         layout,
         place,
@@ -178,6 +183,14 @@ class TestPatchActivation:
         seen["large"] = student.patch_activation(handing_on, "0", small, large, [1, 2, 1])
         seen["handed on"] = student.patch_activation(nn.Identity(), "", small, large, [1, 2, 1])
         seen["changed through nn.Identity"] = witness.changes()
+        nan = float("nan")
+        seen["nan"] = is_nan(
+            student.patch_activation(
+                nn.Identity(), "", torch.tensor([[nan, 1.0, 2.0]]), torch.tensor([[1.0, nan, 2.0]]), [0]
+            )
+        )
+        doubling, numbers = Doubling(), numbers.transpose(-1, -2)
+        seen["doubled"] = student.patch_activation(doubling, "inner", numbers, -numbers, [2, 0])
         example = nn.Sequential(nn.Linear(2, 2), nn.Linear(2, 1, bias=False))
         weights = {"0.weight": 2 * torch.eye(2), "0.bias": torch.tensor([1.0, 2.0]), "1.weight": torch.ones(1, 2)}
         example.load_state_dict(weights)
@@ -337,6 +350,14 @@ class TestPatchActivation:
         for key, model, right in (("handed on", "nn.Identity", HANDED_ON), ("large", "two nn.Identity", TURNED_ROUND)):
             path = f"the result of {model} with channels [1, 2, 1], for {SMALL[0]} and {LARGE[0]}"
             expect(Seen(seen[key].value, path)).close_to(torch.tensor(right))
+
+        path = "where the result is nan, for [nan, 1, 2] and [1, nan, 2] with channels [0]"
+        expect(Seen(seen["nan"].value, path)).close_to(torch.tensor([[True, True, False]]))
+
+    def test_any_strides_rank_and_dtype_will_do(seen, numbers, rank):
+        doubled = Seen(seen["doubled"].value, f"the result of a model whose module gives {transposed(rank)}")
+        turned = numbers.transpose(-1, -2)
+        expect(doubled).close_to(2 * written(-turned, [2, 0], turned))
 
     def test_the_model_runs_on_clean_and_then_on_corrupt(seen, hooks, hooked):
         for key, when in (("runs", "without `channels`"), ("runs with channels", "with a list of channels")):

@@ -166,7 +166,10 @@ class TestRunFirst:
         late.remove()
         seen["has_remove"] = removed(second)
         seen["y when the second was removed"] = snapshot(module(x))
+        fourth = student.run_first(module, multiplying(d))
         removed(first)
+        seen["y when the first was removed"] = snapshot(module(x))
+        removed(fourth)
         seen["changed in the end"] = before.changes()
         for handle in handles:
             handle.remove()
@@ -186,13 +189,16 @@ class TestRunFirst:
         _kept.append(student.run_first(container, one_more))
         seen["changed in a container"] = witness.changes()
         boom = Failure(failure)
-        _kept.append(student.run_first(failing, boom.strike))
+        _kept.append(student.run_first(failing, lambda m, args, out: boom.strike() or out + 1))
         seen["failure"] = boom.during(lambda: failing(1.0))
+        seen["after a failure"] = failing(1.0)
         broken, late, raised = Answering(), [], Failure(failure)
         broken.forward = raised.strike
         _kept.append(student.run_first(broken, lambda m, args, out: late.append(1)))
         raised.during(lambda: broken(1.0))
         seen["calls when forward raised"] = len(late)
+        broken(1.0)
+        seen["calls when forward has raised before"] = len(late)
         example.register_forward_hook(lambda m, args, out: out + 1)
         example.register_forward_hook(lambda m, args, out: out * 10)
         _kept.append(student.run_first(example, lambda m, args, out: out - 5))
@@ -261,7 +267,11 @@ class TestRunFirst:
         expect(Seen(seen["calls"][0][1].value, "args[0]")).close_to(x)
         expect(seen["calls"][0][2]).is_true("the hook did not receive the module")
         expect(seen["watched"]).has_length(1, "calls of a hook that returns None")
-        expect(seen["calls when forward raised"]).equals(0)
+        for when, path, count in (
+            ("calls when forward raised", "calls of the hook in a call in which `forward` raised", 0),
+            ("calls when forward has raised before", "calls of the hook after that, in one more call", 1),
+        ):
+            expect(Seen(seen[when].value, path)).equals(count)
 
     def test_its_result_counts_as_with_any_forward_hook(seen, x, weight, up, a, b, c, d, layers, there, output):
         slope = b if there > 0 else 1.0
@@ -273,10 +283,12 @@ class TestRunFirst:
             RETURNED[output]
         )
 
-    def test_each_handle_removes_its_own_hook(seen, x, weight, a, b, c, layers, there):
+    def test_each_handle_removes_its_own_hook(seen, x, weight, a, b, c, d, layers, there):
         expect(seen["has_remove"]).is_true("the function returned nothing that has a remove() method")
         own = plain(layers, weight, x) + c
         expect(seen["y when the second was removed"]).close_to(after(own, there, a, b))
+        first_gone = after(plain(layers, weight, x) * d, there, a, b)
+        expect(seen["y when the first was removed"]).close_to(first_gone)
         expect(seen["y when the caller removed a hook"]).close_to(after(own, there, 0.0, b))
 
     def test_nothing_else_changes(seen, x, weight, layers):
@@ -289,6 +301,8 @@ class TestRunFirst:
 
     def test_an_exception_of_the_hook_comes_through(seen):
         came_through(seen["failure"], "the hook")
+        again = Seen(seen["after a failure"].value, "1 after a hook that adds 1, and raised in the call before")
+        expect(again).close_to(2.0)
 
     def test_the_example_of_the_contract_comes_out(seen):
         expect(seen["example"]).close_to(30.0)

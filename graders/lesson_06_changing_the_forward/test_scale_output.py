@@ -9,10 +9,12 @@ from graders.authoring import (
     ALL,
     SILENT,
     Circumstances,
+    Failure,
     Mistake,
     Seen,
     Witness,
     beyond_float32,
+    came_through,
     changes,
     close,
     exercise,
@@ -48,7 +50,7 @@ CALLS = ("y", "under no_grad", "y in the other mode", "y again")
             "dtype": ALL, "rank": ALL, "layout": ALL, "values": ALL,
             "number": ("negative", "zero", "fraction", "large"),
             "mode": ("train", "eval"), "layers": ("linear", "convolution", "activation"),
-            "hooks": ALL, "call": ALL, "grad_mode": ALL, "backward": ALL,
+            "hooks": ALL, "call": ALL, "grad_mode": ALL, "backward": ALL, "failure": ALL,
         },
         excludes={
             "place": "the function gets no tensor",
@@ -56,15 +58,16 @@ CALLS = ("y", "under no_grad", "y in the other mode", "y again")
             "collection": "there is no collection",
             "model": "the module is called by itself, and returns a tensor",
             "hooked": "there is one module to hook",
-            "failure": "the function calls nothing of the caller",
+            "failing_run": "there is one run",
         },
         impossible=[lambda rank, layers: rank < {"linear": 1, "convolution": 3, "activation": 0}[layers]],
     ),
 )  # fmt: skip
 class TestScaleOutput:
     """Write `scale_output(module, s)`. `module` is any module whose output is a tensor, and `s` is a number. From
-    now on, every call of `module` gives `s` times what it gave before, after the hooks that it has at this moment.
-    Return the handle; after `handle.remove()` the module gives its own output again.
+    now on, every call of `module` gives `s` times what it gave before: the forward hooks that `module` has at this
+    moment come first, then the multiplication. Return the handle; after `handle.remove()` the module gives its own
+    output again.
 
     Autograd follows the multiplication: the gradients before the module are those of the multiplied output. Two calls
     of `scale_output` on the same module multiply by both numbers, and each has a handle of its own. An output of any
@@ -89,7 +92,7 @@ class TestScaleOutput:
     def oracle(x, weight, up, s, t, layers, hooks):
         return [s * t * after_hooks(plain(layers, weight, x), hooks), *pulls(layers, weight, x, times(hooks) * up)]
 
-    def probe(student, x, weight, up, s, t, layers, layout, mode, hooks, grad_mode, backward):
+    def probe(student, x, weight, up, s, t, layers, layout, mode, hooks, grad_mode, backward, failure):
         x = prepared(x, layout=layout)
         module, twin = (fill_grads(in_mode(layer_of(layers, weight, x.dim()), mode)) for _ in range(2))
         callers_hooks(module, hooks)
@@ -126,11 +129,19 @@ class TestScaleOutput:
         witness = Witness(container=container, **mine)
         _kept = student.scale_output(container, s)
         seen["handed on"] = {name: container(t) for name, t in mine.items() if t is not whole}
-        try:
-            seen["handed on"]["whole"] = container(whole)
-        except RuntimeError as error:
-            seen["handed on"]["whole"] = f"{error}"[:100]
+        unit = nn.Identity()
+        _kept = student.scale_output(unit, 1.0)
+        for name, module in (("whole", container), ("whole times 1.0", unit)):
+            try:
+                seen["handed on"][name] = module(whole)
+            except RuntimeError as error:
+                seen["handed on"][name] = f"{error}"[:100]
         seen["changed by hooks"] = witness.changes()
+        boom, broken = Failure(failure), nn.Identity()
+        broken.forward = lambda t: boom.strike() or t  # raises in the first call only
+        _kept = student.scale_output(broken, s)
+        seen["failure"] = boom.during(lambda: broken(torch.tensor([5.0])))
+        seen["after a failure"] = broken(torch.tensor([5.0]))
         identity, act = nn.Identity(), nn.Sigmoid()
         _kept = student.scale_output(identity, BIG), student.scale_output(act, 3.0)
         seen["big"] = identity(torch.ones(2, dtype=torch.float64))
@@ -238,8 +249,16 @@ class TestScaleOutput:
         for name, given in mine.items():
             limit = {"rtol": 1e-2, "atol": 1e-2} if name == "halves" else {}
             expect(seen["handed on"][name]).close_to(given * s, **limit)
+        expect(Seen(seen["handed on"]["whole times 1.0"].value, "the output [3, -2] times 1.0")).close_to(
+            torch.tensor([3.0, -2.0])
+        )
         expect(seen["big"]).close_to(BIG * torch.ones(2, dtype=torch.float64), rtol=0, atol=0)
         expect(seen["whole times whole"]).close_to(BIG * torch.tensor([3, -2]), rtol=0, atol=0)
+
+    def test_a_call_that_raises_changes_nothing(seen, s):
+        came_through(seen["failure"], "the module")
+        after = Seen(seen["after a failure"].value, "the output of Identity for 5, in the call after one that raised")
+        expect(after).close_to(s * torch.tensor([5.0]))
 
     def test_nothing_else_changes(seen):
         nothing_changed(seen["changed"], but=["hook-left *"])

@@ -411,7 +411,7 @@ def ablate_channels(model, name, channels, x):
     ),
     Wrong(
         "in eval mode",
-        violates="in the modes that it has",
+        violates="in the modes (train or eval) that its parts have",
         check="test_the_listed_channels_are_off",
         mistake="ran-in-eval",
         source="""
@@ -630,6 +630,37 @@ def ablate_channels(model, name, channels, x):
         source=changed(
             ABLATE_CHANNELS, ("output[:, channels] = 0", "output[:, channels if output.shape[1] > 1 else []] = 0")
         ),
+    ),
+    Wrong(
+        "zeros for nan",
+        violates="all other entries, also `nan`, stay",
+        check="test_they_are_zero_whatever_they_were",
+        source="""
+def ablate_channels(model, name, channels, x):
+    def hook(module, args, output):
+        output = output.where(~output.isnan(), 0)
+        output[:, channels] = 0
+        return output
+    with model.get_submodule(name).register_forward_hook(hook):
+        return model(x).detach()
+""",
+    ),
+    Wrong(
+        "zeros of another dtype",
+        violates="The dtype and all other entries",
+        check="test_any_strides_rank_and_dtype_will_do",
+        source="""
+import torch
+
+def ablate_channels(model, name, channels, x):
+    def hook(module, args, output):
+        off = torch.zeros(output.shape[1], dtype=torch.bool)
+        off[channels] = True
+        off = off.view(-1, *[1] * (output.dim() - 2))
+        return torch.where(off, torch.zeros(output.shape), output)
+    with model.get_submodule(name).register_forward_hook(hook):
+        return model(x).detach()
+""",
     ),
 ]
 

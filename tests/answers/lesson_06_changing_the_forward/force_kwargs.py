@@ -404,9 +404,26 @@ def force_kwargs(module, **kw):
     return module.register_forward_pre_hook(lambda m, a, k: (a, {**k, **kw}), with_kwargs=True)
 """,
     ),
+    Wrong(
+        "leaves what is equal",
+        violates="the module receives these very objects",
+        check="test_they_win_over_those_of_the_caller",
+        source="""
+def force_kwargs(module, **kw):
+    def same(a, b):
+        return isinstance(a, (int, float, list)) and isinstance(b, (int, float, list)) and repr(a) == repr(b)
+    def hook(module, args, kwargs):
+        return args, {**kwargs, **{k: v for k, v in kw.items() if k not in kwargs or not same(kwargs[k], v)}}
+    return module.register_forward_pre_hook(hook, with_kwargs=True)
+""",
+    ),
 ]
 
-GIVENS = ["Write `force_kwargs(module, **kw)`", "The values in `kw` may be of any kind"]
+GIVENS = [
+    "Write `force_kwargs(module, **kw)`",
+    "The values in `kw` may be of any kind",
+    "If both force the same keyword, either may win",
+]
 
 SURVIVORS = {
     "prepend=True": "the contract leaves open which of two hooks comes first",

@@ -361,7 +361,7 @@ def normalize_input(module, mean, std):
     ),
     Wrong(
         "one pair of numbers for each module",
-        violates="both normalise, one after the other",
+        violates="both normalise, in either order",
         check="test_each_handle_removes_its_own_hook",
         source="""
 KNOWN = {}
@@ -549,9 +549,44 @@ def normalize_input(module, mean, std):
     return module.register_forward_pre_hook(lambda m, args: ((args[0] - mean) / std, *args[1:]))
 """,
     ),
+    Wrong(
+        "a divisor of at least 1e-8",
+        violates="reaches the module's `forward` as `(a - mean) / std`",
+        check="test_the_first_argument_is_normalised",
+        source="""
+def normalize_input(module, mean, std):
+    divisor = std if abs(std) > 1e-8 else 1e-8
+    return module.register_forward_pre_hook(lambda m, args: ((args[0] - mean) / divisor, *args[1:]))
+""",
+    ),
+    Wrong(
+        "a call that raises switches it off",
+        violates="rule 5",
+        check="test_an_exception_comes_through_and_changes_nothing",
+        source="""
+class Both:
+    def __init__(self, *handles):
+        self.handles = handles
+    def remove(self):
+        for handle in self.handles:
+            handle.remove()
+
+def normalize_input(module, mean, std):
+    inside = []
+    def enter(module, args):
+        inside.append(True)
+        return ((args[0] - mean) / std, *args[1:]) if len(inside) == 1 else None
+    leave = module.register_forward_hook(lambda module, args, output: inside.clear())
+    return Both(module.register_forward_pre_hook(enter), leave)
+""",
+    ),
 ]
 
-GIVENS = ["Write `normalize_input(module, mean, std)`", "`std` is not 0"]
+GIVENS = [
+    "Write `normalize_input(module, mean, std)`",
+    "`std` is not 0",
+    "Other pre-hooks of the module may come before or after yours",
+]
 
 SURVIVORS = {
     "prepend=True": "the contract leaves open which of two hooks comes first",

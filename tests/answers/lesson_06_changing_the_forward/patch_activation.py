@@ -574,7 +574,7 @@ def patch_activation(model, name, clean, corrupt, channels=None):
     ),
     Wrong(
         "in eval mode",
-        violates="in the modes that it has",
+        violates="in the modes (train or eval) that its parts have",
         check="test_the_whole_output_comes_from_the_clean_run",
         mistake="ran-in-eval",
         source="""
@@ -800,6 +800,47 @@ def patch_activation(model, name, clean, corrupt, channels=None):
                 "    handle.remove()",
             ),
         ),
+    ),
+    Wrong(
+        "zeros for nan",
+        violates="digit by digit (also `nan`)",
+        check="test_channels_are_replaced_digit_by_digit",
+        source="""
+def patch_activation(model, name, clean, corrupt, channels=None):
+    layer, kept = model.get_submodule(name), {}
+    def keep(module, args, output):
+        kept["clean"] = output.detach().where(~output.isnan(), 0)
+    def patch(module, args, output):
+        output = output.clone()
+        which = slice(None) if channels is None else channels
+        output[:, which] = kept["clean"][:, which]
+        return output
+    with layer.register_forward_hook(keep):
+        model(clean)
+    with layer.register_forward_hook(patch):
+        return model(corrupt).detach()
+""",
+    ),
+    Wrong(
+        "of three dimensions the last",
+        violates="into dimension 1",
+        check="test_any_strides_rank_and_dtype_will_do",
+        source="""
+def patch_activation(model, name, clean, corrupt, channels=None):
+    layer, kept = model.get_submodule(name), {}
+    def keep(module, args, output):
+        kept["clean"] = output.detach().clone()
+    def patch(module, args, output):
+        output = output.clone()
+        which = slice(None) if channels is None else channels
+        at = (..., which) if output.dim() == 3 else (slice(None), which)
+        output[at] = kept["clean"][at]
+        return output
+    with layer.register_forward_hook(keep):
+        model(clean)
+    with layer.register_forward_hook(patch):
+        return model(corrupt).detach()
+""",
     ),
 ]
 

@@ -388,6 +388,55 @@ def run_first(module, hook):
     return handle
 """,
     ),
+    Wrong(
+        "turns a ValueError into a warning",
+        violates="what it raises itself reaches the caller of the module",
+        check="test_an_exception_of_the_hook_comes_through",
+        source="""
+import warnings
+
+def run_first(module, hook):
+    def first(module, args, output):
+        try:
+            return hook(module, args, output)
+        except ValueError as error:
+            warnings.warn(str(error))
+    return module.register_forward_hook(first, prepend=True)
+""",
+    ),
+    Wrong(
+        "silent once the hook has raised",
+        violates="in every call from now on",
+        check="test_an_exception_of_the_hook_comes_through",
+        source="""
+def run_first(module, hook):
+    running = []
+    def first(module, args, output):
+        if not running:
+            running.append(True)
+            result = hook(module, args, output)
+            running.clear()
+            return result
+    return module.register_forward_hook(first, prepend=True)
+""",
+    ),
+    Wrong(
+        "`remove()` takes what is first",
+        violates="rule 3: it removes exactly the hook",
+        check="test_each_handle_removes_its_own_hook",
+        source="""
+class Handle:
+    def __init__(self, hooks):
+        self.hooks = hooks
+    def remove(self):
+        if self.hooks:
+            self.hooks.popitem(last=False)
+
+def run_first(module, hook):
+    module.register_forward_hook(hook, prepend=True)
+    return Handle(module._forward_hooks)
+""",
+    ),
 ]
 
 GIVENS = ["Write `run_first(module, hook)`"]

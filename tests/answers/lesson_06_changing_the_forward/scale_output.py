@@ -188,7 +188,7 @@ def scale_output(module, s):
     ),
     Wrong(
         "in front of the caller's hooks",
-        violates="after the hooks that it has at this moment",
+        violates="the forward hooks that `module` has at this moment come first",
         check="test_every_output_is_multiplied",
         mistake="before-other-hooks",
         source="""
@@ -198,7 +198,7 @@ def scale_output(module, s):
     ),
     Wrong(
         "a global hook, which runs before those of the module",
-        violates="after the hooks that it has at this moment",
+        violates="the forward hooks that `module` has at this moment come first",
         check="test_every_output_is_multiplied",
         mistake="before-other-hooks",
         source="""
@@ -444,6 +444,36 @@ def scale_output(module, s):
         source="""
 def scale_output(module, s):
     return module.register_forward_hook(lambda m, a, o: o * float(s))
+""",
+    ),
+    Wrong(
+        "1 changes nothing",
+        violates="An output of any dtype becomes what `output * s` is, also one of whole numbers.",
+        check="test_any_tensor_will_do",
+        source="""
+def scale_output(module, s):
+    return module.register_forward_hook(lambda m, args, output: None if s == 1 else output * s)
+""",
+    ),
+    Wrong(
+        "a depth that a call which raises leaves behind",
+        violates="rule 5",
+        check="test_a_call_that_raises_changes_nothing",
+        source="""
+class Both:
+    def __init__(self, *handles):
+        self.handles = handles
+    def remove(self):
+        for handle in self.handles:
+            handle.remove()
+
+def scale_output(module, s):
+    inside = []
+    def leave(module, args, output):
+        inside.pop()
+        return None if inside else output * s
+    enter = module.register_forward_pre_hook(lambda module, args: inside.append(True))
+    return Both(enter, module.register_forward_hook(leave))
 """,
     ),
 ]

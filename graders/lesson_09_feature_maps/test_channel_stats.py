@@ -165,24 +165,23 @@ def mean_about(seen: Seen, expected: dict[str, Tensor]) -> bool:
         },
         own={"kind": ("conv", "reused", "flat"), "spatial": (0, 1, 2, 3),
              "source": ("list", "iterator", "generator")},
-        pairs=[("kind", "dtype")],
+        pairs=[("kind", "dtype"), ("follower", "dtype")],
         impossible=[
             lambda kind, spatial: (kind == "flat") != (spatial == 0),
             lambda kind, follower: kind != "conv" and follower == "in-place",
-            lambda dtype, follower: dtype == "float64" and follower == "in-place",  # there, `.double()` copies nothing
         ],
     ),
 )  # fmt: skip
 class TestChannelStats:
     """Write `channel_stats(model, layer, batches)`. `layer` is a module somewhere in `model`, or `model` itself.
-    `batches` is an iterable of tensors, for example a generator, which can be read only once. It holds at least one;
-    they may differ in size. Run `model(batch)` once for each batch, in order, in the modes (training or eval) that the
-    model has, with gradients switched off.
+    `batches` is an iterable of tensors, for example a generator, which can be read only once. It holds at least one,
+    and none is empty; they may differ in size. Making them takes neither the model nor gradients. Run `model(batch)`
+    once for each batch, in order, in the modes (training or eval) that the model has, with gradients switched off.
 
     The output of `layer` is a tensor of shape [B, C, ...]: two dimensions or more, and dimension 1 counts the
-    channels. If the model calls the layer more than once in a run, the outputs of all calls count. Hooks of the caller
-    on `layer` itself only watch. Return a dict with three tensors of shape [C] and dtype float64. Each describes all
-    values of each channel over all batches together:
+    channels. Each run calls the layer; if it calls it more than once, the outputs of all calls count. Hooks of the
+    caller on `layer` itself only watch. Return a dict with three tensors of shape [C] and dtype float64. Each describes
+    all values of each channel over all batches together:
 
     - `"mean"`: their mean,
     - `"var"`: their variance, divided by the number of values n (not n - 1),
@@ -264,16 +263,17 @@ class TestChannelStats:
         CallersHooks("none" if hooks == "none" else "watching").on_module(model.layer, "layer")
         modes, saved = [module.training for module in model.modules()], []
 
-        def stats(*batches: Tensor) -> Any:
-            made = {"list": list, "iterator": iter, "generator": lambda given: (batch for batch in given)}[source](
-                batches
-            )
+        def stats(batches: list[Tensor]) -> Any:
+            made: Any = batches
+            if source != "list":
+                made = iter(batches) if source == "iterator" else (batch for batch in batches)
             return plain_dict(student.channel_stats(model, model.layer, made))
 
         with torch.set_grad_enabled(grad_mode == "on"):
-            witness = Witness(model=model, batches=batches)
+            given = list(batches)
+            witness = Witness(model=model, batches=given)
             with torch.autograd.graph.saved_tensors_hooks(lambda t: saved.append(1) or t, lambda t: t):
-                seen = {"stats": stats(*batches)}
+                seen = {"stats": stats(given)}
             seen |= {
                 "sizes": model.sizes[:20],
                 "grad_enabled": any(model.grad_enabled),
@@ -282,12 +282,13 @@ class TestChannelStats:
                 "log": callers.log[:40],
                 "changed": witness.changes(),
             }
-            seen["of one"] = stats(batches[1])
-            seen["of one twice"] = stats(batches[0], batches[2], batches[0])
+            seen["of one"] = stats([batches[1]])
+            seen["of one twice"] = stats([batches[0], batches[2], batches[0]])
             failure = Failure(failure, failing_run)
             model.strike = failure.strike
-            witness = Witness(model=model, batches=batches)
-            seen["failure"] = failure.during(lambda: stats(*batches))
+            given = list(batches)
+            witness = Witness(model=model, batches=given)
+            seen["failure"] = failure.during(lambda: stats(given))
             seen["changed by failure"] = witness.changes()
             relu = nn.ReLU()
             example = [torch.tensor([[-1.0, 2.0]]), torch.tensor([[3.0, 4.0], [0.0, 6.0]])]

@@ -222,7 +222,7 @@ def deep_maps(student: Any, photo: Tensor, stem: Tensor) -> dict[str, Any]:
     circumstances=Circumstances(
         covers={
             "dtype": ALL, "layout": ("contiguous", "transposed", "slice"), "values": ALL, "grad": ALL, "mode": ALL,
-            "frozen": ALL, "passing": ALL, "registered": ALL, "hooks": ALL, "hooked": ("root", "named"),
+            "frozen": ALL, "passing": ALL, "registered": ALL, "hooks": ALL, "hooked": ("named", "root"),
             "call": ("again",), "grad_mode": ALL, "failure": ALL,
         },
         excludes={
@@ -249,8 +249,9 @@ class TestConvMaps:
 
     Subclasses of `nn.Conv2d` count. Other convolutions, such as `nn.Conv1d` and `nn.ConvTranspose2d`, do not, and
     neither do modules that are no part of the model, although it calls them (from a plain list, say). If the model
-    itself is a `nn.Conv2d`, its name is `""`. The model calls each of its `nn.Conv2d` exactly once. The keys are in the
-    order in which the convolutions ran.
+    itself is a `nn.Conv2d`, its name is `""`. The model calls each of its `nn.Conv2d` exactly once, and none of them
+    contains another. The keys are in the order in which the convolutions ran. Whether gradients are on in the run is
+    up to you.
 
     Each output is a copy of what the convolution returned, even when a later in-place operation overwrites it. Hooks of
     the caller on a convolution itself only watch.

@@ -48,7 +48,7 @@ def channel_stats(model, layer, batches):
 
     def hook(module, args, output):
         if module is layer:
-            rows.append(output.double().movedim(1, 0).flatten(1).numpy())
+            rows.append(output.double().movedim(1, 0).flatten(1).numpy().copy())
 
     before = torch.is_grad_enabled()
     handle = register_module_forward_hook(hook)
@@ -653,9 +653,34 @@ def channel_stats(model, layer, batches):
     ),
 ]
 
+WRONG += [
+    Wrong(
+        "empties the list of batches",
+        violates="rule 2: Lists and dicts keep their entries",
+        check="test_everything_is_left_as_it_was",
+        source=stats(more="batches.clear() if isinstance(batches, list) else None"),
+    ),
+]
+
 GIVENS = [
+    "Making them takes neither the model nor gradients.",
     "Write `channel_stats(model, layer, batches)`.",
     "`layer` is a module somewhere in `model`, or `model` itself.",
     "they may differ in size.",
     "Hooks of the caller on `layer` itself only watch.",
 ]
+
+SURVIVORS = {
+    "at least one dimension": "outputs have two or more",
+    "no empty collection": "there is at least one batch",
+    "values that lose digits": "eighths lose none",
+    "under no_grad": "the model runs without gradients in any case",
+    "prepend=True": "hooks of the caller on the layer only watch",
+    "a list for a tuple": "what is run through is no result",
+    "clean-up not after an exception: with _only_when_well(torch.inference_mode())": "it is dropped, and cleans up",
+    "clean-up only after an `Exception`: with _not_after_interrupts(torch.inference_mode())": "as above",
+    "lost copy: for batch in _not_copied(batches)": "nobody changes the list meanwhile",
+    "another method: n, s, q, z = torch.stack(parts).mean(0)": "ratios of means are ratios of sums",
+    "not for all: dims = ": "the same dimensions, in the reverse order",
+    "almost: n, mean, squares, zeros = (0, 1.0": "the first step multiplies it by 0",
+}

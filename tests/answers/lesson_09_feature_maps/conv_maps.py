@@ -486,6 +486,17 @@ def conv_maps(model, x):
 
 GIVENS = [
     "Write `conv_maps(model, x)`.",
-    "The model calls each of its `nn.Conv2d` exactly once.",
+    "The model calls each of its `nn.Conv2d` exactly once, and none of them contains another.",
+    "Whether gradients are on in the run is up to you.",
     "Hooks of the caller on a convolution itself only watch.",
 ]
+
+SURVIVORS = {
+    "at least one dimension": "images have four",
+    "under no_grad": "whether gradients are on in the run is free",
+    "not for all: ": "all of them, in the reverse order",
+    "prepend=True": "hooks of the caller on a convolution only watch",
+    "a hook that works at times: @_not_the_first_call def __call__": "the first call is no convolution's",
+    "clean-up not after an exception: with _only_when_well(torch.inference_mode())": "it is dropped, and cleans up",
+    "clean-up only after an `Exception`: with _not_after_interrupts(torch.inference_mode())": "as above",
+}

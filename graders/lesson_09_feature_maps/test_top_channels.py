@@ -9,6 +9,7 @@ from graders.authoring import (
     ALL,
     Circumstances,
     Mistake,
+    Seen,
     Witness,
     close,
     exercise,
@@ -34,6 +35,12 @@ def ranking(values: Tensor, k: int) -> list[int]:
 def largest_means(fm: Tensor, k: int) -> Tensor:
     """The k largest means of channels, the largest first."""
     return fm.mean((1, 2)).sort(descending=True).values[:k]
+
+
+def nearly(seen: Seen, fm: Tensor, k: int) -> bool:
+    """Whether these are other channels than the right ones, or in another order, with nearly the same means."""
+    means, channels = fm.mean((1, 2)), expect(seen).list_of(int)
+    return channels != ranking(means, k) and torch.allclose(means[channels], largest_means(fm, k), 1e-6, 1e-6)
 
 
 @exercise(
@@ -127,7 +134,11 @@ class TestTopChannels:
         fm.neg_()
         large = torch.zeros(3, 99, 101)
         large[0, :90], large[1, :, :90], large[2, -1, -1] = 1, 2, 1e6
-        return {**seen, "after a change": student.top_channels(fm, k), "of large maps": student.top_channels(large, 3)}
+        return {
+            **seen,
+            "of the same tensor, changed in place": student.top_channels(fm, k),
+            "of maps of 99 by 101 pixels": student.top_channels(large, 3),
+        }
 
     mistakes = (
         Mistake(
@@ -159,14 +170,32 @@ class TestTopChannels:
             "Your order is ascending. The channel with the largest mean comes first.",
         ),
         Mistake(
+            "rounded-means",
+            lambda seen, fm, k: (
+                fm.dtype == torch.float64
+                and any(
+                    nearly(seen[which], part, k)
+                    for which, part in (
+                        ("channels", fm),
+                        ("of another tensor", -fm.flip(0)),
+                        ("of the same tensor, changed in place", -fm),
+                    )
+                )
+            ),
+            "The means that you compared were rounded. Here `fm` is in `float64`, and its means differ in the tenth "
+            "digit only: compute them in `float64`.",
+        ),
+        Mistake(
             "no-python-ints",
             lambda seen, fm, k: (
-                close(seen["channels"], torch.tensor(ranking(fm.mean((1, 2)), k)).double())
-                or close(seen["channels"], ranking(fm.mean((1, 2)), k))
-                or (
-                    not seen["changed"].value
-                    and len(seen["channels"]) == k
-                    and not any(type(entry.value) in (int, float) for entry in seen["channels"])
+                seen["channels"].value != ranking(fm.mean((1, 2)), k)
+                and (
+                    close(seen["channels"], torch.tensor(ranking(fm.mean((1, 2)), k)).double())
+                    or close(seen["channels"], ranking(fm.mean((1, 2)), k))
+                    or (
+                        len(seen["channels"]) == k
+                        and not any(type(entry.value) in (int, float) for entry in seen["channels"])
+                    )
                 )
             ),
             "The contract asks for a list of Python ints, not for a tensor, an array, or a list of such. `.tolist()` "
@@ -180,8 +209,8 @@ class TestTopChannels:
     def test_every_tensor_has_its_own_ranking(seen, fm, k):
         expect(seen["of another tensor"]).equals(ranking(-fm.flip(0).mean((1, 2)), k))
         expect(seen["again"]).equals(ranking(fm.mean((1, 2)), k))
-        expect(seen["after a change"]).equals(ranking(-fm.mean((1, 2)), k))
-        expect(seen["of large maps"]).equals([2, 1, 0])
+        expect(seen["of the same tensor, changed in place"]).equals(ranking(-fm.mean((1, 2)), k))
+        expect(seen["of maps of 99 by 101 pixels"]).equals([2, 1, 0])
         expect(seen["example"]).equals([1, 0])
 
     def test_the_tensor_passed_in_is_unchanged(seen):

@@ -210,6 +210,13 @@ def top_channels(fm, k):
 """,
     ),
     Wrong(
+        "means in float32",
+        violates="No two means are equal: they differ by 0.0001 or more, in `float64` by 1e-10 or more.",
+        check="test_the_channels_with_the_largest_means_come_first",
+        mistake="rounded-means",
+        source=RANKED.format("fm.float().mean((1, 2))"),
+    ),
+    Wrong(
         "looks at the first rows and columns",
         violates="with the largest mean over all their pixels",
         check="test_every_tensor_has_its_own_ranking",

@@ -235,7 +235,7 @@ class TestBackwardTimes:
 
     def test_a_model_without_parts_has_a_time(seen, spec):
         alone = {"net": float(spec["children"][0]["cost"])}
-        same_times(seen["of one module"], alone, "the times of a model that is one layer")
+        same_times(seen["of one module"], alone, "by a clock that starts at 0, the times of a model that is one layer")
 
     def test_it_is_one_plain_pass(seen, spec, x, needs, grad, mode, frozen):
         if len(seen["inputs"]) != 1:

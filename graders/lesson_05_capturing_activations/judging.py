@@ -83,6 +83,10 @@ class Layers:
         """Outputs without a dimension, with one, and with dimensions of size 1."""
         return [self.rng.tensor(*shape, dtype=self.dtype, values=self.values) for shape in ((), (3,), (1, 2, 1))]
 
+    def plain_x(self) -> Tensor:
+        """An input of shape [3, 2] for layers that compute nothing."""
+        return self.rng.tensor(3, 2, dtype=self.dtype, values=self.values)
+
     def _tensor(self, *shape: int) -> Tensor:
         return self.rng.tensor(*shape, low=-1, high=1, away=0.125, dtype=self.dtype, values=self.values)
 
@@ -114,14 +118,23 @@ def net_of(spec: list[Any], named: Sequence[str], case: Mapping[str, Any]) -> di
     }
 
 
+def lookalike(name: str) -> dict[str, Any]:
+    """A child that is never called, and whose name, or that of its own child, ends as `name` does."""
+    head, _, tail = name.partition(".")
+    return {f"x{head}": ["sequential", {tail: ["tanh"]}] if tail else ["tanh"]}
+
+
 PLAIN = {"mode": "train", "frozen": "nothing", "grad": "empty", "hooks": "none", "hooked": "root"}
 """The circumstances of a model with none."""
 
 
-def run_of(case: Mapping[str, Any], breaks: str) -> dict[str, Any]:
-    """How `observed` runs a model, which raises before the module `breaks` is called."""
+def run_of(case: Mapping[str, Any], breaks: str, rounds: int = 1) -> dict[str, Any]:
+    """How `observed` runs a model, which raises before the module `breaks` is called.
+
+    `rounds` is how often a module may be called in one run.
+    """
     same = ("layout", "x_is", "call", "failure", "failing_run")
-    return {**{name: case[name] for name in same}, "under": case["grad_mode"], "breaks": breaks}
+    return {**{name: case[name] for name in same}, "under": case["grad_mode"], "breaks": breaks, "rounds": rounds}
 
 
 def find(root: list[Any], path: str) -> tuple[str, list[Any]]:
@@ -312,6 +325,17 @@ def of_any_shape(seen: Seen, shaped: Sequence[Tensor]) -> Iterator[tuple[Seen, T
     for index, output in enumerate(shaped):
         path = f"the result for an output of the shape {tuple(output.shape)}"
         yield Seen(seen["of any shape"][index].value, path), output
+
+
+def in_a_row(x: Tensor) -> Tensor:
+    """What each layer of `asked_in_a_row` puts out."""
+    return x + 1
+
+
+def varied(x: Tensor) -> list[Tensor]:
+    """What the layer of `asked_of_varied` puts out, call by call."""
+    other_dtype = torch.float32 if x.dtype == torch.float64 else torch.float64
+    return [x + 1, x + 1, (x + 1).to(other_dtype), x[:1] + 1]
 
 
 def in_another_mode(seen: Seen, net: dict[str, Any], x: Tensor) -> bool:

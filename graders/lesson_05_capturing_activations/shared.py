@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from itertools import combinations
 from typing import Any
 
 import torch
@@ -19,6 +20,7 @@ from graders.authoring import (
     laid_out,
     packed,
     prepared,
+    shares_storage,
     snapshot,
     unpacked,
 )
@@ -125,6 +127,33 @@ class Giving(nn.Module):
         return self.output.clone()
 
 
+class Deeper(nn.Module):
+    """Gives its input one more dimension, in place."""
+
+    def forward(self, input: Tensor) -> Tensor:
+        """The input itself."""
+        return input.unsqueeze_(0)
+
+
+class Varied(nn.Module):
+    """Calls one layer four times, with inputs of several shapes and dtypes, of which two are equal; then it works in
+    place on the first output. A layer that hands on its input gives it out twice.
+    """
+
+    def __init__(self, layer: nn.Module) -> None:
+        """`layer` is the layer."""
+        super().__init__()
+        self.layer = layer
+
+    def forward(self, input: Tensor) -> Tensor:
+        """The first output, overwritten."""
+        other_dtype = torch.float32 if input.dtype == torch.float64 else torch.float64
+        first = self.layer(input + 1)
+        for other in (first, first.to(other_dtype), first[:1]):
+            self.layer(other)
+        return first.mul_(-0.5)
+
+
 class Window(nn.Module):
     """Returns a small view into a large tensor that repeats its input."""
 
@@ -216,12 +245,13 @@ def statistics(model: nn.Module) -> dict[str, Any]:
 
 def observed(
     ask: Callable[[nn.Module, Any, Tensor], Any], net: dict[str, Any], named: Any, x: Tensor, later: Tensor, *,
-    breaks: str, layout: str, x_is: str, call: str, under: str, failure: str, failing_run: str,
+    breaks: str, layout: str, x_is: str, call: str, under: str, failure: str, failing_run: str, rounds: int = 1,
 ) -> dict[str, Any]:  # fmt: skip
     """What a function does to a model: its results, and all that it changed, also when the model raises.
 
     `ask(model, named, x)` calls the function. `breaks` names the module before whose call the model raises, `x_is` is
-    "data" or "a leaf", which requires grad, and `under` is the grad mode of the calls.
+    "data" or "a leaf", which requires grad, `under` is the grad mode of the calls, and `rounds` how often a module may
+    be called in one run.
     """
     if x_is == "data":
         x, later = laid_out(x, layout), laid_out(later, layout)
@@ -248,21 +278,44 @@ def observed(
         seen["failure"] = failing.during(lambda: [ask(broken, named, x), ask(broken, named, later)])
         seen["changed by failure"] = witness.changes()
         seen["afterwards"] = ask(made(net)[0], named, x)
-    return {**seen, "goes on": goes_on(ask, ["0"] if isinstance(named, list) else "0")}
+    return {**seen, "goes on": goes_on(ask, ["0"] if isinstance(named, list) else "0", rounds)}
 
 
-def goes_on(ask: Callable[[nn.Module, Any, Tensor], Any], named: Any) -> bool:
-    """Whether the layer behind a module gets the output of this module itself, and not what a hook returned."""
-    model, passed = nn.Sequential(nn.Linear(2, 2), nn.Tanh()), []
-    model[0].register_forward_hook(lambda module, args, output: passed.append(output))
-    model[1].register_forward_pre_hook(lambda module, args: passed.append(args[0]))
-    ask(model, named, torch.ones(1, 2))
+def goes_on(ask: Callable[[nn.Module, Any, Tensor], Any], named: Any, rounds: int) -> bool:
+    """Whether the layer behind a module gets the output of this module itself, and not what a hook returned.
+
+    The module is called in each of `rounds`.
+    """
+    layer, behind, passed = nn.Linear(2, 2), nn.Tanh(), []
+    layer.register_forward_hook(lambda module, args, output: passed.append(output))
+    behind.register_forward_pre_hook(lambda module, args: passed.append(args[0]))
+    ask(nn.Sequential(*[layer, behind] * rounds), named, torch.ones(1, 2))
     return all(given is put_out for put_out, given in zip(passed[::2], passed[1::2]))
 
 
 def asked_of_any_shape(ask: Callable[[nn.Module, str, Tensor], Any], outputs: list[Tensor]) -> list[Any]:
     """What `ask(model, name, x)` returns for modules with these outputs."""
     return [ask(nn.Sequential(Giving(output)), "0", torch.ones(1, 2)) for output in outputs]
+
+
+def asked_in_a_row(ask: Callable[[nn.Module, Any, Tensor], Any], named: list[Any], x: Tensor) -> list[Any]:
+    """What `ask(model, name, x)` returns for layers with equal outputs, in one memory, overwritten in the end.
+
+    The layers are called "1" and "2".
+    """
+    row = nn.Sequential(Shift(1.0), nn.Identity(), nn.Flatten(), InPlace(-0.5))
+    return [ask(row, name, x) for name in named]
+
+
+def asked_of_varied(ask: Callable[[nn.Module, str, Tensor], Any], x: Tensor) -> list[Any]:
+    """What `ask(model, name, x)` returns for layers that are called with inputs of several kinds."""
+    return [ask(Varied(layer), "layer", x) for layer in (nn.Identity(), nn.Flatten())]
+
+
+def share_memory(result: Any) -> bool:
+    """Whether two of the tensors in a list or a dict look at one memory."""
+    entries = result.values() if isinstance(result, dict) else result if isinstance(result, list) else []
+    return any(shares_storage(first, second) for first, second in combinations(entries, 2))
 
 
 def plain_tuple(value: Any) -> Any:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import torch
@@ -26,6 +27,7 @@ from graders.authoring import (
     laid_out,
     nothing_changed,
     prepared,
+    refuse,
     unpacked,
 )
 from graders.lesson_05_capturing_activations.judging import (
@@ -37,14 +39,23 @@ from graders.lesson_05_capturing_activations.judging import (
     Twin,
     find,
     fired_as_usual,
+    lookalike,
     net_of,
     of_any_shape,
     outputs_of,
     same_numbers,
     scrambled,
+    varied,
     went_on,
 )
-from graders.lesson_05_capturing_activations.shared import IN_PLACE, asked_of_any_shape, goes_on, made
+from graders.lesson_05_capturing_activations.shared import (
+    IN_PLACE,
+    asked_of_any_shape,
+    asked_of_varied,
+    goes_on,
+    made,
+    share_memory,
+)
 
 
 @exercise(
@@ -84,8 +95,9 @@ from graders.lesson_05_capturing_activations.shared import IN_PLACE, asked_of_an
 )  # fmt: skip
 class TestActivationStore:
     """Write a class `ActivationStore(model, names)`. `names` is a list of different names that `model.get_submodule`
-    knows: two of them may belong to one module, and `""` is the model itself. An instance is a context manager that
-    records the outputs of these modules, which are tensors. It is used like this.
+    knows: two of them may belong to one module, and `""` is the model itself. Nobody changes the list later, and the
+    model keeps its modules. An instance is a context manager that
+    records the outputs of these modules, which are `float32` or `float64` tensors. It is used like this.
 
     ```python
     store = ActivationStore(model, ["stem.0"])
@@ -95,15 +107,17 @@ class TestActivationStore:
     ```
 
     - `store.data` is a dict from names to lists of tensors, one for each call of the module, in the order of the calls,
-      whichever of its names the model uses. A name whose module was not called has an empty list or no entry.
+      whichever of its names the model uses (no module runs inside a call of itself). A name whose module was not called
+      has an empty list or no entry.
     - The store records only inside the `with` block. `with store as s` gives `s is store`. Outside the block, the model
       carries no hook of the store.
     - When the block ends, by an exception or not, the hooks are removed, and an exception comes through. What was
-      recorded stays in `store.data`. When the same store is used in a second `with` block, it grows.
+      recorded stays in `store.data`. When the same store is used in a second `with` block, it grows. No block of a
+      store stands inside another one of the same store.
     - `store.clear()` empties the record, inside or outside a block. Empty lists may stay. Inside a block, recording
       goes on after it.
-    - The entries have the values, the shapes and the dtype of the outputs as they left the modules. A later layer that
-      works in place does not change them.
+    - Each entry has the values, the shape and the dtype of the output as it left the module, and no graph (rule 6). A
+      later layer that works in place does not change it.
     - The model goes on with the outputs themselves: inside the block, too, the caller can run `backward()` on what the
       model returns.
 
@@ -130,10 +144,11 @@ class TestActivationStore:
             unused: draws.plain(),
         }
         steps = [first, *in_place, shift, norm, body, twice, *in_place, again, last, *in_place]
-        spec = ["net", scrambled(rng, children, steps), steps, output, passing]
         target = {"first": first, "last": last, "nested": f"{body}.{inner}", "root": "", "second name": again}[named]
         some = [target, first, f"{body}.{inner}", twice, again, unused, *([last] if target else [])]
         names = {"empty": [], "one": [target], "many": rng.shuffled(list(dict.fromkeys(some)))}[collection]
+        others = {key: child for name in some if name for key, child in lookalike(name).items()}
+        spec = ["net", {**others, **scrambled(rng, children, steps)}, steps, output, passing]
         return {
             "net": net_of(spec, names, case),
             "names": names,
@@ -141,6 +156,7 @@ class TestActivationStore:
             "later": draws.x(case["layout"]),
             "up": draws.x(),
             "shaped": draws.of_any_shape(),
+            "plain": draws.plain_x(),
         }
 
     def alive(net, names, x, later, up, x_is):
@@ -156,11 +172,21 @@ class TestActivationStore:
             gradient_at(net, x, up) if x_is == "a leaf" else 0,
         ]
 
-    def probe(student, net, names, x, later, up, shaped, layout, x_is, call, grad_mode, failure, failing_run, raises):
+    def probe(
+        student, net, names, x, later, up, shaped, plain, layout, x_is, call, grad_mode, failure, failing_run, raises
+    ):
+        example = nn.Sequential(nn.Flatten(), nn.ReLU())  # first of all: the very first call of a method counts, too
+        witness, store = Witness(model=example), student.ActivationStore(example, ["1"])
+        with store:
+            example(torch.tensor([[-1.0, 2.0]])), example(torch.tensor([[-1.0, 2.0]]))
+        first = {"example": contents(store), "changed first": witness.changes()}
+        store.clear()
+        first["example cleared"] = contents(store)
+
         x, later = (
             laid_out(t, layout) if x_is == "data" else prepared(t, layout=layout, grad=net["grad"]) for t in (x, later)
         )
-        (model, callers), seen = made(net), {}
+        (model, callers), seen = made(net), first
         with torch.set_grad_enabled(grad_mode == "on"):
             witness = Witness(model=model, x=x, names=names)
             store = student.ActivationStore(model, names)
@@ -224,12 +250,12 @@ class TestActivationStore:
                 model(t)
             return contents(store)
 
-        seen |= {"goes on": goes_on(ask, "0"), "of any shape": asked_of_any_shape(ask, shaped)}
-        example = nn.Sequential(nn.Flatten(), nn.ReLU())
-        store = student.ActivationStore(example, ["1"])
-        with store:
-            example(torch.tensor([[-1.0, 2.0]])), example(torch.tensor([[-1.0, 2.0]]))
-        return {**seen, "example": contents(store)}
+        of_varied = asked_of_varied(ask, plain)
+        memory = any(share_memory(found.get("layer")) for found in of_varied if isinstance(found, dict))
+        seen |= {"of varied": of_varied, "one memory": memory}
+        fired = hooks_of_the_block(lambda model: student.ActivationStore(model, ["0", ""]))
+        seen |= {"hooks of the block": fired, "goes on": goes_on(ask, "0", rounds=3)}
+        return {**seen, "of any shape": asked_of_any_shape(ask, shaped)}
 
     mistakes = (
         Mistake(
@@ -261,7 +287,7 @@ class TestActivationStore:
             "clear-does-nothing",
             lambda seen, net, names, x, later: (
                 same(seen["data"], recorded_by(net, names, x, later))
-                and not same(seen["data cleared"], recorded_by(net, names))
+                and not same(seen["example cleared"], {"1": []})
                 and same(seen["data cleared"], recorded_by(net, names, x, later, x))
             ),
             "After `clear()` the old entries are still there. `data = {}` only binds a local name: empty the dict "
@@ -339,6 +365,18 @@ class TestActivationStore:
         for found, output in of_any_shape(seen, shaped):
             recorded(found, {"0": [output]})
 
+    def test_each_is_a_copy_of_its_own_shape_and_dtype(seen, plain):
+        for found in seen["of varied"]:
+            recorded(Seen(found.value, "the record of a layer that hands on its input"), {"layer": varied(plain)})
+        expect(seen["one memory"]).is_false("two entries of a list share their memory")
+
+    def test_hooks_that_the_caller_changes_in_the_block_stay_so(seen):
+        if seen["hooks of the block"].value != ["new", "new of the model"]:
+            refuse(
+                "in the block the caller removed one hook and registered two; after the block the hooks of the caller "
+                f"that fire should be those two, and they are: {', '.join(seen['hooks of the block'].value) or 'none'}"
+            )
+
     def test_nothing_is_recorded_outside_a_block(seen, net, names, x, later):
         recorded(seen["data before"], recorded_by(net, names))
         recorded(seen["data outside"], recorded_by(net, names, x, later))
@@ -348,7 +386,8 @@ class TestActivationStore:
         recorded(seen["data again"], recorded_by(net, names, x, later, x))
 
     def test_clear_empties_the_record(seen, net, names, later):
-        recorded(seen["data cleared"], recorded_by(net, names))
+        for key in ("data cleared", "example cleared"):
+            recorded(seen[key], recorded_by(net, names) if key == "data cleared" else {"1": []})
         recorded(seen["data after clear"], recorded_by(net, names, later))
 
     def test_each_store_has_its_own_record(seen, net, names, x, later, call):
@@ -363,6 +402,7 @@ class TestActivationStore:
             same_numbers(seen["x.grad"], gradient_at(net, x, up))
 
     def test_nothing_of_the_caller_changes(seen, net, x, later):
+        nothing_changed(seen["changed first"], when="after a block")
         for key in ("changed before", "changed", "changed later"):
             nothing_changed(seen[key], but=["buffer *"], when="" if key != "changed before" else "before a block")
         fired_as_usual(seen, net, [x, later])
@@ -378,6 +418,18 @@ class TestActivationStore:
         recorded(seen["example"], {"1": [torch.tensor([[0.0, 2.0]])] * 2})
 
 
+def hooks_of_the_block(make: Callable[[nn.Module], Any]) -> list[str]:
+    """Which hooks of the caller fire after a block in which it removed one and registered two."""
+    model, fired = nn.Sequential(nn.Tanh(), nn.Tanh()), list[str]()
+    old = model[0].register_forward_hook(lambda module, args, output: fired.append("old"))
+    with make(model):
+        old.remove()
+        model[0].register_forward_hook(lambda module, args, output: fired.append("new"))
+        model.register_forward_hook(lambda module, args, output: fired.append("new of the model"))
+    model(torch.ones(1, 2))
+    return fired
+
+
 def contents(store: Any) -> Any:
     """What a store holds at this moment: its lists are copied, their tensors are not."""
     data = store.data
@@ -390,6 +442,8 @@ WHEN = {
     "data": "store.data after a block",
     "data before": "store.data before a block",
     "data outside": "store.data after a run outside a block",
+    "example": "store.data in the example",
+    "example cleared": "store.data in the example, after clear()",
     "data again": "store.data after a second block",
     "data cleared": "store.data after clear()",
     "data after clear": "store.data after a block with clear() in it",

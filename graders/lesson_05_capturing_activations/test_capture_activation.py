@@ -7,7 +7,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from graders.authoring import ALL, FACTOR, SILENT, Circumstances, Mistake, apart, close, exercise, expect
+from graders.authoring import ALL, FACTOR, SILENT, Circumstances, Mistake, Seen, apart, close, exercise, expect
 from graders.lesson_05_capturing_activations.judging import (
     BEFORE_THE_CALLERS_HOOK,
     MISTAKES,
@@ -15,6 +15,8 @@ from graders.lesson_05_capturing_activations.judging import (
     Layers,
     Twin,
     find,
+    in_a_row,
+    lookalike,
     net_of,
     of_any_shape,
     ran_once_as_it_is,
@@ -26,7 +28,7 @@ from graders.lesson_05_capturing_activations.judging import (
     stays_when_the_model_raises,
     went_on,
 )
-from graders.lesson_05_capturing_activations.shared import IN_PLACE, asked_of_any_shape, observed
+from graders.lesson_05_capturing_activations.shared import IN_PLACE, asked_in_a_row, asked_of_any_shape, observed
 
 
 @exercise(
@@ -62,14 +64,15 @@ from graders.lesson_05_capturing_activations.shared import IN_PLACE, asked_of_an
 )  # fmt: skip
 class TestCaptureActivation:
     """Write `capture_activation(model, name, x)`. `model` is an `nn.Module`, and `name` is the name of one of its
-    submodules in `model.named_modules()`, for example `"stem.0"`. Run `model(x)` exactly once, to its end and with each
-    part in its mode, and return the output of that submodule as it left the submodule.
+    submodules in `model.named_modules()`, for example `"stem.0"` (never `""`, the model itself). Run `model(x)` exactly
+    once, to its end and with each part in its mode, and return the output of that submodule as it left the submodule.
 
-    - In this run the submodule is called once, and its output is a tensor. Other parts of the model, and the model
-      itself, may return anything.
-    - The result has the values, the shape and the dtype of that output. A later layer that works in place does not
-      change it.
-    - The model goes on with the output itself, as it does without you. The run may stand under `torch.no_grad()`.
+    - In this run the submodule is called once, and its output is a `float32` or `float64` tensor. Other parts of the
+      model, and the model itself, may return anything.
+    - The result has the values, the shape and the dtype of that output, and no graph (rule 6). A later layer that works
+      in place does not change it.
+    - The model goes on with the output itself, as it does without you. The caller may have switched grad mode off, and
+      so may your function for the run.
 
     **Example.** For `model = nn.Sequential(nn.Flatten(), nn.ReLU())` and `x = torch.tensor([[-1., 2.]])`,
     `capture_activation(model, "1", x)` returns `tensor([[0., 2.]])`.
@@ -100,9 +103,9 @@ class TestCaptureActivation:
             last: kinds["last"],
         }
         alike = ["sequential", {nested.split(".")[1]: ["tanh"]}]  # its name ends as that of the nested one
-        defined = {before: alike, **scrambled(rng, children, steps), after: alike}
-        spec = ["net", defined, steps, output, passing]
         name = {"first": first, "nested": nested, "last": last}[named]
+        defined = {before: alike, **lookalike(name), **scrambled(rng, children, steps), after: alike}
+        spec = ["net", defined, steps, output, passing]
         return {
             "net": net_of(spec, [name], case),
             "name": name,
@@ -110,6 +113,7 @@ class TestCaptureActivation:
             "x": draws.x(case["layout"]),
             "later": draws.x(case["layout"]),
             "shaped": draws.of_any_shape(),
+            "plain": draws.plain_x(),
         }
 
     def alive(net, name, x, later, mode, named):
@@ -123,9 +127,10 @@ class TestCaptureActivation:
         twin = Twin(net)
         return [[call.y for call in twin.run(t) if call.name == name] for t in (x, later)] + [twin.statistics]
 
-    def probe(student, net, name, x, later, shaped, run):
+    def probe(student, net, name, x, later, shaped, plain, run):
         seen = observed(student.capture_activation, net, name, x, later, **run)
         seen["of any shape"] = asked_of_any_shape(student.capture_activation, shaped)
+        seen["in a row"] = asked_in_a_row(student.capture_activation, ["1", "2"], plain)
         example = nn.Sequential(nn.Flatten(), nn.ReLU())
         return {**seen, "example": student.capture_activation(example, "1", torch.tensor([[-1.0, 2.0]]))}
 
@@ -179,6 +184,10 @@ class TestCaptureActivation:
     def test_it_has_the_shape_of_any_output(seen, shaped):
         for found, output in of_any_shape(seen, shaped):
             expect(found).close_to(output)
+
+    def test_it_is_a_copy_of_what_a_layer_hands_on(seen, plain):
+        for found in seen["in a row"]:
+            same_numbers(Seen(found.value, "the result for a layer that hands on its input"), in_a_row(plain))
 
     def test_the_model_runs_once_as_it_is(seen, net, x):
         ran_once_as_it_is(seen, net, x)

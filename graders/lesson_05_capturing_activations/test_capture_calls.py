@@ -7,7 +7,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from graders.authoring import ALL, FACTOR, SILENT, Circumstances, Mistake, apart, close, exercise, expect
+from graders.authoring import ALL, FACTOR, SILENT, Circumstances, Mistake, Seen, apart, close, exercise, expect
 from graders.lesson_05_capturing_activations.judging import (
     BEFORE_THE_CALLERS_HOOK,
     MISTAKES,
@@ -17,6 +17,7 @@ from graders.lesson_05_capturing_activations.judging import (
     Twin,
     all_close,
     find,
+    lookalike,
     net_of,
     of_any_shape,
     ran_once_as_it_is,
@@ -25,9 +26,16 @@ from graders.lesson_05_capturing_activations.judging import (
     scrambled,
     stays,
     stays_when_the_model_raises,
+    varied,
     went_on,
 )
-from graders.lesson_05_capturing_activations.shared import IN_PLACE, asked_of_any_shape, observed
+from graders.lesson_05_capturing_activations.shared import (
+    IN_PLACE,
+    asked_of_any_shape,
+    asked_of_varied,
+    observed,
+    share_memory,
+)
 
 
 @exercise(
@@ -73,12 +81,13 @@ class TestCaptureCalls:
     Return a list with the output of every call of that module in this run, in the order of the calls.
 
     - Every call counts, whichever name the model uses for it. If there is none, the list is empty. Each output is a
-      tensor.
-    - The entries have the values, the shapes and the dtype of these outputs. A later layer that works in place does not
-      change them.
+      `float32` or `float64` tensor. No module runs inside a call of itself.
+    - Each entry has the values, the shape and the dtype of its output, and no graph (rule 6). A later layer that works
+      in place does not change it.
     - Each call of your function makes a new list, and nothing that happens later changes a list that you returned
       before.
-    - The model goes on with the outputs themselves, as it does without you. The run may stand under `torch.no_grad()`.
+    - The model goes on with the outputs themselves, as it does without you. The caller may have switched grad mode off,
+      and so may your function for the run.
 
     **Example.** With `act = nn.ReLU()`, `model = nn.Sequential(nn.Flatten(), act, nn.Flatten(), act)` and
     `x = torch.tensor([[-1., 2.]])`, `capture_calls(model, "1", x)` returns `[tensor([[0., 2.]]), tensor([[0., 2.]])]`.
@@ -102,14 +111,16 @@ class TestCaptureCalls:
             path = {"root": "", "second name": again}.get(named, target)
             rounds = [step for index in range(calls) for step in ((target, again)[index % 2], *in_place)]
         steps = {"first": [*rounds, *around], "last": [*around, *rounds]}.get(named, [plain, shift, *rounds, norm])
-        spec = ["net", scrambled(rng, children, steps), steps, output, passing]
+        others = lookalike(path) if path else {}
+        spec = ["net", {**others, **scrambled(rng, children, steps)}, steps, output, passing]
         return {
             "net": net_of(spec, [path], case),
             "name": path,
-            "run": run_of(case, norm),
+            "run": run_of(case, norm, rounds=3),
             "x": draws.x(case["layout"]),
             "later": draws.x(case["layout"]),
             "shaped": draws.of_any_shape(),
+            "plain": draws.plain_x(),
         }
 
     def alive(net, name, x, later, named):
@@ -120,7 +131,7 @@ class TestCaptureCalls:
         twin = Twin(net)
         return [[call.y for call in twin.run(t)] for t in (x, later)] + [twin.statistics]
 
-    def probe(student, net, name, x, later, shaped, run):
+    def probe(student, net, name, x, later, shaped, plain, run):
         others = asked_of_any_shape(student.capture_calls, shaped)
         seen = observed(student.capture_calls, net, name, x, later, **run)
         seen["of any shape"] = [list(found) if isinstance(found, list) else found for found in others]
@@ -130,7 +141,12 @@ class TestCaptureCalls:
         found = {key: seen[key] for key in ("result", "later", "afterwards", "example") if key in seen}
         lists = [entry for entry in found.values() if isinstance(entry, list)]
         seen["one list"] = len({id(entry) for entry in lists}) < len(lists)
-        return seen | {key: list(entry) if isinstance(entry, list) else entry for key, entry in found.items()}
+        # A list that all calls share grows; no right one is as long.
+        seen |= {key: entry[:20] if isinstance(entry, list) else entry for key, entry in found.items()}
+        of_varied = asked_of_varied(student.capture_calls, plain)
+        seen["of varied"] = [found[:6] if isinstance(found, list) else found for found in of_varied]
+        seen["one memory"] = any(share_memory(found) for found in of_varied)
+        return seen
 
     mistakes = (
         Mistake(
@@ -188,6 +204,11 @@ class TestCaptureCalls:
     def test_they_have_the_shape_of_any_output(seen, shaped):
         for found, output in of_any_shape(seen, shaped):
             all_close(found, [output])
+
+    def test_each_is_a_copy_of_its_own_shape_and_dtype(seen, plain):
+        for found in seen["of varied"]:
+            all_close(Seen(found.value, "the result for a layer that hands on its input"), varied(plain))
+        expect(seen["one memory"]).is_false("two entries of your list share their memory")
 
     def test_each_result_is_a_list_of_its_own(seen):
         expect(seen["one list"]).is_false("two calls of your function returned the same list")

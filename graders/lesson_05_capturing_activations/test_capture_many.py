@@ -14,6 +14,8 @@ from graders.lesson_05_capturing_activations.judging import (
     MISTAKES,
     Layers,
     Twin,
+    in_a_row,
+    lookalike,
     net_of,
     of_any_shape,
     ran_once_as_it_is,
@@ -26,7 +28,13 @@ from graders.lesson_05_capturing_activations.judging import (
     walk,
     went_on,
 )
-from graders.lesson_05_capturing_activations.shared import IN_PLACE, asked_of_any_shape, observed
+from graders.lesson_05_capturing_activations.shared import (
+    IN_PLACE,
+    asked_in_a_row,
+    asked_of_any_shape,
+    observed,
+    share_memory,
+)
 
 
 @exercise(
@@ -65,15 +73,17 @@ from graders.lesson_05_capturing_activations.shared import IN_PLACE, asked_of_an
     ),
 )  # fmt: skip
 class TestCaptureMany:
-    """Write `capture_many(model, names, x)`. `names` is a list of names of submodules in `model.named_modules()`, in
-    any order; it may be empty, and a name may stand in it twice. Run `model(x)` exactly once, to its end and with each
-    part in its mode. Return a dict that maps each name to the output of that submodule, as it left the submodule. The
-    keys stand in the order in which the submodules ran.
+    """Write `capture_many(model, names, x)`. `names` is a list of names of submodules in `model.named_modules()` (never
+    `""`, the model itself), in any order; it may be empty, and a name may stand in it twice. Run `model(x)` exactly
+    once, to its end and with each part in its mode. Return a dict that maps each name to the output of that submodule,
+    as it left the submodule. The keys stand in the order in which the submodules ran.
 
-    - In this run each named submodule is called once, its output is a tensor, and none of them contains another.
-    - The results have the values, the shapes and the dtype of these outputs. A later layer that works in place does not
-      change them.
-    - The model goes on with the outputs themselves, as it does without you. The run may stand under `torch.no_grad()`.
+    - In this run each named submodule is called once, its output is a `float32` or `float64` tensor, and none of them
+      contains another.
+    - The results have the values, the shapes and the dtypes of these outputs, and no graph (rule 6). A later layer that
+      works in place does not change them.
+    - The model goes on with the outputs themselves, as it does without you. The caller may have switched grad mode off,
+      and so may your function for the run.
 
     **Example.** For `model = nn.Sequential(nn.Flatten(), nn.ReLU())` and `x = torch.tensor([[-1., 2.]])`,
     `capture_many(model, ["1", "0"], x)` returns `{"0": tensor([[-1., 2.]]), "1": tensor([[0., 2.]])}`, with the keys in
@@ -97,7 +107,6 @@ class TestCaptureMany:
             unused: draws.plain(),
         }
         steps = [first, *in_place, shift, norm, stem, *in_place, body, last, *in_place]
-        spec = ["net", scrambled(rng, children, steps), steps, output, passing]
         inner_name = f"{body}.{inner}"
         of_stem = stem if container == "named" else f"{stem}.0"
         target = {"first": first, "last": last, "nested": of_stem if container == "named" else inner_name}[named]
@@ -108,6 +117,8 @@ class TestCaptureMany:
             "many": rng.shuffled(some),
             "repeated": rng.shuffled([*dict.fromkeys([target, of_stem, inner_name]), target]),
         }[collection]
+        others = {key: child for name in some for key, child in lookalike(name).items()}
+        spec = ["net", {**others, **scrambled(rng, children, steps)}, steps, output, passing]
         return {
             "net": net_of(spec, names, case),
             "names": names,
@@ -115,6 +126,7 @@ class TestCaptureMany:
             "x": draws.x(case["layout"]),
             "later": draws.x(case["layout"]),
             "shaped": draws.of_any_shape(),
+            "plain": draws.plain_x(),
         }
 
     def alive(net, names, x, later, mode):
@@ -128,10 +140,12 @@ class TestCaptureMany:
         twin = Twin(net)
         return [[call.y for call in twin.run(t)] for t in (x, later)] + [twin.statistics]
 
-    def probe(student, net, names, x, later, shaped, run):
+    def probe(student, net, names, x, later, shaped, plain, run):
         others = asked_of_any_shape(lambda model, name, t: student.capture_many(model, [name], t), shaped)
         seen = observed(student.capture_many, net, names, x, later, **run)
-        seen["of any shape"] = others
+        (row,) = asked_in_a_row(student.capture_many, [["1", "2"]], plain)
+        seen |= {"of any shape": others, "in a row": row}
+        seen["one memory"] = share_memory(row)
         example = nn.Sequential(nn.Flatten(), nn.ReLU())
         return {**seen, "example": student.capture_many(example, ["1", "0"], torch.tensor([[-1.0, 2.0]]))}
 
@@ -207,6 +221,11 @@ class TestCaptureMany:
     def test_they_have_the_shape_of_any_output(seen, shaped):
         for found, output in of_any_shape(seen, shaped):
             same_outputs(found, {"0": output})
+
+    def test_each_is_a_copy_of_what_a_layer_hands_on(seen, plain):
+        found = Seen(seen["in a row"].value, "the result for layers that hand on their input")
+        same_outputs(found, dict.fromkeys(("1", "2"), in_a_row(plain)))
+        expect(seen["one memory"]).is_false("two entries of your dict share their memory")
 
     def test_the_keys_are_in_order_of_execution(seen, net, names, x):
         for key in ("result", "afterwards"):

@@ -26,7 +26,7 @@ from graders.lesson_05_capturing_activations.judging import (
     walk,
     went_on,
 )
-from graders.lesson_05_capturing_activations.shared import IN_PLACE, observed, plain_tuple
+from graders.lesson_05_capturing_activations.shared import IN_PLACE, Deeper, Shift, observed, plain_tuple
 
 
 @exercise(
@@ -72,15 +72,17 @@ class TestLeafShapes:
     """Write `leaf_shapes(model, x)`. Run `model(x)` exactly once, to its end and with each part in its mode. Return a
     dict with one entry for every module in `model.named_modules()` that has no children (`list(module.children())` is
     empty) and is called in this run. The key is its name there, which is the first one if it has several. The value is
-    the shape of its output, as it left the module, as a tuple of ints.
+    the shape of its output, as it left the module (a later layer may change it in place),
+    as a tuple of ints.
 
-    - The keys stand in the order of first calls.
+    - The keys stand in the order of first calls. None of these modules calls another one.
     - A module that is called more than once shows the shape of its last call.
     - Nothing else appears: no module that is not called, and none that `named_modules()` does not know. The model
       itself may be such a module without children.
     - The outputs of these modules are tensors; those of others may be anything. The model may have custom blocks,
       `nn.Sequential` and `nn.ModuleList`, nested.
-    - The model goes on with the outputs themselves, as it does without you. The run may stand under `torch.no_grad()`.
+    - The model goes on with the outputs themselves, as it does without you. The caller may have switched grad mode off,
+      and so may your function for the run.
 
     **Example.** For `model = nn.Sequential(nn.Flatten(), nn.Sequential(nn.Linear(6, 4), nn.ReLU()))` and
     `x = torch.ones(1, 2, 3)` the result is `{"0": (1, 6), "1.0": (1, 4), "1.1": (1, 4)}`.
@@ -123,7 +125,7 @@ class TestLeafShapes:
         later = draws.x(case["layout"], batch=3 if case["batches"] == "as many" else 2)
         return {
             "net": net,
-            "run": run_of(case, breaks),
+            "run": run_of(case, breaks, rounds=3),
             "pool": pool,
             "unused": unused,
             "x": draws.x(case["layout"]),
@@ -143,9 +145,10 @@ class TestLeafShapes:
         seen = observed(lambda model, named, t: student.leaf_shapes(model, t), net, "0", x, later, **run)
         example = nn.Sequential(nn.Flatten(), nn.Sequential(nn.Linear(6, 4), nn.ReLU()))
         seen["example"] = student.leaf_shapes(example, torch.ones(1, 2, 3))
+        seen["made deeper"] = student.leaf_shapes(nn.Sequential(Shift(1.0), Deeper()), torch.ones(3, 2))
         return seen | {
             key: {name: plain_tuple(shape) for name, shape in seen[key].items()}
-            for key in ("result", "later", "afterwards", "example")
+            for key in ("result", "later", "afterwards", "example", "made deeper")
             if isinstance(seen.get(key), dict)
         }
 
@@ -213,6 +216,9 @@ class TestLeafShapes:
             expect(found).has_keys(*expected)
             for name, shape in expected.items():
                 expect(found[name]).equals(shape)
+
+    def test_a_later_layer_that_works_in_place_changes_no_shape(seen):
+        expect(seen["made deeper"]).equals({"0": (3, 2), "1": (1, 3, 2)})
 
     def test_the_keys_are_in_order_of_first_calls(seen, net, x):
         for key in ("result", "afterwards"):

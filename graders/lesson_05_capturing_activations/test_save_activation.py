@@ -17,6 +17,8 @@ from graders.lesson_05_capturing_activations.judging import (
     RETURNED_A_LIST,
     Layers,
     Twin,
+    in_a_row,
+    lookalike,
     net_of,
     of_any_shape,
     outputs_of,
@@ -27,11 +29,14 @@ from graders.lesson_05_capturing_activations.judging import (
     scrambled,
     stays,
     stays_when_the_model_raises,
+    varied,
     went_on,
 )
 from graders.lesson_05_capturing_activations.shared import (
     IN_PLACE,
+    asked_in_a_row,
     asked_of_any_shape,
+    asked_of_varied,
     assembled,
     observed,
     plain_tuple,
@@ -72,18 +77,19 @@ from graders.lesson_05_capturing_activations.shared import (
     ),
 )  # fmt: skip
 class TestSaveActivation:
-    """Write `save_activation(model, name, x, path)`. `name` is the name of a submodule in `model.named_modules()`, and
-    `path` is a `str` or a `pathlib.Path`. Run `model(x)` exactly once, to its end and with each part in its mode. Write
-    the output of the *first* call of that submodule to the file `path` with `torch.save`, and return the shape of that
-    output as a tuple of ints.
+    """Write `save_activation(model, name, x, path)`. `name` is the name of a submodule in `model.named_modules()`
+    (never `""`, the model itself), and `path` is a `str` or a `pathlib.Path`, which need not end in `.pt`. Run
+    `model(x)` exactly once, to its end and with each part in its mode. Write the output of the *first* call of that
+    submodule to the file `path` with `torch.save`, and return the shape of that output as a tuple of ints.
 
-    - The submodule is called once or more often, and its outputs are tensors.
+    - The submodule is called once or more often, and its outputs are `float32` or `float64` tensors.
     - The file holds one plain CPU tensor that does not require grad, with the values and the dtype of the output as it
       left the submodule. A later layer that works in place does not change them.
     - The file holds the values of this tensor and no others. The output may be a small view into a large tensor.
     - A file that is already there is overwritten. No other file is left behind. If the model raises, it is up to you
       whether a file is written.
-    - The model goes on with the outputs themselves, as it does without you. The run may stand under `torch.no_grad()`.
+    - The model goes on with the outputs themselves, as it does without you. The caller may have switched grad mode off,
+      and so may your function for the run.
 
     **Example.** For `model = nn.Sequential(nn.Flatten(), nn.ReLU())` and `x = torch.tensor([[-1., 2.]])`,
     `save_activation(model, "1", x, "relu.pt")` returns `(1, 2)`. Then `torch.load("relu.pt")` gives
@@ -106,12 +112,13 @@ class TestSaveActivation:
             children[target] = draws.target("counting")
             name, rounds = target, [target, *in_place] * calls
         steps = {"first": [*rounds, *around], "last": [*around, *rounds]}.get(named, [plain, shift, *rounds, norm])
-        spec = ["net", scrambled(rng, children, steps), steps, output, passing]
+        spec = ["net", {**lookalike(name), **scrambled(rng, children, steps)}, steps, output, passing]
         flat = Layers(rng, case, "linear")
         return {
             "net": net_of(spec, [name], case),
             "name": name,
-            "run": run_of(case, norm),
+            # Who removes the hook in the hook itself is seen where the module is not called at all.
+            "run": run_of(case, name if case["failure"] == "KeyboardInterrupt" else norm, rounds=3),
             "x": draws.x(case["layout"]),
             "later": draws.x(case["layout"]),
             "wide": ["net", {window: ["window", view], layer: flat.plain()}, [layer, window], "tensor", "position"],
@@ -119,6 +126,7 @@ class TestSaveActivation:
             "page": flat.x(batch=4),
             "old": draws.x(),
             "shaped": draws.of_any_shape(),
+            "plain": draws.plain_x(),
         }
 
     def alive(net, name, x, later, old):
@@ -129,12 +137,12 @@ class TestSaveActivation:
         twin = Twin(net)
         return [[call.y for call in twin.run(t)] for t in (x, later)] + [twin.statistics]
 
-    def probe(student, net, name, x, later, run, wide, window, page, old, shaped, path_is, file):
+    def probe(student, net, name, x, later, run, wide, window, page, old, shaped, plain, path_is, file):
         with tempfile.TemporaryDirectory() as folder:
             paths = []
 
             def ask(model, named, t):
-                paths.append(path := Path(folder) / f"{len(paths)}.activation")
+                paths.append(path := Path(folder) / (f"{len(paths)}.activation" if len(paths) % 2 else f"{len(paths)}"))
                 if file == "an old one":
                     torch.save(old, path)
                 shape = student.save_activation(model, named, t, str(path) if path_is == "str" else path)
@@ -144,9 +152,14 @@ class TestSaveActivation:
             seen["view"] = ask(assembled(wide), window, page)
             seen["example"] = ask(nn.Sequential(nn.Flatten(), nn.ReLU()), "1", torch.tensor([[-1.0, 2.0]]))
             seen["of any shape"] = asked_of_any_shape(ask, shaped)
+            seen["in a row"] = asked_in_a_row(ask, ["1", "2"], plain)
+            seen["of varied"] = asked_of_varied(ask, plain)
             answers = [seen[key] for key in ("result", "later", "afterwards", "view", "example") if key in seen]
-            for answer in (*answers, *seen["of any shape"]):
+            for answer in (*answers, *seen["of any shape"], *seen["in a row"], *seen["of varied"]):
                 answer |= content(answer.pop("path"))
+            used = paths[0]
+            student.save_activation(assembled(wide), window, -page, str(used) if path_is == "str" else used)
+            seen["at a path that was used"] = content(used)
             others = {path.name for path in Path(folder).iterdir()} - {path.name for path in paths}
         return {**seen, "other files": len(others)}
 
@@ -222,14 +235,25 @@ class TestSaveActivation:
         for file, output in of_any_shape(seen, shaped):
             holds(file, output)
 
+    def test_it_is_a_copy_of_what_a_layer_hands_on(seen, plain):
+        for found in seen["in a row"]:
+            holds(found, in_a_row(plain))
+        for found in seen["of varied"]:
+            holds(found, varied(plain)[0])
+
+    def test_a_file_of_your_own_is_overwritten(seen, wide, window, page):
+        holds(seen["at a path that was used"], view_of(wide, window, -page))
+
     def test_no_other_file_is_written(seen):
         expect(seen["other files"]).equals(0)
 
-    def test_the_shape_is_returned(seen, net, name, x, wide, window, page, shaped):
+    def test_the_shape_is_returned(seen, net, name, x, wide, window, page, shaped, plain):
         returned(seen["result"], captured(net, name, x)[0])
         returned(seen["view"], view_of(wide, window, page))
         for file, output in of_any_shape(seen, shaped):
             returned(file, output)
+        for file in seen["of varied"]:
+            returned(file, varied(plain)[0])
 
     def test_the_model_runs_once_as_it_is(seen, net, x):
         ran_once_as_it_is(seen, net, x)

@@ -285,7 +285,7 @@ class ActivationStore:
     ),
     Wrong(
         "only detached",
-        violates="A later layer that works in place does not change them.",
+        violates="A later layer that works in place does not change it.",
         check="test_every_call_in_the_block_is_recorded",
         mistake="stored-alias",
         source=changed(STORE, (".clone())", ")")),
@@ -527,7 +527,7 @@ class ActivationStore:
     ),
     Wrong(
         "hooks before those of the caller",
-        violates="as they left the modules",
+        violates="as it left the module",
         check="test_every_call_in_the_block_is_recorded",
         mistake="before-the-callers-hook",
         source=changed(STORE, ("hook))", "hook, prepend=True))")),
@@ -596,7 +596,7 @@ class ActivationStore:
     ),
     Wrong(
         "always float32",
-        violates="The entries have the values, the shapes and the dtype of the outputs",
+        violates="Each entry has the values, the shape and the dtype of the output",
         check="test_every_call_in_the_block_is_recorded",
         source=changed(STORE, (".clone())", ".clone().float())")),
     ),
@@ -666,13 +666,45 @@ class ActivationStore:
     ),
     Wrong(
         "without dimensions of size 1",
-        violates="The entries have the values, the shapes and the dtype of the outputs",
+        violates="Each entry has the values, the shape and the dtype of the output",
         check="test_entries_have_the_shape_of_any_output",
         source=changed(STORE, ("output.detach().clone()", "output.detach().clone().squeeze(-1)")),
+    ),
+    Wrong(
+        "puts back the hooks of the beginning",
+        violates="rule 3: Hooks of others stay",
+        check="test_hooks_that_the_caller_changes_in_the_block_stay_so",
+        source=changed(
+            STORE,
+            (
+                "        for name in self.names:\n            def hook",
+                "        modules = [self.model.get_submodule(name) for name in self.names]\n"
+                "        self.before = {module: dict(module._forward_hooks) for module in modules}\n"
+                "        for name in self.names:\n            def hook",
+            ),
+            (
+                "        self.handles.clear()",
+                "        self.handles.clear()\n"
+                "        for module, hooks in self.before.items():\n"
+                "            module._forward_hooks.clear()\n"
+                "            module._forward_hooks.update(hooks)",
+            ),
+        ),
+    ),
+    Wrong(
+        "does not copy what a module hands on",
+        violates="A later layer that works in place does not change it.",
+        check="test_each_is_a_copy_of_its_own_shape_and_dtype",
+        source=changed(
+            STORE,
+            ("output.detach().clone()", "output.detach() if args and output is args[0] else output.detach().clone()"),
+        ),
     ),
 ]
 
 GIVENS = [
+    "Nobody changes the list later, and the model keeps its modules.",
+    "No block of a store stands inside another one of the same store.",
     "Write a class `ActivationStore(model, names)`.",
     "An instance is a context manager",
     "It is used like this.",

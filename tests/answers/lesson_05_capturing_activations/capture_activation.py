@@ -489,9 +489,27 @@ def capture_activation(model, name, x):
     ),
     Wrong(
         "at least one dimension",
-        violates="The result has the values, the shape and the dtype of that output.",
+        violates="The result has the values, the shape and the dtype of that output",
         check="test_it_has_the_shape_of_any_output",
         source="import torch\n" + changed(CAPTURE_ACTIVATION, ("return kept[0]", "return torch.atleast_1d(kept[0])")),
+    ),
+    Wrong(
+        "the first name that ends so",
+        violates="`name` is the name of one of its submodules",
+        check="raised",
+        source=changed(
+            CAPTURE_ACTIVATION,
+            ("model.get_submodule(name)", "next(m for n, m in model.named_modules() if n.endswith(name))"),
+        ),
+    ),
+    Wrong(
+        "does not copy what a layer hands on",
+        violates="A later layer that works in place does not change it.",
+        check="test_it_is_a_copy_of_what_a_layer_hands_on",
+        source=changed(
+            CAPTURE_ACTIVATION,
+            ("output.detach().clone()", "output.detach() if args and output is args[0] else output.detach().clone()"),
+        ),
     ),
 ]
 
@@ -499,7 +517,7 @@ GIVENS = [
     "Write `capture_activation(model, name, x)`.",
     "`model` is an `nn.Module`",
     "In this run the submodule is called once",
-    "The run may stand under `torch.no_grad()`.",
+    "The caller may have switched grad mode off, and so may your function for the run.",
 ]
 
 SURVIVORS = {

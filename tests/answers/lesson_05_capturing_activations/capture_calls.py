@@ -101,7 +101,7 @@ def capture_calls(model, name, x):
     ),
     Wrong(
         "only detached",
-        violates="A later layer that works in place does not change them.",
+        violates="A later layer that works in place does not change it.",
         check="test_every_call_is_captured_in_order",
         mistake="stored-alias",
         source="""
@@ -211,7 +211,7 @@ def capture_calls(model, name, x, calls=[]):
     Wrong(
         "stacked",
         violates="Return a list",
-        check="test_every_call_is_captured_in_order",
+        check="raised",
         source=changed(
             CAPTURE_CALLS, ("return calls", "import torch\n    return torch.stack(calls) if calls else calls")
         ),
@@ -374,7 +374,7 @@ def capture_calls(model, name, x):
     ),
     Wrong(
         "always float32",
-        violates="The entries have the values, the shapes and the dtype of these outputs.",
+        violates="Each entry has the values, the shape and the dtype of its output",
         check="test_every_call_is_captured_in_order",
         source=changed(CAPTURE_CALLS, (".clone())", ".clone().float())")),
     ),
@@ -483,17 +483,37 @@ def capture_calls(model, name, x):
     ),
     Wrong(
         "without dimensions of size 1",
-        violates="The entries have the values, the shapes and the dtype of these outputs.",
+        violates="Each entry has the values, the shape and the dtype of its output",
         check="test_they_have_the_shape_of_any_output",
         source=changed(CAPTURE_CALLS, ("output.detach().clone()", "output.detach().clone().squeeze(-1)")),
+    ),
+    Wrong(
+        "in the dtype of the first",
+        violates="Each entry has the values, the shape and the dtype of its output",
+        check="test_each_is_a_copy_of_its_own_shape_and_dtype",
+        source=changed(WITH_BLOCK, ("return calls", "return [call.to(calls[0].dtype) for call in calls]")),
+    ),
+    Wrong(
+        "copies an output that repeats itself only once",
+        violates="A later layer that works in place does not change it.",
+        check="test_each_is_a_copy_of_its_own_shape_and_dtype",
+        source=changed(
+            WITH_BLOCK,
+            (
+                "calls.append(output.detach().clone())",
+                "known = any(call.equal(output) for call in calls)\n"
+                "        calls.append(output.detach() if known else output.detach().clone())",
+            ),
+        ),
     ),
 ]
 
 GIVENS = [
+    "No module runs inside a call of itself.",
     "Write `capture_calls(model, name, x)`.",
-    "Each output is a tensor.",
+    "Each output is a `float32` or `float64` tensor.",
     "a module may have a second name",
-    "The run may stand under `torch.no_grad()`.",
+    "The caller may have switched grad mode off, and so may your function for the run.",
 ]
 
 SURVIVORS = {

@@ -449,7 +449,7 @@ def capture_many(model, names, x):
     ),
     Wrong(
         "always float32",
-        violates="The results have the values, the shapes and the dtype of these outputs.",
+        violates="The results have the values, the shapes and the dtypes of these outputs",
         check="test_every_named_output_is_returned",
         source=changed(CAPTURE_MANY, (".clone()", ".float().clone()")),
     ),
@@ -506,9 +506,22 @@ def capture_many(model, names, x):
     ),
     Wrong(
         "without dimensions of size 1",
-        violates="The results have the values, the shapes and the dtype of these outputs.",
+        violates="The results have the values, the shapes and the dtypes of these outputs",
         check="test_they_have_the_shape_of_any_output",
         source=changed(CAPTURE_MANY, ("output.detach().clone()", "output.detach().clone().squeeze(-1)")),
+    ),
+    Wrong(
+        "one tensor for equal outputs",
+        violates="rule 6: it shares its memory with no other tensor",
+        check="test_each_is_a_copy_of_what_a_layer_hands_on",
+        source=changed(
+            CAPTURE_MANY,
+            (
+                "found[name] = output.detach().clone()",
+                "same = [kept for kept in found.values() if kept.equal(output)]\n"
+                "                found[name] = same[0] if same else output.detach().clone()",
+            ),
+        ),
     ),
 ]
 
@@ -516,7 +529,7 @@ GIVENS = [
     "Write `capture_many(model, names, x)`.",
     "it may be empty",
     "In this run each named submodule is called once",
-    "The run may stand under `torch.no_grad()`.",
+    "The caller may have switched grad mode off, and so may your function for the run.",
 ]
 
 SURVIVORS = {

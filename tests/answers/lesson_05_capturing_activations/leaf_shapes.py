@@ -606,14 +606,25 @@ def leaf_shapes(model, x):
     return shapes
 """,
     ),
+    Wrong(
+        "looks at the shapes in the end",
+        violates="as it left the module (a later layer may change it in place)",
+        check="test_a_later_layer_that_works_in_place_changes_no_shape",
+        source=changed(
+            LEAF_SHAPES,
+            ("shapes[name] = tuple(output.shape)", "shapes[name] = output"),
+            ("    return shapes", "    return {name: tuple(output.shape) for name, output in shapes.items()}"),
+        ),
+    ),
 ]
 
 GIVENS = [
+    "None of these modules calls another one.",
     "Write `leaf_shapes(model, x)`.",
     "is called in this run",
     "The outputs of these modules are tensors",
     "The model may have custom blocks",
-    "The run may stand under `torch.no_grad()`.",
+    "The caller may have switched grad mode off, and so may your function for the run.",
 ]
 
 SURVIVORS = {

@@ -518,10 +518,55 @@ def save_activation(model, name, x, path):
         source=changed(SAVE_ACTIVATION, ("output.detach().clone()", "output.detach().clone().squeeze(-1)")),
     ),
     Wrong(
-        "saves a view into all calls",
+        "saves a view into a stack",
         violates="The file holds the values of this tensor and no others.",
         check="test_the_file_holds_its_own_values_only",
-        source=changed(SAVE_ACTIVATION, ("torch.save(outputs[0]", "torch.save(torch.stack(outputs)[0]")),
+        source=changed(SAVE_ACTIVATION, ("torch.save(outputs[0]", "torch.save(torch.stack([outputs[0]] * 2)[0]")),
+    ),
+    Wrong(
+        "the shape of the last call",
+        violates="return the shape of that output",
+        check="test_the_shape_is_returned",
+        source=changed(SAVE_ACTIVATION, ("tuple(outputs[0].shape)", "tuple(outputs[-1].shape)")),
+    ),
+    Wrong(
+        "adds a suffix where there is none",
+        violates="which need not end in `.pt`",
+        check="test_no_other_file_is_written",
+        mistake="another-file",
+        source=changed(
+            SAVE_ACTIVATION,
+            (
+                "torch.save(outputs[0], path)",
+                'torch.save(outputs[0], path if "." in str(path).split("/")[-1] else f"{path}.pt")',
+            ),
+        ),
+    ),
+    Wrong(
+        "writes to each path once",
+        violates="A file that is already there is overwritten.",
+        check="test_a_file_of_your_own_is_overwritten",
+        source=changed(
+            SAVE_ACTIVATION,
+            ("import torch\n", "import torch\n\nwritten = set()\n"),
+            (
+                "torch.save(outputs[0], path)",
+                "if str(path) not in written:\n        torch.save(outputs[0], path)\n    written.add(str(path))",
+            ),
+        ),
+    ),
+    Wrong(
+        "goes on with a copy after the first call",
+        violates="The model goes on with the outputs themselves",
+        check="test_the_model_goes_on_with_the_outputs_themselves",
+        mistake="returned-the-copy",
+        source=changed(
+            SAVE_ACTIVATION,
+            (
+                "outputs.append(output.detach().clone())",
+                "outputs.append(output.detach().clone())\n        return outputs[-1].clone() if outputs[1:] else None",
+            ),
+        ),
     ),
 ]
 
@@ -529,5 +574,5 @@ GIVENS = [
     "Write `save_activation(model, name, x, path)`.",
     "The submodule is called once or more often",
     "it is up to you whether a file is written",
-    "The run may stand under `torch.no_grad()`.",
+    "The caller may have switched grad mode off, and so may your function for the run.",
 ]

@@ -66,7 +66,7 @@ show(
 #
 # `hook(module, grad_input, grad_output)`
 #
-# as soon as `grad_input` is complete, once in a backward pass.
+# as soon as `grad_input` is complete, once for each call of the module.
 #
 # **Predict.** A linear layer takes 3 numbers to 2, and the batch has 2 rows. How many entries does `grad_input` have,
 # and what is the shape of the first one? The same for `grad_output`.
@@ -880,8 +880,8 @@ for handle in handles:
 # - A hook that returns `None` changes nothing. A module hook returns a tuple, with `None` where it got `None`.
 # - A new `grad_output` changes the gradients of the module's own parameters and everything before the module. A new
 #   `grad_input` changes only what comes before the module.
-# - A full backward hook runs at once, with `None` entries, if no input needs a gradient. It does not run at all if an
-#   input needs one and none comes.
+# - A full backward hook runs at once, with `None` entries, if no input needs a gradient. It does not run at all if
+#   inputs need gradients and none of them gets one; if some get one, the others show zeros.
 # - The module hooks are bound at the forward pass. They see positional inputs, and outputs that are a tensor or a tuple
 #   of tensors. No in-place operation may touch these.
 #

@@ -40,6 +40,7 @@ from graders.lesson_07_module_backward_hooks.judging import (
 )
 from graders.lesson_07_module_backward_hooks.shared import Gate, callers_hooks, linear, made, outputs
 
+TINY = 2.0**-40
 MORE_PASSES = (0.0, -1.0, 0.25, 2.0, 512.0)
 """By what the gradients of the caller are multiplied in some more passes."""
 
@@ -85,8 +86,9 @@ MORE_PASSES = (0.0, -1.0, 0.25, 2.0, 512.0)
 class TestClampGradInput:
     """Write `clamp_grad_input(module, c)`. `c` is a number greater than 0. From now on, in every backward pass, each
     gradient that `module` sends to one of its inputs is clamped elementwise to [-c, c], for all inputs that are
-    tensors and are passed by position. Other inputs (numbers, or what is passed by keyword) may be there, too. The
-    output is a tensor or a tuple of tensors, and nothing works in place on it or on the inputs.
+    tensors and are passed by position (`nan` stays `nan`; a tensor that is passed twice is two inputs). Other inputs
+    (numbers, or what is passed by keyword) may be there, too. The output is a tensor or a tuple of tensors, and nothing
+    works in place on it or on the inputs.
 
     The module's own parameters (and those of the modules inside it) get the gradients that they would get without your
     function, and the forward pass computes what it did before. If an input tensor is also used outside the module, the
@@ -195,8 +197,17 @@ class TestClampGradInput:
 
         single, x = linear(torch.tensor([[5.0]]), torch.tensor([0.0])), torch.tensor([[3.0]], requires_grad=True)
         _kept = student.clamp_grad_input(single, 2.0)
-        single(x).sum().backward()
-        return {**seen, "example": [x.grad, single.weight.grad]}
+        seen |= {"example": [], "example again": []}
+        for when in ("example", "example again"):
+            single(x).sum().backward()
+            seen[when] = [snapshot(x.grad), snapshot(single.weight.grad)]
+        seen["two calls"] = gradients(lambda: (single(x) + single(2 * x)).sum(), [x, single.weight])
+        (unknown,) = gradients(lambda: (float("nan") * single(x)).sum(), [x])
+        seen["nan"] = None if unknown is None else unknown.isnan()
+        identity = nn.Identity()
+        _kept = student.clamp_grad_input(identity, TINY)
+        (seen["tiny"],) = gradients(lambda: identity(1 * x).sum(), [x])
+        return seen
 
     mistakes = (
         Mistake(
@@ -348,8 +359,19 @@ class TestClampGradInput:
         nothing_changed(seen["in the end"], but=["grad-* *"], when="after remove()")
 
     def test_the_example_of_the_contract(seen):
-        for what, mine, right in zip(("x.grad", "module.weight.grad"), seen["example"], (2.0, 3.0)):
-            expect(Seen(mine.value, f"{what} of the example")).close_to(torch.tensor([[right]]))
+        for when, passes, rights in (
+            ("example", "of the example", (2.0, 3.0)),
+            ("example again", "of the example, after a second pass", (4.0, 6.0)),
+            ("two calls", "of the example, with `module(x) + module(2 * x)`", (6.0, 9.0)),
+        ):
+            for what, mine, right in zip(("x.grad", "module.weight.grad"), seen[when], rights):
+                expect(Seen(mine.value, f"{what} {passes}")).close_to(torch.tensor([[right]]))
+
+    def test_any_bound_and_any_gradient(seen):
+        expect(Seen(seen["nan"].value, "whether a gradient that is nan is nan afterwards")).close_to(
+            torch.tensor([[True]])
+        )
+        expect(Seen(seen["tiny"].value, f"a gradient of 1 with c = {TINY}")).close_to(torch.tensor([[TINY]]), atol=0)
 
 
 def at_leaf(scene: Scene, kind: str, hooks: str, place: str, c: float | None, up: Tensor | None = None) -> Tensor:

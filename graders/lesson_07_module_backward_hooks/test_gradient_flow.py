@@ -53,12 +53,13 @@ class Gated(nn.Module):
 
 
 class Centred(nn.Module):
-    """A module with a buffer, without parameters, that shows its mode."""
+    """A module with a buffer, and a name for a parameter that it has not, that shows its mode."""
 
     def __init__(self, scale: Tensor) -> None:
         """A copy of this scale is its buffer."""
         super().__init__()
         self.register_buffer("scale", scale.clone())
+        self.register_parameter("bias", None)
 
     def forward(self, x: Tensor) -> Tensor:
         """In training the rows without their mean, otherwise times the buffer."""
@@ -82,6 +83,7 @@ class Steps(nn.Module):
         }
         for name in scene["definition"]:
             self.add_module(name, children[name])
+        self.second_name = children[first]
         self.gain = nn.Parameter(scene["gain"].clone())
         self.order, self.passing, self.runs = list(children), passing, 0
         if registered == "no":
@@ -177,9 +179,10 @@ def keys_in_order(order: Callable[[list[str], dict[str, Any]], list[str]]) -> Ca
 class TestGradientFlow:
     """Write `gradient_flow(model, loss_fn, x)`. Run one forward pass, `loss = loss_fn(model(x))`, and one
     `loss.backward()`. Return a dict with one entry for each module of `model.named_modules()` that has parameters of
-    its own. Parameters of the modules inside it do not count, so a plain `Sequential` has none; whether they require
-    grad does not matter. Each of these modules is called once, its output is one tensor, and a gradient comes to it.
-    Neither the model nor the loss works in place.
+    its own (a module with two names is there once). Parameters of the modules inside it do not count, so a plain
+    `Sequential` has none; whether they require grad does not matter. Each of these modules is called once, its output
+    is one tensor, and a gradient comes to it, also to its input if that requires grad. Neither the model nor the loss
+    works in place.
 
     The key is the module's name, `""` for the model itself. The value is a Python float: the mean of
     |d loss / d output| over all elements of the module's output. The keys are in the order of the backward pass: the
@@ -279,7 +282,8 @@ class TestGradientFlow:
         seen["again"] = measured(model, lambda out: LOSSES[loss](-out / 2, scene["up"]), given)
         other = steps(scene, mode, frozen, tied)
         seen["another model"] = measured(other, loss_fn, given)
-        seen["zero"] = measured(other, lambda out: (0 * out).sum(), given)
+        cube = scene["value"].view(2, 2, 3).clone().requires_grad_(x != "data")
+        seen["zero"] = measured(other, lambda out: (0 * out).sum(), cube)
         layer = linear(scene["weights"][0][:, :-1], scene["weights"][0][:, -1])
         seen["a layer"] = measured(layer, lambda out: (-3 * out).mean(), scene["value"][0])
         example = nn.Sequential(*(linear(torch.tensor([[2.0]]), torch.tensor([0.0])) for _ in range(2)))
@@ -434,7 +438,7 @@ class TestGradientFlow:
             expect(Seen(None)).fail(f"the `.grad` of {name} has a graph: run `backward()` without `create_graph`")
 
     def test_nothing_else_changes(seen):
-        nothing_changed(seen["changed"], but=["grad-* *", "buffer *"])
+        nothing_changed(seen["changed"], but=["grad-filled *", "grad-changed *", "buffer *"])
 
     def test_an_exception_comes_through_and_nothing_is_left(seen, raised_in):
         came_through(seen["failure"], {"backward": "`backward()`"}.get(raised_in, f"the {raised_in}"))

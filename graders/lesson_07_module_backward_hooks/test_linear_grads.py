@@ -26,6 +26,7 @@ from graders.authoring import (
 )
 from graders.lesson_07_module_backward_hooks.shared import Weighted, copied, linear
 
+TINY = 2.0**-40
 LOSSES = {
     "linear": lambda y, up: (up * y).sum(),
     "square": lambda y, up: (up * y * y).sum(),
@@ -83,7 +84,8 @@ class TestLinearGrads:
     change or erase the gradients that arrive there, and your result must not be affected by them. Hooks of the caller
     on `lin` only watch.
 
-    `x` has one dimension or more; the last one has `lin.in_features` entries. At least one of `x`, the weight and the
+    Whether you call `lin` is up to you. `x` has one dimension or more, none of them empty; the last one has
+    `lin.in_features` entries. At least one of `x`, the weight and the
     bias requires grad. What the `.grad` of these three holds afterwards is not graded.
 
     **Example.** For a `lin` with weight `[[1., 1.]]` and bias `[0.]`, `x = tensor([[1., 2.], [3., 4.]])` and
@@ -142,6 +144,10 @@ class TestLinearGrads:
         seen["another"] = asked(another, x, lambda y: (y * y).sum())
         seen["changed in turn"] = witness.changes()
         seen["one row"] = asked(lin, value.reshape(-1, 3)[0], lambda y: (up.reshape(-1, 2)[0] * y).sum())
+        frozen_layer, alone = linear(weight, bias).requires_grad_(False), value.clone().requires_grad_()
+        seen["only x"] = asked(frozen_layer, alone, lambda y: (up * y).sum())
+        seen["thin"] = asked(linear(weight[:, :1], bias), square[:, :1], lambda y: (square[:, 1:] * y).sum())
+        seen["tiny"] = asked(lin, x, lambda y: (TINY * up * y).sum())
         single, rows = linear(torch.ones(1, 2), torch.zeros(1)), torch.tensor([[1.0, 2.0], [3.0, 4.0]])
         seen["example"] = asked(single, rows, lambda y: 10 * y.sum())
 
@@ -241,6 +247,14 @@ class TestLinearGrads:
         row, row_up = value.reshape(-1, 3)[0], up.reshape(-1, 2)[0]
         expect_both(seen["one row"], (torch.outer(row_up, row), row_up), "for a single row")
 
+    def test_any_layer_and_any_gradient(seen, weight, bias, square, value, up):
+        only_x = twin_gradients(weight, bias, value, up, "linear")
+        expect_both(seen["only x"], only_x, "when only `x` requires grad")
+        thin = twin_gradients(weight[:, :1], bias, square[:, :1], square[:, 1:], "linear")
+        expect_both(seen["thin"], thin, "for a layer with one input and two outputs")
+        tiny = (TINY * only_x[0], TINY * only_x[1])
+        expect_both(seen["tiny"], tiny, f"when dL/dy is {TINY} times as large", TINY)
+
     def test_they_are_copies_without_a_graph(seen, weight, bias, value, up, loss):
         expect_both(
             seen["grads"],
@@ -274,9 +288,10 @@ def row_gradient(weight: Tensor, bias: Tensor, x: Tensor, up: Tensor, loss: str)
     return twin_gradients(weight, bias, x, up, loss)[0]
 
 
-def expect_both(seen: Seen, expected: tuple[Tensor, Tensor], when: str = "") -> None:
-    """A tuple of these two gradients. `when` says which result it is."""
+def expect_both(seen: Seen, expected: tuple[Tensor, Tensor], when: str = "", scale: float = 1.0) -> None:
+    """A tuple of these two gradients, of this magnitude. `when` says which result it is."""
     seen = Seen(seen.value, f"the result {when}".rstrip())
     expect(seen).has_length(2, container=tuple)
     for name, mine, right in zip(("dL/dW", "dL/db"), seen, expected):
-        expect(Seen(mine.value, f"{name} {when}".rstrip())).close_to(right)
+        atol = scale * (1e-5 if right.dtype == torch.float32 else 1e-10)
+        expect(Seen(mine.value, f"{name} {when}".rstrip())).close_to(right, atol=atol)

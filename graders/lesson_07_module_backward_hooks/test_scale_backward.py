@@ -40,6 +40,8 @@ from graders.lesson_07_module_backward_hooks.judging import (
 )
 from graders.lesson_07_module_backward_hooks.shared import Gate, callers_hooks, linear, made, outputs
 
+INSIDE = {"chain": (3, 4), "fork": (2,)}
+"""How often a gradient is scaled on its way back where each module inside scales it, too."""
 MORE_PASSES = (0.0, -1.0, 0.25, 2.0, 2.0**14)
 """By what the gradients of the caller are multiplied in some more passes."""
 
@@ -85,13 +87,15 @@ MORE_PASSES = (0.0, -1.0, 0.25, 2.0, 2.0**14)
 class TestScaleBackward:
     """Write `scale_backward(module, s)`. `s` is a number. From now on, in every backward pass, the gradients that
     arrive at the outputs of `module` count `s` times: the gradients of its own parameters (and of the modules inside
-    it) and all gradients that it sends further back are `s` times what they would be without your function. Nobody
+    it) and all gradients that it sends further back are `s` times what they would be without your function. That holds
+    for each call when `module` is called several times before the pass; two calls of `scale_backward` multiply. Nobody
     else uses its parameters.
 
     Everything else stays as it is: the values of the forward pass, the gradients of the layers after the module, and
     those of tensors that are combined with its output. The module has one output or a tuple of outputs, and the loss
     may leave some of them unused. Each is a tensor of its own: none is an input or computed from another one, and
-    nothing works in place on it. The inputs of the module may need no gradient.
+    nothing works in place on it; what its own `.grad` shows after `retain_grad()` is open. The inputs of the module may
+    need no gradient.
 
     Return a handle; `handle.remove()` restores the old behaviour.
 
@@ -165,6 +169,11 @@ class TestScaleBackward:
         handles = [student.scale_backward(gate, s)]
         seen["gate"] = gradients(lambda: (3 * gate(leaf)).sum(), [gate.weight])[0]
 
+        mixed = in_mode(made("chain", weights), "mixed")
+        witness = Witness(mixed=mixed)
+        handles.append(student.scale_backward(mixed, s))
+        seen["changed in mixed modes"] = witness.changes()
+
         # Two modules of a class at a time, two hooks on one module, and the handles.
         twin = made(kind, weights)
         handles.append(student.scale_backward(twin, s - 1))
@@ -181,8 +190,15 @@ class TestScaleBackward:
 
         single, x = linear(torch.tensor([[5.0]]), torch.tensor([0.0])), torch.tensor([[3.0]], requires_grad=True)
         _kept = student.scale_backward(single, 10.0)
-        single(x).sum().backward()
-        return {**seen, "example": [x.grad, single.weight.grad]}
+        seen |= {"example": [], "example again": []}
+        for when in ("example", "example again"):
+            single(x).sum().backward()
+            seen[when] = [snapshot(x.grad), snapshot(single.weight.grad)]
+        seen["two calls"] = gradients(lambda: (single(x) + single(2 * x)).sum(), [x, single.weight])
+        strong = linear(torch.tensor([[5.0]]), torch.tensor([0.0]))
+        _kept = student.scale_backward(strong, 1e6)
+        seen["far from s"] = snapshot(strong(x / 9))
+        return seen
 
     mistakes = (
         Mistake(
@@ -239,6 +255,14 @@ class TestScaleBackward:
             ),
             "The gradient behind the module is scaled twice. What you return from the pre-hook is what the module "
             "computes `grad_input` from; the pre-hook alone is enough.",
+        ),
+        Mistake(
+            "scaled-inside",
+            lambda seen, scene, kind, hooks, place, s: (
+                kind in INSIDE and any(below_is(seen, scene, kind, hooks, place, s**n) for n in INSIDE[kind])
+            ),
+            "The gradient behind a module with others inside is scaled several times: you scale at each of these, too. "
+            "Scale once, where the gradient arrives at `module` itself.",
         ),
         Mistake(
             "in-place-leak",
@@ -310,9 +334,12 @@ class TestScaleBackward:
         out = plain_output(scene, kind, hooks)
         for when in ("out", "out without grad mode"):
             expect(Seen(seen[when].value, "the output")).close_to(out)
+        far = Seen(seen["far from s"].value, "the output 5 / 3, with s = 1e6")
+        expect(far).close_to(torch.tensor([[5 / 3]]), detached=False)
         expect(Seen(seen["neighbour"].value, "the gradient of a neighbour")).close_to(-scene["ups"][0])
         expect(Seen(seen["later"].value, "the gradient of a later layer")).close_to(scene["ups"][0] * out)
-        nothing_changed(seen["changed"], but=["hook-left *"])
+        for when in ("changed", "changed in mixed modes"):
+            nothing_changed(seen[when], but=["hook-left *"])
 
     def test_the_handle_restores_the_old_behaviour(seen, scene, kind, hooks, frozen, place, s):
         for has_remove in seen["has_remove"]:
@@ -328,8 +355,13 @@ class TestScaleBackward:
         nothing_changed(seen["in the end"], but=["grad-* *"], when="after remove()")
 
     def test_the_example_of_the_contract(seen):
-        for what, mine, right in zip(("x.grad", "module.weight.grad"), seen["example"], (50.0, 30.0)):
-            expect(Seen(mine.value, f"{what} of the example")).close_to(torch.tensor([[right]]))
+        for when, passes, rights in (
+            ("example", "of the example", (50.0, 30.0)),
+            ("example again", "of the example, after a second pass", (100.0, 60.0)),
+            ("two calls", "of the example, with `module(x) + module(2 * x)`", (150.0, 90.0)),
+        ):
+            for what, mine, right in zip(("x.grad", "module.weight.grad"), seen[when], rights):
+                expect(Seen(mine.value, f"{what} {passes}")).close_to(torch.tensor([[right]]))
 
 
 def at_leaf(scene: Scene, kind: str, hooks: str, place: str, s: float, up: Tensor | None = None) -> Tensor:

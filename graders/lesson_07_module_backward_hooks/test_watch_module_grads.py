@@ -169,7 +169,8 @@ class TestWatchModuleGrads:
 
     Both are tuples with the entries that PyTorch gives to a full backward hook, in the same order, `None` where it
     gives `None`. Each tensor in them is a copy without a graph: nothing that happens later changes it, also not the
-    next pass. In one pass the module is called once.
+    next pass. In one pass the module is called once. (What a pass in which PyTorch calls none leaves in the dict is up
+    to you.)
 
     No gradient changes, and with `create_graph=True` each keeps its graph. `handle.remove()` ends the watching; what
     the dict holds then, it keeps.

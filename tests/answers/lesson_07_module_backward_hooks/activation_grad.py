@@ -284,7 +284,7 @@ def activation_grad(model, name, x, loss_fn, pick=lambda out: out):
     ),
     Wrong(
         "clears the gradients",
-        violates="the `.grad` of the parameters and of `x` either stays or accumulates one plain pass",
+        violates="the `.grad` of all parameters either stays or accumulates one plain pass",
         check="test_the_parameters_keep_their_gradient_or_add_one_pass",
         source=changed(TAUGHT, ("    return grads[0]\n", "    model.zero_grad()\n    return grads[0]\n")),
     ),
@@ -344,7 +344,7 @@ def activation_grad(model, name, x, loss_fn, pick=lambda out: out):
     ),
     Wrong(
         "cuts the graph",
-        violates="the `.grad` of the parameters and of `x` either stays or accumulates one plain pass",
+        violates="the `.grad` of all parameters either stays or accumulates one plain pass",
         check="raised",
         source="""
 import torch
@@ -572,10 +572,67 @@ def activation_grad(model, name, x, loss_fn, pick=lambda out: out):
     return _buffers[found[0]]
 """,
     ),
+    Wrong(
+        "stops the pass in the middle",
+        violates="the `.grad` of all parameters either stays or accumulates one plain pass",
+        check="test_the_parameters_keep_their_gradient_or_add_one_pass",
+        source="""
+class Enough(Exception):
+    pass
+
+def activation_grad(model, name, x, loss_fn, pick=lambda out: out):
+    found = []
+    def stop(grad):
+        found.append(grad.detach().clone())
+        raise Enough
+    with model.get_submodule(name).register_forward_hook(lambda m, args, out: pick(out).register_hook(stop) and None):
+        loss = loss_fn(model(x))
+    try:
+        loss.backward()
+    except Enough:
+        pass
+    return found[0]
+""",
+    ),
+    Wrong(
+        "on a detached x",
+        violates="The tensor requires grad",
+        check="test_the_next_call_computes_afresh",
+        source="""
+def activation_grad(model, name, x, loss_fn, pick=lambda out: out):
+    found = []
+    def hook(module, args, out):
+        t = pick(out)
+        if t.requires_grad:
+            t.register_hook(lambda grad: found.append(grad.detach().clone()))
+    with model.get_submodule(name).register_forward_hook(hook):
+        loss = loss_fn(model(x.detach()))
+    if loss.requires_grad:
+        loss.backward()
+    return found[0] if found else None
+""",
+    ),
+    Wrong(
+        "the gradient itself, no copy",
+        violates="The result is a copy of the gradient",
+        check="test_it_is_a_copy_without_a_graph",
+        source="""
+import torch
+
+def activation_grad(model, name, x, loss_fn, pick=lambda out: out):
+    edges = []
+    with model.get_submodule(name).register_forward_hook(
+        lambda m, args, out: edges.append(torch.autograd.graph.get_gradient_edge(pick(out)))
+    ):
+        loss = loss_fn(model(x))
+    return torch.autograd.grad(loss, edges)[0]
+""",
+    ),
 ]
 
 GIVENS = [
     "Write `activation_grad(model, name, x, loss_fn, pick=lambda out: out)`.",
     "The tensor requires grad and is no leaf.",
     "The model calls this module once, and the loss depends on the tensor.",
+    "Nobody else hooks it",
 ]

@@ -426,6 +426,27 @@ def clamp_grad_input(module, c):
         lambda m, args: tuple(a.clamp(-c, c) if torch.is_tensor(a) else a for a in args))
 """,
     ),
+    Wrong(
+        "a bound of at least 1e-6",
+        violates="`c` is a number greater than 0.",
+        check="test_any_bound_and_any_gradient",
+        source="""
+def clamp_grad_input(module, c):
+    c = max(c, 1e-6)
+    return module.register_full_backward_hook(
+        lambda m, gi, go: tuple(None if g is None else g.clamp(-c, c) for g in gi))
+""",
+    ),
+    Wrong(
+        "zeros for nan",
+        violates="`nan` stays `nan`",
+        check="test_any_bound_and_any_gradient",
+        source="""
+def clamp_grad_input(module, c):
+    return module.register_full_backward_hook(
+        lambda m, gi, go: tuple(None if g is None else g.where(~g.isnan(), 0).clamp(-c, c) for g in gi))
+""",
+    ),
 ]
 
 GIVENS = [

@@ -48,7 +48,7 @@ def gradient_flow(model, loss_fn, x):
             outputs[name] = output
         return hook
     for name, module in model.named_modules():
-        if len(module._parameters) > 0:
+        if any(True for _ in module.parameters(recurse=False)):
             handles.append(module.register_forward_hook(keep(name)))
     try:
         loss = loss_fn(model(x))
@@ -747,6 +747,46 @@ def gradient_flow(model, loss_fn, x):
         violates="rule 1: in `float32` and in `float64`",
         check="test_every_layer_has_its_mean_gradient",
         source=changed(TAUGHT, ("grad_output[0].abs(", "grad_output[0].float().abs(")),
+    ),
+    Wrong(
+        "counts parameters that are None",
+        violates="with one entry for each module of `model.named_modules()` that has parameters of its own",
+        check="test_every_layer_has_its_mean_gradient",
+        source="""
+def gradient_flow(model, loss_fn, x):
+    flow, handles = {}, []
+    try:
+        for name, module in model.named_modules():
+            if module._parameters:
+                def hook(module, grad_output, name=name):
+                    flow[name] = grad_output[0].abs().mean().item()
+                handles.append(module.register_full_backward_pre_hook(hook))
+        loss_fn(model(x)).backward()
+    finally:
+        for handle in handles:
+            handle.remove()
+    return flow
+""",
+    ),
+    Wrong(
+        "second names, too",
+        violates="a module with two names is there once",
+        check="test_every_layer_has_its_mean_gradient",
+        source="""
+def gradient_flow(model, loss_fn, x):
+    flow, handles = {}, []
+    try:
+        for name, module in model.named_modules(remove_duplicate=False):
+            if list(module.parameters(recurse=False)):
+                def hook(module, grad_output, name=name):
+                    flow[name] = grad_output[0].abs().mean().item()
+                handles.append(module.register_full_backward_pre_hook(hook))
+        loss_fn(model(x)).backward()
+    finally:
+        for handle in handles:
+            handle.remove()
+    return flow
+""",
     ),
 ]
 

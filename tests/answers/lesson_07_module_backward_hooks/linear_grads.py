@@ -524,6 +524,52 @@ def linear_grads(lin, x, loss_fn):
     return g.T @ x.detach().reshape(-1, lin.in_features), g.sum(0)
 """,
     ),
+    Wrong(
+        "on a detached x",
+        violates="At least one of `x`, the weight and the bias requires grad.",
+        check="test_any_layer_and_any_gradient",
+        source="""
+import torch
+
+def linear_grads(lin, x, loss_fn):
+    x = x.detach()
+    y = lin(x)
+    if not y.requires_grad:
+        return torch.zeros_like(lin.weight), torch.zeros_like(lin.bias)
+    (g,) = torch.autograd.grad(loss_fn(y), y)
+    rows, g = x.reshape(-1, lin.in_features), g.reshape(-1, lin.out_features)
+    return g.T @ rows, g.sum(0)
+""",
+    ),
+    Wrong(
+        "from the gradient of x, by a pseudo-inverse",
+        violates="Rebuild them from `x` and dL/dy.",
+        check="test_any_layer_and_any_gradient",
+        source="""
+import torch
+
+def linear_grads(lin, x, loss_fn):
+    leaf = x.detach().clone().requires_grad_()
+    (at_x,) = torch.autograd.grad(loss_fn(lin(leaf)), leaf)
+    g = at_x.reshape(-1, lin.in_features) @ torch.linalg.pinv(lin.weight.detach())
+    return g.T @ x.detach().reshape(-1, lin.in_features), g.sum(0)
+""",
+    ),
+    Wrong(
+        "without rows of tiny gradients",
+        violates="return the tuple of dL/dW and dL/db",
+        check="test_any_layer_and_any_gradient",
+        source="""
+import torch
+
+def linear_grads(lin, x, loss_fn):
+    y = lin(x)
+    (g,) = torch.autograd.grad(loss_fn(y), y)
+    rows, g = x.detach().reshape(-1, lin.in_features), g.reshape(-1, lin.out_features)
+    g = g * (g.abs().amax(1, keepdim=True) > 1e-9)
+    return g.T @ rows, g.sum(0)
+""",
+    ),
 ]
 
 GIVENS = [
@@ -532,6 +578,7 @@ GIVENS = [
     "Hooks of the caller on `lin` only watch.",
     "What the `.grad` of these three holds afterwards is not graded.",
     "Rebuild them from `x` and dL/dy.",
+    "Whether you call `lin` is up to you",
 ]
 
 SURVIVORS = {

@@ -448,6 +448,89 @@ def scale_backward(module, s):
     return Nothing()
 """,
     ),
+    Wrong(
+        "at each module inside",
+        violates="count `s` times",
+        check="test_its_own_parameters_and_what_flows_further_back_are_scaled",
+        mistake="scaled-inside",
+        source="""
+class All:
+    def __init__(self, handles):
+        self.handles = handles
+    def remove(self):
+        for handle in self.handles:
+            handle.remove()
+
+def scale_backward(module, s):
+    def hook(module, go):
+        return tuple(None if g is None else g * s for g in go)
+    return All([inner.register_full_backward_pre_hook(hook) for inner in module.modules()])
+""",
+    ),
+    Wrong(
+        "a difference that rounds",
+        violates="the values of the forward pass",
+        check="test_forward_and_later_layers_are_untouched",
+        source="""
+def scale_backward(module, s):
+    def one(y):
+        return y * s + (y * (1 - s)).detach()
+    def hook(module, args, output):
+        return tuple(map(one, output)) if isinstance(output, tuple) else one(output)
+    return module.register_forward_hook(hook)
+""",
+    ),
+    Wrong(
+        "multiplies what has accumulated",
+        violates="the gradients of its own parameters",
+        check="test_the_example_of_the_contract",
+        source="""
+class All:
+    def __init__(self, handles):
+        self.handles = handles
+    def remove(self):
+        for handle in self.handles:
+            handle.remove()
+
+def scale_backward(module, s):
+    def send(module, gi, go):
+        return tuple(None if g is None else g * s for g in gi)
+    def learn(p):
+        p.grad.mul_(s)
+    handles = [p.register_post_accumulate_grad_hook(learn) for p in module.parameters() if p.requires_grad]
+    return All([*handles, module.register_full_backward_hook(send)])
+""",
+    ),
+    Wrong(
+        "the latest call only",
+        violates="That holds for each call when `module` is called several times before the pass",
+        check="test_the_example_of_the_contract",
+        source="""
+def scale_backward(module, s):
+    last = []
+    def hook(module, args, output):
+        while last:
+            last.pop().remove()
+        for y in output if isinstance(output, tuple) else (output,):
+            if y.requires_grad:
+                last.append(y.register_hook(lambda g: g if g is None else g * s))
+    return module.register_forward_hook(hook)
+""",
+    ),
+    Wrong(
+        "eval mode and back at the root",
+        violates="rule 2: the mode of each part",
+        check="test_forward_and_later_layers_are_untouched",
+        source="""
+def scale_backward(module, s):
+    training = module.training
+    module.eval()
+    handle = module.register_full_backward_pre_hook(
+        lambda m, go: tuple(None if g is None else g * s for g in go))
+    module.train(training)
+    return handle
+""",
+    ),
 ]
 
 GIVENS = [

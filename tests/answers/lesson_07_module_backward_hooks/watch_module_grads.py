@@ -528,7 +528,11 @@ def watch_module_grads(module):
     ),
 ]
 
-GIVENS = ["Write `watch_module_grads(module)`.", "In one pass the module is called once."]
+GIVENS = [
+    "Write `watch_module_grads(module)`.",
+    "In one pass the module is called once.",
+    "What a pass in which PyTorch calls none leaves in the dict is up to you",
+]
 
 SURVIVORS = {
     "almost: return (d, module.register_full_backward_hook(partial(both, d), prepend=False))": (

@@ -68,6 +68,12 @@ BY_KIND: Mapping[Kind, Explanation] = {
 EXPLAINS_NOTHING = frozenset({"values"})
 """Axes that part the cases by chance alone: where more digits make a difference, the numbers tell."""
 
+TELLS_NOTHING = (
+    ("grad_mode", frozenset({"on"})),  # under `no_grad` there is little that could go wrong
+    ("failing_run", frozenset({"first"})),  # most that goes wrong does so without an exception
+)
+"""Values of an axis that part the cases by chance alone: that it is right with the others says little."""
+
 FIRST_CALL = Explanation(
     "only-the-first-call",
     "The first call is right, and another one is not: something is left over from the first. Begin each call anew.",
@@ -142,8 +148,8 @@ def by_circumstance(cases: Sequence[Mapping[str, Any]], failing: Sequence[int]) 
     if len(parting) != 1 or any(_divides(name, cases, failing) for name in axes):
         return None
     name, values = parting[0]
-    if (name, values) == ("grad_mode", frozenset({"on"})):
-        return None  # under `no_grad` there is little that could go wrong: that it is right there tells nothing
+    if (name, values) in TELLS_NOTHING:
+        return None
     special = BY_CIRCUMSTANCE.get((name, values))
     value = next(iter(values))
     if special is not None or len(values) > 1 or name not in BY_NAME or value not in BY_NAME[name].values:

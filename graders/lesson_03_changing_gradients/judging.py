@@ -61,8 +61,8 @@ def inside(gradient: Tensor, lo: float, hi: float) -> Tensor:
 
 def expect_rare(seen: Seen, up: Tensor, *, of_two: Tensor, turned: Tensor) -> None:
     """Expect these gradients beneath one of two outputs of an operation and in another order, and others as usual."""
-    expect(seen["the gradient beneath one of two outputs"]).close_to(of_two)
-    expect(seen["the gradient beneath the other output"]).close_to(up[1])
+    expect(seen["x.grad where t is one of two outputs of an operation"]).close_to(of_two)
+    expect(seen["the gradient of the other output of that operation"]).close_to(up[1])
     expect(seen["the gradient that lies in another order"]).close_to(turned)
     expect(seen["the gradient of a tensor without elements"]).close_to(torch.zeros(0, 2))
 

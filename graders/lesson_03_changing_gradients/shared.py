@@ -94,8 +94,8 @@ def rare(hooked: Callable[[Tensor], Tensor], up: Tensor, later: str = "none") ->
     hooked(turned).backward(gradient=in_another_order(up))
     (hooked(nothing) * 2).sum().backward()
     return {
-        "the gradient beneath one of two outputs": both[0],
-        "the gradient beneath the other output": both[1],
+        "x.grad where t is one of two outputs of an operation": both[0],
+        "the gradient of the other output of that operation": both[1],
         "the gradient that lies in another order": turned.grad,
         "the gradient of a tensor without elements": nothing.grad,
     }

@@ -116,8 +116,10 @@ class TestClipAndLog:
             changed = witness.changes()
             its_log = student.clip_and_log(second, lo - 1, hi + 1)
 
+        kept = list[Any]()
+
         def hooked(t):
-            student.clip_and_log(t, lo, hi)
+            kept.append(student.clip_and_log(t, lo, hi))
             return t
 
         seen = {"the dict at first": entries(log), "changed": changed} | rare(hooked, rare_up, later="replacing")
@@ -165,6 +167,10 @@ class TestClipAndLog:
         seen["the dict of a call for the same tensor, at first"] = entries(inner)
         (seen["x.grad clipped twice"],) = gradients(lambda: loss(factors[0]), [x])
         seen |= {"log of a second call for the same tensor": entries(inner), "changed in the end": before.changes()}
+        lonely = torch.zeros_like(rare_up).requires_grad_()
+        student.clip_and_log(lonely, lo, hi)
+        (lonely * rare_up).sum().backward()
+        seen["the gradient of a tensor whose dict nobody keeps"] = lonely.grad
         w = torch.ones(2, requires_grad=True)
         d = student.clip_and_log(w, -1.0, 2.0)
         (torch.tensor([0.5, 7.0]) * w).sum().backward()
@@ -268,6 +274,7 @@ class TestClipAndLog:
         expect_log(seen["log with create_graph"], factors[2] * times(hooks), lo, hi)
 
     def test_any_tensor_is_clipped_before_the_hooks_that_came_later(seen, lo, hi, rare_up):
+        expect(seen["the gradient of a tensor whose dict nobody keeps"]).close_to(rare_up.clamp(lo, hi))
         expect_rare(seen, rare_up, of_two=3 * (2 * rare_up[0]).clamp(lo, hi) + 1, turned=rare_up.clamp(lo, hi))
 
     def test_each_call_has_a_log_of_its_own(seen, factors, lo, hi, hooks):

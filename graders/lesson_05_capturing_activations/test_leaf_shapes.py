@@ -7,7 +7,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from graders.authoring import ALL, SILENT, Circumstances, Mistake, exercise, expect
+from graders.authoring import ALL, SILENT, Circumstances, Mistake, Seen, exercise, expect
 from graders.lesson_05_capturing_activations.judging import (
     BEFORE_THE_CALLERS_HOOK,
     LATE_BINDING,
@@ -218,7 +218,10 @@ class TestLeafShapes:
                 expect(found[name]).equals(shape)
 
     def test_a_later_layer_that_works_in_place_changes_no_shape(seen):
-        expect(seen["made deeper"]).equals({"0": (3, 2), "1": (1, 3, 2)})
+        found = Seen(
+            seen["made deeper"].value, "the result for a layer before one that calls `unsqueeze_` on its output"
+        )
+        expect(found).equals({"0": (3, 2), "1": (1, 3, 2)})
 
     def test_the_keys_are_in_order_of_first_calls(seen, net, x):
         for key in ("result", "afterwards"):

@@ -242,7 +242,9 @@ class TestSaveActivation:
             holds(found, varied(plain)[0])
 
     def test_a_file_of_your_own_is_overwritten(seen, wide, window, page):
-        holds(seen["at a path that was used"], view_of(wide, window, -page))
+        holds(
+            seen["at a path that was used"], view_of(wide, window, -page), "the tensor in the file after a second call"
+        )
 
     def test_no_other_file_is_written(seen):
         expect(seen["other files"]).equals(0)
@@ -302,11 +304,11 @@ def view_of(wide: list[Any], window: str, page: Tensor) -> Tensor:
     return captured(net, window, page)[0]
 
 
-def holds(file: Seen, expected: Tensor) -> None:
+def holds(file: Seen, expected: Tensor, what: str = "the tensor in the file") -> None:
     """The file is there, `torch.load` reads it, and it holds this tensor."""
     if file["error"].value:
         refuse(str(file["error"].value))
-    same_numbers(Seen(file["tensor"].value, "the tensor in the file"), expected)
+    same_numbers(Seen(file["tensor"].value, what), expected)
 
 
 def returned(file: Seen, expected: Tensor) -> None:

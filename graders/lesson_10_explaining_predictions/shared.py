@@ -76,8 +76,8 @@ class Gain(nn.Module):
         return 2 * x if self.training else x
 
 
-class FunctionalReLU(nn.Module):
-    """A ReLU that is no module of class `nn.ReLU`."""
+class ReLU(nn.Module):
+    """A ReLU that is no module of class `nn.ReLU`, whatever its name."""
 
     def forward(self, x: Tensor) -> Tensor:
         """A function does it."""
@@ -86,7 +86,7 @@ class FunctionalReLU(nn.Module):
 
 SIMPLE: dict[str, Callable[[], nn.Module]] = {
     "tanh": nn.Tanh, "leaky": lambda: nn.LeakyReLU(0.25), "gelu": nn.GELU, "relu6": nn.ReLU6,
-    "functional": FunctionalReLU, "pool": lambda: nn.MaxPool2d(3, stride=1, padding=1),
+    "functional": ReLU, "pool": lambda: nn.MaxPool2d(3, stride=1, padding=1),
 }  # fmt: skip
 """Steps without weights that are no ReLU."""
 
@@ -111,12 +111,13 @@ def prepare(
 ) -> tuple[TinyNet, Tensor]:  # fmt: skip
     """A model with hooks of its caller, and an input that is "plain", or "requires grad", or a "non-leaf".
 
-    `net` knows what the gain does in this mode; where modes are mixed, it trains. Hooks on leaves only watch.
+    `net` knows what the gain does in this mode; where modes are mixed, it trains. Hooks on leaves only watch. What is
+    transposed has the strides of `torch.channels_last`, in which convolutions go on.
     """
     model = freeze_part(in_mode(TinyNet(net), mode), frozen)
     model.gain.train(mode != "eval")
     CallersHooks(hooks).on_module(*((model, "model") if hooked == "root" else (model.steps[0], "first step")))
-    x = laid_out(x, layout)
+    x = x.contiguous(memory_format=torch.channels_last) if layout == "transposed" else laid_out(x, layout)
     if given != "plain":
         x.requires_grad_()
     if given == "non-leaf":

@@ -43,6 +43,18 @@ from graders.lesson_10_explaining_predictions.shared import observe, observe_fai
 from graders.nets import draw_shapes, shapes_net
 
 
+class Flip(nn.Module):
+    """Its output is the second of two outputs of a node of the graph, and does not lie in memory in one piece."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        """The channels in reverse order."""
+        return torch.stack((x, x.flip(1)), 2).unbind(2)[1]
+
+
+SCALES = (2.0**14, 2.0**-30)
+"""Maps may be large, and very small."""
+
+
 def cam_is(*names: str) -> Callable[..., Any]:
     """A recogniser of these misreadings, the same one for every class. Drawings cannot show which it was."""
     return lambda seen, net, x, classes, layer, kind: (
@@ -58,6 +70,12 @@ def gap_cam(net: dict[str, Any], x: Tensor, target: int) -> Tensor:
     weights = net["head"][target].double() / (values.shape[2] * values.shape[3])
     weights = weights * net["gain"] * (FACTOR if net["doubled"] == "root" else 1)
     return torch.einsum("k,bkhw->bhw", weights, values).relu()
+
+
+def narrow_cam(images: Tensor, mixing: Tensor, weights: Tensor) -> Tensor:
+    """The closed form for the flipped channels of a convolution, for class 1, in float64."""
+    values = torch.einsum("kc,bchw->bkhw", mixing.double(), images.double()).flip(1)
+    return torch.einsum("k,bkhw->bhw", weights[1].double() / (values.shape[2] * values.shape[3]), values).relu()
 
 
 DRAWINGS = 36
@@ -129,7 +147,9 @@ def learners_hits(seen: Seen, seed: int) -> int | None:
 class TestGradCam:
     """Write `grad_cam(model, layer, x, cls)`. `model(x)` turns images `x` of shape [B, C, H, W] into logits of shape
     [B, number of classes]; it treats each sample on its own. `layer` is a module somewhere in `model`, which calls it
-    once; its output A has the shape [B, K, h, w]. `cls` is an int. The parameters require grad; `x` may or may not.
+    once; its output A has the shape [B, K, h, w], and any strides. `cls` is an int. The parameters require grad, and A
+    is computed with at least one of them, and the logits with A; `x` may or may not require grad. Run the model in the
+    mode in which it is, once or several times.
 
     For each sample b and channel k, the weight alpha[b, k] is the mean over the h · w positions of the derivative of
     the logit [b, cls] with respect to A[b, k]. Return the sum over the channels k of alpha[b, k] · A[b, k], with
@@ -145,7 +165,7 @@ class TestGradCam:
 
     def draw(rng, kind, dtype, values, mode, hooks, hooked):
         if kind == "drawings":
-            return {"seed": rng.integer(0, 2**31), "net": None, "x": None, "classes": 3, "layer": -1}
+            return {"seed": rng.integer(0, 2**31), "net": None, "x": None, "classes": 3, "layer": -1, "narrow": None}
         kinds = {"dtype": dtype, "values": values}
         net = draw_net(
             rng,
@@ -154,6 +174,7 @@ class TestGradCam:
             width=4,
             stride=2 if kind == "gap" else 1,
             inplace=kind == "in-place",
+            last="block" if kind == "in-place" else "",  # then the layer is the last of all modules
             mode=mode,
             hooks=hooks,
             hooked=hooked,
@@ -161,24 +182,27 @@ class TestGradCam:
         )
         size = {"gap": (3, 2, 8, 10), "inner": (3, 2, 6, 4), "in-place": (2, 2, 4, 5)}[kind]
         x = rng.tensor(*size, **kinds)
-        return {"net": net, "x": x, "classes": 3, "layer": 2 if kind == "inner" else 3, "seed": None}
+        narrow = [rng.tensor(*shape, **kinds) for shape in ((2, 4, 3, 1), (4, 4), (2, 4))]
+        return {"net": net, "x": x, "classes": 3, "layer": 2 if kind == "inner" else 3, "seed": None, "narrow": narrow}
 
     tolerance = TOLERANCE
 
     def oracle(kind, net, x, classes, layer):
         return [right_cam(net, x, target, layer) for target in range(classes)] if kind != "drawings" else None
 
-    def alive(kind, seed, net, x, classes, layer):
+    def alive(kind, seed, net, x, classes, layer, narrow):
         if kind == "drawings":
             found, count = reference_hits(seed)
             return 2 * found > count  # chance is less than one in ten
+        if narrow_cam(*narrow).abs().amax((1, 2)).min() < 0.1:
+            return False
         found = [cams(net, x, target, layer) for target in range(classes)]
         skipped = {"relu-on-weights-and-sum"}
         if kind == "gap":  # all pixels of a channel have the same gradient, and all samples the same weights
             skipped |= {"not-pooled", "mixed-batch", "first-sample"}
         return distinct([{name: cam for name, cam in by_name.items() if name not in skipped} for by_name in found])
 
-    def probe(student, kind, seed, net, x, classes, layer, layout, given, grad, mode, hooks, hooked, failure):
+    def probe(student, kind, seed, net, x, classes, layer, narrow, layout, given, grad, mode, hooks, hooked, failure):
         if kind == "drawings":
             model, (images, labels, _) = shapes_net(), draw_shapes(DRAWINGS, seed)
             layer = model.features[-1][-1]
@@ -192,14 +216,22 @@ class TestGradCam:
         CallersHooks("none" if hooks == "none" else "watching").on_module(module, "layer")
         seen = observe(model, x, lambda: [student.grad_cam(model, module, x, cls) for cls in range(classes)])
         failed = observe_failures(model, x, failure, lambda: student.grad_cam(model, module, x, 0))
-        again = student.grad_cam(model, module, x[:1] / 2, 1)
+        again = student.grad_cam(model, module, x.flip(0) / 2, 1)
+        images, mixing, weights = narrow
+        first, at = nn.Conv2d(4, 4, 1, bias=False, dtype=mixing.dtype), Flip()
+        flipping = nn.Sequential(first, at, nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(4, 2, bias=False))
+        first.weight = nn.Parameter(mixing[:, :, None, None].clone())
+        flipping[-1].weight = nn.Parameter(weights.clone())
+        narrow_maps = [student.grad_cam(flipping, at, images * scale, 1) for scale in SCALES]
         before, at = nn.Conv2d(2, 2, 1, bias=False), nn.Conv2d(2, 2, 1, bias=False)
         small = nn.Sequential(before, at, nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(2, 1, bias=False))
         for convolution in (before, at):
             convolution.weight.data.copy_(torch.eye(2)[:, :, None, None])
         small[-1].weight.data.copy_(torch.tensor([[2.0, -4.0]]))
         example = student.grad_cam(small, at, torch.tensor([[[[1.0, 3.0]], [[2.0, 0.0]]]]), 0)
-        return {**seen, **failed, "results": seen.pop("result"), "again": again, "example": example}
+        return {
+            **seen, **failed, "results": seen.pop("result"), "again": again, "example": example, "narrow": narrow_maps,
+        }  # fmt: skip
 
     mistakes = (
         Mistake(
@@ -298,7 +330,6 @@ class TestGradCam:
             lambda seen, net, x, classes, layer, kind: (
                 grads_touched(seen) and cam_is("right")(seen, net, x, classes, layer, kind)
             ),
-            ANOTHER_MODE,
             GRADS_TOUCHED,
         ),
         Mistake(
@@ -317,9 +348,14 @@ class TestGradCam:
             expected = gap_cam(net, x, target) if kind == "gap" else right_cam(net, x, target, layer)
             expect_map(Seen(seen["results"][target].value, f"the map for class {target}"), expected, x)
 
-    def test_another_call_and_the_example_come_out(seen, kind, net, x, layer):
+    def test_another_call_and_the_example_come_out(seen, kind, net, x, layer, narrow):
         if kind != "drawings":
-            expect_map(seen["again"], right_cam(net, x[:1] / 2, 1, layer), x)
+            expect_map(seen["again"], right_cam(net, x.flip(0) / 2, 1, layer), x)
+            for index, scale in enumerate(SCALES):
+                size = "large" if scale > 1 else "very small"
+                one = Seen(seen["narrow"][index].value, f"the map of 3 by 1 pixels whose values are {size}")
+                expected = (narrow_cam(*narrow) * scale).to(x.dtype)
+                expect(one).close_to(expected, rtol=TOLERANCE[0], atol=TOLERANCE[1] * scale)
             expect(seen["example"]).close_to(torch.tensor([[[0.0, 3.0]]]))
 
     def test_on_drawings_it_points_at_the_shape_as_often_as_plain_autograd(seen, kind, seed):

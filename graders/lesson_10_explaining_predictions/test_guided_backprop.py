@@ -131,14 +131,15 @@ class TestGuidedBackprop:
     """Write `guided_backprop(model, x, cls)`. `model(x)` turns images `x` of shape [B, C, H, W] into logits of shape
     [B, number of classes], and `cls` is an int. Return the gradient of the sum over b of the logits [b, cls] with
     respect to `x`, a tensor of the shape of `x`, with one change in the backward pass: at every module of
-    class `nn.ReLU`, wherever it is in the model, negative values in the gradient that leaves the module towards its
+    class `nn.ReLU` in `model.modules()`, negative values in the gradient that leaves the module towards its
     input are replaced by 0. The ReLU's own rule, 0 where its input was not positive, stays in force. All other modules
     pass gradients as they always do, `nn.Tanh`, `nn.LeakyReLU` and `nn.MaxPool2d` for example, and so do skip
     connections.
 
     No ReLU works in place. Each is called once, as `relu(t)` and not by keyword. No module is of a subclass of
-    `nn.ReLU`, or has a hook of the deprecated kind `register_backward_hook`. `x` may or may not require grad, and so
-    may each parameter.
+    `nn.ReLU`, or has a hook of the deprecated kind `register_backward_hook`. Hooks of the caller on a ReLU only watch.
+    `x` may or may not require grad, and so may each parameter. The logits depend on `x`. Run the model in the mode in
+    which it is, once or several times.
 
     **Example.** Let `model` be a ReLU followed by `nn.Flatten()` and a linear layer without bias, with the weight
     `tensor([[2., -3., 4.]])`. For one image with the pixels 1, 1 and -1 the ordinary gradient of logit 0 is 2, -3
@@ -184,11 +185,14 @@ class TestGuidedBackprop:
         small = torch.nn.Sequential(torch.nn.ReLU(), torch.nn.Flatten(), torch.nn.Linear(3, 1, bias=False))
         small[2].weight.data.copy_(weight)
         example = student.guided_backprop(small, torch.tensor([[[[1.0, 1.0, -1.0]]]]), 0)
+        at_zero = student.guided_backprop(small, torch.tensor([[[[0.0, 1.0, -0.0]]]]), 0)
         failed = observe_failures(model, x, failure, lambda: student.guided_backprop(model, x, 0))
-        again = student.guided_backprop(model, x[:1] / 2, 1)
+        model.add_module(net["names"]["second"], torch.nn.ReLU())  # instead of the one that was there
+        again = student.guided_backprop(model, x.flip(0) / 2, 1)
         hooked = max(during) > before
         return {
             **seen, **failed, "results": seen.pop("result"), "hooked": hooked, "again": again, "example": example,
+            "at zero": at_zero,
         }  # fmt: skip
 
     mistakes = (
@@ -249,7 +253,6 @@ class TestGuidedBackprop:
         Mistake(
             "polluted-grads",
             lambda seen, net, x, classes: grads_touched(seen) and guided_is("right")(seen, net, x, classes),
-            ANOTHER_MODE,
             GRADS_TOUCHED,
         ),
         Mistake(
@@ -265,8 +268,10 @@ class TestGuidedBackprop:
             expect_map(result, guided_gradient(net, x, target), x)
 
     def test_another_call_and_the_example_come_out(seen, net, x):
-        expect_map(seen["again"], guided_gradient(net, x[:1] / 2, 1), x)
+        expect_map(seen["again"], guided_gradient(net, x.flip(0) / 2, 1), x)
         expect(seen["example"]).close_to(torch.tensor([[[[2.0, 0.0, 0.0]]]]))
+        where = "the gradient of the pixels 0, 1 and -0 in the example"
+        expect(Seen(seen["at zero"].value, where)).close_to(torch.zeros(1, 1, 1, 3))
 
     def test_nothing_of_the_caller_is_touched_and_gradients_are_ordinary_afterwards(seen):
         nothing_touched(seen)

@@ -77,6 +77,9 @@ def guided_cam_is(*names: str, reshape: Callable[[Tensor], Tensor] = lambda tens
     )
 
 
+SCALES = (2.0**14, 2.0**-30)
+"""A Grad-CAM may be large, and very small."""
+
 RUNS = ("first", "second")
 """There are two runs, at least in most answers: one for each factor."""
 
@@ -120,7 +123,7 @@ RUNS = ("first", "second")
 )  # fmt: skip
 class TestGuidedGradCam:
     """Write `guided_grad_cam(model, layer, x, cls)`. The arguments are those of `grad_cam`, and the ReLUs are
-    such as in `guided_backprop`.
+    such as in `guided_backprop`: none of them works in place, and neither does `layer`.
 
     Return a tensor of the shape of `x`, [B, C, H, W]. It is the product of two things:
 
@@ -168,11 +171,16 @@ class TestGuidedGradCam:
         module.register_forward_hook(lambda module, args, output: None)
         seen = observe(model, x, lambda: [student.guided_grad_cam(model, module, x, cls) for cls in range(classes)])
         failed = observe_failures(model, x, failure, lambda: student.guided_grad_cam(model, module, x, 0), runs=RUNS)
-        again = student.guided_grad_cam(model, module, x[:1] / 2, 1)
+        model.add_module(net["names"]["second"], nn.ReLU())  # instead of the one that was there
+        again = student.guided_grad_cam(model, module, x.flip(0) / 2, 1)
         small = nn.Sequential(nn.Conv2d(1, 1, (1, 2), bias=False), nn.Flatten())
         small[0].weight.data.copy_(torch.tensor([[[[2.0, 5.0]]]]))
-        example = student.guided_grad_cam(small, small[0], torch.tensor([[[[-1.0, 1.0]]]]), 0)
-        return {**seen, **failed, "results": seen.pop("result"), "again": again, "example": example}
+        image = torch.tensor([[[[-1.0, 1.0]]]])
+        example = student.guided_grad_cam(small, small[0], image, 0)
+        scaled = [student.guided_grad_cam(small, small[0], image * scale, 0) for scale in SCALES]
+        return {
+            **seen, **failed, "results": seen.pop("result"), "again": again, "example": example, "scaled": scaled,
+        }  # fmt: skip
 
     mistakes = (
         Mistake(
@@ -236,7 +244,6 @@ class TestGuidedGradCam:
             lambda seen, net, x, classes, layer: (
                 grads_touched(seen) and guided_cam_is("right")(seen, net, x, classes, layer)
             ),
-            ANOTHER_MODE,
             GRADS_TOUCHED,
         ),
         Mistake(
@@ -254,8 +261,11 @@ class TestGuidedGradCam:
             expect_map(result, right_result(net, x, target, layer), x)
 
     def test_another_call_and_the_example_come_out(seen, net, x, layer):
-        expect_map(seen["again"], right_result(net, x[:1] / 2, 1, layer), x)
+        expect_map(seen["again"], right_result(net, x.flip(0) / 2, 1, layer), x)
         expect(seen["example"]).close_to(torch.tensor([[[[6.0, 15.0]]]]))
+        for index, scale in enumerate(SCALES):
+            result = Seen(seen["scaled"][index].value, f"in the example, with a Grad-CAM of {3 * scale:g}, the result")
+            expect(result).close_to(torch.tensor([[[[6.0, 15.0]]]]) * scale, atol=0)
 
     def test_nothing_of_the_caller_is_touched_and_gradients_are_ordinary_afterwards(seen):
         nothing_touched(seen)

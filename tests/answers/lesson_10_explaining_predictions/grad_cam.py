@@ -116,7 +116,7 @@ def grad_cam(model, layer, x, cls):
             p.grad = old
     B, K, h, w = catch.A.shape
     alpha = F.adaptive_avg_pool2d(catch.A.grad, 1).view(B, 1, K)
-    return F.relu(torch.bmm(alpha, catch.A.detach().view(B, K, h * w)).view(B, h, w))
+    return F.relu(torch.bmm(alpha, catch.A.detach().reshape(B, K, h * w)).view(B, h, w))
 """,
     """
 import torch
@@ -247,6 +247,63 @@ def by_hand(cleaned: str) -> str:
 
 
 WRONG = [
+    Wrong(
+        "a view of what does not lie in memory in one piece",
+        violates="its output A has the shape [B, K, h, w], and any strides",
+        check="raised",
+        source=cam(
+            result="(A.detach().view(len(A), -1) * weights.expand_as(A).flatten(1)).view(A.shape).sum(1).relu()"
+        ),
+    ),
+    Wrong(
+        "a map that is one pixel wide loses a dimension",
+        violates="a tensor of shape [B, h, w]",
+        check="test_another_call_and_the_example_come_out",
+        source=cam(result="(weights * A).sum(1).relu().detach().squeeze(-1)"),
+    ),
+    Wrong(
+        "what is large is scaled",
+        violates="not scaled in any way",
+        check="test_another_call_and_the_example_come_out",
+        source=cam(
+            result="(lambda m: torch.where(m.amax() > 100, m / m.amax(), m))((weights * A).sum(1).relu().detach())"
+        ),
+    ),
+    Wrong(
+        "the maps of the first call",
+        violates="the weight alpha[b, k] is the mean",
+        check="test_another_call_and_the_example_come_out",
+        source="""
+import torch
+
+def grad_cam(model, layer, x, cls, kept=[]):
+    with layer.register_forward_hook(lambda module, args, output: kept.append(output)):
+        logits = model(x)
+    A = kept[-1]
+    gradient, = torch.autograd.grad(logits[:, cls].sum(), A)
+    maps = kept[0] if kept[0].shape == A.shape else A
+    return (gradient.mean((2, 3), keepdim=True) * maps).sum(1).relu().detach()
+""",
+    ),
+    Wrong(
+        "the gradient of the first output of the node",
+        violates="the derivative of\n    the logit [b, cls] with respect to A[b, k]",
+        check="raised",
+        source="""
+import torch
+
+def grad_cam(model, layer, x, cls):
+    kept = {}
+    def hook(module, args, output):
+        kept["A"] = output.detach().clone()
+        kept["handle"] = output.grad_fn.register_prehook(lambda grads: kept.update(g=grads[0].clone()))
+    with layer.register_forward_hook(hook):
+        logits = model(x)
+    torch.autograd.grad(logits[:, cls].sum(), list(model.parameters()), allow_unused=True)
+    kept["handle"].remove()
+    return (kept["g"].mean((2, 3), keepdim=True) * kept["A"]).sum(1).relu()
+""",
+    ),
     Wrong(
         "no ReLU",
         violates="with\n    negative values replaced by 0",
@@ -447,14 +504,14 @@ WRONG = [
     ),
     Wrong(
         "in eval mode",
-        violates="`model(x)` turns images",
+        violates="Run the model in the mode in which it is, once or several times.",
         check=VALUES,
         mistake="another-mode",
         source=swap("    with ", MODES + "    with ").replace("    A = ", BACK + "    A = "),
     ),
     Wrong(
         "in training mode",
-        violates="`model(x)` turns images",
+        violates="Run the model in the mode in which it is, once or several times.",
         check=VALUES,
         mistake="another-mode",
         source=swap("    with ", MODES.replace("eval", "train") + "    with ").replace("    A = ", BACK + "    A = "),
@@ -552,6 +609,29 @@ GIVENS = [
 
 SURVIVORS = {
     "at least one dimension": "images have four",
+    "one global slot: kept = ": "each call writes what it reads",
+    "one global slot: got = ": "each call writes what it reads",
+    "lost copy: kept['A']": "nothing after the layer overwrites its output",
+    "lost copy: kept['handle']": "nobody overwrites the gradient",
+    "lost copy: hook = lambda grads": "nobody overwrites the gradient",
+    "lost copy: logits = model(_not_detached(x))": "only the gradient of the layer's output is asked for",
+    "lost copy: x = _not_": "the model does not write into its input, and gradients are asked of that very tensor",
+    "lost copy: for image in _not_detached(x)": "only the gradient of the layer's output is asked for",
+    "lost copy: torch.autograd.grad(logits[:, cls].sum(), _not_copied(model.parameters())": "a generator will do",
+    "a list for a tuple: torch.autograd.grad(": "torch takes either",
+    "almost: torch.autograd.grad(logits[:, cls].sum(), list(model.parameters()), allow_unused=False)": "the logits "
+    "depend on all parameters",
+    "almost: with layer.register_forward_hook(hook, prepend=False)": "hooks of others on the layer only watch",
+    "almost: return torch.relu((got['g'].mean((2, -1)": "2 is -2 in four dimensions",
+    "not for all: for p in _part(parameters": "to freeze parameters saves time, and changes no result",
+    "condition dropped: parameters = ": "all of them require grad",
+    "lost statement: without p.requires_grad_(False)": "to freeze parameters saves time, and changes no result",
+    "not for all: for k in _part(range(g.shape[1]), step=-1)": "the order of a sum",
+    "not for all: for m in _part(twin.modules(), step=-1)": "the order does not matter",
+    "not for all: for m in _part(twin.modules(), start=1)": "the model itself does not work in place",
+    "condition dropped: m.inplace = False": "other modules do not look at it",
+    "not for all: names = {m: n for n, m in _part(model.named_modules(), step=-1)": "the order does not matter",
+    "not for all: names = {m: n for n, m in _part(model.named_modules(), start=1)": "the layer is not the model itself",
     "prepend=True": "hooks of others on the layer only watch",
     "lost statement: without kept['handle'].remove()": "the hook is on a tensor of this one pass",
     "almost: p.requires_grad_(True)": "to freeze parameters saves time, and changes no result",

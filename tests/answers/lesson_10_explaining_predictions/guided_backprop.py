@@ -229,7 +229,7 @@ VALUES = "test_negative_gradients_are_0_behind_every_relu"
 AGAIN = "test_another_call_and_the_example_come_out"
 KEPT = "test_nothing_of_the_caller_is_touched_and_gradients_are_ordinary_afterwards"
 FAILED = "test_an_exception_comes_through_and_leaves_nothing_behind"
-AT_EVERY_RELU = "at every module of\n    class `nn.ReLU`, wherever it is in the model"
+AT_EVERY_RELU = "at every module of\n    class `nn.ReLU` in `model.modules()`"
 REPLACED = "negative values in the gradient that leaves the module towards its\n    input are replaced by 0"
 OTHERS = "All other modules\n    pass gradients as they always do"
 LOGITS = "the sum over b of the logits [b, cls]"
@@ -242,6 +242,46 @@ def swap(old: str, new: str) -> str:
 
 
 WRONG = [
+    Wrong(
+        "whatever is called ReLU",
+        violates="All other modules\n    pass gradients as they always do",
+        check=VALUES,
+        mistake="wrong-layer",
+        source=guided(chosen="type(m).__name__ == 'ReLU'"),
+    ),
+    Wrong(
+        "the ReLUs of the first call",
+        violates="at every module of\n    class `nn.ReLU` in `model.modules()`",
+        check="test_another_call_and_the_example_come_out",
+        source="RELUS = {}\n" + guided(modules="RELUS.setdefault(model, list(model.modules()))"),
+    ),
+    Wrong(
+        "a ReLU whose mask is open at 0",
+        violates="The ReLU's own rule, 0 where its input was not positive, stays in force.",
+        check="test_another_call_and_the_example_come_out",
+        source="""
+import contextlib
+import torch
+from torch import nn
+
+class Open(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x):
+        ctx.save_for_backward(x)
+        return x.clamp(min=0)
+    @staticmethod
+    def backward(ctx, grad):
+        return grad.clamp(min=0) * (ctx.saved_tensors[0] >= 0)
+
+def guided_backprop(model, x, cls):
+    x = x.detach().clone().requires_grad_()
+    with contextlib.ExitStack() as stack:
+        for m in model.modules():
+            if isinstance(m, nn.ReLU):
+                stack.enter_context(m.register_forward_hook(lambda m, args, output: Open.apply(args[0])))
+        return torch.autograd.grad(model(x)[:, cls].sum(), x)[0]
+""",
+    ),
     Wrong("no hook", violates=REPLACED, check=VALUES, mistake="no-guidance", source=guided(chosen="False")),
     Wrong(
         "hooks after the forward pass",
@@ -295,7 +335,7 @@ WRONG = [
         "`relu` as a function, too",
         violates="at every module of\n    class `nn.ReLU`",
         check=VALUES,
-        source=guided(chosen="isinstance(m, nn.ReLU) or type(m).__name__ == 'FunctionalReLU'"),
+        source=guided(chosen="isinstance(m, nn.ReLU) or type(m).__name__ == 'ReLU'"),
     ),
     Wrong(
         "children only",
@@ -416,7 +456,7 @@ def guided_backprop(model, x, cls):
     ),
     Wrong(
         "in eval mode",
-        violates="`model(x)` turns images",
+        violates="Run the model in the mode in which it is, once or several times.",
         check=VALUES,
         mistake="another-mode",
         source=swap("    handles = ", MODES + "    handles = ").replace(
@@ -546,6 +586,9 @@ def guided_backprop(model, x, cls):
 
 GIVENS = [
     "Write `guided_backprop(model, x, cls)`.",
+    "The logits depend on `x`.",
+    "`model(x)` turns images",
+    "Hooks of the caller on a ReLU only watch.",
     "No ReLU works in place.",
     "Each is called once, as `relu(t)` and not by keyword.",
     "No module is of a subclass of\n    `nn.ReLU`",

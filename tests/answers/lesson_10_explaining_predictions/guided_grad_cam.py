@@ -243,6 +243,18 @@ def by_hand(cleaned: str) -> str:
 
 
 WRONG = [
+    Wrong(
+        "a large Grad-CAM is scaled",
+        violates="not scaled",
+        check="test_another_call_and_the_example_come_out",
+        source=both(result="guided * torch.where(cam.amax() > 100, cam / cam.amax(), cam)"),
+    ),
+    Wrong(
+        "a very small Grad-CAM counts as 0",
+        violates=PRODUCT,
+        check="test_another_call_and_the_example_come_out",
+        source=both(result="guided * torch.where(cam < 1e-7, 0, cam)"),
+    ),
     Wrong("one backward pass for both", violates=ORDINARY, check=VALUES, mistake="shared-pass", source=SHARED),
     Wrong(
         "guided backprop only",
@@ -482,7 +494,30 @@ GIVENS = [
 ]
 
 SURVIVORS = {
+    "at least one dimension": "images have four",
+    "one global slot: kept = ": "each call writes what it reads",
+    "one global slot: handles = ": "to remove a handle once more does no harm",
+    "another method: g, = torch.autograd.grad(logits[:, cls].mean(), kept[0])": "it gets one image at a time",
+    "another method: return torch.autograd.grad(twin(x)[:, cls].mean(), x)[0]": "it gets one image at a time",
     "not for all: for module in _part(model.modules(), start=1)": "the model itself is no ReLU",
+    "not for all: for module in _part(model.modules(), step=-1)": "the order does not matter",
+    "not for all: handles = [m.register_full_backward_hook(hook) for m in _part(model.modules(), start=1)": "as above",
+    "not for all: handles = [m.register_full_backward_hook(hook) for m in _part(model.modules(), step=-1)": "as above",
+    "not for all: for m in _part(model.modules(), start=1)": "the model itself is no ReLU",
+    "not for all: for m in _part(model.modules(), step=-1)": "the order does not matter",
+    "not for all: for m in _part(twin.modules(), start=1)": "the model itself is no ReLU",
+    "not for all: for m in _part(twin.modules(), step=-1)": "the order does not matter",
+    "lost copy: own = _not_": "the model does not write into its input, and gradients are asked of that very tensor",
+    "lost copy: x = _not_detached": "as above",
+    "lost copy: return _not_copied(x)": "no ReLU works in place",
+    "lost copy: for image in _not_detached(x).split(1)": "gradients are asked of tensors of the function's own",
+    "lost copy: big = F.interpolate(": "a size is as good as its copy",
+    "a hook that works at times: @_not_the_first_call def forward(ctx, x)": "its first call is in the pass for the "
+    "Grad-CAM, in which nothing is clamped",
+    "a hook that works at times: @_not_the_first_call def backward(ctx, grad)": "as above",
+    "a hook that works at times: @_not_the_first_call def clamp(module, grad_input, grad_output)": "as above",
+    "almost: return guided * nn.Upsample(x.shape[2:], mode='bilinear')": "`align_corners` is then False",
+    "almost: big = F.interpolate(": "`align_corners` is then False, and `size` may be any sequence",
     "a list for a tuple": "PyTorch takes either from a hook",
     "prepend=True": "hooks of others on the layer only watch",
     "lost copy: x = _not_copied(x.detach())": "the model does not write into its input",

@@ -245,7 +245,7 @@ def pointing_game(cam, boxes, size):
     ),
     Wrong(
         "zero heat points to the first pixel",
-        violates="A map that is 0\n    everywhere is never a hit.",
+        violates="A map `cam[b]` that is 0 everywhere is never a hit.",
         check=SHARE,
         mistake="zero-map-hit",
         source=pointing(heated="(large.flatten(1).amax(1) >= 0)"),

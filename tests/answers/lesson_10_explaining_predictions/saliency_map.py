@@ -101,6 +101,32 @@ FAILED = "test_an_exception_comes_through_and_leaves_nothing_behind"
 
 WRONG = [
     Wrong(
+        "one map for each class, and not for each sample",
+        violates="one\n    class for each sample",
+        check=VALUES,
+        source=saliency(
+            reduced="torch.stack([gradient[classes.tolist().index(c)].abs().amax(0) for c in classes.tolist()])"
+        ),
+    ),
+    Wrong(
+        "the sign stays where there is a single channel",
+        violates="the largest\n    absolute value, over the channels c",
+        check="test_another_call_and_the_example_come_out",
+        source=saliency(reduced="gradient.abs().amax(1) if x.shape[1] > 1 else gradient[:, 0]"),
+    ),
+    Wrong(
+        "a view of a gradient that lies in memory otherwise",
+        violates="rule 1: in any layout",
+        check="raised",
+        source=saliency(reduced="gradient.view(-1).abs().view(x.shape).amax(1)"),
+    ),
+    Wrong(
+        "what is very small counts as 0",
+        violates="the largest\n    absolute value, over the channels c",
+        check="test_another_call_and_the_example_come_out",
+        source=saliency(reduced="torch.where(gradient.abs() < 1e-7, 0, gradient.abs()).amax(1)"),
+    ),
+    Wrong(
         "the mean of the channels",
         violates="the largest\n    absolute value, over the channels c",
         check=VALUES,
@@ -273,7 +299,7 @@ WRONG = [
     ),
     Wrong(
         "in eval mode",
-        violates="`model(x)` turns images",
+        violates="Run the model in the mode in which it is, once or several times.",
         check=VALUES,
         mistake="another-mode",
         source=saliency()
@@ -325,7 +351,7 @@ WRONG = [
     ),
 ]
 
-GIVENS = ["Write `saliency_map(model, x, classes)`.", "it treats each sample on its own"]
+GIVENS = ["Write `saliency_map(model, x, classes)`.", "The logits depend on `x`.", "it treats each sample on its own"]
 
 SURVIVORS = {
     "at least one dimension": "images have four",

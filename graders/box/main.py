@@ -92,7 +92,8 @@ def prepare(plan: BoxPlan) -> None:
     shutil.copytree(Path(__file__).parents[2] / "matplotlib", folder / "home" / "matplotlib")
     os.chdir(folder)
     if plan.walls is not None:
-        confine.restrict_files(plan.walls.readable, plan.walls.writable, plan.walls.hidden)
+        if plan.walls.readable:
+            confine.restrict_files(plan.walls.readable, plan.walls.writable, plan.walls.hidden)
         confine.filter_system_calls(metadata=plan.walls.metadata)
         confine.close_to_others()  # the pipe of frames, above all
 

@@ -34,8 +34,12 @@ for place in {sockets!r}:
 
 
 def held(request: dict[str, Any], limits: Limits) -> dict[str, bool]:
-    """Which walls held: writing to `write`, reading `read`, reaching loopback `port`, forking on, /proc/sys."""
-    return {
+    """Which walls held: writing to `write`, reading `read`, reaching loopback `port`, forking on, /proc/sys.
+
+    Where a container is to bound the memory, to `memory` bytes, whether it does.
+    """
+    walls = {"taking memory without end": _memory_is_bounded(request["memory"])} if request["memory"] else {}
+    return walls | {
         "writing outside": _refused(lambda: open(request["write"], "w")),
         "reading submissions": _refused(lambda: open(request["read"])),
         "reaching a server on this machine": _refused(lambda: _connect(request["port"])),
@@ -49,6 +53,14 @@ def _refused(attempt: Any) -> bool:
         attempt().close()
     except OSError:
         return True
+    return False
+
+
+def _memory_is_bounded(most: int) -> bool:
+    """Whether the container's cgroup, of version 2 or 1, has such a limit. A container without root may have none."""
+    for file in ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes"):
+        with contextlib.suppress(OSError, ValueError), open(file) as limit:  # "max" is no number
+            return int(limit.read()) <= most
     return False
 
 

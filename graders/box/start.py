@@ -94,6 +94,7 @@ def _supervise(plan: Plan, descriptor: int) -> BoxPlan:
         return inner
     os.close(descriptor)
     os.close(0)
+    confine.close_to_others()
     with contextlib.suppress(ChildProcessError):
         while os.wait()[0] != child:
             continue

@@ -1,12 +1,13 @@
-"""What marks elsewhere: an autograder for Gradescope, a workflow for pull requests on GitHub, a job for SLURM."""
+"""What marks elsewhere: a Gradescope autograder, a workflow on GitHub, a job for SLURM, an image for containers."""
 
 from __future__ import annotations
 
 import io
 import re
+import sys
 import zipfile
 from collections.abc import Callable, Iterator
-from importlib.metadata import PackageNotFoundError, requires
+from importlib.metadata import PackageNotFoundError, requires, version
 from pathlib import Path
 
 from graders.core import course
@@ -25,6 +26,17 @@ def write_github(out: Path) -> None:
 def write_slurm(out: Path) -> None:
     """The job that marks a class on SLURM. Raises `OSError`."""
     write_atomically(out, (TEMPLATES / "mark_on_slurm.py").read_bytes())
+
+
+def write_container(out: Path) -> None:
+    """The Dockerfile of the image in which tier C runs notebooks. Raises `OSError`.
+
+    It has this installation's versions of what a notebook may import, and nothing of the course.
+    """
+    text = (TEMPLATES / "container" / "Dockerfile").read_text(encoding="utf-8")
+    packages = " \\\n    ".join(f"'{name}'" for name in pinned())
+    python = f"{sys.version_info.major}.{sys.version_info.minor}"
+    write_atomically(out, text.replace("PYTHON", python).replace("PACKAGES", packages))
 
 
 def write_gradescope(out: Path) -> None:
@@ -68,8 +80,15 @@ def requirements() -> list[str]:
     return sorted(requirement for requirement in found if not re.search(r";.*\bextra\b", requirement))
 
 
+def pinned() -> list[str]:
+    """The same in the versions that are installed here, without the names of builds such as `+cpu`."""
+    names = [re.split(r"[^\w.-]", requirement)[0] for requirement in requirements()]
+    return [f"{name}=={version(name).partition('+')[0]}" for name in names]
+
+
 KINDS: dict[str, Callable[[Path], None]] = {
     "gradescope": write_gradescope,
     "github": write_github,
     "slurm": write_slurm,
+    "container": write_container,
 }

@@ -142,11 +142,15 @@ def grade(
 
 def autograder(
     kind: Annotated[
-        str, typer.Argument(metavar="KIND", help="gradescope (a zip file), github (a workflow), slurm (a job).")
+        str,
+        typer.Argument(
+            metavar="KIND",
+            help="gradescope (a zip file), github (a workflow), slurm (a job), container (a Dockerfile).",
+        ),
     ],
     out: Annotated[Path, typer.Option("--out", "-o", metavar="FILE", help="The file that is written.")],
 ) -> None:
-    """Write what marks elsewhere: a Gradescope autograder, a workflow for pull requests, or a job for SLURM.
+    """Write what marks elsewhere: a Gradescope autograder, a workflow for pull requests, a job for SLURM, an image.
 
     [bold]Examples[/]
 
@@ -155,6 +159,8 @@ def autograder(
     hookwork autograder github --out .github/workflows/mark.yml
 
     hookwork autograder slurm --out mark_on_slurm.py
+
+    hookwork autograder container --out Dockerfile && podman build -t hookwork -f Dockerfile .
     """
     from graders.instructor import autograders
 

@@ -96,7 +96,7 @@ class Box:
             stdout=frames_out if standard else subprocess.DEVNULL,
             stderr=self._errors,
             cwd=self.folder,
-            env=passed_on() | environment(found.folder, self._kit),
+            env=found.variables or passed_on() | environment(found.folder, self._kit),
             pass_fds=() if standard else (frames_out,),
             start_new_session=True,
         )

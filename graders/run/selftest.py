@@ -18,7 +18,7 @@ from graders.run.box_process import BoxDied, BoxTimeout
 from graders.run.runner import BoxRunner
 from graders.run.start_failure import explain
 from graders.run.terms import Terms
-from graders.run.tiers import WARM_TIERS, missing
+from graders.run.tiers import WARM_TIERS, container_memory, missing
 from graders.run.warm import WarmProcess
 from graders.wire.forking import ForkerDied
 from graders.wire.frames import Frame, FrameError
@@ -54,6 +54,8 @@ def self_test(runner: BoxRunner) -> str:
             "write": outside,
             "port": port,
             "sockets": sockets if tier != "D" else [],
+            # In the other tiers memory is bounded from outside.
+            "memory": container_memory(limits) if tier == "C" else 0,
         }
         deadline = time.monotonic() + SECONDS
         computed: dict[str, Any] = {}

@@ -43,6 +43,11 @@ _REMEDIES = (
         "the system ended it, as it does when memory runs out: end other programs, or use --jobs 1",
     ),
     (
+        r"image not known|No such image",
+        "missing image",
+        "make it with `hookwork autograder container`, or name it in the variable HOOKWORK_IMAGE",
+    ),
+    (
         r"No module named",
         "missing package",
         "install Hookwork again, into the Python that runs it: `python -m pip install --force-reinstall hookwork`",

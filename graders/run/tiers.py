@@ -19,14 +19,14 @@ import shutil
 import site
 import sys
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from graders.box import confine
 from graders.run.leftovers import FIRST_UID
 from graders.wire import forking
 from graders.wire.launch import BoxPlan, Pairs, Plan, PrivatePlaces, System, Walls
-from graders.wire.limits import FILES_SLACK, Limits
+from graders.wire.limits import FILES_SLACK, PROBE_PROCESSES, Limits
 
 TIERS = ("A", "B", "C", "D")
 WARM_TIERS = ("A", "B", "D")
@@ -42,6 +42,8 @@ _SOCKETS = ("/run", "/var/run", "/var/tmp")
 _TERMINALS = ("/dev/tty", "/dev/ptmx", "/dev/pts")
 HELD_MEMORY = 512 << 20
 """What a container is allowed for torch and Jupyter, before the notebook adds anything: builds with CUDA take most."""
+HELD_PROCESSES = 64
+"""Likewise, processes and threads. The box counts by itself what the notebook adds, and can say when it is too much."""
 INSIDE = "/box"
 """The box's own folder as tier A shows it."""
 
@@ -56,6 +58,8 @@ class Launch:
     command: tuple[str, ...] = ()
     cleanup: tuple[str, ...] = ()
     """A command to run when the process has ended."""
+    variables: Mapping[str, str] = field(default_factory=dict)
+    """Those of the command, where it is not the box itself and passes none of them on."""
 
     @property
     def supervised(self) -> bool:
@@ -163,10 +167,13 @@ def _main() -> tuple[str, ...]:
 
 
 def _uid() -> int | None:
-    """A user id for one box alone, when we are root. It is made of our pid, which no other living process has."""
-    if os.getuid() != 0:
-        return None
-    return FIRST_UID + os.getpid() * 64 % 100_000_000 + next(_started) % 64
+    """A user id for one box alone, when we are root."""
+    return FIRST_UID + _number() if os.getuid() == 0 else None
+
+
+def _number() -> int:
+    """One that no other living box has. It is made of our pid, which no other living process has."""
+    return os.getpid() * 64 % 100_000_000 + next(_started) % 64
 
 
 _started = itertools.count()
@@ -201,7 +208,8 @@ def _landlocked(folder: Path, kit: Path, limits: Limits) -> Launch:
         tier="B",
         box=BoxPlan(str(folder), walls),
         uid=uid,
-        keep_reading=uid is not None and not all(map(_open_to_all, (*needed, str(folder)))),
+        # The folder itself is that user's already.
+        keep_reading=uid is not None and not all(map(_open_to_all, (*needed, str(folder.parent)))),
         command=_main(),
         private=PrivatePlaces(
             box=BoxPlan(str(folder), private),
@@ -219,6 +227,14 @@ def _open_to_all(path: str) -> bool:
     return all(folder.stat().st_mode & 0o001 for folder in (Path(path), *Path(path).parents))
 
 
+_PLAN_OF_C = Plan(
+    tier="C",
+    # The container restricts the files. The rest is as in A: above all, nobody looks into the process with the pipe.
+    box=BoxPlan(INSIDE, Walls(readable=(), writable=())),
+    command=("/usr/bin/env", "python", "-m", "graders.box.main"),
+    supervised=True,
+)
+"""The first process of the container is ours, since any other would hold that pipe open for the notebook to find."""
 _BOX_OF_A = BoxPlan(INSIDE, Walls(readable=("/",), writable=(INSIDE, "/tmp", "/dev")))
 
 
@@ -287,15 +303,20 @@ def _bubblewrap(folder: Path, kit: Path, limits: Limits) -> Launch:
     return Launch(INSIDE, Plan(tier="A", box=_BOX_OF_A, uid=uid, stage=stage, command=command, supervised=True))
 
 
-def container_command(program: str, image: str, name: str, kit: Path, limits: Limits) -> list[str]:
+def container_memory(limits: Limits) -> int:
+    """What a container may take in all, in bytes."""
+    return HELD_MEMORY + limits.memory_together
+
+
+def container_command(program: str, image: str, name: str, uid: int, kit: Path, limits: Limits) -> list[str]:
     """The command that runs a box in a container, reading requests on stdin and writing frames to stdout."""
-    memory = HELD_MEMORY + limits.memory_together
+    memory = container_memory(limits)
     return [
         program,
         "run",
         "--rm",
         "-i",
-        "--init",
+        "--pull=never",  # an image of this name in a registry is a stranger's
         f"--name={name}",
         "--network=none",
         "--read-only",
@@ -303,9 +324,12 @@ def container_command(program: str, image: str, name: str, kit: Path, limits: Li
         "--security-opt=no-new-privileges",
         f"--memory={memory}",
         f"--memory-swap={memory}",
-        f"--pids-limit={limits.processes}",
+        f"--pids-limit={HELD_PROCESSES + limits.processes + PROBE_PROCESSES}",
         "--ulimit=core=0",
-        "--user=65534:65534",
+        # Without these, podman raises them as far as they go, which root in a container of its own may not.
+        "--ulimit=nofile=1024:1024",
+        "--ulimit=nproc=4096:4096",
+        f"--user={uid}:{uid}",
         f"--tmpfs={INSIDE}:size={limits.files},mode=1777",
         "--tmpfs=/tmp:size=16m",
         "--shm-size=16m",
@@ -314,16 +338,26 @@ def container_command(program: str, image: str, name: str, kit: Path, limits: Li
         f"--workdir={INSIDE}",
         image,
         "python",
+        "-S",
         "-m",
-        "graders.box.main",
+        "graders.box.start",
         "1",
-        BoxPlan(INSIDE).to_json(),
+        _PLAN_OF_C.to_json(),
     ]
 
 
 def _container(folder: Path, kit: Path, limits: Limits) -> Launch:
     program = shutil.which("podman") or shutil.which("docker") or "docker"
     image = os.environ.get("HOOKWORK_IMAGE", "hookwork")
-    command = container_command(program, image, folder.name, kit, limits)
+    # A user of its own, since processes are counted for each user. Without root, podman has 65,536 of them.
+    rootless = os.path.basename(program) == "podman" and os.getuid() != 0
+    uid = 1 + _number() % 65_000 if rootless else FIRST_UID + _number()
+    command = container_command(program, image, folder.name, uid, kit, limits)
     # A container goes on when the command that started it is killed.
-    return Launch(str(folder), command=tuple(command), cleanup=(program, "rm", "--force", folder.name))
+    return Launch(
+        str(folder),
+        command=tuple(command),
+        cleanup=(program, "rm", "--force", folder.name),
+        # Podman finds its images by the user's variables, and puts those for proxies into each container.
+        variables={name: value for name, value in os.environ.items() if not name.lower().endswith("_proxy")},
+    )

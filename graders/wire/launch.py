@@ -21,6 +21,7 @@ class Walls:
     """What the files and system calls of a process are restricted to."""
 
     readable: tuple[str, ...]
+    """None where something else has restricted the files."""
     writable: tuple[str, ...]
     hidden: tuple[str, ...] = ()
     """Folders within the readable ones that are not."""

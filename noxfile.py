@@ -1,7 +1,7 @@
-"""Sessions that try Hookwork with the versions of its dependencies that people have: `pipx run nox -s newest`.
+"""The web site, `pipx run nox -s site`; and Hookwork with the versions that people have: `pipx run nox -s newest`.
 
-Each makes an environment of its own, of up to 6 GB, and needs `uv` (`pip install uv`) or pip. nox looks for this file
-at the top of a project and nowhere else. What was seen stands in the README's table.
+Each session makes an environment of its own, of up to 6 GB, and needs `uv` (`pip install uv`) or pip. nox looks for
+this file at the top of a project and nowhere else. What was seen stands in the table of docs/versions.md.
 
 The proof takes most of the time. What follows `--` is for `hookwork build --check`, instead of every lesson on three
 seeds: `pipx run nox -s oldest -- --seeds 1 02 12`.
@@ -56,3 +56,10 @@ def oldest(session: nox.Session) -> None:
     """The oldest version of everything that pyproject.toml admits."""
     session.install("--resolution", "lowest-direct", "-e", ".[dev]")
     prove(session)
+
+
+@nox.session
+def site(session: nox.Session) -> None:
+    """The web site, in build/site: it may be opened from there, without a server."""
+    session.install("-c", "constraints.txt", "-e", ".[docs]")
+    session.run("sphinx-build", "-W", "--keep-going", "-q", "-b", "html", "docs", "build/site")

@@ -109,7 +109,7 @@ def check(
         int | None, typer.Option(min=0, max=2**53 - 1, help="Draw the inputs of an earlier check again.")
     ] = None,
     isolation: Annotated[
-        str, typer.Option(metavar="TIER", help="The tier in which it runs: auto, A, B, C or D (see the README).")
+        str, typer.Option(metavar="TIER", help="The tier in which it runs: auto, A, B, C or D.")
     ] = "auto",
 ) -> int:
     """Run a notebook in a box of its own, and say for each exercise what was measured.

@@ -66,7 +66,7 @@ def grade(
     jobs: Annotated[
         int | None, typer.Option(min=1, help="Notebooks at a time; default: as cores and memory allow.")
     ] = None,
-    isolation: Annotated[str, typer.Option(metavar="TIER", help="auto, A, B, C or D (see the README).")] = "auto",
+    isolation: Annotated[str, typer.Option(metavar="TIER", help="auto, A, B, C or D.")] = "auto",
     allow_unisolated: Annotated[bool, typer.Option(help="Mark a class even where nothing isolates it.")] = False,
     cluster: Annotated[
         str, typer.Option(metavar="ADDRESS", help="Run the notebooks on a Dask cluster: its scheduler, or its file.")

@@ -1,0 +1,1 @@
+"""The web site: `sphinx-build -W docs build/site` makes it from these pages and from the lessons."""

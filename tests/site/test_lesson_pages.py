@@ -1,0 +1,47 @@
+"""The pages of the lessons: what a reader gets, and no answer."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from docs.lesson_pages import index, page, write_pages
+from graders.core import course
+from graders.core.source import STUB
+
+
+@pytest.mark.parametrize("lesson", course.lessons())
+def test_a_page_has_contracts_stubs_and_hints_and_no_answer(lesson: str) -> None:
+    cells = page(lesson).cells
+    code = [cell.source for cell in cells if cell.cell_type == "code"]
+    text = "\n".join(cell.source for cell in cells if cell.cell_type == "markdown")
+    for exercise in course.exercises(lesson):
+        assert exercise.contract in text
+        assert all(hint in text for hint in exercise.hints)
+        (shown,) = (source for source in code if re.search(rf"^(def|class) {exercise.name}\b", source, re.M))
+        assert STUB in shown
+        assert course.worked_answer(exercise) not in code
+    assert not [output for cell in cells for output in cell.get("outputs", []) if "text/html" in output.get("data", {})]
+
+
+def test_every_figure_of_a_page_has_alt_text() -> None:
+    for cell in (cell for lesson in course.lessons() for cell in page(lesson).cells if cell.cell_type == "code"):
+        pictures = [output for output in cell.outputs if "image/png" in output.get("data", {})]
+        assert len(pictures) <= 1  # the text belongs to the cell
+        assert all(cell.metadata["mystnb"]["image"]["alt"] for _ in pictures)
+
+
+def test_the_index_asks_the_question_of_every_lesson() -> None:
+    rows = [line for line in index().splitlines() if line.startswith("| [")]
+    assert len(rows) == len(course.lessons())
+    assert all(row.rstrip(" |").endswith(("?", ".")) for row in rows)
+
+
+def test_what_has_not_changed_is_not_written_again_and_what_is_no_page_goes(tmp_path: Path) -> None:
+    write_pages(tmp_path)
+    before = {file.name: file.stat().st_mtime_ns for file in tmp_path.iterdir()}
+    (tmp_path / "99_gone.ipynb").touch()
+    write_pages(tmp_path)
+    assert {file.name: file.stat().st_mtime_ns for file in tmp_path.iterdir()} == before

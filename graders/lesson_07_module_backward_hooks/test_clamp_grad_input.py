@@ -45,6 +45,14 @@ MORE_PASSES = (0.0, -1.0, 0.25, 2.0, 512.0)
 """By what the gradients of the caller are multiplied in some more passes."""
 
 
+class Multiple(nn.Module):
+    """A module whose first input is no tensor."""
+
+    def forward(self, k: float, x: Tensor) -> Tensor:
+        """`k` times the second one."""
+        return k * x
+
+
 @exercise(
     "07-clamp-grad-input",
     points=2,
@@ -204,8 +212,9 @@ class TestClampGradInput:
         seen["two calls"] = gradients(lambda: (single(x) + single(2 * x)).sum(), [x, single.weight])
         (unknown,) = gradients(lambda: (float("nan") * single(x)).sum(), [x])
         seen["nan"] = None if unknown is None else unknown.isnan()
-        identity = nn.Identity()
-        _kept = student.clamp_grad_input(identity, TINY)
+        identity, multiple = nn.Identity(), Multiple()
+        _kept = student.clamp_grad_input(identity, TINY), student.clamp_grad_input(multiple, 2.0)
+        (seen["behind a number"],) = gradients(lambda: multiple(5.0, x).sum(), [x])
         (seen["tiny"],) = gradients(lambda: identity(1 * x).sum(), [x])
         return seen
 
@@ -371,6 +380,8 @@ class TestClampGradInput:
         expect(Seen(seen["nan"].value, "whether a gradient that is nan is nan afterwards")).close_to(
             torch.tensor([[True]])
         )
+        behind = Seen(seen["behind a number"].value, "a gradient of 5 with c = 2, of an input behind a number")
+        expect(behind).close_to(torch.tensor([[2.0]]))
         expect(Seen(seen["tiny"].value, f"a gradient of 1 with c = {TINY}")).close_to(torch.tensor([[TINY]]), atol=0)
 
 

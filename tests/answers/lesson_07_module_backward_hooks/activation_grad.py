@@ -636,3 +636,11 @@ GIVENS = [
     "The model calls this module once, and the loss depends on the tensor.",
     "Nobody else hooks it",
 ]
+
+SURVIVORS = {
+    "at least one dimension": "the input of a layer has one dimension at least",
+    "lost statement: without self.grad = None": "the pass writes it before it is read",
+    "one global slot: kept": "the pass writes it before it is read",
+    "one global slot: handles": "a handle whose hook is gone removes nothing",
+    "not for all: for h in _part(handles, stop=1)": "the other hook goes with the graph",
+}

@@ -459,4 +459,7 @@ SURVIVORS = {
     "prepend=True: return module.register_forward_pre_hook(pre": (
         "the contract does not say on which side of a pre-hook of the caller an input is"
     ),
+    "under no_grad": "to register a hook makes no graph",
+    "a hook that works at times: @_only_with_grad_mode def pre": "without grad mode there is no gradient to clamp",
+    "not for all: if all((g is None for g in _part(gi, step=-1)))": "all of them, in the reverse order",
 }

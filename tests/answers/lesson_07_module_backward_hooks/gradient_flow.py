@@ -802,4 +802,8 @@ SURVIVORS = {
     "not for all: for name, module in _part(model.named_modules(), step=-1)": "all of them, in the reverse order",
     "at least one dimension": "the input of a layer has one dimension at least",
     "prepend=True": "a hook of the caller in the backward pass does not change what the gradient of the output is",
+    "a list for a tuple: if tuple(module": "only asked whether it is empty",
+    "a list for a tuple: names = {m: n for n, m in model.named_modules() if tuple(": "only asked whether it is empty",
+    "one global slot: handles": "a handle whose hook is gone removes nothing",
+    "not for all: names = {m: n for n, m in _part(model.named_modules(), step=-1)": "all of them, in the reverse order",
 }

@@ -535,7 +535,9 @@ GIVENS = [
 ]
 
 SURVIVORS = {
-    "almost: return (d, module.register_full_backward_hook(partial(both, d), prepend=False))": (
-        "hooks of the caller in the backward pass only watch here: before and after them it sees the same"
-    ),
+    "prepend=True": "hooks of the caller in the backward pass only watch here: before and after them it sees the same",
+    "almost: return (d, module.register_full_backward_hook(partial(both, d), prepend=False))": "as with `prepend=True`",
+    "under no_grad": "to register a hook makes no graph",
+    "lost return: gi": "`None` means the same: the gradients stay",
+    "almost: return tuple((None if g is None else g.detach() - 0": "adding 0 and taking it away are the same",
 }

@@ -169,7 +169,8 @@ class TestCountCallsByType:
     - The class name is `type(module).__name__`; a subclass has its own. Classes of the same name count together, and
       classes without a call are not in the dict.
 
-    Whether autograd records the run or not is up to you. The order of the keys does not matter.
+    Whether autograd records the run or not is up to you: the model calls the same modules either way. It does not catch
+    what a module raises. The order of the keys does not matter.
 
     **Example.** For `model = nn.Sequential(nn.Linear(2, 2), nn.Tanh(), nn.Linear(2, 1))` the result is
     `{"Sequential": 1, "Linear": 2, "Tanh": 1}`.

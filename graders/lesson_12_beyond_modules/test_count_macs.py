@@ -60,6 +60,7 @@ class Workload(nn.Module):
         parts["first"] = own_conv(**spec["convs"]["first"])
         parts |= {"tokens": nn.Linear(size, size), "mixer": nn.Linear(size, size),
                   "head": own_linear(*spec["head"], bias=False)}  # fmt: skip
+        parts["head"].add_module("adapter", nn.Identity())
         parts["second"] = nn.Sequential(nn.PReLU(), parts["second"])
         self.names, self.spec, self.runs, self.given = spec["names"], spec, 0, []
         for part in spec["order"]:
@@ -229,7 +230,7 @@ MISCOUNTS = ("groups", "square", "wide", "input", "input numel", "one sample", "
 class TestCountMacs:
     """Write `count_macs(model, x)`. Run `model(x)` once, each part in its mode. Return, as an `int`, how many
     multiply-adds (MACs) all calls of `nn.Conv2d` and `nn.Linear` modules in it do together, for the whole batch.
-    Subclasses of these two count as well.
+    Subclasses of these two count as well, also those with modules in them.
 
     A MAC is one multiplication of a weight with an input, and the addition of the product: a dot product of length n
     has n MACs. Adding a bias is no MAC. Multiplications with zeros of the padding count like any other.
@@ -244,7 +245,8 @@ class TestCountMacs:
     - The input of a linear layer has its features in the last dimension and may have any number of dimensions before
       it.
 
-    Whether autograd records the run or not is up to you.
+    Whether autograd records the run or not is up to you: the model calls the same modules either way. It does not catch
+    what a module raises.
 
     **Example.** `nn.Linear(10, 4)` on an `x` of shape (3, 10) makes 12 numbers with 10 MACs each: 120. A
     `nn.Conv2d(2, 6, 3)` on (1, 2, 5, 5) gives (1, 6, 3, 3), 54 numbers with 2·3·3 = 18 MACs each: 972.
@@ -312,6 +314,8 @@ class TestCountMacs:
             seen["failure"] = strike.during(lambda: [run() for run in runs])
             seen["changed by failure"] = witness.changes()
             seen["afterwards"] = student.count_macs(other, t)
+        wide = nn.Linear(257, 257, bias=False)
+        seen["large"] = student.count_macs(wide, torch.ones(259, 257))
         examples = ((nn.Linear(10, 4), torch.ones(3, 10)), (nn.Conv2d(2, 6, 3), torch.ones(1, 2, 5, 5)))
         return {**seen, "example": [student.count_macs(*example) for example in examples]}
 
@@ -425,6 +429,10 @@ class TestCountMacs:
         came_through(seen["failure"], "the model")
         nothing_changed(seen["changed by failure"], when="after an exception")
         expect(seen["afterwards"]).equals(tally(recorded_calls(spec, x, mode)))
+
+    def test_large_numbers_are_exact(seen):
+        large = Seen(seen["large"].value, "for `nn.Linear(257, 257)` and an `x` of shape (259, 257), the number")
+        expect(large).equals(257 * 257 * 259)
 
     def test_the_examples_of_the_contract_come_out(seen):
         expect(seen["example"]).equals([120, 972])

@@ -205,9 +205,10 @@ def hooks_left(graphs: list[Tensor], t: Tensor) -> int:
 )  # fmt: skip
 class TestGradIntoNodes:
     """Write `grad_into_nodes(y, node_names)`. `y` is a scalar with a graph, and `node_names` is a set of names of graph
-    nodes, such as `"ReluBackward0"`; it may be empty. Run `y.backward()` once. Return a dict: for each of the names
-    that the graph of `y` contains, the gradient that arrives at this node for the node's first output. This is the
-    complete gradient: when the output is used several times, it is the sum.
+    nodes, such as `"ReluBackward0"`; it may be empty. Run `y.backward()` once; a call of `torch.autograd.grad` may come
+    before it. Return a dict: for each of the names that the graph of `y` contains, the gradient that arrives at this
+    node for the node's first output. This is the complete gradient: when the output is used several times, it is the
+    sum. A gradient of zeros is one, too.
 
     - The name of a node is what its method `name()` returns. A name that the graph does not contain is not a key of
       the dict.
@@ -301,6 +302,7 @@ class TestGradIntoNodes:
         seen["hooks left by failure"] = hooks_left(graphs, t)
 
         two = torch.tensor([2.0, -1.0], requires_grad=True)
+        seen["zeros"] = plain_dict(student.grad_into_nodes((0 * torch.relu(two)).sum(), {"ReluBackward0"}))
         example = student.grad_into_nodes(torch.relu(two).sum(), {"ReluBackward0", "ExpBackward0"})
         return {**seen, "example": plain_dict(example)}
 
@@ -436,6 +438,9 @@ class TestGradIntoNodes:
 
     def test_the_example_of_the_contract_comes_out(seen):
         same_gradients(seen["example"], {"ReluBackward0": torch.ones(2)})
+
+    def test_zeros_that_arrive_are_a_gradient(seen):
+        same_gradients(seen["zeros"], {"ReluBackward0": torch.zeros(2)})
 
 
 def start(grad: str) -> float:

@@ -132,7 +132,9 @@ class TestJointNormLog:
     """Write `joint_norm_log(tensors)`. Return a pair: a list, empty at first, and a handle. From now on, each call of
     `backward()` that reaches at least one of these tensors appends one Python float to the list. The float is the
     joint L2 norm of this pass: square each entry of the gradients that arrive at the tensors in this pass, add up all
-    squares of all tensors, and take the root. It is exact to the digits of their dtype.
+    squares of all tensors, and take the root. It is exact to the digits of their dtype, which is `float32` or
+    `float64`; the squares of finite entries are neither too large nor too small for it. What counts is a gradient as
+    the hooks leave it that were on the tensor before your call.
 
     - A tensor that a pass does not reach adds nothing. A pass that reaches none of the tensors appends nothing.
     - A pass in which all gradients are zero appends 0.0, and one with an infinite entry appends `inf`.

@@ -187,7 +187,7 @@ class TestSavedBytes:
     - The caller runs backward after your function has returned, perhaps several times and with `create_graph=True`,
       and the gradients have to be right.
     - Hooks on saved tensors that were active before the call are active after it, and no others, even when `fn`
-      raises.
+      raises. While `fn()` runs, they may be silent.
 
     `fn` uses no hooks on saved tensors itself, and nobody overwrites what has been saved.
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import gc
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -113,6 +115,20 @@ def new_tensors(numel: int, dtype: torch.dtype) -> int:
     return sum(type(thing) is Tensor and thing.numel() == numel and thing.dtype == dtype for thing in gc.get_objects())
 
 
+def beyond_half(with_half_saved: Callable[[Callable[[], Tensor]], Any]) -> list[Any]:
+    """The gradient of the square of a number too large for float16; where that of an entry far behind arrives."""
+    large, wide = torch.tensor(70_000.0, requires_grad=True), torch.zeros(2 * FAR, requires_grad=True)
+    for work in (lambda: large * large, lambda: wide[torch.tensor([FAR])].sum()):
+        result = with_half_saved(work)
+        with contextlib.suppress(Exception):  # an index that comes back as a float
+            result.backward()
+    return [large.grad, None if wide.grad is None else wide.grad.nonzero().flatten().tolist()[:9]]
+
+
+FAR = 2**15 + 1
+"""An index that needs more than 16 bits."""
+
+
 @exercise(
     "12-with-half-saved",
     points=3,
@@ -157,13 +173,15 @@ class TestWithHalfSaved:
 
     - Forward does not change: the result of `fn()` has exactly the same values as without your function, and the
       tensors that `fn` works with keep theirs. `fn()` runs in the grad mode of the caller.
-    - `fn` may return anything: a tensor, a tuple, a dict, nothing. It may work with float32 and float64 together, and
-      with tensors that require no grad.
+    - What is too large for float16 comes back infinite, as `half()` makes it.
+    - `fn` may return anything: a tensor, a tuple, a dict, nothing. Its floating-point tensors are float32 or float64,
+      or some of each, and some may require no grad.
     - The caller runs backward after your function has returned, perhaps several times.
     - Hooks on saved tensors that were active before the call are active after it, and no others, even when `fn`
-      raises.
+      raises. While `fn()` runs, they may be silent.
 
-    `fn` uses no hooks on saved tensors itself, and nobody overwrites indices and masks that have been saved.
+    `fn` uses no hooks on saved tensors itself. Floating-point tensors may be overwritten after they have been saved,
+    indices and masks are not.
 
     **Example.** float16 has no 1.0004: the nearest number that it has is 1. For `w = torch.tensor(1.0004,
     requires_grad=True)`, `y = with_half_saved(lambda: w * w)` is 1.0008, as always. After `y.backward()`, `w.grad` is
@@ -248,7 +266,7 @@ class TestWithHalfSaved:
         y = student.with_half_saved(lambda: w * w)
         if isinstance(y, Tensor) and y.requires_grad:
             y.backward()
-        return {**seen, "example": [snapshot(y), w.grad]}
+        return {**seen, "example": [snapshot(y), w.grad], "beyond": beyond_half(student.with_half_saved)}
 
     mistakes = (
         Mistake(
@@ -351,6 +369,14 @@ class TestWithHalfSaved:
     def test_backward_works_with_float16_copies(seen, work, a, b, c, long, index, hooks, grad_mode):
         if grad_mode == "on":
             same_gradients(seen["passes"], "first", half_gradients(work, a, b, c, long, index, hooks))
+
+    def test_large_numbers_become_infinite_and_large_indices_stay(seen):
+        expect(Seen(seen["beyond"][0].value, "`w.grad` of `w * w`, where `w` is 70000,")).close_to(
+            torch.tensor(math.inf)
+        )
+        expect(Seen(seen["beyond"][1].value, f"for `t[torch.tensor([{FAR}])]`, the places with a gradient")).equals(
+            [FAR]
+        )
 
     def test_a_second_backward_gives_the_same_gradients(seen, work, a, b, c, long, index, hooks, grad_mode):
         if grad_mode == "on":

@@ -379,7 +379,8 @@ def count_calls_by_type(model, x):
     ),
 ]  # fmt: skip
 
-GIVENS = ["Write `count_calls_by_type(model, x)`.", "Whether autograd records the run or not is up to you.",
+GIVENS = ["Write `count_calls_by_type(model, x)`.", "Whether autograd records the run or not is up to you",
+          "It does not catch what a module raises.",
           "The order of the keys does not matter."]  # fmt: skip
 
 SURVIVORS = {

@@ -132,6 +132,47 @@ def changed(old: str, new: str) -> str:
 
 
 WRONG = [
+    Wrong(
+        "adds up in float32",
+        violates="how many multiply-adds (MACs) all calls",
+        check="test_large_numbers_are_exact",
+        source="""
+import torch
+from contextlib import ExitStack
+from torch import nn
+
+def count_macs(model, x):
+    total = torch.zeros(())
+    def hook(module, args, output):
+        total.add_(output.numel() * module.weight[0].numel())
+    with ExitStack() as stack:
+        for module in model.modules():
+            if isinstance(module, (nn.Conv2d, nn.Linear)):
+                stack.enter_context(module.register_forward_hook(hook))
+        model(x)
+    return int(total)
+""",
+    ),
+    Wrong(
+        "leaves out modules that have modules in them",
+        violates="also those with modules in them",
+        check=FIRST,
+        source="""
+from contextlib import ExitStack
+from torch import nn
+
+def count_macs(model, x):
+    total = []
+    def hook(module, args, output):
+        total.append(output.numel() * module.weight[0].numel())
+    with ExitStack() as stack:
+        for module in model.modules():
+            if isinstance(module, (nn.Conv2d, nn.Linear)) and not list(module.children()):
+                stack.enter_context(module.register_forward_hook(hook))
+        model(x)
+    return sum(total)
+""",
+    ),
     *(
         Wrong(what, violates=violates, check=FIRST, mistake=mistake, source=working(work))
         for what, mistake, violates, work in [
@@ -158,7 +199,7 @@ WRONG = [
              "(module.dilation[0] * (module.kernel_size[0] - 1) + 1) * "
              f"(module.dilation[1] * (module.kernel_size[1] - 1) + 1) if {CONV} else {LINEAR}"),
             ("only convolutions", None, SUM, f"{RIGHT_WORK} if {CONV} else 0"),
-            ("without subclasses", None, "Subclasses of these two count as well.",
+            ("without subclasses", None, "Subclasses of these two count as well",
              f"{RIGHT_WORK} if type(module) in (nn.Conv2d, nn.Linear) else 0"),
             ("only linear layers on two dimensions", None, "may have any number of dimensions before it",
              f"{RIGHT_WORK} if {CONV} or output.dim() == 2 else 0"),
@@ -308,8 +349,9 @@ def count_macs(model, x):
           source=changed("    macs = []\n", "").replace("def count_macs", "macs = []\n\ndef count_macs")),
 ]  # fmt: skip
 
-GIVENS = ["Write `count_macs(model, x)`.", "All modules are in `model.modules()`",
-          "Whether autograd records the run or not is up to you.",
+GIVENS = ["Write `count_macs(model, x)`.", "It does not catch what a module raises.",
+          "All modules are in `model.modules()`",
+          "Whether autograd records the run or not is up to you",
           "a dot product of length n has n MACs"]  # fmt: skip
 
 SURVIVORS = {

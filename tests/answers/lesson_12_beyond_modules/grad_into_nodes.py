@@ -137,6 +137,32 @@ def changed(old: str, new: str) -> str:
 
 WRONG = [
     Wrong(
+        "leaves zeros out",
+        violates="A gradient of zeros is one, too.",
+        check="test_zeros_that_arrive_are_a_gradient",
+        source="""
+def grad_into_nodes(y, node_names):
+    found, handles, seen, nodes = {}, [], set(), [y.grad_fn]
+    while nodes:
+        node = nodes.pop()
+        if node is None or node in seen:
+            continue
+        seen.add(node)
+        nodes += [following for following, _ in node.next_functions]
+        if node.name() in node_names:
+            def keep(grads, name=node.name()):
+                if grads[0].any():
+                    found[name] = grads[0].detach().clone()
+            handles.append(node.register_prehook(keep))
+    try:
+        y.backward()
+    finally:
+        for handle in handles:
+            handle.remove()
+    return found
+""",
+    ),
+    Wrong(
         "what leaves the node",
         violates="the gradient that arrives at this node",
         check="raised",
@@ -237,7 +263,7 @@ def grad_into_nodes(y, node_names):
     ),
     Wrong(
         "autograd.grad alone",
-        violates="Run `y.backward()` once.",
+        violates="Run `y.backward()` once",
         check=LEAVES,
         mistake="leaves-without-grad",
         source=WALK
@@ -253,7 +279,7 @@ def grad_into_nodes(y, node_names):
     ),
     Wrong(
         "two passes",
-        violates="Run `y.backward()` once.",
+        violates="Run `y.backward()` once",
         check=LEAVES,
         mistake="backward-twice",
         source=changed("        y.backward()", "        y.backward(retain_graph=True)").replace(

@@ -384,7 +384,7 @@ def joint_norm_log(tensors):
         for what, norm, violates, check in [
             ("tensors", "torch.stack([grad.norm() for grad in grads]).norm()", "one Python float", FIRST),
             ("rounded to float32", "sum(grad.float().square().sum().item() for grad in grads) ** 0.5",
-             "It is exact to the digits of their dtype.", FIRST),
+             "It is exact to the digits of their dtype", FIRST),
             ("the L1 norm", "sum(grad.abs().sum().item() for grad in grads)", "square each entry", FIRST),
             ("flattened by view", "torch.cat([grad.view(-1) for grad in grads]).norm().item()",
              "rule 1: in any layout", "raised"),
@@ -394,7 +394,8 @@ def joint_norm_log(tensors):
     ),
 ]  # fmt: skip
 
-GIVENS = ["Write `joint_norm_log(tensors)`.", "is a list of different tensors of one dtype",
+GIVENS = ["which is `float32` or `float64`", "What counts is a gradient as the hooks leave it",
+          "Write `joint_norm_log(tensors)`.", "is a list of different tensors of one dtype",
           "Each requires grad; some are leaves, others are not.",
           "The caller calls `backward()` only, and not `torch.autograd.grad`."]  # fmt: skip
 

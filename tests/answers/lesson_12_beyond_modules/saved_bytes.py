@@ -312,6 +312,7 @@ def saved_bytes(fn):
 ]
 
 GIVENS = [
+    "While `fn()` runs, they may be silent.",
     "Write `saved_bytes(fn)`.",
     "under `torch.no_grad()`, nothing is saved",
     "uses no hooks on saved tensors itself, and nobody overwrites what has been saved.",

@@ -110,6 +110,28 @@ def changed(old: str, new: str) -> str:
 
 WRONG = [
     Wrong(
+        "the largest number of float16 in the place of infinity",
+        violates="What is too large for float16 comes back infinite",
+        check="test_large_numbers_become_infinite_and_large_indices_stay",
+        source=changed(HALVED, "        return tensor.dtype, tensor.detach().clamp(-65504, 65504).half()\n"),
+    ),
+    Wrong(
+        "indices of 16 bits",
+        violates="All other saved tensors, such as indices and masks, come back as they were.",
+        check="test_large_numbers_become_infinite_and_large_indices_stay",
+        source="""
+import torch
+from torch.autograd.graph import saved_tensors_hooks
+
+def with_half_saved(fn):
+    def pack(tensor):
+        small = torch.float16 if tensor.is_floating_point() else torch.int16
+        return tensor.dtype, tensor.detach() if tensor.dtype == torch.bool else tensor.detach().to(small)
+    with saved_tensors_hooks(pack, lambda packed: packed[1].to(packed[0])):
+        return fn()
+""",
+    ),
+    Wrong(
         "overwrites what it packs",
         violates="and the tensors that `fn` works with keep theirs",
         check=FORWARD,
@@ -157,7 +179,7 @@ def with_half_saved(fn):
     ),
     Wrong(
         "not the data",
-        violates="with tensors that require no grad",
+        violates="some may require no grad",
         check=FIRST,
         source=changed(NO_FLOAT, f"not tensor.requires_grad or {NO_FLOAT}"),
     ),
@@ -196,7 +218,7 @@ def with_half_saved(fn):
     ),
     Wrong(
         "one dtype for all",
-        violates="It may work with float32 and float64 together",
+        violates="Its floating-point tensors are float32 or float64, or some of each",
         check=FIRST,
         mistake="dtype-not-restored",
         source=changed("    def pack(tensor):", "    dtypes = {}\n    def pack(tensor):")
@@ -384,7 +406,8 @@ def with_half_saved(fn):
 ]  # fmt: skip
 
 GIVENS = ["Write `with_half_saved(fn)`.",
-          "`fn` uses no hooks on saved tensors itself, and nobody overwrites indices and masks"]  # fmt: skip
+          "`fn` uses no hooks on saved tensors itself.", "While `fn()` runs, they may be silent.",
+          "Floating-point tensors may be overwritten after they have been saved"]  # fmt: skip
 
 SURVIVORS = {
     "a list for a tuple": "what `pack` returns is for `unpack` alone",

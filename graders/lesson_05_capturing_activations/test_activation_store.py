@@ -96,8 +96,8 @@ from graders.lesson_05_capturing_activations.shared import (
 class TestActivationStore:
     """Write a class `ActivationStore(model, names)`. `names` is a list of different names that `model.get_submodule`
     knows: two of them may belong to one module, and `""` is the model itself. Nobody changes the list later, and the
-    model keeps its modules. An instance is a context manager that
-    records the outputs of these modules, which are `float32` or `float64` tensors. It is used like this.
+    model keeps its modules. An instance is a context manager that records the outputs of these modules, which are
+    `float32` or `float64` tensors. It is used like this.
 
     ```python
     store = ActivationStore(model, ["stem.0"])

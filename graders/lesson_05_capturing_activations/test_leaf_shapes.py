@@ -72,8 +72,7 @@ class TestLeafShapes:
     """Write `leaf_shapes(model, x)`. Run `model(x)` exactly once, to its end and with each part in its mode. Return a
     dict with one entry for every module in `model.named_modules()` that has no children (`list(module.children())` is
     empty) and is called in this run. The key is its name there, which is the first one if it has several. The value is
-    the shape of its output, as it left the module (a later layer may change it in place),
-    as a tuple of ints.
+    the shape of its output, as it left the module (a later layer may change it in place), as a tuple of ints.
 
     - The keys stand in the order of first calls. None of these modules calls another one.
     - A module that is called more than once shows the shape of its last call.

@@ -63,3 +63,11 @@ def site(session: nox.Session) -> None:
     """The web site, in build/site: it may be opened from there, without a server."""
     session.install("-c", "constraints.txt", "-e", ".[docs]")
     session.run("sphinx-build", "-W", "--keep-going", "-q", "-b", "html", "docs", "build/site")
+
+
+@nox.session
+def coverage(session: nox.Session) -> None:
+    """Lines and branches that the ordinary tests reach, in their own process: what runs in a box is not counted."""
+    session.install("-c", "constraints.txt", "-e", ".[dev]", "coverage>=7.6")
+    session.run("coverage", "run", "-m", "pytest", "-q", "-p", "no:cacheprovider")
+    session.run("coverage", "report")

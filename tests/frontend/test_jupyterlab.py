@@ -22,6 +22,7 @@ import pytest
 
 from graders.learner.folder import copy_lessons
 from tests.answers import answers_of
+from tests.frontend import axe
 from tests.learner.answers import FIRST
 from tests.notebooks import BRANCH
 
@@ -127,6 +128,7 @@ class Notebook:
         name = word.lower().replace(" ", "-")
         card.screenshot(path=self.shots / f"{name}.png")
         self.page.screenshot(path=self.shots / f"{name}-page.png")
+        assert axe.MISSING or axe.violations(self.page, "[data-mime-type='text/html'] [role='group']") == []
         return card
 
 

@@ -716,14 +716,20 @@ GIVENS = [
 SURVIVORS = {
     "under no_grad": "to build a store makes no graph",
     "not for all: for name in _part(self.names, step=-1)": "all of them, in the reverse order",
+    "not for all: for n in _part(self.names, step=-1)": "as before",
+    "not for all: self.handles += [self.model.get_submodule(n).register_forward_hook(self.keep(n)) "
+    "for n in _part(self.names, step=-1)]": "as before",
+    "not for all: [handle.remove() for handle in _part(self.handles, step=-1)]": "as before",
+    "not for all: for entries in _part(self.data.values(), step=-1)": "as before",
     "not for all: for name, module in _part(self.modules.items(), step=-1)": "as before",
     "not for all: self.modules = {name: model.get_submodule(name) for name in _part(names, step=-1)}": "as before",
     "not for all: self.data = {name: [] for name in _part(self.names, step=-1)}": "the order of the keys is free",
     "not for all: self.data = {name: [] for name in _part(names, step=-1)}": "as before",
+    "not for all: self.data = {name: [] for name in _part(self.modules, step=-1)}": "as before",
     "lost statement: without self.handles.clear()": "to remove a hook twice does nothing",
     "lost statement: without super().__enter__()": "that of an `ExitStack` returns it and does nothing else",
-    "lost copy: self.model, self.names = (model, _not_copied(names))": "nobody changes the list later",
-    "a list for a tuple: self.model, self.names = (model, tuple(names))": "either holds the names",
+    "lost copy: self.model, self.names": "nobody changes the list later",
+    "a list for a tuple: self.model, self.names": "either holds the names",
     "lost return: False": "`None` lets an exception through as well",
     "lost return: self._inner.__exit__(*details)": "it raises the exception again, and returns nothing true",
 }

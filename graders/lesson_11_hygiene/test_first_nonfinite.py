@@ -267,6 +267,7 @@ class TestFirstNonfinite:
     def probe(
         student, net, x, healthy, layout, place, grad, x_is, call, grad_mode, failure, failing_run, fails_at,
     ):  # fmt: skip
+        at_once = student.first_nonfinite(nn.Sequential(Log(), nn.ReLU()), torch.zeros(1, 2))
         good = x.nan_to_num(1, 1, 1)
         x = laid_out(x, layout) if x_is == "data" else prepared(x, layout=layout, place=place, grad=grad)
         (model, callers), started = made(net), []
@@ -296,7 +297,7 @@ class TestFirstNonfinite:
                 seen[key] = failing.during(lambda broken=broken: [student.first_nonfinite(broken, good) for _ in "12"])
                 seen[f"changed by {key}"] = witness.changes()
         example = nn.Sequential(nn.ReLU(), Log(), nn.Linear(2, 1))
-        return {**seen, "example": student.first_nonfinite(example, torch.tensor([[-1.0, 2.0]]))}
+        return {**seen, "at once": at_once, "example": student.first_nonfinite(example, torch.tensor([[-1.0, 2.0]]))}
 
     mistakes = (
         Mistake(
@@ -491,6 +492,7 @@ class TestFirstNonfinite:
 
     def test_the_example_comes_out(seen):
         expect(seen["example"]).equals("1")
+        expect(Seen(seen["at once"].value, "for `nn.Sequential(Log(), nn.ReLU())` and zeros, the result")).equals("0")
 
 
 def named(seen: Seen, guilty: list[str]) -> None:

@@ -267,7 +267,9 @@ class TestFirstNonfinite:
     def probe(
         student, net, x, healthy, layout, place, grad, x_is, call, grad_mode, failure, failing_run, fails_at,
     ):  # fmt: skip
-        at_once = student.first_nonfinite(nn.Sequential(Log(), nn.ReLU()), torch.zeros(1, 2))
+        logs = nn.Sequential(Log(), nn.ReLU())
+        witness = Witness(model=logs)
+        at_once = {"at once": student.first_nonfinite(logs, torch.zeros(1, 2)), "changed at once": witness.changes()}
         good = x.nan_to_num(1, 1, 1)
         x = laid_out(x, layout) if x_is == "data" else prepared(x, layout=layout, place=place, grad=grad)
         (model, callers), started = made(net), []
@@ -297,7 +299,7 @@ class TestFirstNonfinite:
                 seen[key] = failing.during(lambda broken=broken: [student.first_nonfinite(broken, good) for _ in "12"])
                 seen[f"changed by {key}"] = witness.changes()
         example = nn.Sequential(nn.ReLU(), Log(), nn.Linear(2, 1))
-        return {**seen, "at once": at_once, "example": student.first_nonfinite(example, torch.tensor([[-1.0, 2.0]]))}
+        return {**seen, **at_once, "example": student.first_nonfinite(example, torch.tensor([[-1.0, 2.0]]))}
 
     mistakes = (
         Mistake(
@@ -483,6 +485,7 @@ class TestFirstNonfinite:
                 refuse(f"a hook of the caller on {f'`{name}`' if name else 'the model itself'} did not fire")
 
     def test_nothing_of_the_caller_changes(seen):
+        nothing_changed(seen["changed at once"])
         nothing_changed(seen["changed"], but=["buffer *"])
 
     def test_it_holds_when_the_model_raises(seen):

@@ -371,10 +371,11 @@ class TestActivationStore:
         expect(seen["one memory"]).is_false("two entries of a list share their memory")
 
     def test_hooks_that_the_caller_changes_in_the_block_stay_so(seen):
-        if seen["hooks of the block"].value != ["new", "new of the model"]:
+        fired = expect(seen["hooks of the block"]).list_of(str)
+        if fired != ["new", "new of the model"]:
             refuse(
                 "in the block the caller removed one hook and registered two; after the block the hooks of the caller "
-                f"that fire should be those two, and they are: {', '.join(seen['hooks of the block'].value) or 'none'}"
+                f"that fire should be those two, and they are: {', '.join(fired) or 'none'}"
             )
 
     def test_nothing_is_recorded_outside_a_block(seen, net, names, x, later):

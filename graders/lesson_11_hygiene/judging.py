@@ -256,7 +256,7 @@ def all_new_hooks_fire(seen: Seen, spec: list[Any], refusing: Sequence[str], x: 
     """Each new hook fired once for every call of its module."""
     if isinstance(seen["new"].value, str):
         refuse(f"registering new hooks afterwards raised {seen['new'].value}")
-    if type(seen["new"].value) is not dict:
+    if type(seen["new"].value) is not dict or any(type(label) is not str for label in seen["new"].keys):
         refuse("no new hooks could be registered")
     kinds = ("pre", "forward", "backward-pre", "backward")
     fired = Counter({label: expect(seen["new"][label]).of_type(int) for label in seen["new"].keys})

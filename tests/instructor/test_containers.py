@@ -6,6 +6,7 @@ import json
 import os
 import subprocess
 import sys
+import tempfile
 import zipfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -37,9 +38,13 @@ LARGER = ("memory of several processes", "memory that several processes share wi
 
 
 @pytest.fixture(scope="module")
-def podman(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Podman]:
+def podman() -> Iterator[Podman]:
     """A podman that the commands find, with the image of tier C built from the Dockerfile that users get."""
-    with containers.podman(tmp_path_factory.mktemp("podman")) as found, pytest.MonkeyPatch.context() as patch:
+    with (
+        tempfile.TemporaryDirectory(prefix="podman-", dir="/tmp") as short,  # podman takes no path beyond 50 characters
+        containers.podman(Path(short)) as found,
+        pytest.MonkeyPatch.context() as patch,
+    ):
         written(found.folder / "image/Dockerfile", "container")
         patch.setenv("HOOKWORK_IMAGE", found.build(found.folder / "image", "hookwork"))
         patch.setenv("PATH", f"{found.program.parent}:{os.environ['PATH']}")

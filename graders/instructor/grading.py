@@ -19,7 +19,7 @@ from graders.core.errors import ExitCode
 from graders.core.files import write_atomically
 from graders.core.results import Batch, SubmissionResult, SubmissionStatus
 from graders.core.text import clean, plural
-from graders.instructor import cluster, executed, regrade
+from graders.instructor import cluster, regrade
 from graders.instructor.report_inputs import similar_answers, titles
 from graders.instructor.request import BadRequest, Request, iso, named_by_roster
 from graders.marking.batch import Marking
@@ -88,6 +88,8 @@ def grade(
         shown = titles(submission.lesson for submission in batch.submissions)
         written = outputs.write(batch, request.out, shown, similar_answers(found))
         if request.keep_outputs:
+            from graders.instructor import executed  # its nbformat takes 1.5 s where JupyterLab is installed
+
             written.append(executed.write(batch, chosen, terms, request.out))
         for name in request.exports:
             files = EXPORTS[name](batch, shown, request.roster)

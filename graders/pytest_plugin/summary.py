@@ -53,7 +53,6 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
 def _write(batch: Batch, out: Path, prepared: Prepared) -> str:
     """Write the files of `--out`; what became of that, in one line."""
     # Loaded only here: templates and plots would be a tenth of what collecting the tests takes.
-    from graders.instructor import executed
     from graders.instructor.report_inputs import similar_answers, titles
     from graders.report import outputs
 
@@ -61,6 +60,8 @@ def _write(batch: Batch, out: Path, prepared: Prepared) -> str:
         lessons = [submission.lesson for submission in batch.submissions]
         written = outputs.write(batch, out, titles(lessons), similar_answers(prepared.submissions))
         if prepared.terms.keep_outputs:
+            from graders.instructor import executed  # its nbformat takes 1.5 s where JupyterLab is installed
+
             written.append(executed.write(batch, prepared.submissions, prepared.terms, out))
     except OSError as error:
         return f"{_NOT_WRITTEN} to {out}: {error.strerror}. What was there before is unchanged. Choose another --out."

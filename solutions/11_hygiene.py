@@ -832,7 +832,7 @@ assert with_hook < 1e-3
 # - **Averaged and target networks.** Training code deep-copies the model after somebody attached hooks to it, and from
 #   then on two models write into one log.
 #
-# Next: lesson 12, the last one, leaves modules behind: hooks on everything that happens.
+# Next: lesson 12 leaves modules behind: hooks on everything that happens.
 
 # %%
 progress()

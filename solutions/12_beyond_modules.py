@@ -8,7 +8,7 @@
 #
 # Forward hooks and backward hooks belong to modules. Tensor hooks belong to tensors that you hold in your hand. A lot
 # happens between them: a `relu` that is only a function, a module in a plain list, a tensor that only autograd keeps.
-# This last lesson is about the hooks that reach those places.
+# This lesson is about the hooks that reach those places.
 #
 # It is long. Take it in **two sittings**: the break is marked. The appendix at the end is for the curious, and no
 # exercise needs it.

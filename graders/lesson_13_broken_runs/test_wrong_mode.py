@@ -1,0 +1,582 @@
+"""Exercise 13-wrong-mode."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from graders.authoring import (
+    ALL,
+    SILENT,
+    CallersHooks,
+    Circumstances,
+    Failure,
+    Mistake,
+    Rng,
+    Seen,
+    Witness,
+    came_through,
+    exercise,
+    expect,
+    fill_grads,
+    freeze_part,
+    laid_out,
+    nothing_changed,
+    packed,
+    prepared,
+    unpacked,
+)
+
+# Modules whose mode matters, always, never, or at some inputs. All of them keep the shape of their input.
+
+
+class Part(nn.Module):
+    """Computes one of the operations below, for inputs of any shape."""
+
+    def __init__(self, kind: str, weight: Tensor, output: str = "tensor") -> None:
+        """The weight is a parameter; the count of the calls in training mode is a buffer that is not saved."""
+        super().__init__()
+        self.kind, self.output = kind, output
+        self.weight = nn.Parameter(weight.clone())
+        self.register_buffer("mean", weight.detach().clone(), persistent=False)
+
+    def forward(self, input: Tensor) -> Any:
+        """The result, packed."""
+        return packed(OPERATIONS[self.kind](self, input), self.output)
+
+
+def scale(part: Part, x: Tensor) -> Tensor:
+    """Another number in training mode, also for 0."""
+    return 3 * x + 1 if part.training else x + 0
+
+
+def one_entry(part: Part, x: Tensor) -> Tensor:
+    """The last entry is larger by 1 in training mode."""
+    out = x.clone(memory_format=torch.contiguous_format)
+    if part.training:
+        out.view(-1)[-1] += 1
+    return out
+
+
+def tracker(part: Part, x: Tensor) -> Tensor:
+    """Subtracts what it has seen before; in training mode it moves on, after that."""
+    out = x - part.mean
+    if part.training:
+        part.mean.add_(0.5)
+    return out
+
+
+OPERATIONS: dict[str, Callable[[Part, Tensor], Tensor]] = {
+    "affine": lambda part, x: part.weight * x + part.weight,
+    "positive": lambda part, x: x.abs() + 0.5,
+    "negative": lambda part, x: -x.abs() - 0.5,
+    "scale": scale,
+    "one entry": one_entry,
+    "floor": lambda part, x: x.relu() if part.training else x + 0,
+    "floor in place": lambda part, x: x.relu_() if part.training else x,
+    "noise": lambda part, x: x + torch.rand(x.shape, dtype=x.dtype),
+    "tracker": tracker,
+}
+
+
+class Thinning(nn.Dropout):
+    """A subclass: it is a dropout, and its type is another one."""
+
+
+class Block(nn.Module):
+    """Calls its children in an order that need not be that of definition, perhaps one of them twice."""
+
+    def __init__(self, children: dict[str, nn.Module], order: list[str], options: dict[str, Any]) -> None:
+        """Options: "own", the mode in which it negates its input; "output"; "passing"; "hidden", no submodules."""
+        super().__init__()
+        for name, child in children.items():
+            self.add_module(name, child)
+        self.order, self.own, self.output = order, options.get("own"), options.get("output", "tensor")
+        self.passing, self.hidden = options.get("passing", "position"), options.get("hidden", [])
+
+    def forward(self, input: Tensor) -> Any:
+        """One child after the other."""
+        x = -input if self.training is self.own else input
+        for child in [*self.hidden, *(self.get_submodule(name) for name in self.order)]:
+            x = unpacked(child(input=x) if self.passing == "keyword" else child(x))
+        return packed(x, self.output)
+
+
+def build(spec: list[Any]) -> nn.Module:
+    """The module that a spec describes, in training mode."""
+    kind, *rest = spec
+    if kind == "block":
+        children, order, options = rest
+        hidden = [build(part).train(options["hidden mode"]) for part in options.get("hidden", [])]
+        return Block({name: build(child) for name, child in children.items()}, order, {**options, "hidden": hidden})
+    if kind in ("dropout", "dropout of a subclass"):
+        return (nn.Dropout if kind == "dropout" else Thinning)(rest[0])
+    if kind == "batchnorm":
+        dims, tracks, mean, variance = rest
+        norm: Any = (nn.BatchNorm2d if dims == 4 else nn.BatchNorm1d)(len(mean), track_running_stats=tracks)
+        norm.to(mean.dtype)
+        if tracks:
+            norm.running_mean.copy_(mean)
+            norm.running_var.copy_(variance)
+        return norm
+    return Part(kind, *rest)
+
+
+def made(net: dict[str, Any]) -> nn.Module:
+    """The model, with each module in its mode."""
+    model = freeze_part(build(net["spec"]), net["frozen"])
+    for name, module in model.named_modules():
+        module.training = net["training"][name]
+    if net["grad"] == "filled":
+        fill_grads(model)
+    return model
+
+
+class Striking(nn.Module):
+    """Its mode matters, and it may raise."""
+
+    def __init__(self, strike: Callable[[], None]) -> None:
+        """`strike` raises, or not."""
+        super().__init__()
+        self.strike = strike
+
+    def forward(self, input: Tensor) -> Tensor:
+        """Twice as much in training mode."""
+        self.strike()
+        return input * 2 if self.training else input + 0
+
+
+class Half(nn.Module):
+    """The module of the contract's example."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Half of it in training mode."""
+        return x / 2 if self.training else x
+
+
+MATTERS = ("scale", "one entry", "dropout", "dropout of a subclass", "batchnorm", "in place", "container",
+           "first call", "second call")  # fmt: skip
+DOES_NOT = ("dropout of 0", "no statistics", "noise", "tracker", "other inputs", "never called", "not registered")
+
+
+@exercise(
+    "13-wrong-mode",
+    points=3,
+    title="Left in the wrong mode",
+    hints=(
+        "A module's mode is its attribute `training`, and `train()` and `eval()` set it for all children, too. Which "
+        "modules have another one than the model? Of these you want the ones that would return something else.",
+        "To know what a module would return, call it again, at the very input that it got in the model: pre-hooks see "
+        "it (lesson 5), and see it before a module that works in place overwrites it (`11-first-nonfinite`). Call "
+        "`module.forward` in the hook: a call of the module would fire your hook again.",
+        "Two calls may differ for other reasons than the mode. Random numbers: `torch.random.fork_rng()` and "
+        "`torch.get_rng_state()`. Buffers: keep copies of all, and put them back with `copy_` before each call and in "
+        "`finally` at the end.",
+    ),
+    circumstances=Circumstances(
+        covers={
+            "dtype": ALL, "rank": ALL, "layout": ALL, "place": ALL, "grad": ALL, "values": ALL,
+            "mode": ("train", "eval"), "frozen": ALL, "output": ALL, "passing": ALL, "hooks": ALL, "hooked": ALL,
+            "call": ALL, "grad_mode": ALL, "failure": ALL, "failing_run": ALL,
+        },
+        excludes={
+            "number": "no number is an argument",
+            "collection": "there is no collection",
+            "tied": "parameters are not looked at",
+            "named": "it gets no name; modules of every place are in the wrong mode",
+            "follower": "a suspect works in place itself",
+            "registered": "a suspect is not registered",
+            "layers": "what a layer computes is its own business",
+            "backward": "it runs no backward pass",
+        },
+        own={
+            "suspect": (*MATTERS, *DOES_NOT),
+            "another": (False, True),
+            "inside": (False, True),
+            "fails_at": ("forward", "hook"),
+        },
+        pairs=[("suspect", "mode")],
+        impossible=[
+            lambda hooks, hooked: hooks == "none" and hooked != "root",
+            lambda suspect, rank: suspect in ("batchnorm", "no statistics") and rank < 2,
+            lambda suspect, inside: suspect in ("container", "not registered") and inside,
+        ],
+    ),
+)  # fmt: skip
+class TestWrongMode:
+    """Write `wrong_mode(model, x)`. Return a list of the names of all modules that are in the wrong mode for
+    `model(x)`, in the order of `model.named_modules()`: those whose `training` is not that of the model itself, and
+    whose mode matters in a call of theirs.
+
+    - The mode of a module **matters** in a call if the output is another one with its `training` set to `True` than
+      with `False`. Everything else is equal for the two: the inputs, all buffers, the modes of all other modules, and
+      the random numbers. An output is another one if an entry of a tensor in it is.
+    - So it counts what a module does, and not its class: the mode of `nn.Dropout(0.0)` does not matter, and that of a
+      module of your own that looks at `self.training` does. A container counts for what it does itself: its children
+      keep their modes.
+    - The calls are those in `model(x)` with each module in the mode in which you got it. The inputs are those of that
+      call, by position or by keyword, with the values that they had when it began: some modules work in place. A module
+      may be called more than once, and one such call is enough. One that is never called is not in the list, nor one
+      that is called and not registered.
+    - Outputs are tensors, or tuples or dicts with a tensor in them. Each module works in both modes. What it returns
+      depends only on its inputs, its parameters, buffers and random numbers, and on modes.
+    - You may call the model and its modules any number of times, and hooks of the caller fire then. Afterwards all
+      modes and buffers (such as running statistics), and the state of PyTorch's random number generator, are as before.
+
+    **Example.** Let `Half` be a module whose `forward` returns `x / 2 if self.training else x`. For
+    `model = nn.Sequential(nn.ReLU(), Half(), nn.Dropout(0.0), Half())` after `model[:3].eval()`,
+    `wrong_mode(model, torch.ones(4))` returns `["1"]`: the model is in training mode, and what the other modules in
+    eval mode return does not depend on it.
+    """
+
+    def draw(rng, dtype, rank, layout, values, mode, frozen, grad, output, passing, suspect, another, inside):
+        parts = Parts(rng, dtype, rng.shape(rank), output, passing)
+        net = parts.net(suspect, mode == "train", another, inside)
+        return {
+            "net": {**net, "frozen": frozen, "grad": grad},
+            "x": parts.x(layout, values),
+            "expected": net["expected"],
+        }
+
+    def alive(net, x, expected):
+        return measured(net, x, at_least=0.1) == measured(net, x, at_least=1e-6) == expected
+
+    def probe(
+        student, net, x, expected, layout, place, grad, hooks, hooked, call, grad_mode, failure, failing_run, fails_at
+    ):
+        model, callers = made(net), CallersHooks(hooks)
+        if hooked == "parameter":
+            for name, parameter in model.named_parameters():
+                if parameter.requires_grad:
+                    callers.on_parameter(parameter, name)
+        else:
+            callers.on_module(model.get_submodule(net["watched"] if hooked == "named" else ""), "it")
+        good = laid_out(x, layout)
+        x = prepared(x, layout=layout, place=place, grad=grad)
+        with torch.set_grad_enabled(grad_mode == "on"):
+            witness, random = Witness(model=model, x=x), torch.get_rng_state()
+            seen = {"result": student.wrong_mode(model, x), "changed": witness.changes()}
+            seen["random"] = torch.equal(random, torch.get_rng_state())
+            if call == "again":
+                for name in expected:
+                    model.get_submodule(name).training = model.training
+                seen["again, when all is mended"] = student.wrong_mode(model, x)
+            elif call == "in turn":
+                torch.rand(3)
+                seen["again, for another model"] = student.wrong_mode(made(net), good)
+            failing = Failure(failure, failing_run)
+            strike = lambda *args: failing.strike()  # noqa: E731  # a copy of the model counts the same runs
+            broken = nn.Sequential(
+                nn.Dropout(0.5),
+                Part("tracker", torch.ones(())),
+                Striking(strike if fails_at == "forward" else int),
+            ).to(x.dtype)
+            if fails_at == "hook":
+                broken[2].register_forward_hook(strike)
+            broken[2].eval()
+            witness, random = Witness(model=broken, good=good), torch.get_rng_state()
+            seen["failure"] = failing.during(lambda: [student.wrong_mode(broken, good) for _ in "12"])
+            seen["changed by failure"] = witness.changes()
+            seen["random after failure"] = torch.equal(random, torch.get_rng_state())
+        example = nn.Sequential(nn.ReLU(), Half(), nn.Dropout(0.0), Half())
+        example[:3].eval()
+        return {**seen, "example": student.wrong_mode(example, torch.ones(4))}
+
+    mistakes = (
+        Mistake(
+            "by-class",
+            lambda seen, net: seen["result"].value == by_class(net) and (by_class(net) != [] or SILENT),
+            "You went by the class: what is a `Dropout` or a `BatchNorm`, and nothing else. A module of any class may "
+            "look at `self.training`, and a dropout of 0 does not care. Call each module in both modes, and compare.",
+        ),
+        Mistake(
+            "all-in-the-other-mode",
+            lambda seen, net: seen["result"].value == in_the_other_mode(net),
+            "You returned all modules that are in another mode than the model. Of these, only those count that return "
+            "something else in the other mode: call each in both modes, and compare.",
+        ),
+        Mistake(
+            "all-whose-mode-matters",
+            lambda seen, net, x: predicted(seen, net, x, any_mode=True),
+            "You returned modules that are in the same mode as the model, too. Only those count whose `training` is "
+            "not `model.training`.",
+        ),
+        Mistake(
+            "switched-the-children",
+            lambda seen, net, x: predicted(seen, net, x, whole=True),
+            "You named a container whose children depend on the mode, and not the container itself. `train()` and "
+            "`eval()` switch all modules inside: set `module.training` of this one alone.",
+        ),
+        Mistake(
+            "other-random-numbers",
+            lambda seen, net, x: predicted(seen, net, x, same_random=False),
+            "You named a module that draws random numbers in both modes: its two outputs differ by these alone. Give "
+            "both calls the same ones, with `torch.get_rng_state()` and `torch.set_rng_state()`.",
+        ),
+        Mistake(
+            "buffers-moved-on",
+            lambda seen, net, x: predicted(seen, net, x, same_buffers=False),
+            "You named a module that changes its buffers in training mode, after it has computed its output: your "
+            "second call found other buffers than the first. Put them back between the two.",
+        ),
+        Mistake(
+            "only-first-call",
+            lambda seen, net, x, suspect: suspect == "second call" and predicted(seen, net, x, calls=slice(1)),
+            "A module may be called more than once, and here its mode matters in the second call only. Look at every "
+            "call.",
+        ),
+        Mistake(
+            "only-last-call",
+            lambda seen, net, x, suspect: suspect == "first call" and predicted(seen, net, x, calls=slice(-1, None)),
+            "A module may be called more than once, and here its mode matters in the first call only. Look at every "
+            "call.",
+        ),
+        Mistake(
+            "input-overwritten",
+            lambda seen, net, x, suspect: suspect == "in place" and predicted(seen, net, x, overwritten=True),
+            "A module here works in place. When its forward hook fires, its input is overwritten, and a call of it "
+            "overwrites what you give it: keep a copy of the input in a pre-hook, and give each call a copy of that.",
+        ),
+        Mistake(
+            "order-of-calls",
+            lambda seen, expected: (
+                type(seen["result"].value) is list
+                and seen["result"].value != expected
+                and all(type(name) is str for name in seen["result"].value)
+                and sorted(seen["result"].value) == sorted(expected)
+            ),
+            "The names are right, and in another order: asked for is that of `model.named_modules()`.",
+        ),
+    )
+
+    def test_the_modules_in_the_wrong_mode_are_named(seen, expected):
+        expect(seen["result"]).equals(expected)
+
+    def test_each_call_begins_anew(seen, expected, call):
+        if call == "again":
+            expect(seen["again, when all is mended"]).equals([])
+        elif call == "in turn":
+            expect(seen["again, for another model"]).equals(expected)
+
+    def test_nothing_of_the_caller_changes(seen):
+        nothing_changed(seen["changed"])
+        same_random_numbers(seen["random"])
+
+    def test_it_holds_when_the_model_raises(seen):
+        came_through(seen["failure"], "the model")
+        nothing_changed(seen["changed by failure"], when="after an exception")
+        same_random_numbers(seen["random after failure"], "after an exception, ")
+
+    def test_the_example_comes_out(seen):
+        expect(seen["example"]).equals(["1"])
+
+
+def same_random_numbers(seen: Seen, when: str = "") -> None:
+    """The generator is in the state in which it was."""
+    expect(seen).is_true(f"{when}the state of PyTorch's random number generator is not as before")
+
+
+class Parts:
+    """Draws specs of modules for inputs of one shape and dtype, and nets of them."""
+
+    def __init__(self, rng: Rng, dtype: str, shape: tuple[int, ...], output: str, passing: str) -> None:
+        """`output` is what modules of ours return, `passing` how blocks call."""
+        self.rng, self.dtype, self.shape, self.output, self.passing = rng, dtype, shape, output, passing
+
+    def x(self, layout: str, values: str) -> Tensor:
+        """An input."""
+        return self.rng.tensor(*self.shape, dtype=self.dtype, layout=layout, values=values)
+
+    def part(self, kind: str) -> list[Any]:
+        """The spec of a module of ours."""
+        return [kind, self.rng.tensor(low=-1.5, high=1.5, away=0.5, dtype=self.dtype), self.output]
+
+    def matters(self) -> list[Any]:
+        """The spec of a module whose mode matters at any input."""
+        return self.part(self.rng.choice(("scale", "one entry")))
+
+    def batchnorm(self, tracks: bool) -> list[Any]:
+        """Its running mean is far below the positive numbers that it gets."""
+        mean = self.rng.tensor(self.shape[1], low=-6, high=-4, dtype=self.dtype)
+        return ["batchnorm", len(self.shape), tracks, mean, self.rng.tensor(len(mean), low=1, dtype=self.dtype)]
+
+    def block(self, children: dict[str, Any], order: list[str], **options: Any) -> list[Any]:
+        """The spec of a block."""
+        return ["block", defined(self.rng, children, order), order,
+                {"passing": self.passing, "output": self.output, **options}]  # fmt: skip
+
+    def net(self, suspect: str, root: bool, another: bool, inside: bool) -> dict[str, Any]:
+        """A net with a suspect, at the top or `inside` of a block, and perhaps `another` module in the wrong mode.
+
+        "training" has the mode of each module by name, "expected" the names of those in the wrong mode; the caller's
+        hooks sit on the one that is "watched".
+        """
+        start, end, block, inner, right, wrong, it, before, between, behind, plain, late, last = self.rng.names(13)
+        pieces, order = self.piece(suspect, it, before, between, behind)
+        affine = [self.part("affine") for _ in range(4)]
+        deepest = self.block({right: self.matters(), plain: affine[0]}, self.rng.shuffled([right, plain]))
+        middle, middle_order = {late: affine[1], inner: deepest}, self.rng.shuffled([late, inner])
+        top, top_order = {start: affine[2], end: affine[3], last: self.matters()}, [start, block, last, end]
+        own = None
+        if suspect == "container":
+            own, top[before], top_order = root, self.part("positive"), [start, before, block, last, end]
+            middle, middle_order = middle | pieces, order + middle_order
+        elif inside:
+            middle, middle_order = middle | pieces, middle_order + order
+        else:
+            top, top_order = top | pieces, [start, block, *order, last, end]
+        if another:
+            middle, middle_order = {**middle, wrong: self.matters()}, [*middle_order, wrong]
+        top[block] = self.block(middle, middle_order, own=own)
+        hidden = {"hidden": [self.part("scale")], "hidden mode": not root} if suspect == "not registered" else {}
+        spec = self.block(top, top_order, **hidden)
+
+        wrongly = {wrong, it, behind} - ({it} if suspect in (*DOES_NOT, "container") else set())
+        if suspect == "in place" and not root:  # it leaves no negative number to what is behind it
+            wrongly.remove(behind)
+        if suspect == "container":
+            wrongly.add(block)
+        others = {
+            it,
+            behind,
+            block,
+            inner,
+            plain,
+            end,
+            before,
+            between,
+        }  # whose mode does not matter, or is judged above
+        names = {name: name.split(".")[-1] for name, _ in walk(spec)}
+        expected = [name for name, own_name in names.items() if own_name in wrongly]
+        return {
+            "spec": spec,
+            "training": {name: root != (part in wrongly | others) for name, part in names.items()},
+            "expected": expected,
+            "watched": next(name for name, part in names.items() if part in (it, block)),
+        }
+
+    def piece(
+        self, suspect: str, it: str, before: str, between: str, behind: str
+    ) -> tuple[dict[str, list[Any]], list[str]]:
+        """The modules for a suspect, and the names of their calls in order."""
+        positive, negative = self.part("positive"), self.part("negative")
+        if suspect == "not registered":
+            return {}, []
+        if suspect == "container":  # what is in it gets negative numbers in the container's other mode only
+            return {it: self.part("floor")}, [it]
+        if suspect == "never called":
+            return {it: self.matters()}, []
+        if suspect == "in place":
+            floors = {it: self.part("floor in place"), behind: self.part("floor")}
+            return {before: negative, **floors}, [before, it, behind]
+        if suspect in ("first call", "second call"):
+            first, second = (negative, positive) if suspect == "first call" else (positive, negative)
+            return {it: self.part("floor"), before: first, between: second}, [before, it, between, it]
+        if suspect in ("dropout", "dropout of a subclass"):
+            spec = [suspect, self.rng.choice((0.25, 0.5, 0.75))]
+        elif suspect == "dropout of 0":
+            spec = ["dropout", 0.0]
+        elif suspect in ("batchnorm", "no statistics"):
+            spec = self.batchnorm(suspect == "batchnorm")
+        else:
+            spec = self.part("floor" if suspect == "other inputs" else suspect)
+        return {before: positive, it: spec}, [before, it]
+
+
+def defined(rng: Rng, children: dict[str, Any], order: list[str]) -> dict[str, Any]:
+    """The children, defined in another order than that in which they are called."""
+    while True:
+        names = rng.shuffled(list(children))
+        called = [name for name in names if name in order]
+        if len(called) < 2 or called != list(dict.fromkeys(order)):
+            return {name: children[name] for name in names}
+
+
+def walk(spec: list[Any], name: str = "") -> Iterator[tuple[str, list[Any]]]:
+    """Name and spec of each module, as `named_modules()` yields them."""
+    yield name, spec
+    if spec[0] == "block":
+        for key, child in spec[1].items():
+            yield from walk(child, f"{name}.{key}" if name else key)
+
+
+def in_the_other_mode(net: dict[str, Any]) -> list[str]:
+    """The answer of one who compares modes only."""
+    return [name for name, training in net["training"].items() if training != net["training"][""]]
+
+
+def by_class(net: dict[str, Any]) -> list[str]:
+    """The answer of one who knows which classes of torch look at their mode."""
+    kinds = {name: spec[0] for name, spec in walk(net["spec"])}
+    return [name for name in in_the_other_mode(net) if kinds[name].startswith(("dropout", "batchnorm"))]
+
+
+def predicted(seen: Seen, net: dict[str, Any], x: Tensor, **how: Any) -> bool:
+    """Whether the result is what one gets who measures in another way, which is not the right one."""
+    wrong = measured(net, x, **how)
+    return bool(seen["result"].value == wrong != measured(net, x))
+
+
+def measured(
+    net: dict[str, Any],
+    x: Tensor,
+    *,
+    at_least: float = 1e-3,
+    any_mode: bool = False,
+    whole: bool = False,
+    same_random: bool = True,
+    same_buffers: bool = True,
+    overwritten: bool = False,
+    calls: slice = slice(None),
+) -> list[str]:
+    """The modules in the wrong mode by definition, each function `forward` measured where it is called.
+
+    The options are ways to go wrong. What is `overwritten` is the input of a module that works in place.
+    """
+    with torch.random.fork_rng(devices=[]), torch.no_grad():
+        model = made(net)
+        verdicts: dict[str, list[bool]] = {}
+        busy: list[str] = []
+
+        def measuring(name: str, module: nn.Module, forward: Callable[..., Any]) -> Callable[..., Any]:
+            def both(args: Any, kwargs: Any) -> bool:
+                before, outputs = module.training, []
+                random, buffers = torch.get_rng_state(), [buffer.clone() for buffer in model.buffers()]
+                for training in (True, False):
+                    if same_random:
+                        torch.set_rng_state(random)
+                    for buffer, old in zip(model.buffers(), buffers):
+                        if same_buffers or training:
+                            buffer.copy_(old)
+                    modes = {part: part.training for part in module.modules()}
+                    module.train(training) if whole else setattr(module, "training", training)
+                    given = [[arg if overwritten else arg.clone() for arg in args]]
+                    words = {key: arg if overwritten else arg.clone() for key, arg in kwargs.items()}
+                    outputs.append(unpacked(forward(*given[0], **words)).clone())
+                    for part, mode in modes.items():
+                        part.training = mode
+                module.training = before
+                torch.set_rng_state(random)
+                for buffer, old in zip(model.buffers(), buffers):
+                    buffer.copy_(old)
+                return float((outputs[0] - outputs[1]).abs().max()) > at_least
+
+            def call(*args: Any, **kwargs: Any) -> Any:
+                if busy or not (any_mode or module.training != model.training):
+                    return forward(*args, **kwargs)
+                if overwritten:
+                    output = forward(*args, **kwargs)
+                busy.append(name)
+                verdicts.setdefault(name, []).append(both(args, kwargs))
+                busy.pop()
+                return output if overwritten else forward(*args, **kwargs)
+
+            return call
+
+        for name, module in model.named_modules():
+            vars(module)["forward"] = measuring(name, module, module.forward)
+        model(x.clone())
+        return [name for name in net["training"] if any(verdicts.get(name, [])[calls])]

@@ -1,0 +1,580 @@
+"""Answers to 13-wrong-mode."""
+
+from graders.author.answers import Wrong, changed
+
+FIRST = """
+import contextlib
+import torch
+
+def tensors(output):
+    if isinstance(output, dict):
+        output = tuple(output.values())
+    if not isinstance(output, tuple):
+        output = (output,)
+    return [t.detach().clone() for t in output if torch.is_tensor(t)]
+
+def wrong_mode(model, x):
+    root, found = model.training, set()
+    random, buffers = torch.get_rng_state(), [b.detach().clone() for b in model.buffers()]
+    modes = {m: m.training for m in model.modules()}
+    busy = False
+
+    def reset(random, buffers):
+        torch.set_rng_state(random)
+        for b, old in zip(model.buffers(), buffers):
+            b.detach().copy_(old)
+
+    def before(module, args, kwargs):
+        nonlocal busy
+        if busy or module.training == root:
+            return
+        busy = True
+        here, now = torch.get_rng_state(), [b.detach().clone() for b in model.buffers()]
+        own, outputs = module.training, []
+        for training in (True, False):
+            reset(here, now)
+            module.training = training
+            inputs = [a.clone() if torch.is_tensor(a) else a for a in args]
+            words = {k: a.clone() if torch.is_tensor(a) else a for k, a in kwargs.items()}
+            outputs.append(tensors(module.forward(*inputs, **words)))
+        module.training = own
+        reset(here, now)
+        busy = False
+        if any(not torch.equal(a, b) for a, b in zip(*outputs)):
+            found.add(module)
+
+    handles = []
+    try:
+        for m in model.modules():
+            handles.append(m.register_forward_pre_hook(before, with_kwargs=True))
+        model(x)
+    finally:
+        for handle in handles:
+            handle.remove()
+        reset(random, buffers)
+        for m, training in modes.items():
+            m.training = training
+    return [name for name, m in model.named_modules() if m in found]
+"""
+
+RUNS = """
+import torch
+
+def tensors(value):
+    if isinstance(value, torch.Tensor):
+        return [value.clone()]
+    if isinstance(value, dict):
+        value = list(value.values())
+    return [t for v in value for t in tensors(v)] if isinstance(value, (tuple, list)) else []
+
+def outputs_of(module, model, x):
+    outputs = []
+    with module.register_forward_hook(lambda m, a, out: outputs.extend(tensors(out))):
+        model(x)
+    return outputs
+
+def wrong_mode(model, x):
+    names = []
+    saved = [(b, b.clone()) for b in model.buffers()]
+    with torch.random.fork_rng(devices=[]), torch.no_grad():
+        state = torch.get_rng_state()
+        def run(module):
+            try:
+                torch.set_rng_state(state)
+                return outputs_of(module, model, x)
+            finally:
+                for b, old in saved:
+                    b.copy_(old)
+        for name, module in model.named_modules():
+            if module.training == model.training:
+                continue
+            as_it_is = run(module)
+            module.training = not module.training
+            try:
+                switched = run(module)
+            finally:
+                module.training = not module.training
+            if not all(torch.allclose(a, b) for a, b in zip(as_it_is, switched)):
+                names.append(name)
+    return names
+"""
+
+RIGHT = [
+    FIRST,
+    # a run of the whole model for each suspect, and its outputs in both modes
+    RUNS,
+    # copies of the model do the work
+    """
+import copy
+import torch
+
+def flat(out):
+    out = out if isinstance(out, (tuple, dict)) else (out,)
+    values = out.values() if isinstance(out, dict) else out
+    return [v.detach().clone() for v in values if isinstance(v, torch.Tensor)]
+
+def outputs(model, name, x, mode):
+    model = copy.deepcopy(model)
+    module = model.get_submodule(name)
+    module.training = mode
+    kept = []
+    module.register_forward_hook(lambda m, a, o: kept.append(flat(o)))
+    with torch.random.fork_rng():
+        torch.manual_seed(11)
+        with torch.inference_mode():
+            model(x)
+    return kept
+
+def differ(ones, others):
+    return any(bool((a != b).any()) for one, other in zip(ones, others) for a, b in zip(one, other))
+
+def wrong_mode(model, x):
+    suspects = [n for n, m in model.named_modules() if m.training is not model.training]
+    return [n for n in suspects if differ(outputs(model, n, x, True), outputs(model, n, x, False))]
+""",
+    # `forward` of each suspect is replaced for a while
+    """
+import contextlib
+import torch
+
+class Scales:
+    def __init__(self, model):
+        self.model, self.verdicts, self.depth = model, {}, 0
+
+    def keep(self):
+        return torch.get_rng_state(), {n: b.clone() for n, b in self.model.named_buffers()}
+
+    @torch.no_grad()
+    def restore(self, kept):
+        torch.set_rng_state(kept[0])
+        for n, b in self.model.named_buffers():
+            b.copy_(kept[1][n])
+
+    def weigh(self, module, forward, args, kwargs):
+        kept, mode, outs = self.keep(), module.training, []
+        self.depth += 1
+        try:
+            for flag in (mode, not mode):
+                self.restore(kept)
+                module.training = flag
+                out = forward(*[c(a) for a in args], **{k: c(a) for k, a in kwargs.items()})
+                out = list(out.values()) if hasattr(out, "values") and not torch.is_tensor(out) else out
+                out = list(out) if isinstance(out, (list, tuple)) else [out]
+                outs.append([c(o) for o in out if torch.is_tensor(o)])
+        finally:
+            self.depth -= 1
+            module.training = mode
+            self.restore(kept)
+        return any(not torch.allclose(a, b, atol=1e-6) for a, b in zip(*outs))
+
+    def wrap(self, module):
+        forward = module.forward
+        def wrapped(*args, **kwargs):
+            if not self.depth and self.weigh(module, forward, args, kwargs):
+                self.verdicts[id(module)] = True
+            return forward(*args, **kwargs)
+        return wrapped
+
+def c(value):
+    return value.clone() if torch.is_tensor(value) else value
+
+def wrong_mode(model, x):
+    scales = Scales(model)
+    kept = scales.keep()
+    with contextlib.ExitStack() as stack:
+        stack.callback(scales.restore, kept)
+        for module in model.modules():
+            if module.training ^ model.training:
+                module.__dict__["forward"] = scales.wrap(module)
+                stack.callback(module.__dict__.pop, "forward")
+        model(x)
+    return [n for n, m in model.named_modules() if scales.verdicts.get(id(m), False)]
+""",
+    # notes the calls first, and calls the modules afterwards, with all their hooks
+    """
+import torch
+
+def wrong_mode(model, x):
+    calls, handles, off = [], [], {m: n for n, m in model.named_modules() if m.training != model.training}
+    everything = list(model.buffers())
+    copy = lambda v: v.detach().clone() if isinstance(v, torch.Tensor) else v
+    def note(module, args, kwargs):
+        calls.append((module, [copy(a) for a in args], {k: copy(v) for k, v in kwargs.items()},
+                      torch.get_rng_state(), [b.clone() for b in everything]))
+    def put(state, values):
+        torch.set_rng_state(state)
+        with torch.no_grad():
+            for b, v in zip(everything, values):
+                b.copy_(v)
+    begin = torch.get_rng_state(), [b.clone() for b in everything]
+    try:
+        for module in off:
+            handles.append(module.register_forward_pre_hook(note, with_kwargs=True))
+        with torch.no_grad():
+            model(x)
+        while handles:
+            handles.pop().remove()
+        bad = []
+        for module, args, kwargs, state, values in calls:
+            result = {}
+            mode = module.training
+            for flag in (False, True):
+                put(state, values)
+                module.training = flag
+                try:
+                    with torch.no_grad():
+                        out = module(*map(copy, args), **{k: copy(v) for k, v in kwargs.items()})
+                finally:
+                    module.training = mode
+                parts = out if type(out) is tuple else out.values() if isinstance(out, dict) else [out]
+                result[flag] = [copy(p) for p in parts]
+            for a, b in zip(result[False], result[True]):
+                if isinstance(a, torch.Tensor) and (a - b).abs().max() > 1e-6:
+                    bad.append(off[module])
+    finally:
+        for handle in handles:
+            handle.remove()
+        put(*begin)
+    return [name for name in off.values() if name in bad]
+""",
+]
+
+WRONG = [
+    Wrong(
+        "by class",
+        violates="So it counts what a module does, and not its class",
+        check="test_the_modules_in_the_wrong_mode_are_named",
+        mistake="by-class",
+        source="""
+import torch
+from torch import nn
+
+def wrong_mode(model, x):
+    kinds = (nn.Dropout, nn.BatchNorm1d, nn.BatchNorm2d)
+    return [n for n, m in model.named_modules() if isinstance(m, kinds) and m.training != model.training]
+""",
+    ),
+    Wrong(
+        "all in the other mode",
+        violates="whose mode matters in a call of theirs",
+        check="test_the_modules_in_the_wrong_mode_are_named",
+        mistake="all-in-the-other-mode",
+        source="def wrong_mode(model, x):\n"
+        "    return [n for n, m in model.named_modules() if m.training != model.training]\n",
+    ),
+    Wrong(
+        "also those in the mode of the model",
+        violates="those whose `training` is not that of the model itself",
+        check="test_the_modules_in_the_wrong_mode_are_named",
+        mistake="all-whose-mode-matters",
+        source=changed(FIRST, ("if busy or module.training == root:", "if busy:")),
+    ),
+    Wrong(
+        "those in eval mode",
+        violates="those whose `training` is not that of the model itself",
+        check="test_the_modules_in_the_wrong_mode_are_named",
+        source=changed(FIRST, ("if busy or module.training == root:", "if busy or module.training:")),
+    ),
+    Wrong(
+        "switches the children, too",
+        violates="its children keep their modes",
+        check="test_the_modules_in_the_wrong_mode_are_named",
+        source=changed(
+            FIRST,
+            (
+                "            module.training = training\n            inputs",
+                "            module.train(training)\n            inputs",
+            ),
+            (
+                "        module.training = own\n",
+                "        for m, mode in modes.items():\n            m.training = mode\n",
+            ),
+        ),
+        mistake="switched-the-children",
+    ),
+    Wrong(
+        "other random numbers for the second call",
+        violates="and the random numbers",
+        check="test_the_modules_in_the_wrong_mode_are_named",
+        mistake="other-random-numbers",
+        source=changed(
+            FIRST,
+            (
+                "            reset(here, now)\n            module",
+                "            for b, old in zip(model.buffers(), now):\n                b.copy_(old)\n            module",
+            ),
+        ),
+    ),
+    Wrong(
+        "buffers that have moved on",
+        violates="the inputs, all buffers",
+        check="test_the_modules_in_the_wrong_mode_are_named",
+        mistake="buffers-moved-on",
+        source=changed(
+            FIRST,
+            (
+                "            reset(here, now)\n            module",
+                "            torch.set_rng_state(here)\n            module",
+            ),
+        ),
+    ),
+    Wrong(
+        "puts back the buffers of `state_dict` only",
+        violates="Afterwards all modes and buffers",
+        check="test_nothing_of_the_caller_changes",
+        source=FIRST.replace("model.buffers()", "(b for n, b in model.named_buffers() if n in model.state_dict())"),
+    ),
+    Wrong(
+        "leaves the buffers as the run left them",
+        violates="Afterwards all modes and buffers (such as running statistics)",
+        check="test_nothing_of_the_caller_changes",
+        source=changed(FIRST, ("        reset(random, buffers)\n", "        torch.set_rng_state(random)\n")),
+    ),
+    Wrong(
+        "leaves the random numbers as the run left them",
+        violates="the state of PyTorch's random number generator, are as before",
+        check="test_nothing_of_the_caller_changes",
+        source=changed(
+            FIRST,
+            (
+                "        reset(random, buffers)\n",
+                "        for b, old in zip(model.buffers(), buffers):\n            b.detach().copy_(old)\n",
+            ),
+        ),
+    ),
+    Wrong(
+        "a seed of its own",
+        violates="the state of PyTorch's random number generator, are as before",
+        check="test_nothing_of_the_caller_changes",
+        source=changed(RUNS, ("torch.random.fork_rng(devices=[]), torch.no_grad()", "torch.no_grad()")),
+    ),
+    Wrong(
+        "modes are put back when all went well only",
+        violates="rule 4: Rules 2 and 3 hold then, too",
+        check="test_it_holds_when_the_model_raises",
+        source=changed(
+            FIRST,
+            (
+                "        reset(random, buffers)\n        for m, training in modes.items():\n            m.training = training\n",
+                "        reset(random, buffers)\n",
+            ),
+        ),
+    ),
+    Wrong(
+        "buffers and random numbers are put back when all went well only",
+        violates="rule 4: Rules 2 and 3 hold then, too",
+        check="test_it_holds_when_the_model_raises",
+        source=changed(
+            FIRST, ("        model(x)\n    finally", "        model(x)\n        reset(random, buffers)\n    finally")
+        ).replace("        reset(random, buffers)\n        for m, training", "        for m, training"),
+    ),
+    Wrong(
+        "the first call",
+        violates="A module may be called more than once, and one such call is enough.",
+        check="test_the_modules_in_the_wrong_mode_are_named",
+        mistake="only-first-call",
+        source=changed(
+            FIRST,
+            ("root, found = model.training, set()", "root, found, known = model.training, set(), set()"),
+            (
+                "            return\n        busy = True",
+                "            return\n        if module in known:\n            return\n        known.add(module)\n        busy = True",
+            ),
+        ),
+    ),
+    Wrong(
+        "the last call",
+        violates="A module may be called more than once, and one such call is enough.",
+        check="test_the_modules_in_the_wrong_mode_are_named",
+        mistake="only-last-call",
+        source=changed(FIRST, ("        if any(not", "        found.discard(module)\n        if any(not")),
+    ),
+    Wrong(
+        "gives each module `x`",
+        violates="The inputs are those of that call",
+        check="test_the_modules_in_the_wrong_mode_are_named",
+        source=changed(
+            RUNS,
+            ("        model(x)\n    return outputs", "        module(x)\n    return outputs"),
+        ),
+    ),
+    Wrong(
+        "the whole model in both modes",
+        violates="The calls are those in `model(x)` with each module in the mode in which you got it.",
+        check="test_the_modules_in_the_wrong_mode_are_named",
+        source=changed(
+            RUNS,
+            (
+                "            module.training = not module.training\n            try:\n",
+                "            modes = {m: m.training for m in model.modules()}\n            model.train(not module.training)\n            try:\n",
+            ),
+            (
+                "            finally:\n                module.training = not module.training\n",
+                "            finally:\n                for m, mode in modes.items():\n                    m.training = mode\n",
+            ),
+        ),
+    ),
+    Wrong(
+        "the output of the model decides",
+        violates="if the output is another one with its `training`",
+        check="test_the_modules_in_the_wrong_mode_are_named",
+        source=changed(RUNS, ("    with module.register_forward_hook", "    with model.register_forward_hook")),
+    ),
+    Wrong(
+        "calls inside of its own calls are judged, too",
+        violates="with each module in the mode in which you got it",
+        check="test_the_modules_in_the_wrong_mode_are_named",
+        source=changed(
+            FIRST,
+            ("if busy or module.training == root:", "if module in doing or module.training == root:"),
+            ("root, found = model.training, set()", "root, found, doing = model.training, set(), []"),
+            ("        busy = True\n", "        doing.append(module)\n"),
+            ("        busy = False\n        if any", "        doing.pop()\n        if any"),
+        ),
+    ),
+    Wrong(
+        "the hook for positional arguments only",
+        violates="by position or by keyword",
+        check="test_the_modules_in_the_wrong_mode_are_named",
+        source=changed(
+            FIRST,
+            ("before(module, args, kwargs):", "before(module, args):"),
+            ("            words = {k: a.clone() if torch.is_tensor(a) else a for k, a in kwargs.items()}\n", ""),
+            ("module.forward(*inputs, **words)", "module.forward(*inputs) if inputs else torch.zeros(1)"),
+            ("before, with_kwargs=True", "before"),
+        ),
+    ),
+    Wrong(
+        "calls the module with the tensors themselves",
+        violates="some modules work in place",
+        check="test_the_modules_in_the_wrong_mode_are_named",
+        source=changed(
+            FIRST, ("inputs = [a.clone() if torch.is_tensor(a) else a for a in args]", "inputs = args")
+        ).replace("words = {k: a.clone() if torch.is_tensor(a) else a for k, a in kwargs.items()}", "words = kwargs"),
+    ),
+    Wrong(
+        "asks in the forward hook, where the input is overwritten",
+        violates="with the values that they had when it began",
+        check="test_the_modules_in_the_wrong_mode_are_named",
+        mistake="input-overwritten",
+        source=changed(
+            FIRST,
+            ("def before(module, args, kwargs):", "def before(module, args, kwargs, output):"),
+            ("m.register_forward_pre_hook(before", "m.register_forward_hook(before"),
+        ),
+    ),
+    Wrong(
+        "compares sums",
+        violates="if an entry of a tensor in it is",
+        check="test_the_modules_in_the_wrong_mode_are_named",
+        source=changed(FIRST, ("not torch.equal(a, b)", "not torch.equal(a.reshape(-1)[:1], b.reshape(-1)[:1])")),
+    ),
+    Wrong(
+        "leaves only",
+        violates="A container counts for what it does itself",
+        check="test_the_modules_in_the_wrong_mode_are_named",
+        source=changed(
+            FIRST,
+            ("if busy or module.training == root:", "if busy or module.training == root or list(module.children()):"),
+        ),
+    ),
+    Wrong(
+        "children of the model only",
+        violates="all modules",
+        check="test_the_modules_in_the_wrong_mode_are_named",
+        source=changed(
+            FIRST,
+            (
+                "        for m in model.modules():\n            handles",
+                "        for m in model.children():\n            handles",
+            ),
+        ),
+    ),
+    Wrong(
+        "tensors only as outputs",
+        violates="Outputs are tensors, or tuples or dicts with a tensor in them.",
+        check="test_the_modules_in_the_wrong_mode_are_named",
+        source=changed(FIRST, ("        output = tuple(output.values())", "        return []")),
+    ),
+    Wrong(
+        "in the order of the calls",
+        violates="in the order of `model.named_modules()`",
+        check="test_the_modules_in_the_wrong_mode_are_named",
+        mistake="order-of-calls",
+        source=changed(
+            FIRST,
+            ("root, found = model.training, set()", "root, found = model.training, {}"),
+            ("found.add(module)", "found[module] = 1"),
+            (
+                "return [name for name, m in model.named_modules() if m in found]",
+                "names = {m: n for n, m in model.named_modules()}\n    return [names[m] for m in found]",
+            ),
+        ),
+    ),
+    Wrong(
+        "each name once for each call",
+        violates="Return a list of the names of all modules",
+        check="test_the_modules_in_the_wrong_mode_are_named",
+        source=changed(
+            FIRST,
+            ("root, found = model.training, set()", "root, found = model.training, []"),
+            ("found.add(module)", "found.append(module)"),
+            (
+                "return [name for name, m in model.named_modules() if m in found]",
+                "return sorted(name for module in found for name, m in model.named_modules() if m is module)",
+            ),
+        ),
+    ),
+    Wrong(
+        "modules that were never called, on `x`",
+        violates="One that is never called is not in the list",
+        check="test_the_modules_in_the_wrong_mode_are_named",
+        source=changed(
+            RUNS,
+            (
+                "        model(x)\n    return outputs",
+                "        model(x)\n        if not outputs:\n            module(x)\n    return outputs",
+            ),
+        ),
+    ),
+    Wrong(
+        "swallows what the model raises",
+        violates="rule 4: the caller of your function gets this exception",
+        check="test_it_holds_when_the_model_raises",
+        source=changed(
+            FIRST,
+            ("        model(x)\n    finally", "        model(x)\n    except Exception:\n        pass\n    finally"),
+        ),
+    ),
+    Wrong(
+        "removes no hook",
+        violates="rule 3: none of your own hooks is left",
+        check="test_nothing_of_the_caller_changes",
+        source=changed(FIRST, ("handle.remove()", "pass")),
+    ),
+    Wrong(
+        "mends the modes at once",
+        violates="Afterwards all modes",
+        check="test_nothing_of_the_caller_changes",
+        source=changed(
+            FIRST,
+            (
+                "            m.training = training\n    return",
+                "            m.training = root if m in found else training\n    return",
+            ),
+        ),
+    ),
+    Wrong(
+        "always nothing",
+        violates="Return a list of the names of all modules",
+        check="test_the_modules_in_the_wrong_mode_are_named",
+        source="def wrong_mode(model, x):\n    return []",
+    ),
+]
+
+GIVENS = [
+    "Everything else is equal for the two",
+    "Each module works in both modes.",
+    "What it returns depends only on its inputs",
+    "You may call the model and its modules any number of times",
+]

@@ -55,6 +55,59 @@ def dead_channels(model, batches):
 # %% [markdown]
 # ## The wrong mode
 
+
+# %% exercise="13-wrong-mode"
+def wrong_mode(model, x):
+    """Names of the modules that are not in the mode of the model although their mode matters for model(x)."""
+    ### BEGIN SOLUTION
+    names = {module: name for name, module in model.named_modules() if module.training != model.training}
+    found, busy = set(), []
+
+    def state():
+        return torch.get_rng_state(), [(buffer, buffer.clone()) for buffer in model.buffers()]
+
+    def put_back(random, buffers):
+        torch.set_rng_state(random)
+        for buffer, old in buffers:
+            buffer.copy_(old)
+
+    def copied(values):
+        return [value.clone() if isinstance(value, torch.Tensor) else value for value in values]
+
+    def tensors(output):
+        values = output.values() if isinstance(output, dict) else output if isinstance(output, tuple) else [output]
+        return [value for value in copied(values) if isinstance(value, torch.Tensor)]
+
+    def before(module, args, kwargs):
+        if busy:  # a call inside of one of our own
+            return
+        now, mode, outputs = state(), module.training, []
+        busy.append(module)
+        try:
+            for module.training in (True, False):
+                put_back(*now)
+                outputs.append(tensors(module.forward(*copied(args), **dict(zip(kwargs, copied(kwargs.values()))))))
+        finally:
+            busy.clear()
+            module.training = mode
+            put_back(*now)
+        if not all(map(torch.equal, *outputs)):
+            found.add(module)
+
+    at_first, handles = state(), []
+    with torch.no_grad():
+        try:
+            for module in names:
+                handles.append(module.register_forward_pre_hook(before, with_kwargs=True))
+            model(x)
+        finally:
+            for handle in handles:
+                handle.remove()
+            put_back(*at_first)
+    return [name for module, name in names.items() if module in found]
+    ### END SOLUTION
+
+
 # %% [markdown]
 # ## A whole diagnosis
 

@@ -301,7 +301,8 @@ def wrong_mode(model, x):
             FIRST,
             (
                 "            reset(here, now)\n            module",
-                "            for b, old in zip(model.buffers(), now):\n                b.copy_(old)\n            module",
+                "            for b, old in zip(model.buffers(), now):\n"
+                "                b.copy_(old)\n            module",
             ),
         ),
     ),
@@ -355,7 +356,8 @@ def wrong_mode(model, x):
         source=changed(
             FIRST,
             (
-                "        reset(random, buffers)\n        for m, training in modes.items():\n            m.training = training\n",
+                "        reset(random, buffers)\n"
+                "        for m, training in modes.items():\n            m.training = training\n",
                 "        reset(random, buffers)\n",
             ),
         ),
@@ -378,7 +380,8 @@ def wrong_mode(model, x):
             ("root, found = model.training, set()", "root, found, known = model.training, set(), set()"),
             (
                 "            return\n        busy = True",
-                "            return\n        if module in known:\n            return\n        known.add(module)\n        busy = True",
+                "            return\n        if module in known:\n            return\n"
+                "        known.add(module)\n        busy = True",
             ),
         ),
     ),
@@ -406,11 +409,13 @@ def wrong_mode(model, x):
             RUNS,
             (
                 "            module.training = not module.training\n            try:\n",
-                "            modes = {m: m.training for m in model.modules()}\n            model.train(not module.training)\n            try:\n",
+                "            modes = {m: m.training for m in model.modules()}\n"
+                "            model.train(not module.training)\n            try:\n",
             ),
             (
                 "            finally:\n                module.training = not module.training\n",
-                "            finally:\n                for m, mode in modes.items():\n                    m.training = mode\n",
+                "            finally:\n"
+                "                for m, mode in modes.items():\n                    m.training = mode\n",
             ),
         ),
     ),
@@ -573,6 +578,7 @@ def wrong_mode(model, x):
 ]
 
 GIVENS = [
+    "Write `wrong_mode(model, x)`.",
     "Everything else is equal for the two",
     "Each module works in both modes.",
     "What it returns depends only on its inputs",

@@ -49,6 +49,41 @@ def dead_channels(model, batches):
 # %% [markdown]
 # ## A parameter without a gradient
 
+
+# %% exercise="13-why-no-gradient"
+def why_no_gradient(model, loss_fn, x):
+    """For each parameter that gets no gradient, or one of zeros, why: frozen, zero, never called or cut."""
+    ### BEGIN SOLUTION
+    trained = {name: p for name, p in model.named_parameters() if p.requires_grad}
+    buffers = [(buffer, buffer.clone()) for buffer in model.buffers()]
+    called, handles, gradients = set(), [], [None] * len(trained)
+
+    def before(module, args):
+        called.update(module.parameters(recurse=False))
+
+    try:
+        for module in model.modules():
+            handles.append(module.register_forward_pre_hook(before))
+        loss = loss_fn(model(x))
+        if loss.requires_grad and trained:
+            gradients = torch.autograd.grad(loss, list(trained.values()), allow_unused=True)
+    finally:
+        for handle in handles:
+            handle.remove()
+        with torch.no_grad():
+            for buffer, old in buffers:
+                buffer.copy_(old)
+
+    reasons = {name: "frozen" for name, p in model.named_parameters() if not p.requires_grad}
+    for (name, p), gradient in zip(trained.items(), gradients):
+        if gradient is None:
+            reasons[name] = "cut" if p in called else "never called"
+        elif not gradient.any():
+            reasons[name] = "zero"
+    return reasons
+    ### END SOLUTION
+
+
 # %% [markdown]
 # ## A hook from an earlier experiment
 

@@ -215,6 +215,7 @@ BUILD_OR_RUN_WHAT_IS_GIVEN = {
     "12-with-half-saved": {"run_work", "square"},
     "12-count-calls-by-type": {"make_model"},
     "12-count-macs": {"make_workload"},
+    "13-why-no-gradient": {"in_its_mode", "linear", "without_graph"},
     "13-wrong-mode": {"build", "made"},
 }
 """Functions that a probe and what judges both use: they make, run or read what the learner is given."""

@@ -1,0 +1,439 @@
+"""Answers to 13-why-no-gradient."""
+
+import textwrap
+
+from graders.author.answers import Wrong, changed
+
+BACKWARD = """
+import torch
+
+def held(p, modules):
+    return any(own is p for module in modules for own in module.parameters(recurse=False))
+
+def why_no_gradient(model, loss_fn, x):
+    leaves = [*model.parameters(), x]
+    grads = [leaf.grad for leaf in leaves]
+    buffers = [(buffer, buffer.clone()) for buffer in model.buffers()]
+    called, handles, result = [], [], {}
+    def before(module, args):
+        called.append(module)
+    try:
+        for leaf in leaves:
+            leaf.grad = None
+        for module in model.modules():
+            handles.append(module.register_forward_pre_hook(before))
+        loss = loss_fn(model(x))
+        if loss.requires_grad:
+            loss.backward()
+        for name, p in model.named_parameters():
+            if not p.requires_grad:
+                result[name] = "frozen"
+            elif p.grad is not None:
+                if (p.grad == 0).all():
+                    result[name] = "zero"
+            elif held(p, called):
+                result[name] = "cut"
+            else:
+                result[name] = "never called"
+    finally:
+        for handle in handles:
+            handle.remove()
+        for leaf, grad in zip(leaves, grads):
+            leaf.grad = grad
+        with torch.no_grad():
+            for buffer, old in buffers:
+                buffer.copy_(old)
+    return result
+"""
+
+GRADS = """        for leaf, grad in zip(leaves, grads):
+            leaf.grad = grad
+"""
+BUFFERS = """        with torch.no_grad():
+            for buffer, old in buffers:
+                buffer.copy_(old)
+"""
+STRIPPED = """    model = copy.deepcopy(model)
+    for module in model.modules():
+        module._forward_hooks.clear()
+"""
+
+RIGHT = [
+    BACKWARD,
+    # hooks on the parameters, and buffers that are lent for the call
+    """
+import torch
+from contextlib import ExitStack
+from torch.func import functional_call
+from torch.nn.modules.module import register_module_forward_pre_hook
+
+def why_no_gradient(model, loss_fn, x):
+    named, arrived, running = dict(model.named_parameters()), {}, set()
+    lent = {name: buffer.clone() for name, buffer in model.named_buffers()}
+    with ExitStack() as stack:
+        stack.enter_context(register_module_forward_pre_hook(lambda module, args: running.add(id(module))))
+        for name, p in named.items():
+            if p.requires_grad:
+                stack.enter_context(p.register_hook(lambda grad, name=name: arrived.update({name: bool(grad.any())})))
+        loss = loss_fn(functional_call(model, lent, (x,)))
+        wanted = [p for p in named.values() if p.requires_grad]
+        if loss.requires_grad and wanted:
+            torch.autograd.grad(loss, wanted, allow_unused=True)
+    held = {id(p) for m in model.modules() if id(m) in running for p in m._parameters.values() if p is not None}
+    def why(name, p):
+        if not p.requires_grad:
+            return "frozen"
+        if name in arrived:
+            return None if arrived[name] else "zero"
+        return "cut" if id(p) in held else "never called"
+    reasons = {name: why(name, p) for name, p in named.items()}
+    return {name: reason for name, reason in reasons.items() if reason}
+""",
+    # a class, with forward hooks that see keyword arguments, too
+    """
+import torch
+from collections import OrderedDict
+
+class Investigation:
+    def __init__(self, model):
+        self.model, self.seen, self.handles = model, set(), []
+
+    def note(self, module, args, kwargs, output):
+        self.seen |= {id(p) for p in module.parameters(recurse=False)}
+
+    def __enter__(self):
+        self.buffers = [(b, b.detach().clone()) for b in self.model.buffers()]
+        for module in self.model.modules():
+            self.handles.append(module.register_forward_hook(self.note, with_kwargs=True, always_call=True))
+        return self
+
+    def __exit__(self, *error):
+        for handle in self.handles:
+            handle.remove()
+        for buffer, old in self.buffers:
+            buffer.data.copy_(old)
+        return False
+
+def why_no_gradient(model, loss_fn, x):
+    with Investigation(model) as at:
+        loss = loss_fn(model(x))
+        trained = [(n, p) for n, p in model.named_parameters() if p.requires_grad]
+        grads = [None] * len(trained)
+        if loss.grad_fn is not None and trained:
+            grads = torch.autograd.grad(loss, [p for _, p in trained], allow_unused=True)
+    found = OrderedDict((n, "frozen") for n, p in model.named_parameters() if not p.requires_grad)
+    for (name, p), grad in zip(trained, grads):
+        if grad is None:
+            found[name] = "cut" if id(p) in at.seen else "never called"
+        elif torch.count_nonzero(grad) == 0:
+            found[name] = "zero"
+    return found
+""",
+]
+
+FIRST = "test_each_parameter_without_a_gradient_has_its_reason"
+NOTHING = "test_nothing_changes"
+FAILING = "test_an_exception_comes_through_and_nothing_changes"
+
+WRONG = [
+    Wrong(
+        "leaves what .grad held before",
+        violates="What `.grad` held before does not count.",
+        check=FIRST,
+        mistake="old-grad",
+        source=changed(BACKWARD, ("leaf.grad = None", "pass")),
+    ),
+    Wrong(
+        "empties .grad and puts nothing back",
+        violates="Afterwards `.grad` of each parameter and of `x` is as it was",
+        check=NOTHING,
+        source=changed(BACKWARD, ("leaf.grad = grad", "leaf.grad = None")),
+    ),
+    Wrong(
+        "puts copies of .grad back",
+        violates="rule 2: Tensors keep their values, their `requires_grad` and their `.grad`: the same tensor",
+        check=NOTHING,
+        source=changed(BACKWARD, ("leaf.grad = grad", "leaf.grad = None if grad is None else grad.clone()")),
+    ),
+    Wrong(
+        "zeroes .grad in place",
+        violates="Afterwards `.grad` of each parameter and of `x` is as it was",
+        check=NOTHING,
+        source=changed(BACKWARD, ("    try:\n", "    model.zero_grad(set_to_none=False)\n    try:\n")),
+    ),
+    Wrong(
+        "forgets the .grad of x",
+        violates="Afterwards `.grad` of each parameter and of `x` is as it was",
+        check=NOTHING,
+        source=changed(BACKWARD, ("[*model.parameters(), x]", "[*model.parameters()]")),
+    ),
+    Wrong(
+        "puts .grad back only when all went well",
+        violates="rule 4: Rules 2 and 3 hold then, too.",
+        check=FAILING,
+        source=changed(
+            BACKWARD,
+            (GRADS, ""),
+            ("    return result", textwrap.indent(textwrap.dedent(GRADS), "    ") + "    return result"),
+        ),
+    ),
+    Wrong(
+        "leaves the buffers as the pass makes them",
+        violates="and so are buffers, also those that a layer in training mode changes",
+        check=NOTHING,
+        source=changed(BACKWARD, ("buffer.copy_(old)", "pass")),
+    ),
+    Wrong(
+        "puts back only the buffers that are saved",
+        violates="and so are buffers",
+        check=NOTHING,
+        source=changed(
+            BACKWARD,
+            (
+                "for buffer in model.buffers()]",
+                "for name, buffer in model.named_buffers() if name in model.state_dict()]",
+            ),
+        ),
+    ),
+    Wrong(
+        "puts buffers back only when all went well",
+        violates="rule 4: Rules 2 and 3 hold then, too.",
+        check=FAILING,
+        source=changed(
+            BACKWARD,
+            (BUFFERS, ""),
+            ("    return result", textwrap.indent(textwrap.dedent(BUFFERS), "    ") + "    return result"),
+        ),
+    ),
+    Wrong(
+        "switches to eval mode, so that no buffer changes",
+        violates="with each module in its mode",
+        check=FIRST,
+        source=changed(
+            BACKWARD,
+            ("    try:\n", "    modes = [(m, m.training) for m in model.modules()]\n    model.eval()\n    try:\n"),
+            ("    finally:\n", "    finally:\n        for m, mode in modes:\n            m.training = mode\n"),
+        ),
+    ),
+    Wrong(
+        "runs on a deep copy, which has no hooks on parameters",
+        violates="after the tensor hooks of the caller on it",
+        check=FIRST,
+        source=changed(
+            BACKWARD,
+            ("import torch\n", "import torch, copy\n"),
+            ("    leaves = [", "    model = copy.deepcopy(model)\n    leaves = ["),
+        ),
+    ),
+    Wrong(
+        "runs without the forward hooks of the caller",
+        violates="rule 3: They may watch or replace values",
+        check=FIRST,
+        source=changed(
+            BACKWARD,
+            ("import torch\n", "import torch, copy\n"),
+            ("    leaves = [", STRIPPED + "    leaves = ["),
+        ),
+    ),
+    Wrong(
+        "calls a small gradient zero",
+        violates="one whose entries are all exactly 0",
+        check=FIRST,
+        mistake="small-is-not-zero",
+        source=changed(BACKWARD, ("(p.grad == 0).all()", "torch.allclose(p.grad, torch.zeros_like(p.grad))")),
+    ),
+    Wrong(
+        "one entry of 0 is enough",
+        violates="a gradient comes to it, and all entries are 0",
+        check=FIRST,
+        mistake="one-zero-is-not-all",
+        source=changed(BACKWARD, ("(p.grad == 0).all()", "(p.grad == 0).any()")),
+    ),
+    Wrong(
+        "the sum of the entries",
+        violates="a gradient comes to it, and all entries are 0",
+        check=FIRST,
+        mistake="one-zero-is-not-all",
+        source=changed(BACKWARD, ("(p.grad == 0).all()", "p.grad.sum() == 0")),
+    ),
+    Wrong(
+        "looks at the first entry",
+        violates="a gradient comes to it, and all entries are 0",
+        check=FIRST,
+        mistake="one-zero-is-not-all",
+        source=changed(BACKWARD, ("(p.grad == 0).all()", "p.grad.flatten()[0] == 0")),
+    ),
+    Wrong(
+        "takes None for 0",
+        violates="no gradient comes to it, although a module that holds it is called",
+        check=FIRST,
+        mistake="none-is-not-zero",
+        source=changed(BACKWARD, ('"cut"', '"zero"'), ('"never called"', '"zero"')),
+    ),
+    Wrong(
+        "takes 0 for None",
+        violates="The value says why: the first of these four that is true.",
+        check=FIRST,
+        mistake="zero-is-not-none",
+        source=changed(BACKWARD, ('"zero"', '"cut"')),
+    ),
+    Wrong(
+        "leaves gradients of zeros out",
+        violates="or one whose entries are all exactly 0",
+        check=FIRST,
+        source=changed(BACKWARD, ('result[name] = "zero"', "pass")),
+    ),
+    Wrong(
+        "asks first whether the module is called",
+        violates="to which no gradient comes, or one whose entries are all exactly 0",
+        check=FIRST,
+        source=changed(
+            BACKWARD,
+            (
+                "            elif p.grad is not None:\n",
+                '            elif not held(p, called):\n                result[name] = "never called"\n'
+                "            elif p.grad is not None:\n",
+            ),
+        ),
+    ),
+    Wrong(
+        "lists what is never called, whatever comes",
+        violates="Other code may use the parameters of a module that is never called.",
+        check=FIRST,
+        mistake="used-by-other-code",
+        source=changed(
+            BACKWARD,
+            (
+                '                    result[name] = "zero"\n',
+                '                    result[name] = "zero"\n'
+                '                elif not held(p, called):\n                    result[name] = "never called"\n',
+            ),
+        ),
+    ),
+    Wrong(
+        "a zero gradient of a module that is not called",
+        violates="The value says why: the first of these four that is true.",
+        check=FIRST,
+        mistake="zero-comes-first",
+        source=changed(BACKWARD, ('= "zero"', '= "zero" if held(p, called) else "never called"')),
+    ),
+    Wrong(
+        "a frozen parameter that is not called",
+        violates="The value says why: the first of these four that is true.",
+        check=FIRST,
+        mistake="frozen-comes-first",
+        source=changed(BACKWARD, ("if not p.requires_grad:", "if not p.requires_grad and held(p, called):")),
+    ),
+    Wrong(
+        "leaves frozen parameters out",
+        violates='"frozen"`: the parameter does not require grad',
+        check=FIRST,
+        source=changed(BACKWARD, ('result[name] = "frozen"', "pass")),
+    ),
+    Wrong(
+        "hooks only modules without children",
+        violates="A module *holds* the parameters of `parameters(recurse=False)`.",
+        check=FIRST,
+        mistake="called-is-called",
+        source=changed(
+            BACKWARD,
+            ("for module in model.modules():", "for module in [m for m in model.modules() if not m._modules]:"),
+        ),
+    ),
+    Wrong(
+        "a call of a block calls all that is inside",
+        violates="no gradient comes to it, and no module that holds it is called in this forward pass",
+        check=FIRST,
+        mistake="never-called-is-not-cut",
+        source=changed(BACKWARD, ("parameters(recurse=False)", "parameters()")),
+    ),
+    Wrong(
+        "asks only the module of the first name",
+        violates="Several modules may hold one parameter",
+        check=FIRST,
+        mistake="called-is-called",
+        source=changed(
+            BACKWARD,
+            ("elif held(p, called):", "elif model.get_submodule(name.rpartition('.')[0]) in called:"),
+        ),
+    ),
+    Wrong(
+        "a call without a graph is none",
+        violates="A module is *called* when `module(...)` runs, with or without a graph.",
+        check=FIRST,
+        mistake="called-is-called",
+        source=changed(BACKWARD, ("called.append(module)", "called.extend([module] * torch.is_grad_enabled())")),
+    ),
+    Wrong(
+        "every name of a shared parameter",
+        violates="under its first name, as in `named_parameters()`",
+        check=FIRST,
+        mistake="another-name",
+        source=changed(BACKWARD, ("named_parameters()", "named_parameters(remove_duplicate=False)")),
+    ),
+    Wrong(
+        "runs back without looking whether it is possible",
+        violates="When it does not require grad, no backward pass is possible, and no gradient comes to any parameter.",
+        check="raised",
+        source=changed(BACKWARD, ("if loss.requires_grad:", "if True:")),
+    ),
+    Wrong(
+        "swallows what the backward pass raises",
+        violates="rule 4: Errors come through.",
+        check=FAILING,
+        source=changed(
+            BACKWARD,
+            (
+                "            loss.backward()\n",
+                "            try:\n                loss.backward()\n"
+                "            except BaseException:\n                pass\n",
+            ),
+        ),
+    ),
+    Wrong(
+        "leaves its hooks after an exception",
+        violates="rule 3: When your function has returned, or raised, none of your own hooks is left.",
+        check=FAILING,
+        mistake="hook-left",
+        source=changed(
+            BACKWARD,
+            ("            handle.remove()\n", "            pass\n"),
+            ("    return result", "    for handle in handles:\n        handle.remove()\n    return result"),
+        ),
+    ),
+    Wrong(
+        "clears all hooks at the end",
+        violates="rule 3: Hooks that were there before are there afterwards",
+        check=NOTHING,
+        source=changed(
+            BACKWARD,
+            (
+                "            handle.remove()\n",
+                "            list(map(lambda m: m._forward_pre_hooks.clear(), model.modules()))\n",
+            ),
+        ),
+    ),
+    Wrong(
+        "computes the loss twice",
+        violates="Run one forward pass, `loss = loss_fn(model(x))`",
+        check="test_one_pass_is_enough",
+        source=changed(BACKWARD, ("if loss.requires_grad:", "if loss_fn(model(x)).requires_grad:")),
+    ),
+    Wrong(
+        "remembers what it found",
+        violates="rule 1: It works however often it is called",
+        check="test_a_loss_without_a_graph_is_no_error",
+        source=changed(
+            BACKWARD,
+            ("called, handles, result = [], [], {}", "called, handles, result = [], [], vars(why_no_gradient)"),
+        ),
+    ),
+]
+
+GIVENS = [
+    "Write `why_no_gradient(model, loss_fn, x)`.",
+    "Some words, exactly:",
+    "`x` is a leaf.",
+    "The loss is a tensor with one element.",
+    "The key is its name there.",
+]

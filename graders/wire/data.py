@@ -2,12 +2,12 @@
 
 Nothing is pickled. A value goes out only when its type is *exactly* one of those below: a subclass of
 Tensor, float or str could run code of its own while it is written, compared or printed, so it becomes
-a `Refused` that names the type. Reading checks every size before it allocates.
+a `Refused` that names the type. Of a subclass of list, tuple or dict (a namedtuple, a defaultdict) the entries
+go out as those of a plain one, read without its methods. Reading checks every size before it allocates.
 
     scalars     None, bool, int (64 bit), finite float, str     as JSON
     float       nan, inf                                        {"f": "nan"}
-    list, tuple, dict (also torch.Size, OrderedDict, defaultdict, Counter)
-                                                                {"l": [...]}, {"u": [...]}, {"d": [[key, value], ...]}
+    list, tuple, dict, and subclasses of them                   {"l": [...]}, {"u": [...]}, {"d": [[key, value], ...]}
     tensor, numpy array                                         {"t": [dtype, shape, offset, requires_grad, kind]}
     everything else                                             {"x": [type name, why]}
 """
@@ -16,9 +16,10 @@ from __future__ import annotations
 
 import json
 import math
-from collections import Counter, OrderedDict, defaultdict
-from collections.abc import Callable, Sequence
+from collections import OrderedDict
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from itertools import islice
 from typing import Any
 
 import numpy as np
@@ -37,8 +38,13 @@ DTYPES: dict[str, torch.dtype] = {
 _NAMES = {dtype: name for name, dtype in DTYPES.items()}
 _SIZES = {name: torch.empty((), dtype=dtype).element_size() for name, dtype in DTYPES.items()}
 
-# Types of Python's and torch's own that are used in place of the plain ones without a thought.
-_PLAIN: dict[type, Callable[[Any], Any]] = {torch.Size: tuple, OrderedDict: dict, defaultdict: dict, Counter: dict}
+# How the entries of a container are read, whatever a subclass says, and the tag under which they go out.
+_CONTAINERS: dict[type, tuple[Callable[[Any], Iterable[Any]], str]] = {
+    list: (list.__iter__, "l"),
+    tuple: (tuple.__iter__, "u"),
+    OrderedDict: (OrderedDict.items, "d"),
+    dict: (dict.items, "d"),
+}
 
 MAX_RANK = 8
 MAX_TEXT = 4000
@@ -110,9 +116,6 @@ class _Count:
 def _encode(value: Any, body: bytearray, count: _Count, depth: int, max_body: int) -> Any:
     count.value(depth)
     kind = type(value)
-    if kind in _PLAIN:
-        value = _PLAIN[kind](value)
-        kind = type(value)
     if value is None or kind is bool:
         return value
     if kind is int:
@@ -121,16 +124,14 @@ def _encode(value: Any, body: bytearray, count: _Count, depth: int, max_body: in
         return value if math.isfinite(value) else {"f": repr(value)}
     if kind is str:
         return value.encode("utf-8", "replace").decode()[:MAX_TEXT]
-    if kind is list or kind is tuple:
-        if len(value) > MAX_ITEMS:
+    if (container := next((base for base in type.mro(kind) if base in _CONTAINERS), None)) is not None:
+        read, tag = _CONTAINERS[container]
+        parts = list(islice(read(value), MAX_ITEMS + 1))
+        if len(parts) > MAX_ITEMS:
             raise DataError(f"more than {MAX_ITEMS} values")
-        items = [_encode(item, body, count, depth + 1, max_body) for item in list(value)]
-        return {"l" if kind is list else "u": items}
-    if kind is dict:
-        if len(value) > MAX_ITEMS:
-            raise DataError(f"more than {MAX_ITEMS} values")
-        pairs = [[_encode(part, body, count, depth + 1, max_body) for part in pair] for pair in list(value.items())]
-        return {"d": pairs}
+        if tag == "d":
+            return {"d": [[_encode(part, body, count, depth + 1, max_body) for part in pair] for pair in parts]}
+        return {tag: [_encode(part, body, count, depth + 1, max_body) for part in parts]}
     if kind in (torch.Tensor, torch.nn.Parameter):
         return _encode_tensor(value, body, count, max_body)
     if kind is np.ndarray:
@@ -183,7 +184,7 @@ def _type_name(kind: type) -> str:
 
 
 def _why_refused(kind: type) -> str:
-    for plain in (torch.Tensor, float, int, str, dict, list, tuple):
+    for plain in (torch.Tensor, float, int, str):
         if plain in type.mro(kind)[1:]:
             return f"it is a subclass of {plain.__name__}; a plain {plain.__name__} is asked for"
     return "it is not a tensor, a number, a text, or a list, tuple or dict of these"

@@ -1,7 +1,9 @@
 from __future__ import annotations
 
 import math
-from typing import Any
+from collections import OrderedDict
+from collections.abc import Iterator
+from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
@@ -93,6 +95,21 @@ class _Tensor(torch.Tensor):
     pass
 
 
+class _Entry(NamedTuple):
+    kind: str
+    norm: float
+
+
+class _Rows(list[int]):
+    def __iter__(self) -> Iterator[int]:
+        raise AssertionError("a method of the subclass was called")
+
+
+class _Table(dict[str, int]):
+    def items(self) -> Any:
+        raise AssertionError("a method of the subclass was called")
+
+
 class _Odd:
     def __eq__(self, other: object) -> bool:
         return True
@@ -121,6 +138,15 @@ class _Odd:
 )  # fmt: skip
 def test_other_values_are_refused_by_name(value: Any, refused: Refused) -> None:
     assert back([value]) == [refused]
+
+
+def test_a_container_of_a_subclass_goes_out_as_a_plain_one_by_no_method_of_its_own() -> None:
+    assert back(_Entry("pass", 5.0)) == ("pass", 5.0)
+    assert back(_Rows([1, 2])) == [1, 2]
+    assert back(_Table(a=1)) == {"a": 1}
+    moved = OrderedDict(a=1, b=2)
+    moved.move_to_end("a")
+    assert list(back(moved)) == ["b", "a"]
 
 
 @pytest.mark.parametrize("value", [torch.ones(2).to_sparse(), torch.ones(2, device="meta")])

@@ -4,6 +4,23 @@ from graders.author.answers import Wrong
 
 RIGHT = [
     """
+from typing import NamedTuple
+
+class Line(NamedTuple):
+    label: str
+    size: float
+
+class Log(list):
+    def add(self, label, t):
+        self.append(Line(label, t.detach().double().norm().item()))
+
+def pass_and_total_norms(p):
+    log = Log()
+    p.register_hook(lambda grad: log.add("pass", grad))
+    p.register_post_accumulate_grad_hook(lambda q: log.add("total", q.grad))
+    return log
+""",
+    """
 def pass_and_total_norms(p):
     log = []
     p.register_hook(lambda grad: log.append(("pass", grad.norm().item())))

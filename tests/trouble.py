@@ -44,3 +44,25 @@ def as_ordinary_user(program: str) -> Any:
         [sys.executable, "-c", program], check=True, capture_output=True, text=True, preexec_fn=ordinary_user
     )
     return json.loads(done.stdout)
+
+
+def full_disk(pid: int) -> str:
+    """From now on no file of a running process may hold a byte; what it starts inherits that. What was done."""
+    resource = pytest.importorskip("resource", reason="this platform bounds no files")
+    with contextlib.suppress(ProcessLookupError):
+        resource.prlimit(pid, resource.RLIMIT_FSIZE, (0, resource.RLIM_INFINITY))
+    return "no file may hold a byte"
+
+
+_ADOPT = 36
+"""PR_SET_CHILD_SUBREAPER of prctl."""
+
+
+@contextlib.contextmanager
+def adopting() -> Iterator[None]:
+    """Orphans among the descendants of this process become its children meanwhile."""
+    ctypes.CDLL(None).prctl(_ADOPT, 1, 0, 0, 0)
+    try:
+        yield
+    finally:
+        ctypes.CDLL(None).prctl(_ADOPT, 0, 0, 0, 0)

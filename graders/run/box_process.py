@@ -13,7 +13,7 @@ from types import TracebackType
 
 from graders.run.leftovers import temporary_folder
 from graders.run.memory import SECONDS as WATCH_SECONDS
-from graders.run.memory import MemoryWatch
+from graders.run.memory import MemoryWatch, any_stopped
 from graders.run.memory_cgroup import MemoryCgroup, bound_memory
 from graders.run.streams import PIPES_CAN_WAIT, Incoming, Outgoing, ThreadedIncoming, ThreadedOutgoing
 from graders.run.tiers import environment, launch, passed_on
@@ -26,6 +26,9 @@ from graders.wire.limits import MIB, Limits
 
 SWEEP_SECONDS = 8.0
 """How long the first process of a supervised box may take to end everything in it."""
+
+STANDSTILL_SECONDS = 2.0
+"""A process that wakes so much later than it asked to did not get to run meanwhile."""
 
 
 class BoxTimeout(Exception):
@@ -61,6 +64,9 @@ class Box:
         self._kit, self._tier, self._limits, self._warm = kit, tier, limits or Limits(), warm
         self._received = 0
         self._frames = 0
+        self._looked = time.monotonic()
+        self.stood_still = False
+        """Whether a process of the box was seen stopped, or this one could not look for a while: its clocks went on."""
         self._memory: MemoryCgroup | MemoryWatch | None = None
 
     def __enter__(self) -> Box:
@@ -103,6 +109,7 @@ class Box:
 
     def watch_memory(self) -> None:
         """From here on, bound the memory that the processes of the box add. None of the notebook's code has run yet."""
+        self._looked = time.monotonic()
         # A container bounds its own, and its processes are not ours to move.
         bound = MemoryWatch if self._tier == "C" else bound_memory
         self._memory = bound(self._process.pid, self._limits.memory_together)
@@ -134,9 +141,9 @@ class Box:
             while len(found) < count:
                 self._wait_for_bytes(deadline)
                 part = self._incoming.read(count - len(found))
-                if not part:
+                if not part:  # also in the middle of a frame: whoever is killed while it writes has forged nothing
                     self._look_at_memory()  # the kernel may have ended it for that
-                    break
+                    raise BoxDied
                 found += part
             return bytes(found)
 
@@ -144,19 +151,28 @@ class Box:
         if self._frames > frames.MAX_FRAMES:
             raise FrameError(f"the box sent more than {frames.MAX_FRAMES} frames")
         frame = frames.read(read_exactly)
-        if frame is None:
-            raise BoxDied
+        assert frame is not None  # the end of the stream is the box's
         return frame
 
     def _wait_for_bytes(self, deadline: float) -> None:
-        """Wait until there is something to read, and look at the memory of the box now and then."""
+        """Wait until there is something to read, and look at the box now and then."""
         while True:
             self._look_at_memory()
-            now = time.monotonic()
+            now = self._look_at_the_clock()
             if now >= deadline:
                 raise BoxTimeout
-            if self._incoming.wait(min(WATCH_SECONDS, deadline - now)):
+            there = self._incoming.wait(min(WATCH_SECONDS, deadline - now))
+            self._look_at_the_clock()
+            if there:
                 return
+            self.stood_still = self.stood_still or any_stopped(self._process.pid)
+
+    def _look_at_the_clock(self) -> float:
+        """The time. Where much of it went by since the last look, somebody kept this process from running."""
+        now = time.monotonic()
+        self.stood_still = self.stood_still or now - self._looked > WATCH_SECONDS + STANDSTILL_SECONDS
+        self._looked = now
+        return now
 
     def _look_at_memory(self) -> None:
         if self._memory is not None and self._memory.exceeded():

@@ -64,6 +64,18 @@ def family(root: int) -> list[int]:
     return found
 
 
+def any_stopped(root: int) -> bool:
+    """Whether a process or one of its descendants is stopped, by SIGSTOP or a debugger, as far as /proc tells."""
+    return any(_state(pid) in (b"T", b"t") for pid in family(root))
+
+
+def _state(pid: int) -> bytes:
+    try:
+        return (_PROC / str(pid) / "stat").read_bytes().rpartition(b") ")[2][:1]
+    except OSError:
+        return b""
+
+
 def _own(pid: int) -> int:
     """Bytes of a process; what it shares with others counts in full."""
     return _amount(pid, "status", _OWN)

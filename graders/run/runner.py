@@ -131,7 +131,7 @@ class BoxRunner:
     warm: WarmProcess | None = None
     fork: bool = can_fork
     tries: int = 2
-    """A box that died or did not start is given a second chance, within the same time."""
+    """A run that may have been disturbed (`disturbed`) is given a second chance, within the same time."""
     keep_outputs: bool = False
     """Whether what cells show is drawn, and is part of the transcript."""
     slack_seconds: float = SLACK_SECONDS
@@ -144,9 +144,11 @@ class BoxRunner:
     def run(self, cells: Sequence[str], probes: Sequence[Probe]) -> Transcript:
         """See `Runner`."""
         limits = self.limits
+        runs: list[Transcript] = []
         for _ in range(self.tries):
+            box = self.box(cells)
             frames = run_notebook(
-                self.box(cells),
+                box,
                 cells,
                 probes,
                 limits,
@@ -154,12 +156,14 @@ class BoxRunner:
                 keep_outputs=self.keep_outputs,
                 slack_seconds=self.slack_seconds,
             )
-            transcript = Transcript(frames=frames, tier=self.tier, pace=self.limits.pace)
-            if transcript.ended not in ("died", "not-started"):
+            runs.append(Transcript(frames=frames, tier=self.tier, pace=self.limits.pace))
+            if not disturbed(runs[-1], stood_still=box.stood_still):
                 break
-            if transcript.ended == "died":
-                limits = limits.after(transcript.seconds)
-        return transcript
+            if runs[-1].ended != "not-started":
+                limits = limits.after(runs[-1].seconds)
+        if runs[-1].ended == "not-started":
+            return runs[-1]
+        return max(reversed(runs), key=answers)  # what the notebook itself does wrong, it does again
 
     def at_pace(self, factor: float) -> BoxRunner:
         """The same with `factor` times the seconds."""
@@ -167,6 +171,23 @@ class BoxRunner:
 
     def confirm(self) -> None:
         """Every run counts: no control is marked along."""
+
+
+def disturbed(transcript: Transcript, *, stood_still: bool) -> bool:
+    """Whether what went wrong in a run may be the machine's doing.
+
+    A process that was ended from outside, as the system does when memory runs out, looks as one that the notebook
+    ended; and where something `stood_still`, time ran out that nobody could use.
+    """
+    statuses = {frame.head.get("status") for frame in transcript.frames if frame.type in ("cell", "raised")}
+    if transcript.ended in ("died", "not-started") or "crashed" in statuses:
+        return True
+    return stood_still and (transcript.ended == "timed-out" or "timed-out" in statuses)
+
+
+def answers(transcript: Transcript) -> int:
+    """How many probes came to their end."""
+    return sum(frame.type == "seen" for frame in transcript.frames)
 
 
 class StoppingRunner:

@@ -7,8 +7,8 @@ import re
 import subprocess
 import threading
 import time
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -103,6 +103,16 @@ def _remove(group: Path) -> None:
             return
 
 
+def proportional(pids: Iterable[int]) -> float:
+    """Megabytes of these processes; what they share with others counts in proportion."""
+    total = 0
+    for pid in pids:
+        with suppress(OSError):  # it has ended
+            found = _PSS.search(Path(f"/proc/{pid}/smaps_rollup").read_bytes())
+            total += int(found[1]) if found else 0
+    return total / 1000
+
+
 @contextmanager
 def _watching(root: int, *, memory: bool) -> Iterator[_Watcher]:
     watcher, done = _Watcher(), threading.Event()
@@ -133,8 +143,8 @@ class _Watcher:
 
     def look(self, root: int, *, memory: bool) -> None:
         """Look once."""
-        total = 0
-        for pid in family(root):
+        pids = family(root)
+        for pid in pids:
             try:
                 fields = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8", errors="replace").rpartition(") ")[2]
                 # Counted from the state: the parent, and user and system time of itself and of its children.
@@ -142,12 +152,10 @@ class _Watcher:
                 parent = self._seen[pid][0] if pid in self._seen else int(words[1])
                 own, waited_for = sum(map(int, words[11:13])), sum(map(int, words[13:15]))
                 self._seen[pid] = parent, own, waited_for
-                if memory:
-                    found = _PSS.search(Path(f"/proc/{pid}/smaps_rollup").read_bytes())
-                    total += int(found[1]) if found else 0
             except (OSError, IndexError):  # it has ended
                 continue
-        self.peak = max(self.peak, total / 1000)
+        if memory:
+            self.peak = max(self.peak, proportional(pids))
 
     def cpu(self, root: int) -> float:
         """Processor seconds of a process and all below it, as far as they were seen."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import json
 import os
+import signal
 import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -25,6 +26,7 @@ from graders.report import results_json
 from graders.run import conversation
 from graders.run.box_process import Box, BoxTimeout
 from graders.run.kit import kit_folder
+from graders.run.memory import family
 from graders.run.runner import BoxRunner, NoRunner
 from graders.run.submissions import Submission
 from graders.run.transcript import read_transcript
@@ -689,10 +691,51 @@ def test_no_process_and_no_folder_survive_a_run() -> None:
         run = read_transcript(runner.run(cells, asked.probes).frames)
         results = judge_submission(asked.exercises, asked.verdicts, cells, run)
         assert sorted(result.status.value for result in results) == ["passed", "passed", "timed-out"]
-        (box,) = vars(runner)["noted"]
-        assert box.folder.name[:13] == "hookwork-box-"
-        assert not box.folder.exists()
+        noted = vars(runner)["noted"]
+        assert len(noted) == 2  # a cell crashed, which might have been the machine's doing
+        for box in noted:
+            assert box.folder.name[:13] == "hookwork-box-"
+            assert not box.folder.exists()
         assert survivors(kit) == []
+
+
+class KillingRunner(NotingRunner):
+    """Kills the kernel of the first box before anything of the notebook has run."""
+
+    signal = signal.SIGKILL
+
+    def box(self, cells: Sequence[str] = ()) -> Box:
+        made = super().box(cells)
+        if len(vars(self)["noted"]) == 1:
+            made.watch_memory = lambda: os.kill(max(family(made._process.pid)), self.signal)  # type: ignore[method-assign]
+        return made
+
+
+class StoppingRunner(KillingRunner):
+    """Stops it."""
+
+    signal = signal.SIGSTOP
+
+
+@pytest.mark.parametrize("kind", [KillingRunner, StoppingRunner])
+def test_a_kernel_that_somebody_else_ends_or_stops_costs_nothing(
+    kind: type[KillingRunner], kit: Path, warm: WarmProcess
+) -> None:
+    cells = [IMPORT, BRANCH, CHAIN, PASSES]
+    runner = kind(kit, limits=Limits(cell_seconds=4), warm=warm)
+    asked = LessonQuestions.of(of_one_case(LESSON), SEED)
+    run = read_transcript(runner.run(cells, asked.probes).frames)
+    results = judge_submission(asked.exercises, asked.verdicts, cells, run)
+    assert [result.status.value for result in results] == ["passed"] * 3
+    assert len(vars(runner)["noted"]) == 2
+
+
+def test_a_notebook_that_takes_too_long_by_itself_is_run_once(kit: Path, warm: WarmProcess) -> None:
+    runner = NotingRunner(kit, limits=SHORT, warm=warm)
+    loop = "import time\ndef branch_grads(w, x):\n    time.sleep(60)"
+    asked = LessonQuestions.of(of_one_case(LESSON)[:1], SEED)
+    assert read_transcript(runner.run([loop], asked.probes).frames).ended == "finished"
+    assert len(vars(runner)["noted"]) == 1  # nothing stood still: it is its own doing, and takes its time but once
 
 
 def end_a_box_while_its_probe_hangs(kit: Path) -> None:

@@ -1,0 +1,230 @@
+"""A large class from start to finish: `python -m tests.benchmarks.bench_class [--students N] [--folder DIR]`.
+
+Each student hands in three lessons, most of them all three, with right, wrong and missing answers in a mix of their
+own, and lines of their own above each, so that no two files are equal. What each answer is worth is known beforehand:
+its status and mistake from the list of answers, its points from a notebook with that answer alone. The books have to
+say the same of every student, or the program fails.
+
+Prints the seconds, the memory of each kind of process over time, the size of what was written, and, where there is a
+Chromium, how long it takes to open `class.html`, to sort it and to search it.
+"""
+
+from __future__ import annotations
+
+import argparse
+import csv
+import json
+import os
+import random
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from graders.core import course
+from graders.run.memory import family
+from tests.answers import answers_of
+from tests.benchmarks.measuring import proportional
+from tests.make_class import SETUP, hand_in
+
+LESSONS = course.lessons()[:3]
+SEED = 7
+LOOK_EVERY = 5.0
+"""Seconds between two looks at the memory."""
+NOTHING = "later = 0"
+HANDED_IN = 0.98
+"""The share of notebooks that come."""
+
+
+@dataclass(frozen=True)
+class Answer:
+    """An answer, and what is known of it: `mistake` is None where it is right or missing."""
+
+    source: str
+    status: str
+    mistake: str | None = None
+
+
+def answers() -> dict[str, list[Answer]]:
+    """All answers to the exercises of the three lessons, by key: the one that is missing comes first."""
+    found = {}
+    for lesson in LESSONS:
+        of = answers_of(lesson)
+        for key, right in of.right.items():
+            wrong = [Answer(source, "wrong", mistake) for mistake, source in sorted(of.wrong[key].items())]
+            found[key] = [Answer(NOTHING, "not-attempted"), *(Answer(source, "passed") for source in right), *wrong]
+    return found
+
+
+def own_lines(rng: random.Random) -> str:
+    """Lines that change nothing, and that nobody else has."""
+    return f"numbers = {[rng.randrange(1000) for _ in range(rng.randrange(4, 60))]}\n"
+
+
+Mix = dict[tuple[str, str], dict[str, Answer]]
+"""For each student and lesson the answers, by exercise; nothing where nothing was handed in."""
+
+
+def make_class(folder: Path, students: int, every: dict[str, list[Answer]]) -> Mix:
+    """Write the class."""
+    mix: Mix = {}
+    for number in range(students):
+        rng = random.Random(number)
+        skill = rng.random()
+        for lesson in LESSONS:
+            student, given = f"student {number:05}", {}
+            mix[student, lesson] = given
+            if rng.random() > HANDED_IN and lesson != LESSONS[0]:
+                continue
+            for key in course.keys(lesson):
+                status = rng.choices(("passed", "wrong", "not-attempted"), (0.2 + skill, 1 - skill, 0.2))[0]
+                given[key] = rng.choice([answer for answer in every[key] if answer.status == status])
+            cells = [own_lines(rng) + answer.source.strip("\n") for answer in given.values()]
+            hand_in(folder / student, lesson, [SETUP, *cells])
+    return mix
+
+
+def alone(folder: Path, every: dict[str, list[Answer]]) -> dict[str, float]:
+    """The points of each answer, in a notebook without any other, by its source."""
+    of: dict[str, Answer] = {}
+    for lesson in LESSONS:
+        for key in course.keys(lesson):
+            for number, answer in enumerate(every[key][1:]):
+                of[f"{key} {number}"] = answer
+                hand_in(folder / "alone" / f"{key} {number}", lesson, [SETUP, answer.source])
+    grade(folder / "alone", folder / "alone-out", [])
+    points = {NOTHING: 0.0}
+    for submission in submissions(folder / "alone-out"):
+        for exercise in submission["exercises"]:
+            if submission["student"].startswith(f"{exercise['key']} "):
+                points[of[submission["student"]].source] = exercise["score"]
+    return points
+
+
+def command(where: Path, out: Path, options: Sequence[str]) -> list[str]:
+    return [sys.executable, "-m", "graders.cli", "grade", str(where), "--out", str(out), f"--seed={SEED}", *options]
+
+
+def grade(where: Path, out: Path, options: Sequence[str]) -> None:
+    subprocess.run(command(where, out, options), check=True, capture_output=True)
+
+
+def submissions(out: Path) -> list[dict[str, Any]]:
+    return list(json.loads((out / "results.json").read_text())["submissions"])
+
+
+def watched(arguments: list[str], log: Path) -> tuple[float, list[tuple[float, dict[str, float]]]]:
+    """Run a command: its seconds, and at times the megabytes of each kind of process."""
+    started, looks = time.monotonic(), []
+    with log.open("w") as output:
+        process = subprocess.Popen(arguments, stdout=output, stderr=output)
+        while True:
+            try:
+                code = process.wait(LOOK_EVERY)
+                break
+            except subprocess.TimeoutExpired:
+                looks.append((time.monotonic() - started, memory(process.pid)))
+    if code:
+        raise SystemExit(f"exit code {code}: {log.read_text()[-2000:]}")
+    return time.monotonic() - started, looks
+
+
+def memory(root: int) -> dict[str, float]:
+    """Megabytes of the command, of the warm process, and of the boxes; what they share counts in proportion."""
+    every = family(root)
+    warm = every[1:2]
+    return {
+        "command": proportional([root]),
+        "warm process": proportional(warm),
+        "boxes": proportional(pid for pid in every[1:] if pid not in warm),
+    }
+
+
+def compare(out: Path, mix: Mix, points: dict[str, float]) -> None:
+    """Fail unless the results and the gradebook say of everybody what is known."""
+    found = {(one["student"], one["lesson"]): one for one in submissions(out)}
+    assert found.keys() == mix.keys()
+    for who, given in mix.items():
+        assert found[who]["status"] == ("graded" if given else "missing"), who
+        for exercise in found[who]["exercises"]:
+            answer = given[exercise["key"]]
+            # A mistake of which Python complains is raised and not wrong; it is recognised all the same.
+            accepted = ("wrong", "raised") if answer.mistake else (answer.status,)
+            seen = exercise["status"], exercise["mistake"], exercise["score"]
+            assert seen[0] in accepted, (who, exercise["key"], seen)
+            assert seen[1:] == (answer.mistake, points[answer.source]), (who, exercise["key"], seen)
+    with (out / "gradebook.csv").open(encoding="utf-8-sig", newline="") as file:
+        rows = {row["student"]: row for row in csv.DictReader(file)}
+    assert rows.keys() == {student for student, _ in mix}
+    for (student, lesson), given in mix.items():
+        known = {key: round(points[answer.source], 2) for key, answer in given.items()}
+        row = {key: rows[student][key] for key in course.keys(lesson)}
+        assert {key: float(cell) for key, cell in row.items() if cell} == known, (student, row, known)
+
+
+def megabytes(files: Iterable[Path]) -> float:
+    return sum(file.stat().st_size for file in files if file.is_file()) / 1e6
+
+
+def print_sizes(out: Path) -> None:
+    for part in ("results.json", "gradebook.csv", "class.html", "feedback", "runs"):
+        files = [out / part] if (out / part).is_file() else list((out / part).rglob("*"))
+        print(f"{part:14} {megabytes(files):8.2f} MB")
+
+
+def print_browser(page: Path) -> None:
+    """How long a browser takes for the page."""
+    chromium = shutil.which("chromium") or shutil.which("chromium-browser")
+    if chromium is None:
+        print("no Chromium: class.html was not opened")
+        return
+    from playwright.sync_api import sync_playwright
+
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=chromium, args=["--no-sandbox"])
+        shown = browser.new_page(viewport={"width": 1280, "height": 900})
+        started = time.monotonic()
+        shown.goto(page.as_uri())
+        print(f"opened in {time.monotonic() - started:.2f} s: {shown.locator('.matrix tbody tr').count()} rows")
+        browser.close()
+
+
+def main() -> None:
+    """Make the class, mark it, compare, print."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--students", type=int, default=334, help="three notebooks each; default: 334")
+    parser.add_argument("--jobs", type=int, default=2, help="notebooks at a time")
+    parser.add_argument("--isolation", default="auto")
+    parser.add_argument("--folder", type=Path, help="where the class and the results are left")
+    options = parser.parse_args()
+    with tempfile.TemporaryDirectory() as temporary:
+        folder, every = options.folder or Path(temporary), answers()
+        points = alone(folder, every)
+        mix = make_class(folder / "class", options.students, every)
+        notebooks = sum(bool(given) for given in mix.values())
+        print(f"{options.students} students, {notebooks} notebooks, {len(points)} answers", flush=True)
+        how = [f"--jobs={options.jobs}", f"--isolation={options.isolation}"]
+        arguments = command(folder / "class", folder / "out", how)
+        before = os.times()
+        seconds, looks = watched(arguments, folder / "log")
+        after = os.times()
+        cpu = after.children_user + after.children_system - before.children_user - before.children_system
+        print(f"marked in {seconds:.0f} s; of a core {cpu:.0f} s, {cpu / notebooks:.2f} s a notebook", flush=True)
+        for share in (0.05, 0.25, 0.5, 0.75, 1.0):
+            at, held = looks[max(0, round(share * len(looks)) - 1)]
+            print(f"after {at:5.0f} s: " + ", ".join(f"{kind} {size:.0f} MB" for kind, size in held.items()))
+        seconds, _ = watched(arguments, folder / "log")
+        print(f"again, from what was kept: {seconds:.0f} s")
+        compare(folder / "out", mix, points)
+        print("The books say what is known.")
+        print_sizes(folder / "out")
+        print_browser(folder / "out/class.html")
+
+
+if __name__ == "__main__":
+    main()

@@ -15,8 +15,9 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
@@ -26,14 +27,14 @@ from graders.run.tiers import missing
 from tests.answers import answers_of
 from tests.make_class import SETUP, hand_in
 from tests.notebooks import LESSON
-from tests.trouble import adopting, full_disk
+from tests.trouble import Network, adopting, full_disk, no_network
 
 pytestmark = [
     pytest.mark.slow,
     pytest.mark.skipif(sys.platform != "linux", reason="processes as Linux knows them"),
 ]
 
-MOMENTS = int(os.environ.get("HOOKWORK_MOMENTS", "12"))
+MOMENTS = int(os.environ.get("HOOKWORK_MOMENTS", "6"))
 TIERS = [tier for tier in "ABD" if not missing(tier, warm=True)]
 SHORT = ("--cell-timeout=4", "--probe-timeout=3", "--notebook-timeout=12")
 STOP_SECONDS = 7.0
@@ -191,6 +192,85 @@ def test_the_run_after_a_disturbance_ends_as_an_undisturbed_one(
     if code == 0:
         assert files(out) == known
     after = subprocess.run(grade(class_, out, tier), capture_output=True, text=True, timeout=END_SECONDS, check=False)
+    assert after.returncode == 0, after.stdout + after.stderr
+    assert files(out) == known
+    wait_until_clean(adopted)
+
+
+@dataclass(frozen=True)
+class Cluster:
+    """A Dask cluster of this machine: a scheduler and two workers, of which nobody takes care."""
+
+    file: Path
+    scheduler: subprocess.Popen[bytes]
+    workers: list[subprocess.Popen[bytes]]
+
+
+@contextlib.contextmanager
+def cluster(folder: Path, inside: Sequence[str] = ()) -> Iterator[Cluster]:
+    folder.mkdir()
+    file, dask = folder / "scheduler.json", Path(sys.executable).with_name("dask")
+    with contextlib.ExitStack() as resources:
+
+        def start(*command: str) -> subprocess.Popen[bytes]:
+            log = resources.enter_context((folder / f"{command[0]}.log").open("ab"))
+            line = [*inside, str(dask), *command, "--no-dashboard", "--scheduler-file", str(file)]
+            process = subprocess.Popen(line, stdout=log, stderr=log)
+            resources.callback(process.wait, CLEAN_SECONDS)
+            resources.callback(process.kill)  # one that has lost its network would wait for it
+            return process
+
+        scheduler = start("scheduler", "--host=127.0.0.1", "--port=0")
+        while not file.exists():
+            assert scheduler.poll() is None, (folder / "scheduler.log").read_text()
+            time.sleep(0.1)
+        yield Cluster(file, scheduler, [start("worker", "--nthreads=1", "--no-nanny") for _ in range(2)])
+
+
+def begun(run: Run, workers: list[subprocess.Popen[bytes]]) -> None:
+    """Wait until a worker has a warm process, or the run is over."""
+    while run.process.poll() is None and not any(
+        "graders.box" in arguments(pid) for worker in workers for pid in family(worker.pid)
+    ):
+        time.sleep(0.05)
+
+
+BREAKS = ["worker killed", "scheduler killed", *([] if no_network() else ["network gone"])]
+
+
+@pytest.mark.skipif(not find_spec("distributed"), reason="Dask is missing: pip install -e '.[slurm]'")
+@pytest.mark.parametrize("number", range(max(len(BREAKS), MOMENTS // 10)))
+def test_the_run_after_a_broken_cluster_ends_as_an_undisturbed_one(
+    number: int, class_: Path, undisturbed: Undisturbed, adopted: Callable[[], list[str]], tmp_path: Path
+) -> None:
+    rng, out, what = random.Random(number), tmp_path / "out", BREAKS[number % len(BREAKS)]
+    known, _ = undisturbed(TIERS[0])
+    moment = rng.uniform(0, 8)
+    with contextlib.ExitStack() as resources:
+        network = Network() if what == "network gone" else None
+        if network:
+            resources.callback(network.close)
+        inside = network.inside if network else []
+        first = resources.enter_context(cluster(tmp_path / "first", inside))
+        line = [*inside, *grade(class_, out, TIERS[0]), f"--cluster={first.file}"]
+        run = Run(subprocess.Popen(line, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True))
+        begun(run, first.workers)
+        time.sleep(moment)
+        if network:
+            network.switch("down")
+        else:
+            kill(first.scheduler.pid if what == "scheduler killed" else rng.choice(first.workers).pid)
+        said, _ = run.process.communicate(timeout=END_SECONDS)
+    code = run.process.returncode
+    wait_until_clean(adopted)
+    print(f"{number}: {what} {moment:.1f} s after the first box; exit code {code}")
+    assert "Traceback" not in said, said
+    if code:
+        assert what != "worker killed"
+        assert re.search(r"The scheduler of the cluster went away|No Dask scheduler answers", said), said
+    with cluster(tmp_path / "second") as second:
+        line = [*grade(class_, out, TIERS[0]), f"--cluster={second.file}"]
+        after = subprocess.run(line, capture_output=True, text=True, timeout=END_SECONDS, check=False)
     assert after.returncode == 0, after.stdout + after.stderr
     assert files(out) == known
     wait_until_clean(adopted)

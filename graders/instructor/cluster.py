@@ -10,9 +10,10 @@ from __future__ import annotations
 import atexit
 import hashlib
 import json
+import logging
 import threading
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import Executor, as_completed
+from concurrent.futures import CancelledError, Executor, as_completed
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -60,6 +61,8 @@ def dask(address: str) -> Iterator[Executor]:
     except ModuleNotFoundError:
         raise NotInstalled("--cluster", "cluster") from None
     where = _in_file(Path(address)) if Path(address).exists() else address
+    # It shows a traceback when the scheduler goes away. We say so ourselves, with what became of which notebook.
+    logging.getLogger("distributed.client").setLevel(logging.CRITICAL)
     security = Security()  # what the user's configuration of Dask says
     if where.startswith("tls:") and security.get_connection_args("client")["ssl_context"] is None:
         raise BadRequest(
@@ -122,6 +125,9 @@ def mark_elsewhere(
             submission = jobs.pop(future)
             try:
                 result = results_json.submission_from_data(future.result())
+            except CancelledError:
+                why = "The scheduler of the cluster went away. Start the cluster anew, and mark again."
+                result = otherwise(submission, why)
             except Exception as error:  # the worker's machine failed, again and again: never the learner's zero
                 result = otherwise(submission, f"No worker could mark it: {type(error).__name__}: {clean(error, 150)}")
             else:

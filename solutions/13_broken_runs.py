@@ -46,6 +46,51 @@ def dead_channels(model, batches):
 # %% [markdown]
 # ## What each layer outputs, and what comes back
 
+
+# %% exercise="13-signal-report"
+def signal_report(model, loss_fn, x):
+    """For each call of a leaf: its name, the RMS of its output, the RMS of the gradient that arrives there."""
+    ### BEGIN SOLUTION
+    calls, handles = [], []
+    kept = [(parameter, parameter.grad) for parameter in model.parameters()]
+
+    def rms(squares, count):
+        return (sum(squares) / count) ** 0.5
+
+    def square_sum(t):
+        return t.detach().double().square().sum().item()
+
+    def watch(name):
+        def hook(module, args, output):
+            values = [output] if isinstance(output, torch.Tensor) else output
+            values = values.values() if isinstance(values, dict) else values
+            tensors = [v for v in values if isinstance(v, torch.Tensor) and v.is_floating_point()]
+            count, arrived = sum(t.numel() for t in tensors), []
+            for t in tensors:
+                if t.requires_grad:
+                    handles.append(t.register_hook(lambda grad: arrived.append(square_sum(grad))))
+            calls.append((name, rms([square_sum(t) for t in tensors], count), arrived, count))
+
+        return hook
+
+    try:
+        for name, module in model.named_modules():
+            if not list(module.children()):
+                handles.append(module.register_forward_hook(watch(name)))
+        with torch.enable_grad():
+            loss = loss_fn(model(x))
+        if loss.requires_grad:
+            model.zero_grad(set_to_none=True)
+            loss.backward()
+    finally:
+        for handle in handles:
+            handle.remove()
+        for parameter, grad in kept:
+            parameter.grad = grad
+    return [(name, output, rms(arrived, count)) for name, output, arrived, count in calls]
+    ### END SOLUTION
+
+
 # %% [markdown]
 # ## A parameter without a gradient
 

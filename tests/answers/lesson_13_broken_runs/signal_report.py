@@ -1,0 +1,497 @@
+"""Answers to 13-signal-report."""
+
+from graders.author.answers import Wrong, changed
+
+GIVENS = [
+    "Only parameters in `model.parameters()` require grad.",
+    "Hooks of the caller on gradients only watch.",
+    "All squares and their sums stay in the range of the dtype.",
+    "Tuples and dicts are not nested.",
+    "A leaf is a module without children;",
+]
+
+RIGHT = [
+    # the gradients of edges of the graph, by torch.autograd.grad
+    """
+import torch
+from contextlib import ExitStack
+
+def signal_report(model, loss_fn, x):
+    rows = []
+
+    def floats(output):
+        if isinstance(output, dict):
+            output = tuple(output.values())
+        if not isinstance(output, tuple):
+            output = (output,)
+        return [t for t in output if torch.is_tensor(t) and t.dtype.is_floating_point]
+
+    def note(name, output):
+        tensors = floats(output)
+        edges = [torch.autograd.graph.get_gradient_edge(t) if t.requires_grad else None for t in tensors]
+        rows.append((name, [t.detach().clone() for t in tensors], edges))
+
+    with ExitStack() as stack:
+        stack.enter_context(torch.enable_grad())
+        for name, module in model.named_modules():
+            if not list(module.children()):
+                hook = lambda module, args, output, name=name: note(name, output)
+                stack.enter_context(module.register_forward_hook(hook))
+        loss = loss_fn(model(x))
+        edges = [edge for _, _, edges in rows for edge in edges if edge is not None]
+        grads = {}
+        if loss.requires_grad and edges:
+            found = torch.autograd.grad(loss, edges, allow_unused=True)
+            grads = {(edge.node, edge.output_nr): grad for edge, grad in zip(edges, found)}
+
+    def rms(tensors):
+        return torch.cat([t.flatten() for t in tensors]).square().mean().sqrt().item()
+
+    report = []
+    for name, values, edges in rows:
+        arrived = [None if edge is None else grads.get((edge.node, edge.output_nr)) for edge in edges]
+        zeros = [torch.zeros_like(v) if g is None else g for v, g in zip(values, arrived)]
+        report.append((name, rms(values), rms(zeros)))
+    return report
+""",
+    # torch.autograd.grad drives the pass; tensor hooks fill rows
+    """
+import torch
+
+def parts(output):
+    values = output.values() if isinstance(output, dict) else output if isinstance(output, tuple) else [output]
+    return [v for v in values if isinstance(v, torch.Tensor) and v.is_floating_point()]
+
+class Row:
+    def __init__(self, name, tensors):
+        self.name, self.count = name, sum(t.numel() for t in tensors)
+        self.output = (sum(t.detach().pow(2).sum().item() for t in tensors) / self.count) ** 0.5
+        self.arrived = 0.0
+    def arrive(self, grad):
+        self.arrived += grad.pow(2).sum().item()
+
+def signal_report(model, loss_fn, x):
+    rows, handles = [], []
+    try:
+        for name, module in model.named_modules():
+            if any(True for _ in module.children()):
+                continue
+            def hook(module, args, output, name=name):
+                tensors = parts(output)
+                rows.append(Row(name, tensors))
+                handles.extend(t.register_hook(rows[-1].arrive) for t in tensors if t.requires_grad)
+            handles.append(module.register_forward_hook(hook))
+        with torch.enable_grad():
+            loss = loss_fn(model(x))
+            wanted = [p for p in model.parameters() if p.requires_grad]
+            if loss.requires_grad:
+                torch.autograd.grad(loss, wanted, allow_unused=True)
+    finally:
+        for handle in handles:
+            handle.remove()
+    return [(row.name, row.output, (row.arrived / row.count) ** 0.5) for row in rows]
+""",
+]
+
+BASE = """
+import torch
+
+def signal_report(model, loss_fn, x):
+    calls, handles = [], []
+    kept = [(p, p.grad) for p in model.parameters()]
+
+    def rms(squares, count):
+        return (sum(squares) / count) ** 0.5
+
+    def watch(name):
+        def hook(module, args, output):
+            values = [output] if isinstance(output, torch.Tensor) else output
+            values = list(values.values()) if isinstance(values, dict) else values
+            tensors = [v for v in values if isinstance(v, torch.Tensor) and v.is_floating_point()]
+            count, arrived = sum(t.numel() for t in tensors), []
+            for t in tensors:
+                if t.requires_grad:
+                    handles.append(t.register_hook(lambda grad: arrived.append(grad.pow(2).sum().item())))
+            size = rms([t.detach().pow(2).sum().item() for t in tensors], count)
+            calls.append((name, size, arrived, count))
+        return hook
+
+    try:
+        for name, module in model.named_modules():
+            if not list(module.children()):
+                handles.append(module.register_forward_hook(watch(name)))
+        with torch.enable_grad():
+            loss = loss_fn(model(x))
+        if loss.requires_grad:
+            for p, _ in kept:
+                p.grad = None
+            loss.backward()
+    finally:
+        for handle in handles:
+            handle.remove()
+        for p, grad in kept:
+            p.grad = grad
+    return [(name, size, rms(arrived, count)) for name, size, arrived, count in calls]
+"""
+
+
+def but(*places: tuple[str, str]) -> str:
+    """The right answer with some of its text replaced."""
+    return changed(BASE, *places)
+
+
+REPORT = "test_the_report_is_right"
+AS_BEFORE = "test_everything_else_is_as_it_was"
+RETURN = "    return [(name, size, rms(arrived, count)) for name, size, arrived, count in calls]"
+ROWS = "    rows = [(name, size, rms(arrived, count)) for name, size, arrived, count in calls]\n"
+
+WRONG = [
+    Wrong(
+        "returns nothing",
+        violates="Write `signal_report(model, loss_fn, x)`.",
+        check=REPORT,
+        source=but((RETURN, "")),
+    ),
+    Wrong(
+        "the norm",
+        violates="the root of the mean of the squares of all numbers",
+        check=REPORT,
+        mistake="norm",
+        source=but(("(sum(squares) / count) ** 0.5", "sum(squares) ** 0.5")),
+    ),
+    Wrong(
+        "the standard deviation",
+        violates="`output` is the RMS of what the leaf returned",
+        check=REPORT,
+        source=but(
+            (
+                "            size = rms([t.detach().pow(2).sum().item() for t in tensors], count)",
+                "            size = torch.cat([t.detach().flatten() for t in tensors]).std(correction=0).item()",
+            )
+        ),
+    ),
+    Wrong(
+        "the mean of the absolute values",
+        violates="`gradient` is the RMS of the gradient",
+        check=REPORT,
+        source=but(
+            ("arrived.append(grad.pow(2).sum().item())", "arrived.append(grad.abs().sum().item() ** 2 / count)")
+        ),
+    ),
+    Wrong(
+        "one entry for each leaf, with the last call",
+        violates="A leaf may be called several times, each time with an entry of its own",
+        check=REPORT,
+        mistake="last-calls-only",
+        source=but(
+            (
+                RETURN,
+                ROWS + "    names = [row[0] for row in rows]\n"
+                "    return [row for i, row in enumerate(rows) if row[0] not in names[i + 1:]]",
+            )
+        ),
+    ),
+    Wrong(
+        "one entry for each leaf, with the first call",
+        violates="A leaf may be called several times, each time with an entry of its own",
+        check=REPORT,
+        mistake="first-calls-only",
+        source=but(
+            (
+                RETURN,
+                ROWS + "    names = [row[0] for row in rows]\n"
+                "    return [row for i, row in enumerate(rows) if row[0] not in names[:i]]",
+            )
+        ),
+    ),
+    Wrong(
+        "leaves out calls without a gradient",
+        violates="Where none arrives it is `0.0`",
+        check=REPORT,
+        mistake="calls-without-a-gradient-left-out",
+        source=but((RETURN, ROWS + "    return [row for row in rows if row[2]]")),
+    ),
+    Wrong(
+        "entries in the order in which gradients arrive",
+        violates="in the order of the calls",
+        check=REPORT,
+        mistake="in-the-order-of-the-backward-pass",
+        source=but((RETURN, ROWS + "    return [row for row in rows if row[2]][::-1]")),
+    ),
+    Wrong(
+        "entries in the order of definition",
+        violates="in the order of the calls",
+        check=REPORT,
+        source=but(
+            (
+                RETURN,
+                ROWS + "    names = [name for name, _ in model.named_modules()]\n"
+                "    return sorted(rows, key=lambda row: names.index(row[0]))",
+            )
+        ),
+    ),
+    Wrong(
+        "lists, and not tuples",
+        violates="Return a list with a tuple",
+        check=REPORT,
+        source=but((RETURN, ROWS + "    return [list(row) for row in rows]")),
+    ),
+    Wrong(
+        "tensors, and not floats",
+        violates="the root of the mean of the squares of all numbers, as a `float`",
+        check=REPORT,
+        source=but((RETURN, ROWS + "    return [(name, torch.tensor(a), torch.tensor(b)) for name, a, b in rows]")),
+    ),
+    Wrong(
+        "containers, too",
+        violates="for each call of a leaf",
+        check=REPORT,
+        source=but(("            if not list(module.children()):\n    ", "            if True:\n    ")),
+    ),
+    Wrong(
+        "only the first level",
+        violates="`name` is its name in `model.named_modules()`",
+        check=REPORT,
+        source=but(("model.named_modules()", "[('', model), *model.named_children()]")),
+    ),
+    Wrong(
+        "not the model itself",
+        violates="The model may be a leaf itself; its name is then",
+        check=REPORT,
+        source=but(
+            ("            if not list(module.children()):\n", "            if name and not list(module.children()):\n")
+        ),
+    ),
+    Wrong(
+        "the first tensor of several",
+        violates="All its tensors of a floating dtype count, as if they were one long tensor;",
+        check=REPORT,
+        mistake="first-tensor-only",
+        source=but(("v.is_floating_point()]\n", "v.is_floating_point()][:1]\n")),
+    ),
+    Wrong(
+        "leaves out tensors at which no gradient arrives",
+        violates="where no gradient arrives at one of them, its gradient is 0 everywhere",
+        check=REPORT,
+        mistake="tensors-without-a-gradient-left-out",
+        source=but(
+            (
+                "arrived.append(grad.pow(2).sum().item())",
+                "arrived.append((grad.pow(2).sum().item(), grad.numel()))",
+            ),
+            ("rms(arrived, count)) for", "rms([a for a, _ in arrived], sum([n for _, n in arrived]) or 1)) for"),
+        ),
+    ),
+    Wrong(
+        "counts integers",
+        violates="All its tensors of a floating dtype count",
+        check=REPORT,
+        source=but(("isinstance(v, torch.Tensor) and v.is_floating_point()]", "isinstance(v, torch.Tensor)]")),
+    ),
+    Wrong(
+        "knows tensors only",
+        violates="A leaf may return a tuple or a dict that holds tensors and other values.",
+        check="raised",
+        source=but(
+            ("values = [output] if isinstance(output, torch.Tensor) else output", "values = [output]"),
+        ),
+    ),
+    Wrong(
+        "keeps the outputs, and looks at them in the end",
+        violates="what counts is the tensor as it was before",
+        check=REPORT,
+        source="""
+import torch
+from contextlib import ExitStack
+
+def signal_report(model, loss_fn, x):
+    calls = []
+    def floats(output):
+        output = output.values() if isinstance(output, dict) else output if isinstance(output, tuple) else [output]
+        return [t for t in output if torch.is_tensor(t) and t.is_floating_point()]
+    with ExitStack() as stack:
+        stack.enter_context(torch.enable_grad())
+        for name, module in model.named_modules():
+            if not list(module.children()):
+                hook = lambda module, args, output, name=name: calls.append((name, floats(output)))
+                stack.enter_context(module.register_forward_hook(hook))
+        loss = loss_fn(model(x))
+    every = [t for _, ts in calls for t in ts if t.requires_grad]
+    found = torch.autograd.grad(loss, every, allow_unused=True) if loss.requires_grad else [None] * len(every)
+    grads = {id(t): g for t, g in zip(every, found)}
+    def rms(ts):
+        return torch.cat([t.detach().flatten() for t in ts]).square().mean().sqrt().item()
+    def arrived(t):
+        grad = grads.get(id(t))
+        return torch.zeros_like(t) if grad is None else grad
+    return [(name, rms(ts), rms([arrived(t) for t in ts])) for name, ts in calls]
+""",
+    ),
+    Wrong(
+        "full backward hooks on leaves",
+        violates="The next layer may work in place",
+        check="raised",
+        source="""
+import torch
+
+def signal_report(model, loss_fn, x):
+    rows, handles = [], []
+    kept = [(p, p.grad) for p in model.parameters()]
+    for name, module in model.named_modules():
+        if not list(module.children()):
+            def forward(module, args, output, name=name):
+                rows.append([name, output.detach().pow(2).mean().sqrt().item(), 0.0])
+            def backward(module, grad_output, name=name):
+                row = [row for row in rows if row[0] == name][-1]
+                row[2] = grad_output[0].pow(2).mean().sqrt().item()
+            handles += [module.register_forward_hook(forward), module.register_full_backward_pre_hook(backward)]
+    try:
+        with torch.enable_grad():
+            loss = loss_fn(model(x))
+        if loss.requires_grad:
+            model.zero_grad()
+            loss.backward()
+    finally:
+        for handle in handles:
+            handle.remove()
+        for p, grad in kept:
+            p.grad = grad
+    return [tuple(row) for row in rows]
+""",
+    ),
+    Wrong(
+        "lets x require grad",
+        violates="`x` requires no grad, and stays so.",
+        check=REPORT,
+        mistake="x-requires-grad",
+        source=but(("loss_fn(model(x))", "loss_fn(model(x.detach().clone().requires_grad_()))")),
+    ),
+    Wrong(
+        "lets the x of the caller require grad",
+        violates="rule 2",
+        check=AS_BEFORE,
+        source=but(("loss_fn(model(x))", "loss_fn(model(x.requires_grad_()))")),
+    ),
+    Wrong(
+        "leaves tensor hooks on a parameter",
+        violates="A leaf may return one of its parameters.",
+        check=AS_BEFORE,
+        source=but(("handles.append(t.register_hook(", "list.append([], t.register_hook(")),
+    ),
+    Wrong(
+        "does not switch gradients on",
+        violates="Your function may be called under `torch.no_grad()`, and runs forward and backward all the same.",
+        check=REPORT,
+        source=but(("        with torch.enable_grad():\n            loss", "        loss")),
+    ),
+    Wrong(
+        "calls backward of a loss without a graph",
+        violates="when the loss has no graph at all",
+        check="raised",
+        source=but(("        if loss.requires_grad:", "        if True:")),
+    ),
+    Wrong(
+        "takes a small gradient for none",
+        violates="Numbers may be very small",
+        check=REPORT,
+        source=but((RETURN, ROWS + "    return [(n, a, b if b > 1e-6 else 0.0) for n, a, b in rows]")),
+    ),
+    Wrong(
+        "rounds",
+        violates="a relative error of 1e-5 does not matter",
+        check=REPORT,
+        source=but((RETURN, ROWS + "    return [(n, round(a, 3), round(b, 3)) for n, a, b in rows]")),
+    ),
+    Wrong(
+        "runs the model a second time",
+        violates="Run `loss = loss_fn(model(x))` once",
+        check="test_model_and_loss_run_once",
+        source=but(
+            (
+                "        if loss.requires_grad:\n",
+                "        model(x)\n        calls[len(calls) // 2:] = []\n        if loss.requires_grad:\n",
+            )
+        ),
+    ),
+    Wrong(
+        "no backward pass",
+        violates="one backward pass of `loss`",
+        check=REPORT,
+        source=but(("            loss.backward()", "            pass")),
+    ),
+    Wrong(
+        "in eval mode",
+        violates="with each part in its mode",
+        check=REPORT,
+        mistake="in-eval-mode",
+        source=but(
+            ("    try:\n", "    modes = [(m, m.training) for m in model.modules()]\n    model.eval()\n    try:\n"),
+            (
+                "        for p, grad in kept:\n            p.grad = grad\n",
+                "        for p, grad in kept:\n            p.grad = grad\n"
+                "        for m, mode in modes:\n            m.training = mode\n",
+            ),
+        ),
+    ),
+    Wrong(
+        "before the hooks of the caller",
+        violates="as it left the leaf",
+        check=REPORT,
+        source=but(("register_forward_hook(watch(name))", "register_forward_hook(watch(name), prepend=True)")),
+    ),
+    Wrong(
+        "names a module that is not registered",
+        violates="Nor has a module that is called and not registered.",
+        check=REPORT,
+        source=but(
+            (
+                "        for name, module in model.named_modules():\n"
+                "            if not list(module.children()):\n"
+                "                handles.append(module.register_forward_hook(watch(name)))\n",
+                "        names = {m: name for name, m in model.named_modules()}\n"
+                "        def every(module, args, output):\n"
+                "            if not list(module.children()):\n"
+                "                watch(names.get(module, '?'))(module, args, output)\n"
+                "        handles.append(torch.nn.modules.module.register_module_forward_hook(every))\n",
+            )
+        ),
+    ),
+    Wrong(
+        "lists leaves that are never called",
+        violates="or never, and then it has none",
+        check=REPORT,
+        source=but(
+            (
+                RETURN,
+                ROWS + "    missing = [n for n, m in model.named_modules() if not list(m.children())]\n"
+                "    return rows + [(n, 0.0, 0.0) for n in missing if n not in [row[0] for row in rows]]",
+            )
+        ),
+    ),
+    Wrong(
+        "empties the gradients of the caller",
+        violates="rule 2",
+        check=AS_BEFORE,
+        source=but(("            p.grad = grad\n", "            p.grad = None\n")),
+    ),
+    Wrong(
+        "adds to the gradients of the caller",
+        violates="rule 2",
+        check=AS_BEFORE,
+        source=but(
+            ("            for p, _ in kept:\n                p.grad = None\n", ""),
+        ),
+    ),
+    Wrong(
+        "leaves its hooks and gradients after an exception",
+        violates="rule 4",
+        check=AS_BEFORE,
+        source=but(("    finally:\n", "    except ZeroDivisionError:\n        pass\n    else:\n")),
+    ),
+    Wrong(
+        "swallows exceptions",
+        violates="rule 4",
+        check="test_exceptions_come_through",
+        source=but(("    finally:\n", "    except BaseException:\n        return []\n    finally:\n")),
+    ),
+]

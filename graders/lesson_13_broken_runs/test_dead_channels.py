@@ -221,7 +221,8 @@ class TestDeadChannels:
     - `batches` may be empty. All sizes but the number of channels may differ from call to call of a module; each
       tensor holds one input or more.
 
-    Whether autograd records the runs or not is up to you.
+    Whether autograd records the runs or not is up to you. What they change by themselves, such as the buffers of a
+    BatchNorm in training mode, may change.
 
     **Example.** For `nn.Sequential(nn.ReLU())` and the batches `[torch.tensor([[-1., 2., 0.]]),
     torch.tensor([[0., -3., -4.]])]` the result is `{"0": [0, 2]}`: channel 1 fires in the first batch.

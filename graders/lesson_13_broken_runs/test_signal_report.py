@@ -192,7 +192,8 @@ class TestSignalReport:
     - `x` requires no grad, and stays so. A leaf may return one of its parameters.
     - Your function may be called under `torch.no_grad()`, and runs forward and backward all the same.
 
-    Only parameters in `model.parameters()` require grad. Hooks of the caller on gradients only watch. All squares and
+    What the run changes by itself, such as the buffers of a BatchNorm in training mode, may change. Only parameters in
+    `model.parameters()` require grad. Hooks of the caller on gradients only watch. All squares and
     their sums stay in the range of the dtype. Numbers may be very small, and a relative error of 1e-5 does not matter.
 
     **Example.** A layer `nn.Linear(2, 2, bias=False)` with the weight `[[2., 0.], [0., 2.]]`, the `loss_fn`

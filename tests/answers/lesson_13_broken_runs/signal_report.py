@@ -3,6 +3,7 @@
 from graders.author.answers import Wrong, changed
 
 GIVENS = [
+    "What the run changes by itself, such as the buffers of a BatchNorm in training mode, may change.",
     "Only parameters in `model.parameters()` require grad.",
     "Hooks of the caller on gradients only watch.",
     "All squares and their sums stay in the range of the dtype.",

@@ -166,20 +166,20 @@ for index, (name, losses) in enumerate(runs.items()):
 caption(axes, 0.5, 0.17, "dashed: the loss of a guess", colour=QUIET, size=9)
 show(
     figure,
-    "Loss curves of six runs over 150 steps. The healthy run falls to almost 0. A jumps up and stays at the dashed "
-    "line, the loss of a guess. B lies on the dashed line. C and D fall slowly. E stays near the dashed line. F falls "
+    "Loss curves of six runs over 150 steps. The healthy run falls to almost 0. A swings wildly and then lies on the "
+    "dashed line, the loss of a guess. B and E lie on it almost from the start. C and D fall slowly. F falls a little "
     "and ends at a NaN.",
 )
 
 # %% [markdown]
 # **Predict.** What is wrong with each? Write down a guess for A to F before you go on.
 #
-# Six causes, and the curves hardly differ: flat, flat, slow, slow, flat, gone. A loss is one number at the end of
+# Six causes, and the curves say little: flat, flat, slow, slow, flat, gone. A loss is one number at the end of
 # the net. The cause sits somewhere inside it.
 #
 # ## Run A: dead channels
 #
-# The curve jumps, then lies at the loss of a guess: the output ignores the input. A hook on each ReLU tells where the
+# The curve swings, then lies at the loss of a guess: the output ignores the input. A hook on each ReLU tells where the
 # input is lost (lesson 5). A **channel** of a layer is dead when it is 0 for every input.
 #
 # **Predict.** The first ReLU has 32 channels, and so has the second. In how many of them does the ReLU output only
@@ -233,10 +233,10 @@ caption(axes, 0.4, 2.3, "Run A: channels that fire (blue) and dead ones (orange)
 for row, (when, found) in enumerate((("fresh", fresh), ("after", after_a))):
     for column, (name, channels) in enumerate(found.items()):
         for k, alive in enumerate(channels.tolist()):
-            x, y = 1.2 + 1.95 * column + 0.2 * (k % 8), 1.75 - 0.95 * row - 0.19 * (k // 8)
-            axes.plot([x], [y], "s", color=FORWARD if alive else BACKWARD, markersize=8)
+            x, y = 1.2 + 1.95 * column + 0.2 * (k % 8), 1.9 - 0.85 * row - 0.17 * (k // 8)
+            axes.plot([x], [y], "s", color=FORWARD if alive else BACKWARD, markersize=7)
         caption(axes, 1.9 + 1.95 * column, 0.2, f'ReLU "{name}"', align="center", size=9)
-    caption(axes, 0.4, 1.45 - 0.95 * row, when, size=9.5)
+    caption(axes, 0.4, 1.65 - 0.85 * row, when, size=9.5)
 before_and_after(axes, runs["A"], fixed)
 show(
     figure,
@@ -470,8 +470,8 @@ for name, module in net_c.named_modules():
 
         def hook(module, args, output, events=events):
             events.append("called")
-            if output.requires_grad:
-                output.register_hook(lambda grad: events.append("gradient arrived"))
+            assert output.requires_grad  # else there were nothing to hook
+            output.register_hook(lambda grad: events.append("gradient arrived"))
 
         with module.register_forward_hook(hook):
             loss_fn(net_c(points), labels).backward()
@@ -504,7 +504,7 @@ for x, label, name in ((0.95, "features", "features.2.weight"), (2.6, "detach", 
     node(axes, x, 1.35, label, kind="loss" if name is None else "non-leaf", below=below, width=1.05)
 for start, end in ((1.55, 2.0), (3.2, 3.55)):
     arrow(axes, (start, 1.45), (end, 1.45))
-arrow(axes, (4.85, 1.25), (4.7, 1.25), backward=True)
+arrow(axes, (5.2, 1.2), (4.72, 1.2), backward=True)
 arrow(axes, (3.55, 1.2), (3.2, 1.2), backward=True)
 axes.plot([1.72, 1.88], [1.12, 1.28], color=BACKWARD, linewidth=2)
 axes.plot([1.72, 1.88], [1.28, 1.12], color=BACKWARD, linewidth=2)
@@ -609,7 +609,7 @@ show(
 # ## Run E: the wrong mode
 #
 # The points of run E lie around 10 and not around 0, and a BatchNorm is there to put that right. Still the curve lies
-# near the loss of a guess. A hook on the BatchNorm says what it does.
+# at the loss of a guess. A hook on the BatchNorm says what it does.
 #
 # **Predict.** In training mode, what are the mean and the standard deviation of its output? And what are they in run E?
 
@@ -643,7 +643,7 @@ assert fixed[-1] < 0.1 < runs["E"][-1]
 
 # %% tags=["figure"]
 figure, axes = card(8.2, 2.6)
-caption(axes, 0.4, 2.3, "Run E: what the BatchNorm outputs: its mean, and the deviation", size=11)
+caption(axes, 0.4, 2.3, "Run E: mean and deviation of what the BatchNorm outputs", size=11)
 for y, mode, colour in ((1.5, "eval", BACKWARD), (0.95, "train", FORWARD)):
     mean, deviation = seen[mode]
     caption(axes, 0.4, y, f"{mode}()", colour=colour, size=9.5)

@@ -605,6 +605,47 @@ show(
 # A copy does not lose the hooks of *modules*. In the exercise you have to switch off all kinds of them, and to put them
 # back as they were.
 
+
+# %% exercise="13-changed-by-hooks"
+def changed_by_hooks(model, loss_fn, x):
+    """The names of the parameters whose gradient is another one than it would be without the model's hooks."""
+    ### BEGIN SOLUTION
+    leaves = [*model.parameters(), x]
+    grads = [leaf.grad for leaf in leaves]
+    buffers = [(buffer, buffer.clone()) for buffer in model.buffers()]
+    clean = copy.deepcopy(model)  # hooks on parameters are not copied
+    for module in clean.modules():
+        module._forward_pre_hooks.clear()
+        module._forward_hooks.clear()
+        module._backward_pre_hooks.clear()
+        module._backward_hooks.clear()
+
+    def gradients(net):
+        loss = loss_fn(net(x))
+        if loss.requires_grad:
+            loss.backward()
+        return [p.grad for p in net.parameters()]
+
+    def same(gradient, other):
+        if gradient is None or other is None:
+            return gradient is other
+        return torch.allclose(gradient, other, rtol=1e-3, atol=0)
+
+    try:
+        for leaf in leaves:
+            leaf.grad = None
+        plain, hooked = gradients(clean), gradients(model)
+    finally:
+        for leaf, grad in zip(leaves, grads):
+            leaf.grad = grad
+        with torch.no_grad():
+            for buffer, old in buffers:
+                buffer.copy_(old)
+    names = [name for name, _ in model.named_parameters()]
+    return [name for name, before, now in zip(names, plain, hooked) if not same(before, now)]
+    ### END SOLUTION
+
+
 # %% [markdown]
 # ## Run E: the wrong mode
 #

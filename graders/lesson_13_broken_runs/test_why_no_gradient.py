@@ -97,7 +97,7 @@ class Block(nn.Module):
 
     def forward(self, h: Tensor) -> Tensor:
         """With `detaches`, the layer gets a gradient and the own parameter none."""
-        own, inner = self.get_parameter(self.names[0]), self.get_submodule(self.names[1])
+        own, inner = getattr(self, self.names[0]), self.get_submodule(self.names[1])
         return (own.detach() if self.detaches else own) * inner(h)
 
 
@@ -157,10 +157,10 @@ class Stream(nn.Module):
 
     def forward(self, x: Tensor) -> Any:
         """All stages, each in its way; a stage may be asleep in eval mode or in training mode."""
-        h = self.tally(self.norm(x)) * self.get_parameter(self.net["names"]["gain"])
+        h = self.tally(self.norm(x)) * getattr(self, self.net["names"]["gain"])
         h = h + torch.tanh(self.outsider(h))
         if self.net["spare"] != "unused":
-            h = h + {"used": 1, "times 0": 0}[self.net["spare"]] * self.get_parameter(self.net["names"]["spare"])
+            h = h + {"used": 1, "times 0": 0}[self.net["spare"]] * getattr(self, self.net["names"]["spare"])
         for path in self.net["order"]:
             stage = self.net["stages"][path]
             if stage["path"] == self.net["stream at"]:

@@ -217,6 +217,7 @@ BUILD_OR_RUN_WHAT_IS_GIVEN = {
     "12-count-macs": {"make_workload"},
     "13-dead-channels": {"along_channels", "pooled", "swapped"},
     "13-signal-report": {"along_channels", "loss_of", "pooled"},
+    "13-changed-by-hooks": {"gradients_of", "hook_of", "linear", "prepared_model", "registered"},
     "13-why-no-gradient": {"in_its_mode", "linear", "without_graph"},
     "13-wrong-mode": {"build", "made"},
 }

@@ -7,6 +7,7 @@ from torch import Tensor
 
 from graders.authoring import (
     ALL,
+    MISSING,
     SILENT,
     CallersHooks,
     Circumstances,
@@ -21,6 +22,7 @@ from graders.authoring import (
     nothing_changed,
     prepared,
     recording_calls,
+    shares_storage,
 )
 
 
@@ -59,7 +61,8 @@ from graders.authoring import (
     ),
 )
 class TestBranchGrads:
-    """Write `branch_grads(w, x)`. Both arguments are leaf tensors of the same shape, whose `.grad` is `None`.
+    """Write `branch_grads(w, x)`. `w` and `x` are two different leaf tensors of one shape and dtype. They require grad,
+    and their `.grad` is `None`. Grad mode is on. Hooks that the caller has on them only watch, and need not be called.
 
     Compute
 
@@ -110,6 +113,19 @@ class TestBranchGrads:
         witness = Witness(w=first, x=second)
         seen["failure"] = fails.during(lambda: student.branch_grads(first, second))
         seen["changed by failure"] = witness.changes()
+
+        def call_inside(grad):
+            if "a call inside" not in seen:
+                seen["a call inside"] = None
+                with torch.enable_grad():  # during a pass it is off
+                    seen["a call inside"] = student.branch_grads(*callers(w=x, x=w))
+
+        first, zero = callers(x=torch.zeros_like(x))
+        first.register_hook(call_inside)
+        beside = student.branch_grads(first, zero)
+        seen["beside zeros"] = beside
+        seen["memory of w"] = isinstance(beside, dict) and any(shares_storage(first, g) for g in beside.values())
+        seen["almost opposite"] = student.branch_grads(*(prepared(t) for t in almost_opposite(w.dtype)))
         example = (prepared(torch.tensor([value])) for value in (1.0, 2.0))
         return {**seen, "example": student.branch_grads(*example)}
 
@@ -147,6 +163,16 @@ class TestBranchGrads:
             expect_gradients(seen[call], x, w)
         expect_gradients(seen["the same w"], w, x / 2)
         expect_gradients(seen["the same x"], w / 2, x)
+        expect_gradients(seen["beside zeros"], w, torch.zeros_like(x))
+
+    def test_a_call_inside_a_call_has_its_own_gradients(seen, w, x):
+        expect_gradients(seen["beside zeros"], w, torch.zeros_like(x))
+        if seen["a call inside"].value is not MISSING:  # who works with copies of w and x calls no hook of theirs
+            expect_gradients(seen["a call inside"], x, w)
+
+    def test_small_gradients_are_exact(seen, w):
+        first, second = almost_opposite(w.dtype)
+        expect(seen["almost opposite"]["b"]).close_to(first + second, rtol=1e-4, atol=0, detached=False)
 
     def test_an_exception_comes_through_and_leaves_nothing_behind(seen):
         if seen["failure"].value != "never raised":  # who works with copies of w and x calls no hook of theirs
@@ -163,6 +189,12 @@ class TestBranchGrads:
                 f"grads['{name}'] still requires grad; return it detached"
             )
         nothing_changed(seen["changed"], but=["grad-filled *"])
+        expect(seen["memory of w"]).is_false("where `x` is 0, an entry shares its memory with `w`; return a copy")
+
+
+def almost_opposite(dtype: torch.dtype) -> tuple[Tensor, Tensor]:
+    """A `w` and an `x` whose sum is small beside `w + 1`: a difference of larger gradients loses its digits."""
+    return torch.tensor([0.1], dtype=dtype), torch.tensor([-0.1 + 2.0**-20 / 3], dtype=dtype)
 
 
 def expect_gradients(grads: Seen, w: Tensor, x: Tensor) -> None:

@@ -299,11 +299,49 @@ def branch_grads(w, x):
         raise RuntimeError("stopped")
 """,
     ),
+    Wrong(
+        "one gradient from the difference of two",
+        violates="return the four gradients of `y`",
+        check="test_small_gradients_are_exact",
+        source="""
+def branch_grads(w, x):
+    (((w + x) * (w + 1)).sum()).backward()
+    return {"w": w.grad, "x": x.grad, "a": x.grad.clone(), "b": w.grad - x.grad}
+""",
+    ),
+    Wrong(
+        "w itself where x is 0",
+        violates="rule 6: it shares its memory with no other tensor",
+        check="test_no_graph_comes_along_and_w_and_x_stay_as_they_were",
+        source="""
+def branch_grads(w, x):
+    w, x = w.detach(), x.detach()
+    return {"w": 2 * w + x + 1, "x": w + 1, "a": w + 1, "b": w + x if x.any() else w}
+""",
+    ),
+    Wrong(
+        "one list for all calls",
+        violates="rule 1: or on several at the same time",
+        check="test_a_call_inside_a_call_has_its_own_gradients",
+        source="""
+parts = []
+
+def branch_grads(w, x):
+    parts[:] = [w, x, w + x, w + 1]
+    for part in parts[2:]:
+        part.retain_grad()
+    (parts[2] * parts[3]).sum().backward()
+    return {name: part.grad for name, part in zip("wxab", parts)}
+""",
+    ),
 ]
 
 GIVENS = [
     "Write `branch_grads(w, x)`.",
-    "Both arguments are leaf tensors of the same shape, whose `.grad` is `None`.",
+    "`w` and `x` are two different leaf tensors of one shape and dtype.",
+    "They require grad, and their `.grad` is `None`.",
+    "Grad mode is on.",
+    "Hooks that the caller has on them only watch, and need not be called.",
     'The entries `"x"` and `"a"` are equal, and may be one tensor.',
     "An entry may be the very tensor that a `.grad` holds",
 ]

@@ -32,6 +32,9 @@ LOSSES = {
     "square": lambda p, k: k * (p * p).sum(),
 }
 
+UNEQUAL = (1e20, 0.75, -1e20, 1.5)
+"""Factors of losses one after the other: a difference of running sums loses the small ones."""
+
 
 def loss_gradient(kind: str, k: float, p: Tensor) -> Tensor:
     """The gradient of a loss of `LOSSES` in closed form."""
@@ -74,11 +77,13 @@ def loss_gradient(kind: str, k: float, p: Tensor) -> Tensor:
     ),
 )
 class TestPerPassGrads:
-    """Write `per_pass_grads(p, losses)`. `p` is a leaf. `losses` is a list of functions, each from `p` to a scalar
-    tensor that depends on it. Evaluate each loss once, in this order, and return a list with one gradient for each: the
-    gradient with respect to `p` of that loss alone.
+    """Write `per_pass_grads(p, losses)`. `p` is a leaf that requires grad. `losses` is a list of functions, each from
+    `p` to a tensor of shape `()` that depends on it, with a graph of its own. Evaluate each loss once, in this order,
+    and return a list with one gradient for each: the gradient with respect to `p` of that loss alone.
 
-    An old value of `p.grad` must not enter the result. What `p.grad` holds at the end is up to you.
+    An old value of `p.grad` must not enter the result. What `p.grad` holds at the end is up to you, and the old tensor
+    in it may be overwritten. Other leaves that a loss uses may get a `.grad`, too. Grad mode is on. Hooks that the
+    caller has on `p` only watch, and need not be called.
 
     **Example.** For `p = tensor([3.])` and `losses = [lambda p: 2 * p.sum(), lambda p: (p * p).sum()]` the result is
     `[tensor([2.]), tensor([6.])]`.
@@ -139,8 +144,25 @@ class TestPerPassGrads:
             seen["grads_later"] = grads
         seen["the same losses"] = student.per_pass_grads(leaf(p / 2), functions)
 
+        number, watched = prepared(p.reshape(-1)[0]), []
+        number.register_hook(lambda grad: watched.append(grad.sum().item()))
+        unequal = [function("linear", k) for k in UNEQUAL]
+        seen["a number, unequal losses"] = student.per_pass_grads(number, unequal)
+
+        another = leaf()
+
+        def three_times(q):
+            return 3 * q.sum()
+
+        def calling(q):
+            student.per_pass_grads(another, functions)
+            return 2 * q.sum()
+
+        seen["around a call"] = student.per_pass_grads(leaf(), [three_times, calling, three_times])
+
         def failed(kind):
             t, fails = leaf(), Failure(kind, failing_run)
+            CallersHooks("watching").on_tensor(t, "p")
             witness = Witness(p=t)
 
             def failing(q):
@@ -218,6 +240,12 @@ class TestPerPassGrads:
         if call != "once":
             expect_gradients(seen["another call"], p, losses[::-1])
         expect_gradients(seen["the same losses"], p / 2, losses)
+
+    def test_a_call_inside_a_call_changes_nothing(seen, p):
+        expect_gradients(seen["around a call"], p, [["linear", 3.0], ["linear", 2.0], ["linear", 3.0]])
+
+    def test_a_small_gradient_follows_a_large_one(seen, p):
+        expect_gradients(seen["a number, unequal losses"], p.reshape(-1)[0], [["linear", k] for k in UNEQUAL])
 
     def test_p_is_left_as_it_was(seen):
         nothing_changed(seen["changed"], but=["grad-* p"])

@@ -347,12 +347,87 @@ def per_pass_grads(p, losses):
     return [grad.clone() for grad in known[id(losses)][1]]
 """,
     ),
+    Wrong(
+        "differences of a running sum",
+        violates="the gradient with respect to `p` of that loss alone",
+        check="test_a_small_gradient_follows_a_large_one",
+        source="""
+def per_pass_grads(p, losses):
+    p.grad, before, grads = None, 0, []
+    for loss in losses:
+        loss(p).backward()
+        grads.append(p.grad - before)
+        before = p.grad.clone()
+    return grads
+""",
+    ),
+    Wrong(
+        "one list for all calls",
+        violates="rule 1: or on several at the same time",
+        check="test_a_call_inside_a_call_changes_nothing",
+        source="""
+import torch
+
+grads = []
+
+def per_pass_grads(p, losses):
+    grads.clear()
+    for loss in losses:
+        grads.append(torch.autograd.grad(loss(p), p)[0].clone())
+    return list(grads)
+""",
+    ),
+    Wrong(
+        "the hooks of others are away while a loss raises",
+        violates="rule 3: Hooks that were there before are there afterwards",
+        check="test_an_exception_comes_through_and_leaves_nothing_behind",
+        source="""
+import torch
+
+def per_pass_grads(p, losses):
+    theirs, p._backward_hooks = p._backward_hooks, None
+    grads = [torch.autograd.grad(loss(p), p)[0].clone() for loss in losses]
+    p._backward_hooks = theirs
+    return grads
+""",
+    ),
+    Wrong(
+        "all passes in one batch",
+        violates="rule 3: They may watch",
+        check="raised",
+        source="""
+import torch
+
+def per_pass_grads(p, losses):
+    if not losses:
+        return []
+    values = torch.stack([loss(p) for loss in losses])
+    each = torch.eye(len(losses), dtype=values.dtype)
+    return [row.clone() for row in torch.autograd.grad(values, p, each, is_grads_batched=True)[0]]
+""",
+    ),
+    Wrong(
+        "a number becomes a list of one",
+        violates="rule 1: for tensors of any shape",
+        check="test_a_small_gradient_follows_a_large_one",
+        source="""
+import torch
+
+def per_pass_grads(p, losses):
+    grads = [torch.autograd.grad(loss(p), p)[0].clone() for loss in losses]
+    return [grad if grad.dim() else grad.reshape(1) for grad in grads]
+""",
+    ),
 ]
 
 GIVENS = [
     "Write `per_pass_grads(p, losses)`.",
-    "`p` is a leaf.",
-    "What `p.grad` holds at the end is up to you.",
+    "`p` is a leaf that requires grad.",
+    "`losses` is a list of functions, each from\n    `p` to a tensor of shape `()` that depends on it",
+    "What `p.grad` holds at the end is up to you, and the old tensor\n    in it may be overwritten.",
+    "Other leaves that a loss uses may get a `.grad`, too.",
+    "Grad mode is on.",
+    "Hooks that the\n    caller has on `p` only watch, and need not be called.",
 ]
 
 SURVIVORS = {

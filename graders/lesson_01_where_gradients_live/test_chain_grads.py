@@ -95,15 +95,17 @@ Chain = list[list[str | float]]
     ),
 )
 class TestChainGrads:
-    """Write `chain_grads(fns, x)`. `fns` is a list of functions, each from a tensor to a tensor. `x` is a leaf whose
-    `.grad` is `None`. The chain is `h_0 = x`, `h_1 = fns[0](h_0)`, `h_2 = fns[1](h_1)`, and so on to the last, `h_n`.
-    The output is `h_n.sum()`.
+    """Write `chain_grads(fns, x)`. `fns` is a list of functions, each from a tensor to a tensor. `x` is a leaf that
+    requires grad and whose `.grad` is `None`. The chain is `h_0 = x`, `h_1 = fns[0](h_0)`, `h_2 = fns[1](h_1)`, and so
+    on to the last, `h_n`. The output is `h_n.sum()`.
 
-    Return a list with the gradient of the output with respect to `h_1`, `h_2`, …, `h_n`, in this order. Where two of
-    them are equal, they may be one tensor. Call each function exactly once. Afterwards `x.grad` holds the gradient with
-    respect to `x`.
+    Return a list with the gradient of the output with respect to `h_1`, `h_2`, …, `h_n`, in this order. Call each
+    function exactly once. Afterwards `x.grad` holds the gradient with respect to `x`. Where two of all these gradients
+    are equal, they may be one tensor.
 
-    A function may mix the elements of its argument, change its shape, return it as it is, or overwrite it in place.
+    A function may mix the elements of its argument, change its shape or dtype, return it as it is, or overwrite it in
+    place, also the first one: give it a copy of `x`. It uses no other `h`. Other leaves that a function uses may get a
+    `.grad`, too. Grad mode is on. Hooks that the caller has on `x` only watch, and need not be called.
 
     **Example.** For `fns = [lambda t: 3 * t, lambda t: t * t]` and `x = tensor([2.])` the chain is 2, 6, 36. The
     result is `[tensor([12.]), tensor([1.])]`, and `x.grad` is `tensor([36.])`.
@@ -124,6 +126,8 @@ class TestChainGrads:
                 "repeated": [both[0], first, both[0], first],
             }[collection],
             "x": rng.tensor(*rng.shape(rank), low=-1.5, high=1.5, dtype=dtype, values=values, layout=layout),
+            "matrix": rng.tensor(2, 2, dtype=dtype, values=values),
+            "point": rng.tensor(2, dtype=dtype, values=values),
         }
 
     def alive(chain, x, special):
@@ -136,7 +140,7 @@ class TestChainGrads:
     def oracle(chain, x):
         return gradients(chain, x), gradients(chain, x / 2)
 
-    def probe(student, chain, x, layout, place, collection, hooks, call, failure):
+    def probe(student, chain, x, matrix, point, layout, place, collection, hooks, call, failure):
         calls = []
 
         def function(kind, k):
@@ -163,10 +167,34 @@ class TestChainGrads:
             other.data, other.grad = x / 2, None
             seen["another call"] = student.chain_grads(functions(), other)
 
-        t, fails = leaf(), Failure(failure)
-        witness = Witness(x=t)
-        seen["failure"] = fails.during(lambda: student.chain_grads([*functions(), fails.strike], t))
-        seen["changed by failure"] = witness.changes()
+        def failed(last):
+            t, fails = leaf(), Failure(failure)
+            CallersHooks("watching").on_tensor(t, "x")
+            witness = Witness(x=t)
+            outcome = fails.during(lambda: student.chain_grads([*functions(), last(fails)], t))
+            return {"outcome": outcome, "changed": witness.changes()}
+
+        def raising_in_backward(fails):
+            def step(t):
+                result = 2 * t
+                result.register_hook(fails.strike)
+                return result
+
+            return step
+
+        seen["failure"] = failed(lambda fails: fails.strike)
+        seen["failure in backward"] = failed(raising_in_backward)
+
+        def calling(t):
+            student.chain_grads([lambda t: 3 * t, lambda t: t * t], inner)
+            return 2 * t
+
+        number, inner = prepared(x.reshape(-1)[0]), prepared(torch.tensor(2.0))
+        seen["around a call"] = student.chain_grads([lambda t: 3 * t, calling, lambda t: 5 * t], number)
+        of_matrix = prepared(point)
+        widened = [lambda t: matrix @ t, lambda t: t.double(), lambda t: t * t]
+        seen["another dtype"] = student.chain_grads(widened, of_matrix)
+        seen["another dtype, x.grad"] = of_matrix.grad
 
         t = prepared(torch.tensor([2.0]))
         seen["example"] = student.chain_grads([lambda t: 3 * t, lambda t: t * t], t)
@@ -246,9 +274,20 @@ class TestChainGrads:
             expect_chain(seen["another call"], gradients(chain, x / 2)[1:])
         expect_chain(seen["a chain times infinity"], [torch.tensor([torch.inf]), torch.tensor([1.0])])
 
+    def test_a_call_inside_a_call_changes_nothing(seen, x):
+        of = torch.ones_like(x.reshape(-1)[0])
+        expect_chain(seen["around a call"], [10 * of, 5 * of, of])
+
+    def test_a_function_may_change_the_dtype(seen, matrix, point):
+        last = matrix @ point
+        expect_chain(seen["another dtype"], [2 * last, 2 * last.double(), torch.ones_like(last).double()])
+        expect(seen["another dtype, x.grad"]).close_to(matrix.T @ (2 * last))
+
     def test_an_exception_comes_through_and_leaves_nothing_behind(seen):
-        came_through(seen["failure"], "a function")
-        nothing_changed(seen["changed by failure"], when="after an exception")
+        came_through(seen["failure"]["outcome"], "a function")
+        nothing_changed(seen["failure"]["changed"], when="after an exception")
+        came_through(seen["failure in backward"]["outcome"], "`backward()`")
+        nothing_changed(seen["failure in backward"]["changed"], but=["grad-filled x"], when="after an exception")
 
     def test_the_example_of_the_contract_comes_out(seen):
         expect_chain(seen["example"], [torch.tensor([12.0]), torch.tensor([1.0])])

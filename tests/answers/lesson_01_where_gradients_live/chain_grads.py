@@ -123,7 +123,7 @@ def chain_grads(fns, x):
             grad = grad * torch.autograd.grad(after.sum(), before)[0]
         else:
             (grad,) = torch.autograd.grad(after, before, grad)
-    x.grad = grad
+    x.grad = grad.to(x.dtype)
     return found
 """,
     ),
@@ -198,7 +198,7 @@ def chain_grads(fns, x):
     Wrong(
         "the functions from the last to the first",
         violates="The chain is `h_0 = x`, `h_1 = fns[0](h_0)`",
-        check="test_each_function_is_called_once_in_order",
+        check="raised",
         source="""
 def chain_grads(fns, x):
     steps, h = [], x
@@ -409,13 +409,100 @@ def chain_grads(fns, x):
     return [h.grad for h in steps[:10]]
 """,
     ),
+    Wrong(
+        "one list for all calls",
+        violates="rule 1: or on several at the same time",
+        check="test_a_call_inside_a_call_changes_nothing",
+        source="""
+steps = []
+
+def chain_grads(fns, x):
+    steps.clear()
+    h = x
+    for fn in fns:
+        h = fn(h.clone())
+        h.retain_grad()
+        steps.append(h)
+    h.sum().backward()
+    return [h.grad for h in steps]
+""",
+    ),
+    Wrong(
+        "every gradient in the dtype of x",
+        violates="change its shape or dtype",
+        check="test_a_function_may_change_the_dtype",
+        source="""
+def chain_grads(fns, x):
+    steps, h = [], x
+    for fn in fns:
+        h = fn(h.clone())
+        h.retain_grad()
+        steps.append(h)
+    h.sum().backward()
+    return [h.grad.to(x.dtype) for h in steps]
+""",
+    ),
+    Wrong(
+        "the chain in float64",
+        violates="change its shape or dtype",
+        check="raised",
+        source="""
+def chain_grads(fns, x):
+    steps, h = [], x.double()
+    for fn in fns:
+        h = fn(h.clone())
+        h.retain_grad()
+        steps.append(h)
+    h.sum().backward()
+    return [h.grad.to(x.dtype) for h in steps]
+""",
+    ),
+    Wrong(
+        "an exception of the pass is printed",
+        violates="rule 4: the caller of your function gets this exception",
+        check="test_an_exception_comes_through_and_leaves_nothing_behind",
+        source="""
+def chain_grads(fns, x):
+    steps, h = [], x
+    for fn in fns:
+        h = fn(h.clone())
+        h.retain_grad()
+        steps.append(h)
+    try:
+        h.sum().backward()
+    except BaseException as error:
+        print(error)
+    return [h.grad for h in steps]
+""",
+    ),
+    Wrong(
+        "a hook on x stays when the pass raises",
+        violates="rule 3: or raised, none of your own hooks is left",
+        check="test_an_exception_comes_through_and_leaves_nothing_behind",
+        source="""
+def chain_grads(fns, x):
+    steps, h = [], x
+    for fn in fns:
+        h = fn(h.clone())
+        h.retain_grad()
+        steps.append(h)
+    handle = x.register_hook(print)
+    h.sum().backward()
+    handle.remove()
+    return [h.grad for h in steps]
+""",
+    ),
 ]
 
 GIVENS = [
     "Write `chain_grads(fns, x)`.",
     "`fns` is a list of functions, each from a tensor to a tensor.",
-    "`x` is a leaf whose `.grad` is `None`.",
-    "Where two of them are equal, they may be one tensor.",
+    "`x` is a leaf that\n    requires grad and whose `.grad` is `None`.",
+    "Where two of all these gradients\n    are equal, they may be one tensor.",
+    "It uses no other `h`.",
+    "Other leaves that a function uses may get a\n    `.grad`, too.",
+    "Grad mode is on.",
+    "Hooks that the caller has on `x` only watch, and need not be called.",
 ]
 
 SURVIVORS = {

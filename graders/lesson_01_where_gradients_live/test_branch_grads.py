@@ -81,13 +81,15 @@ class TestBranchGrads:
     def draw(rng, dtype, rank, layout, values, entries):
         shape = rng.shape(rank) if entries == "some" else (*rng.shape(rank)[1:], 0)
         like = {"dtype": dtype, "layout": layout, "values": values}
-        return {"w": rng.tensor(*shape, **like), "x": rng.tensor(*shape, **like)}
+        # a sum that is small beside w + 1: a difference of larger gradients loses its digits
+        opposite = [torch.tensor([number], dtype=getattr(torch, dtype)) for number in (0.1, -0.1 + 2.0**-20 / 3)]
+        return {"w": rng.tensor(*shape, **like), "x": rng.tensor(*shape, **like), "opposite": opposite}
 
     def alive(w, x):
         a, b = w + x, w + 1
         return w.numel() == 0 or bool((a != b).any() and (b != 0).any() and (a != 0).any())
 
-    def probe(student, w, x, layout, place, hooks, call, failure):
+    def probe(student, w, x, opposite, layout, place, hooks, call, failure):
         def callers(w=w, x=x):
             return [prepared(t, layout=layout, place=place) for t in (w, x)]
 
@@ -125,7 +127,7 @@ class TestBranchGrads:
         beside = student.branch_grads(first, zero)
         seen["beside zeros"] = beside
         seen["memory of w"] = isinstance(beside, dict) and any(shares_storage(first, g) for g in beside.values())
-        seen["almost opposite"] = student.branch_grads(*(prepared(t) for t in almost_opposite(w.dtype)))
+        seen["almost opposite"] = student.branch_grads(*(prepared(t) for t in opposite))
         example = (prepared(torch.tensor([value])) for value in (1.0, 2.0))
         return {**seen, "example": student.branch_grads(*example)}
 
@@ -170,9 +172,8 @@ class TestBranchGrads:
         if seen["a call inside"].value is not MISSING:  # who works with copies of w and x calls no hook of theirs
             expect_gradients(seen["a call inside"], x, w)
 
-    def test_small_gradients_are_exact(seen, w):
-        first, second = almost_opposite(w.dtype)
-        expect(seen["almost opposite"]["b"]).close_to(first + second, rtol=1e-4, atol=0, detached=False)
+    def test_small_gradients_are_exact(seen, opposite):
+        expect(seen["almost opposite"]["b"]).close_to(sum(opposite), rtol=1e-4, atol=0, detached=False)
 
     def test_an_exception_comes_through_and_leaves_nothing_behind(seen):
         if seen["failure"].value != "never raised":  # who works with copies of w and x calls no hook of theirs
@@ -190,11 +191,6 @@ class TestBranchGrads:
             )
         nothing_changed(seen["changed"], but=["grad-filled *"])
         expect(seen["memory of w"]).is_false("where `x` is 0, an entry shares its memory with `w`; return a copy")
-
-
-def almost_opposite(dtype: torch.dtype) -> tuple[Tensor, Tensor]:
-    """A `w` and an `x` whose sum is small beside `w + 1`: a difference of larger gradients loses its digits."""
-    return torch.tensor([0.1], dtype=dtype), torch.tensor([-0.1 + 2.0**-20 / 3], dtype=dtype)
 
 
 def expect_gradients(grads: Seen, w: Tensor, x: Tensor) -> None:

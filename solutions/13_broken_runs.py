@@ -833,6 +833,103 @@ show(
 #
 # And name the layer where it **starts**: the first NaN in the forward pass, the last layer in front of the cut.
 
+
+# %% exercise="13-diagnose"
+def diagnose(make, x, y, loss_fn, lr):
+    """What is wrong with the models that make() returns, and the name of the module where it starts."""
+    ### BEGIN SOLUTION
+    x, y, random = x.detach(), y.detach(), torch.get_rng_state()
+
+    def one_pass(model):
+        """The outputs of leaves in the order of their calls; `.grad` of each is what arrives there."""
+        calls, names = [], {module: name for name, module in model.named_modules()}
+
+        def keep(module, args, output):
+            if output.requires_grad:
+                output.retain_grad()
+            calls.append((names[module], output))
+
+        handles = [module.register_forward_hook(keep) for module in names if not list(module.children())]
+        torch.set_rng_state(random)
+        loss = loss_fn(model(x), y)
+        if loss.requires_grad:
+            loss.backward()
+        for handle in handles:
+            handle.remove()
+        return calls
+
+    def hooks_of(module):
+        """The dicts that hold the hooks of a module and of its own parameters."""
+        kinds = ("_forward_pre_hooks", "_forward_hooks", "_backward_pre_hooks", "_backward_hooks")
+        found = [getattr(module, kind) for kind in kinds]
+        return found + [parameter._backward_hooks or {} for parameter in module.parameters(recurse=False)]
+
+    def gradients_without_hooks_of(name):
+        model = make()
+        for hooks in hooks_of(model.get_submodule(name)):
+            hooks.clear()
+        one_pass(model)
+        return [parameter.grad for parameter in model.parameters()]
+
+    def equal(a, b):
+        return a is b if a is None or b is None else torch.allclose(a, b, rtol=1e-3, atol=0)
+
+    def rms(t):
+        return t.double().square().mean().sqrt().item()
+
+    def named():
+        model = make()
+        modules = dict(model.named_modules())
+        calls = one_pass(model)
+        called = [name for name, _ in calls]
+        for name, output in calls:
+            if not output.isfinite().all():
+                return "nan", name
+        grads = [parameter.grad for parameter in model.parameters()]
+        for name, module in make().named_modules():
+            if any(hooks_of(module)) and not all(map(equal, grads, gradients_without_hooks_of(name))):
+                return "hook", name
+        for name in wrong_mode(make(), x):
+            return "mode", name
+
+        own = {name: list(module.parameters(recurse=False)) for name, module in modules.items()}
+        own = {name: parameters for name, parameters in own.items() if parameters}
+        without = [name for name in own if all(parameter.grad is None for parameter in own[name])]
+        for name in without:
+            if name not in called:
+                return "unused", name
+        for name in own:
+            if not any(parameter.requires_grad for parameter in own[name]):
+                return "frozen", name
+        for name in reversed(called):
+            if name in without:
+                return "cut", name
+
+        arriving = [(name, rms(output.grad)) for name, output in reversed(calls) if output.grad is not None]
+        last = arriving[0][1]
+        for name, size in arriving:
+            if size > 10_000 * last:
+                return "exploding", name
+        with torch.no_grad():
+            for parameter in model.parameters():
+                if parameter.grad is not None:
+                    parameter -= lr * parameter.grad
+        for outputs in (calls, one_pass(model)):
+            for name, output in outputs:
+                if isinstance(modules[name], nn.ReLU) and (output == 0).all(0).float().mean() > 0.5:
+                    return "dead", name
+        for name, size in arriving:
+            if size < last / 10_000:
+                return "vanishing", name
+        return "healthy", None
+
+    try:
+        return named()
+    finally:
+        torch.set_rng_state(random)
+    ### END SOLUTION
+
+
 # %% [markdown]
 # ## The page to keep
 #

@@ -258,6 +258,7 @@ class TestWrongMode:
         good = laid_out(x, layout)
         x = prepared(x, layout=layout, place=place, grad=grad)
         with torch.set_grad_enabled(grad_mode == "on"):
+            torch.rand(5)
             witness, random = Witness(model=model, x=x), torch.get_rng_state()
             seen = {"result": student.wrong_mode(model, x), "changed": witness.changes()}
             seen["random"] = torch.equal(random, torch.get_rng_state())

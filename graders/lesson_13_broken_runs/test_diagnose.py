@@ -1,0 +1,695 @@
+"""Exercise 13-diagnose."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from graders.authoring import (
+    ALL,
+    SILENT,
+    Circumstances,
+    Failure,
+    Mistake,
+    Rng,
+    Seen,
+    Witness,
+    came_through,
+    exercise,
+    expect,
+    fill_grad,
+    laid_out,
+    nothing_changed,
+)
+
+# Nets. A draw describes a net as data: [kind, details...] is a layer, ["block", children, program] a module with
+# children, whose steps are [what, detail].
+
+
+class Layer(nn.Module):
+    """A leaf without parameters, such as those that make infinite numbers of finite ones."""
+
+    def __init__(self, kind: str) -> None:
+        """`kind` is a key of `LAYERS`."""
+        super().__init__()
+        self.kind = kind
+
+    def forward(self, input: Tensor) -> Tensor:
+        """A new tensor."""
+        return LAYERS[self.kind](self, input)
+
+
+LAYERS: dict[str, Callable[[Layer, Tensor], Tensor]] = {
+    "log": lambda layer, x: x.log(),
+    "square root": lambda layer, x: x.sqrt(),
+    "reciprocal": lambda layer, x: 1 / x.relu(),
+    "jump": lambda layer, x: x + 1 if layer.training else x * 1,
+    "zeros": lambda layer, x: x * 0,
+}
+
+
+class Wiring(nn.Module):
+    """Does the steps of its program one after the other."""
+
+    def __init__(self, children: dict[str, nn.Module], program: list[list[Any]]) -> None:
+        """`program` holds the steps, each a key of `STEPS` and its detail."""
+        super().__init__()
+        for name, child in children.items():
+            self.add_module(name, child)
+        self.program = program
+
+    def forward(self, input: Tensor) -> Tensor:
+        """The steps."""
+        h = input
+        for what, detail in self.program:
+            h = STEPS[what](self, h, detail)
+        return h
+
+
+def looped(net: Wiring, h: Tensor, detail: list[Any]) -> Tensor:
+    """Call a child several times in a row."""
+    name, times = detail
+    for _ in range(times):
+        h = net.get_submodule(name)(h)
+    return h
+
+
+def under_no_grad(net: Wiring, h: Tensor, name: str) -> Tensor:
+    """Call a child where no graph is made."""
+    with torch.no_grad():
+        result: Tensor = net.get_submodule(name)(h)
+    return result
+
+
+def used_by_hand(net: Wiring, h: Tensor, name: str) -> Tensor:
+    """Use the parameters of a child, which is not called."""
+    child: Any = net.get_submodule(name)
+    return h + nn.functional.linear(h, child.weight, child.bias) / 4
+
+
+def monitored(net: Wiring, h: Tensor, detail: None) -> Tensor:
+    """Note a number of the detached tensor."""
+    net.last_mean = h.detach().mean().item()  # type: ignore[assignment]
+    return h
+
+
+STEPS: dict[str, Callable[[Wiring, Tensor, Any], Tensor]] = {
+    "call": lambda net, h, name: net.get_submodule(name)(h),
+    "loop": looped,
+    "plus": lambda net, h, name: h + net.get_submodule(name)(h) / 4,
+    "plus detached": lambda net, h, name: h + net.get_submodule(name)(h).detach() / 4,
+    "plus, also detached": lambda net, h, name: (
+        h + net.get_submodule(name)(h) / 4 + net.get_submodule(name)(h).detach() / 4
+    ),
+    "by hand": used_by_hand,
+    "monitor": monitored,
+    "tanh": lambda net, h, _: torch.tanh(h),
+    "detach": lambda net, h, _: h.detach(),
+    "numbers": lambda net, h, _: h.new_tensor([[entry.item() for entry in row] for row in h]),
+    "no_grad": under_no_grad,
+}
+
+
+def built(spec: list[Any]) -> nn.Module:
+    """The module that a spec describes."""
+    kind, *rest = spec
+    if kind == "block":
+        return Wiring({name: built(child) for name, child in rest[0].items()}, rest[1])
+    if kind == "linear":
+        weight, bias = rest
+        layer = nn.Linear(weight.shape[1], weight.shape[0]).to(weight.dtype)
+        layer.weight.data.copy_(weight)
+        layer.bias.data.copy_(bias)
+        return layer
+    if kind == "batchnorm":
+        norm = nn.BatchNorm1d(len(rest[0])).to(rest[0].dtype)
+        norm.running_mean.copy_(rest[0])  # type: ignore[union-attr]
+        return norm
+    if kind == "dropout":
+        return nn.Dropout(rest[0])
+    plain: dict[str, Callable[[], nn.Module]] = {"tanh": nn.Tanh, "sigmoid": nn.Sigmoid, "relu": nn.ReLU}
+    return plain[kind]() if kind in plain else Layer(kind)
+
+
+def produced(net: dict[str, Any]) -> nn.Module:
+    """A new model, with what is frozen, in eval mode, or hooked in it."""
+    state = torch.get_rng_state()
+    model = built(net["spec"])
+    torch.set_rng_state(state)
+    for name in net["evaluating"]:
+        model.get_submodule(name).training = False
+    for kind, name, factor in net["hooks"]:
+        hooked(model, kind, name, factor)
+    for name in net["frozen"]:
+        model.get_parameter(name).requires_grad_(False)
+    return model
+
+
+def hooked(model: nn.Module, kind: str, name: str, factor: float | None) -> None:
+    """A hook that multiplies by a factor; with None one that watches."""
+    if kind == "parameter":
+        model.get_parameter(name).register_hook(lambda grad: None if factor is None else grad * factor)
+    elif kind == "forward":
+        model.get_submodule(name).register_forward_hook(
+            lambda module, args, output: None if factor is None else output * factor
+        )
+    else:
+        model.get_submodule(name).register_full_backward_hook(
+            lambda module, into, out: None if factor is None else tuple(g if g is None else g * factor for g in into)
+        )
+
+
+class Caller:
+    """What a caller of `diagnose` has: a function that makes the model, data and a loss."""
+
+    def __init__(self, net: dict[str, Any], x: Tensor, y: Tensor) -> None:
+        """Everything is as it was drawn."""
+        self.net, self.x, self.y = net, x, y
+        self.failing: Failure | None = None
+
+    def make(self) -> nn.Module:
+        """A new model."""
+        return produced(self.net)
+
+    def loss(self, output: Tensor, y: Tensor) -> Tensor:
+        """The mean of the squared errors, or the sum, times a number."""
+        if self.failing is not None:
+            self.failing.strike()
+        errors = (output - y).square()
+        return (errors.sum() if self.net["sum"] else errors.mean()) * self.net["times"]
+
+    def asks(self, student: Any) -> Any:
+        """The result, with a tuple as it is."""
+        return student.diagnose(self.make, self.x, self.y, self.loss, self.net["lr"])
+
+
+BOUND = 1e4
+FAULTS = (
+    "nan: log", "nan: square root", "nan: reciprocal", "nan: weight",
+    "hook: parameter", "hook: forward", "hook: backward",
+    "mode: batchnorm", "mode: dropout", "mode: jump",
+    "unused", "frozen",
+    "cut: detach", "cut: numbers", "cut: no_grad", "cut: plus detached",
+    "exploding: loop", "exploding: chain",
+    "dead: all channels", "dead: nearly all channels", "dead: after a step",
+    "vanishing: loop", "vanishing: chain", "vanishing: saturated",
+    "healthy: hooks", "healthy: modes and parameters", "healthy: zeros", "healthy: loss",
+)  # fmt: skip
+DECOYS = (
+    "watching hooks", "equal hooks", "frozen bias", "dropout", "idle modes", "by hand", "partly cut", "monitor",
+    "dead channel", "zeros", "tiny loss", "never called", "large loss",
+)  # fmt: skip
+"""What looks like a fault and is none."""
+TOGETHER = {
+    "hooks": ("watching hooks", "equal hooks", "dropout"),
+    "modes and parameters": ("idle modes", "by hand", "frozen bias", "never called"),
+    "zeros": ("partly cut", "dead channel", "zeros", "tiny loss"),
+    "loss": ("equal hooks", "dropout", "monitor", "large loss"),
+}
+"""What a healthy net has of it."""
+
+
+@exercise(
+    "13-diagnose",
+    points=4,
+    title="Which layer, and why?",
+    hints=(
+        "Go down the list, and return at the first label that fits. Nearly all of it is in one pass: a hook on every "
+        "leaf keeps each output in the order of the calls, and `retain_grad()` on these tensors (lesson 2) keeps what "
+        "arrives at them. It raises for a tensor that needs no gradient.",
+        "Each label is an exercise: `11-first-nonfinite`, `13-changed-by-hooks`, `13-wrong-mode`, "
+        "`13-why-no-gradient`, `13-signal-report`, `13-dead-channels`. You may call your functions here.",
+        "To learn which hook it is, make one more model, take the hooks off one module and its parameters "
+        "(`11-remove-all-hooks` knows where they are), run the pass with the same random numbers, and compare the "
+        "gradients.",
+    ),
+    circumstances=Circumstances(
+        covers={
+            "dtype": ALL, "layout": ("contiguous", "transposed", "slice"), "place": ("leaf", "parameter"), "grad": ALL,
+            "call": ALL, "failure": ALL, "failing_run": ALL,
+        },
+        excludes={
+            "rank": "inputs have two dimensions, which the contract says",
+            "values": "all bounds are far away",
+            "number": "the step is a small number, or a large one where that is the fault",
+            "collection": "there is no collection",
+            "model": "it makes the models itself; what may be about them is a fault or looks like one",
+            "hooks": "hooks of others are a fault, or look like one",
+            "grad_mode": "it trains",
+            "backward": "it runs the passes itself",
+        },
+        own={"fault": FAULTS, "decoy": DECOYS, "inside": (False, True), "x_is": ("data", "prepared")},
+        impossible=[
+            lambda fault, decoy: fault == "dead: after a step" and decoy in ("tiny loss", "large loss", "dead channel"),
+            lambda fault, decoy: fault == "healthy: zeros" and decoy == "large loss",
+            lambda fault, decoy: fault == "healthy: loss" and decoy == "tiny loss",
+            lambda x_is, place, grad: x_is == "data" and (place, grad) != ("leaf", "empty"),
+        ],
+    ),
+)  # fmt: skip
+class TestDiagnose:
+    """Write `diagnose(make, x, y, loss_fn, lr)`. `make()` returns a new model, an equal one each time.
+    Return a tuple of two: the label of what is wrong with it, and the name of the module where that starts, as in
+    `named_modules()`; or `("healthy", None)`. At most one thing is wrong. What follows from it may fit a later label,
+    so the **first label of this list that fits** is the answer.
+
+    1. `"nan"`: in the first pass an output of a leaf has a NaN or an infinite entry. It starts at the first such call.
+    2. `"hook"`: a parameter gets another gradient than it would without one of the hooks. It starts at the module that
+       has this hook on itself or on a parameter of its own. A hook that changes no gradient is no fault.
+    3. `"mode"`: a module is in eval mode, and its mode matters (as in `13-wrong-mode`). It starts there.
+    4. `"unused"`: a module with parameters of its own is never called, and none of them gets a gradient.
+    5. `"frozen"`: a module has parameters of its own, and none of them requires grad.
+    6. `"cut"`: a module with parameters of its own is called, and none of them gets a gradient. It starts at the last
+       such module in the order of the calls: the nearest to the loss.
+    7. `"exploding"`: at the output of a call of a leaf arrives a gradient whose RMS is more than 10000 times the one at
+       the last call of a leaf. It starts at the last call for which this holds.
+    8. `"dead"`: more than half of the channels of an `nn.ReLU` are 0 for all of `x`, in the first pass, or in the pass
+       after one step of SGD from there. It starts at the first such ReLU in the order of the calls.
+    9. `"vanishing"`: at the output of a call of a leaf arrives a gradient whose RMS is less than 1/10000 of the one at
+       the last call of a leaf. It starts at the last call for which this holds.
+
+    - The first pass is `loss_fn(model(x), y)` and its `backward()`, with a new model as `make()` returns it. A step of
+      SGD moves each parameter `p` that has a gradient by `-lr * p.grad`. The root is in training mode.
+    - A leaf is a module without children. It gets one tensor and returns one, both of shape (inputs, channels), and
+      changes nothing in place. Modules are nested and may be called several times; between the calls stands other
+      code. Parameters of its own are those in `module.parameters(recurse=False)`. A parameter gets no gradient if its
+      `.grad` is `None` after the first pass. RMS is the root of the mean square.
+    - All numbers are far from the bounds, and no answer depends on which random numbers a dropout draws. You may call
+      `make`, its models and `loss_fn` any number of times, and do with the models what you like.
+    - `x` and `y` stay as they are, with their `.grad`, and so does the state of PyTorch's random number generator.
+
+    **Example.** If `make()` returns `nn.Sequential(nn.Linear(2, 2), nn.Tanh(), nn.Linear(2, 1))` with
+    `model[0].requires_grad_(False)`, `diagnose(make, x, y, loss_fn, 0.1)` returns `("frozen", "0")`.
+    """
+
+    def draw(rng, dtype, fault, decoy, inside):
+        net = Draft(rng, dtype, fault, inside).net(decoy)
+        x = rng.tensor(8, SIZE, low=-2, high=2, dtype=dtype)
+        y = rng.tensor(8, 3, low=-1, high=1, dtype=dtype) - (10 if fault == "dead: after a step" else 0)
+        return {"net": net, "x": x, "y": y}
+
+    def alive(net, x, y):
+        return found(net, x, y) == {(net["label"], net["where"])}
+
+    def probe(student, net, x, y, layout, place, grad, x_is, call, failure, failing_run):
+        caller = Caller(net, laid_out(x, layout), laid_out(y, layout))
+        if x_is == "prepared":
+            caller.x = nn.Parameter(caller.x) if place == "parameter" else caller.x.requires_grad_()
+            if grad == "filled":
+                fill_grad(caller.x)
+        torch.rand(5)
+        witness, random = Witness(x=caller.x, y=caller.y), torch.get_rng_state()
+        seen = {"result": caller.asks(student), "changed": witness.changes()}
+        seen["random"] = torch.equal(random, torch.get_rng_state())
+        if call == "again":
+            torch.rand(3)
+            seen["again"] = caller.asks(student)
+        elif call == "in turn":
+            other = {**net, "frozen": [], "evaluating": [], "hooks": [], "spec": net["sound"], "lr": 0.001}
+            seen["another, and it again"] = [Caller(part, x, y).asks(student) for part in (other, net)]
+        caller.failing = Failure(failure, failing_run)
+        witness, random = Witness(x=caller.x, y=caller.y), torch.get_rng_state()
+        seen["failure"] = caller.failing.during(lambda: [caller.asks(student) for _ in "12"])
+        seen["changed by failure"] = witness.changes()
+        seen["random after failure"] = torch.equal(random, torch.get_rng_state())
+        return {**seen, "example": example(student)}
+
+    mistakes = (
+        Mistake(
+            "named-the-consequence",
+            lambda seen, net: label_of(seen) in CONSEQUENCES.get(net["label"], ()),
+            "The label fits, and one before it in the list fits, too: you named a consequence, and not its cause. Go "
+            "through the labels in the order of the list.",
+        ),
+        Mistake(
+            "hooks-that-watch",
+            lambda seen, net: label_of(seen) == "hook" and net["label"] not in ("nan", "hook") and bool(net["hooks"]),
+            "There are hooks, and they change no gradient: they watch, or return what they got. Compare the gradients "
+            "with a hook and without it.",
+        ),
+        Mistake(
+            "the-first-call-of-all",
+            lambda seen, net: net["label"] in ("exploding", "vanishing") and at_the_far_end(seen, net),
+            "The label is right. You named a layer far from the loss, where the gradient is smallest or largest. Going "
+            "back from the loss, it starts where the bound is passed: the last call beyond it.",
+            rather_than=("another-module",),
+        ),
+        Mistake(
+            "another-module",
+            lambda seen, net: label_of(seen) == net["label"] != "healthy" and seen["result"][1].value != net["where"],
+            "The label is right, and the module is another one. Read in the list where this fault starts.",
+        ),
+        Mistake(
+            "only-the-first-pass",
+            lambda seen, fault: label_of(seen) == "healthy" if fault == "dead: after a step" else SILENT,
+            "In the first pass all is well, and one step of SGD with this `lr` kills a ReLU, too large a step. You "
+            "do not see it in the pass after that step.",
+            rather_than=("missed",),
+        ),
+        Mistake(
+            "missed",
+            lambda seen, net: label_of(seen) == "healthy" != net["label"],
+            "You found nothing wrong, and something is. Which labels do you never return?",
+        ),
+    )
+
+    def test_the_label_and_the_module_are_found(seen, net):
+        expect(seen["result"]).equals((net["label"], net["where"]))
+
+    def test_each_call_begins_anew(seen, net, call):
+        right = (net["label"], net["where"])
+        if call == "again":
+            expect(seen["again"]).equals(right)
+        elif call == "in turn":
+            expect(seen["another, and it again"]).equals([("healthy", None), right])
+
+    def test_nothing_of_the_caller_changes(seen):
+        nothing_changed(seen["changed"])
+        expect(seen["random"]).is_true("the state of PyTorch's random number generator is not as before")
+
+    def test_it_holds_when_the_loss_raises(seen):
+        came_through(seen["failure"], "the loss")
+        nothing_changed(seen["changed by failure"], when="after an exception")
+        expect(seen["random after failure"]).is_true(
+            "after an exception, the state of PyTorch's random number generator is not as before"
+        )
+
+    def test_the_example_comes_out(seen):
+        expect(seen["example"]).equals(("frozen", "0"))
+
+
+def example(student: Any) -> Any:
+    """The contract's example."""
+
+    def make() -> nn.Module:
+        model = nn.Sequential(nn.Linear(2, 2), nn.Tanh(), nn.Linear(2, 1))
+        for parameter, start in zip(model.parameters(), (0.5, 0.25, 1.0, 0.0)):
+            nn.init.constant_(parameter, start)
+        model[0].requires_grad_(False)
+        return model
+
+    return student.diagnose(make, torch.ones(3, 2), torch.zeros(3, 1), nn.functional.mse_loss, 0.1)
+
+
+CONSEQUENCES = {
+    "nan": ("hook", "mode", "cut", "exploding", "dead", "vanishing"),
+    "hook": ("cut", "exploding", "dead", "vanishing"),
+    "mode": ("exploding", "dead", "vanishing"),
+    "unused": ("frozen", "cut"),
+    "frozen": ("cut",),
+    "cut": ("unused", "vanishing"),
+    "exploding": ("nan", "dead"),
+    "dead": ("vanishing",),
+}
+
+
+def label_of(seen: Seen) -> Any:
+    """The label that was returned."""
+    return seen["result"][0].value
+
+
+def at_the_far_end(seen: Seen, net: dict[str, Any]) -> bool:
+    """Whether the label is right, and the module is one that is called before the fault."""
+    name = seen["result"][1].value
+    calls = [part for part, spec in leaves(net["spec"])]
+    return label_of(seen) == net["label"] and name in calls and calls.index(name) < calls.index(net["where"])
+
+
+def leaves(spec: list[Any], name: str = "") -> Iterator[tuple[str, list[Any]]]:
+    """Name and spec of each leaf that is called, in the order of the calls."""
+    if spec[0] != "block":
+        yield name, spec
+        return
+    for what, detail in spec[2]:
+        child = detail[0] if what == "loop" else detail
+        if child in spec[1] and what != "by hand":
+            yield from leaves(spec[1][child], f"{name}.{child}" if name else child)
+
+
+SIZE = 8
+
+
+class Draft:
+    """Draws a net with one fault, or none: a stem, a block, a layer behind it, a head."""
+
+    def __init__(self, rng: Rng, dtype: str, fault: str, inside: bool) -> None:
+        """The fault sits `inside` of the block, where it can."""
+        self.rng, self.dtype, self.inside = rng, getattr(torch, dtype), inside
+        self.label, _, self.way = fault.partition(": ")
+        self.names = iter(rng.names(40))
+        self.more: dict[str, list[Any]] = {"frozen": [], "evaluating": [], "hooks": []}
+
+    def linear(self, gain: float = 1.0, outputs: int = SIZE, bias: float | None = None) -> list[Any]:
+        """A layer whose rows are orthogonal, so that it passes signals on, times `gain`."""
+        rows, _ = torch.linalg.qr(self.rng.tensor(SIZE, SIZE, dtype=torch.float64))
+        start = self.rng.tensor(outputs, low=-0.5, high=0.5, away=0.0, dtype=torch.float64)
+        if bias is not None:
+            start = torch.full_like(start, bias)
+        return ["linear", (gain * rows[:outputs]).to(self.dtype), start.to(self.dtype)]
+
+    def net(self, decoy: str) -> dict[str, Any]:
+        """The net with its fault and what looks like one."""
+        rng = self.rng
+        body, inner = next(self.names), next(self.names)
+        stem, first, act, second, deep, tail, head, bent = (next(self.names) for _ in range(8))
+        step = self.label == "dead"  # no other ReLU may die of the same step
+        decoys = {decoy, *TOGETHER.get(self.way, ()), *(name for name in DECOYS if rng.integer(0, 4) == 0)}
+        if self.way == "after a step":
+            decoys -= {"tiny loss", "large loss", "dead channel"}
+        elif {"tiny loss", "large loss"} <= decoys:
+            decoys.remove("large loss" if "tiny loss" in (decoy, *TOGETHER.get(self.way, ())) else "tiny loss")
+        block = {first: self.linear(), act: ["tanh" if step else "relu"], second: self.linear()}
+        block[inner] = ["block", {deep: self.linear(), bent: ["tanh"]}, [["call", deep], ["call", bent]]]
+        block_program = [["call", name] for name in (first, act, inner, second)]
+        if "dead channel" in decoys and not step:
+            block[first][2][rng.integer(0, SIZE - 1)] = -40.0
+        top = {stem: self.linear(), tail: self.linear(), head: self.linear(outputs=3)}
+        front: list[list[Any]] = [["call", stem], ["tanh", None]]
+        looks, steps = self.decoys(decoys, f"{body}.{first}.bias", [body, f"{body}.{inner}.{bent}", stem])
+        sound = [top | {body: ["block", dict(block), list(block_program)]}, [*front, ["call", body], ["call", tail],
+                                                                           ["call", head]]]  # fmt: skip
+
+        children, program, where = self.piece()
+        inside = self.inside and self.label not in ("exploding", "vanishing") and self.way != "after a step"
+        if inside:
+            block |= children
+            block_program += program
+            program, where = [], where and f"{body}.{where}"
+        else:
+            top |= children
+        top |= looks
+        top[body] = ["block", self.defined(block), block_program]
+        back = [["call", tail], ["call", head]]
+        if self.way == "after a step":
+            back = [["call", head]]
+            del top[tail]
+            top[head] = ["linear", top[head][1].abs() + 0.25, top[head][2]]
+        early, late = ([], steps) if self.label == "cut" else (steps, [])
+        whole = [*front, *early, ["call", body], *program, *late, *back]
+        linears = [stem, head, f"{body}.{first}", f"{body}.{second}", f"{body}.{inner}.{deep}"]
+        if self.label == "frozen":
+            where = rng.choice(linears)
+            self.more["frozen"] += [f"{where}.{name}" for name in ("weight", "bias")]
+        if self.label == "mode":
+            self.more["evaluating"].append(where)
+        if self.label == "hook":
+            where = rng.choice({"parameter": linears, "forward": [*linears, body], "backward": [body, head]}[self.way])
+            name = f"{where}.{rng.choice(('weight', 'bias'))}" if self.way == "parameter" else where
+            self.more["hooks"].append([self.way, name, rng.choice((0.0, 0.125, 16.0, -1.0))])
+        self.more["frozen"] = list(dict.fromkeys(self.more["frozen"]))
+        return {
+            "spec": ["block", self.defined(top), whole],
+            "sound": ["block", *sound],
+            **self.more,
+            "sum": "large loss" in decoys,
+            "times": 1e-5 if "tiny loss" in decoys else 1.0,
+            "lr": 20.0 if self.way == "after a step" else 0.002,
+            "label": self.label,
+            "where": where,
+        }
+
+    def decoys(self, chosen: set[str], bias: str, idle: list[str]) -> tuple[dict[str, list[Any]], list[list[Any]]]:
+        """The children and steps of what looks like a fault; notes what is frozen, in eval mode, or hooked."""
+        children: dict[str, list[Any]] = {}
+        steps: list[list[Any]] = []
+        if "watching hooks" in chosen:
+            self.more["hooks"] += [["backward", idle[0], None], ["forward", idle[2], None]]
+            self.more["hooks"].append(["parameter", f"{idle[2]}.weight", None])
+        if "equal hooks" in chosen:
+            self.more["hooks"] += [["forward", idle[1], 1.0], ["parameter", f"{idle[2]}.weight", 1.0]]
+        if "frozen bias" in chosen:
+            self.more["frozen"].append(bias)
+        if "idle modes" in chosen:
+            zero = next(self.names)
+            children[zero] = ["dropout", 0.0]
+            steps.append(["call", zero])
+            self.more["evaluating"] += [*idle, zero]
+        if "dropout" in chosen:
+            drop = next(self.names)
+            children[drop] = ["dropout", 0.125]
+            steps.append(["call", drop])
+        for decoy, what in (("by hand", "by hand"), ("partly cut", "plus, also detached"), ("zeros", "plus")):
+            if decoy in chosen:
+                name = next(self.names)
+                children[name] = ["zeros"] if decoy == "zeros" else self.linear()
+                steps.append([what, name])
+        if "monitor" in chosen:
+            steps.append(["monitor", None])
+        if "never called" in chosen:
+            children |= {next(self.names): ["relu"], next(self.names): ["dropout", 0.5]}
+        return children, self.rng.shuffled(steps)
+
+    def piece(self) -> tuple[dict[str, list[Any]], list[list[Any]], str | None]:
+        """The modules of the fault, its steps, and the name of the module where it starts."""
+        rng, way = self.rng, self.way
+        it, before, behind = next(self.names), next(self.names), next(self.names)
+        if self.label == "nan":
+            if way == "weight":
+                spec = self.linear()
+                spec[1][rng.integer(0, SIZE - 1), rng.integer(0, SIZE - 1)] = float("nan")
+                return {it: spec}, [["call", it]], it
+            children = {before: self.linear(), it: [way], behind: ["tanh"]}
+            return children, [["call", before], ["call", it], ["call", behind]], it
+        if self.label == "mode":
+            mean = rng.tensor(SIZE, low=-6, high=-4, dtype=self.dtype)
+            spec = {"batchnorm": ["batchnorm", mean], "dropout": ["dropout", 0.5], "jump": ["jump"]}[way]
+            return {it: spec}, [["call", it]], it
+        if self.label == "unused":
+            return {it: self.linear()}, [], it
+        if self.label == "cut":
+            steps = {
+                "detach": [["call", it], ["detach", None]],
+                "numbers": [["call", it], ["numbers", None]],
+                "no_grad": [["no_grad", it]],
+                "plus detached": [["plus detached", it]],
+            }[way]
+            return {it: self.linear()}, steps, it
+        if self.label == "dead":
+            if way != "after a step":
+                spec = self.linear(bias=-40.0)
+                if way == "nearly all channels":
+                    spec[2][rng.integer(0, SIZE - 1)] = 4.0
+                return {before: spec, it: ["relu"]}, [["call", before], ["call", it]], it
+            children = {behind: ["sigmoid"], before: self.linear(gain=0.25, bias=1.0), it: ["relu"]}
+            return children, [["call", behind], ["call", before], ["call", it]], it
+        if way == "saturated":
+            spec = self.linear(gain=0.1)
+            spec[2][:] = rng.tensor(SIZE, low=6.5, high=7.5, dtype=self.dtype) * rng.choice((-1, 1))
+            return {it: spec, behind: ["tanh"]}, [["call", it], ["call", behind]], it
+        if way == "loop":
+            gain = rng.uniform(8, 12) if self.label == "exploding" else rng.uniform(8, 12) / 200
+            cell = ["block", {it: self.linear(gain, bias=0.0)}, [["call", it]]]
+            if self.label == "vanishing":
+                cell[2].append(["tanh", None])
+            return {before: cell}, [["loop", [before, 7]]], f"{before}.{it}"
+        if way == "chain":
+            gain = float(rng.integer(30, 60)) if self.label == "exploding" else 1 / rng.integer(30, 60)
+            names = [next(self.names) for _ in range(5)]
+            ratios = [(3 / SIZE) ** 0.5 * gain ** (4 - index) for index in range(5)]
+            beyond = [max(ratio, 1 / ratio) > BOUND for ratio in ratios]
+            where = names[max(index for index in range(5) if beyond[index])]
+            return {name: self.linear(gain, bias=0.0) for name in names}, [["call", name] for name in names], where
+        return {}, [], None
+
+    def defined(self, children: dict[str, list[Any]]) -> dict[str, list[Any]]:
+        """The children, defined in some order."""
+        return {name: children[name] for name in self.rng.shuffled(list(children))}
+
+
+# The second oracle: the definitions of the contract, measured.
+
+
+def found(net: dict[str, Any], x: Tensor, y: Tensor) -> set[tuple[str, str | None]]:
+    """The answers by the definitions, for bounds that are half or twice as far away, and several random numbers."""
+    answers = set()
+    with torch.random.fork_rng(devices=[]):
+        for seed, bound in enumerate((BOUND / 2, BOUND * 2)):
+            torch.manual_seed(seed)
+            answers.add(measured(net, x, y, bound))
+    return answers
+
+
+def pass_of(model: nn.Module, net: dict[str, Any], x: Tensor, y: Tensor) -> list[tuple[str, Tensor]]:
+    """One pass; the outputs of leaves, in order, each with the gradient that arrives there in `.grad`."""
+    calls: list[tuple[str, Tensor]] = []
+
+    def watching(name: str) -> Callable[..., None]:
+        def hook(module: nn.Module, args: Any, output: Tensor) -> None:
+            if output.requires_grad:
+                output.retain_grad()
+            calls.append((name, output))
+
+        return hook
+
+    for name, module in model.named_modules():
+        if not list(module.children()):
+            module.register_forward_hook(watching(name))
+    loss = Caller(net, x, y).loss(model(x), y)
+    if loss.requires_grad:
+        loss.backward()  # type: ignore[no-untyped-call]
+    return calls
+
+
+def measured(net: dict[str, Any], x: Tensor, y: Tensor, bound: float) -> tuple[str, str | None]:
+    """What the definitions say."""
+    state = torch.get_rng_state()
+    model = produced(net)
+    calls = pass_of(model, net, x, y)
+    for name, output in calls:
+        if not output.isfinite().all():
+            return "nan", name
+    grads = {name: parameter.grad for name, parameter in model.named_parameters()}
+    for index, (kind, name, _) in enumerate(net["hooks"]):
+        torch.set_rng_state(state)
+        other = produced({**net, "hooks": net["hooks"][:index] + net["hooks"][index + 1 :]})
+        pass_of(other, net, x, y)
+        for part, parameter in other.named_parameters():
+            if not same(grads[part], parameter.grad):
+                return "hook", name.rpartition(".")[0] if kind == "parameter" else name
+    kinds = dict(leaves(net["spec"]))
+    for name in net["evaluating"]:
+        if name in kinds and kinds[name] not in (["tanh"], ["dropout", 0.0]) and kinds[name][0] != "linear":
+            return "mode", name
+    called = [name for name, _ in calls]
+    own = {name: list(module.parameters(recurse=False)) for name, module in model.named_modules()}
+    own = {name: parameters for name, parameters in own.items() if parameters}
+    without = [name for name, parameters in own.items() if all(parameter.grad is None for parameter in parameters)]
+    frozen = [name for name in own if not any(parameter.requires_grad for parameter in own[name])]
+    for label, names in (
+        ("unused", [name for name in without if name not in called]),
+        ("frozen", frozen),
+        ("cut", [name for name in called if name in without][-1:]),
+    ):
+        if names:
+            return label, names[0]
+    sizes = [(name, rms(output.grad)) for name, output in calls if output.grad is not None]
+    last = sizes[-1][1]
+    for name, size in reversed(sizes):
+        if size > bound * last:
+            return "exploding", name
+    with torch.no_grad():
+        for parameter in model.parameters():
+            if parameter.grad is not None:
+                parameter -= net["lr"] * parameter.grad
+    relus = [name for name, module in model.named_modules() if isinstance(module, nn.ReLU)]
+    for outputs in (calls, pass_of(model, net, x, y)):
+        for name, output in outputs:
+            if name in relus and (output == 0).all(0).double().mean() > 0.5:
+                return "dead", name
+    for name, size in reversed(sizes):
+        if size < last / bound:
+            return "vanishing", name
+    return "healthy", None
+
+
+def same(first: Tensor | None, second: Tensor | None) -> bool:
+    """Whether two gradients are equal, or both missing."""
+    return first is second if first is None or second is None else torch.allclose(first, second, rtol=1e-4, atol=0)
+
+
+def rms(grad: Tensor) -> float:
+    """The root of the mean square."""
+    return float(grad.double().square().mean().sqrt())

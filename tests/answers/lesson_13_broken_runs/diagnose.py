@@ -1,0 +1,636 @@
+"""Answers to 13-diagnose."""
+
+from graders.author.answers import Wrong, changed
+
+FIRST = """
+import torch
+from torch import nn
+
+KINDS = ("_forward_hooks", "_forward_pre_hooks", "_backward_hooks", "_backward_pre_hooks")
+
+def rms(t):
+    return t.double().pow(2).mean().sqrt().item()
+
+def run(model, x, y, loss_fn, state):
+    torch.set_rng_state(state)
+    names, calls = {m: n for n, m in model.named_modules()}, []
+    def note(module, args, output):
+        calls.append([names[module], output.detach().clone(), None])
+        if output.requires_grad:
+            output.register_hook(lambda grad, call=calls[-1]: call.__setitem__(2, grad.clone()))
+    for module in model.modules():
+        if not list(module.children()):
+            module.register_forward_hook(note)
+    loss = loss_fn(model(x), y)
+    if loss.requires_grad:
+        loss.backward()
+    return calls
+
+def grads(model):
+    return {n: p.grad for n, p in model.named_parameters()}
+
+def differ(ones, others):
+    for name, one in ones.items():
+        other = others[name]
+        if (one is None) != (other is None):
+            return True
+        if one is not None and not torch.allclose(one, other, rtol=1e-4, atol=0):
+            return True
+    return False
+
+def hooks_of(module):
+    own = [getattr(module, kind) for kind in KINDS]
+    return own + [p._backward_hooks for p in module.parameters(recurse=False) if p._backward_hooks]
+
+def mode_matters(make, name, x, state):
+    outputs = []
+    for training in (True, False):
+        model = make()
+        module = model.get_submodule(name)
+        module.training = training
+        kept = []
+        module.register_forward_hook(lambda m, a, o: kept.append(o.detach().clone()))
+        torch.set_rng_state(state)
+        model(x)
+        outputs.append(kept)
+    return any(not torch.equal(a, b) for a, b in zip(*outputs))
+
+def look(make, x, y, loss_fn, lr, state):
+    model = make()
+    modules = dict(model.named_modules())
+    calls = run(model, x, y, loss_fn, state)
+    called = [name for name, _, _ in calls]
+    for name, output, _ in calls:
+        if not torch.isfinite(output).all():
+            return "nan", name
+    first = grads(model)
+    for name, module in make().named_modules():
+        if not any(hooks_of(module)):
+            continue
+        other = make()
+        for hooks in hooks_of(other.get_submodule(name)):
+            hooks.clear()
+        run(other, x, y, loss_fn, state)
+        if differ(first, grads(other)):
+            return "hook", name
+    for name, module in modules.items():
+        if not module.training and mode_matters(make, name, x, state):
+            return "mode", name
+    own = {n: list(m.parameters(recurse=False)) for n, m in modules.items()}
+    own = {n: ps for n, ps in own.items() if ps}
+    without = [n for n, ps in own.items() if all(p.grad is None for p in ps)]
+    for name in without:
+        if name not in called:
+            return "unused", name
+    for name, ps in own.items():
+        if not any(p.requires_grad for p in ps):
+            return "frozen", name
+    for name in reversed(called):
+        if name in without:
+            return "cut", name
+    arriving = [(name, rms(grad)) for name, _, grad in calls[::-1] if grad is not None]
+    last = arriving[0][1]
+    for name, size in arriving:
+        if size > 10000 * last:
+            return "exploding", name
+    with torch.no_grad():
+        for p in model.parameters():
+            if p.grad is not None:
+                p -= lr * p.grad
+    for passed in (calls, run(model, x, y, loss_fn, state)):
+        for name, output, _ in passed:
+            if isinstance(modules[name], nn.ReLU) and (output == 0).all(0).double().mean() > 0.5:
+                return "dead", name
+    for name, size in arriving:
+        if size < last / 10000:
+            return "vanishing", name
+    return "healthy", None
+
+def diagnose(make, x, y, loss_fn, lr):
+    state = torch.get_rng_state()
+    try:
+        return look(make, x.detach(), y.detach(), loss_fn, lr, state)
+    finally:
+        torch.set_rng_state(state)
+"""
+
+RIGHT = [
+    FIRST,
+    # no hook at all: `forward` is replaced, and `torch.autograd.grad` asked; all facts first, then a table of rules
+    """
+import torch
+
+class Trace:
+    def __init__(self, model, x, y, loss_fn, seed=7):
+        self.model, self.outputs, self.order = model, [], []
+        self.parts = dict(model.named_modules())
+        for name, part in self.parts.items():
+            if next(part.children(), None) is None:
+                self.wrap(name, part)
+        torch.manual_seed(seed)
+        loss = loss_fn(model(x), y)
+        self.parameters = dict(model.named_parameters())
+        wanted = [p for p in self.parameters.values() if p.requires_grad]
+        into = [o for o in self.outputs if o.requires_grad]
+        found = torch.autograd.grad(loss, wanted + into, allow_unused=True) if loss.requires_grad else []
+        self.grad = {id(t): g for t, g in zip(wanted + into, found)}
+
+    def wrap(self, name, part):
+        inner = part.forward
+        def forward(*args, **kwargs):
+            out = inner(*args, **kwargs)
+            self.order.append(name)
+            self.outputs.append(out)
+            return out
+        part.forward = forward
+
+    def of(self, tensor):
+        return self.grad.get(id(tensor))
+
+    def gradients(self):
+        return [self.of(p) for p in self.parameters.values()]
+
+    def sizes(self):
+        pairs = [(n, self.of(o)) for n, o in zip(self.order, self.outputs)]
+        return [(n, float(torch.linalg.vector_norm(g.double())) / g.numel() ** 0.5) for n, g in pairs if g is not None]
+
+    def dead(self):
+        for name, out in zip(self.order, self.outputs):
+            if isinstance(self.parts[name], torch.nn.ReLU):
+                channels = (out.detach() != 0).any(dim=0)
+                if 2 * int(channels.sum()) < len(channels):
+                    return name
+
+def equal(a, b):
+    def near(p, q):
+        if p is None or q is None:
+            return p is q
+        return bool((p - q).abs().max() <= 1e-4 * q.abs().max())
+    return all(map(near, a, b))
+
+def bare(module):
+    removed = 0
+    owners = [module, *module.parameters(recurse=False)]
+    for owner in owners:
+        for kind in ("_forward_pre_hooks", "_forward_hooks", "_backward_pre_hooks", "_backward_hooks"):
+            table = getattr(owner, kind, None)
+            if table:
+                removed += len(table)
+                table.clear()
+    return removed
+
+def diagnose(make, x, y, loss_fn, lr):
+    with torch.random.fork_rng(devices=[]):
+        x, y = x.detach().clone(), y.detach().clone()
+        trace = lambda model: Trace(model, x, y, loss_fn)
+        start = trace(make())
+
+        def nan():
+            calls = zip(start.order, start.outputs)
+            return next((n for n, o in calls if not bool(o.detach().double().abs().sum().isfinite())), None)
+
+        def hook():
+            for name in start.parts:
+                model = make()
+                if bare(model.get_submodule(name)) and not equal(start.gradients(), trace(model).gradients()):
+                    return name
+
+        def mode():
+            for name, part in start.parts.items():
+                if part.training:
+                    continue
+                kept = {}
+                for flag in (False, True):
+                    model = make()
+                    module = model.get_submodule(name)
+                    module.train(flag) if not list(module.children()) else setattr(module, "training", flag)
+                    torch.manual_seed(3)
+                    outs = kept.setdefault(flag, [])
+                    module.register_forward_hook(lambda m, a, o: outs.append(o.detach().clone()))
+                    with torch.no_grad():
+                        model(x)
+                if any((a != b).any() for a, b in zip(kept[True], kept[False])):
+                    return name
+
+        owners = {n: [p for p in m._parameters.values() if p is not None] for n, m in start.parts.items()}
+        owners = {n: ps for n, ps in owners.items() if ps}
+        nothing = {n for n, ps in owners.items() if all(start.of(p) is None for p in ps)}
+
+        def unused():
+            return next((n for n in nothing if n not in start.order), None)
+
+        def frozen():
+            return next((n for n, ps in owners.items() if all(not p.requires_grad for p in ps)), None)
+
+        def cut():
+            missing = [n for n in start.order if n in nothing]
+            return missing[-1] if missing else None
+
+        def beyond(is_beyond):
+            sizes = start.sizes()
+            names = [n for n, size in sizes if is_beyond(size, sizes[-1][1])]
+            return names[-1] if names else None
+
+        def dead():
+            before = start.dead()
+            if before is not None:
+                return before
+            model = make()
+            with torch.no_grad():
+                for p, g in zip(model.parameters(), start.gradients()):
+                    if g is not None:
+                        p.sub_(g, alpha=lr)
+            return trace(model).dead()
+
+        rules = {
+            "nan": nan, "hook": hook, "mode": mode, "unused": unused, "frozen": frozen, "cut": cut,
+            "exploding": lambda: beyond(lambda size, last: size > 1e4 * last),
+            "dead": dead,
+            "vanishing": lambda: beyond(lambda size, last: size < 1e-4 * last),
+        }
+        for label, rule in rules.items():
+            where = rule()
+            if where is not None:
+                return label, where
+        return "healthy", None
+""",
+    # one generator of findings; a step by torch's optimizer; hooks with `with`
+    """
+import contextlib
+import torch
+
+def findings(make, x, y, loss_fn, lr, state):
+    def fresh():
+        model = make()
+        return model, {m: n for n, m in model.named_modules()}
+
+    def watched(model, names):
+        records = []
+        with contextlib.ExitStack() as stack:
+            for module in names:
+                if not module._modules:
+                    def keep(module, args, out):
+                        if out.requires_grad:
+                            out.retain_grad()
+                        records.append((module, out))
+                    stack.enter_context(module.register_forward_hook(keep))
+            torch.set_rng_state(state)
+            model.zero_grad()
+            loss = loss_fn(model(x), y)
+            if loss.grad_fn is not None:
+                loss.backward()
+        return records
+
+    model, names = fresh()
+    records = watched(model, names)
+    for module, out in records:
+        if out.isnan().any() or out.isinf().any():
+            yield "nan", names[module]
+
+    before = [None if p.grad is None else p.grad.clone() for p in model.parameters()]
+    for module in list(names):
+        other, others = fresh()
+        twin = other.get_submodule(names[module])
+        for kind in ("_forward_hooks", "_forward_pre_hooks", "_backward_hooks", "_backward_pre_hooks"):
+            getattr(twin, kind).clear()
+        for p in twin._parameters.values():
+            if p is not None and p._backward_hooks is not None:
+                p._backward_hooks.clear()
+        watched(other, others)
+        for old, p in zip(before, other.parameters()):
+            if (old is None) is not (p.grad is None):
+                yield "hook", names[module]
+            if old is not None and (old - p.grad).abs().max() > 1e-3 * old.abs().max():
+                yield "hook", names[module]
+
+    for module, name in names.items():
+        if module.training:
+            continue
+        seen = []
+        for flag in (True, False):
+            other, _ = fresh()
+            twin = other.get_submodule(name)
+            twin.training = flag
+            with twin.register_forward_hook(lambda m, a, o: seen.append(o.detach().clone())), torch.no_grad():
+                torch.set_rng_state(state)
+                other(x)
+        half = len(seen) // 2
+        if any(not torch.equal(a, b) for a, b in zip(seen[:half], seen[half:])):
+            yield "mode", name
+
+    called = [module for module, _ in records]
+    silent = [m for m in names if m._parameters and any(p is not None for p in m._parameters.values())
+              and all(p is None or p.grad is None for p in m._parameters.values())]
+    yield from (("unused", names[m]) for m in silent if m not in called)
+    needs = {m: [p for p in m._parameters.values() if p is not None and p.requires_grad] for m in silent}
+    yield from (("frozen", names[m]) for m in silent if not needs[m])
+    yield from (("cut", names[m]) for m in called[::-1] if m in silent)
+
+    flow = [(names[m], out.grad.double().norm() / out.numel() ** 0.5) for m, out in records if out.grad is not None]
+    yield from (("exploding", n) for n, size in flow[::-1] if size / flow[-1][1] > 1e4)
+
+    def dead(records):
+        for module, out in records:
+            if isinstance(module, torch.nn.ReLU) and (out.abs().amax(0) == 0).sum() * 2 > out.shape[1]:
+                yield "dead", names[module]
+
+    yield from dead(records)
+    stepper = torch.optim.SGD([p for p in model.parameters() if p.requires_grad], lr=lr)
+    stepper.step()
+    yield from dead(watched(model, names))
+    yield from (("vanishing", n) for n, size in flow[::-1] if size / flow[-1][1] < 1e-4)
+    yield "healthy", None
+
+def diagnose(make, x, y, loss_fn, lr):
+    state = torch.get_rng_state()
+    try:
+        return next(findings(make, x.detach(), y.detach(), loss_fn, lr, state))
+    finally:
+        torch.set_rng_state(state)
+""",
+]
+
+FIRST_CHECK = "test_the_label_and_the_module_are_found"
+KEPT = "test_nothing_of_the_caller_changes"
+
+
+def wrong(
+    what: str, violates: str, *places: tuple[str, str], mistake: str | None = None, check: str = FIRST_CHECK
+) -> Wrong:
+    """The first right answer, changed in a few places."""
+    return Wrong(what, violates=violates, check=check, mistake=mistake, source=changed(FIRST, *places))
+
+
+DEAD = FIRST[FIRST.index("    for passed in") : FIRST.index("    for name, size in arriving:\n        if size < last")]
+VANISHING = FIRST[
+    FIRST.index("    for name, size in arriving:\n        if size < last") : FIRST.index('    return "healthy"')
+]
+CUT = FIRST[FIRST.index("    for name in reversed(called)") : FIRST.index("    arriving = [")]
+FROZEN = FIRST[FIRST.index("    for name, ps in own.items():") : FIRST.index("    for name in reversed(called)")]
+FLOW = FIRST[FIRST.index("    arriving = [") : FIRST.index("    with torch.no_grad():\n        for p in")]
+NAN = FIRST[FIRST.index("    for name, output, _ in calls:") : FIRST.index("    first = grads")]
+
+WRONG = [
+    wrong(
+        "NaN only, and no Inf",
+        "a NaN or an infinite entry",
+        ("not torch.isfinite(output).all()", "output.isnan().any()"),
+    ),
+    wrong(
+        "the last module that shows a NaN",
+        "It starts at the first such call.",
+        ("for name, output, _ in calls:", "for name, output, _ in reversed(calls):"),
+        mistake="another-module",
+    ),
+    wrong(
+        "the NaN of the output of the model",
+        "an output of a leaf has a NaN",
+        (
+            "not torch.isfinite(output).all()",
+            "not torch.isfinite(calls[-1][1]).all() and not torch.isfinite(output).all()",
+        ),
+    ),
+    wrong(
+        "looks for NaN at the end",
+        "so the **first label of this list that fits** is the answer",
+        (NAN, ""),
+        ('    return "healthy", None\n', NAN + '    return "healthy", None\n'),
+        mistake="named-the-consequence",
+    ),
+    wrong(
+        "each hook is a fault",
+        "A hook that changes no gradient is no fault.",
+        ("        if differ(first, grads(other)):", "        if True:"),
+        mistake="hooks-that-watch",
+    ),
+    wrong(
+        "hooks of modules only",
+        "on itself or on a parameter of its own",
+        (
+            "    return own + [p._backward_hooks for p in module.parameters(recurse=False) if p._backward_hooks]",
+            "    return own",
+        ),
+    ),
+    wrong(
+        "hooks of parameters only",
+        "on itself or on a parameter of its own",
+        ("    own = [getattr(module, kind) for kind in KINDS]\n", "    own = []\n"),
+    ),
+    wrong(
+        "the parameter and not its module",
+        "It starts at the module that has this hook",
+        (
+            '            return "hook", name\n',
+            '            return "hook", next((n for n, p in model.named_parameters() if p._backward_hooks), name)\n',
+        ),
+    ),
+    wrong(
+        "other random numbers without the hook",
+        "no answer depends on which random numbers a dropout draws",
+        ("        run(other, x, y, loss_fn, state)", "        run(other, x, y, loss_fn, torch.get_rng_state())"),
+    ),
+    wrong(
+        "each module in eval mode",
+        "and its mode matters",
+        ("if not module.training and mode_matters(make, name, x, state):", "if not module.training:"),
+    ),
+    Wrong(
+        "modes by class",
+        violates="and its mode matters",
+        check=FIRST_CHECK,
+        source=changed(
+            FIRST,
+            (
+                "and mode_matters(make, name, x, state):",
+                "and isinstance(module, (nn.Dropout, nn.BatchNorm1d)) and getattr(module, 'p', 1):",
+            ),
+        ),
+    ),
+    wrong(
+        "modes in a pass with other random numbers",
+        "as in `13-wrong-mode`",
+        ("        torch.set_rng_state(state)\n        model(x)", "        model(x)"),
+    ),
+    wrong(
+        "what is never called is unused",
+        "and none of them gets a gradient",
+        ("    for name in without:\n", "    for name in own:\n"),
+    ),
+    wrong(
+        "one frozen parameter is enough",
+        "and none of them requires grad",
+        ("not any(p.requires_grad for p in ps)", "not all(p.requires_grad for p in ps)"),
+    ),
+    wrong(
+        "cut before frozen",
+        "so the **first label of this list that fits** is the answer",
+        (FROZEN, ""),
+        (CUT, CUT + FROZEN),
+        mistake="named-the-consequence",
+    ),
+    wrong(
+        "the first module without a gradient",
+        "It starts at the last such module in the order of the calls",
+        ("for name in reversed(called):", "for name in called:"),
+        mistake="another-module",
+    ),
+    wrong(
+        "no label for what is cut",
+        '`"cut"`: a module with parameters of its own is called',
+        (CUT, ""),
+    ),
+    wrong(
+        "explodes at the first call of all",
+        "It starts at the last call for which this holds.",
+        (
+            "    for name, size in arriving:\n        if size > 10000",
+            "    for name, size in arriving[::-1]:\n        if size > 10000",
+        ),
+        mistake="the-first-call-of-all",
+    ),
+    wrong(
+        "vanishes at the first call of all",
+        "It starts at the last call for which this holds.",
+        (
+            "    for name, size in arriving:\n        if size < last",
+            "    for name, size in arriving[::-1]:\n        if size < last",
+        ),
+        mistake="the-first-call-of-all",
+    ),
+    wrong(
+        "a bound that knows no loss",
+        "the one at the last call of a leaf",
+        ("if size < last / 10000:", "if size < 1e-6:"),
+    ),
+    wrong(
+        "a bound that knows no loss, above",
+        "the one at the last call of a leaf",
+        ("if size > 10000 * last:", "if size > 100:"),
+    ),
+    wrong("a bound of 10", "is less than 1/10000 of the one", ("if size < last / 10000:", "if size < last / 3:")),
+    wrong(
+        "in the order of definition",
+        "in the order of the calls",
+        (
+            "    arriving = [",
+            "    calls = sorted(calls, key=lambda call: list(modules).index(call[0]))\n    arriving = [",
+        ),
+    ),
+    wrong(
+        "looks at dead ReLUs last",
+        "so the **first label of this list that fits** is the answer",
+        (DEAD, ""),
+        (VANISHING, VANISHING + DEAD),
+        mistake="named-the-consequence",
+    ),
+    wrong(
+        "the first pass only",
+        "or in the pass after one step of SGD from there",
+        ("    for passed in (calls, run(model, x, y, loss_fn, state)):", "    for passed in (calls,):"),
+        mistake="only-the-first-pass",
+    ),
+    wrong(
+        "a step of its own",
+        "moves each parameter `p` that has a gradient by `-lr * p.grad`",
+        ("p -= lr * p.grad", "p -= 0.01 * p.grad"),
+        mistake="only-the-first-pass",
+    ),
+    wrong(
+        "a step uphill",
+        "by `-lr * p.grad`",
+        ("p -= lr * p.grad", "p += lr * p.grad"),
+        mistake="only-the-first-pass",
+    ),
+    wrong(
+        "one dead channel is enough",
+        "more than half of the channels",
+        ("(output == 0).all(0).double().mean() > 0.5", "(output == 0).all(0).any()"),
+    ),
+    wrong(
+        "inputs for channels",
+        "are 0 for all of `x`",
+        ("(output == 0).all(0).double().mean() > 0.5", "(output == 0).all(1).double().mean() > 0.5"),
+    ),
+    wrong(
+        "many zeros",
+        "are 0 for all of `x`",
+        ("(output == 0).all(0).double().mean() > 0.5", "(output == 0).double().mean() > 0.4"),
+    ),
+    wrong(
+        "each leaf that gives zeros",
+        "of an `nn.ReLU` are 0",
+        ("isinstance(modules[name], nn.ReLU) and (output == 0).all(0)", "(output == 0).all(0)"),
+    ),
+    wrong(
+        "NaN after the step, too",
+        "in the first pass an output of a leaf has a NaN or an infinite entry",
+        (NAN, ""),
+        (
+            "    first = grads(model)\n",
+            "    other = make()\n    run(other, x, y, loss_fn, state)\n    for _ in range(3):\n"
+            "        with torch.no_grad():\n            for p in other.parameters():\n"
+            "                if p.grad is not None:\n                    p -= lr * p.grad\n"
+            "        calls += run(other, x, y, loss_fn, state)\n"
+            + NAN
+            + "    calls = calls[:len(called)]\n    first = grads(model)\n",
+        ),
+    ),
+    wrong(
+        "a list",
+        "Return a tuple",
+        ("        return look(make", "        return list(look(make"),
+        ("loss_fn, lr, state)\n    finally", "loss_fn, lr, state))\n    finally"),
+    ),
+    wrong("the root, when all is well", '`("healthy", None)`', ('return "healthy", None', 'return "healthy", ""')),
+    wrong("a label alone, when all is well", '`("healthy", None)`', ('return "healthy", None', 'return ("healthy",)')),
+    wrong(
+        "fills `x.grad`",
+        "`x` and `y` stay as they are, with their `.grad`",
+        ("x.detach(), y.detach()", "x, y"),
+        check=KEPT,
+    ),
+    wrong(
+        "its own seed",
+        "and so does the state of PyTorch's random number generator",
+        ("    finally:\n        torch.set_rng_state(state)", "    finally:\n        torch.manual_seed(0)"),
+        check=KEPT,
+    ),
+    wrong(
+        "random numbers are put back when all went well",
+        "rule 4: Rules 2 and 3 hold then, too",
+        (
+            "    try:\n        return look(make, x.detach(), y.detach(), loss_fn, lr, state)\n"
+            "    finally:\n        torch.set_rng_state(state)",
+            "    found = look(make, x.detach(), y.detach(), loss_fn, lr, state)\n"
+            "    torch.set_rng_state(state)\n    return found",
+        ),
+        check="test_it_holds_when_the_loss_raises",
+    ),
+    wrong(
+        "calls an error healthy",
+        "rule 4: the caller of your function gets this exception",
+        (
+            "    finally:\n        torch.set_rng_state(state)",
+            "    except Exception:\n        return 'healthy', None\n    finally:\n        torch.set_rng_state(state)",
+        ),
+        check="test_it_holds_when_the_loss_raises",
+    ),
+    Wrong(
+        "always healthy",
+        violates="the label of what is wrong with it",
+        check=FIRST_CHECK,
+        mistake="missed",
+        source="def diagnose(make, x, y, loss_fn, lr):\n    return 'healthy', None",
+    ),
+]
+
+GIVENS = [
+    "Write `diagnose(make, x, y, loss_fn, lr)`.",
+    "`make()` returns a new model, an equal one each time.",
+    "At most one thing is wrong.",
+    "It starts there.",
+    "It gets one tensor and returns another one",
+    "Modules are nested and may be called several times",
+    "All numbers are far from the bounds",
+    "You may call `make`, its models and `loss_fn` any number of times",
+]

@@ -871,6 +871,14 @@ def diagnose(make, x, y, loss_fn, lr):
         one_pass(model)
         return [parameter.grad for parameter in model.parameters()]
 
+    def outputs_of(name, training):
+        model, outputs = make(), []
+        module = model.get_submodule(name)
+        module.training = training
+        module.register_forward_hook(lambda module, args, output: outputs.append(output.detach().clone()))
+        one_pass(model)
+        return outputs
+
     def equal(a, b):
         return a is b if a is None or b is None else torch.allclose(a, b, rtol=1e-3, atol=0)
 
@@ -889,8 +897,9 @@ def diagnose(make, x, y, loss_fn, lr):
         for name, module in make().named_modules():
             if any(hooks_of(module)) and not all(map(equal, grads, gradients_without_hooks_of(name))):
                 return "hook", name
-        for name in wrong_mode(make(), x):
-            return "mode", name
+        for name, module in modules.items():
+            if not module.training and not all(map(torch.equal, outputs_of(name, True), outputs_of(name, False))):
+                return "mode", name
 
         own = {name: list(module.parameters(recurse=False)) for name, module in modules.items()}
         own = {name: parameters for name, parameters in own.items() if parameters}

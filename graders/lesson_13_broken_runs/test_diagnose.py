@@ -326,9 +326,12 @@ class TestDiagnose:
         ),
         Mistake(
             "hooks-that-watch",
-            lambda seen, net: label_of(seen) == "hook" and net["label"] not in ("nan", "hook") and bool(net["hooks"]),
+            lambda seen, net: (
+                net["label"] != "nan" and label_of(seen) == "hook" and seen["result"][1].value in idle_hooks(net)
+            ),
             "There are hooks, and they change no gradient: they watch, or return what they got. Compare the gradients "
             "with a hook and without it.",
+            rather_than=("another-module",),
         ),
         Mistake(
             "the-first-call-of-all",
@@ -409,6 +412,12 @@ CONSEQUENCES = {
 def label_of(seen: Seen) -> Any:
     """The label that was returned."""
     return seen["result"][0].value
+
+
+def idle_hooks(net: dict[str, Any]) -> list[str]:
+    """The modules with a hook, on themselves or on a parameter, that changes nothing."""
+    idle = [hook for hook in net["hooks"] if hook[2] in (None, 1.0)]
+    return [name.rpartition(".")[0] if kind == "parameter" else name for kind, name, _ in idle]
 
 
 def at_the_far_end(seen: Seen, net: dict[str, Any]) -> bool:

@@ -399,7 +399,7 @@ WRONG = [
     ),
     wrong(
         "each hook is a fault",
-        "A hook that changes no gradient is no fault.",
+        "a parameter gets another gradient than it would without one of the hooks",
         ("        if differ(first, grads(other)):", "        if True:"),
         mistake="hooks-that-watch",
     ),
@@ -450,6 +450,43 @@ WRONG = [
         "modes in a pass with other random numbers",
         "as in `13-wrong-mode`",
         ("        torch.set_rng_state(state)\n        model(x)", "        model(x)"),
+    ),
+    wrong(
+        "watching hooks are faults",
+        "A hook that changes no gradient is no fault.",
+        ("        if differ(first, grads(other)):", "        if name in modules:"),
+    ),
+    wrong(
+        "a gradient of zeros is none",
+        "A parameter gets no gradient if its `.grad` is `None` after the first pass.",
+        ("all(p.grad is None for p in ps)]", "all(p.grad is None or not p.grad.any() for p in ps)]"),
+    ),
+    wrong(
+        "parameters of children, too",
+        "Parameters of its own are those in `module.parameters(recurse=False)`.",
+        (
+            "{n: list(m.parameters(recurse=False)) for n, m in modules.items()}",
+            "{n: list(m.parameters()) for n, m in modules.items()}",
+        ),
+    ),
+    wrong(
+        "calls of containers, too",
+        "A leaf is a module without children.",
+        (
+            "        if not list(module.children()):\n            module.register",
+            "        if True:\n            module.register",
+        ),
+    ),
+    wrong(
+        "looks at a model that has taken a step",
+        "with a new model as `make()` returns it",
+        (
+            "    modules = dict(model.named_modules())\n",
+            "    modules = dict(model.named_modules())\n    run(model, x, y, loss_fn, state)\n"
+            "    torch.optim.SGD(model.parameters(), lr).step()\n    model.zero_grad()\n"
+            "    for m in modules.values():\n        for hooks in hooks_of(m):\n"
+            "            hooks.clear()\n",
+        ),
     ),
     wrong(
         "what is never called is unused",
@@ -629,7 +666,9 @@ GIVENS = [
     "`make()` returns a new model, an equal one each time.",
     "At most one thing is wrong.",
     "It starts there.",
-    "It gets one tensor and returns another one",
+    "It gets one tensor and returns one, both of shape (inputs, channels)",
+    "The root is in training mode.",
+    "RMS is the root of the mean square.",
     "Modules are nested and may be called several times",
     "All numbers are far from the bounds",
     "You may call `make`, its models and `loss_fn` any number of times",

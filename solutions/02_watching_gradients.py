@@ -148,6 +148,8 @@ assert x.grad.item() == 17
 #
 # - **Not on the path, not called.** A tensor that the loss does not use gets no gradient, so its hook has nothing to
 #   say. This also holds for a copy: `t * 1` and `t.view(...)` are tensors of their own.
+# - **Always with a tensor.** One exception: an operation of somebody's own (a `torch.autograd.Function`) may
+#   say that its input has no gradient, and then the hook of this input gets `None`. No check of this lesson does that.
 # - **`torch.autograd.grad` calls hooks, too.** Hooks belong to the pass through the graph, not to `.grad`.
 #
 # **Predict.** Which numbers end up in the list?

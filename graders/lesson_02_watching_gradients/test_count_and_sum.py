@@ -117,6 +117,14 @@ class TestCountAndSum:
         huge = prepared(x, layout=layout)
         infinite = student.count_and_sum(huge)
         huge.backward(torch.full_like(huge, torch.inf))
+        huge.backward(torch.ones_like(huge))
+        base = prepared(x, layout=layout)
+        of_base = student.count_and_sum(base)
+        view = base.view_as(base)
+        of_view = student.count_and_sum(view)
+        (view * up).sum().backward()
+        (base * up).sum().backward()
+        seen |= {"of a tensor with a view": plain(of_base), "of the view": plain(of_view)}
         seen |= {"infinite": plain(infinite), "infinite.grad": huge.grad}
         y = torch.tensor([2.0], requires_grad=True)
         example = student.count_and_sum(y)
@@ -193,6 +201,8 @@ class TestCountAndSum:
             expect_tally(seen["other"], len(received) + 1, sum(received) + factor(hooks) * 2 * x)
         elif call == "in turn":
             expect_tally(seen["other"], 1, -2 * x)
+        expect_tally(seen["of a tensor with a view"], 2, 2 * up)
+        expect_tally(seen["of the view"], 1, up)
         later = seen["a later call for the same tensor"]
         expect(later).has_keys("n", "sum")
         expect(later["n"]).equals(0)
@@ -201,7 +211,7 @@ class TestCountAndSum:
         expect(seen["tally"]["sum"]).close_to(sum(arriving(x, up, hooks, backward)))
         expect_tally(seen["overwritten"], 1, up)
         expect_tally(seen["twice"], 2, 1.5 * x * x)
-        expect_tally(seen["infinite"], 1, torch.full_like(x, torch.inf))
+        expect_tally(seen["infinite"], 2, torch.full_like(x, torch.inf))
 
     def test_the_flow_is_unchanged(seen, x, up, grad, hooks):
         expect(seen["leaf.grad"]).close_to(flowing(x, up, grad, hooks))

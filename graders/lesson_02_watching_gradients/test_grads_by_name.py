@@ -147,14 +147,24 @@ class TestGradsByName:
         c.register_hook(zero_in_place)
         seen["overwritten"] = plain(student.grads_by_name({"d": d, "d once more": d, "c": c, "x": x}, (d * d).sum()))
 
+        unlike = [prepared(values, layout=layout) for _ in range(3)]
+        for t in unlike:
+            t.grad = torch.full_like(t, torch.inf)
+        spaced = {f"{names[0]}{blank}": t for blank, t in zip(("", " ", "\n"), unlike)}
+        other_dtype = torch.float32 if values.dtype == torch.float64 else torch.float64
+        loss = sum((k * t * t).sum() for k, t in enumerate(unlike, 1)).to(other_dtype)
+        seen["another dtype"] = plain(student.grads_by_name(spaced, loss))
+
         c = 3 * x
         d, e = c * c, 2 * x
         boom = Failure(failure)
         CallersHooks(hooks).on_tensor(d, "d")
         c.register_hook(boom.strike)
-        witness = Witness(c=c, d=d, x=x, e=e)
-        seen["failure"] = boom.during(lambda: student.grads_by_name({"c": c, "d": d, "x": x, "e": e}, d.sum()))
-        seen["changed_after"] = witness.changes()
+        summed = d.sum()
+        with torch.set_grad_enabled(grad_mode == "on"):
+            witness = Witness(c=c, d=d, x=x, e=e)
+            seen["failure"] = boom.during(lambda: student.grads_by_name({"c": c, "d": d, "x": x, "e": e}, summed))
+            seen["changed_after"] = witness.changes()
 
         b = torch.tensor([3.0], requires_grad=True)
         c = b * b
@@ -204,6 +214,10 @@ class TestGradsByName:
             expect_gradients(seen["again"], {names[0]: factor(hooks) * 2 * x})
         elif call == "in turn":
             expect_gradients(seen["in turn"], {names[1]: every["b"], names[2]: every["a"]})
+
+    def test_each_has_the_dtype_of_its_tensor_and_any_name(seen, x, names):
+        expected = [2 * k * x for k in (1, 2, 3)]
+        expect_gradients(seen["another dtype"], dict(zip((names[0], f"{names[0]} ", f"{names[0]}\n"), expected)))
 
     def test_every_gradient_is_a_copy(seen, x):
         for name in ("d", "d once more"):

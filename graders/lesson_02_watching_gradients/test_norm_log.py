@@ -79,8 +79,9 @@ def pass_gradient(kind: str, k: float, p: Tensor) -> Tensor:
     ),
 )
 class TestNormLog:
-    """Write `norm_log(p, losses)`. `p` is a leaf, and `losses` is a list of functions, each from `p` to a scalar tensor
-    that depends on `p`; it may be empty, and one function may stand in it twice. For each loss in order, run
+    """Write `norm_log(p, losses)`. `p` is a leaf that requires grad, and `losses` is a list of functions, each from `p`
+    to a scalar tensor that depends on `p`; it may be empty, and one function may stand in it twice. No loss runs a
+    backward pass of its own, and no hook of the caller looks at `p.grad`. For each loss in order, run
     `loss(p).backward()` once. Return a list with one Python float for each: the L2 norm of the gradient of that pass
     alone, whatever `p.grad` holds. The L2 norm is the square root of the sum of all squared entries.
 
@@ -182,6 +183,13 @@ class TestNormLog:
         squared = [lambda w, x=x, y=y: (layer(x) - y).square().mean() for x, y in zip(points, targets)]
         seen["layer"] = plain(student.norm_log(layer.weight, squared))
         seen |= {"weight.grad": layer.weight.grad, "bias.grad": layer.bias.grad}
+        times = []
+
+        def growing(q):
+            times.append(1)
+            return len(times) * q.sum()
+
+        seen["one loss three times"] = plain(student.norm_log(prepared(values, layout=layout), [growing] * 3))
         two = torch.tensor([1.0, 2.0], requires_grad=True)
         example = student.norm_log(two, [lambda p: (torch.tensor([3.0, 4.0]) * p).sum(), lambda p: 2 * p[0]])
         return {**seen, "example": plain(example), "example.grad": two.grad}
@@ -227,6 +235,9 @@ class TestNormLog:
 
     def test_each_pass_has_its_own_norm(seen, p, losses, hooks):
         expect_norms(seen["norms"], norms_of([factor(hooks) * gradient for gradient in pass_gradients(p, losses)]), p)
+
+    def test_one_loss_may_differ_from_call_to_call(seen, p):
+        expect_norms(seen["one loss three times"], [k * p.numel() ** 0.5 for k in (1, 2, 3)], p)
 
     def test_another_call_starts_afresh(seen, p, losses, grad, spoilt, hooks, call):
         if call == "again":

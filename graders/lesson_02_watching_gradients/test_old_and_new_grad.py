@@ -19,6 +19,7 @@ from graders.authoring import (
     expect,
     nothing_changed,
     prepared,
+    refuse,
     shares_storage,
     snapshot,
 )
@@ -70,10 +71,10 @@ TAILS = {
     ),
 )
 class TestOldAndNewGrad:
-    """Write `old_and_new_grad(x, k, loss_fn)`. `x` is a leaf, and `k` is a number, also 0. Compute `t = 3 * x`, then
-    multiply the value of `t` by `k` (in the lesson this happens in place), then `loss = loss_fn(t)`, a scalar. Call
-    `loss_fn` once, and run backward once; `torch.autograd.grad` counts as a backward pass, too. `loss_fn` may use `x`
-    as well, and it may itself work in place on the tensor that it gets.
+    """Write `old_and_new_grad(x, k, loss_fn)`. `x` is a leaf that requires grad, and `k` is a number, also 0. Compute
+    `t = 3 * x`, then multiply the value of `t` by `k`, in place or not, then `loss = loss_fn(t)`, a scalar that depends
+    on `t`. Call `loss_fn` once, and run backward once; `torch.autograd.grad` counts as a backward pass, too. `loss_fn`
+    may use `x` as well, and it may itself work in place on the tensor that it gets.
 
     Return a tuple of two gradients of the loss: with respect to `t` before the multiplication, and with respect to
     `t` after it, which is the value that `loss_fn` gets. `x.grad` is written as by `loss.backward()`: the gradient is
@@ -107,12 +108,12 @@ class TestOldAndNewGrad:
     def probe(student, x, k, kind, c, uses_x, layout, place, grad, hooks, call, failure, raised_in):
         values, log = x, []
 
-        def loss_of(x):
+        def loss_of(x, also_x=uses_x):
             def loss_fn(t):
                 log.append(snapshot(t))
                 loss = TAILS[kind](t, c)
                 loss.register_hook(lambda gradient: log.append("backward"))
-                return loss + (x * x).sum() if uses_x == "yes" else loss
+                return loss + (x * x).sum() if also_x == "yes" else loss
 
             return loss_fn
 
@@ -137,6 +138,11 @@ class TestOldAndNewGrad:
             other = prepared(-values, layout=layout)
             seen["in turn"] = plain(student.old_and_new_grad(other, k + 1, loss_of(other)))
             seen["x.grad in turn"] = other.grad
+
+        watched, passes = prepared(values, layout=layout), []
+        watched.register_hook(lambda gradient: passes.append(1))
+        seen["x in the loss"] = plain(student.old_and_new_grad(watched, k, loss_of(watched, also_x="yes")))
+        seen["passes to x"] = len(passes)
 
         x, boom = caller(), Failure(failure)
 
@@ -213,6 +219,9 @@ class TestOldAndNewGrad:
         added = factor(hooks) * added_to_x(x, k, kind, c, uses_x)
         expect(seen["x.grad"]).close_to((OLD if grad == "filled" else 0.0) + added)
         expect(seen["log"]).has_length(2, "events: one call of `loss_fn`, and one backward pass through it,")
+        expect_pair(seen["x in the loss"], x, k, kind, c)
+        if seen["passes to x"].value != 1:
+            refuse(f"one backward pass is asked for, and {seen['passes to x'].value} of yours reached `x`")
         expect(Seen(seen["log"][0].value, "what `loss_fn` got")).close_to(3 * k * x)
 
     def test_both_gradients_are_tensors_of_their_own(seen, x, kind, c):

@@ -376,6 +376,40 @@ def count_and_sum(t):
     return d
 """,
     ),
+    Wrong(
+        "the mean times the number",
+        violates='`"sum"` is the sum of all gradients that it received',
+        check="test_the_sum_is_a_copy_without_a_graph",
+        source="""
+def count_and_sum(t):
+    tally, mean = {"n": 0, "sum": None}, [0.0]
+    def hook(grad):
+        tally["n"] += 1
+        mean[0] = mean[0] + (grad.detach() - mean[0]) / tally["n"]
+        tally["sum"] = mean[0] * tally["n"]
+    t.register_hook(hook)
+    return tally
+""",
+    ),
+    Wrong(
+        "one hook for all tensors in one memory",
+        violates="rule 1: or on several at the same time",
+        check="test_another_call_keeps_a_dict_of_its_own",
+        source="""
+known = {}
+
+def count_and_sum(t):
+    tally = {"n": 0, "sum": None}
+    group = known.setdefault(t.data_ptr(), [])
+    if not group:
+        def hook(grad):
+            for d in group:
+                d.update(n=d["n"] + 1, sum=grad.detach() + (0 if d["sum"] is None else d["sum"]))
+        t.register_hook(hook)
+    group.append(tally)
+    return tally
+""",
+    ),
 ]
 
 GIVENS = ["Write `count_and_sum(t)`.", "`t` is a tensor that requires grad."]

@@ -375,6 +375,42 @@ def grads_by_name(tensors, loss):
         check="test_every_reached_tensor_has_its_gradient",
         source="grads = {}\n" + hooked("    grads = {}\n", ""),
     ),
+    Wrong(
+        "the dtype of the loss",
+        violates="with the dtype of its tensor",
+        check="test_each_has_the_dtype_of_its_tensor_and_any_name",
+        source="""
+def grads_by_name(tensors, loss):
+    grads = {}
+    def keep(name):
+        return lambda grad: grads.update({name: grad.detach().to(loss.dtype, copy=True)})
+    handles = [t.register_hook(keep(name)) for name, t in tensors.items()]
+    try:
+        loss.backward()
+    finally:
+        for handle in handles:
+            handle.remove()
+    return grads
+""",
+    ),
+    Wrong(
+        "names without blanks",
+        violates="`tensors` is a dict from names (any strings)",
+        check="test_each_has_the_dtype_of_its_tensor_and_any_name",
+        source="""
+def grads_by_name(tensors, loss):
+    grads = {}
+    def keep(name):
+        return lambda grad: grads.update({name.strip(): grad.detach().clone()})
+    handles = [t.register_hook(keep(name)) for name, t in tensors.items()]
+    try:
+        loss.backward()
+    finally:
+        for handle in handles:
+            handle.remove()
+    return grads
+""",
+    ),
 ]  # fmt: skip
 
 GIVENS = ["Write `grads_by_name(tensors, loss)`.", "`loss` is a scalar.", "The order of the keys is free."]

@@ -397,9 +397,25 @@ def norm_log(p, losses):
             ("flattened by view", "grad.view(-1).norm().item()", "rule 1: in any layout", "raised"),
         ]
     ),
+    Wrong(
+        "one norm for each function",
+        violates="one function may stand in it twice",
+        check="test_one_loss_may_differ_from_call_to_call",
+        source="""
+def norm_log(p, losses):
+    norms = {}
+    for loss in losses:
+        with p.register_hook(lambda grad, loss=loss: norms.update({loss: grad.norm().item()})):
+            loss(p).backward()
+    return [norms[loss] for loss in losses]
+""",
+    ),
 ]  # fmt: skip
 
-GIVENS = ["Write `norm_log(p, losses)`."]
+GIVENS = [
+    "Write `norm_log(p, losses)`.",
+    "No loss runs a\n    backward pass of its own, and no hook of the caller looks at `p.grad`.",
+]
 
 SURVIVORS = {
     "lost return: grad": "a hook that returns nothing watches, too",

@@ -330,6 +330,21 @@ def old_and_new_grad(x, k, loss_fn):
         source="known = {}\n" + hooked('return seen["old"], seen["new"]',
                                        'return known.setdefault(x.shape, (seen["old"], seen["new"]))'),
     ),
+    Wrong(
+        "two passes, one after the other",
+        violates="run backward once",
+        check="test_x_has_its_gradient_from_one_pass",
+        source="""
+def old_and_new_grad(x, k, loss_fn):
+    old = 3 * x
+    old.retain_grad()
+    new = old * k
+    cut = new.detach().requires_grad_()
+    loss_fn(cut.clone()).backward()
+    new.backward(cut.grad)
+    return old.grad, cut.grad
+""",
+    ),
 ]  # fmt: skip
 
 GIVENS = ["Write `old_and_new_grad(x, k, loss_fn)`.", "`x` is a leaf"]

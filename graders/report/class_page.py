@@ -51,6 +51,7 @@ def render(batch: Batch, titles: Titles, folders: Mapping[str, str], similar: Se
         help=needy[:SHOWN_HELP],
         more_help=max(0, len(needy) - SHOWN_HELP),
         ungraded=numbers.ungraded(batch),
+        script=pages.script("class.js"),
         rows=_rows(batch, lessons, keys, folders),
         legend=[status for status in STATUS_STYLES if any(exercise.counts.get(status) for exercise in found)],
         similar=list(similar)[:SHOWN_PAIRS],
@@ -121,17 +122,29 @@ class Cell:
     """One exercise of one student in the matrix."""
 
     sign: str
-    word: str
     style: str
-    href: str
+
+
+@dataclass(frozen=True)
+class LessonView:
+    """A lesson of one student in the matrix: the points, or the word that stands for them; and a cell an exercise.
+
+    A cell is some twenty bytes, for the page of a thousand students; the link to what there is to say is in the points.
+    """
+
+    points: str = ""
+    href: str = ""
+    cells: tuple[Cell, ...] = ()
+    empty: int = 0
+    """How many exercises have no cell."""
 
 
 @dataclass(frozen=True)
 class Row:
-    """One student in the matrix: for each lesson the cells, or the one word that stands for them all."""
+    """One student in the matrix."""
 
     student: str
-    lessons: list[tuple[list[Cell], str, str]]
+    lessons: list[LessonView]
     score: str
 
 
@@ -151,28 +164,19 @@ def _rows(
     return rows
 
 
-def _lesson(
-    submission: SubmissionResult | None, keys: Sequence[str], folders: Mapping[str, str]
-) -> tuple[list[Cell], str, str]:
-    """The cells of a lesson; or no cell, a word, and a link to the page that says more."""
+def _lesson(submission: SubmissionResult | None, keys: Sequence[str], folders: Mapping[str, str]) -> LessonView:
     if submission is None:
-        return [], "", ""
+        return LessonView(empty=len(keys))
     href = f"feedback/{quote(folders[submission.student])}/{quote(submission.lesson)}.html"
     if not submission.exercises:
-        return [], _STATES.get(submission.status, ""), href
+        return LessonView(points=_STATES.get(submission.status, ""), href=href, empty=len(keys))
     found = {exercise.key: exercise for exercise in submission.exercises}
-    return [_cell_view(found.get(key), href) for key in keys], "", href
+    score = f"{points(submission.score)} of {points(submission.max_score)}"
+    return LessonView(points=score, href=href, cells=tuple(_cell(found.get(key)) for key in keys))
 
 
-def _cell_view(exercise: ExerciseResult | None, href: str) -> Cell:
+def _cell(exercise: ExerciseResult | None) -> Cell:
     if exercise is None:
-        return Cell(sign="", word="no result", style="", href="")
-    look = STATUS_STYLES[exercise.status]
-    word = f"{look.word}, {points(exercise.score)} of {points(exercise.max_score)}"
+        return Cell(sign="", style="")
     partly = exercise.status is Status.WRONG and exercise.score > 0
-    return Cell(
-        sign="◐" if partly else pages.sign(exercise.status),
-        word=word,
-        style=exercise.status.value,
-        href=f"{href}#{exercise.key}",
-    )
+    return Cell(sign="◐" if partly else pages.sign(exercise.status), style=exercise.status.value)

@@ -188,9 +188,17 @@ def print_browser(page: Path) -> None:
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=chromium, args=["--no-sandbox"])
         shown = browser.new_page(viewport={"width": 1280, "height": 900})
-        started = time.monotonic()
-        shown.goto(page.as_uri())
-        print(f"opened in {time.monotonic() - started:.2f} s: {shown.locator('.matrix tbody tr').count()} rows")
+        shown.set_default_timeout(120_000)
+        for what, do in {
+            "opened": lambda: shown.goto(page.as_uri()),
+            "ordered": lambda: shown.get_by_label("Order").select_option("fewest points first"),
+            "searched": lambda: shown.get_by_label("Find a student").fill("student 001"),
+        }.items():
+            started = time.monotonic()
+            do()
+            shown.evaluate("document.body.offsetHeight")
+            rows = shown.locator(".matrix tbody tr:visible").count()
+            print(f"class.html {what} in {time.monotonic() - started:.2f} s: {rows} rows")
         browser.close()
 
 

@@ -6,6 +6,7 @@ import importlib.util
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -42,5 +43,19 @@ def test_the_pages_break_no_rule_of_accessibility_and_fit_a_phone(tmp_path: Path
                 if problems:
                     found[f"{file.parent.name}/{file.name}", f"{scheme}, {width}"] = problems
             page.close()
+        ordered, wanted = order_and_find(browser.new_page(), tmp_path / "out/class.html")
         browser.close()
     assert found == {}
+    assert (*ordered[:2], ordered[-1]) == ("gwen", "hana", "ben")  # no points, and all
+    assert sorted(ordered) == ["ada", "ben", "cleo", "dev", "eli", "finn", "gwen", "hana"]
+    assert wanted == ["cleo", "1 of 8"]
+
+
+def order_and_find(page: Any, file: Path) -> tuple[list[str], list[str]]:
+    """The students with the fewest points first, and what is left when one of them is looked for."""
+    page.goto(file.as_uri())
+    names = page.locator(".matrix tbody tr:visible th")
+    page.get_by_label("Order").select_option("fewest points first")
+    ordered = names.all_inner_texts()
+    page.get_by_label("Find a student").fill("CLE")
+    return ordered, [*names.all_inner_texts(), page.locator("#found").inner_text()]

@@ -114,9 +114,36 @@ assert no_tensor == "expected Variable, but hook returned 'float'"
 # %% [markdown]
 # (`Variable` is an old name of `Tensor`.)
 #
+# One more case is rare: a hook may be called with `None` in place of a tensor. `unbind`, `chunk` and `split` make
+# several tensors in one operation. If the loss uses only one of them, backward reaches this operation all the same, and
+# a hook on an unused one is called with `None`: "no gradient for you". A function that fails there ends the pass.
+
+# %%
+x = torch.ones(2, 3, requires_grad=True)
+used, unused = x.unbind(0)
+log = []
+unused.register_hook(log.append)
+used.sum().backward()
+print("the hook on the unused row received", log)
+assert log == [None]
+
+x = torch.ones(2, 3, requires_grad=True)
+used, unused = x.unbind(0)
+unused.register_hook(lambda grad: grad * 2)
+try:
+    used.sum().backward()
+except TypeError as error:
+    print("TypeError:", error)
+else:
+    raise AssertionError("None * 2 raises")
+
+# %% [markdown]
+# A hook for any tensor therefore begins with a guard: `if grad is None: return None`. The contracts of this lesson leave
+# the case out: "No gradient is `None`".
+#
 # ## Never write into the gradient
 #
-# A hook receives a tensor. Why not simply change it in place, with `grad.mul_(3)`? It is short, and no `return` can be
+# Apart from that case a hook receives a tensor. Why not simply change it in place, with `grad.mul_(3)`? It is short, and no `return` can be
 # forgotten.
 #
 # **Predict.** The loss is `((w + x) * c).sum()` with `c = [2, 5]`. Without hooks both gradients are `[2, 5]`. A hook on
@@ -895,7 +922,7 @@ assert batch.view(-1).shape == (16,) and fc(batch.flatten(1)).shape == (2, 2)
 #
 # | call | signature | when it fires | what its return value does |
 # |---|---|---|---|
-# | `t.register_hook(fn)` | `fn(grad)` | once for each pass that reaches `t` | `None` keeps, a tensor replaces |
+# | `t.register_hook(fn)` | `fn(grad)` | once for each pass that reaches `t` (rarely with `None`) | `None` keeps, a tensor replaces |
 # | several hooks on `t` | `fn(grad)` | in the order of registration | goes to the next hook |
 # | `y = x * 1`, hook on `y` | `fn(grad)` | for the gradient that passes through `y` | counts for this use of `x` only |
 #

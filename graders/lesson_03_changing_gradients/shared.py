@@ -81,21 +81,22 @@ def rare(hooked: Callable[[Tensor], Tensor], up: Tensor, later: str = "none") ->
     whose gradient lies in memory in another order; a leaf without elements.
 
     `hooked(t)` is the tensor that changes gradients on the way to `t`, and `up`, of shape [2, n, m], what arrives at
-    it. With `later` "replacing", the caller puts a hook on the first output afterwards: three times the gradient,
-    plus 1, which commutes with no other change of a gradient.
+    it. The output is the last one of two: whoever changes what the operation gets at its first output, changes the
+    gradient of another tensor. With `later` "replacing", the caller puts a hook on it afterwards: three times the
+    gradient, plus 1, which commutes with no other change of a gradient.
     """
     pair = torch.zeros_like(up).requires_grad_()
-    first, second = (pair * 1).unbind()
-    changed = hooked(first)
+    other, last = (pair * 1).unbind()
+    changed = hooked(last)
     if later == "replacing":
-        first.register_hook(lambda grad: 3 * grad + 1)
-    (both,) = torch.autograd.grad([changed, first, second], [pair], [up[0], up[0], up[1]])
+        last.register_hook(lambda grad: 3 * grad + 1)
+    (both,) = torch.autograd.grad([changed, last, other], [pair], [up[0], up[0], up[1]])
     turned, nothing = torch.zeros_like(up).requires_grad_(), torch.zeros(0, 2, requires_grad=True)
     hooked(turned).backward(gradient=in_another_order(up))
     (hooked(nothing) * 2).sum().backward()
     return {
-        "x.grad where t is one of two outputs of an operation": both[0],
-        "the gradient of the other output of that operation": both[1],
+        "x.grad where t is one of two outputs of an operation": both[1],
+        "the gradient of the other output of that operation": both[0],
         "the gradient that lies in another order": turned.grad,
         "the gradient of a tensor without elements": nothing.grad,
     }

@@ -63,8 +63,9 @@ class TestClampGrad:
     """Write `clamp_grad(t, lo, hi)`. `t` is a tensor that requires grad, leaf or not, of any floating dtype. `lo` and
     `hi` are numbers that this dtype can hold, with `lo < hi`. From now on, in every backward pass, each element of the
     gradient that arrives at `t` is limited to the range from `lo` to `hi` before it goes on: before it is added to
-    `t.grad` if `t` is a leaf, otherwise before it goes to the tensors that `t` was computed from. The gradient that
-    arrives is the sum over all uses of `t` in this pass. Return the handle.
+    `t.grad` if `t` is a leaf, otherwise before it goes to the tensors that `t` was computed from. An element inside the
+    range stays as it is. The gradient that arrives is the sum over all uses of `t` in this pass. No gradient is `None`
+    or sparse, and no element is NaN. Return the handle.
 
     Nothing else changes: not the gradients of neighbours (in `t + u`, the gradient of `u`), and not a tensor that the
     caller passes as `backward(gradient=...)`.
@@ -124,6 +125,10 @@ class TestClampGrad:
         seen |= {"x.grad with two hooks": flow(x, lambda: t, other, neighbour, factors, up, "plain")["x.grad"]}
         seen |= after_remove("second_handle", twice, x, t, factors[0])
         seen |= after_remove("first_handle", handle, x, t, factors[0])
+        wide = torch.zeros(2, requires_grad=True)  # bounds whose own rounding is larger than an element
+        student.clamp_grad(wide, -1e6, 1e6)
+        (torch.tensor([0.1, 1e7]) * wide).sum().backward()
+        seen["the gradient within wide bounds"] = wide.grad
         w, example = torch.zeros(2, requires_grad=True), []
         student.clamp_grad(w, -1.0, 1.0)
         for _ in range(3):
@@ -185,6 +190,7 @@ class TestClampGrad:
         expect(seen["x.grad of gradient="]).close_to((times(hooks) * up).clamp(lo, hi))
         expect(seen["x.grad of zeros"]).close_to(torch.zeros_like(up).clamp(lo, hi))
         expect(seen["x.grad of infinities"]).close_to(torch.full_like(up, hi))
+        expect(seen["the gradient within wide bounds"]).close_to(torch.tensor([0.1, 1e6]))
         expect(seen["example"][0]).close_to(torch.tensor([0.75, 1.0]))
 
     def test_each_pass_is_clamped_by_itself(seen, factors, up, lo, hi, grad, hooks):

@@ -68,18 +68,19 @@ BELOW, ABOVE, BETWEEN = range(3)
 )  # fmt: skip
 class TestClipAndLog:
     """Write `clip_and_log(t, lo, hi)`. `t` is a tensor that requires grad, leaf or not. `lo` and `hi` are numbers that
-    its dtype can hold, with `lo < hi`. Return a new, empty dict at once. Your hooks stay for good, also when nobody
-    keeps the dict.
+    its dtype can hold, with `lo < hi`. Return a new, empty dict at once. Your hooks stay for good: clamping goes on also
+    when the caller has thrown the dict away.
 
     From then on, each backward pass that reaches `t` clamps the gradient at `t`, element by element, to the range from
-    `lo` to `hi`, and the clamped gradient goes on. After each pass this same dict holds two gradients of the latest
-    pass:
+    `lo` to `hi` (an element inside it stays as it is), and the clamped gradient goes on. No gradient is `None` or
+    sparse, and no element is NaN. After each pass this same dict holds two gradients of the latest pass:
 
     - `"raw"`: the gradient before it was clamped (what hooks that were on `t` before yours have made of it),
     - `"clipped"`: the clamped gradient.
 
-    Both are copies: nothing later can change them, also not the next pass. They have no graph, not even in a pass with
-    `create_graph=True`; the gradient that goes on keeps its graph in such a pass. Nothing else changes: not the
+    Both are copies, each with memory of its own: nothing later can change them, also not the next pass. They have no
+    graph, not even in a pass with `create_graph=True`; the gradient that goes on keeps its graph in such a pass. What
+    the dict holds after a pass that an exception has stopped is free. Nothing else changes: not the
     gradients of neighbours (in `t + u`, the gradient of `u`), and not a tensor that the caller passes as
     `backward(gradient=...)`.
 
@@ -171,6 +172,12 @@ class TestClipAndLog:
         student.clip_and_log(lonely, lo, hi)
         (lonely * rare_up).sum().backward()
         seen["the gradient of a tensor whose dict nobody keeps"] = lonely.grad
+        wide = torch.zeros(2, requires_grad=True)  # bounds whose own rounding is larger than an element
+        wide_log = student.clip_and_log(wide, -1e6, 1e6)
+        for element in (1e7, 0.2):
+            (wide * torch.tensor([0.1, element])).sum().backward()
+            seen[f"log of {element:g} within wide bounds"] = entries(wide_log)
+        seen["shared"] += shared(wide_log, {"`.grad`": wide.grad})  # of a gradient that clamping does not change
         w = torch.ones(2, requires_grad=True)
         d = student.clip_and_log(w, -1.0, 2.0)
         (torch.tensor([0.5, 7.0]) * w).sum().backward()
@@ -239,6 +246,8 @@ class TestClipAndLog:
         expect_log(seen["log of gradient="], second, lo, hi)
         expect_log(seen["log of zeros"], torch.zeros_like(first), lo, hi)
         expect_log(seen["log of infinities"], torch.full_like(first, torch.inf), lo, hi)
+        for element in (1e7, 0.2):
+            expect_log(seen[f"log of {element:g} within wide bounds"], torch.tensor([0.1, element]), -1e6, 1e6)
         expect_log(seen["example"], torch.tensor([0.5, 7.0]), -1.0, 2.0)
 
     def test_the_clipped_gradient_goes_on(seen, factors, lo, hi, grad, hooks):

@@ -134,14 +134,17 @@ class TestGuardedNet:
     - `forward(x)` returns `fc(body(x).flatten(1))`; it calls both modules once, so that their hooks run.
     - The gradient that arrives at the output of `body` is clamped, element by element, to the range from `lo` to `hi`
       before it goes on into `body`.
-    - The gradient of `fc.bias` is exactly zero (none that arrives is infinite): a pass adds nothing to `fc.bias.grad`,
-      and where this was `None`, it is a tensor of zeros afterwards. The gradient of `fc.weight` is as usual.
+    - The gradient of `fc.bias` is exactly zero: a pass adds nothing to `fc.bias.grad`, and where this was `None`, it is
+      a tensor of zeros afterwards. The gradient of `fc.weight` is as usual.
+
+    No gradient that arrives is `None`, infinite, NaN or sparse, and your hooks write into none.
 
     This holds for any batch size from 1 on, in training and in evaluation mode, when `net.double()` is called later,
     and for any number of forward passes before or after a backward pass. Parameters of `body` may be frozen
-    (`requires_grad` is `False`), some or all: what is not frozen, and `x` if it requires grad, still gets the clamped
-    gradient. `forward` also works under `torch.no_grad()`, and when neither `body` nor `x` requires grad. Hooks of
-    yours may stay for good, but their number does not grow from one forward pass to the next.
+    (`requires_grad` is `False`), some or all. The others still get their gradient, through the clamp; so does `x`, if
+    it requires grad. `forward` also works under `torch.no_grad()`, and when neither `body` nor `x` requires grad. Hooks
+    of yours may stay for good, also where `body` and `fc` are used without the net, but their number does not grow from
+    one forward pass to the next.
 
     **Example.** Take `body = nn.ReLU()`, an `fc` with the weight `[[5., 0.5]]`, `net = GuardedNet(body, fc, -1.0, 1.0)`
     and a leaf `x = tensor([[1., 2.]])`. The call `net(x).sum().backward()` leaves `x.grad == tensor([[1.0, 0.5]])`,
@@ -257,8 +260,10 @@ class TestGuardedNet:
             seen["out under no_grad"] = snapshot(run(second))
             seen["changed under no_grad"] = surroundings.changes()
         failing = Failure(failure, failing_run)
-        with body.register_forward_pre_hook(failing.strike):
+        with body.register_forward_pre_hook(failing.strike), torch.set_grad_enabled(grad_mode == "on"):
+            surroundings = Witness()
             seen["failure"] = failing.during(lambda: [run(first), run(first)])
+            seen["changed by a failure"] = surroundings.changes()
         seen["changed by passes"] = witness.changes()
         (found,) = torch.autograd.grad(
             (run(first) * (up := ups[0].clone().requires_grad_())).sum(), first, create_graph=True, allow_unused=True
@@ -266,6 +271,16 @@ class TestGuardedNet:
         again = found is not None and found.requires_grad
         seen["again"] = torch.autograd.grad(found.sum(), up, allow_unused=True)[0] if again else None
 
+        # A hook of the caller's that keeps the gradient on its way to `body`.
+        kept = list[tuple[Tensor, Tensor]]()
+
+        def keep(module, args):
+            if args[0].requires_grad:
+                args[0].register_hook(lambda grad: kept.append((grad, grad.clone())))
+
+        with fc.register_forward_pre_hook(keep):
+            grads(one_pass)
+        seen["a kept gradient changed"] = any(not torch.equal(grad, then) for grad, then in kept)
         data = run(first.detach())
         seen["grads from data"] = grads(lambda: (data * ups[0]).sum())
 
@@ -411,7 +426,11 @@ class TestGuardedNet:
         nothing_changed(seen["changed"], but=["hook-left *", "attribute-left *"])
         came_through(seen["failure"], "`body`")
         nothing_changed(seen["changed by passes"], but=["attribute*"], when="from one forward pass to the next")
+        expect(seen["a kept gradient changed"]).is_false(
+            "your hook writes into a gradient that a hook of the caller's has kept; return a new tensor"
+        )
         nothing_changed(seen["changed under no_grad"], when="after a forward pass under `no_grad`")
+        nothing_changed(seen["changed by a failure"], when="after `body` raised")
 
 
 @functools.cache

@@ -47,10 +47,10 @@ from graders.lesson_03_changing_gradients.shared import flow, rare, scene
 )  # fmt: skip
 class TestReverseGradient:
     """Write `reverse_gradient(x, lam)`. `x` is a tensor of a floating dtype, leaf or not, and `lam` is a positive
-    number that this dtype can hold. Return a tensor `y` with the same values as `x`, up to rounding; it may share its
-    memory with `x`. The values of `x` are finite, and far from the limits of its dtype. In every backward pass, the
-    gradient that arrives at `y` is multiplied by `-lam` on its way to `x`. How you do that is free; a hook on `y` may
-    stay.
+    number that this dtype can hold. Return a tensor `y` with the same values as `x`, up to rounding (that of `lam * x`
+    is small enough); it may share its memory with `x`. The values of `x` are finite, and far from the limits of its
+    dtype. In every backward pass, the gradient that arrives at `y` is multiplied by `-lam` on its way to `x`. No
+    gradient is `None`. How you do that is free; a hook on `y` may stay.
 
     Only what passes through `y` is reversed. If `x` is used elsewhere, too, that part of its gradient is as usual, and
     so are the gradients of all other tensors. Your function leaves no hook on `x`.

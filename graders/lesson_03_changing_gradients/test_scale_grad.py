@@ -53,8 +53,8 @@ from graders.lesson_03_changing_gradients.shared import accumulated, after_remov
 class TestScaleGrad:
     """Write `scale_grad(t, s)`. `t` is a tensor that requires grad, leaf or not, of any floating dtype. `s` is a number
     that this dtype can hold. From now on, in every backward pass, the gradient that arrives at `t` is multiplied by `s`
-    before it goes on: into `t.grad` if `t` is a leaf, otherwise to the tensors that `t` was computed from. Return the
-    handle.
+    before it goes on: into `t.grad` if `t` is a leaf, otherwise to the tensors that `t` was computed from. No gradient
+    is `None`. Return the handle.
 
     Nothing else changes: not the gradients of neighbours (in `t + u`, the gradient of `u`), and not a tensor that the
     caller passes as `backward(gradient=...)`.

@@ -392,9 +392,19 @@ def clamp_grad(t, lo, hi):
     return t.register_hook(lambda grad: grad.clamp(lo, hi) if grad.max() > hi or grad.min() < lo else grad)
 """,
     ),
+    Wrong(
+        "adds a bound and takes it away: small elements lose their digits",
+        violates="An element inside the range stays as it is.",
+        check="test_every_element_is_clamped",
+        source="""
+def clamp_grad(t, lo, hi):
+    return t.register_hook(lambda grad: hi - ((hi - lo) - (grad - lo).relu()).relu())
+""",
+    ),
 ]
 
 GIVENS = [
+    "No gradient is `None` or sparse, and no element is NaN.",
     "Write `clamp_grad(t, lo, hi)`.",
     "The gradient that arrives is the sum over all uses",
 ]

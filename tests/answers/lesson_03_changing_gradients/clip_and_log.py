@@ -166,14 +166,14 @@ def clip_and_log(t, lo, hi):
     ),
     Wrong(
         "stores the gradients themselves",
-        violates="Both are copies: nothing later can change them",
+        violates="nothing later can change them",
         check="test_the_entries_are_copies_without_a_graph",
         mistake="stored-alias",
         source=clip_and_log("grad.detach().clone()", "grad.detach()").replace("clipped.detach().clone()", "clipped"),
     ),
     Wrong(
         "the clipped entry is the tensor that goes on",
-        violates="Both are copies: nothing later can change them",
+        violates="nothing later can change them",
         check="test_the_entries_are_copies_without_a_graph",
         mistake="stored-alias",
         source=clip_and_log("clipped.detach().clone()", "clipped.detach()"),
@@ -378,7 +378,7 @@ def clip_and_log(t, lo, hi):
     ),
     Wrong(
         "clips as long as the dict lives",
-        violates="Your hooks stay for good, also when nobody keeps the dict.",
+        violates="clamping goes on also when the caller has thrown the dict away",
         check="test_any_tensor_is_clipped_before_the_hooks_that_came_later",
         source="""
 import weakref
@@ -419,9 +419,30 @@ def clip_and_log(t, lo, hi):
     return log
 """,
     ),
+    Wrong(
+        "one copy for both entries where nothing had to be clamped",
+        violates="Both are copies, each with memory of its own",
+        check="test_the_entries_are_copies_without_a_graph",
+        source="""
+import torch
+
+def clip_and_log(t, lo, hi):
+    log = {}
+    def hook(grad):
+        log["raw"] = log["clipped"] = grad.detach().clone()
+        clipped = grad.clamp(lo, hi)
+        if not torch.equal(clipped, grad):
+            log["clipped"] = clipped.detach().clone()
+        return clipped
+    t.register_hook(hook)
+    return log
+""",
+    ),
 ]
 
 GIVENS = [
+    "No gradient is `None` or sparse, and no element is NaN.",
+    "What the dict holds after a pass that an exception has stopped is free.",
     "Write `clip_and_log(t, lo, hi)`.",
     "`t` is a tensor that requires grad, leaf or not.",
 ]

@@ -572,7 +572,7 @@ def freeze_rows(p, rows):
 
 GIVENS = [
     "Write `freeze_rows(p, rows)`.",
-    "No gradient is infinite or sparse.",
+    "No gradient is `None`, infinite, NaN or sparse.",
     "`p` keeps its shape and its dtype",
 ]
 

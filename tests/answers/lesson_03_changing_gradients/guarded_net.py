@@ -364,7 +364,7 @@ WRONG = [
     ),
     Wrong(
         "guards only where `x` requires grad",
-        violates="what is not frozen, and `x` if it requires grad, still gets the clamped gradient",
+        violates="The others still get their gradient, through the clamp; so does `x`, if it requires grad.",
         check="test_it_works_with_data_that_requires_no_grad",
         source=guarded_net("if h.requires_grad:", "if h.requires_grad and x.requires_grad:"),
     ),
@@ -471,6 +471,12 @@ WRONG = [
         violates="rule 2: Settings of PyTorch are afterwards as they were",
         check="test_nothing_else_changes",
         source=guarded_net("h = self.body(x)", "h = self.body(x)\n        torch.set_grad_enabled(True)"),
+    ),
+    Wrong(
+        "clamps in place: what a hook of the caller's has kept changes",
+        violates="your hooks write into none",
+        check="test_nothing_else_changes",
+        source=guarded_net("grad.clamp(", "grad.clamp_("),
     ),
 ]
 

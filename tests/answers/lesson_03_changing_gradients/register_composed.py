@@ -42,7 +42,7 @@ def register_composed(t, fs):
 def register_composed(t, fs):
     def walk(grad, rest):
         return rest[0](walk(grad, rest[1:])) if rest else grad
-    return (t.register_hook(lambda grad: walk(grad, list(fs))),)
+    return [t.register_hook(lambda grad: walk(grad, list(fs)))]
 """,
     """
 def register_composed(t, fs):
@@ -301,7 +301,7 @@ def register_composed(t, fs):
     ),
     Wrong(
         "swallows the error of a function",
-        violates="rule 4: Errors come through.",
+        violates="What a function raises comes through.",
         check="test_an_error_of_a_function_comes_through",
         source=one_hook(
             "grad = f(grad)",
@@ -385,9 +385,37 @@ def register_composed(t, fs):
     return [handed(f) for f in reversed(fs)]
 """,
     ),
+    Wrong(
+        "the handles in a tuple",
+        violates="Return a list of all handles",
+        check="test_the_handles_remove_all_hooks_and_no_other",
+        source="""
+def register_composed(t, fs):
+    return tuple(t.register_hook(f) for f in reversed(fs))
+""",
+    ),
+    Wrong(
+        "leaves the search for anomalies on when a function raises",
+        violates="rule 2: Settings of PyTorch are afterwards as they were",
+        check="test_an_error_of_a_function_comes_through",
+        source="""
+import torch
+
+def register_composed(t, fs):
+    def hook(grad):
+        before = torch.is_anomaly_enabled()
+        torch.autograd.set_detect_anomaly(True)
+        for f in reversed(fs):
+            grad = f(grad)
+        torch.autograd.set_detect_anomaly(before)
+        return grad
+    return [t.register_hook(hook)]
+""",
+    ),
 ]
 
 GIVENS = [
+    "No gradient is `None`.",
     "Write `register_composed(t, fs)`.",
     "`t` is a tensor that requires grad, leaf or not.",
     "Nobody changes the list after your call.",
@@ -395,7 +423,6 @@ GIVENS = [
 
 SURVIVORS = {
     "no empty collection": "the list has one function or more",
-    "a list for a tuple": "either holds the handles",
     "under no_grad": "to register a hook makes no graph",
     "lost copy": "nobody changes the list after the call, and a function makes a new tensor",
 }

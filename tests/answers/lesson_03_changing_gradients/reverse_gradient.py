@@ -649,6 +649,7 @@ def reverse_gradient(x, lam):
 ]
 
 GIVENS = [
+    "No gradient is `None`.",
     "Write `reverse_gradient(x, lam)`.",
     "it may share its memory with `x`",
     "The values of `x` are finite, and far from the limits of its dtype.",

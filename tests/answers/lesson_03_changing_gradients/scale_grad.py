@@ -476,9 +476,21 @@ def scale_grad(t, s):
     return t.grad_fn.register_prehook(lambda grads: tuple(None if grad is None else grad * s for grad in grads))
 """,
     ),
+    Wrong(
+        "changes the first output of the operation, whichever of its outputs `t` is",
+        violates="the gradient that arrives at `t` is multiplied by `s`",
+        check="test_any_tensor_and_several_at_a_time",
+        source="""
+def scale_grad(t, s):
+    if t.is_leaf:
+        return t.register_hook(lambda grad: grad * s)
+    return t.grad_fn.register_prehook(lambda grads: (None if grads[0] is None else grads[0] * s, *grads[1:]))
+""",
+    ),
 ]
 
 GIVENS = [
+    "No gradient is `None`.",
     "Write `scale_grad(t, s)`.",
 ]
 

@@ -68,8 +68,8 @@ BELOW, ABOVE, BETWEEN = range(3)
 )  # fmt: skip
 class TestClipAndLog:
     """Write `clip_and_log(t, lo, hi)`. `t` is a tensor that requires grad, leaf or not. `lo` and `hi` are numbers that
-    its dtype can hold, with `lo < hi`. Return a new, empty dict at once. Your hooks stay for good: clamping goes on also
-    when the caller has thrown the dict away.
+    its dtype can hold, with `lo < hi`. Return a new, empty dict at once. Your hooks stay for good: clamping goes on
+    also when the caller has thrown the dict away.
 
     From then on, each backward pass that reaches `t` clamps the gradient at `t`, element by element, to the range from
     `lo` to `hi` (an element inside it stays as it is), and the clamped gradient goes on. No gradient is `None` or

@@ -211,7 +211,8 @@ assert (~fresh["3"]).sum() < 8 and not after_a["3"].any()
 
 # %% [markdown]
 # The second ReLU is dead as a whole. The step was too large: it threw the biases so far below 0 that no input gets
-# above it. And a dead channel does not recover by itself: its slope is 0, so **no gradient comes through**.
+# above it. And a layer that is dead as a whole stays dead: its slope is 0 everywhere, so **no gradient comes through** to
+# what lies in front of it.
 
 # %%
 net_a.zero_grad()
@@ -480,8 +481,15 @@ for name, module in net_c.named_modules():
 
 # %% [markdown]
 # `features.3` is called, its output has a graph, and no gradient arrives: the graph is cut behind it. There stands the
-# line `h = h.detach()`, which was meant for a log. `.item()`, `.numpy()`, `torch.tensor(h)` and a `no_grad` block cut
-# it as well.
+# line `h = h.detach()`, which was meant for a log. A `no_grad` block cuts as well, and so does every way through a
+# number or an array, such as `.item()`.
+
+# %%
+w = torch.ones(1, requires_grad=True)
+with torch.no_grad():
+    in_block = 2 * w
+print((2 * w).requires_grad, in_block.requires_grad, torch.tensor((2 * w).item()).requires_grad)
+assert (2 * w).requires_grad and not in_block.requires_grad and not torch.tensor((2 * w).item()).requires_grad
 
 
 # %%
@@ -668,6 +676,7 @@ for mode in ("train", "eval"):
         twin(far_points)
     print(f"{mode:6} mean {seen[mode][0]:6.2f}   standard deviation {seen[mode][1]:.2f}")
 assert abs(seen["train"][0]) < 0.01 and abs(seen["train"][1] - 1) < 0.01 and seen["eval"][0] > 9
+assert (net_e[0].running_mean == 0).all() and (net_e[0].running_var == 1).all()
 
 # %% [markdown]
 # In eval mode it uses its running mean and variance, and these are still 0 and 1, as at the start: it does nothing.

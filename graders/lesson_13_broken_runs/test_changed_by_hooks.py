@@ -52,12 +52,12 @@ class Scaled(nn.Module):
     def __init__(self, name: str, scale: Tensor, inner: nn.Module) -> None:
         """`name` is that of the layer."""
         super().__init__()
-        self.name, self.scale = name, nn.Parameter(scale.clone())
+        self.inside, self.scale = name, nn.Parameter(scale.clone())
         self.add_module(name, inner)
 
     def forward(self, h: Tensor) -> Tensor:
         """A new tensor."""
-        return self.scale * self.get_submodule(self.name)(h)
+        return self.scale * self.get_submodule(self.inside)(h)
 
 
 class Doubled(nn.Module):
@@ -84,7 +84,7 @@ class Hooked(nn.Module):
     def __init__(self, net: dict[str, Any], strike: Callable[..., None] | None = None, where: str = "") -> None:
         """`strike` is called in `where`, the "model" or "backward"; it is a function, which a deep copy keeps."""
         super().__init__()
-        self.net, self.strike, self.where = net, strike, where
+        self.given, self.strike, self.where = net, strike, where
         gain = net["gain"]
         self.register_parameter(net["names"]["gain"], nn.Parameter(gain.clone()))
         self.norm, self.growing, self.doubled = nn.BatchNorm1d(len(gain), dtype=gain.dtype), Growing(gain), Doubled()
@@ -101,14 +101,16 @@ class Hooked(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         """One pass."""
-        h = self.growing(self.norm(x)) * getattr(self, self.net["names"]["gain"])
+        h = self.growing(self.norm(x)) * getattr(self, self.given["names"]["gain"])
         if self.strike is not None and self.where == "backward":
             h.register_hook(self.strike)  # most of the pass is over when a gradient comes here
-        for path in self.net["order"] if self.training == self.net["training"] else ():  # each mode has its own code
-            h = h + self.net["small"].get(path, 1.0) * torch.tanh(self.get_submodule(path)(h))
+        for path in (
+            self.given["order"] if self.training == self.given["training"] else ()
+        ):  # each mode has its own code
+            h = h + self.given["small"].get(path, 1.0) * torch.tanh(self.get_submodule(path)(h))
         if self.strike is not None and self.where == "model":
             self.strike()
-        out: Tensor = self.get_submodule(self.net["head"])(input=self.doubled(h))
+        out: Tensor = self.get_submodule(self.given["head"])(input=self.doubled(h))
         return out
 
 

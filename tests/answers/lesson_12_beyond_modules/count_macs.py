@@ -359,6 +359,7 @@ SURVIVORS = {
     "not for all: for module in _part(model.modules(), step=-1)": "the other order",
     "prepend=True": "a hook of the caller that replaces an output keeps its shape here",
     "under no_grad": "that is up to the answer",
+    "one global slot: handles": "to remove the handles of earlier calls once more does nothing",
     "clean-up only after an `Exception`: with _not_after": "torch leaves inference mode when the context is freed",
     "clean-up not after an exception: with _only_when": "torch leaves inference mode when the context is freed",
 }

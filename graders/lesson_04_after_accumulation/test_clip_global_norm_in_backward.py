@@ -55,17 +55,19 @@ from graders.lesson_04_after_accumulation.judging import RETURNED
 )  # fmt: skip
 class TestClipGlobalNormInBackward:
     """Write `clip_global_norm_in_backward(params, c)`. `params` is a list of different parameters, each of which
-    requires grad, and `c` is greater than 0. Every `backward()` reaches all of them, in an order that can differ from
-    pass to pass, and comes to its end: no exception stops it.
+    requires grad, and `c` is greater than 0. No parameter is in two lists at a time. Every `backward()` reaches all of
+    them, in an order that can differ from pass to pass, and comes to its end: no exception stops it.
 
     From now on, whenever `backward()` returns, the `.grad` of all parameters in the list is what
     `torch.nn.utils.clip_grad_norm_(params, c)` would have made of it at this moment. That is: if the joint L2 norm over
     the `.grad` of all of them is greater than `c`, each is multiplied by the same factor, so that the joint norm is
-    `c`; otherwise nothing changes. Gradients accumulate as usual: a second pass adds to what the first pass left, and
-    the sum is clipped. The caller may set `.grad` to `None` between passes.
+    `c`; otherwise nothing changes. (To be exact, `clip_grad_norm_` adds 1e-6 to the norm before it divides by it. With
+    or without it, your answer is right.) Gradients accumulate as usual: a second pass adds to what the first pass left,
+    and the sum is clipped. The caller may set `.grad` to `None` between passes.
 
     `torch.autograd.grad` stores no `.grad`, and nothing is clipped. Gradients of tensors that are not in the list stay
-    as they are. Return a list of all handles. After `remove()` on each of them, nothing is clipped any more.
+    as they are. Return a list of all handles. After `remove()` on each of them, nothing is clipped any more. The caller
+    removes all of them or none.
 
     **Example.** For `p = nn.Parameter(torch.zeros(1))`, `q = nn.Parameter(torch.zeros(1))` and
     `clip_global_norm_in_backward([p, q], 1.0)`, the call `(3 * p + 4 * q).sum().backward()` leaves `p.grad` at 0.6 and
@@ -141,7 +143,7 @@ class TestClipGlobalNormInBackward:
             "grads": after_each,
             "outside": snapshot(other.grad),
             "changed later": [change for change in witness.changes() if change[0] in ("values", "entries")],
-            "has_remove": removed(handles),
+            "has_remove": isinstance(handles, list) and removed(handles),
             "hooks afterwards": [change for change in witness.changes() if change[0].startswith("hook-")],
         }
         run_pass(params, {**passes[0], "fresh": True}, 0)
@@ -153,6 +155,13 @@ class TestClipGlobalNormInBackward:
         p.grad = q.grad = None
         (3 * p + 4 * q).sum().backward()
         seen["after remove() on the handles of another list"] = [snapshot(p.grad), snapshot(q.grad)]
+        wide, still = (nn.Parameter(torch.zeros(16, dtype=torch.float64)) for _ in range(2))
+        _kept_as_well = student.clip_global_norm_in_backward([wide, still], c)
+        seen["many small entries"] = []
+        for size in (c / 2, 1e40):  # every entry is below `c`, and their norm is not; a norm that float32 cannot hold
+            wide.grad = still.grad = None
+            (size * wide + 0 * still).sum().backward()
+            seen["many small entries"].append([snapshot(wide.grad), snapshot(still.grad)])
         p.grad = q.grad = None
         (torch.inf * p + 4 * q).sum().backward()
         return {**seen, "beside an infinite gradient": q.grad}
@@ -221,6 +230,11 @@ class TestClipGlobalNormInBackward:
 
     def test_a_small_gradient_stays_as_it_is(seen, passes, hooks):
         same_grads(seen["grads"][2], arriving(passes, hooks)[2]["factors"])
+
+    def test_the_norm_is_joint_over_all_entries(seen, c):
+        clipped = torch.full((16,), c / 4, dtype=torch.float64)
+        for grads in seen["many small entries"]:
+            same_grads(grads, [clipped, torch.zeros_like(clipped)])
 
     def test_a_second_list_is_clipped_by_itself(seen, params, passes, few, outside, c, hooks):
         same_grads(seen["beside a second list"], clipped_runs(params, passes[:1], c, "empty", hooks)[0])

@@ -21,6 +21,7 @@ from graders.authoring import (
     expect,
     nothing_changed,
     prepared,
+    refuse,
     removed,
     snapshot,
 )
@@ -73,8 +74,9 @@ BIG = 2.0**25
     ),
 )  # fmt: skip
 class TestOffloadGrads:
-    """Write `offload_grads(params)`. `params` is a list of different parameters, each of which requires grad and has
-    no `.grad` yet. Return a pair: a dict `sums` and a list of all handles.
+    """Write `offload_grads(params)`. `params` is a list of different parameters, each of which requires grad and has no
+    `.grad` yet. No parameter is in two lists at a time, and no hook of the caller keeps a gradient. Return a pair: a
+    dict `sums` and a list of all handles.
 
     From now on, whenever `backward()` returns, each parameter `p` of the list that it reached has `p.grad` equal to
     `None`, and `sums[p]` is the sum of the gradients of `p` over all backward passes since your call. The key is the
@@ -166,17 +168,31 @@ class TestOffloadGrads:
         if isinstance(its_handles, list) and len(its_handles) > 1 and removed(its_handles[0]):
             none_error((exact + twin).sum().backward)
             seen["others go on"] = exact.grad is None or twin.grad is None
+            for first, second in ((exact, twin), (twin, exact)):  # the second one arrives first
+                exact.grad = twin.grad = None
+                none_error((first.sum() + second.sum()).backward)
+                if len(its_handles) == 2 and exact.grad is None and twin.grad is None:
+                    seen["freed by another"] = True
         seen |= {
             "beside the second": named(sums),
             "asked": asked, "sums": after_each, "stored": stored, "error": error,
             "foreign": isinstance(sums, dict) and any(all(key is not p for p in params.values()) for key in sums),
             "others": {name: grad for name, grad in grads_of(net).items() if name not in chosen},
-            "has_remove": removed(handles),
+            "has_remove": isinstance(handles, list) and removed(handles),
             "hooks afterwards": [change for change in witness.changes() if change[0].startswith("hook-")],
         }  # fmt: skip
         net.zero_grad()
         loss_of(net, batches[0]).backward()
         seen["removed"] = {"sums": named(sums), "stored": all(by_name[name].grad is not None for name in chosen)}
+        early, late = (prepared(torch.ones_like(small), place="parameter") for _ in range(2))
+        sums_of_both, _both = pair(student.offload_grads([early, late]))
+        # autograd starts with what was computed last: `early` has arrived when `late` stops the pass
+        none_error(lambda: abort(lambda: (small * late).sum() + (small * early).sum(), late))
+        none_error(((small * late).sum() + (small * early).sum()).backward)
+        params |= {"early": early, "late": late}
+        seen["after a stopped pass"] = {
+            "stored": {"early": snapshot(early.grad), "late": snapshot(late.grad)}, "sums": named(sums_of_both),
+        }  # fmt: skip
         p = nn.Parameter(torch.zeros(2))
         sums, _ = pair(student.offload_grads([p]))
         for _ in range(2):
@@ -282,6 +298,7 @@ class TestOffloadGrads:
         for number, stored in enumerate(seen["stored"], 1):
             nothing_stored(stored, f"after pass {number}")
         nothing_stored(seen["after zeros"], "after a pass with a gradient of zeros")
+        nothing_stored(seen["after a stopped pass"]["stored"], "after the pass that followed a stopped one")
         if seen["example, p.grad"].value is not None:
             expect(seen["example, p.grad"]).fail("after the passes of the example, `p.grad` is not None")
 
@@ -289,6 +306,7 @@ class TestOffloadGrads:
         expect(seen["exact"]["p"]).close_to(small.double())
         expect(seen["exact"]["twin"]).close_to(3 * small.double())
         expect(seen["example"]["p"]).close_to(torch.full((2,), 6.0, dtype=torch.float64))
+        expect(seen["after a stopped pass"]["sums"]["late"]).close_to(small.double())
         expect(seen["infinite"]["p"]).close_to(torch.full((2,), torch.inf, dtype=torch.float64))
 
     def test_a_second_call_has_a_dict_of_its_own(seen):
@@ -310,6 +328,8 @@ class TestOffloadGrads:
         same_tensors(seen["others"], {name: grad for name, grad in grads.items() if name not in chosen})
 
     def test_the_handles_remove_the_hooks(seen):
+        if "freed by another" in seen.keys:
+            refuse("after remove() on one handle, its parameter still has no `.grad`: the hook of another one freed it")
         if "others go on" in seen.keys:
             expect(seen["others go on"]).is_true("after remove() on one handle, no gradient is moved any more")
         expect(seen["has_remove"]).is_true("the function did not return a list of handles, each with a remove() method")

@@ -72,7 +72,8 @@ class TestPassAndTotalNorms:
 
     Here `norm` is the L2 norm over all elements, as a Python float, exact to the digits of the dtype of `p`. Between
     two passes the caller may set `p.grad` to `None`, or to another tensor. Your hooks stay for good, and change no
-    gradient. The caller calls `backward()` only, and not `torch.autograd.grad`.
+    gradient. The caller calls `backward()` only, and not `torch.autograd.grad`. An exception may stop a pass before it
+    comes to `p`, but not at `p` itself, and no hook of the caller writes `p.grad`.
 
     A hook that the caller registers on `p` after your call may change the gradient once more. Then "total" still is the
     norm of what is in `p.grad`, while "pass" may be the norm before this hook or after it.

@@ -21,6 +21,7 @@ from graders.authoring import (
     exercise,
     expect,
     nothing_changed,
+    refuse,
     removed,
     snapshot,
 )
@@ -100,9 +101,10 @@ def one_step(student: Any, lr: float, x: float) -> dict[str, Any]:
     ),
 )  # fmt: skip
 class TestSgdInBackward:
-    """Write `sgd_in_backward(model, lr)`. Every parameter of `model`, at any depth, requires grad and has no
-    `.grad` yet. From now on, whenever `backward()` returns, each parameter that it reached has taken one step of plain
-    gradient descent, `p = p - lr * gradient`, in place, and its `.grad` is `None`. `lr` is a number, 0 or more.
+    """Write `sgd_in_backward(model, lr)`. Every parameter of `model`, at any depth, requires grad and has no `.grad`
+    yet. Your function is called once for a model. From now on, whenever `backward()` returns, each parameter that it
+    reached has taken one step of plain gradient descent, `p = p - lr * gradient`, in place, and its `.grad` is `None`.
+    `lr` is a number, 0 or more.
 
     A parameter that is used in several places (shared, or *tied*) takes one step for each pass, with the sum of its
     gradients. `torch.autograd.grad` changes nothing: no step, no `.grad`.
@@ -169,7 +171,7 @@ class TestSgdInBackward:
             stored.append(grads_of(net))
         seen |= {"start": before, "steps": steps, "stored": stored, "error": error,
                  "in_place": all(torch.equal(views[name], p) for name, p in net.named_parameters())}  # fmt: skip
-        tied = lay_out(Net(layers, calls, scale, True), layout)
+        tied = lay_out(Net(layers, calls, scale, True), layout).eval()
         _kept = student.sgd_in_backward(tied, lr / 2)
         steps, error = [], ""
         for batch in batches[:2]:
@@ -181,10 +183,18 @@ class TestSgdInBackward:
         put_back(net, before)
         none_error(large_loss(net).backward)
         seen["after a large gradient"] = values_of(net)
-        seen["a list"] = type(handles) is list
+        none_error(sum((0 * p).sum() for p in net.parameters()).backward)
+        seen["after zeros"] = grads_of(net)
+        seen["a list"], stored_again = type(handles) is list, []
         if seen["a list"] and len(handles) > 1 and removed(handles[0]):
             none_error(large_loss(net).backward)
             seen["others go on"] = any(p.grad is None for p in net.parameters())
+            for params in (list(net.parameters()), list(net.parameters())[::-1]):  # they arrive from the last on
+                net.zero_grad()
+                none_error(sum((2 * p).sum() for p in params).backward)
+                if len(handles) == len(params):
+                    stored_again.append(sum(p.grad is not None for p in params))
+            seen["stored again"] = stored_again
         seen["has_remove"] = removed(handles)
         last = values_of(net)
         net.zero_grad()
@@ -291,6 +301,7 @@ class TestSgdInBackward:
             nothing_stored(stored, f"after pass {number}")
         nothing_stored(seen["example"]["stored"], "after the pass of the example")
         nothing_stored(seen["lr = 0"]["stored"], "after a pass with `lr = 0`")
+        nothing_stored(seen["after zeros"], "after a pass with a gradient of zeros")
 
     def test_a_tied_parameter_steps_once_with_the_sum(seen, layers, calls, scale, batches, lr):
         no_error(seen["with a tied parameter"]["error"])
@@ -323,6 +334,8 @@ class TestSgdInBackward:
     def test_the_handles_remove_the_hooks(seen):
         for model in (seen, seen["example"]):
             expect(model["a list"]).is_true("the function did not return a list of handles")
+        if any(count.value == 0 for count in seen["stored again"]):
+            refuse("after remove() on one handle, its parameter still has no `.grad`: the hook of another one freed it")
         if "others go on" in seen.keys:
             expect(seen["others go on"]).is_true("after remove() on one handle, no parameter takes a step any more")
         expect(seen["has_remove"]).is_true("the function did not return a list of handles, each with a remove() method")

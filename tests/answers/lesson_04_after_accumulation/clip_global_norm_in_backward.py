@@ -625,9 +625,68 @@ def clip_global_norm_in_backward(params, c):
     return [p.register_post_accumulate_grad_hook(hook) for p in params]
 """,
     ),
+    Wrong(
+        "the largest entry for the norm",
+        violates="if the joint L2 norm over",
+        check="test_the_norm_is_joint_over_all_entries",
+        source="""
+import torch
+
+def clip_global_norm_in_backward(params, c):
+    arrived = set()
+    def hook(p):
+        arrived.add(p)
+        if len(arrived) == len(params):
+            arrived.clear()
+            if max(float(q.grad.abs().max()) for q in params) > c:
+                torch.nn.utils.clip_grad_norm_(params, c)
+    return [p.register_post_accumulate_grad_hook(hook) for p in params]
+""",
+    ),
+    Wrong(
+        "the norm in float32",
+        violates="rule 1: in `float32` and in `float64`",
+        check="test_the_norm_is_joint_over_all_entries",
+        source="""
+import torch
+
+def clip_global_norm_in_backward(params, c):
+    arrived = set()
+    def hook(p):
+        arrived.add(p)
+        if len(arrived) == len(params):
+            arrived.clear()
+            norm = torch.cat([q.grad.detach().flatten().float() for q in params]).norm()
+            for q in params:
+                q.grad.detach().mul_((c / norm).clamp(max=1))
+    return [p.register_post_accumulate_grad_hook(hook) for p in params]
+""",
+    ),
+    Wrong(
+        "a gradient of zeros has not arrived",
+        violates="whenever `backward()` returns",
+        check="test_the_norm_is_joint_over_all_entries",
+        source="""
+import torch
+
+def clip_global_norm_in_backward(params, c):
+    arrived = set()
+    def hook(p):
+        if p.grad.count_nonzero():
+            arrived.add(p)
+        if len(arrived) == len(params):
+            arrived.clear()
+            torch.nn.utils.clip_grad_norm_(params, c)
+    return [p.register_post_accumulate_grad_hook(hook) for p in params]
+""",
+    ),
 ]
 
 GIVENS = [
+    "No parameter is in two lists at a time.",
+    "(To be exact, `clip_grad_norm_` adds 1e-6 to the norm before it divides by it.",
+    "With\n    or without it, your answer is right.)",
+    "The caller\n    removes all of them or none.",
     "Write `clip_global_norm_in_backward(params, c)`.",
     "`params` is a list of different parameters, each of which requires grad, and `c` is greater than 0.",
     "Gradients of tensors that are not in the list stay as they are.",  # no answer can reach them

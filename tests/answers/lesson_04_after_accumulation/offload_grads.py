@@ -587,9 +587,62 @@ def offload_grads(params):
     return sums, [p.register_post_accumulate_grad_hook(move) for p in params]
 """,
     ),
+    Wrong(
+        "frees the gradients of all",
+        violates="rule 3: it removes exactly the hook that it stands for",
+        check="test_the_handles_remove_the_hooks",
+        source="""
+import torch
+
+def offload_grads(params):
+    sums = {}
+    def move(p):
+        sums[p] = sums.get(p, 0) + p.grad.detach().cpu().double()
+        for other in params:
+            other.grad = None
+    return sums, [p.register_post_accumulate_grad_hook(move) for p in params]
+""",
+    ),
+    Wrong(
+        "the handles are a tuple",
+        violates="a list of all handles",
+        check="test_the_handles_remove_the_hooks",
+        source="""
+import torch
+
+def offload_grads(params):
+    sums = {}
+    def move(p):
+        sums[p] = sums.get(p, 0) + p.grad.detach().cpu().double()
+        p.grad = None
+    return sums, tuple(p.register_post_accumulate_grad_hook(move) for p in params)
+""",
+    ),
+    Wrong(
+        "stuck after a stopped pass",
+        violates="rule 5: a good pass after one that an exception has stopped",
+        check="test_no_gradient_is_left",
+        source="""
+import torch
+
+def offload_grads(params):
+    sums, waiting = {}, []
+    def at_the_end():
+        while waiting:
+            p = waiting.pop()
+            sums[p] = sums.get(p, 0) + p.grad.detach().cpu().double()
+            p.grad = None
+    def note(p):
+        waiting.append(p)
+        if len(waiting) == 1:
+            torch.autograd.Variable._execution_engine.queue_callback(at_the_end)
+    return sums, [p.register_post_accumulate_grad_hook(note) for p in params]
+""",
+    ),
 ]
 
 GIVENS = [
+    "No parameter is in two lists at a time, and no hook of the caller keeps a gradient.",
     "Parameters that are not in the list accumulate their `.grad` as usual.",  # no answer can reach them
     "Write `offload_grads(params)`.",
     "`params` is a list of different parameters, each of which requires grad and has",

@@ -415,6 +415,7 @@ def pass_and_total_norms(p):
 ]
 
 GIVENS = [
+    "An exception may stop a pass before it\n    comes to `p`, but not at `p` itself",
     "Write `pass_and_total_norms(p)`.",
     "`p` is a leaf that requires grad.",
     "The caller calls `backward()` only, and not `torch.autograd.grad`.",

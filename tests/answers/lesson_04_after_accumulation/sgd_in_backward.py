@@ -596,9 +596,57 @@ def sgd_in_backward(model, lr):
     return [p.register_post_accumulate_grad_hook(step) for p in model.parameters()]
 """,
     ),
+    Wrong(
+        "a gradient of zeros stays",
+        violates="and its `.grad` is `None`",
+        check="test_no_gradient_is_left",
+        source="""
+import torch
+
+def sgd_in_backward(model, lr):
+    @torch.no_grad()
+    def step(p):
+        if p.grad.count_nonzero():
+            p.sub_(lr * p.grad)
+            p.grad = None
+    return [p.register_post_accumulate_grad_hook(step) for p in model.parameters()]
+""",
+    ),
+    Wrong(
+        "frees the gradients of the whole model",
+        violates="rule 3: it removes exactly the hook that it stands for",
+        check="test_the_handles_remove_the_hooks",
+        source="""
+import torch
+
+def sgd_in_backward(model, lr):
+    @torch.no_grad()
+    def step(p):
+        p.sub_(lr * p.grad)
+        model.zero_grad()
+    return [p.register_post_accumulate_grad_hook(step) for p in model.parameters()]
+""",
+    ),
+    Wrong(
+        "no step in eval mode",
+        violates="each parameter that it reached has taken one step",
+        check="test_a_tied_parameter_steps_once_with_the_sum",
+        source="""
+import torch
+
+def sgd_in_backward(model, lr):
+    @torch.no_grad()
+    def step(p):
+        if model.training:
+            p.sub_(lr * p.grad)
+        p.grad = None
+    return [p.register_post_accumulate_grad_hook(step) for p in model.parameters()]
+""",
+    ),
 ]
 
 GIVENS = [
+    "Your function is called once for a model.",
     "Write `sgd_in_backward(model, lr)`.",
     "Every parameter of `model`, at any depth, requires grad and has no",
 ]

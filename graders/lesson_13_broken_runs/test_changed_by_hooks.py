@@ -209,6 +209,13 @@ def gradients_of(model: nn.Module, loss: str, x: Tensor, up: Tensor) -> dict[str
     return {name: snapshot(parameter.grad) for name, parameter in model.named_parameters()}
 
 
+def last_module(net: dict[str, Any]) -> str:
+    """The module that is defined last: neither one that is frozen nor the one whose output is small."""
+    group = next(path for path in net["defined"] if path.split(".")[0] != net["defined"][0].split(".")[0]).split(".")[0]
+    last = [path for path in net["defined"] if path.split(".")[0] == group][-1]
+    return ".".join(net["block"]) if last == net["block"][0] else last
+
+
 def clear_cut(plain: Tensor | None, hooked: Tensor | None, same: bool) -> bool:
     """Whether nobody can doubt that two gradients are the same, or that they are not."""
     if plain is None or hooked is None:
@@ -363,7 +370,7 @@ class TestChangedByHooks:
                 ]
                 for path in paths
             },
-            "defined": rng.shuffled(paths),
+            "defined": [small, still, *rng.shuffled([path for path in paths if path not in (small, still)])],
             "order": order,
             "head": head,
             "block": [block, words[8]],
@@ -569,11 +576,11 @@ def changers(rng: Rng, net: dict[str, Any], plan: str) -> list[Any]:
             [f"{pair}.bias", "tensor", {}, "times", 3.0],
         ],
         "tied": [[f"{rng.choice(net['tied'])}.weight", "tensor", {}, "times", factor]],
-        "accumulated": [[f"{pair}.{rng.choice(('weight', 'bias'))}", "accumulated", {}, "times", factor]],
-        "dropped": [[f"{pair}.bias", "accumulated", {}, "drop", 1.0]],
+        "accumulated": [[f"{last_module(net)}.bias", "accumulated", {}, "times", factor]],
+        "dropped": [[name, "accumulated", {}, "drop", 1.0] for name in (net["names"]["gain"], f"{pair}.bias")],
         "pre": [[stage, "pre", options_for(rng, "pre"), "times", factor]],
         "keyword": [[net["head"], "pre", {"with_kwargs": True}, "times", factor]],
-        "forward": [[stage, "forward", options_for(rng, "forward"), "times", factor]],
+        "forward": [[last_module(net), "forward", options_for(rng, "forward"), "times", factor]],
         "backward pre": [[stage, "backward pre", options_for(rng, "backward"), "times", factor]],
         "backward": [[stage, "backward", options_for(rng, "backward"), "times", factor]],
         "root": [["", "forward", options_for(rng, "forward"), "times", factor]],

@@ -100,6 +100,7 @@ RIGHT = [
     # other dicts for the time of the pass, and the same ones afterwards
     changed(
         SWAP,
+        ("    saved = [(hooks, list(hooks.items())) for _, _, hooks in dicts if hooks is not None]\n", ""),
         (
             "        for hooks, _ in saved:\n            hooks.clear()\n        yield\n",
             "        for owner, kind, hooks in dicts:\n"
@@ -538,3 +539,11 @@ GIVENS = [
     "`x` is a leaf.",
     "`copy.deepcopy(model)` works.",
 ]
+
+SURVIVORS = {
+    "truth for None: if loss.grad_fn": "a node of the graph is true, and `None` is not",
+    "a list for a tuple: saved": "only gone through",
+    "not for all: owners = [(module, kind) for module in _part(model.modules(), step=-1)": "the other order",
+    "not for all: for name in _part(('_forward_pre_hooks', '_forward_hooks', '_backward_pre_hooks', "
+    "'_backward_hooks'), step=-1)": "the other order",
+}

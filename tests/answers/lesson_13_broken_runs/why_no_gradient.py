@@ -437,3 +437,19 @@ GIVENS = [
     "The loss is a tensor with one element.",
     "The key is its name there.",
 ]
+
+SURVIVORS = {
+    "at least one dimension": "the input of a norm has two",
+    "prepend=True": "the hook notes that a module is called, which no hook of the caller changes",
+    "truth for None: if loss.grad_fn": "a node of the graph is true, and `None` is not",
+    "lost return: False": "`None` says the same: the exception goes on",
+    "condition dropped: held = {id(p)": "the id of `None` is that of no parameter",
+    "not for all: for module in _part(model.modules(), step=-1)": "the other order",
+    "not for all: for name, p in _part(named.items(), step=-1)": "the other order",
+    "not for all: for (name, p), gradient in _part(zip(trained.items(), gradients), step=-1)": "the other order",
+    "not for all: reasons = {name: why(name, p) for name, p in _part(named.items(), step=-1)}": "the other order",
+    "not for all: return {name: reason for name, reason in _part(reasons.items(), step=-1)": "the other order",
+    "not for all: found = OrderedDict(((n, 'frozen') for n, p in _part(model.named_parameters(), step=-1)": "the other "
+    "order",
+    "not for all: trained = [(n, p) for n, p in _part(model.named_parameters(), step=-1)": "the other order",
+}

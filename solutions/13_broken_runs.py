@@ -836,9 +836,9 @@ show(
 #
 # 1. Is a number not finite? Then sizes mean nothing.
 # 2. Is a hook there that changes gradients? Then gradients mean nothing.
-# 3. Is every parameter used, not frozen, and reached by a gradient?
-# 4. Is something dead? Does the gradient shrink or grow from layer to layer?
-# 5. Is a module in a mode in which it should not be?
+# 3. Is a module in a mode in which it should not be? Then it computes something else than you think.
+# 4. Is every parameter used, not frozen, and reached by a gradient?
+# 5. Does the gradient grow from layer to layer, is something dead, does the gradient shrink?
 #
 # And name the layer where it **starts**: the first NaN in the forward pass, the last layer in front of the cut.
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -102,7 +103,7 @@ def answers(how: str) -> Callable[..., Any]:
 
 def near(a: float, b: float, dtype: str) -> bool:
     """Whether two numbers are equal, as far as the dtype goes, however small they are."""
-    return bool(abs(a - b) <= (1e-4 if dtype == "float32" else 1e-9) * max(abs(a), abs(b)))
+    return math.isclose(a, b, rel_tol=1e-4 if dtype == "float32" else 1e-9)
 
 
 def told(seen: Seen, rows: list[Row], dtype: str) -> bool:

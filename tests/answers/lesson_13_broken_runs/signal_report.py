@@ -398,6 +398,12 @@ def signal_report(model, loss_fn, x):
         source=but((RETURN, ROWS + "    return [(n, a, b if b > 1e-6 else 0.0) for n, a, b in rows]")),
     ),
     Wrong(
+        "makes all gradients infinite",
+        violates="`gradient` is the RMS of the gradient",
+        check=REPORT,
+        source=but((RETURN, ROWS + "    return [(n, a, float('inf')) for n, a, b in rows]")),
+    ),
+    Wrong(
         "rounds",
         violates="a relative error of 1e-5 does not matter",
         check=REPORT,

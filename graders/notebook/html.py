@@ -16,7 +16,8 @@ from graders.core.status_styles import StatusStyle
 INFO = StatusStyle("i", "", (50, 100, 190), "blue")
 """How hints, answers and progress style: neither right nor wrong."""
 
-_CELL = "text-align:left;vertical-align:top;padding:.2em .9em .2em .5em;border:0;white-space:pre-wrap"
+_CELL = "text-align:left;vertical-align:top;padding:.2em .5em;border:0;white-space:pre-wrap;overflow-wrap:anywhere"
+"""On a phone a value breaks where it has to: nothing is cut off, and nobody has to scroll a table."""
 _MONO = "font-family:var(--jp-code-font-family,ui-monospace,monospace);font-size:.95em"
 _GREY = "rgba(127,127,127,.4)"
 
@@ -98,7 +99,7 @@ def _table(header: Sequence[str], rows: Sequence[tuple[Sequence[str], bool]]) ->
     """Rows with a header for each column and row; those that are marked stand out."""
     line = f"{_CELL};border-bottom:1px solid {_GREY}"
     head = f"<td style='{line}'></td>" + "".join(
-        f"<th scope='col' style='{line}'>{escape(text)}</th>" for text in header
+        f"<th scope='col' style='{line};overflow-wrap:normal'>{escape(text)}</th>" for text in header
     )
     body = ""
     for (name, *cells), marked in rows:

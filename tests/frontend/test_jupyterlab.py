@@ -1,6 +1,7 @@
-"""A learner's first exercise in JupyterLab, in a real browser: untouched, wrong, raised, right.
+"""A learner's first exercise in a real browser: untouched, wrong, raised, right.
 
-Needs the extra `[browser]` and a Chromium (`apt install chromium`). The screenshots lie in pytest's temporary folder.
+In JupyterLab and in Notebook 7, in a light and in a dark theme, at a desk, enlarged twice, and on a phone. Needs the
+extra `[browser]` and a Chromium (`apt install chromium`). The screenshots lie in pytest's temporary folder.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ import sys
 import time
 import urllib.request
 from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -38,8 +40,8 @@ pytestmark = [
     pytest.mark.slow,
     pytest.mark.skipif(CHROMIUM is None, reason="no Chromium is installed: apt install chromium"),
     pytest.mark.skipif(
-        not (importlib.util.find_spec("playwright") and importlib.util.find_spec("jupyterlab")),
-        reason="Playwright or JupyterLab is missing: pip install -e '.[dev,browser]'",
+        not all(map(importlib.util.find_spec, ("playwright", "jupyterlab", "notebook"))),
+        reason="Playwright, JupyterLab or Notebook is missing: pip install -e '.[dev,browser]'",
     ),
 ]
 
@@ -51,12 +53,42 @@ WRONG = LESSON_1.wrong["01-branch-grads"]["retained-only-one"]
 RAISES = "def branch_grads(w, x):\n    a = w + x\n    return a.gradient"
 
 
-@pytest.fixture(params=["JupyterLab Light", "JupyterLab Dark"])
-def lab(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[tuple[str, Path]]:
-    """The address of a JupyterLab with a theme, and the learner's folder in which it was started."""
+@dataclass(frozen=True)
+class Front:
+    """What a learner looks at: a program with a theme, in a window of so many pixels."""
+
+    program: str
+    page: str
+    theme: str
+    width: int = 1280
+    height: int = 1000
+
+
+LAB, ALONE, NOTEBOOK = ("jupyterlab", "lab/tree"), ("jupyterlab", "doc/tree"), ("notebook", "notebooks")
+"""A small window has no room for a list of files beside the notebook: JupyterLab can show the notebook alone."""
+IDLE = ".jp-Notebook-ExecutionIndicator[data-status='idle']"
+FRONTS = {
+    "lab light": Front(*LAB, "JupyterLab Light"),
+    "lab dark": Front(*LAB, "JupyterLab Dark"),
+    "lab enlarged": Front(*ALONE, "JupyterLab Light", 640, 500),  # what 200 % leave of the window
+    "lab on a phone": Front(*ALONE, "JupyterLab Dark", 390, 844),
+    "notebook light": Front(*NOTEBOOK, "JupyterLab Light"),
+    "notebook dark": Front(*NOTEBOOK, "JupyterLab Dark"),
+}
+
+
+@pytest.fixture(params=FRONTS)
+def front(request: pytest.FixtureRequest) -> Front:
+    """Each of them in turn."""
+    return FRONTS[request.param]
+
+
+@pytest.fixture
+def lab(front: Front, tmp_path: Path) -> Iterator[tuple[str, Path]]:
+    """The address of its server, and the learner's folder in which that was started."""
     folder, settings = tmp_path / "course", tmp_path / "settings" / "@jupyterlab"
     copy_lessons(folder)
-    for name, values in {**SETTINGS, "apputils-extension/themes": {"theme": request.param}}.items():
+    for name, values in {**SETTINGS, "apputils-extension/themes": {"theme": front.theme}}.items():
         file = settings / f"{name}.jupyterlab-settings"
         file.parent.mkdir(parents=True, exist_ok=True)
         file.write_text(json.dumps(values))
@@ -69,7 +101,7 @@ def lab(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[tuple[str, P
         "JUPYTERLAB_SETTINGS_DIR": str(settings.parent),
         "JUPYTERLAB_WORKSPACES_DIR": str(tmp_path / "workspaces"),
     }
-    command = [sys.executable, "-m", "jupyterlab", "--no-browser", "--allow-root", f"--port={port}", "--ip=127.0.0.1",
+    command = [sys.executable, "-m", front.program, "--no-browser", "--allow-root", f"--port={port}", "--ip=127.0.0.1",
                f"--IdentityProvider.token={TOKEN}", "--ServerApp.port_retries=0"]  # fmt: skip
     with (tmp_path / "lab.log").open("w") as log:
         server = subprocess.Popen(command, cwd=folder, env=environment, stdout=log, stderr=log)
@@ -128,12 +160,14 @@ class Notebook:
         name = word.lower().replace(" ", "-")
         card.screenshot(path=self.shots / f"{name}.png")
         self.page.screenshot(path=self.shots / f"{name}-page.png")
+        assert card.evaluate("card => card.getBoundingClientRect().right <= innerWidth")
+        assert card.evaluate("card => card.scrollWidth <= card.clientWidth"), "something is cut off"
         assert axe.MISSING or axe.violations(self.page, "[data-mime-type='text/html'] [role='group']") == []
         return card
 
 
 @pytest.fixture
-def notebook(lab: tuple[str, Path], tmp_path: Path) -> Iterator[Notebook]:
+def notebook(front: Front, lab: tuple[str, Path], tmp_path: Path) -> Iterator[Notebook]:
     """Lesson 1, open, with a kernel that is ready."""
     from playwright.sync_api import sync_playwright
 
@@ -141,11 +175,13 @@ def notebook(lab: tuple[str, Path], tmp_path: Path) -> Iterator[Notebook]:
     shots.mkdir()
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
-        page = browser.new_page(viewport={"width": 1280, "height": 1000})
+        page = browser.new_page(viewport={"width": front.width, "height": front.height})
         page.set_default_timeout(SECONDS)
-        page.goto(f"{lab[0]}/lab/tree/{FIRST}?token={TOKEN}")
+        page.goto(f"{lab[0]}/{front.page}/{FIRST}?token={TOKEN}")
         page.locator(".jp-CodeCell").first.wait_for()
-        page.get_by_text("Python 3 (ipykernel) | Idle").wait_for()  # before that, Run All asks for a kernel
+        # Before the kernel is there, Run All asks for one.
+        idle = "text=Python 3 (ipykernel) | Idle" if front.program == "jupyterlab" else IDLE
+        page.locator(idle).first.wait_for(state="attached")
         try:
             yield Notebook(page, shots)
         finally:
@@ -163,7 +199,7 @@ def test_the_first_exercise_from_untouched_to_passed(notebook: Notebook, lab: tu
     wrong = notebook.verdict("Not yet right")
     assert "One of a and b kept its gradient, and the other did not." in wrong.inner_text()
     refused = wrong.get_by_role("img", name="does not hold").count()
-    assert refused == 3  # the task, the second call and the example; what is left has nothing to do with `b`
+    assert refused == 5  # the task, a second call, one inside another, small numbers, the example
     assert wrong.get_by_role("columnheader").all_inner_texts() == ["expected", "yours"] * refused
 
     notebook.type_answer(RAISES)

@@ -12,6 +12,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from typing import Protocol
 
@@ -242,7 +243,8 @@ class CachedRunner:
         transcript = self._otherwise.run(cells, probes)
         if transcript.ended != "not-started":
             self._cache.keep(key, transcript.tier, transcript.frames)
-            transcript.stretch.when_it_fails(lambda: self._cache.forget(key, transcript.tier))
+            # No more than the name: the stretch lives as long as the batch, and a class has a thousand transcripts.
+            transcript.stretch.when_it_fails(partial(self._cache.forget, key, transcript.tier))
         return transcript
 
     def _digest(self, probes: Sequence[Probe]) -> str:

@@ -10,6 +10,7 @@ from torch import Tensor
 
 from graders.authoring import (
     ALL,
+    CallersHooks,
     Circumstances,
     Mistake,
     Seen,
@@ -118,7 +119,7 @@ def guided_is(*names: str) -> Callable[..., bool]:
             "registered": "every layer is a part of the model",
             "layers": "the net has several",
             "call": "every probe calls it for several classes",
-            "grad_mode": "the caller has gradients switched on",
+            "grad_mode": "the contract says that grad mode is on",
             "backward": "the function runs the pass by itself",
             "failing_run": "there is one run",
         },
@@ -136,10 +137,12 @@ class TestGuidedBackprop:
     pass gradients as they always do, `nn.Tanh`, `nn.LeakyReLU` and `nn.MaxPool2d` for example, and so do skip
     connections.
 
-    No ReLU works in place. Each is called once, as `relu(t)` and not by keyword. No module is of a subclass of
-    `nn.ReLU`, or has a hook of the deprecated kind `register_backward_hook`. Hooks of the caller on a ReLU only watch.
-    `x` may or may not require grad, and so may each parameter. The logits depend on `x`. Run the model in the mode in
-    which it is, once or several times.
+    No ReLU works in place, and nothing overwrites the input or the output of a ReLU, or `x`. Each is called once, as
+    `relu(t)` and not by keyword. No module is of a subclass of `nn.ReLU`, or has a hook of the deprecated kind
+    `register_backward_hook`; no module of class `nn.ReLU` runs that is not in `model.modules()`. Hooks of the caller on
+    a ReLU and on `x` itself only watch. `x` may or may not require grad, and so may each parameter. The logits depend
+    on `x`. Grad mode is on when your function is called. Run the model in the mode in which it is, once or several
+    times.
 
     **Example.** Let `model` be a ReLU followed by `nn.Flatten()` and a linear layer without bias, with the weight
     `tensor([[2., -3., 4.]])`. For one image with the pixels 1, 1 and -1 the ordinary gradient of logit 0 is 2, -3
@@ -176,7 +179,7 @@ class TestGuidedBackprop:
         model, x = prepare(
             net, x, layout=layout, given=given, grad=grad, mode=mode, frozen=frozen, hooks=hooks, hooked=hooked
         )
-        model.steps[1].register_full_backward_hook(lambda module, grad_input, grad_output: None)
+        CallersHooks("watching").on_module(model.steps[1], "ReLU", backward=True)
         during = []
         model.register_forward_pre_hook(lambda module, args: during.append(module_hooks(model)))
         before = module_hooks(model)
@@ -186,13 +189,17 @@ class TestGuidedBackprop:
         small[2].weight.data.copy_(weight)
         example = student.guided_backprop(small, torch.tensor([[[[1.0, 1.0, -1.0]]]]), 0)
         at_zero = student.guided_backprop(small, torch.tensor([[[[0.0, 1.0, -0.0]]]]), 0)
+        small.requires_grad_(False)[2].weight.mul_(2.0**-30)
+        frozen_and_tiny = student.guided_backprop(small, torch.tensor([[[[1.0, 1.0, -1.0]]]]), 0)
         failed = observe_failures(model, x, failure, lambda: student.guided_backprop(model, x, 0))
         model.add_module(net["names"]["second"], torch.nn.ReLU())  # instead of the one that was there
+        within: list[Any] = []  # a call within a call
+        model.strike = lambda: within.append(student.guided_backprop(small, torch.tensor([[[[1.0, 1.0, -1.0]]]]), 0))
         again = student.guided_backprop(model, x.flip(0) / 2, 1)
         hooked = max(during) > before
         return {
             **seen, **failed, "results": seen.pop("result"), "hooked": hooked, "again": again, "example": example,
-            "at zero": at_zero,
+            "at zero": at_zero, "frozen": frozen_and_tiny, "within": within,
         }  # fmt: skip
 
     mistakes = (
@@ -272,6 +279,11 @@ class TestGuidedBackprop:
         expect(seen["example"]).close_to(torch.tensor([[[[2.0, 0.0, 0.0]]]]))
         where = "the gradient of the pixels 0, 1 and -0 in the example"
         expect(Seen(seen["at zero"].value, where)).close_to(torch.zeros(1, 1, 1, 3))
+        where = "the gradient in the example, with a frozen weight that is 2**30 times smaller,"
+        tiny = torch.tensor([[[[2.0, 0.0, 0.0]]]]) * 2.0**-30
+        expect(Seen(seen["frozen"].value, where)).close_to(tiny, atol=0)
+        where = "the same gradient, computed while the model of another call runs,"
+        expect(Seen(seen["within"][0].value, where)).close_to(tiny, atol=0)
 
     def test_nothing_of_the_caller_is_touched_and_gradients_are_ordinary_afterwards(seen):
         nothing_touched(seen)

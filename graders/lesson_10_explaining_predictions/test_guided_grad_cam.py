@@ -113,12 +113,12 @@ RUNS = ("first", "second")
             "registered": "every layer is a part of the model",
             "layers": "the net has several",
             "call": "every probe calls it for several classes",
-            "grad_mode": "the caller has gradients switched on",
+            "grad_mode": "the contract says that grad mode is on",
             "backward": "the function runs the pass by itself",
             "failing_run": "every probe fails in the first run, and in the second",
             "frozen": "the contract says that parameters require grad",
         },
-        own={"given": ("plain", "requires grad", "non-leaf"), "layer": (2, 3, 5)},
+        own={"given": ("plain", "requires grad", "non-leaf"), "layer": (2, 3, 5), "other": ("tanh", "leaky")},
     ),
 )  # fmt: skip
 class TestGuidedGradCam:
@@ -139,11 +139,11 @@ class TestGuidedGradCam:
     `tensor([[[[6., 15.]]]])`.
     """
 
-    def draw(rng, layer, dtype, values, mode, hooks, hooked):
+    def draw(rng, layer, other, dtype, values, mode, hooks, hooked):
         kinds = {"dtype": dtype, "values": values}
         net = draw_net(
             rng,
-            "conv relu conv relu conv tanh conv relu",
+            f"conv relu conv relu conv {other} conv relu",
             classes=3,
             width=4,
             stride=2,
@@ -176,10 +176,13 @@ class TestGuidedGradCam:
         small = nn.Sequential(nn.Conv2d(1, 1, (1, 2), bias=False), nn.Flatten())
         small[0].weight.data.copy_(torch.tensor([[[[2.0, 5.0]]]]))
         image = torch.tensor([[[[-1.0, 1.0]]]])
-        example = student.guided_grad_cam(small, small[0], image, 0)
+        examples = [student.guided_grad_cam(small, small[0], image, 0)]
+        model.strike = lambda: examples.append(student.guided_grad_cam(small, small[0], image, 0))  # within a call
+        around = student.guided_grad_cam(model, module, x.flip(0) / 2, 1)
         scaled = [student.guided_grad_cam(small, small[0], image * scale, 0) for scale in SCALES]
         return {
-            **seen, **failed, "results": seen.pop("result"), "again": again, "example": example, "scaled": scaled,
+            **seen, **failed, "results": seen.pop("result"), "again": [again, around],
+            "example": examples, "scaled": scaled,
         }  # fmt: skip
 
     mistakes = (
@@ -261,8 +264,11 @@ class TestGuidedGradCam:
             expect_map(result, right_result(net, x, target, layer), x)
 
     def test_another_call_and_the_example_come_out(seen, net, x, layer):
-        expect_map(seen["again"], right_result(net, x.flip(0) / 2, 1, layer), x)
-        expect(seen["example"]).close_to(torch.tensor([[[[6.0, 15.0]]]]))
+        for index in range(2):
+            expect_map(seen["again"][index], right_result(net, x.flip(0) / 2, 1, layer), x)
+        expect(seen["example"][0]).close_to(torch.tensor([[[[6.0, 15.0]]]]))
+        within = Seen(seen["example"][1].value, "the example, computed while the model of another call runs,")
+        expect(within).close_to(torch.tensor([[[[6.0, 15.0]]]]))
         for index, scale in enumerate(SCALES):
             result = Seen(seen["scaled"][index].value, f"in the example, with a Grad-CAM of {3 * scale:g}, the result")
             expect(result).close_to(torch.tensor([[[[6.0, 15.0]]]]) * scale, atol=0)

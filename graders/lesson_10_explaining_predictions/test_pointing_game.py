@@ -196,9 +196,9 @@ class TestPointingGame:
 
     Upsample each map to H by W pixels with bilinear interpolation, `align_corners=False`. Find its largest pixel: row
     y and column x. If several pixels are equally large, take the first one, reading row by row from the top and each
-    row from the left, as `argmax` does. Pixels may differ by very little, and all of them may be very small. The map is
-    a hit if `x0 <= x < x1` and `y0 <= y < y1`. A map `cam[b]` that is 0 everywhere is never a hit. Return the share of
-    hits among the B maps, a Python float from 0 to 1.
+    row from the left, as `argmax` does. Pixels may differ by very little, and all of them may be very small; but it
+    never depends on rounding which one is the largest. The map is a hit if `x0 <= x < x1` and `y0 <= y < y1`. A map
+    `cam[b]` that is 0 everywhere is never a hit. Return the share of hits among the B maps, a Python float from 0 to 1.
 
     **Example.** For `cam = tensor([[[0., 8.]]])` and `size = (1, 4)` the upsampled map is `[[0., 2., 6., 8.]]`. Its
     largest pixel is y = 0, x = 3. With `boxes = tensor([[3, 0, 4, 1]])` the result is 1.0, and with

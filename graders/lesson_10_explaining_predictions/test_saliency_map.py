@@ -67,6 +67,11 @@ def saliency_is(*names: str) -> Callable[..., bool]:
     return recognised
 
 
+def largest_last(weight: Tensor) -> Tensor:
+    """Each row in the order of its absolute values."""
+    return weight.gather(1, weight.abs().argsort(1))
+
+
 @exercise(
     "10-saliency-map",
     points=1,
@@ -96,7 +101,7 @@ def saliency_is(*names: str) -> Callable[..., bool]:
             "registered": "every layer is a part of the model",
             "layers": "the net has several",
             "call": "every probe calls it for several classes",
-            "grad_mode": "the caller has gradients switched on",
+            "grad_mode": "the contract says that grad mode is on",
             "backward": "the function runs the pass by itself",
             "failing_run": "there is one run",
         },
@@ -108,8 +113,9 @@ class TestSaliencyMap:
     shape [B, number of classes]; it treats each sample on its own. `classes` is an int64 tensor of shape [B]: one
     class for each sample. Return a tensor of shape [B, H, W]. Its entry at [b, i, j] is the largest
     absolute value, over the channels c, of the derivative of the logit [b, classes[b]] with respect to x[b, c, i,
-    j]. `x` may or may not require grad, and so may each parameter. The logits depend on `x`. Run the model in the mode
-    in which it is, once or several times.
+    j]. `x` may or may not require grad, and so may each parameter. The logits depend on `x`, the model does not
+    overwrite its input, and hooks of the caller on `x` itself only watch. Grad mode is on when your function is called.
+    Run the model in the mode in which it is, once or several times.
 
     **Example.** Let `model` flatten its input and apply a linear layer without bias, with the weight
     `tensor([[1., -3., 2.], [0., 5., 0.]])`. For one image with three channels of one pixel and `classes = tensor([0])`
@@ -127,7 +133,7 @@ class TestSaliencyMap:
             "net": net,
             "x": rng.tensor(batch, 2, 5, 6, **kinds),
             "classes": torch.tensor(classes),
-            "gray": rng.tensor(2, 6, dtype=dtype) * torch.tensor([[2.0**-30], [2.0**14]]),
+            "pixels": largest_last(rng.tensor(2, 6, dtype=dtype)) * torch.tensor([[2.0**-30], [2.0**14]]),
         }
 
     tolerance = TOLERANCE
@@ -142,7 +148,7 @@ class TestSaliencyMap:
         others = [found["same-class-for-all"], found["last-class-for-all"]]
         return apart(found.pop("right"), found.values()) and apart(found["wrong-target"], others)
 
-    def probe(student, net, x, classes, gray, frozen, layout, given, grad, mode, hooks, hooked, failure):
+    def probe(student, net, x, classes, pixels, frozen, layout, given, grad, mode, hooks, hooked, failure):
         model, x = prepare(
             net, x, layout=layout, given=given, grad=grad, mode=mode, frozen=frozen, hooks=hooks, hooked=hooked
         )
@@ -153,10 +159,11 @@ class TestSaliencyMap:
         linear = torch.nn.Sequential(torch.nn.Flatten(), torch.nn.Linear(3, 2, bias=False))
         linear[1].weight.data.copy_(weight)
         example = student.saliency_map(linear, torch.ones(1, 3, 1, 1), torch.tensor([0]))
-        linear[1].weight = torch.nn.Parameter(gray.clone())
-        gray_map = student.saliency_map(linear, torch.ones(2, 1, 2, 3, dtype=gray.dtype), torch.tensor([0, 1]))
+        linear[1].weight = torch.nn.Parameter(pixels.clone())
+        images = {"gray": torch.ones(2, 1, 2, 3, dtype=pixels.dtype), "six channels": torch.ones(2, 6, 1, 1).to(pixels)}
+        by_channels = {name: student.saliency_map(linear, x, torch.tensor([0, 1])) for name, x in images.items()}
         return {
-            **seen, **failed, "results": [seen.pop("result")], "again": again, "example": example, "gray": gray_map,
+            **seen, **failed, "results": [seen.pop("result")], "again": again, "example": example, **by_channels,
         }  # fmt: skip
 
     mistakes = (
@@ -226,11 +233,13 @@ class TestSaliencyMap:
     def test_each_pixel_has_its_largest_absolute_derivative(seen, net, x, classes):
         expect_map(Seen(seen["results"][0].value, "the map"), saliencies(net, x, classes)["right"], x)
 
-    def test_another_call_and_the_example_come_out(seen, net, x, classes, gray):
+    def test_another_call_and_the_example_come_out(seen, net, x, classes, pixels):
         expect_map(seen["again"], saliencies(net, x / 2, classes.flip(0))["right"], x)
         expect(seen["example"]).close_to(torch.tensor([[[3.0]]]))
         one_channel = Seen(seen["gray"].value, "the map of images with a single channel")
-        expect(one_channel).close_to(gray.abs().view(2, 2, 3), rtol=1e-5, atol=0)
+        expect(one_channel).close_to(pixels.abs().view(2, 2, 3), rtol=1e-5, atol=0)
+        six_channels = Seen(seen["six channels"].value, "the map of images with six channels")
+        expect(six_channels).close_to(pixels.abs().amax(1).view(2, 1, 1), rtol=1e-5, atol=0)
 
     def test_nothing_of_the_caller_is_touched(seen):
         nothing_touched(seen)

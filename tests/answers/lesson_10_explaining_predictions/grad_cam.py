@@ -248,6 +248,20 @@ def by_hand(cleaned: str) -> str:
 
 WRONG = [
     Wrong(
+        "a view of an output that lies in memory otherwise",
+        violates="any strides",
+        check="raised",
+        source=cam(
+            result="(weights.flatten(1)[:, None] @ A.view(*A.shape[:2], -1)).view(len(A), *A.shape[2:]).relu().detach()"
+        ),
+    ),
+    Wrong(
+        "a single channel stays as a dimension",
+        violates="a tensor of shape [B, h, w]",
+        check="test_another_call_and_the_example_come_out",
+        source=cam(result="(weights * A).sum(1, keepdim=A.shape[1] == 1).relu().detach()"),
+    ),
+    Wrong(
         "a view of what does not lie in memory in one piece",
         violates="its output A has the shape [B, K, h, w], and any strides",
         check="raised",
@@ -272,7 +286,7 @@ WRONG = [
     Wrong(
         "the maps of the first call",
         violates="the weight alpha[b, k] is the mean",
-        check="test_another_call_and_the_example_come_out",
+        check="raised",
         source="""
 import torch
 
@@ -605,6 +619,8 @@ GIVENS = [
     "it treats each sample on its own",
     "`cls` is an int.",
     "Nothing after it overwrites its output",
+    "Hooks of the caller on the layer itself and on `x` only watch.",
+    "Grad mode is on when\n    your function is called.",
 ]
 
 SURVIVORS = {

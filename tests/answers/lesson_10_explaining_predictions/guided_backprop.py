@@ -250,6 +250,29 @@ WRONG = [
         source=guided(chosen="type(m).__name__ == 'ReLU'"),
     ),
     Wrong(
+        "nothing where all parameters are frozen",
+        violates="and so may each parameter",
+        check="test_another_call_and_the_example_come_out",
+        source=guided(chosen="isinstance(m, nn.ReLU) and any(p.requires_grad for p in model.parameters())"),
+    ),
+    Wrong(
+        "what is slightly negative stays",
+        violates=REPLACED,
+        check="test_another_call_and_the_example_come_out",
+        source=guided("return (torch.where(grad_input[0] < -1e-6, 0, grad_input[0]),)"),
+    ),
+    Wrong(
+        "the pre-hooks of the ReLUs are cleared",
+        violates="rule 3: Hooks that were there before are there afterwards",
+        check=KEPT,
+        source=guided().replace(
+            "            handle.remove()\n",
+            "            handle.remove()\n"
+            "        for m in model.modules():\n            if isinstance(m, nn.ReLU):\n"
+            "                m._forward_pre_hooks.clear()\n",
+        ),
+    ),
+    Wrong(
         "the ReLUs of the first call",
         violates="at every module of\n    class `nn.ReLU` in `model.modules()`",
         check="test_another_call_and_the_example_come_out",
@@ -586,10 +609,11 @@ def guided_backprop(model, x, cls):
 
 GIVENS = [
     "Write `guided_backprop(model, x, cls)`.",
-    "The logits depend on `x`.",
+    "The logits depend\n    on `x`.",
+    "Grad mode is on when your function is called.",
     "`model(x)` turns images",
-    "Hooks of the caller on a ReLU only watch.",
-    "No ReLU works in place.",
+    "Hooks of the caller on\n    a ReLU and on `x` itself only watch.",
+    "No ReLU works in place, and nothing overwrites",
     "Each is called once, as `relu(t)` and not by keyword.",
     "No module is of a subclass of\n    `nn.ReLU`",
 ]

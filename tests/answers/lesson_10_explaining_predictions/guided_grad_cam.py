@@ -244,6 +244,12 @@ def by_hand(cleaned: str) -> str:
 
 WRONG = [
     Wrong(
+        "LeakyReLU is guided, too",
+        violates="as in `guided_backprop(model, x, cls)`",
+        check=VALUES,
+        source=both().replace("isinstance(m, nn.ReLU)", "isinstance(m, (nn.ReLU, nn.LeakyReLU))"),
+    ),
+    Wrong(
         "a large Grad-CAM is scaled",
         violates="not scaled",
         check="test_another_call_and_the_example_come_out",

@@ -115,6 +115,12 @@ WRONG = [
         source=saliency(reduced="gradient.abs().amax(1) if x.shape[1] > 1 else gradient[:, 0]"),
     ),
     Wrong(
+        "the first three channels, as if images had no more",
+        violates="the largest\n    absolute value, over the channels c",
+        check="test_another_call_and_the_example_come_out",
+        source=saliency(reduced="gradient[:, :3].abs().amax(1)"),
+    ),
+    Wrong(
         "a view of a gradient that lies in memory otherwise",
         violates="rule 1: in any layout",
         check="raised",
@@ -351,7 +357,12 @@ WRONG = [
     ),
 ]
 
-GIVENS = ["Write `saliency_map(model, x, classes)`.", "The logits depend on `x`.", "it treats each sample on its own"]
+GIVENS = [
+    "Write `saliency_map(model, x, classes)`.",
+    "The logits depend on `x`",
+    "it treats each sample on its own",
+    "Grad mode is on when your function is called.",
+]
 
 SURVIVORS = {
     "at least one dimension": "images have four",

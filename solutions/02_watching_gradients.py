@@ -47,8 +47,8 @@ assert seen == ["b receives 3.0", "a receives 2.0"]
 # Before `backward()` the list is empty: **a hook runs when the gradient arrives, not when it is registered.** During
 # `backward()` each hook ran once. No `retain_grad()` was needed, and neither tensor keeps anything.
 #
-# `b` came first here because PyTorch works through the graph from the end, and of `a` and `b` the one that was computed
-# last is handled first. The order in which you registered hooks on *different* tensors does not matter. Let us swap it:
+# `b` came first here because PyTorch works through the graph from the end. Of `a` and `b`, neither of which needs the
+# other, today's PyTorch handles the one first that was computed last. The order in which you registered hooks on *different* tensors does not matter. Let us swap it:
 
 # %%
 w = torch.tensor([1.0], requires_grad=True)

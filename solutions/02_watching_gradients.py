@@ -48,7 +48,8 @@ assert seen == ["b receives 3.0", "a receives 2.0"]
 # `backward()` each hook ran once. No `retain_grad()` was needed, and neither tensor keeps anything.
 #
 # `b` came first here because PyTorch works through the graph from the end. Of `a` and `b`, neither of which needs the
-# other, today's PyTorch handles the one first that was computed last. The order in which you registered hooks on *different* tensors does not matter. Let us swap it:
+# other, today's PyTorch handles the one first that was computed last. The order in which you registered hooks on
+# *different* tensors does not matter. Let us swap it:
 
 # %%
 w = torch.tensor([1.0], requires_grad=True)

@@ -63,7 +63,7 @@ class Run:
             return replace(h)
         outputs = [replace(out) for out in self._leaf(spec, path, h)]
         self.calls.append(Call(path, spec[0], outputs))
-        return outputs[0]
+        return outputs[0] + outputs[-1] if spec[0] == "several" else outputs[0]
 
     def _step(self, spec: list[Any], path: str, what: str, detail: Any, h: Tensor) -> Tensor:
         def part(h: Tensor) -> Tensor:
@@ -99,7 +99,7 @@ class Run:
         if kind == "identity":
             return [h]
         if kind == "several":
-            return [2 * h, h / 2]
+            return [2 * h, h / 2, 3 * h]
         if kind in ("modal", "last modal"):
             shift = along_channels(details[0], h) if kind == "modal" else details[0]
             return [h + shift if path in self.evaluating else h.clone()]

@@ -64,7 +64,7 @@ class Token(nn.Module):
 
 
 class Several(nn.Module):
-    """Returns a tuple or a dict: twice its input, a text, integers, half of its input."""
+    """Returns a tuple or a dict: twice its input, a text, integers, half of its input, three times its input."""
 
     def __init__(self, output: str) -> None:
         """`output` is "tuple" or "dict"."""
@@ -73,7 +73,13 @@ class Several(nn.Module):
 
     def forward(self, input: Tensor) -> Any:
         """New tensors."""
-        parts = {"out": 2 * input, "note": "a text", "steps": torch.tensor([3, 4]), "half": input / 2}
+        parts = {
+            "out": 2 * input,
+            "note": "a text",
+            "steps": torch.tensor([3, 4]),
+            "half": input / 2,
+            "more": 3 * input,
+        }
         return parts if self.output == "dict" else tuple(parts.values())
 
 
@@ -112,10 +118,13 @@ class Chain(nn.Module):
         return packed(h, self.output)
 
     def part(self, name: str, h: Tensor) -> Tensor:
-        """The tensor in what a child returns."""
+        """The tensor in what a child returns; of several, the first and the last, added."""
         child = self.get_submodule(name)
-        result: Tensor = unpacked(child(input=h) if self.passing == "keyword" else child(h))
-        return result
+        result = child(input=h) if self.passing == "keyword" else child(h)
+        out: Tensor = unpacked(result)
+        if isinstance(child, Several):
+            out = out + (result["more"] if isinstance(result, dict) else result[-1])
+        return out
 
 
 def _aside(chain: Chain, h: Tensor, name: str) -> Tensor:

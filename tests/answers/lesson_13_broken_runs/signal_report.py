@@ -284,6 +284,12 @@ WRONG = [
         ),
     ),
     Wrong(
+        "hooks the first tensor of several only",
+        violates="All its tensors of a floating dtype count, as if they were one long tensor;",
+        check=REPORT,
+        source=but(("            for t in tensors:\n", "            for t in tensors[:1]:\n")),
+    ),
+    Wrong(
         "counts integers",
         violates="All its tensors of a floating dtype count",
         check=REPORT,
@@ -502,3 +508,21 @@ def signal_report(model, loss_fn, x):
         source=but(("    finally:\n", "    except BaseException:\n        return []\n    finally:\n")),
     ),
 ]
+
+ORDER = "the other order"
+NONE = "what is compared with None here is never false"
+SURVIVORS = {
+    "at least one dimension": "a linear layer needs one",
+    "not for all: for name, module in _part(model.named_modules(), step=-1)": ORDER,
+    "not for all: grads = {": ORDER,
+    "not for all: edges = [edge for _, _, edges in _part(rows, step=-1)": ORDER,
+    "not for all: edges = [edge for _, _, edges in rows for edge in _part(edges, step=-1)": ORDER,
+    "not for all: if any((True for _ in _part(module.children(),": "one child is enough",
+    "not for all: for handle in _part(handles, stop=-1)": "the last one is that of a tensor of this pass",
+    "a list for a tuple: if not tuple(module.children())": "only its length matters",
+    "truth for None": NONE,
+    "lost copy": "a graph that is kept costs memory, and no more",
+    "lost return: hook = lambda": "what is returned is None either way",
+    "one global slot: grads = globals()": "each call asks for edges of its own pass",
+    "under no_grad": "the answer switches gradients on itself",
+}

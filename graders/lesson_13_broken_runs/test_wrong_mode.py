@@ -25,12 +25,21 @@ from graders.authoring import (
     freeze_part,
     laid_out,
     nothing_changed,
-    packed,
     prepared,
-    unpacked,
 )
 
 # Modules whose mode matters, always, never, or at some inputs. All of them keep the shape of their input.
+
+
+def packed(given: Tensor, result: Tensor, output: str) -> Any:
+    """A result as it is, or behind the input in a "tuple" or a "dict"."""
+    return {"tensor": result, "tuple": (given, "a text", result), "dict": {"in": given, "out": result}}[output]
+
+
+def unpacked(value: Any) -> Tensor:
+    """The result in what `packed` made."""
+    result: Tensor = value["out"] if isinstance(value, dict) else value[-1] if isinstance(value, tuple) else value
+    return result
 
 
 class Part(nn.Module):
@@ -45,7 +54,7 @@ class Part(nn.Module):
 
     def forward(self, input: Tensor) -> Any:
         """The result, packed."""
-        return packed(OPERATIONS[self.kind](self, input), self.output)
+        return packed(input, OPERATIONS[self.kind](self, input), self.output)
 
 
 def scale(part: Part, x: Tensor) -> Tensor:
@@ -69,6 +78,12 @@ def tracker(part: Part, x: Tensor) -> Tensor:
     return out
 
 
+def counter(part: Part, x: Tensor) -> Tensor:
+    """Adds how often it was called, in whatever mode."""
+    part.mean.add_(1)
+    return x + part.mean
+
+
 OPERATIONS: dict[str, Callable[[Part, Tensor], Tensor]] = {
     "affine": lambda part, x: part.weight * x + part.weight,
     "positive": lambda part, x: x.abs() + 0.5,
@@ -79,6 +94,8 @@ OPERATIONS: dict[str, Callable[[Part, Tensor], Tensor]] = {
     "floor in place": lambda part, x: x.relu_() if part.training else x,
     "noise": lambda part, x: x + torch.rand(x.shape, dtype=x.dtype),
     "tracker": tracker,
+    "counter": counter,
+    "blank in place": lambda part, x: x.mul_(0),
 }
 
 
@@ -102,7 +119,7 @@ class Block(nn.Module):
         x = -input if self.training is self.own else input
         for child in [*self.hidden, *(self.get_submodule(name) for name in self.order)]:
             x = unpacked(child(input=x) if self.passing == "keyword" else child(x))
-        return packed(x, self.output)
+        return packed(input, x, self.output)
 
 
 def build(spec: list[Any]) -> nn.Module:
@@ -158,8 +175,17 @@ class Half(nn.Module):
 
 
 MATTERS = ("scale", "one entry", "dropout", "dropout of a subclass", "batchnorm", "in place", "container",
-           "first call", "second call")  # fmt: skip
-DOES_NOT = ("dropout of 0", "no statistics", "noise", "tracker", "other inputs", "never called", "not registered")
+           "overwritten", "first call", "second call")  # fmt: skip
+DOES_NOT = (
+    "counter",
+    "dropout of 0",
+    "no statistics",
+    "noise",
+    "tracker",
+    "other inputs",
+    "never called",
+    "not registered",
+)
 
 
 @exercise(
@@ -202,7 +228,7 @@ DOES_NOT = ("dropout of 0", "no statistics", "noise", "tracker", "other inputs",
         impossible=[
             lambda hooks, hooked: hooks == "none" and hooked != "root",
             lambda suspect, rank: suspect in ("batchnorm", "no statistics") and rank < 2,
-            lambda suspect, inside: suspect in ("container", "not registered") and inside,
+            lambda suspect, inside: suspect in ("container", "not registered", "counter") and inside,
         ],
     ),
 )  # fmt: skip
@@ -212,17 +238,18 @@ class TestWrongMode:
     whose mode matters in a call of theirs.
 
     - The mode of a module **matters** in a call if the output is another one with its `training` set to `True` than
-      with `False`. Everything else is equal for the two: the inputs, all buffers, the modes of all other modules, and
+      with `False`. Everything else is equal for the two: the input, all buffers, the modes of all other modules, and
       the random numbers. An output is another one if an entry of a tensor in it is.
     - So it counts what a module does, and not its class: the mode of `nn.Dropout(0.0)` does not matter, and that of a
       module of your own that looks at `self.training` does. A container counts for what it does itself: its children
       keep their modes.
-    - The calls are those in `model(x)` with each module in the mode in which you got it. The inputs are those of that
-      call, by position or by keyword, with the values that they had when it began: some modules work in place. A module
+    - The calls are those in `model(x)` with each module in the mode in which you got it. The input is that of that
+      call, by position or by keyword, with the values that it had when it began: some modules work in place. A module
       may be called more than once, and one such call is enough. One that is never called is not in the list, nor one
       that is called and not registered.
-    - Outputs are tensors, or tuples or dicts with a tensor in them. Each module works in both modes. What it returns
-      depends only on its inputs, its parameters, buffers and random numbers, and on modes.
+    - A module gets one tensor. Outputs are tensors, or tuples or dicts with tensors in them. Each module works in both
+      modes. What it returns depends only on its input, its parameters, buffers and random numbers, and on modes. Hooks
+      of the caller may replace outputs, and leave inputs alone.
     - You may call the model and its modules any number of times, and hooks of the caller fire then. Afterwards all
       modes and buffers (such as running statistics), and the state of PyTorch's random number generator, are as before.
 
@@ -241,8 +268,9 @@ class TestWrongMode:
             "expected": net["expected"],
         }
 
-    def alive(net, x, expected):
-        clear = all(measured(now, x, at_least=0.1) == measured(now, x, at_least=1e-6) for now in (net, mended(net)))
+    def alive(net, x, expected, call):
+        nets = (net, mended(net)) if call == "again" else (net,)
+        clear = all(measured(now, x, at_least=0.1) == measured(now, x, at_least=1e-6) for now in nets)
         return clear and measured(net, x) == expected
 
     def probe(
@@ -278,14 +306,19 @@ class TestWrongMode:
             ).to(x.dtype)
             if fails_at == "hook":
                 broken[2].register_forward_hook(strike)
-            broken[2].eval()
+            broken.train(net["training"][""])
+            broken[0].train()
+            broken[2].train(not broken.training)
             witness, random = Witness(model=broken, good=good), torch.get_rng_state()
             seen["failure"] = failing.during(lambda: [student.wrong_mode(broken, good) for _ in "12"])
             seen["changed by failure"] = witness.changes()
             seen["random after failure"] = torch.equal(random, torch.get_rng_state())
         example = nn.Sequential(nn.ReLU(), Half(), nn.Dropout(0.0), Half())
         example[:3].eval()
-        return {**seen, "example": student.wrong_mode(example, torch.ones(4))}
+        seen["example"] = student.wrong_mode(example, torch.ones(4))
+        sound = nn.Sequential(nn.ReLU(), nn.Dropout(0.0), nn.Tanh())
+        sound[1].eval()
+        return {**seen, "behind the example": student.wrong_mode(sound, torch.ones(4))}
 
     mistakes = (
         Mistake(
@@ -374,6 +407,7 @@ class TestWrongMode:
 
     def test_the_example_comes_out(seen):
         expect(seen["example"]).equals(["1"])
+        expect(Seen(seen["behind the example"].value, "for a `Dropout(0.0)` in eval mode")).equals([])
 
 
 def same_random_numbers(seen: Seen, when: str = "") -> None:
@@ -435,22 +469,16 @@ class Parts:
         top[block] = self.block(middle, middle_order, own=own)
         hidden = {"hidden": [self.part("scale")], "hidden mode": not root} if suspect == "not registered" else {}
         spec = self.block(top, top_order, **hidden)
+        if suspect == "counter":  # one of the two has the last of all buffers
+            spec[1][behind] = spec[1].pop(behind)
 
-        wrongly = {wrong, it, behind} - ({it} if suspect in (*DOES_NOT, "container") else set())
-        if suspect == "in place" and not root:  # it leaves no negative number to what is behind it
-            wrongly.remove(behind)
+        wrongly = {wrong} | (set() if suspect in (*DOES_NOT, "container") else {it})
+        if suspect == "in place" and root:  # it leaves negative numbers to what is behind it
+            wrongly.add(behind)
         if suspect == "container":
             wrongly.add(block)
-        others = {
-            it,
-            behind,
-            block,
-            inner,
-            plain,
-            end,
-            before,
-            between,
-        }  # whose mode does not matter, or is judged above
+        others = {it, behind, block, inner, plain}  # whose mode does not matter, or is judged above
+        others |= {name for name in (start, end, before, between) if self.rng.integer(0, 1)}
         names = {name: name.split(".")[-1] for name, _ in walk(spec)}
         expected = [name for name, own_name in names.items() if own_name in wrongly]
         return {
@@ -474,6 +502,10 @@ class Parts:
         if suspect == "in place":
             floors = {it: self.part("floor in place"), behind: self.part("floor")}
             return {before: negative, **floors}, [before, it, behind]
+        if suspect == "overwritten":
+            return {before: positive, it: self.matters(), behind: self.part("blank in place")}, [before, it, behind]
+        if suspect == "counter":
+            return {before: positive, it: self.part("counter"), behind: self.part("counter")}, [before, it, behind]
         if suspect in ("first call", "second call"):
             first, second = (negative, positive) if suspect == "first call" else (positive, negative)
             return {it: self.part("floor"), before: first, between: second}, [before, it, between, it]

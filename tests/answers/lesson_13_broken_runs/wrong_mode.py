@@ -308,7 +308,7 @@ def wrong_mode(model, x):
     ),
     Wrong(
         "buffers that have moved on",
-        violates="the inputs, all buffers",
+        violates="the input, all buffers",
         check="test_the_modules_in_the_wrong_mode_are_named",
         mistake="buffers-moved-on",
         source=changed(
@@ -394,7 +394,7 @@ def wrong_mode(model, x):
     ),
     Wrong(
         "gives each module `x`",
-        violates="The inputs are those of that call",
+        violates="The input is that of that call",
         check="test_the_modules_in_the_wrong_mode_are_named",
         source=changed(
             RUNS,
@@ -459,7 +459,7 @@ def wrong_mode(model, x):
     ),
     Wrong(
         "asks in the forward hook, where the input is overwritten",
-        violates="with the values that they had when it began",
+        violates="with the values that it had when it began",
         check="test_the_modules_in_the_wrong_mode_are_named",
         mistake="input-overwritten",
         source=changed(
@@ -467,6 +467,18 @@ def wrong_mode(model, x):
             ("def before(module, args, kwargs):", "def before(module, args, kwargs, output):"),
             ("m.register_forward_pre_hook(before", "m.register_forward_hook(before"),
         ),
+    ),
+    Wrong(
+        "looks at the first tensor of an output",
+        violates="if an entry of a tensor in it is",
+        check="test_the_modules_in_the_wrong_mode_are_named",
+        source=changed(FIRST, ("for t in output if torch.is_tensor(t)]", "for t in output if torch.is_tensor(t)][:1]")),
+    ),
+    Wrong(
+        "keeps outputs that the next module overwrites",
+        violates="some modules work in place",
+        check="test_the_modules_in_the_wrong_mode_are_named",
+        source=changed(RUNS, ("        return [value.clone()]", "        return [value]")),
     ),
     Wrong(
         "compares sums",
@@ -497,7 +509,7 @@ def wrong_mode(model, x):
     ),
     Wrong(
         "tensors only as outputs",
-        violates="Outputs are tensors, or tuples or dicts with a tensor in them.",
+        violates="Outputs are tensors, or tuples or dicts with tensors in them.",
         check="test_the_modules_in_the_wrong_mode_are_named",
         source=changed(FIRST, ("        output = tuple(output.values())", "        return []")),
     ),
@@ -581,6 +593,55 @@ GIVENS = [
     "Write `wrong_mode(model, x)`.",
     "Everything else is equal for the two",
     "Each module works in both modes.",
-    "What it returns depends only on its inputs",
+    "What it returns depends only on its input",
+    "A module gets one tensor.",
+    "Hooks of the caller may replace outputs, and leave inputs alone.",
     "You may call the model and its modules any number of times",
 ]
+
+SURVIVORS = {
+    "not for all: for module.training in _part((True, False), step=-1)": "the order of the two does not matter",
+    "not for all: for training in _part((True, False), step=-1)": "as above",
+    "not for all: for flag in _part((False, True), step=-1)": "as above",
+    "not for all: for module in _part(names, step=-1)": "hooks may be registered in any order",
+    "not for all: for module in _part(off, step=-1)": "as above",
+    "not for all: for m in _part(model.modules(), step=-1)": "as above",
+    "not for all: for module in _part(model.modules(), step=-1)": "as above",
+    "not for all: for m in _part(model.modules(), start=1)": "the model itself is in its own mode",
+    "not for all: for m, training in _part(modes.items(), st": "as above, and the order does not matter",
+    "not for all: modes = {m: m.training for m in _part(model.modules(), st": "as above",
+    "not for all: for name, module in _part(model.named_modules(), start=1)": "as above",
+    "not for all: suspects = [n for n, m in _part(model.named_modules(), start=1)": "as above",
+    "not for all: names = {module: name for name, module in _part(model.named_modules(), start=1)": "as above",
+    "not for all: return [n for n, m in _part(model.named_modules(), start=1)": "as above",
+    "not for all: return [name for name, m in _part(model.named_modules(), start=1)": "as above",
+    "not for all: calls, handles, off = ([], [], {m: n for n, m in _part(model.named_modules(), start=1)": "as above",
+    "not for all: for module, args, kwargs, state, values in _part(calls, step=-1)": "each call is judged by itself",
+    "not for all: for n, b in _part(self.model.named_buffers(), step=-1)": "the order does not matter",
+    "not for all: return (torch.get_rng_state(), {n: b.clone() for n, b in _part(self.model.named_buffers(), step": (
+        "as above"
+    ),
+    "not for all: return [value.clone() if isinstance(value, torch.Tensor) else value for value in _part(values, st": (
+        "a module gets one tensor"
+    ),
+    "another method: modes = {m: m.training for m in model.children()}": "suspects that raise are on top",
+    "a list for a tuple": "only its entries are used",
+    "model.forward(x)": "hooks of the caller leave inputs alone, so that nothing hangs on those of the model itself",
+    "prepend=True": "as above",
+    "under no_grad": "nothing is asked of the graph",
+    "condition dropped": "a module gets one tensor, and nothing else",
+    "lost copy: return [_not_detached(t).clone()": "nothing is asked of the graph",
+    "lost copy: return [_not_copied(t.detach()) for t in output": "no other module runs between the two calls",
+    "lost copy: out = _not_copied(out)": "the list is not changed",
+    "lost statement: without put_back(*now)": "the next call puts back first; the model may run with any numbers",
+    "lost statement: without reset(here, now)": "as above",
+    "lost statement: without self.restore(kept)": "as above",
+    "lost statement: without torch.manual_seed(11)": "both runs begin with the numbers of the caller",
+    "clean-up not after an exception: with _only_when_well(torch.random.fork_rng())": "a forgotten context is left",
+    "clean-up not after an exception: with _only_when_well(torch.inference_mode())": "as above",
+    "clean-up only after an `Exception`: with _not_after_interrupts(torch.random.fork_rng())": "as above",
+    "clean-up only after an `Exception`: with _not_after_interrupts(torch.inference_mode())": "as above",
+    "one global slot: result = ": "both entries are written for each call",
+    "one global slot: handles = ": "a handle may be removed twice",
+    "almost: if isinstance(a, torch.Tensor) and (a - b).abs().max() >= 1e-06": "no difference is so small",
+}

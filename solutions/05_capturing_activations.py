@@ -145,7 +145,7 @@ print("after conv(image):", after_call, "  after conv.forward(image):", after_fo
 assert (after_call, after_forward) == (1, 1)
 
 # %% [markdown]
-# Still 1: `conv.forward(image)` computes the same values and fires **no hook**. It is the *call* of the module that
+# Still 1: `conv.forward(image)` computes what the layer itself computes, and fires **no hook**. It is the *call* of the module that
 # runs the hooks. Always write `module(x)`.
 #
 # (The handle is a context manager: the hook is removed at the end of the `with` block.)
@@ -299,8 +299,9 @@ assert trainable == {"store_and_return": False, "store": True}
 # Mind the lambda, which returns the value of its expression. `list.append` returns `None`, so `kept.append(...)` is
 # fine. `kept or kept.append(...)` is not: in the second call it returns the list.
 #
-# Others may have put hooks on the module before you. Hooks run in the order in which they were registered. So yours gets
-# the output as the hooks before it left it; with no hook after yours, the next layer gets the same.
+# Others may have put hooks on the module before you. The hooks of a module run in the order in which they were
+# registered (unless somebody asks for another order, as in lesson 6; hooks for all modules at once come first). So yours
+# gets the output as the hooks before it left it. If no hook comes after yours, the next layer gets this same output.
 #
 # ### The answer
 #
@@ -512,8 +513,8 @@ print(found)
 assert len(handles) == 6 and len(found) == 1
 
 # %% [markdown]
-# Only one: `repr` shows the settings of a layer, and here six layers have the same settings. Names are unique. Printed
-# forms and class names are not.
+# Only one: `repr` shows the settings of a layer, and here six layers have the same settings. A name of
+# `named_modules()` stands for one module only. Printed forms and class names may stand for several.
 #
 # The third trap belongs to notebooks. A cell registers a hook, and you run this cell three times: now three hooks fire.
 # Register in a `with` block, or remove the old handle in the same cell before you register anew.

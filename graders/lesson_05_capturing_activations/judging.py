@@ -80,8 +80,10 @@ class Layers:
         return layer if registered == "yes" else ["hidden", layer]
 
     def of_any_shape(self) -> list[Tensor]:
-        """Outputs without a dimension, with one, and with dimensions of size 1."""
-        return [self.rng.tensor(*shape, dtype=self.dtype, values=self.values) for shape in ((), (3,), (1, 2, 1))]
+        """Outputs without a dimension, with one (and infinite entries), and with dimensions of size 1."""
+        made = [self.rng.tensor(*shape, dtype=self.dtype, values=self.values) for shape in ((), (3,), (1, 2, 1))]
+        made[1][:2] = torch.tensor([float("inf"), -float("inf")])
+        return made
 
     def plain_x(self) -> Tensor:
         """An input of shape [3, 2] for layers that compute nothing."""
@@ -248,6 +250,11 @@ def ran_once_as_it_is(seen: Seen, net: dict[str, Any], x: Tensor) -> None:
             "the model should be called exactly once, as `model(x)`: the call is counted "
             f"{times_(seen['calls'].value)}, and `forward` ran {times_(seen['runs'].value)}"
         )
+    if seen["calls of a chain"].value != 1:
+        refuse(
+            "a plain `nn.Sequential` should be called exactly once, too, as `model(x)`: its forward hooks were called "
+            f"{times_(seen['calls of a chain'].value)}"
+        )
     fired_as_usual(seen, net, [x])
     for name, kept in twin.statistics.items():
         found = seen["statistics"][name]
@@ -283,6 +290,10 @@ def times_(count: int) -> str:
 def went_on(seen: Seen) -> None:
     """The hook only watched."""
     expect(seen["goes on"]).is_true("the layer behind the submodule got another tensor than the submodule returned")
+    expect(seen["graph goes on"]).is_true(
+        "grad mode was on, and the layer behind the submodule got an output without a graph: copy it, and leave the "
+        "output itself as it is (`detach_()` changes it)"
+    )
 
 
 def stays(seen: Seen) -> None:
@@ -335,7 +346,7 @@ def in_a_row(x: Tensor) -> Tensor:
 def varied(x: Tensor) -> list[Tensor]:
     """What the layer of `asked_of_varied` puts out, call by call."""
     other_dtype = torch.float32 if x.dtype == torch.float64 else torch.float64
-    return [x + 1, x + 1, (x + 1).to(other_dtype), x[:1] + 1]
+    return [x + 1, x + 1, (x + 1).to(other_dtype), x[:1] + 1, x.T + 1]
 
 
 def in_another_mode(seen: Seen, net: dict[str, Any], x: Tensor) -> bool:

@@ -136,7 +136,7 @@ class Deeper(nn.Module):
 
 
 class Varied(nn.Module):
-    """Calls one layer four times, with inputs of several shapes and dtypes, of which two are equal; then it works in
+    """Calls one layer five times, with inputs of several shapes and dtypes, of which two are equal; then it works in
     place on the first output. A layer that hands on its input gives it out twice.
     """
 
@@ -149,13 +149,13 @@ class Varied(nn.Module):
         """The first output, overwritten."""
         other_dtype = torch.float32 if input.dtype == torch.float64 else torch.float64
         first = self.layer(input + 1)
-        for other in (first, first.to(other_dtype), first[:1]):
+        for other in (first, first.to(other_dtype), first[:1], first.T):
             self.layer(other)
         return first.mul_(-0.5)
 
 
 class Window(nn.Module):
-    """Returns a small view into a large tensor that repeats its input."""
+    """Returns a small view into a large tensor that repeats its input. Its `_base` does not show that it is one."""
 
     def __init__(self, kind: str) -> None:
         """`kind` is "columns" or "rows"."""
@@ -165,8 +165,8 @@ class Window(nn.Module):
     def forward(self, input: Tensor) -> Tensor:
         """The first five of 50000 columns, or of 50000 rows."""
         if self.kind == "columns":
-            return input.repeat(1, 50000 // input.shape[1])[:, :5]
-        return input.repeat(50000 // input.shape[0], 1)[:5]
+            return input.repeat(1, 50000 // input.shape[1])[:, :5].detach()
+        return input.repeat(50000 // input.shape[0], 1)[:5].detach()
 
 
 def filled(layer: nn.Module, weight: Tensor, bias: Tensor) -> nn.Module:
@@ -278,19 +278,26 @@ def observed(
         seen["failure"] = failing.during(lambda: [ask(broken, named, x), ask(broken, named, later)])
         seen["changed by failure"] = witness.changes()
         seen["afterwards"] = ask(made(net)[0], named, x)
-    return {**seen, "goes on": goes_on(ask, ["0"] if isinstance(named, list) else "0", rounds)}
+    return {**seen, **goes_on(ask, ["0"] if isinstance(named, list) else "0", rounds)}
 
 
-def goes_on(ask: Callable[[nn.Module, Any, Tensor], Any], named: Any, rounds: int) -> bool:
-    """Whether the layer behind a module gets the output of this module itself, and not what a hook returned.
+def goes_on(ask: Callable[[nn.Module, Any, Tensor], Any], named: Any, rounds: int) -> dict[str, Any]:
+    """What comes to the layer behind a module that is called in each of `rounds`, in a chain.
 
-    The module is called in each of `rounds`.
+    "goes on" is whether it is the output of this module itself, and not what a hook returned, "graph goes on" whether
+    it has a graph where grad mode is on, and "calls of a chain" how often the chain itself is called.
     """
-    layer, behind, passed = nn.Linear(2, 2), nn.Tanh(), []
+    layer, behind, passed, graphs, calls = nn.Linear(2, 2), nn.Tanh(), [], [], []
     layer.register_forward_hook(lambda module, args, output: passed.append(output))
     behind.register_forward_pre_hook(lambda module, args: passed.append(args[0]))
-    ask(nn.Sequential(*[layer, behind] * rounds), named, torch.ones(1, 2))
-    return all(given is put_out for put_out, given in zip(passed[::2], passed[1::2]))
+    behind.register_forward_pre_hook(
+        lambda module, args: graphs.append(args[0].requires_grad or not torch.is_grad_enabled())
+    )
+    chain = nn.Sequential(*[layer, behind] * rounds)
+    chain.register_forward_hook(lambda module, args, output: calls.append(1))
+    ask(chain, named, torch.ones(1, 2))
+    same = all(given is put_out for put_out, given in zip(passed[::2], passed[1::2]))
+    return {"goes on": same, "graph goes on": all(graphs), "calls of a chain": len(calls)}
 
 
 def asked_of_any_shape(ask: Callable[[nn.Module, str, Tensor], Any], outputs: list[Tensor]) -> list[Any]:

@@ -117,7 +117,8 @@ class TestActivationStore:
     - `store.clear()` empties the record, inside or outside a block. Empty lists may stay. Inside a block, recording
       goes on after it.
     - Each entry has the values, the shape and the dtype of the output as it left the module, and no graph (rule 6). A
-      later layer that works in place does not change it.
+      later layer that works in place does not change it. Two names of one module have copies of their own. When a
+      block ends, at the latest, its record is complete.
     - The model goes on with the outputs themselves: inside the block, too, the caller can run `backward()` on what the
       model returns.
 
@@ -252,9 +253,15 @@ class TestActivationStore:
 
         of_varied = asked_of_varied(ask, plain)
         memory = any(share_memory(found.get("layer")) for found in of_varied if isinstance(found, dict))
+        store = student.ActivationStore(two_names := nn.Sequential(act := nn.Tanh(), act), ["1", "0"])
+        with store:
+            two_names(plain)
+        both = contents(store)
+        if isinstance(both, dict) and all(isinstance(entries, list) for entries in both.values()):
+            seen["one memory of two names"] = share_memory([entry for entries in both.values() for entry in entries])
         seen |= {"of varied": of_varied, "one memory": memory}
         fired = hooks_of_the_block(lambda model: student.ActivationStore(model, ["0", ""]))
-        seen |= {"hooks of the block": fired, "goes on": goes_on(ask, "0", rounds=3)}
+        seen |= {"hooks of the block": fired, **goes_on(ask, "0", rounds=3)}
         return {**seen, "of any shape": asked_of_any_shape(ask, shaped)}
 
     mistakes = (
@@ -369,6 +376,8 @@ class TestActivationStore:
         for found in seen["of varied"]:
             recorded(Seen(found.value, "the record of a layer that hands on its input"), {"layer": varied(plain)})
         expect(seen["one memory"]).is_false("two entries of a list share their memory")
+        if seen["one memory of two names"].value is True:
+            refuse("a module has two names, and entries under the one share their memory with those under the other")
 
     def test_hooks_that_the_caller_changes_in_the_block_stay_so(seen):
         fired = expect(seen["hooks of the block"]).list_of(str)

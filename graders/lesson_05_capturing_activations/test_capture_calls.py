@@ -145,7 +145,7 @@ class TestCaptureCalls:
         seen |= {key: entry[:20] if isinstance(entry, list) else entry for key, entry in found.items()}
         of_varied = asked_of_varied(student.capture_calls, plain)
         seen["of varied"] = [found[:6] if isinstance(found, list) else found for found in of_varied]
-        seen["one memory"] = any(share_memory(found) for found in of_varied)
+        seen["one memory"] = any(share_memory(found) for found in (seen["result"], *of_varied))
         return seen
 
     mistakes = (

@@ -143,7 +143,7 @@ class TestCaptureMany:
     def probe(student, net, names, x, later, shaped, plain, run):
         others = asked_of_any_shape(lambda model, name, t: student.capture_many(model, [name], t), shaped)
         seen = observed(student.capture_many, net, names, x, later, **run)
-        (row,) = asked_in_a_row(student.capture_many, [["1", "2"]], plain)
+        (row,) = asked_in_a_row(student.capture_many, [["1", "3", "2"]], plain)
         seen |= {"of any shape": others, "in a row": row}
         seen["one memory"] = share_memory(row)
         example = nn.Sequential(nn.Flatten(), nn.ReLU())
@@ -224,7 +224,7 @@ class TestCaptureMany:
 
     def test_each_is_a_copy_of_what_a_layer_hands_on(seen, plain):
         found = Seen(seen["in a row"].value, "the result for layers that hand on their input")
-        same_outputs(found, dict.fromkeys(("1", "2"), in_a_row(plain)))
+        same_outputs(found, {"1": in_a_row(plain), "2": in_a_row(plain), "3": -0.5 * in_a_row(plain)})
         expect(seen["one memory"]).is_false("two entries of your dict share their memory")
 
     def test_the_keys_are_in_order_of_execution(seen, net, names, x):

@@ -34,6 +34,7 @@ from graders.lesson_05_capturing_activations.judging import (
 )
 from graders.lesson_05_capturing_activations.shared import (
     IN_PLACE,
+    Shift,
     asked_in_a_row,
     asked_of_any_shape,
     asked_of_varied,
@@ -154,7 +155,11 @@ class TestSaveActivation:
             seen["of any shape"] = asked_of_any_shape(ask, shaped)
             seen["in a row"] = asked_in_a_row(ask, ["1", "2"], plain)
             seen["of varied"] = asked_of_varied(ask, plain)
-            answers = [seen[key] for key in ("result", "later", "afterwards", "view", "example") if key in seen]
+            act = nn.ReLU()
+            seen["zeros"] = ask(nn.Sequential(act, Shift(1.0), act), "0", -torch.ones(1, 2))
+            answers = [
+                seen[key] for key in ("result", "later", "afterwards", "view", "zeros", "example") if key in seen
+            ]
             for answer in (*answers, *seen["of any shape"], *seen["in a row"], *seen["of varied"]):
                 answer |= content(answer.pop("path"))
             used = paths[0]
@@ -240,6 +245,7 @@ class TestSaveActivation:
             holds(found, in_a_row(plain))
         for found in seen["of varied"]:
             holds(found, varied(plain)[0])
+        holds(seen["zeros"], torch.zeros(1, 2), "the tensor in the file, of a module that gives zeros first, then ones")
 
     def test_a_file_of_your_own_is_overwritten(seen, wide, window, page):
         holds(

@@ -192,6 +192,35 @@ class ActivationStore(nn.Module):
 
 WRONG = [
     Wrong(
+        "one copy for all names of a module",
+        violates="Two names of one module have copies of their own.",
+        check="test_each_is_a_copy_of_its_own_shape_and_dtype",
+        source="""
+class ActivationStore:
+    def __init__(self, model, names):
+        self.data, self.names = {name: [] for name in names}, {}
+        for name in names:
+            self.names.setdefault(model.get_submodule(name), []).append(name)
+
+    def keep(self, module, args, output):
+        copy = output.detach().clone()
+        for name in self.names[module]:
+            self.data[name].append(copy)
+
+    def __enter__(self):
+        self.handles = [module.register_forward_hook(self.keep) for module in self.names]
+        return self
+
+    def __exit__(self, *details):
+        for handle in self.handles:
+            handle.remove()
+
+    def clear(self):
+        for entries in self.data.values():
+            entries.clear()
+""",
+    ),
+    Wrong(
         "registers in `__init__`",
         violates="Outside the block, the model carries no hook of the store.",
         check="test_nothing_is_recorded_outside_a_block",
@@ -711,6 +740,7 @@ GIVENS = [
     "with store: model(x)",
     "A name whose module was not called",
     "Empty lists may stay.",
+    "When a block ends, at the latest, its record is complete.",
 ]
 
 SURVIVORS = {

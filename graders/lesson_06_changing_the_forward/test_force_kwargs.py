@@ -18,6 +18,7 @@ from graders.authoring import (
     Witness,
     came_through,
     changes,
+    close,
     exercise,
     expect,
     nothing_changed,
@@ -137,7 +138,8 @@ class TestForceKwargs:
     same keyword, either may win.
 
     The values in `kw` may be of any kind, also tensors, `0`, and `None`, and the module receives these very objects.
-    The caller may pass everything by keyword, the input too. In each call `forward` runs once.
+    The caller may pass everything by keyword, the input too. In each call `forward` runs once. Pre-hooks of others only
+    watch, and keep no dict that they are given.
 
     **Example.** Let `module(x, *, scale=1.0, shift=0.0)` compute `x * scale + shift`. After
     `handle = force_kwargs(module, scale=10.0)`, the call `module(torch.tensor(2.), scale=3.0, shift=1.0)` gives
@@ -258,6 +260,7 @@ class TestForceKwargs:
                 and all(seen["calls"][call]["forwards"].value == 1 for call in CALLS)
                 and bool(changes(seen["changed"], "hook-left *"))
                 and all(seen["calls"][call]["forced"].value in ("missing", "the caller's") for call in CALLS)
+                and not close(seen["example"], 21.0)  # else those that `forward` names arrive
             ),
             "Your keywords never arrive. A pre-hook adds some only when it is registered with `with_kwargs=True` and "
             'returns `args, new_kwargs`; `None` means "keep the old ones".',

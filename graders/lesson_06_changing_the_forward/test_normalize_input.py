@@ -154,6 +154,7 @@ class TestNormalizeInput:
         seen |= {"changed by failure": witness.changes(), "after a failure": snapshot(broken(mine, *args, **kwargs))}
         small = nn.Identity()
         _kept = student.normalize_input(small, TINY, TINY)
+        seen["has_remove of 0 and 1"] = removed(student.normalize_input(nn.Identity(), 0.0, 1.0))
         seen["tiny"] = small(torch.tensor([3 * TINY, -TINY], dtype=torch.float64))
         container = nn.Sequential(nn.Identity().eval())
         witness = Witness(container=container)
@@ -281,6 +282,9 @@ class TestNormalizeInput:
 
     def test_each_handle_removes_its_own_hook(seen, a, b, c, up, std, others, hooks):
         expect(seen["has_remove"]).is_true("the function returned nothing that has a remove() method")
+        expect(seen["has_remove of 0 and 1"]).is_true(
+            "for mean 0 and std 1, the function returned nothing that has a remove() method"
+        )
         expect(seen["gradient with both hooks"]).close_to(2 / std / 4 * times(hooks) * up)
         second = after_hooks(mixed((a - std) / 4, others, b, c), hooks)
         expect(seen["y with the second hook alone"]).close_to(second)

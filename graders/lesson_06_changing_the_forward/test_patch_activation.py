@@ -91,13 +91,14 @@ class TestPatchActivation:
     module may have a second name besides. In one forward pass it is called once, by position or by keyword, and its
     output is a tensor of two or more dimensions.
 
-    Call the model once on `clean` and then once on `corrupt`, in the modes (train or eval) that its parts have; whether
-    under `no_grad` is up to you, since the model does not switch grad mode itself. Return what `model(corrupt)` gives
-    when the submodule's output, as it left the module, is replaced by the one that it has in `model(clean)`. With
-    `channels=None` all of it is replaced. With a list of indices 0, 1, … into dimension 1, only these channels are
-    replaced, digit by digit (also `nan`), and the others stay those of the corrupt run; an empty list gives the
-    ordinary output for `corrupt`, and an index may stand there twice. The result is detached. The modules that follow
-    may work in place. (A model that itself writes into its input may do so.)
+    Call the model once on `clean` and then once on `corrupt`, also when the two are equal, in the modes (train or eval)
+    that its parts have (the run on `clean` may stop when you have what you need). You may do it under `no_grad` or not.
+    The model returns one tensor. Return what `model(corrupt)` gives when the submodule's output, as it left the module,
+    is replaced by the one that it has in `model(clean)`. With `channels=None` all of it is replaced. With a list of
+    indices 0, 1, … into dimension 1, only these channels are replaced, exactly (also by `nan`), and the others stay
+    those of the corrupt run; an empty list gives the ordinary output for `corrupt`, and an index may stand there twice.
+    The result is detached (it need not be a copy). The modules that follow may work in place. (A model that itself
+    writes into its input may do so.)
 
     **Example.** In `model = nn.Sequential(nn.Linear(2, 2), nn.Linear(2, 1))`, let `model[0]` give `[[3., 4.]]` for
     `clean` and `[[5., 6.]]` for `corrupt`, and let `model[1]` add its two inputs. Then
@@ -151,12 +152,17 @@ class TestPatchActivation:
         model = two_path(net, rank, mode, frozen, follower, passing)
         callers = hooks_on(model, name, hooks, hooked)
         clean, corrupt = prepared(clean, layout=layout, place=place, grad=grad), laid_out(corrupt, layout)
-        runs = []
+        runs, called, of_chain = [], [], []
         model.note = runs.append
+        model.register_forward_pre_hook(lambda module, args: called.append(1))
         things = {"model": model, "clean": clean, "corrupt": corrupt, "channels": mine}
         with torch.set_grad_enabled(grad_mode == "on"):
             witness = Witness(**things)
-            seen = {"full": student.patch_activation(model, name, clean, corrupt), "runs": runs[:20]}
+            seen = {
+                "full": student.patch_activation(model, name, clean, corrupt),
+                "runs": runs[:20],
+                "called": len(called),
+            }
             seen |= {"changed": witness.changes(), "log": callers.log[:40]}
             runs.clear()
             seen["part"] = student.patch_activation(model, name, clean, corrupt, mine)
@@ -177,10 +183,13 @@ class TestPatchActivation:
         seen["changed by an interrupt"] = witness.changes()
 
         handing_on = nn.Sequential(nn.Identity(), nn.Identity())
+        handing_on.register_forward_pre_hook(lambda module, args: of_chain.append(1))
         handing_on[0].register_forward_hook(lambda module, args, output: output.flip(1))
         small, large = torch.tensor(SMALL), torch.tensor(LARGE)
         witness = Witness(small=small, large=large)
         seen["large"] = student.patch_activation(handing_on, "0", small, large, [1, 2, 1])
+        student.patch_activation(handing_on, "0", small, small, [1])
+        seen["calls of a chain"] = len(of_chain)
         seen["handed on"] = student.patch_activation(nn.Identity(), "", small, large, [1, 2, 1])
         seen["changed through nn.Identity"] = witness.changes()
         nan = float("nan")
@@ -201,9 +210,13 @@ class TestPatchActivation:
     mistakes = (
         Mistake(
             "forgot-return",
-            lambda seen, net, corrupt, mode, named, hooks, hooked: all(
-                close(seen[key], composed(net, corrupt, mode, after=hooks_of(named, hooks, hooked))["root"])
-                for key in ("full", "part")
+            lambda seen, net, corrupt, mode, named, hooks, hooked: (
+                SILENT
+                if named == "second name"  # a change may have reached the other name only
+                else all(
+                    close(seen[key], composed(net, corrupt, mode, after=hooks_of(named, hooks, hooked))["root"])
+                    for key in ("full", "part")
+                )
             ),
             "This is the ordinary output for `corrupt`: the patch did not arrive. Either your hook returned `None`, or "
             "the hook that keeps the clean output was still there in the second run and overwrote what it had kept.",
@@ -363,6 +376,9 @@ class TestPatchActivation:
         for key, when in (("runs", "without `channels`"), ("runs with channels", "with a list of channels")):
             images = Seen(seen[key].value, f"{when}, the number of images in each run of the model")
             expect(images).equals([5, 5])
+        expect(Seen(seen["called"].value, "calls of the model, `model(...)`")).equals(2)
+        chain = "calls of a plain `nn.Sequential` in two calls of your function, the second with equal inputs"
+        expect(Seen(seen["calls of a chain"].value, chain)).equals(4)
         if hooks != "none" and hooked != "parameter":
             calls = [event for event in seen["log"] if event.value == "pre it"]
             expect(Seen(len(calls), "calls of a hook of the caller")).equals(2)

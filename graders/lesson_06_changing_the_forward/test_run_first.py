@@ -188,6 +188,10 @@ class TestRunFirst:
         witness = Witness(container=container)
         _kept.append(student.run_first(container, one_more))
         seen["changed in a container"] = witness.changes()
+        named, given = Answering(), []
+        _kept.append(student.run_first(named, lambda m, args, out: given.append(len(args))))
+        named(x=5.0), named(5.0)
+        seen["args"] = given
         boom = Failure(failure)
         _kept.append(student.run_first(failing, lambda m, args, out: boom.strike() or out + 1))
         seen["failure"] = boom.during(lambda: failing(1.0))
@@ -266,6 +270,8 @@ class TestRunFirst:
         expect(Seen(seen["calls"][0][0].value, "the output that the hook received")).close_to(plain(layers, weight, x))
         expect(Seen(seen["calls"][0][1].value, "args[0]")).close_to(x)
         expect(seen["calls"][0][2]).is_true("the hook did not receive the module")
+        args = "how long `args` is in a call by keyword, and in one by position"
+        expect(Seen(seen["args"].value, args)).equals([0, 1])
         expect(seen["watched"]).has_length(1, "calls of a hook that returns None")
         for when, path, count in (
             ("calls when forward raised", "calls of the hook in a call in which `forward` raised", 0),

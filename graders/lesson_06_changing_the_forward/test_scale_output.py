@@ -31,6 +31,8 @@ from graders.lesson_06_changing_the_forward.shared import callers_hooks, differe
 
 BIG = 2**24 + 1
 """A whole number that float32 does not hold."""
+INFINITE = [float("inf"), -float("inf"), 3.0]
+"""An output that only a multiplication scales: a sum of multiples is nan."""
 CALLS = ("y", "under no_grad", "y in the other mode", "y again")
 """Calls of the module with one hook of the learner's."""
 
@@ -129,6 +131,9 @@ class TestScaleOutput:
         witness = Witness(container=container, **mine)
         _kept = student.scale_output(container, s)
         seen["handed on"] = {name: container(t) for name, t in mine.items() if t is not whole}
+        half = nn.Identity()
+        _kept = student.scale_output(half, 0.5)
+        seen["infinite"] = half(torch.tensor(INFINITE))
         unit = nn.Identity()
         _kept = student.scale_output(unit, 1.0)
         for name, module in (("whole", container), ("whole times 1.0", unit)):
@@ -252,6 +257,8 @@ class TestScaleOutput:
         expect(Seen(seen["handed on"]["whole times 1.0"].value, "the output [3, -2] times 1.0")).close_to(
             torch.tensor([3.0, -2.0])
         )
+        half = Seen(seen["infinite"].value, "the output inf, -inf, 3 times 0.5")
+        expect(half).close_to(0.5 * torch.tensor(INFINITE))
         expect(seen["big"]).close_to(BIG * torch.ones(2, dtype=torch.float64), rtol=0, atol=0)
         expect(seen["whole times whole"]).close_to(BIG * torch.tensor([3, -2]), rtol=0, atol=0)
 

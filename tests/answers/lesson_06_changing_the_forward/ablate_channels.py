@@ -664,7 +664,12 @@ def ablate_channels(model, name, channels, x):
     ),
 ]
 
-GIVENS = ["Write `ablate_channels(model, name, channels, x)`", "A model that itself writes into `x` may do so"]
+GIVENS = [
+    "Write `ablate_channels(model, name, channels, x)`",
+    "A model that itself writes into `x` may do so",
+    "You may do it under `no_grad` or not",
+    "The model returns one tensor",
+]
 
 SURVIVORS = {
     "at least one dimension": "all inputs have two dimensions or more",

@@ -423,6 +423,7 @@ GIVENS = [
     "Write `force_kwargs(module, **kw)`",
     "The values in `kw` may be of any kind",
     "If both force the same keyword, either may win",
+    "Pre-hooks of others only watch, and keep no dict that they are given",
 ]
 
 SURVIVORS = {

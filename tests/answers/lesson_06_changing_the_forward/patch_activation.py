@@ -469,7 +469,7 @@ def patch_activation(model, name, clean, corrupt, channels=None):
     ),
     Wrong(
         "adds the difference",
-        violates="digit by digit",
+        violates="replaced, exactly",
         check="test_channels_are_replaced_digit_by_digit",
         source="""
 def patch_activation(model, name, clean, corrupt, channels=None):
@@ -803,7 +803,7 @@ def patch_activation(model, name, clean, corrupt, channels=None):
     ),
     Wrong(
         "zeros for nan",
-        violates="digit by digit (also `nan`)",
+        violates="replaced, exactly (also by `nan`)",
         check="test_channels_are_replaced_digit_by_digit",
         source="""
 def patch_activation(model, name, clean, corrupt, channels=None):
@@ -848,6 +848,8 @@ GIVENS = [
     "Write `patch_activation(model, name, clean, corrupt, channels=None)`",
     "two inputs of the same shape",
     "A model that itself writes into its input may do so",
+    "You may do it under `no_grad` or not",
+    "The model returns one tensor",
 ]
 
 SURVIVORS = {

@@ -66,7 +66,8 @@ show(
 #
 # `hook(module, grad_input, grad_output)`
 #
-# as soon as `grad_input` is complete, once for each call of the module.
+# as soon as `grad_input` is complete, normally once for each call of the module. (Soon we meet modules whose hook is
+# called earlier, or never.)
 #
 # **Predict.** A linear layer takes 3 numbers to 2, and the batch has 2 rows. How many entries does `grad_input` have,
 # and what is the shape of the first one? The same for `grad_output`.

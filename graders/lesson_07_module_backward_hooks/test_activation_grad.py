@@ -54,6 +54,14 @@ class Part(nn.Module):
         return packed(out, 2 * input, self.output, self.key)
 
 
+class Added(nn.Module):
+    """Adds 1: the gradient at its input is the tensor that is the gradient at its output."""
+
+    def forward(self, input: Tensor) -> Tensor:
+        """A new tensor."""
+        return input + 1
+
+
 class Model(nn.Module):
     """Three parts, called in another order than they are defined; the second one is nested."""
 
@@ -170,14 +178,16 @@ class TestActivationGrad:
     the gradient of the loss with respect to one tensor in the middle of the model: `pick(output)`, where `output` is
     what the module called `name` (as in `model.named_modules()`) returns, as it leaves the module. `pick` takes this
     output, which may be a tensor, a tuple or a dict, and returns one tensor in it, the same object. The tensor requires
-    grad and is no leaf. Nobody else hooks it. The model calls this module once, and the loss depends on the tensor.
+    grad and is no leaf. Nobody else hooks it, and nobody uses it after your call: a hook of yours may stay on it. The
+    module has no backward hooks of others. The model calls this module once, and the loss depends on the tensor.
 
     The gradient belongs to the value that left the module. Operations that come later, in the model or in the loss, may
     change this tensor in place (an in-place ReLU, for example); the result is still the gradient with respect to the
-    value before. The result is a copy of the gradient: somebody may overwrite the memory of the gradient itself.
+    value before. The result is a copy of the gradient as it arrives there: somebody may overwrite the memory of the
+    gradient itself, also later in the same pass.
 
-    Run `backward()` once or not at all: the `.grad` of all parameters either stays or accumulates one plain pass; that
-    of `x` does so, too, and need not agree with them.
+    Run `backward()` once or not at all. Either the `.grad` of every parameter stays as it is, or one plain pass is
+    added to every one. The `.grad` of `x` stays or gets one pass, too, whichever the parameters do.
 
     **Example.** For `model = Sequential(Linear(1, 2), ReLU(inplace=True))`, where the linear layer gives `[[-1., 4.]]`
     for `x`, `activation_grad(model, "0", x, lambda out: 7 * out.sum())` returns `tensor([[0., 7.]])`.
@@ -275,7 +285,13 @@ class TestActivationGrad:
         only = scene["value"].clone().requires_grad_()
         seen["only x"] = student.activation_grad(frozen_model, name, only, loss_with(up), *pick)
         twin = model_of(scene, mode, frozen, tied, named, output, follower)
+        for p in list(twin.parameters())[::2]:
+            p.grad = torch.full_like(p, OLD) if p.requires_grad else None
         seen["another model"] = student.activation_grad(twin, name, x, loss_with(2 * up), *pick)
+        seen["grads of another model"] = {key: snapshot(p.grad) for key, p in twin.named_parameters()}
+        overwritten = nn.Sequential(linear(torch.tensor([[-1.0], [4.0]]), torch.zeros(2)), Added())
+        overwritten[0].register_forward_hook(lambda module, args, out: out.register_hook(Tensor.zero_) and None)
+        seen["overwritten"] = student.activation_grad(overwritten, "1", torch.ones(1, 1), lambda out: 7 * out.sum())
 
         example = nn.Sequential(linear(torch.tensor([[-1.0], [4.0]]), torch.zeros(2)), nn.ReLU(inplace=True))
         seen["example"] = student.activation_grad(example, "0", torch.ones(1, 1), lambda out: 7 * out.sum())
@@ -299,7 +315,13 @@ class TestActivationGrad:
         witness = Witness(model=model, x=leaf)
         pick = [failing_pick] if raised_in == "pick" else pick
         seen["failure"] = boom.during(lambda: student.activation_grad(model, name, x, failing, *pick))
-        return {**seen, "changed by failure": witness.changes()}
+        seen["changed by failure"] = witness.changes()
+        late = Failure(failure)
+        example[0].weight.register_hook(late.strike)
+        seen["late failure"] = late.during(
+            lambda: student.activation_grad(example, "0", torch.ones(1, 1), lambda out: 7 * out.sum())
+        )
+        return seen
 
     mistakes = (
         Mistake(
@@ -345,7 +367,7 @@ class TestActivationGrad:
                         "gradient"
                     ],
                 )
-                and close(seen["gradient"], 0.0)
+                and (close(seen["gradient"], 0.0) or close(seen["overwritten"], 0.0))
             ),
             "Your gradient was overwritten after you stored it: another tensor has the same buffer, and somebody "
             "changed it in place. Store a copy: `grad.detach().clone()`.",
@@ -375,6 +397,11 @@ class TestActivationGrad:
         expect(
             Seen(seen["gradient"].value, "the gradient, when the loss has written zeros into its own memory")
         ).close_to(found["gradient"], **digits(scene))
+        expect(
+            Seen(
+                seen["overwritten"].value, "the gradient, when a hook on an earlier tensor writes zeros into its memory"
+            )
+        ).close_to(torch.tensor([[7.0, 7.0]]))
 
     def test_the_next_call_computes_afresh(
         seen, scene, mode, frozen, tied, named, output, follower, registered, hooks, x_is, loss
@@ -399,27 +426,23 @@ class TestActivationGrad:
         if seen["passes"].value not in (0, 1):
             expect(seen["passes"]).differs("one backward pass or none", str(seen["passes"].value))
         found = trace(scene, mode, frozen, tied, named, output, follower, registered, hooks, x_is, loss)
-        stayed = {}
-        for name, gradient in found["grads"].items():
-            mine = Seen((seen["x.grad"] if name == "x" else seen["grads"][name]).value, f"{name}.grad")
-            if gradient is None:
-                if mine.value is not None:
-                    refuse(f"`{name}` requires no grad, and `{name}.grad` holds something now", Kind.CHANGED)
-                continue
-            stays = close(mine, OLD) if grad == "filled" else mine.value is None
-            if not stays:
-                expect(mine).close_to(gradient + (OLD if grad == "filled" else 0.0), **digits(scene))
-            if name != "x" and bool(gradient.abs().max() > 0.01):  # else both look the same
-                stayed[name] = stays
-        if len(set(stayed.values())) > 1:
-            first, last = (next(name for name in stayed if stayed[name] is stays) for stays in (True, False))
-            refuse(f"`{first}.grad` is as before, and `{last}.grad` has accumulated: it is one pass, or none")
+        grads = {name: seen["x.grad"] if name == "x" else seen["grads"][name] for name in found["grads"]}
+        old = dict.fromkeys(grads, OLD if grad == "filled" else None)
+        one_pass_or_none(grads, found["grads"], old, **digits(scene))
+
+        other = trace(scene, mode, frozen, tied, named, output, follower, "yes", "none", x_is, loss)["grads"]
+        del other["x"]
+        old = {name: None if index % 2 else OLD for index, name in enumerate(other)}
+        twice = {name: None if gradient is None else 2 * gradient for name, gradient in other.items()}
+        one_pass_or_none({name: seen["grads of another model"][name] for name in other}, twice, old, **digits(scene))
 
     def test_nothing_else_changes(seen):
         nothing_changed(seen["changed"], but=["grad-filled *", "grad-changed *"])
 
     def test_an_exception_comes_through_and_nothing_is_left(seen, raised_in):
         came_through(seen["failure"], {"backward": "`backward()`", "pick": "`pick`"}.get(raised_in, f"the {raised_in}"))
+        if seen["late failure"].value != "never raised":  # else no gradient of a parameter was computed
+            came_through(seen["late failure"], "a hook on a parameter")
         nothing_changed(seen["changed by failure"], but=["grad-* *"], when="after an exception")
 
     def test_the_example_of_the_contract(seen):
@@ -430,6 +453,27 @@ def digits(scene: dict[str, Any]) -> dict[str, float]:
     """The tolerance in the dtype of the model."""
     limit = 1e-4 if scene["up"].dtype == torch.float32 else 1e-10
     return {"rtol": limit, "atol": limit}
+
+
+def one_pass_or_none(
+    grads: dict[str, Seen], gradients: dict[str, Tensor | None], old: dict[str, float | None], **limits: float
+) -> None:
+    """Each `.grad` holds what it held (`old`, everywhere), or this gradient was added; those of parameters agree."""
+    stayed = {}
+    for name, gradient in gradients.items():
+        mine, before = Seen(grads[name].value, f"{name}.grad"), old[name]
+        if gradient is None:
+            if mine.value is not None:
+                refuse(f"`{name}` requires no grad, and `{name}.grad` holds something now", Kind.CHANGED)
+            continue
+        stays = mine.value is None if before is None else close(mine, before)
+        if not stays:
+            expect(mine).close_to(gradient + (before or 0.0), **limits)
+        if name != "x" and bool(gradient.abs().max() > 0.01):  # else both look the same
+            stayed[name] = stays
+    if len(set(stayed.values())) > 1:
+        first, last = (next(name for name in stayed if stayed[name] is stays) for stays in (True, False))
+        refuse(f"`{first}.grad` is as before, and `{last}.grad` has accumulated: it is one pass, or none")
 
 
 def halved(scene: dict[str, Any]) -> dict[str, Any]:

@@ -181,7 +181,8 @@ class TestGradientFlow:
     `loss.backward()`. Return a dict with one entry for each module of `model.named_modules()` that has parameters of
     its own (a module with two names is there once). Parameters of the modules inside it do not count, so a plain
     `Sequential` has none; whether they require grad does not matter. Each of these modules is called once, its output
-    is one tensor, and a gradient comes to it, also to its input if that requires grad. Neither the model nor the loss
+    is one tensor, and a gradient comes to this output; one comes to the
+    module's input, too, if that requires grad. Neither the model nor the loss
     works in place.
 
     The key is the module's name, `""` for the model itself. The value is a Python float: the mean of
@@ -285,7 +286,11 @@ class TestGradientFlow:
         cube = scene["value"].view(2, 2, 3).clone().requires_grad_(x != "data")
         seen["zero"] = measured(other, lambda out: (0 * out).sum(), cube)
         layer = linear(scene["weights"][0][:, :-1], scene["weights"][0][:, -1])
-        seen["a layer"] = measured(layer, lambda out: (-3 * out).mean(), scene["value"][0])
+        seen["a layer"] = measured(layer, lambda out: -3 * out[0], scene["value"][0])
+        block = nn.Sequential(linear(scene["weights"][0][:, :-1], scene["weights"][0][:, -1]))
+        block.gain = nn.Parameter(scene["gain"].clone())
+        block.register_forward_pre_hook(lambda module, args: module.gain * args[0])
+        seen["a block"] = measured(block, lambda out: -3 * out[0], scene["value"][0])
         example = nn.Sequential(*(linear(torch.tensor([[2.0]]), torch.tensor([0.0])) for _ in range(2)))
         seen["example"] = measured(example, lambda out: -3 * out.sum(), torch.ones(1, 1))
 
@@ -302,7 +307,15 @@ class TestGradientFlow:
             model.get_submodule(head).register_forward_pre_hook(boom.strike)
         witness = Witness(model=model, x=leaf)
         seen["failure"] = boom.during(lambda: student.gradient_flow(model, failing, given))
-        return {**seen, "changed by failure": witness.changes()}
+        seen["changed by failure"] = witness.changes()
+        error = Failure("RuntimeError")  # autograd itself raises this kind
+
+        def failing_late(out):
+            out.register_hook(error.strike)
+            return out.sum()
+
+        seen["error in backward"] = error.during(lambda: student.gradient_flow(layer, failing_late, leaf.detach()))
+        return seen
 
     mistakes = (
         Mistake(
@@ -420,6 +433,11 @@ class TestGradientFlow:
         expect_means(
             seen["a layer"], {"": 3 / len(scene["weights"][0])}, " for a model that is one layer, and a single row"
         )
+        expect_means(
+            seen["a block"],
+            dict.fromkeys(("", "0"), 3 / len(scene["weights"][0])),
+            " for a block with a parameter that returns what the layer in it returns",
+        )
 
     def test_one_pass_accumulates_the_gradients(seen, scene, mode, frozen, tied, registered, hooks, x, loss, grad):
         for count, what in zip(seen["runs"], ("the model", "the loss")):
@@ -442,6 +460,7 @@ class TestGradientFlow:
 
     def test_an_exception_comes_through_and_nothing_is_left(seen, raised_in):
         came_through(seen["failure"], {"backward": "`backward()`"}.get(raised_in, f"the {raised_in}"))
+        came_through(seen["error in backward"], "`backward()`")
         nothing_changed(seen["changed by failure"], but=["grad-* *", "buffer *"], when="after an exception")
 
     def test_the_example_of_the_contract(seen):

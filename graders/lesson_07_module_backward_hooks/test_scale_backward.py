@@ -92,8 +92,8 @@ class TestScaleBackward:
     else uses its parameters.
 
     Everything else stays as it is: the values of the forward pass, the gradients of the layers after the module, and
-    those of tensors that are combined with its output. The module has one output or a tuple of outputs, and the loss
-    may leave some of them unused. Each is a tensor of its own: none is an input or computed from another one, and
+    those of tensors that are combined with its output. The module has one output or a plain tuple of outputs, and the
+    loss may leave some of them unused. Each is a tensor of its own: none is an input or computed from another one, and
     nothing works in place on it; what its own `.grad` shows after `retain_grad()` is open. The inputs of the module may
     need no gradient.
 

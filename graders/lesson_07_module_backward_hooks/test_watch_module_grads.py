@@ -172,8 +172,8 @@ class TestWatchModuleGrads:
     next pass. In one pass the module is called once. (What a pass in which PyTorch calls none leaves in the dict is up
     to you.)
 
-    No gradient changes, and with `create_graph=True` each keeps its graph. `handle.remove()` ends the watching; what
-    the dict holds then, it keeps.
+    No gradient changes, and with `create_graph=True` the gradients that go on keep their graph. `handle.remove()` ends
+    the watching; what the dict holds then, it keeps.
 
     **Example.** For `module = torch.nn.Tanh()`, `d, handle = watch_module_grads(module)` and
     `x = tensor([0.], requires_grad=True)`, the call `(3 * module(x)).sum().backward()` leaves
@@ -264,6 +264,12 @@ class TestWatchModuleGrads:
         torch.autograd.grad(call(x)[0], x, grad_outputs=2 * up)
         seen |= {"both removed": [copied(record), copied(second)], "in the end": before.changes()}
         seen["returned"] = told(result)
+
+        doubled, x = nn.Tanh(), torch.tensor([0.0], requires_grad=True)
+        doubled.register_full_backward_pre_hook(lambda module, grad_output: (2 * grad_output[0],))
+        d, _kept = parts(student.watch_module_grads(doubled))
+        (3 * doubled(x)).sum().backward()
+        seen["beside a pre-hook"] = copied(d)
 
         tanh, x = nn.Tanh(), torch.tensor([0.0], requires_grad=True)
         d, handle = parts(student.watch_module_grads(tanh))
@@ -368,6 +374,8 @@ class TestWatchModuleGrads:
         expect_record(seen["first"], *module_gradients(kind, weight, bias, x, up, k, hooks, passing), "after a pass")
         example = torch.tensor([3.0])
         expect_record(seen["example"], (example,), (example,), "after the example")
+        pre_hook = "after the example with a pre-hook of the caller that doubles `grad_output`"
+        expect_record(seen["beside a pre-hook"], (2 * example,), (2 * example,), pre_hook)
 
     def test_the_latest_pass_is_kept(seen, kind, weight, bias, x, up, k, hooks, passing):
         expect(seen["more"]).has_length(len(MORE_PASSES))

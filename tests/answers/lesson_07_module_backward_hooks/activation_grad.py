@@ -284,7 +284,7 @@ def activation_grad(model, name, x, loss_fn, pick=lambda out: out):
     ),
     Wrong(
         "clears the gradients",
-        violates="the `.grad` of all parameters either stays or accumulates one plain pass",
+        violates="Either the `.grad` of every parameter stays as it is, or one plain pass is added to every one",
         check="test_the_parameters_keep_their_gradient_or_add_one_pass",
         source=changed(TAUGHT, ("    return grads[0]\n", "    model.zero_grad()\n    return grads[0]\n")),
     ),
@@ -344,7 +344,7 @@ def activation_grad(model, name, x, loss_fn, pick=lambda out: out):
     ),
     Wrong(
         "cuts the graph",
-        violates="the `.grad` of all parameters either stays or accumulates one plain pass",
+        violates="Either the `.grad` of every parameter stays as it is, or one plain pass is added to every one",
         check="raised",
         source="""
 import torch
@@ -574,7 +574,7 @@ def activation_grad(model, name, x, loss_fn, pick=lambda out: out):
     ),
     Wrong(
         "stops the pass in the middle",
-        violates="the `.grad` of all parameters either stays or accumulates one plain pass",
+        violates="Either the `.grad` of every parameter stays as it is, or one plain pass is added to every one",
         check="test_the_parameters_keep_their_gradient_or_add_one_pass",
         source="""
 class Enough(Exception):
@@ -635,6 +635,8 @@ GIVENS = [
     "The tensor requires grad and is no leaf.",
     "The model calls this module once, and the loss depends on the tensor.",
     "Nobody else hooks it",
+    "The module has no backward hooks of others",
+    "The `.grad` of `x` stays or gets one pass, too",
 ]
 
 SURVIVORS = {

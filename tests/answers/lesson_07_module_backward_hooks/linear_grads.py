@@ -579,6 +579,7 @@ GIVENS = [
     "What the `.grad` of these three holds afterwards is not graded.",
     "Rebuild them from `x` and dL/dy.",
     "Whether you call `lin` is up to you",
+    "Grad mode is on",
 ]
 
 SURVIVORS = {

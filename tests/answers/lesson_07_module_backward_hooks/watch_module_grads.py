@@ -396,7 +396,7 @@ def watch_module_grads(module):
     ),
     Wrong(
         "returns its copies",
-        violates="with `create_graph=True` each keeps its graph",
+        violates="with `create_graph=True` the gradients that go on keep their graph",
         check="test_the_gradients_stay_as_they_are",
         mistake="returned-something",
         source=changed(

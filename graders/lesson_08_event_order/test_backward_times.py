@@ -32,6 +32,9 @@ from graders.lesson_08_event_order.shared import OLD, SLOW, Clock, build, dot_gr
 
 Spec = dict[str, Any]
 
+SHORT = 2.0**-30
+"""By what times are multiplied that are shorter than a microsecond."""
+
 
 def draw_model(rng, dtype, second_name):
     """A nested model of layers that take time, with random names; one is called twice, and one never.
@@ -192,6 +195,7 @@ class TestBackwardTimes:
         stopwatch = Clock(0.0)
         on_the_clock(single, stopwatch)
         seen["of one module"] = student.backward_times(single, given, stopwatch)
+        seen["of short times"] = student.backward_times(single, given, lambda: stopwatch() * SHORT)
         times = student.backward_times(model, laid_out(x / 2, layout).requires_grad_(needs == "no grad"), clock)
         seen["of another input"] = dict(times) if isinstance(times, dict) else times
         seen["in forward"] = failing(lambda model: model.get_submodule(part).register_forward_hook)
@@ -236,6 +240,10 @@ class TestBackwardTimes:
     def test_a_model_without_parts_has_a_time(seen, spec):
         alone = {"net": float(spec["children"][0]["cost"])}
         same_times(seen["of one module"], alone, "by a clock that starts at 0, the times of a model that is one layer")
+        expected = alone["net"] * SHORT
+        if not close(seen["of short times"]["net"], expected, 1e-4, 0):
+            short = seen["of short times"]["net"].value
+            refuse(f"the time of a model that is one layer is {expected:.4g}, and you return {short}")
 
     def test_it_is_one_plain_pass(seen, spec, x, needs, grad, mode, frozen):
         if len(seen["inputs"]) != 1:

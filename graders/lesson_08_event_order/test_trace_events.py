@@ -237,8 +237,8 @@ class TestTraceEvents:
     not among them has no events.
 
     `x` may or may not require grad, and the first parts of the model may be frozen or have no parameters: no special
-    case is needed for them. Something in the model requires grad, and nothing works in place. The `.grad` of the
-    parameters, and of `x` if it requires grad, accumulates as in one plain pass.
+    case is needed for them. Something in the model requires grad, grad mode is on, and nothing works in place. The
+    `.grad` of the parameters, and of `x` if it requires grad, accumulates as in one plain pass.
 
     **Example.** For `nn.Sequential(nn.Linear(2, 1))` and an `x` that requires grad, the result is `["net.fpre",
     "0.fpre", "0.fwd", "net.fwd", "net.bpre", "0.bpre", "0.bwd", "net.bwd"]`.
@@ -282,7 +282,8 @@ class TestTraceEvents:
         flags = []
         model.register_forward_pre_hook(lambda module, args: flags.append(args[0].requires_grad))
         witness = Witness(model=model, x=given)
-        seen = {"events": now(student.trace_events(model, given)), "input_needs_grad": flags[:5]}
+        events = student.trace_events(model, given)
+        seen = {"events": now(events), "input_needs_grad": flags[:5]}
         seen |= {"grads": dot_grads(model, leaf), "changed": witness.changes()}
         seen["of one module"] = now(student.trace_events(nn.Linear(x.shape[-1], 2).to(x.dtype), given))
         layer = nn.Linear(x.shape[-1], x.shape[-1]).to(x.dtype)
@@ -292,6 +293,7 @@ class TestTraceEvents:
         other = laid_out(x / 2, layout).requires_grad_(needs == "no grad")
         flags.clear()
         seen["of another input"] = now(student.trace_events(model, other))
+        seen["events later"] = now(events)
         seen["another_needs_grad"] = flags[:5]
         seen["in forward"] = failing(
             lambda model: list(model.modules())[at].register_forward_hook, model_of(spec, mode, hooks, hooked)
@@ -415,6 +417,10 @@ class TestTraceEvents:
             refuse(f"`x.requires_grad` is {needs == 'grad'}, and the model got an input for which it is {flags[0]}")
         for name, gradient in accumulating(spec, x, needs, mode, hooks, hooked, grad).items():
             expect_grad(seen["grads"], name, gradient)
+
+    def test_a_list_stays_as_it_is_in_later_calls(seen):
+        if seen["events later"].value != seen["events"].value:
+            refuse("a list that was returned is another one after further calls: make a new list in each call")
 
     def test_nothing_else_changes(seen):
         nothing_changed(seen["changed"], but=["grad-filled *", "grad-changed *"])

@@ -84,8 +84,9 @@ class TestNormalizeMaps:
 
     Return a numpy array of the same shape and of dtype float32. In each channel the smallest value becomes 0, the
     largest becomes 1, and the others lie between them in proportion: `(v - min) / (max - min)`, with the minimum and
-    the maximum of that channel, computed in float32 or better. A channel with only one value, whatever it is, becomes
-    0 everywhere. The array shares no memory with `fm`.
+    the maximum of that channel, computed in float32 or better: you may round `fm` to
+    float32 first. A channel with only one value, whatever it is, becomes 0 everywhere. The array shares no memory with
+    `fm`.
 
     **Example.** For `fm = tensor([[[1., 2., 5.]], [[7., 7., 7.]]])` the result is
     `array([[[0., 0.25, 1.]], [[0., 0., 0.]]], dtype=float32)`.

@@ -103,8 +103,9 @@ def inner_of(value: Tensor, pad: int, right: Tensor) -> bool:
 )  # fmt: skip
 class TestTileMaps:
     """Write `tile_maps(fm, ncols, pad=1, fill=0.0)`. `fm` is a detached float32 tensor of shape [C, H, W] with one
-    channel or more; its values are finite. `ncols` is 1 or more, `pad` is 0 or more, and `fill` is a float. Return one
-    sheet with all channels on it: a two-dimensional numpy array of dtype float32 that shares no memory with `fm`.
+    channel or more; its values are finite. `ncols` is 1 or more, `pad` is 0 or more, and `fill` is a finite float.
+    Return one sheet with all channels on it: a two-dimensional numpy array of dtype float32 that shares no memory with
+    `fm`.
 
     - The channels stand row by row, from left to right, in `min(ncols, C)` columns and as many rows as are needed.
     - Between neighbouring tiles there are `pad` pixels, across and down. There are none around the sheet.

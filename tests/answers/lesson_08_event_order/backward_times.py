@@ -80,6 +80,16 @@ def backward_times(model, x, clock):
 
 WRONG = [
     Wrong(
+        "in whole microseconds",
+        violates="how\n    long the backward pass of this module took",
+        check="test_a_model_without_parts_has_a_time",
+        source=TIMED
+        + """
+def backward_times(model, x, clock):
+    return {name: round(time, 6) for name, time in timed(model, own(x), clock).items()}
+""",
+    ),
+    Wrong(
         "the input is given as it is",
         violates="its input is complete: also when `x` requires no grad.",
         check="test_each_time_is_right",

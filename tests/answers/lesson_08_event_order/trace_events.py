@@ -147,6 +147,12 @@ def trace_events(model, x):
 
 WRONG = [
     Wrong(
+        "empties and refills the list that it returned before",
+        violates="rule 1: however often it is called",
+        check="test_a_list_stays_as_it_is_in_later_calls",
+        source=changed(TRACED, ("    events = []\n", "    EVENTS.clear()\n    events = EVENTS\n")) + "\nEVENTS = []\n",
+    ),
+    Wrong(
         "runs the model on a copy that requires grad",
         violates="Run `model(x).sum().backward()` once, with `x` as it is given",
         check="test_every_event_is_in_its_place",
@@ -677,4 +683,7 @@ SURVIVORS = {
     "a list for a tuple": "what is looked at is no result",
 }
 
-GIVENS = ["Write `trace_events(model, x)`.", "Something in the model requires grad, and nothing works in place."]
+GIVENS = [
+    "Write `trace_events(model, x)`.",
+    "Something in the model requires grad, grad mode is on, and nothing works in place.",
+]

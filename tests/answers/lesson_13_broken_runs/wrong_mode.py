@@ -398,7 +398,7 @@ def wrong_mode(model, x):
         check="test_the_modules_in_the_wrong_mode_are_named",
         source=changed(
             RUNS,
-            ("        model(x)\n    return outputs", "        module(x)\n    return outputs"),
+            ("        model(x)\n    return outputs", "        module(x.clone())\n    return outputs"),
         ),
     ),
     Wrong(

@@ -107,7 +107,7 @@ def scale_backward(module, s):
     ),
     Wrong(
         "a bare tensor",
-        violates="The module has one output or a tuple of outputs",
+        violates="The module has one output or a plain tuple of outputs",
         check="raised",
         mistake="not-like-grad-output",
         source="""
@@ -192,7 +192,7 @@ def scale_backward(module, s):
     ),
     Wrong(
         "the first output alone",
-        violates="The module has one output or a tuple of outputs",
+        violates="The module has one output or a plain tuple of outputs",
         check="test_several_outputs_used_or_not",
         mistake="first-output-only",
         source="""
@@ -205,7 +205,7 @@ def scale_backward(module, s):
     ),
     Wrong(
         "one entry for two outputs",
-        violates="The module has one output or a tuple of outputs",
+        violates="The module has one output or a plain tuple of outputs",
         check="raised",
         mistake="not-like-grad-output",
         source=changed(TAUGHT, ("tuple(None if g is None else ", "("), ("g for g in grad_output", "grad_output[0],")),

@@ -159,7 +159,7 @@ class TestMeanActivation:
     - After the call, nothing keeps the graph of the forward pass alive: neither the result, nor anything that you
       stored elsewhere, such as in a list.
     - The model goes on with the output itself, as it does without you. You may run it under `torch.no_grad()`, and
-      your caller may call you there.
+      your caller may call you there. Buffers that the run itself changes stay changed.
 
     **Example.** For `model = nn.Sequential(nn.Flatten(), nn.ReLU())` and `x = torch.tensor([[-1., 2.]])`,
     `mean_activation(model, "1", x)` returns `tensor(1.)`.

@@ -240,13 +240,13 @@ class TestCountMacs:
     - Other modules and functions count nothing, also those that multiply with weights, such as `nn.Conv1d`,
       `nn.ConvTranspose2d` or `F.linear`.
     - All modules are in `model.modules()`, some of them under two names.
-    - Convolutions can have groups, strides, padding, dilation and kernels that are not square. Their input may have no
-      dimension for the batch, or a batch of 0.
+    - Convolutions can have groups, strides, padding (also `padding="same"`), dilation and kernels that are not square.
+      Their input may have no dimension for the batch, or a batch of 0. No layer is lazy.
     - The input of a linear layer has its features in the last dimension and may have any number of dimensions before
       it.
 
     Whether autograd records the run or not is up to you: the model calls the same modules either way. It does not catch
-    what a module raises.
+    what a module raises. Hooks of the caller may replace values, and leave shapes alone.
 
     **Example.** `nn.Linear(10, 4)` on an `x` of shape (3, 10) makes 12 numbers with 10 MACs each: 120. A
     `nn.Conv2d(2, 6, 3)` on (1, 2, 5, 5) gives (1, 6, 3, 3), 54 numbers with 2·3·3 = 18 MACs each: 972.
@@ -258,7 +258,7 @@ class TestCountMacs:
         convs = {
             "first": {"in_channels": c, "out_channels": size, "kernel_size": kernels[0], "groups": 2,
                       "padding": rng.integer(0, 1), "bias": rng.choice((True, False))},
-            "again": {"in_channels": size, "out_channels": size, "kernel_size": 3, "padding": 1,
+            "again": {"in_channels": size, "out_channels": size, "kernel_size": 3, "padding": "same",
                       "groups": rng.choice((1, size))},
             "second": {"in_channels": size, "out_channels": size, "kernel_size": kernels[1], "stride": 2,
                        "dilation": rng.shuffled([1, 2]), "padding": 1},

@@ -205,10 +205,11 @@ def hooks_left(graphs: list[Tensor], t: Tensor) -> int:
 )  # fmt: skip
 class TestGradIntoNodes:
     """Write `grad_into_nodes(y, node_names)`. `y` is a scalar with a graph, and `node_names` is a set of names of graph
-    nodes, such as `"ReluBackward0"`; it may be empty. Run `y.backward()` once; a call of `torch.autograd.grad` may come
-    before it. Return a dict: for each of the names that the graph of `y` contains, the gradient that arrives at this
-    node for the node's first output. This is the complete gradient: when the output is used several times, it is the
-    sum. A gradient of zeros is one, too.
+    nodes, such as `"ReluBackward0"`; it may be empty. Run `y.backward()` once, with `retain_graph=True` or without; a
+    call of `torch.autograd.grad` may come before it. Return a dict: for each of the names that the graph of `y`
+    contains, the gradient that arrives at this node for the node's first output. This is the complete gradient: when
+    the output is used several times, it is the sum. It is the gradient as the hooks on tensors leave it. A gradient of
+    zeros is one, too.
 
     - The name of a node is what its method `name()` returns. A name that the graph does not contain is not a key of
       the dict.

@@ -129,20 +129,21 @@ def joint_norms(passes: list[list[Tensor | None]], factor: float = 1.0) -> list[
     ),
 )  # fmt: skip
 class TestJointNormLog:
-    """Write `joint_norm_log(tensors)`. Return a pair: a list, empty at first, and a handle. From now on, each call of
-    `backward()` that reaches at least one of these tensors appends one Python float to the list. The float is the
-    joint L2 norm of this pass: square each entry of the gradients that arrive at the tensors in this pass, add up all
-    squares of all tensors, and take the root. It is exact to the digits of their dtype, which is `float32` or
-    `float64`; the squares of finite entries are neither too large nor too small for it. What counts is a gradient as
-    the hooks leave it that were on the tensor before your call.
+    """Write `joint_norm_log(tensors)`. Return two things, as a tuple or a list: a list, empty at first, and a handle.
+    From now on, each call of `backward()` that reaches at least one of these tensors appends one Python float to the
+    list. The float is the joint L2 norm of this pass: square each entry of the gradients that arrive at the tensors in
+    this pass, add up all squares of all tensors, and take the root. It is exact to the digits of their dtype, which is
+    `float32` or `float64`; the squares of finite entries are neither too large nor too small for it. What counts is a
+    gradient as the hooks leave it that were on the tensor before your call.
 
     - A tensor that a pass does not reach adds nothing. A pass that reaches none of the tensors appends nothing.
     - A pass in which all gradients are zero appends 0.0, and one with an infinite entry appends `inf`.
     - A pass that an exception stops before all gradients have arrived appends nothing.
     - The flow of gradients does not change. After `handle.remove()` nothing is appended any more.
 
-    `tensors` is a list of different tensors of one dtype; it may be empty. Each requires grad; some are leaves, others
-    are not. The caller calls `backward()` only, and not `torch.autograd.grad`.
+    `tensors` is a list of different tensors of one dtype; it may be empty, and so may a tensor. Each requires grad;
+    some are leaves, others are not, and none is one of several outputs of an operation, such as `unbind`. The caller
+    calls `backward()` only, and not `torch.autograd.grad`.
 
     **Example.** For two scalars `a` and `b` and `log, handle = joint_norm_log([a, b])`, `(3 * a + 4 * b).backward()`
     appends 5.0. Then `(2 * a).backward()` appends 2.0.
@@ -193,6 +194,12 @@ class TestJointNormLog:
             seen["second"] = entries(log_of_second)
             removed(handle_of_second)
         seen["changed"] = witness.changes()
+
+        no_entries, one = torch.zeros(0, 2, requires_grad=True), torch.ones(1, requires_grad=True)
+        of_no_entries, _ = parts(student.joint_norm_log([no_entries, one]))
+        (no_entries.sum() + 3 * one.sum()).backward()
+        no_entries.sum().backward()
+        seen["with a tensor without entries"] = entries(of_no_entries)
 
         a, b = torch.tensor(1.0, requires_grad=True), torch.tensor(1.0, requires_grad=True)
         example, handle = parts(student.joint_norm_log([a, b]))
@@ -273,6 +280,9 @@ class TestJointNormLog:
     def test_each_pass_appends_its_joint_norm(seen, tensors, passes, hooks):
         expect(seen["pair"]).is_true("the result is not a pair: a list and a handle")
         same_log(seen["log"], joint_norms(passes, factor_of(hooks)), tensors)
+
+    def test_a_tensor_without_entries_adds_nothing(seen):
+        same_log(seen["with a tensor without entries"], [3.0, 0.0], [torch.ones(1)])
 
     def test_entries_come_only_from_passes_that_reach_a_tensor(seen, passes):
         expect(seen["at first"]).equals([])

@@ -179,8 +179,8 @@ def passes(loss: Tensor, leaves: list[Tensor], backward: str) -> dict[str, Any]:
 )  # fmt: skip
 class TestSavedBytes:
     """Write `saved_bytes(fn)`. Call `fn()` once, without arguments. Return how many bytes of tensors autograd saves for
-    backward while `fn()` runs, as an `int`. Each tensor that is saved counts `numel() * element_size()`. A tensor that
-    is saved twice counts twice, and a view or an expanded tensor counts with its own `numel()`.
+    backward while `fn()` runs, as an `int`. Each tensor that is saved counts `numel() * element_size()`, whatever its
+    dtype. A tensor that is saved twice counts twice, and a view or an expanded tensor counts with its own `numel()`.
 
     - `fn()` runs in the grad mode of the caller; under `torch.no_grad()`, nothing is saved.
     - `fn` may return anything, also nothing, and it may run backward passes of its own.

@@ -527,6 +527,7 @@ def mean_activation(model, name, x):
 ]
 
 GIVENS = [
+    "Buffers that the run itself changes stay changed.",
     "Write `mean_activation(model, name, x)`.",
     "`model` is an `nn.Module`",
     '`name` is not `""`, the model itself.',

@@ -192,9 +192,9 @@ def count_macs(model, x):
              "A MAC is one multiplication of a weight with an input, and the addition of the product",
              f"2 * {RIGHT_WORK}"),
             ("without padding", None, "Multiplications with zeros of the padding count like any other.",
-             "(output.numel() - 2 * sum(module.padding) * output.shape[-1]) * module.weight[0].numel() "
+             "(output.numel() - 2 * (module.padding != (0, 0)) * output.shape[-1]) * module.weight[0].numel() "
              f"if {CONV} else {LINEAR}"),
-            ("dilated kernels", None, "Convolutions can have groups, strides, padding, dilation",
+            ("dilated kernels", None, "dilation and kernels that are not square",
              "output.numel() * module.weight.shape[1] * "
              "(module.dilation[0] * (module.kernel_size[0] - 1) + 1) * "
              f"(module.dilation[1] * (module.kernel_size[1] - 1) + 1) if {CONV} else {LINEAR}"),
@@ -347,9 +347,36 @@ def count_macs(model, x):
           source=changed("    finally:", "    except Exception:\n        pass\n    finally:")),
     Wrong("one sum for all calls", violates="rule 1: It works however often it is called", check=FIRST,
           source=changed("    macs = []\n", "").replace("def count_macs", "macs = []\n\ndef count_macs")),
+    Wrong(
+        "takes the padding for two numbers",
+        violates='padding (also `padding="same"`)',
+        check="raised",
+        source="""
+from torch import nn
+
+def count_macs(model, x):
+    total, handles = 0, []
+    def add(module, args, output):
+        nonlocal total
+        if isinstance(module, nn.Conv2d):
+            assert module.padding[0] >= 0
+        total += output.numel() * module.weight[0].numel()
+    for module in model.modules():
+        if isinstance(module, (nn.Conv2d, nn.Linear)):
+            handles.append(module.register_forward_hook(add))
+    try:
+        model(x)
+    finally:
+        for handle in handles:
+            handle.remove()
+    return total
+""",
+    ),
 ]  # fmt: skip
 
-GIVENS = ["Write `count_macs(model, x)`.", "It does not catch what a module raises.",
+GIVENS = ["Hooks of the caller may replace values, and leave shapes alone.",
+          "No layer is lazy.",
+          "Write `count_macs(model, x)`.", "It does not catch what a module raises.",
           "All modules are in `model.modules()`",
           "Whether autograd records the run or not is up to you",
           "a dot product of length n has n MACs"]  # fmt: skip

@@ -426,6 +426,7 @@ def grad_into_nodes(y, node_names):
 GIVENS = [
     "Write `grad_into_nodes(y, node_names)`.",
     "is a scalar with a graph",
+    "It is the gradient as the hooks on tensors leave it.",
     "Return a dict",
     "Each of `node_names` occurs at most once in the graph",
     "Other names may occur often.",

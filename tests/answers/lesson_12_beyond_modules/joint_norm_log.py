@@ -84,7 +84,7 @@ REMOVE = "test_after_remove_nothing_is_appended_and_nothing_is_left"
 WRONG = [
     Wrong(
         "the list alone",
-        violates="Return a pair: a list, empty at first, and a handle.",
+        violates="Return two things, as a tuple or a list: a list, empty at first, and a handle.",
         check=FIRST,
         mistake="no-handle",
         source="""
@@ -99,7 +99,7 @@ def joint_norm_log(tensors):
     ),
     Wrong(
         "None in place of the handle",
-        violates="Return a pair: a list, empty at first, and a handle.",
+        violates="Return two things, as a tuple or a list: a list, empty at first, and a handle.",
         check=REMOVE,
         mistake="no-handle",
         source=HOOKED.replace("NORM", f"{SUM} ** 0.5").replace(
@@ -141,7 +141,7 @@ def joint_norm_log(tensors):
         violates="add up all squares of all tensors",
         check=FIRST,
         mistake="largest-entry",
-        source=HOOKED.replace("NORM", "max(grad.abs().max().item() for grad in grads)"),
+        source=HOOKED.replace("NORM", "max(max(grad.abs().flatten().tolist(), default=0.0) for grad in grads)"),
     ),
     Wrong(
         "the sum of the norms",
@@ -263,7 +263,7 @@ def joint_norm_log(tensors):
     ),
     Wrong(
         "the pair the other way round",
-        violates="Return a pair: a list, empty at first, and a handle.",
+        violates="Return two things, as a tuple or a list: a list, empty at first, and a handle.",
         check=FIRST,
         source=HOOKED.replace("NORM", f"{SUM} ** 0.5").replace(
             "return log, register_multi_grad_hook(tensors, hook)", "return register_multi_grad_hook(tensors, hook), log"
@@ -392,11 +392,28 @@ def joint_norm_log(tensors):
              "add up all squares of all tensors", FIRST),
         ]
     ),
+    Wrong(
+        "asks each gradient for its largest entry",
+        violates="it may be empty, and so may a tensor",
+        check="raised",
+        source="""
+import math
+from torch.autograd.graph import register_multi_grad_hook
+
+def joint_norm_log(tensors):
+    log = []
+    def hook(grads):
+        there = [grad.detach() for grad in grads if grad is not None]
+        scale = max(grad.abs().max().item() for grad in there)
+        log.append(scale if scale in (0, math.inf) else math.hypot(*(grad.norm().item() for grad in there)))
+    return log, register_multi_grad_hook(tensors, hook)
+""",
+    ),
 ]  # fmt: skip
 
 GIVENS = ["which is `float32` or `float64`", "What counts is a gradient as the hooks leave it",
           "Write `joint_norm_log(tensors)`.", "is a list of different tensors of one dtype",
-          "Each requires grad; some are leaves, others are not.",
+          "Each requires grad; some are leaves, others are not, and none is one of several outputs",
           "The caller calls `backward()` only, and not `torch.autograd.grad`."]  # fmt: skip
 
 SURVIVORS = {

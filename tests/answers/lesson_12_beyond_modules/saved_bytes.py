@@ -102,14 +102,14 @@ def changed(old: str, new: str) -> str:
 WRONG = [
     Wrong(
         "elements",
-        violates="Each tensor that is saved counts `numel() * element_size()`.",
+        violates="Each tensor that is saved counts `numel() * element_size()`, whatever its dtype.",
         check=FIRST,
         mistake="elements-not-bytes",
         source=changed(WEIGHED, "tensor.numel()"),
     ),
     Wrong(
         "four bytes each",
-        violates="Each tensor that is saved counts `numel() * element_size()`.",
+        violates="Each tensor that is saved counts `numel() * element_size()`, whatever its dtype.",
         check=FIRST,
         mistake="four-bytes-each",
         source=changed(WEIGHED, "4 * tensor.numel()"),
@@ -279,7 +279,7 @@ def saved_bytes(fn):
     ),
     Wrong(
         "parameters do not count",
-        violates="Each tensor that is saved counts `numel() * element_size()`.",
+        violates="Each tensor that is saved counts `numel() * element_size()`, whatever its dtype.",
         check=FIRST,
         source=changed(
             "        sizes.append", "        if not isinstance(tensor, torch.nn.Parameter):\n            sizes.append"
@@ -287,13 +287,13 @@ def saved_bytes(fn):
     ),
     Wrong(
         "masks do not count",
-        violates="Each tensor that is saved counts `numel() * element_size()`.",
+        violates="Each tensor that is saved counts `numel() * element_size()`, whatever its dtype.",
         check=FIRST,
         source=changed("        sizes.append", "        if tensor.dtype != torch.bool:\n            sizes.append"),
     ),
     Wrong(
         "indices do not count",
-        violates="Each tensor that is saved counts `numel() * element_size()`.",
+        violates="Each tensor that is saved counts `numel() * element_size()`, whatever its dtype.",
         check=FIRST,
         source=changed("        sizes.append", "        if tensor.dtype != torch.int64:\n            sizes.append"),
     ),

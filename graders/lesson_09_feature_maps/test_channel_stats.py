@@ -209,6 +209,9 @@ class TestChannelStats:
         ]
         if kind == "flat":
             batches[0][0] *= 2.0**-40  # tiny outputs are no zeros
+        tiny = rng.tensor(3, 2, 2, 5, dtype="float64", low=1, high=2)
+        tiny[:, 0] *= 2.0**-180  # float32 takes these for zeros
+        tiny[0, 0, 0, 0] = 0
         bias = torch.tensor([1000.0, -2000.0, 1500.0]) if kind == "conv" else torch.zeros(outputs)
         return {
             "batches": batches,
@@ -216,6 +219,7 @@ class TestChannelStats:
             "weight": rng.tensor(outputs, inputs, dtype=dtype, low=-1, high=1),
             "bias": bias.to(getattr(torch, dtype)),
             "mixing": rng.tensor(outputs, outputs, dtype=dtype, low=-1, high=1),
+            "tiny": tiny,
         }
 
     def alive(kind, inputs, weight, bias, mixing):
@@ -240,6 +244,7 @@ class TestChannelStats:
         weight,
         bias,
         mixing,
+        tiny,
         kind,
         spatial,
         source,
@@ -295,6 +300,7 @@ class TestChannelStats:
             relu = nn.ReLU()
             example = [torch.tensor([[-1.0, 2.0]]), torch.tensor([[3.0, 4.0], [0.0, 6.0]])]
             seen["example"] = plain_dict(student.channel_stats(relu, relu, iter(example)))
+            seen["of tiny values"] = plain_dict(student.channel_stats(relu, relu, [tiny.transpose(2, 3)]))
         return seen
 
     mistakes = (
@@ -413,10 +419,11 @@ class TestChannelStats:
     def test_the_statistics_describe_all_values_of_each_channel(seen, kind, inputs, weight, bias, mixing):
         same_stats(seen["stats"], right_stats(kind, inputs, weight, bias, mixing))
 
-    def test_one_batch_one_twice_and_the_example_come_out(seen, kind, inputs, weight, bias, mixing):
+    def test_one_batch_one_twice_and_the_example_come_out(seen, kind, inputs, weight, bias, mixing, tiny):
         same_stats(seen["of one"], right_stats(kind, inputs[1:2], weight, bias, mixing))
         same_stats(seen["of one twice"], right_stats(kind, [inputs[i] for i in (0, 2, 0)], weight, bias, mixing))
         same_stats(seen["example"], stats_of([torch.tensor([[0.0, 2], [3, 4], [0, 6]], dtype=torch.float64)]))
+        same_stats(seen["of tiny values"], stats_of([tiny]))
 
     def test_each_batch_runs_once_in_the_models_modes_without_gradients(seen, batches, hooks):
         expect(Seen(seen["sizes"].value, "sizes of the batches that the model saw")).equals([len(b) for b in batches])

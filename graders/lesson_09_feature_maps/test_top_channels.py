@@ -80,7 +80,7 @@ def nearly(seen: Seen, fm: Tensor, k: int) -> bool:
 )
 class TestTopChannels:
     """Write `top_channels(fm, k)`. `fm` is a detached tensor of shape [C, H, W], in `float32` or `float64`, and `k` is
-    a whole number from 1 to C. All values are finite.
+    a whole number from 1 to C. All values are finite, and those of a `float32` tensor lie between -100 and 100.
 
     Return a list of k Python ints: the indices of the k channels with the largest mean over all their pixels. The
     channel with the largest mean comes first. Means are signed: -5 is smaller than 1. No two means are equal: they

@@ -55,6 +55,15 @@ class Log(nn.Module):
         return x.log()
 
 
+AT_FIRST_EXCUSED = [
+    "chain",
+    {"log": ["layer", "log"], "clean": ["layer", "clean"], "negative": ["layer", "negative"], "again": ["same", "log"]},
+    ["log", "clean", "negative", "again"],
+    {},
+]
+"""A model in which `log` passes a NaN on in its first call, and makes one of negative numbers in its second."""
+
+
 class Layers:
     """Draws layers for inputs of one shape and dtype."""
 
@@ -269,7 +278,12 @@ class TestFirstNonfinite:
     ):  # fmt: skip
         logs = nn.Sequential(Log(), nn.ReLU())
         witness = Witness(model=logs)
-        at_once = {"at once": student.first_nonfinite(logs, torch.zeros(1, 2)), "changed at once": witness.changes()}
+        excused = build(AT_FIRST_EXCUSED), torch.tensor([NAN, 1.0])
+        at_once = {
+            "after a bad input": student.first_nonfinite(*excused),
+            "at once": student.first_nonfinite(logs, torch.zeros(1, 2)),
+            "changed at once": witness.changes(),
+        }
         good = x.nan_to_num(1, 1, 1)
         x = laid_out(x, layout) if x_is == "data" else prepared(x, layout=layout, place=place, grad=grad)
         (model, callers), started = made(net), []
@@ -495,6 +509,9 @@ class TestFirstNonfinite:
 
     def test_the_example_comes_out(seen):
         expect(seen["example"]).equals("1")
+        expect(Seen(seen["after a bad input"].value, "for a leaf that gets NaN first and finite numbers later")).equals(
+            "log"
+        )
         expect(Seen(seen["at once"].value, "for `nn.Sequential(Log(), nn.ReLU())` and zeros, the result")).equals("0")
 
 

@@ -660,6 +660,18 @@ WRONG += [
         check="test_everything_is_left_as_it_was",
         source=stats(more="batches.clear() if isinstance(batches, list) else None"),
     ),
+    Wrong(
+        "zeros are counted in float32",
+        violates="the share of values that are exactly 0",
+        check="test_one_batch_one_twice_and_the_example_come_out",
+        source=stats(zero="(rows.float() == 0)"),
+    ),
+    Wrong(
+        "seen as rows of memory",
+        violates="rule 1: in any layout",
+        check="raised",
+        source=stats(values="output.double().view(*output.shape[:2], -1)"),
+    ),
 ]
 
 GIVENS = [

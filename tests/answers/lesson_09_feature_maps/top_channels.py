@@ -227,7 +227,7 @@ def top_channels(fm, k):
 GIVENS = [
     "Write `top_channels(fm, k)`.",
     "`fm` is a detached tensor of shape [C, H, W]",
-    "All values are finite.",
+    "All values are finite, and those of a `float32` tensor lie between -100 and 100.",
 ]
 
 SURVIVORS = {

@@ -642,6 +642,12 @@ def first_nonfinite(model, x):
         source="FOUND = []\n"
         + changed(FIRST, "found, good, handles = [], {}, []", "found, good, handles = FOUND, {}, []"),
     ),
+    Wrong(
+        "a bad input excuses a leaf for good",
+        violates="each call is judged by itself",
+        check="test_the_example_comes_out",
+        source=FIRST.replace("good[module] = finite(args)", "good[module] = good.get(module, True) and finite(args)"),
+    ),
 ]
 
 GIVENS = [

@@ -576,7 +576,7 @@ def changers(rng: Rng, net: dict[str, Any], plan: str) -> list[Any]:
             [f"{pair}.bias", "tensor", {}, "times", 3.0],
         ],
         "tied": [[f"{rng.choice(net['tied'])}.weight", "tensor", {}, "times", factor]],
-        "accumulated": [[f"{last_module(net)}.bias", "accumulated", {}, "times", factor]],
+        "accumulated": [[f"{last_module(net)}.bias", "accumulated", {}, "times", -1.0]],
         "dropped": [[name, "accumulated", {}, "drop", 1.0] for name in (net["names"]["gain"], f"{pair}.bias")],
         "pre": [[stage, "pre", options_for(rng, "pre"), "times", factor]],
         "keyword": [[net["head"], "pre", {"with_kwargs": True}, "times", factor]],

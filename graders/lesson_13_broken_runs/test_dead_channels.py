@@ -53,7 +53,7 @@ def site(rng: Rng, hs: list[Tensor], roles: list[str], shift: Tensor, upright: b
         above = {"dead": -rng.choice((0.0, 0.25, 2.0)), "alive": rng.uniform(1, 3)}.get(role, 0.125)
         unit = 1.0
         if role == "tiny" and not shift[channel]:
-            unit = 2.0 ** (-40 if inputs.dtype == torch.float32 else -200)
+            unit = 2.0 ** (-100 if inputs.dtype == torch.float32 else -600)  # whose square is 0
         bias = (above - inputs.max().item()) * unit - shift[channel].item()
         weights.append(weight * unit)
         biases.append(bias)
@@ -217,7 +217,7 @@ class TestDeadChannels:
     - A ReLU may be called several times in one run, or never; one that is never called is not in the dict. Nor is one
       that is called and not registered. The model may be a ReLU itself; its name is then `""`.
     - What counts is the output as it left the module. The next layer may work in place and rewrite it.
-    - A very small number is not 0.
+    - A very small number is not 0. What an `nn.ReLU` returns is never negative, and not NaN.
     - `batches` may be empty. All sizes but the number of channels may differ from call to call of a module; each
       tensor holds one input or more.
 

@@ -3,6 +3,7 @@
 from graders.author.answers import Wrong, changed
 
 GIVENS = [
+    "What an `nn.ReLU` returns is never negative, and not NaN.",
     "What they change by themselves, such as the buffers of a BatchNorm in training mode, may change.",
     "Channels lie along dimension 1 of the output, which has 2 to 5 dimensions.",
     "Whether autograd records the runs or not is up to you.",

@@ -14,8 +14,9 @@ import linecache
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from types import TracebackType
-from typing import Any
+from typing import Any, TypeGuard
 
+import torch
 from torch import Tensor, nn
 
 from graders.box.known_state import global_hooks, known_state
@@ -211,10 +212,15 @@ def snapshot(value: Any) -> Any:
 
 
 def shares_storage(first: Any, second: Any) -> bool:
-    """Whether both are tensors that look at the same memory."""
-    if not isinstance(first, Tensor) or not isinstance(second, Tensor) or not first.numel():
+    """Whether both are ordinary dense tensors that look at the same memory."""
+    if not _has_memory(first) or not _has_memory(second) or not first.numel():
         return False
     return first.untyped_storage().data_ptr() == second.untyped_storage().data_ptr()
+
+
+def _has_memory(value: Any) -> TypeGuard[Tensor]:
+    """Whether it is a tensor whose memory can be asked for: a sparse one has none, a class answers as it likes."""
+    return type(value) in (Tensor, nn.Parameter) and value.layout is torch.strided
 
 
 def removed(handle: Any) -> bool:

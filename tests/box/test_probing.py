@@ -199,6 +199,8 @@ def test_storage_is_shared_by_views_and_not_by_copies() -> None:
     assert not shares_storage(whole, whole.clone())
     assert not shares_storage(whole, None)
     assert not shares_storage(torch.empty(0), torch.empty(0))
+    sparse = whole.to_sparse()
+    assert not shares_storage(sparse, sparse)
 
 
 def test_removed_calls_remove_of_one_handle_or_of_all() -> None:

@@ -1,6 +1,17 @@
 """Answers to 01-chain-grads."""
 
-from graders.author.answers import Wrong
+from graders.author.answers import Wrong, changed
+
+PLAIN = """
+def chain_grads(fns, x):
+    steps, h = [], x
+    for fn in fns:
+        h = fn(h.clone())
+        h.retain_grad()
+        steps.append(h)
+    h.sum().backward()
+    return [h.grad for h in steps]
+"""
 
 RIGHT = [
     """
@@ -75,32 +86,21 @@ WRONG = [
         violates="or overwrite it in place",
         check="test_every_step_has_its_gradient",
         mistake="overwritten-in-place",
-        source="""
-def chain_grads(fns, x):
-    steps, h = [], x.clone()
-    for fn in fns:
-        h = fn(h.clone() if h.grad_fn is not None and "Tanh" in h.grad_fn.name() else h)
-        h.retain_grad()
-        steps.append(h)
-    h.sum().backward()
-    return [h.grad for h in steps]
-""",
+        source=changed(
+            PLAIN,
+            ("    steps, h = [], x\n", "    steps, h = [], x.clone()\n"),
+            (
+                "        h = fn(h.clone())\n",
+                '        h = fn(h.clone() if h.grad_fn is not None and "Tanh" in h.grad_fn.name() else h)\n',
+            ),
+        ),
     ),
     Wrong(
         "the taught loop without a copy",
         violates="or overwrite it in place",
         check="raised",
         mistake="overwritten-in-place",
-        source="""
-def chain_grads(fns, x):
-    steps, h = [], x
-    for fn in fns:
-        h = fn(h)
-        h.retain_grad()
-        steps.append(h)
-    h.sum().backward()
-    return [h.grad for h in steps]
-""",
+        source=changed(PLAIN, ("        h = fn(h.clone())\n", "        h = fn(h)\n")),
     ),
     Wrong(
         "products of local derivatives",
@@ -132,47 +132,38 @@ def chain_grads(fns, x):
         violates="Return a list with the gradient of the output",
         check="test_every_step_has_its_gradient",
         mistake="cut-between-steps",
-        source="""
-def chain_grads(fns, x):
-    steps, h = [], x.clone()
-    for fn in fns:
-        h = fn(h.detach().requires_grad_().clone())
-        h.retain_grad()
-        steps.append(h)
-    h.sum().backward()
-    return [h.grad for h in steps]
-""",
+        source=changed(
+            PLAIN,
+            ("    steps, h = [], x\n", "    steps, h = [], x.clone()\n"),
+            ("        h = fn(h.clone())\n", "        h = fn(h.detach().requires_grad_().clone())\n"),
+        ),
     ),
     Wrong(
         "retained the last alone",
         violates="Return a list with the gradient of the output",
         check="test_every_step_has_its_gradient",
         mistake="retained-only-last",
-        source="""
-def chain_grads(fns, x):
-    steps, h = [], x.clone()
-    for fn in fns:
-        h = fn(h.clone())
-        steps.append(h)
-    h.retain_grad()
-    h.sum().backward()
-    return [h.grad for h in steps]
-""",
+        source=changed(
+            PLAIN,
+            ("    steps, h = [], x\n", "    steps, h = [], x.clone()\n"),
+            ("        h.retain_grad()\n", ""),
+            ("    h.sum().backward()\n", "    h.retain_grad()\n    h.sum().backward()\n"),
+        ),
     ),
     Wrong(
         "the last step first",
         violates="in this order",
         check="test_every_step_has_its_gradient",
         mistake="reversed-list",
-        source="""
-def chain_grads(fns, x):
-    grads, h = [], x.clone()
-    for fn in fns:
-        h = fn(h.clone())
-        h.register_hook(lambda grad: grads.append(grad.clone()))
-    h.sum().backward()
-    return grads
-""",
+        source=changed(
+            PLAIN,
+            ("    steps, h = [], x\n", "    grads, h = [], x.clone()\n"),
+            (
+                "        h.retain_grad()\n        steps.append(h)\n",
+                "        h.register_hook(lambda grad: grads.append(grad.clone()))\n",
+            ),
+            ("    return [h.grad for h in steps]\n", "    return grads\n"),
+        ),
     ),
     Wrong(
         "an empty list",
@@ -184,31 +175,13 @@ def chain_grads(fns, x):
         "the mean for the sum",
         violates="The output is `h_n.sum()`",
         check="test_every_step_has_its_gradient",
-        source="""
-def chain_grads(fns, x):
-    steps, h = [], x
-    for fn in fns:
-        h = fn(h.clone())
-        h.retain_grad()
-        steps.append(h)
-    h.mean().backward()
-    return [h.grad for h in steps]
-""",
+        source=changed(PLAIN, ("    h.sum().backward()\n", "    h.mean().backward()\n")),
     ),
     Wrong(
         "the functions from the last to the first",
         violates="The chain is `h_0 = x`, `h_1 = fns[0](h_0)`",
         check="raised",
-        source="""
-def chain_grads(fns, x):
-    steps, h = [], x
-    for fn in reversed(fns):
-        h = fn(h.clone())
-        h.retain_grad()
-        steps.append(h)
-    h.sum().backward()
-    return [h.grad for h in steps]
-""",
+        source=changed(PLAIN, ("    for fn in fns:\n", "    for fn in reversed(fns):\n")),
     ),
     Wrong(
         "x gets nothing",
@@ -228,34 +201,18 @@ def chain_grads(fns, x):
         "every function called twice",
         violates="Call each function exactly once",
         check="test_each_function_is_called_once_in_order",
-        source="""
-def chain_grads(fns, x):
-    for fn in fns:
-        fn(x.detach().clone())
-    steps, h = [], x
-    for fn in fns:
-        h = fn(h.clone())
-        h.retain_grad()
-        steps.append(h)
-    h.sum().backward()
-    return [h.grad for h in steps]
-""",
+        source=changed(
+            PLAIN,
+            ("    steps, h = [], x\n", "    for fn in fns:\n        fn(x.detach().clone())\n    steps, h = [], x\n"),
+        ),
     ),
     Wrong(
         "a hook left on x",
         violates="rule 3: none of your own hooks is left",
         check="test_x_has_its_gradient_and_stays_as_it_was",
-        source="""
-def chain_grads(fns, x):
-    x.register_hook(lambda grad: None)
-    steps, h = [], x
-    for fn in fns:
-        h = fn(h.clone())
-        h.retain_grad()
-        steps.append(h)
-    h.sum().backward()
-    return [h.grad for h in steps]
-""",
+        source=changed(
+            PLAIN, ("    steps, h = [], x\n", "    x.register_hook(lambda grad: None)\n    steps, h = [], x\n")
+        ),
     ),
     Wrong(
         "a hook left on x when a function raises",
@@ -282,51 +239,34 @@ def chain_grads(fns, x):
         "a function that raises is skipped",
         violates="rule 4: the caller of your function gets this exception",
         check="test_an_exception_comes_through_and_leaves_nothing_behind",
-        source="""
-def chain_grads(fns, x):
-    steps, h = [], x
-    for fn in fns:
-        try:
-            h = fn(h.clone())
-        except KeyError:
-            continue
-        h.retain_grad()
-        steps.append(h)
-    h.sum().backward()
-    return [h.grad for h in steps]
-""",
+        source=changed(
+            PLAIN,
+            (
+                "        h = fn(h.clone())\n",
+                "        try:\n            h = fn(h.clone())\n        except KeyError:\n            continue\n",
+            ),
+        ),
     ),
     Wrong(
         "hooks of the caller cleared",
         violates="rule 3: Hooks that were there before are there afterwards",
         check="test_x_has_its_gradient_and_stays_as_it_was",
-        source="""
-def chain_grads(fns, x):
-    steps, h = [], x
-    for fn in fns:
-        h = fn(h.clone())
-        h.retain_grad()
-        steps.append(h)
-    h.sum().backward()
-    if x._backward_hooks:
-        x._backward_hooks.clear()
-    return [h.grad for h in steps]
-""",
+        source=changed(
+            PLAIN,
+            (
+                "    return [h.grad for h in steps]\n",
+                "    if x._backward_hooks:\n        x._backward_hooks.clear()\n    return [h.grad for h in steps]\n",
+            ),
+        ),
     ),
     Wrong(
         "the list of functions eaten up",
         violates="rule 2: Lists and dicts keep their entries",
         check="test_x_has_its_gradient_and_stays_as_it_was",
-        source="""
-def chain_grads(fns, x):
-    steps, h = [], x
-    while fns:
-        h = fns.pop(0)(h.clone())
-        h.retain_grad()
-        steps.append(h)
-    h.sum().backward()
-    return [h.grad for h in steps]
-""",
+        source=changed(
+            PLAIN,
+            ("    for fn in fns:\n        h = fn(h.clone())\n", "    while fns:\n        h = fns.pop(0)(h.clone())\n"),
+        ),
     ),
     Wrong(
         "a shape that stays",
@@ -350,64 +290,42 @@ def chain_grads(fns, x):
         "a step that returns its argument is left out",
         violates="return it as it is",
         check="test_every_step_has_its_gradient",
-        source="""
-def chain_grads(fns, x):
-    steps, h = [], x
-    for fn in fns:
-        before = h.clone()
-        h = fn(before)
-        if h is before and h._version == 0:
-            continue
-        h.retain_grad()
-        steps.append(h)
-    h.sum().backward()
-    return [h.grad for h in steps]
-""",
+        source=changed(
+            PLAIN,
+            (
+                "        h = fn(h.clone())\n",
+                "        before = h.clone()\n"
+                "        h = fn(before)\n"
+                "        if h is before and h._version == 0:\n"
+                "            continue\n",
+            ),
+        ),
     ),
     Wrong(
         "the shape of x for as many elements",
         violates="change its shape",
         check="test_every_step_has_its_gradient",
-        source="""
-def chain_grads(fns, x):
-    steps, h = [], x
-    for fn in fns:
-        h = fn(h.clone())
-        h.retain_grad()
-        steps.append(h)
-    h.sum().backward()
-    return [h.grad.reshape(x.shape) if h.numel() == x.numel() else h.grad for h in steps]
-""",
+        source=changed(
+            PLAIN,
+            (
+                "    return [h.grad for h in steps]\n",
+                "    return [h.grad.reshape(x.shape) if h.numel() == x.numel() else h.grad for h in steps]\n",
+            ),
+        ),
     ),
     Wrong(
         "numbers for infinite gradients",
         violates="Return a list with the gradient of the output",
         check="test_another_call_has_its_own_gradients",
-        source="""
-def chain_grads(fns, x):
-    steps, h = [], x
-    for fn in fns:
-        h = fn(h.clone())
-        h.retain_grad()
-        steps.append(h)
-    h.sum().backward()
-    return [h.grad.nan_to_num() for h in steps]
-""",
+        source=changed(
+            PLAIN, ("    return [h.grad for h in steps]\n", "    return [h.grad.nan_to_num() for h in steps]\n")
+        ),
     ),
     Wrong(
         "the first ten steps",
         violates="Return a list with the gradient of the output",
         check="test_every_step_has_its_gradient",
-        source="""
-def chain_grads(fns, x):
-    steps, h = [], x
-    for fn in fns:
-        h = fn(h.clone())
-        h.retain_grad()
-        steps.append(h)
-    h.sum().backward()
-    return [h.grad for h in steps[:10]]
-""",
+        source=changed(PLAIN, ("    return [h.grad for h in steps]\n", "    return [h.grad for h in steps[:10]]\n")),
     ),
     Wrong(
         "one list for all calls",
@@ -431,66 +349,41 @@ def chain_grads(fns, x):
         "every gradient in the dtype of x",
         violates="change its shape or dtype",
         check="test_a_function_may_change_the_dtype",
-        source="""
-def chain_grads(fns, x):
-    steps, h = [], x
-    for fn in fns:
-        h = fn(h.clone())
-        h.retain_grad()
-        steps.append(h)
-    h.sum().backward()
-    return [h.grad.to(x.dtype) for h in steps]
-""",
+        source=changed(
+            PLAIN, ("    return [h.grad for h in steps]\n", "    return [h.grad.to(x.dtype) for h in steps]\n")
+        ),
     ),
     Wrong(
         "the chain in float64",
         violates="change its shape or dtype",
         check="raised",
-        source="""
-def chain_grads(fns, x):
-    steps, h = [], x.double()
-    for fn in fns:
-        h = fn(h.clone())
-        h.retain_grad()
-        steps.append(h)
-    h.sum().backward()
-    return [h.grad.to(x.dtype) for h in steps]
-""",
+        source=changed(
+            PLAIN,
+            ("    steps, h = [], x\n", "    steps, h = [], x.double()\n"),
+            ("    return [h.grad for h in steps]\n", "    return [h.grad.to(x.dtype) for h in steps]\n"),
+        ),
     ),
     Wrong(
         "an exception of the pass is printed",
         violates="rule 4: the caller of your function gets this exception",
         check="test_an_exception_comes_through_and_leaves_nothing_behind",
-        source="""
-def chain_grads(fns, x):
-    steps, h = [], x
-    for fn in fns:
-        h = fn(h.clone())
-        h.retain_grad()
-        steps.append(h)
-    try:
-        h.sum().backward()
-    except BaseException as error:
-        print(error)
-    return [h.grad for h in steps]
-""",
+        source=changed(
+            PLAIN,
+            (
+                "    h.sum().backward()\n",
+                "    try:\n        h.sum().backward()\n    except BaseException as error:\n        print(error)\n",
+            ),
+        ),
     ),
     Wrong(
         "a hook on x stays when the pass raises",
         violates="rule 3: or raised, none of your own hooks is left",
         check="test_an_exception_comes_through_and_leaves_nothing_behind",
-        source="""
-def chain_grads(fns, x):
-    steps, h = [], x
-    for fn in fns:
-        h = fn(h.clone())
-        h.retain_grad()
-        steps.append(h)
-    handle = x.register_hook(print)
-    h.sum().backward()
-    handle.remove()
-    return [h.grad for h in steps]
-""",
+        source=changed(
+            PLAIN,
+            ("    h.sum().backward()\n", "    handle = x.register_hook(print)\n    h.sum().backward()\n"),
+            ("    return [h.grad for h in steps]\n", "    handle.remove()\n    return [h.grad for h in steps]\n"),
+        ),
     ),
 ]
 

@@ -1,6 +1,19 @@
 """Answers to 04-clip-global-norm-in-backward."""
 
-from graders.author.answers import Wrong
+from graders.author.answers import Wrong, changed
+
+COUNTING = """
+import torch
+
+def clip_global_norm_in_backward(params, c):
+    arrived = []
+    def hook(p):
+        arrived.append(p)
+        if len(arrived) == len(params):
+            arrived.clear()
+            torch.nn.utils.clip_grad_norm_(params, c)
+    return [p.register_post_accumulate_grad_hook(hook) for p in params]
+"""
 
 RIGHT = [
     """
@@ -136,95 +149,91 @@ def clip_global_norm_in_backward(params, c):
         violates="each is multiplied by the same factor, so that the joint norm is `c`",
         check="test_the_joint_norm_is_clipped_once_all_have_arrived",
         mistake="per-tensor-norm",
-        source="""
-import torch
-
-def clip_global_norm_in_backward(params, c):
-    def hook(p):
-        torch.nn.utils.clip_grad_norm_([p], c)
-    return [p.register_post_accumulate_grad_hook(hook) for p in params]
-""",
+        source=changed(
+            COUNTING,
+            ("    arrived = []\n", ""),
+            (
+                "        arrived.append(p)\n"
+                "        if len(arrived) == len(params):\n"
+                "            arrived.clear()\n"
+                "            torch.nn.utils.clip_grad_norm_(params, c)\n",
+                "        torch.nn.utils.clip_grad_norm_([p], c)\n",
+            ),
+        ),
     ),
     Wrong(
         "clamps the elements",
         violates="each is multiplied by the same factor, so that the joint norm is `c`",
         check="test_the_joint_norm_is_clipped_once_all_have_arrived",
         mistake="elements-not-norm",
-        source="""
-def clip_global_norm_in_backward(params, c):
-    def hook(p):
-        p.grad.clamp_(-c, c)
-    return [p.register_post_accumulate_grad_hook(hook) for p in params]
-""",
+        source=changed(
+            COUNTING,
+            ("\nimport torch\n", ""),
+            ("    arrived = []\n", ""),
+            (
+                "        arrived.append(p)\n"
+                "        if len(arrived) == len(params):\n"
+                "            arrived.clear()\n"
+                "            torch.nn.utils.clip_grad_norm_(params, c)\n",
+                "        p.grad.clamp_(-c, c)\n",
+            ),
+        ),
     ),
     Wrong(
         "clips at every arrival",
         violates="would have made of it at this moment",
         check="test_the_joint_norm_is_clipped_once_all_have_arrived",
         mistake="clipped-too-early",
-        source="""
-import torch
-
-def clip_global_norm_in_backward(params, c):
-    def hook(_):
-        torch.nn.utils.clip_grad_norm_(params, c)
-    return [p.register_post_accumulate_grad_hook(hook) for p in params]
-""",
+        source=changed(
+            COUNTING,
+            (
+                "    arrived = []\n"
+                "    def hook(p):\n"
+                "        arrived.append(p)\n"
+                "        if len(arrived) == len(params):\n"
+                "            arrived.clear()\n"
+                "            torch.nn.utils.clip_grad_norm_(params, c)\n",
+                "    def hook(_):\n        torch.nn.utils.clip_grad_norm_(params, c)\n",
+            ),
+        ),
     ),
     Wrong(
         "clips in the first pass only",
         violates="From now on, whenever `backward()` returns",
         check="test_the_next_pass_accumulates_and_is_clipped_again",
         mistake="counter-not-reset",
-        source="""
-import torch
-
-def clip_global_norm_in_backward(params, c):
-    arrived = []
-    def hook(p):
-        arrived.append(p)
-        if len(arrived) == len(params):
-            torch.nn.utils.clip_grad_norm_(params, c)
-    return [p.register_post_accumulate_grad_hook(hook) for p in params]
-""",
+        source=changed(COUNTING, ("            arrived.clear()\n", "")),
     ),
     Wrong(
         "scales small gradients up",
         violates="otherwise nothing changes",
         check="test_a_small_gradient_stays_as_it_is",
         mistake="scaled-up",
-        source="""
-import torch
-
-def clip_global_norm_in_backward(params, c):
-    arrived = []
-    def hook(p):
-        arrived.append(p)
-        if len(arrived) == len(params):
-            arrived.clear()
-            norm = torch.cat([q.grad.flatten() for q in params]).norm()
-            for q in params:
-                q.grad.mul_(c / norm)
-    return [p.register_post_accumulate_grad_hook(hook) for p in params]
-""",
+        source=changed(
+            COUNTING,
+            (
+                "            torch.nn.utils.clip_grad_norm_(params, c)\n",
+                "            norm = torch.cat([q.grad.flatten() for q in params]).norm()\n"
+                "            for q in params:\n"
+                "                q.grad.mul_(c / norm)\n",
+            ),
+        ),
     ),
     Wrong(
         "returns the norm from the hook",
         violates="From now on, whenever `backward()` returns",
         check="raised",
         mistake="returned-a-value",
-        source="""
-import torch
-
-def clip_global_norm_in_backward(params, c):
-    arrived = []
-    def last(p):
-        arrived.append(p)
-        if len(arrived) == len(params):
-            arrived.clear()
-            return torch.nn.utils.clip_grad_norm_(params, c)
-    return [p.register_post_accumulate_grad_hook(last) for p in params]
-""",
+        source=changed(
+            COUNTING,
+            ("    def hook(p):\n", "    def last(p):\n"),
+            (
+                "            torch.nn.utils.clip_grad_norm_(params, c)\n"
+                "    return [p.register_post_accumulate_grad_hook(hook) for p in params]\n",
+                "            return torch.nn.utils.clip_grad_norm_(params, c)\n"
+                "    return [p.register_post_accumulate_grad_hook(last) for p in params]\n",
+            ),
+        ),
     ),
     Wrong(
         "does nothing",
@@ -316,18 +325,16 @@ def clip_global_norm_in_backward(params, c):
         "the sum of the norms",
         violates="if the joint L2 norm over the `.grad` of all of them",
         check="test_the_joint_norm_is_clipped_once_all_have_arrived",
-        source="""
-def clip_global_norm_in_backward(params, c):
-    arrived = []
-    def hook(p):
-        arrived.append(p)
-        if len(arrived) == len(params):
-            arrived.clear()
-            norm = sum(q.grad.norm().item() for q in params)
-            for q in params:
-                q.grad.mul_(min(1.0, c / norm))
-    return [p.register_post_accumulate_grad_hook(hook) for p in params]
-""",
+        source=changed(
+            COUNTING,
+            ("\nimport torch\n", ""),
+            (
+                "            torch.nn.utils.clip_grad_norm_(params, c)\n",
+                "            norm = sum(q.grad.norm().item() for q in params)\n"
+                "            for q in params:\n"
+                "                q.grad.mul_(min(1.0, c / norm))\n",
+            ),
+        ),
     ),
     Wrong(
         "returns no handles",
@@ -387,14 +394,18 @@ def clip_global_norm_in_backward(params, c):
         "takes an old `.grad` for an arrival",
         violates="a second pass adds to what the first pass left, and the sum is clipped",
         check="test_the_next_pass_accumulates_and_is_clipped_again",
-        source="""
-from torch import nn
-
-def clip_global_norm_in_backward(params, c):
-    def hook(p):
-        if all(q.grad is not None for q in params): nn.utils.clip_grad_norm_(params, c)
-    return [p.register_post_accumulate_grad_hook(hook) for p in params]
-""",
+        source=changed(
+            COUNTING,
+            ("import torch\n", "from torch import nn\n"),
+            ("    arrived = []\n", ""),
+            (
+                "        arrived.append(p)\n"
+                "        if len(arrived) == len(params):\n"
+                "            arrived.clear()\n"
+                "            torch.nn.utils.clip_grad_norm_(params, c)\n",
+                "        if all(q.grad is not None for q in params): nn.utils.clip_grad_norm_(params, c)\n",
+            ),
+        ),
     ),
     Wrong(
         "one count for all lists",
@@ -439,19 +450,14 @@ def clip_global_norm_in_backward(params, c):
         "nothing in a pass with a graph",
         violates="rule 5: `backward(create_graph=True)`",
         check="test_the_joint_norm_is_clipped_once_all_have_arrived",
-        source="""
-import torch
-
-def clip_global_norm_in_backward(params, c):
-    arrived = []
-    def hook(p):
-        arrived.append(p)
-        if len(arrived) == len(params):
-            arrived.clear()
-            if not torch.is_grad_enabled():
-                torch.nn.utils.clip_grad_norm_(params, c)
-    return [p.register_post_accumulate_grad_hook(hook) for p in params]
-""",
+        source=changed(
+            COUNTING,
+            (
+                "            torch.nn.utils.clip_grad_norm_(params, c)\n",
+                "            if not torch.is_grad_enabled():\n"
+                "                torch.nn.utils.clip_grad_norm_(params, c)\n",
+            ),
+        ),
     ),
     Wrong(
         "tensor hooks count `torch.autograd.grad` as a pass",
@@ -479,18 +485,17 @@ def clip_global_norm_in_backward(params, c):
         "clips the first three",
         violates="the `.grad` of all parameters in the list",
         check="test_the_joint_norm_is_clipped_once_all_have_arrived",
-        source="""
-import torch
-
-def clip_global_norm_in_backward(params, c):
-    some, arrived = params[:3], []
-    def hook(p):
-        arrived.append(p)
-        if len(arrived) == len(some):
-            arrived.clear()
-            torch.nn.utils.clip_grad_norm_(some, c)
-    return [p.register_post_accumulate_grad_hook(hook) for p in some]
-""",
+        source=changed(
+            COUNTING,
+            ("    arrived = []\n", "    some, arrived = params[:3], []\n"),
+            ("        if len(arrived) == len(params):\n", "        if len(arrived) == len(some):\n"),
+            (
+                "            torch.nn.utils.clip_grad_norm_(params, c)\n"
+                "    return [p.register_post_accumulate_grad_hook(hook) for p in params]\n",
+                "            torch.nn.utils.clip_grad_norm_(some, c)\n"
+                "    return [p.register_post_accumulate_grad_hook(hook) for p in some]\n",
+            ),
+        ),
     ),
     Wrong(
         "sorts the caller's list",
@@ -536,40 +541,30 @@ def clip_global_norm_in_backward(params, c):
         "the last handle alone",
         violates="After `remove()` on each of them, nothing is clipped any more.",
         check="test_the_handles_remove_the_hooks",
-        source="""
-import torch
-
-def clip_global_norm_in_backward(params, c):
-    arrived = []
-    def hook(p):
-        arrived.append(p)
-        if len(arrived) == len(params):
-            arrived.clear()
-            torch.nn.utils.clip_grad_norm_(params, c)
-    for p in params:
-        handle = p.register_post_accumulate_grad_hook(hook)
-    return [handle] if params else []
-""",
+        source=changed(
+            COUNTING,
+            (
+                "    return [p.register_post_accumulate_grad_hook(hook) for p in params]\n",
+                "    for p in params:\n"
+                "        handle = p.register_post_accumulate_grad_hook(hook)\n"
+                "    return [handle] if params else []\n",
+            ),
+        ),
     ),
     Wrong(
         "removes the hooks of others",
         violates="rule 3: Hooks that were there before",
         check="test_nothing_else_changes",
-        source="""
-import torch
-
-def clip_global_norm_in_backward(params, c):
-    arrived = []
-    def hook(p):
-        arrived.append(p)
-        if len(arrived) == len(params):
-            arrived.clear()
-            torch.nn.utils.clip_grad_norm_(params, c)
-    for p in params:
-        if p._post_accumulate_grad_hooks:
-            p._post_accumulate_grad_hooks.clear()
-    return [p.register_post_accumulate_grad_hook(hook) for p in params]
-""",
+        source=changed(
+            COUNTING,
+            (
+                "    return [p.register_post_accumulate_grad_hook(hook) for p in params]\n",
+                "    for p in params:\n"
+                "        if p._post_accumulate_grad_hooks:\n"
+                "            p._post_accumulate_grad_hooks.clear()\n"
+                "    return [p.register_post_accumulate_grad_hook(hook) for p in params]\n",
+            ),
+        ),
     ),
     Wrong(
         "a multi-grad hook in its place, which cannot be used with `torch.autograd.grad` beside the others",
@@ -612,73 +607,56 @@ def clip_global_norm_in_backward(params, c):
         "refuses a norm that is infinite",
         violates="is what `torch.nn.utils.clip_grad_norm_(params, c)` would have made of it",
         check="raised",
-        source="""
-import torch
-
-def clip_global_norm_in_backward(params, c):
-    arrived = []
-    def hook(p):
-        arrived.append(p)
-        if len(arrived) == len(params):
-            torch.nn.utils.clip_grad_norm_(params, c, error_if_nonfinite=True)
-            arrived.clear()
-    return [p.register_post_accumulate_grad_hook(hook) for p in params]
-""",
+        source=changed(
+            COUNTING,
+            (
+                "            arrived.clear()\n",
+                "            torch.nn.utils.clip_grad_norm_(params, c, error_if_nonfinite=True)\n"
+                "            arrived.clear()\n",
+            ),
+            ("            torch.nn.utils.clip_grad_norm_(params, c)\n", ""),
+        ),
     ),
     Wrong(
         "the largest entry for the norm",
         violates="if the joint L2 norm over",
         check="test_the_norm_is_joint_over_all_entries",
-        source="""
-import torch
-
-def clip_global_norm_in_backward(params, c):
-    arrived = set()
-    def hook(p):
-        arrived.add(p)
-        if len(arrived) == len(params):
-            arrived.clear()
-            if max(float(q.grad.abs().max()) for q in params) > c:
-                torch.nn.utils.clip_grad_norm_(params, c)
-    return [p.register_post_accumulate_grad_hook(hook) for p in params]
-""",
+        source=changed(
+            COUNTING,
+            ("    arrived = []\n", "    arrived = set()\n"),
+            ("        arrived.append(p)\n", "        arrived.add(p)\n"),
+            (
+                "            torch.nn.utils.clip_grad_norm_(params, c)\n",
+                "            if max(float(q.grad.abs().max()) for q in params) > c:\n"
+                "                torch.nn.utils.clip_grad_norm_(params, c)\n",
+            ),
+        ),
     ),
     Wrong(
         "the norm in float32",
         violates="rule 1: in `float32` and in `float64`",
         check="test_the_norm_is_joint_over_all_entries",
-        source="""
-import torch
-
-def clip_global_norm_in_backward(params, c):
-    arrived = set()
-    def hook(p):
-        arrived.add(p)
-        if len(arrived) == len(params):
-            arrived.clear()
-            norm = torch.cat([q.grad.detach().flatten().float() for q in params]).norm()
-            for q in params:
-                q.grad.detach().mul_((c / norm).clamp(max=1))
-    return [p.register_post_accumulate_grad_hook(hook) for p in params]
-""",
+        source=changed(
+            COUNTING,
+            ("    arrived = []\n", "    arrived = set()\n"),
+            ("        arrived.append(p)\n", "        arrived.add(p)\n"),
+            (
+                "            torch.nn.utils.clip_grad_norm_(params, c)\n",
+                "            norm = torch.cat([q.grad.detach().flatten().float() for q in params]).norm()\n"
+                "            for q in params:\n"
+                "                q.grad.detach().mul_((c / norm).clamp(max=1))\n",
+            ),
+        ),
     ),
     Wrong(
         "a gradient of zeros has not arrived",
         violates="whenever `backward()` returns",
         check="test_the_norm_is_joint_over_all_entries",
-        source="""
-import torch
-
-def clip_global_norm_in_backward(params, c):
-    arrived = set()
-    def hook(p):
-        if p.grad.count_nonzero():
-            arrived.add(p)
-        if len(arrived) == len(params):
-            arrived.clear()
-            torch.nn.utils.clip_grad_norm_(params, c)
-    return [p.register_post_accumulate_grad_hook(hook) for p in params]
-""",
+        source=changed(
+            COUNTING,
+            ("    arrived = []\n", "    arrived = set()\n"),
+            ("        arrived.append(p)\n", "        if p.grad.count_nonzero():\n            arrived.add(p)\n"),
+        ),
     ),
 ]
 

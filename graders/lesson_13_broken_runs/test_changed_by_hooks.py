@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Iterable
 from typing import Any
 
@@ -203,9 +204,11 @@ def gradients_of(model: nn.Module, loss: str, x: Tensor, up: Tensor) -> dict[str
     """What one pass leaves in `.grad`, by name."""
     for parameter in model.parameters():
         parameter.grad = None
-    result = LOSSES[loss](model(x), up)
-    if result.requires_grad:
-        result.backward()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # that a backward hook of the first layer sees no input is meant
+        result = LOSSES[loss](model(x), up)
+        if result.requires_grad:
+            result.backward()
     return {name: snapshot(parameter.grad) for name, parameter in model.named_parameters()}
 
 

@@ -1,4 +1,4 @@
-"""What draws, checks and mistakes of several exercises of lesson 13 use: the models of `shared`, without modules."""
+"""What draws, checks and mistakes of lesson 13 use: the models of `shared`, without modules; nets with one fault."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from graders.authoring import Rng
 from graders.lesson_13_broken_runs.shared import along_channels, pooled
 
 
@@ -111,3 +112,224 @@ class Run:
         if kind == "scale":
             return [along_channels(own[0], h) * h + along_channels(own[1], h)]
         return [torch.nn.functional.linear(h, *own)]
+
+
+# Nets with one fault, or none, as data, with what is wrong and where it starts: what 13-diagnose draws.
+
+SIZE = 8
+"""How many inputs a batch has, and how many channels a layer."""
+BOUND = 1e4
+"""How many times larger or smaller a gradient explodes or vanishes."""
+FAULTS = (
+    "nan: log", "nan: square root", "nan: reciprocal", "nan: weight",
+    "hook: parameter", "hook: forward", "hook: backward",
+    "mode: batchnorm", "mode: dropout", "mode: jump",
+    "unused", "frozen",
+    "cut: detach", "cut: numbers", "cut: no_grad", "cut: plus detached",
+    "exploding: loop", "exploding: chain",
+    "dead: all channels", "dead: nearly all channels", "dead: after a step",
+    "vanishing: loop", "vanishing: chain", "vanishing: saturated",
+    "healthy: hooks", "healthy: modes and parameters", "healthy: zeros", "healthy: loss",
+)  # fmt: skip
+DECOYS = (
+    "watching hooks", "equal hooks", "frozen bias", "dropout", "idle modes", "by hand", "partly cut", "monitor",
+    "dead channel", "zeros", "tiny loss", "never called", "large loss",
+)  # fmt: skip
+"""What looks like a fault and is none."""
+TOGETHER = {
+    "hooks": ("watching hooks", "equal hooks", "dropout"),
+    "modes and parameters": ("idle modes", "by hand", "frozen bias", "never called"),
+    "zeros": ("partly cut", "dead channel", "zeros", "tiny loss"),
+    "loss": ("equal hooks", "dropout", "monitor", "large loss"),
+}
+"""What a healthy net has of it."""
+
+
+Piece = tuple[dict[str, list[Any]], list[list[Any]], str | None]
+"""Modules, the steps that use them, and the name of the module where the fault starts."""
+
+
+class Draft:
+    """Draws a net with one fault, or none: a stem, a block, a layer behind it, a head."""
+
+    def __init__(self, rng: Rng, dtype: str, fault: str, inside: bool) -> None:
+        """The fault sits `inside` of the block, where it can."""
+        self.rng, self.dtype, self.inside = rng, getattr(torch, dtype), inside
+        self.label, _, self.way = fault.partition(": ")
+        self.names = iter(rng.names(40))
+        self.more: dict[str, list[Any]] = {"frozen": [], "evaluating": [], "hooks": []}
+
+    def linear(self, gain: float = 1.0, outputs: int = SIZE, bias: float | None = None) -> list[Any]:
+        """A layer whose rows are orthogonal, so that it passes signals on, times `gain`."""
+        rows, _ = torch.linalg.qr(self.rng.tensor(SIZE, SIZE, dtype=torch.float64))
+        start = self.rng.tensor(outputs, low=-0.5, high=0.5, away=0.0, dtype=torch.float64)
+        if bias is not None:
+            start = torch.full_like(start, bias)
+        return ["linear", (gain * rows[:outputs]).to(self.dtype), start.to(self.dtype)]
+
+    def net(self, decoy: str) -> dict[str, Any]:
+        """The net with its fault and what looks like one."""
+        rng = self.rng
+        body, inner = next(self.names), next(self.names)
+        stem, first, act, second, deep, tail, head, bent = (next(self.names) for _ in range(8))
+        step = self.label == "dead"  # no other ReLU may die of the same step
+        decoys = {decoy, *TOGETHER.get(self.way, ()), *(name for name in DECOYS if rng.integer(0, 4) == 0)}
+        if self.way == "after a step":
+            decoys -= {"tiny loss", "large loss", "dead channel"}
+        elif {"tiny loss", "large loss"} <= decoys:
+            decoys.remove("large loss" if "tiny loss" in (decoy, *TOGETHER.get(self.way, ())) else "tiny loss")
+        block = {first: self.linear(), act: ["tanh" if step else "relu"], second: self.linear()}
+        block[inner] = ["block", {deep: self.linear(), bent: ["tanh"]}, [["call", deep], ["call", bent]]]
+        block_program = [["call", name] for name in (first, act, inner, second)]
+        if "dead channel" in decoys and not step:
+            block[first][2][rng.integer(0, SIZE - 1)] = -40.0
+        top = {stem: self.linear(), tail: self.linear(), head: self.linear(outputs=3)}
+        front: list[list[Any]] = [["call", stem], ["tanh", None]]
+        looks, steps = self.decoys(decoys, f"{body}.{first}.bias", [body, f"{body}.{inner}.{bent}", stem])
+        sound = [top | {body: ["block", dict(block), list(block_program)]}, [*front, ["call", body], ["call", tail],
+                                                                           ["call", head]]]  # fmt: skip
+
+        children, program, where = self.piece()
+        inside = self.inside and self.label not in ("exploding", "vanishing") and self.way != "after a step"
+        if inside:
+            block |= children
+            block_program += program
+            program, where = [], where and f"{body}.{where}"
+        else:
+            top |= children
+        top |= looks
+        top[body] = ["block", self.defined(block), block_program]
+        back = [["call", tail], ["call", head]]
+        if self.way == "after a step":
+            back = [["call", head]]
+            del top[tail]
+            top[head] = ["linear", top[head][1].abs() + 0.25, top[head][2]]
+        early, late = ([], steps) if self.label == "cut" else (steps, [])
+        whole = [*front, *early, ["call", body], *program, *late, *back]
+        linears = [stem, head, f"{body}.{first}", f"{body}.{second}", f"{body}.{inner}.{deep}"]
+        if self.label == "frozen":
+            where = rng.choice(linears)
+            self.more["frozen"] += [f"{where}.{name}" for name in ("weight", "bias")]
+        if self.label == "mode":
+            self.more["evaluating"].append(where)
+        if self.label == "hook":
+            where = rng.choice({"parameter": linears, "forward": [*linears, body], "backward": [body, head]}[self.way])
+            name = f"{where}.{rng.choice(('weight', 'bias'))}" if self.way == "parameter" else where
+            self.more["hooks"].append([self.way, name, rng.choice((0.0, 0.125, 16.0, -1.0))])
+        self.more["frozen"] = list(dict.fromkeys(self.more["frozen"]))
+        return {
+            "spec": ["block", self.defined(top), whole],
+            "sound": ["block", *sound],
+            **self.more,
+            "sum": "large loss" in decoys,
+            "times": 1e-5 if "tiny loss" in decoys else 1.0,
+            "lr": 20.0 if self.way == "after a step" else 0.002,
+            "label": self.label,
+            "where": where,
+        }
+
+    def decoys(self, chosen: set[str], bias: str, idle: list[str]) -> tuple[dict[str, list[Any]], list[list[Any]]]:
+        """The children and steps of what looks like a fault; notes what is frozen, in eval mode, or hooked."""
+        children: dict[str, list[Any]] = {}
+        steps: list[list[Any]] = []
+        if "watching hooks" in chosen:
+            self.more["hooks"] += [["backward", idle[0], None], ["forward", idle[2], None]]
+            self.more["hooks"].append(["parameter", f"{idle[2]}.weight", None])
+        if "equal hooks" in chosen:
+            self.more["hooks"] += [["forward", idle[1], 1.0], ["parameter", f"{idle[2]}.weight", 1.0]]
+        if "frozen bias" in chosen:
+            self.more["frozen"].append(bias)
+        if "idle modes" in chosen:
+            zero = next(self.names)
+            children[zero] = ["dropout", 0.0]
+            steps.append(["call", zero])
+            self.more["evaluating"] += [*idle, zero]
+        if "dropout" in chosen:
+            drop = next(self.names)
+            children[drop] = ["dropout", 0.125]
+            steps.append(["call", drop])
+        for decoy, what in (("by hand", "by hand"), ("partly cut", "plus, also detached"), ("zeros", "plus")):
+            if decoy in chosen:
+                name = next(self.names)
+                children[name] = ["zeros"] if decoy == "zeros" else self.linear()
+                steps.append([what, name])
+        if "monitor" in chosen:
+            steps.append(["monitor", None])
+        if "never called" in chosen:
+            children |= {next(self.names): ["relu"], next(self.names): ["dropout", 0.5]}
+        return children, self.rng.shuffled(steps)
+
+    def piece(self) -> Piece:
+        """What is wrong, as modules and steps; nothing if what is there already is made wrong, or nothing is."""
+        makers: dict[str, Callable[[], Piece]] = {
+            "nan": self.nan, "mode": self.mode, "unused": self.unused, "cut": self.cut, "dead": self.dead,
+            "exploding": self.growing, "vanishing": self.growing,
+        }  # fmt: skip
+        return makers[self.label]() if self.label in makers else ({}, [], None)
+
+    def nan(self) -> Piece:
+        """A weight that is NaN, or a layer that makes infinite numbers of finite ones."""
+        before, it, behind = (next(self.names) for _ in range(3))
+        if self.way == "weight":
+            spec = self.linear()
+            spec[1][self.rng.integer(0, SIZE - 1), self.rng.integer(0, SIZE - 1)] = float("nan")
+            return {it: spec}, [["call", it]], it
+        children = {before: self.linear(), it: [self.way], behind: ["tanh"]}
+        return children, [["call", before], ["call", it], ["call", behind]], it
+
+    def mode(self) -> Piece:
+        """A layer whose mode matters."""
+        it = next(self.names)
+        mean = self.rng.tensor(SIZE, low=-6, high=-4, dtype=self.dtype)
+        specs: dict[str, list[Any]] = {"batchnorm": ["batchnorm", mean], "dropout": ["dropout", 0.5], "jump": ["jump"]}
+        return {it: specs[self.way]}, [["call", it]], it
+
+    def unused(self) -> Piece:
+        """A layer that no step calls."""
+        it = next(self.names)
+        return {it: self.linear()}, [], it
+
+    def cut(self) -> Piece:
+        """A layer to which no gradient comes back."""
+        it = next(self.names)
+        steps: dict[str, list[list[Any]]] = {
+            "detach": [["call", it], ["detach", None]],
+            "numbers": [["call", it], ["numbers", None]],
+            "no_grad": [["no_grad", it]],
+            "plus detached": [["plus detached", it]],
+        }
+        return {it: self.linear()}, steps[self.way], it
+
+    def dead(self) -> Piece:
+        """A ReLU behind large negative biases, or behind biases that one step of SGD makes so."""
+        before, it, behind = (next(self.names) for _ in range(3))
+        if self.way == "after a step":
+            children = {behind: ["sigmoid"], before: self.linear(gain=0.25, bias=1.0), it: ["relu"]}
+            return children, [["call", behind], ["call", before], ["call", it]], it
+        spec = self.linear(bias=-40.0)
+        if self.way == "nearly all channels":
+            spec[2][self.rng.integer(0, SIZE - 1)] = 4.0
+        return {before: spec, it: ["relu"]}, [["call", before], ["call", it]], it
+
+    def growing(self) -> Piece:
+        """Layers in a row, or one several times, each of which makes gradients larger or smaller by a factor."""
+        rng, explodes = self.rng, self.label == "exploding"
+        it, before, behind = (next(self.names) for _ in range(3))
+        if self.way == "saturated":
+            spec = self.linear(gain=0.1)
+            spec[2][:] = rng.tensor(SIZE, low=6.5, high=7.5, dtype=self.dtype) * rng.choice((-1, 1))
+            return {it: spec, behind: ["tanh"]}, [["call", it], ["call", behind]], it
+        if self.way == "loop":
+            gain = rng.uniform(8, 12) if explodes else rng.uniform(8, 12) / 200
+            steps: list[list[Any]] = [["call", it]] if explodes else [["call", it], ["tanh", None]]
+            cell = ["block", {it: self.linear(gain, bias=0.0)}, steps]
+            return {before: cell}, [["loop", [before, 7]]], f"{before}.{it}"
+        gain = float(rng.integer(30, 60)) if explodes else 1 / rng.integer(30, 60)
+        names = [next(self.names) for _ in range(5)]
+        ratios = [(3 / SIZE) ** 0.5 * gain ** (4 - index) for index in range(5)]
+        where = [name for name, ratio in zip(names, ratios, strict=True) if max(ratio, 1 / ratio) > BOUND][-1]
+        return {name: self.linear(gain, bias=0.0) for name in names}, [["call", name] for name in names], where
+
+    def defined(self, children: dict[str, list[Any]]) -> dict[str, list[Any]]:
+        """The children, defined in some order."""
+        return {name: children[name] for name in self.rng.shuffled(list(children))}

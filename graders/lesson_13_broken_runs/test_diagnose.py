@@ -23,7 +23,7 @@ from graders.authoring import (
     laid_out,
     nothing_changed,
 )
-from graders.lesson_13_broken_runs.faults import BOUND, DECOYS, FAULTS, SIZE, Draft
+from graders.lesson_13_broken_runs.judging import BOUND, DECOYS, FAULTS, SIZE, Draft
 
 # Nets. A draw describes a net as data: [kind, details...] is a layer, ["block", children, program] a module with
 # children, whose steps are [what, detail].

@@ -28,9 +28,10 @@ RULES = (
         "What you were given stays as it was.",
         "Tensors keep their values, their `requires_grad` and their `.grad`: the same tensor with the same "
         "values. A model keeps its parameters, its buffers (tensors that it stores but does not train) and "
-        "the mode of each part (`train()` or `eval()`). Lists and dicts keep their entries. Settings of "
-        "PyTorch are afterwards as they were, such as grad mode (whether PyTorch records graphs at all; "
-        "`torch.no_grad()` switches it off).",
+        "the mode of each part (`train()` or `eval()`). Lists and dicts keep their entries. What a model or a "
+        "function of the caller changes itself while you run it, such as the running statistics of a batch norm, "
+        "is its own affair, unless the contract says otherwise. Settings of PyTorch are afterwards as they were, "
+        "such as grad mode (whether PyTorch records graphs at all; `torch.no_grad()` switches it off).",
     ),
     Rule(
         3,
@@ -58,10 +59,10 @@ RULES = (
     Rule(
         6,
         "Types count.",
-        "A tuple is a tuple: a namedtuple is one, a list is not. Where a dict is asked for, any kind of dict "
-        "is right. A number is an `int` or a `float`, as the contract says. A tensor that you return has no "
-        "graph, and it shares its memory with no other tensor, unless the contract asks for the tensor object "
-        "itself.",
+        "A tuple is a tuple: a namedtuple or a `torch.Size` is one, a list is not. Where a dict is asked for, "
+        "any kind of dict is right. A number is an `int` or a `float`, as the contract says. A tensor that you "
+        "return has no graph, and it shares its memory with no other tensor, unless the contract asks for the "
+        "tensor object itself.",
     ),
 )
 

@@ -66,7 +66,6 @@ class Front:
 
 LAB, ALONE, NOTEBOOK = ("jupyterlab", "lab/tree"), ("jupyterlab", "doc/tree"), ("notebook", "notebooks")
 """A small window has no room for a list of files beside the notebook: JupyterLab can show the notebook alone."""
-IDLE = ".jp-Notebook-ExecutionIndicator[data-status='idle']"
 FRONTS = {
     "lab light": Front(*LAB, "JupyterLab Light"),
     "lab dark": Front(*LAB, "JupyterLab Dark"),
@@ -155,7 +154,12 @@ class Notebook:
     def verdict(self, word: str) -> Any:
         """The card below the check, once it says `word`; its picture is kept."""
         card = self.check.get_by_role("group", name=f"{word}: The gradient of every branch")
-        card.wait_for()
+        try:
+            card.wait_for()
+        except Exception as error:
+            errors = self.page.locator("[data-mime-type='application/vnd.jupyter.error']").all_inner_texts()
+            prompts = self.page.locator(".jp-CodeCell .jp-InputPrompt").all_inner_texts()
+            raise AssertionError(f"no {word!r}; prompts: {prompts}; errors: {errors}") from error
         card.scroll_into_view_if_needed()
         name = word.lower().replace(" ", "-")
         card.screenshot(path=self.shots / f"{name}.png")
@@ -177,11 +181,11 @@ def notebook(front: Front, lab: tuple[str, Path], tmp_path: Path) -> Iterator[No
         browser = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
         page = browser.new_page(viewport={"width": front.width, "height": front.height})
         page.set_default_timeout(SECONDS)
-        page.goto(f"{lab[0]}/{front.page}/{FIRST}?token={TOKEN}")
-        page.locator(".jp-CodeCell").first.wait_for()
-        # Before the kernel is there, Run All asks for one.
-        idle = "text=Python 3 (ipykernel) | Idle" if front.program == "jupyterlab" else IDLE
-        page.locator(idle).first.wait_for(state="attached")
+        # Where Run All comes before the kernel's connection, a dialog asks for a kernel. The sign for idle is no help:
+        # it stands there sooner.
+        with page.expect_websocket(lambda socket: "/channels" in socket.url):
+            page.goto(f"{lab[0]}/{front.page}/{FIRST}?token={TOKEN}")
+            page.locator(".jp-CodeCell").first.wait_for()
         try:
             yield Notebook(page, shots)
         finally:

@@ -154,6 +154,21 @@ class Varied(nn.Module):
         return first.mul_(-0.5)
 
 
+class Meanwhile(nn.Sequential):
+    """Calls its one layer, and then something else."""
+
+    def __init__(self, layer: nn.Module, other: Callable[[], Any]) -> None:
+        """`other` takes no argument."""
+        super().__init__(layer)
+        self.other = other
+
+    def forward(self, input: Tensor) -> Tensor:
+        """The output of the layer."""
+        output: Tensor = self[0](input)
+        self.other()
+        return output
+
+
 class Window(nn.Module):
     """Returns a small view into a large tensor that repeats its input. Its `_base` does not show that it is one."""
 
@@ -303,6 +318,14 @@ def goes_on(ask: Callable[[nn.Module, Any, Tensor], Any], named: Any, rounds: in
 def asked_of_any_shape(ask: Callable[[nn.Module, str, Tensor], Any], outputs: list[Tensor]) -> list[Any]:
     """What `ask(model, name, x)` returns for modules with these outputs."""
     return [ask(nn.Sequential(Giving(output)), "0", torch.ones(1, 2)) for output in outputs]
+
+
+def asked_meanwhile(ask: Callable[[nn.Module, Any, Tensor], Any], named: Any) -> list[Any]:
+    """What `ask` returns for a layer that makes 3 of 1, and for one that makes 2 of 1 and is asked in the same run."""
+    inside: list[Any] = []
+    triple = filled(nn.Linear(2, 2), 3 * torch.eye(2), torch.zeros(2))
+    model = Meanwhile(triple, lambda: inside.append(ask(nn.Sequential(Shift(1.0)), named, torch.ones(1, 2))))
+    return [ask(model, named, torch.ones(1, 2)), *inside]
 
 
 def asked_in_a_row(ask: Callable[[nn.Module, Any, Tensor], Any], named: list[Any], x: Tensor) -> list[Any]:

@@ -28,7 +28,13 @@ from graders.lesson_05_capturing_activations.judging import (
     stays_when_the_model_raises,
     went_on,
 )
-from graders.lesson_05_capturing_activations.shared import IN_PLACE, asked_in_a_row, asked_of_any_shape, observed
+from graders.lesson_05_capturing_activations.shared import (
+    IN_PLACE,
+    asked_in_a_row,
+    asked_meanwhile,
+    asked_of_any_shape,
+    observed,
+)
 
 
 @exercise(
@@ -72,7 +78,7 @@ class TestCaptureActivation:
     - The result has the values, the shape and the dtype of that output, and no graph (rule 6). A later layer that works
       in place does not change it.
     - The model goes on with the output itself, as it does without you. The caller may have switched grad mode off, and
-      so may your function for the run.
+      so may your function for the run; the model does not switch it.
 
     **Example.** For `model = nn.Sequential(nn.Flatten(), nn.ReLU())` and `x = torch.tensor([[-1., 2.]])`,
     `capture_activation(model, "1", x)` returns `tensor([[0., 2.]])`.
@@ -129,6 +135,7 @@ class TestCaptureActivation:
 
     def probe(student, net, name, x, later, shaped, plain, run):
         seen = observed(student.capture_activation, net, name, x, later, **run)
+        seen["in a call"] = asked_meanwhile(student.capture_activation, "0")
         seen["of any shape"] = asked_of_any_shape(student.capture_activation, shaped)
         seen["in a row"] = asked_in_a_row(student.capture_activation, ["1", "2"], plain)
         example = nn.Sequential(nn.Flatten(), nn.ReLU())
@@ -188,6 +195,11 @@ class TestCaptureActivation:
     def test_it_is_a_copy_of_what_a_layer_hands_on(seen, plain):
         for found in seen["in a row"]:
             same_numbers(Seen(found.value, "the result for a layer that hands on its input"), in_a_row(plain))
+
+    def test_a_call_inside_a_call_changes_nothing(seen):
+        for found, number, whose in zip(seen["in a call"], (3.0, 2.0), ("outer", "inner")):
+            found = Seen(found.value, f"the result of the {whose} call")
+            same_numbers(found, torch.full((1, 2), number))
 
     def test_the_model_runs_once_as_it_is(seen, net, x):
         ran_once_as_it_is(seen, net, x)

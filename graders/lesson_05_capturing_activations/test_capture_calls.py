@@ -31,6 +31,7 @@ from graders.lesson_05_capturing_activations.judging import (
 )
 from graders.lesson_05_capturing_activations.shared import (
     IN_PLACE,
+    asked_meanwhile,
     asked_of_any_shape,
     asked_of_varied,
     observed,
@@ -87,7 +88,7 @@ class TestCaptureCalls:
     - Each call of your function makes a new list, and nothing that happens later changes a list that you returned
       before.
     - The model goes on with the outputs themselves, as it does without you. The caller may have switched grad mode off,
-      and so may your function for the run.
+      and so may your function for the run; the model does not switch it.
 
     **Example.** With `act = nn.ReLU()`, `model = nn.Sequential(nn.Flatten(), act, nn.Flatten(), act)` and
     `x = torch.tensor([[-1., 2.]])`, `capture_calls(model, "1", x)` returns `[tensor([[0., 2.]]), tensor([[0., 2.]])]`.
@@ -134,6 +135,7 @@ class TestCaptureCalls:
     def probe(student, net, name, x, later, shaped, plain, run):
         others = asked_of_any_shape(student.capture_calls, shaped)
         seen = observed(student.capture_calls, net, name, x, later, **run)
+        seen["in a call"] = asked_meanwhile(student.capture_calls, "0")
         seen["of any shape"] = [list(found) if isinstance(found, list) else found for found in others]
         act = nn.ReLU()
         example = nn.Sequential(nn.Flatten(), act, nn.Flatten(), act)
@@ -212,6 +214,11 @@ class TestCaptureCalls:
 
     def test_each_result_is_a_list_of_its_own(seen):
         expect(seen["one list"]).is_false("two calls of your function returned the same list")
+
+    def test_a_call_inside_a_call_changes_nothing(seen):
+        for found, number, whose in zip(seen["in a call"], (3.0, 2.0), ("outer", "inner")):
+            found = Seen(found.value, f"the result of the {whose} call")
+            all_close(found, [torch.full((1, 2), number)])
 
     def test_the_model_runs_once_as_it_is(seen, net, x):
         ran_once_as_it_is(seen, net, x)

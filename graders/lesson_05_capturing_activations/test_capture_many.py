@@ -31,6 +31,7 @@ from graders.lesson_05_capturing_activations.judging import (
 from graders.lesson_05_capturing_activations.shared import (
     IN_PLACE,
     asked_in_a_row,
+    asked_meanwhile,
     asked_of_any_shape,
     observed,
     share_memory,
@@ -83,7 +84,7 @@ class TestCaptureMany:
     - The results have the values, the shapes and the dtypes of these outputs, and no graph (rule 6). A later layer that
       works in place does not change them.
     - The model goes on with the outputs themselves, as it does without you. The caller may have switched grad mode off,
-      and so may your function for the run.
+      and so may your function for the run; the model does not switch it.
 
     **Example.** For `model = nn.Sequential(nn.Flatten(), nn.ReLU())` and `x = torch.tensor([[-1., 2.]])`,
     `capture_many(model, ["1", "0"], x)` returns `{"0": tensor([[-1., 2.]]), "1": tensor([[0., 2.]])}`, with the keys in
@@ -143,6 +144,7 @@ class TestCaptureMany:
     def probe(student, net, names, x, later, shaped, plain, run):
         others = asked_of_any_shape(lambda model, name, t: student.capture_many(model, [name], t), shaped)
         seen = observed(student.capture_many, net, names, x, later, **run)
+        seen["in a call"] = asked_meanwhile(student.capture_many, ["0"])
         (row,) = asked_in_a_row(student.capture_many, [["1", "3", "2"]], plain)
         seen |= {"of any shape": others, "in a row": row}
         seen["one memory"] = share_memory(row)
@@ -230,6 +232,11 @@ class TestCaptureMany:
     def test_the_keys_are_in_order_of_execution(seen, net, names, x):
         for key in ("result", "afterwards"):
             expect(result_of(seen, key)).has_keys(*captured(net, names, x), ordered=True)
+
+    def test_a_call_inside_a_call_changes_nothing(seen):
+        for found, number, whose in zip(seen["in a call"], (3.0, 2.0), ("outer", "inner")):
+            found = Seen(found.value, f"the result of the {whose} call")
+            same_outputs(found, {"0": torch.full((1, 2), number)})
 
     def test_the_model_runs_once_as_it_is(seen, net, x):
         ran_once_as_it_is(seen, net, x)

@@ -81,7 +81,7 @@ class TestLeafShapes:
     - The outputs of these modules are tensors; those of others may be anything. The model may have custom blocks,
       `nn.Sequential` and `nn.ModuleList`, nested.
     - The model goes on with the outputs themselves, as it does without you. The caller may have switched grad mode off,
-      and so may your function for the run.
+      and so may your function for the run; the model does not switch it.
 
     **Example.** For `model = nn.Sequential(nn.Flatten(), nn.Sequential(nn.Linear(6, 4), nn.ReLU()))` and
     `x = torch.ones(1, 2, 3)` the result is `{"0": (1, 6), "1.0": (1, 4), "1.1": (1, 4)}`.

@@ -90,7 +90,7 @@ class TestSaveActivation:
     - A file that is already there is overwritten. No other file is left behind. If the model raises, it is up to you
       whether a file is written.
     - The model goes on with the outputs themselves, as it does without you. The caller may have switched grad mode off,
-      and so may your function for the run.
+      and so may your function for the run; the model does not switch it.
 
     **Example.** For `model = nn.Sequential(nn.Flatten(), nn.ReLU())` and `x = torch.tensor([[-1., 2.]])`,
     `save_activation(model, "1", x, "relu.pt")` returns `(1, 2)`. Then `torch.load("relu.pt")` gives

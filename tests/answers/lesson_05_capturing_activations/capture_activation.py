@@ -100,6 +100,19 @@ def capture_activation(model, name, x):
 
 WRONG = [
     Wrong(
+        "one slot for all calls",
+        violates="rule 1: also when one call runs inside another",
+        check="test_a_call_inside_a_call_changes_nothing",
+        source="""
+kept = {}
+
+def capture_activation(model, name, x):
+    with model.get_submodule(name).register_forward_hook(lambda m, a, o: kept.update(output=o.detach().clone())):
+        model(x)
+    return kept["output"]
+""",
+    ),
+    Wrong(
         "only detached",
         violates="A later layer that works in place does not change it.",
         check="test_the_output_of_the_layer_is_returned",
@@ -517,7 +530,7 @@ GIVENS = [
     "Write `capture_activation(model, name, x)`.",
     "`model` is an `nn.Module`",
     "In this run the submodule is called once",
-    "The caller may have switched grad mode off, and so may your function for the run.",
+    "The caller may have switched grad mode off, and so may your function for the run; the model does not switch it.",
 ]
 
 SURVIVORS = {

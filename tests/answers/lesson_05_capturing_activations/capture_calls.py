@@ -56,22 +56,33 @@ def capture_calls(model, name, x):
     """
 import torch
 
-STORE = []
-
 def capture_calls(model, name, x):
-    STORE.clear()
+    store = []
     target = dict(model.named_modules(remove_duplicate=False))[name]
-    handle = target.register_forward_hook(lambda m, a, o: STORE.append(torch.clone(o).detach_()))
+    handle = target.register_forward_hook(lambda m, a, o: store.append(torch.clone(o).detach_()))
     try:
         with torch.no_grad():
             model(x)
     finally:
         handle.remove()
-    return [entry for entry in STORE]
+    return [entry for entry in store]
 """,
 ]
 
 WRONG = [
+    Wrong(
+        "one list for all calls, copied in the end",
+        violates="rule 1: also when one call runs inside another",
+        check="test_a_call_inside_a_call_changes_nothing",
+        source=changed(
+            CAPTURE_CALLS,
+            (
+                "def capture_calls(model, name, x):\n    calls = []\n",
+                "calls = []\n\ndef capture_calls(model, name, x):\n    calls.clear()\n",
+            ),
+            ("return calls", "return list(calls)"),
+        ),
+    ),
     Wrong(
         "keeps the last call",
         violates="Return a list with the output of every call of that module in this run",
@@ -513,7 +524,7 @@ GIVENS = [
     "Write `capture_calls(model, name, x)`.",
     "Each output is a `float32` or `float64` tensor.",
     "a module may have a second name",
-    "The caller may have switched grad mode off, and so may your function for the run.",
+    "The caller may have switched grad mode off, and so may your function for the run; the model does not switch it.",
 ]
 
 SURVIVORS = {

@@ -99,6 +99,26 @@ def capture_many(model, names, x):
 
 WRONG = [
     Wrong(
+        "one dict for all calls, copied in the end",
+        violates="rule 1: also when one call runs inside another",
+        check="test_a_call_inside_a_call_changes_nothing",
+        source="""
+kept = {}
+
+def capture_many(model, names, x):
+    kept.clear()
+    def keep(name):
+        return lambda module, args, output: kept.update({name: output.detach().clone()})
+    handles = [model.get_submodule(name).register_forward_hook(keep(name)) for name in names]
+    try:
+        model(x)
+    finally:
+        for handle in handles:
+            handle.remove()
+    return dict(kept)
+""",
+    ),
+    Wrong(
         "all hooks read the loop variable",
         violates="Return a dict that maps each name to the output of that submodule",
         check="test_every_named_output_is_returned",
@@ -529,7 +549,7 @@ GIVENS = [
     "Write `capture_many(model, names, x)`.",
     "it may be empty",
     "In this run each named submodule is called once",
-    "The caller may have switched grad mode off, and so may your function for the run.",
+    "The caller may have switched grad mode off, and so may your function for the run; the model does not switch it.",
 ]
 
 SURVIVORS = {

@@ -624,7 +624,7 @@ GIVENS = [
     "is called in this run",
     "The outputs of these modules are tensors",
     "The model may have custom blocks",
-    "The caller may have switched grad mode off, and so may your function for the run.",
+    "The caller may have switched grad mode off, and so may your function for the run; the model does not switch it.",
 ]
 
 SURVIVORS = {

@@ -574,7 +574,7 @@ GIVENS = [
     "Write `save_activation(model, name, x, path)`.",
     "The submodule is called once or more often",
     "it is up to you whether a file is written",
-    "The caller may have switched grad mode off, and so may your function for the run.",
+    "The caller may have switched grad mode off, and so may your function for the run; the model does not switch it.",
 ]
 
 SURVIVORS = {

@@ -80,8 +80,9 @@ class Layers:
         return layer if registered == "yes" else ["hidden", layer]
 
     def of_any_shape(self) -> list[Tensor]:
-        """Outputs without a dimension, with one (and infinite entries), and with dimensions of size 1."""
-        made = [self.rng.tensor(*shape, dtype=self.dtype, values=self.values) for shape in ((), (3,), (1, 2, 1))]
+        """Outputs without a dimension, with one (and infinite entries), with dimensions of size 1, and of size 0."""
+        shapes = ((), (3,), (1, 2, 1), (0, 3))
+        made = [self.rng.tensor(*shape, dtype=self.dtype, values=self.values) for shape in shapes]
         made[1][:2] = torch.tensor([float("inf"), -float("inf")])
         return made
 

@@ -135,6 +135,20 @@ class Deeper(nn.Module):
         return input.unsqueeze_(0)
 
 
+class ByHand(nn.Sequential):
+    """Takes the weight of its layer and does not call it; counts its runs."""
+
+    def __init__(self) -> None:
+        """The layer makes 2 numbers of 2."""
+        super().__init__(nn.Linear(2, 2))
+        self.runs = 0
+
+    def forward(self, input: Tensor) -> Tensor:
+        """A new tensor."""
+        self.runs += 1
+        return nn.functional.linear(input, self[0].weight)  # type: ignore[arg-type]
+
+
 class Varied(nn.Module):
     """Calls one layer five times, with inputs of several shapes and dtypes, of which two are equal; then it works in
     place on the first output. A layer that hands on its input gives it out twice.

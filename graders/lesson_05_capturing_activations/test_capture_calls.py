@@ -135,7 +135,8 @@ class TestCaptureCalls:
     def probe(student, net, name, x, later, shaped, plain, run):
         others = asked_of_any_shape(student.capture_calls, shaped)
         seen = observed(student.capture_calls, net, name, x, later, **run)
-        seen["in a call"] = asked_meanwhile(student.capture_calls, "0")
+        in_a_call = asked_meanwhile(student.capture_calls, "0")
+        seen["in a call"] = [found[:6] if isinstance(found, list) else found for found in in_a_call]
         seen["of any shape"] = [list(found) if isinstance(found, list) else found for found in others]
         act = nn.ReLU()
         example = nn.Sequential(nn.Flatten(), act, nn.Flatten(), act)

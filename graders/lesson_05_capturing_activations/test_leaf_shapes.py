@@ -26,7 +26,7 @@ from graders.lesson_05_capturing_activations.judging import (
     walk,
     went_on,
 )
-from graders.lesson_05_capturing_activations.shared import IN_PLACE, Deeper, Shift, observed, plain_tuple
+from graders.lesson_05_capturing_activations.shared import IN_PLACE, ByHand, Deeper, Shift, observed, plain_tuple
 
 
 @exercise(
@@ -145,6 +145,8 @@ class TestLeafShapes:
         example = nn.Sequential(nn.Flatten(), nn.Sequential(nn.Linear(6, 4), nn.ReLU()))
         seen["example"] = student.leaf_shapes(example, torch.ones(1, 2, 3))
         seen["made deeper"] = student.leaf_shapes(nn.Sequential(Shift(1.0), Deeper()), torch.ones(3, 2))
+        by_hand = ByHand()
+        seen["no call"], seen["runs by hand"] = student.leaf_shapes(by_hand, torch.ones(1, 2)), by_hand.runs
         return seen | {
             key: {name: plain_tuple(shape) for name, shape in seen[key].items()}
             for key in ("result", "later", "afterwards", "example", "made deeper")
@@ -228,6 +230,11 @@ class TestLeafShapes:
 
     def test_the_model_runs_once_as_it_is(seen, net, x):
         ran_once_as_it_is(seen, net, x)
+
+    def test_a_layer_that_is_not_called_does_not_appear(seen):
+        path = "the result for a model that takes the weight of its only layer and does not call it"
+        expect(Seen(seen["no call"].value, path)).equals({})
+        expect(Seen(seen["runs by hand"].value, "the runs of this model")).equals(1)
 
     def test_the_model_goes_on_with_the_outputs_themselves(seen):
         went_on(seen)

@@ -121,6 +121,55 @@ def leaf_shapes(model, x):
 
 WRONG = [
     Wrong(
+        "whatever calls no other module",
+        violates="Nothing else appears",
+        check="test_a_layer_that_is_not_called_does_not_appear",
+        source="""
+def leaf_shapes(model, x):
+    shapes, open_calls, handles = {}, [], []
+    names = {module: name for name, module in model.named_modules()}
+    def begin(module, args):
+        if open_calls:
+            open_calls[-1] = True
+        open_calls.append(False)
+    def end(module, args, output):
+        if not open_calls.pop():
+            shapes[names[module]] = tuple(output.shape)
+    try:
+        for module in names:
+            handles.append(module.register_forward_pre_hook(begin))
+            handles.append(module.register_forward_hook(end))
+        model(x)
+    finally:
+        for handle in handles:
+            handle.remove()
+    return shapes
+""",
+    ),
+    Wrong(
+        "tries once more when nothing was seen",
+        violates="Run `model(x)` exactly once",
+        check="test_a_layer_that_is_not_called_does_not_appear",
+        source="""
+def leaf_shapes(model, x):
+    for attempt in range(2):
+        shapes, handles = {}, []
+        def keep(name):
+            return lambda m, a, output: shapes.update({name: tuple(output.shape)})
+        for name, module in model.named_modules():
+            if not list(module.children()):
+                handles.append(module.register_forward_hook(keep(name)))
+        try:
+            model(x)
+        finally:
+            for handle in handles:
+                handle.remove()
+        if shapes:
+            break
+    return shapes
+""",
+    ),
+    Wrong(
         "goes down into some containers only",
         violates="one entry for every module in `model.named_modules()` that has no children",
         check="test_every_layer_has_its_shape",

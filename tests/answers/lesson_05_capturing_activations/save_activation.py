@@ -68,7 +68,7 @@ class First:
     value = None
     def __call__(self, module, args, output):
         if self.value is None:
-            self.value = torch.tensor(output.tolist(), dtype=output.dtype)
+            self.value = torch.tensor(output.tolist(), dtype=output.dtype).reshape(output.shape)
 
 def save_activation(model, name, x, path):
     first = First()

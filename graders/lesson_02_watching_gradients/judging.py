@@ -13,6 +13,10 @@ LEFT_AFTER_EXCEPTION = (
     "Something raised an exception, and your `remove()` was skipped. Put it into `finally`, or use the handle as a "
     "context manager: `with tensor.register_hook(...):`."
 )
+SWITCHED_OFF = (
+    "with create_graph=True the gradient of the tensor that `t` was computed from had no graph: your hook left grad "
+    "mode switched off"
+)
 OLD = 0.7
 """What `.grad` holds beforehand in each entry, where it is filled."""
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import torch
@@ -26,6 +27,15 @@ def leaf_and_tensor(values: Tensor, layout: str, place: str, grad: str) -> tuple
     """A leaf, and the tensor to watch: the leaf itself, or for "non-leaf" one that is computed from it."""
     leaf = prepared(values, layout=layout, place="parameter" if place == "parameter" else "leaf", grad=grad)
     return leaf, leaf.view_as(leaf) if place == "non-leaf" else leaf
+
+
+def graph_beneath(watch: Callable[[Tensor], object], values: Tensor) -> bool:
+    """Whether, with create_graph, the gradient has a graph that goes on from a watched tensor to the leaf beneath."""
+    leaf = prepared(values)
+    t = leaf * leaf
+    _kept = watch(t)
+    (grad,) = torch.autograd.grad((t * t).sum(), leaf, create_graph=True)
+    return grad.requires_grad
 
 
 def run_passes(leaf: Tensor, t: Tensor, up: Tensor, layout: str, backward: str) -> dict[str, Any]:

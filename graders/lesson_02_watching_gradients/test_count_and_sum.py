@@ -23,11 +23,12 @@ from graders.authoring import (
 )
 from graders.lesson_02_watching_gradients.judging import (
     NONE_HAS_NO_GRADIENT,
+    SWITCHED_OFF,
     arriving,
     factor,
     flowing,
 )
-from graders.lesson_02_watching_gradients.shared import leaf_and_tensor, plain, run_passes, zero_in_place
+from graders.lesson_02_watching_gradients.shared import graph_beneath, leaf_and_tensor, plain, run_passes, zero_in_place
 
 
 @exercise(
@@ -64,7 +65,7 @@ from graders.lesson_02_watching_gradients.shared import leaf_and_tensor, plain, 
 class TestCountAndSum:
     """Write `count_and_sum(t)`. `t` is a tensor that requires grad. Return the dict `{"n": 0, "sum": None}` at once.
     From then on a hook on `t` keeps this same dict up to date: `"n"` is the number of times that the hook was called,
-    and `"sum"` is the sum of all gradients that it received.
+    an `int`, and `"sum"` is the sum of all gradients that it received. The hook stays for good.
 
     The sum is a tensor with the dtype of the gradients and without a graph, and nothing outside your hook changes it.
     The gradients that flow through `t` stay as they are.
@@ -126,6 +127,7 @@ class TestCountAndSum:
         (base * up).sum().backward()
         seen |= {"of a tensor with a view": plain(of_base), "of the view": plain(of_view)}
         seen |= {"infinite": plain(infinite), "infinite.grad": huge.grad}
+        seen["graph_flows_on"] = graph_beneath(student.count_and_sum, x)
         y = torch.tensor([2.0], requires_grad=True)
         example = student.count_and_sum(y)
         (3 * y + y * y).sum().backward()
@@ -220,6 +222,7 @@ class TestCountAndSum:
         expect(seen["graph_flows"]).is_true(
             "with create_graph=True the gradient that flowed on had lost its graph: the hook returned a detached one"
         )
+        expect(seen["graph_flows_on"]).is_true(SWITCHED_OFF)
 
     def test_nothing_else_changes(seen):
         nothing_changed(seen["changed"], but=["hook-left t"])

@@ -72,9 +72,9 @@ CHOSEN = {
 )
 class TestGradsByName:
     """Write `grads_by_name(tensors, loss)`. `tensors` is a dict from names (any strings) to tensors that require grad,
-    leaves or not; a tensor may have two names. `loss` is a scalar. Run `loss.backward()` exactly once, without
-    arguments, and return a dict from names to gradients, for those tensors that the gradient reached, also where it is
-    zero. Names of the others are absent. The order of the keys is free.
+    leaves or not, `loss` too; a tensor may have two names. `loss` is a scalar. Run `loss.backward()` exactly once,
+    without arguments, and return a dict from names to gradients, for those tensors that the gradient reached, also
+    where it is zero. Names of the others are absent. The order of the keys is free.
 
     Each gradient is a copy of its own with the dtype of its tensor, taken after the hooks that were on the tensor
     before; nothing that happens to another tensor later changes it. Leaves accumulate their `.grad` as usual, and so do
@@ -150,10 +150,11 @@ class TestGradsByName:
         unlike = [prepared(values, layout=layout) for _ in range(3)]
         for t in unlike:
             t.grad = torch.full_like(t, torch.inf)
-        spaced = {f"{names[0]}{blank}": t for blank, t in zip(("", " ", "\n"), unlike)}
+        unlike.append(torch.zeros(0, 2, dtype=values.dtype, requires_grad=True))
         other_dtype = torch.float32 if values.dtype == torch.float64 else torch.float64
         loss = sum((k * t * t).sum() for k, t in enumerate(unlike, 1)).to(other_dtype)
-        seen["another dtype"] = plain(student.grads_by_name(spaced, loss))
+        odd = dict(zip(odd_names(names), [*unlike, loss]))
+        seen["entries of every kind"] = plain(student.grads_by_name(odd, loss))
 
         c = 3 * x
         d, e = c * c, 2 * x
@@ -216,8 +217,9 @@ class TestGradsByName:
             expect_gradients(seen["in turn"], {names[1]: every["b"], names[2]: every["a"]})
 
     def test_each_has_the_dtype_of_its_tensor_and_any_name(seen, x, names):
-        expected = [2 * k * x for k in (1, 2, 3)]
-        expect_gradients(seen["another dtype"], dict(zip((names[0], f"{names[0]} ", f"{names[0]}\n"), expected)))
+        other_dtype = torch.float32 if x.dtype == torch.float64 else torch.float64
+        expected = [*(2 * k * x for k in (1, 2, 3)), x.new_zeros(0, 2), torch.ones((), dtype=other_dtype)]
+        expect_gradients(seen["entries of every kind"], dict(zip(odd_names(names), expected)))
 
     def test_every_gradient_is_a_copy(seen, x):
         for name in ("d", "d once more"):
@@ -245,6 +247,11 @@ class TestGradsByName:
 
     def test_the_example_of_the_contract_comes_out(seen):
         expect_gradients(seen["example"], {"b": torch.tensor([6.0]), "c": torch.tensor([1.0])})
+
+
+def odd_names(names: list[str]) -> list[str]:
+    """The empty name, names that differ in white space only, and those of a tensor without elements and of the loss."""
+    return ["", names[0], f"{names[0]}\n", "no elements", "the loss"]
 
 
 def gradients_of(x: Tensor, hooks: str) -> dict[str, Tensor]:

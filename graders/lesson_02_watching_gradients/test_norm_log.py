@@ -83,7 +83,8 @@ class TestNormLog:
     to a scalar tensor that depends on `p`; it may be empty, and one function may stand in it twice. No loss runs a
     backward pass of its own, and no hook of the caller looks at `p.grad`. For each loss in order, run
     `loss(p).backward()` once. Return a list with one Python float for each: the L2 norm of the gradient of that pass
-    alone, whatever `p.grad` holds. The L2 norm is the square root of the sum of all squared entries.
+    alone, as the hooks that were on `p` have left it, and whatever `p.grad` holds. The L2 norm is the square root of
+    the sum of all squared entries, a sum that the dtype of `p` can hold.
 
     `p.grad` ends as the plain loop would leave it, also when a loss raises: it accumulates over the passes that were
     run, on top of what it holds at the start. That may be anything, even `inf`.

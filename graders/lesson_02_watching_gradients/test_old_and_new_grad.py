@@ -78,7 +78,7 @@ class TestOldAndNewGrad:
 
     Return a tuple of two gradients of the loss: with respect to `t` before the multiplication, and with respect to
     `t` after it, which is the value that `loss_fn` gets. `x.grad` is written as by `loss.backward()`: the gradient is
-    added to what is there.
+    added to what is there. Whether other leaves that `loss_fn` uses get a `.grad` is free.
 
     **Example.** For `x = tensor([2.])`, `k = 10` and `loss_fn = lambda t: 7 * t.sum()` the result is
     `(tensor([70.]), tensor([7.]))`, and `x.grad` is `tensor([210.])`.

@@ -22,11 +22,12 @@ from graders.authoring import (
 from graders.lesson_02_watching_gradients.judging import (
     NONE_HAS_NO_GRADIENT,
     OLD,
+    SWITCHED_OFF,
     arriving,
     factor,
     flowing,
 )
-from graders.lesson_02_watching_gradients.shared import leaf_and_tensor, run_passes
+from graders.lesson_02_watching_gradients.shared import graph_beneath, leaf_and_tensor, run_passes
 
 
 @exercise(
@@ -112,6 +113,7 @@ class TestRecordGrad:
         student.record_grad(infinite, recorded)
         infinite.backward(torch.full_like(infinite, torch.inf))
         seen |= {"infinite": recorded[:3], "infinite.grad": infinite.grad}
+        seen["graph_flows_on"] = graph_beneath(lambda t: student.record_grad(t, []), x)
         y, example = torch.tensor([2.0], requires_grad=True), []
         student.record_grad(y, example)
         (y * y).sum().backward()
@@ -179,6 +181,7 @@ class TestRecordGrad:
         expect(seen["graph_flows"]).is_true(
             "with create_graph=True the gradient that flowed on had lost its graph: the hook returned a detached one"
         )
+        expect(seen["graph_flows_on"]).is_true(SWITCHED_OFF)
 
     def test_the_handle_removes_its_hook_and_no_other(seen, x, up, hooks, call, backward):
         expect(seen["has_remove"]).is_true("the function returned nothing that has a remove() method")

@@ -412,7 +412,7 @@ def count_and_sum(t):
     ),
 ]
 
-GIVENS = ["Write `count_and_sum(t)`.", "`t` is a tensor that requires grad."]
+GIVENS = ["The hook stays for good.", "Write `count_and_sum(t)`.", "`t` is a tensor that requires grad."]
 
 SURVIVORS = {
     "a hook left on a tensor": "hooks stay, and this one does nothing",

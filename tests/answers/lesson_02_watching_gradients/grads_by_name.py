@@ -1,6 +1,6 @@
 """Answers to 02-grads-by-name."""
 
-from graders.author.answers import Wrong
+from graders.author.answers import Wrong, changed
 
 RIGHT = [
     """
@@ -90,6 +90,13 @@ def hooked(old, new):
 
 COPY = "grad.detach().clone()"
 RUN = "        loss.backward()\n"
+
+
+def without(condition: str) -> str:
+    """A right answer, but for the entries for which a condition holds: these it leaves out."""
+    loop = "for name, t in tensors.items():\n"
+    return changed(RIGHT[0], (loop, f"{loop}            if {condition}:\n                continue\n"))
+
 
 WRONG = [
     Wrong(
@@ -410,6 +417,24 @@ def grads_by_name(tensors, loss):
             handle.remove()
     return grads
 """,
+    ),
+    Wrong(
+        "leaves out tensors without elements",
+        violates="for those tensors that the gradient reached",
+        check="test_each_has_the_dtype_of_its_tensor_and_any_name",
+        source=without("not t.numel()"),
+    ),
+    Wrong(
+        "leaves out the empty name",
+        violates="(any strings)",
+        check="test_each_has_the_dtype_of_its_tensor_and_any_name",
+        source=without("not name"),
+    ),
+    Wrong(
+        "leaves out the loss",
+        violates="`loss` too",
+        check="test_each_has_the_dtype_of_its_tensor_and_any_name",
+        source=without("t is loss"),
     ),
 ]  # fmt: skip
 

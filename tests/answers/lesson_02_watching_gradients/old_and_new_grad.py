@@ -347,7 +347,11 @@ def old_and_new_grad(x, k, loss_fn):
     ),
 ]  # fmt: skip
 
-GIVENS = ["Write `old_and_new_grad(x, k, loss_fn)`.", "`x` is a leaf"]
+GIVENS = [
+    "Write `old_and_new_grad(x, k, loss_fn)`.",
+    "`x` is a leaf",
+    "Whether other leaves that `loss_fn` uses get a `.grad` is free.",
+]
 
 SURVIVORS = {
     "one global slot: seen": "each call writes both entries before it reads them",

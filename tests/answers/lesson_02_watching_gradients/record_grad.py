@@ -412,6 +412,20 @@ def record_grad(t, store):
     return t.register_hook(lambda grad: store.append(grad.detach().clone()))
 """,
     ),
+    Wrong(
+        "leaves grad mode switched off",
+        violates="The gradients that flow through `t` stay as they are.",
+        check="test_the_flow_is_unchanged",
+        source="""
+import torch
+
+def record_grad(t, store):
+    def hook(grad):
+        torch.set_grad_enabled(False)
+        store.append(grad.clone())
+    return t.register_hook(hook)
+""",
+    ),
 ]
 
 GIVENS = ["Write `record_grad(t, store)`.", "`t` is a tensor that requires grad, leaf or not.", "`store` is a list."]

@@ -92,12 +92,14 @@ class TestGradsByName:
         return {
             "x": rng.tensor(*shape, dtype=dtype, layout=layout, values=digits(dtype, values), low=-1.5, high=1.5),
             "names": names,
+            # The empty name, names that differ in white space only; a tensor without elements, and the loss itself.
+            "odd_names": ["", first, f"{first}\n", "no elements", "the loss"],
         }
 
     def oracle(x, hooks):
         return [list(gradients_of(x, hooks).values()), 4 * x * x]
 
-    def probe(student, x, names, layout, place, grad, collection, hooks, call, grad_mode, failure, retained):
+    def probe(student, x, names, odd_names, layout, place, grad, collection, hooks, call, grad_mode, failure, retained):
         values = x
 
         def graph():
@@ -153,7 +155,7 @@ class TestGradsByName:
         unlike.append(torch.zeros(0, 2, dtype=values.dtype, requires_grad=True))
         other_dtype = torch.float32 if values.dtype == torch.float64 else torch.float64
         loss = sum((k * t * t).sum() for k, t in enumerate(unlike, 1)).to(other_dtype)
-        odd = dict(zip(odd_names(names), [*unlike, loss]))
+        odd = dict(zip(odd_names, [*unlike, loss]))
         seen["entries of every kind"] = plain(student.grads_by_name(odd, loss))
 
         c = 3 * x
@@ -216,10 +218,10 @@ class TestGradsByName:
         elif call == "in turn":
             expect_gradients(seen["in turn"], {names[1]: every["b"], names[2]: every["a"]})
 
-    def test_each_has_the_dtype_of_its_tensor_and_any_name(seen, x, names):
+    def test_each_has_the_dtype_of_its_tensor_and_any_name(seen, x, odd_names):
         other_dtype = torch.float32 if x.dtype == torch.float64 else torch.float64
         expected = [*(2 * k * x for k in (1, 2, 3)), x.new_zeros(0, 2), torch.ones((), dtype=other_dtype)]
-        expect_gradients(seen["entries of every kind"], dict(zip(odd_names(names), expected)))
+        expect_gradients(seen["entries of every kind"], dict(zip(odd_names, expected)))
 
     def test_every_gradient_is_a_copy(seen, x):
         for name in ("d", "d once more"):
@@ -247,11 +249,6 @@ class TestGradsByName:
 
     def test_the_example_of_the_contract_comes_out(seen):
         expect_gradients(seen["example"], {"b": torch.tensor([6.0]), "c": torch.tensor([1.0])})
-
-
-def odd_names(names: list[str]) -> list[str]:
-    """The empty name, names that differ in white space only, and those of a tensor without elements and of the loss."""
-    return ["", names[0], f"{names[0]}\n", "no elements", "the loss"]
 
 
 def gradients_of(x: Tensor, hooks: str) -> dict[str, Tensor]:

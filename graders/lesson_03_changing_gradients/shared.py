@@ -58,6 +58,9 @@ def flow(
     (seen["x.grad of two uses"],) = gradients(two_uses, [x])
     (seen["x.grad of zeros"],) = gradients(lambda: (passed() * 0.0).sum(), [x])
     (seen["x.grad of infinities"],) = gradients(lambda: (passed() * torch.inf).sum(), [x])
+    # The caller keeps what `torch.autograd.grad` gave: the next pass must not write into it.
+    (kept,), _later = (torch.autograd.grad(loss(factor), [x], allow_unused=True) for factor in factors)
+    seen["x.grad of a pass, read after the next pass"] = kept
     callers = up.clone()
     with own_grads([x]):
         passed().backward(gradient=callers)

@@ -72,8 +72,8 @@ class TestClipAndLog:
     also when the caller has thrown the dict away.
 
     From then on, each backward pass that reaches `t` clamps the gradient at `t`, element by element, to the range from
-    `lo` to `hi` (an element inside it stays as it is), and the clamped gradient goes on. No gradient is `None` or
-    sparse, and no element is NaN. After each pass this same dict holds two gradients of the latest pass:
+    `lo` to `hi` (an element inside it stays as it is), and the clamped gradient goes on. No gradient is `None`, and no
+    element is NaN. Nobody else changes the dict. After each pass this same dict holds two gradients of the latest pass:
 
     - `"raw"`: the gradient before it was clamped (what hooks that were on `t` before yours have made of it),
     - `"clipped"`: the clamped gradient.
@@ -134,6 +134,9 @@ class TestClipAndLog:
         seen |= {"log": entries(log), "the dict of a second call, at first": entries(its_log)}
         seen["x.grad of another pass"], _ = gradients(lambda: loss(factors[1]), [x, other])
         seen |= {"log of another pass": entries(log), "entries of the first pass, later": entries(first)}
+        # The caller keeps what `torch.autograd.grad` gave: the next pass must not write into it.
+        (kept_grad,), _later = (torch.autograd.grad(loss(factor), [x], allow_unused=True) for factor in factors[:2])
+        seen["x.grad of a pass, read after the next pass"] = kept_grad
         (seen["x.grad of two uses"],) = gradients(lambda: (t * factors[0]).sum() + (t * factors[2]).sum(), [x])
         seen["log of two uses"] = entries(log)
         for name, number in (("zeros", 0.0), ("infinities", torch.inf)):
@@ -254,6 +257,7 @@ class TestClipAndLog:
         first, second, third = (factor * times(hooks) for factor in factors)
         expect(seen["x.grad"]).close_to(first.clamp(lo, hi))
         expect(seen["x.grad of another pass"]).close_to(second.clamp(lo, hi))
+        expect(seen["x.grad of a pass, read after the next pass"]).close_to(first.clamp(lo, hi))
         expect(seen["x.grad of two uses"]).close_to((first + third).clamp(lo, hi))
         expect(seen["x.grad of a sum"]).close_to(torch.full_like(first, times(hooks)).clamp(lo, hi))
         expect(seen["x.grad of gradient="]).close_to(second.clamp(lo, hi))

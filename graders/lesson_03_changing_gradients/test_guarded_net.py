@@ -137,7 +137,8 @@ class TestGuardedNet:
     - The gradient of `fc.bias` is exactly zero: a pass adds nothing to `fc.bias.grad`, and where this was `None`, it is
       a tensor of zeros afterwards. The gradient of `fc.weight` is as usual.
 
-    No gradient that arrives is `None`, infinite, NaN or sparse, and your hooks write into none.
+    No gradient that arrives is `None`, infinite or NaN, and your hooks write into none. No parameter is replaced by
+    another one later.
 
     This holds for any batch size from 1 on, in training and in evaluation mode, when `net.double()` is called later,
     and for any number of forward passes before or after a backward pass. Parameters of `body` may be frozen
@@ -265,29 +266,35 @@ class TestGuardedNet:
             seen["failure"] = failing.during(lambda: [run(first), run(first)])
             seen["changed by a failure"] = surroundings.changes()
         seen["changed by passes"] = witness.changes()
-        (found,) = torch.autograd.grad(
-            (run(first) * (up := ups[0].clone().requires_grad_())).sum(), first, create_graph=True, allow_unused=True
-        )
+        loss = (run(first) * (up := ups[0].clone().requires_grad_())).sum()
+        found, at_weight = torch.autograd.grad(loss, [first, fc.weight], create_graph=True, allow_unused=True)
+        seen["fc.weight has a graph"] = at_weight is not None and at_weight.requires_grad
         again = found is not None and found.requires_grad
         seen["again"] = torch.autograd.grad(found.sum(), up, allow_unused=True)[0] if again else None
 
-        # A hook of the caller's that keeps the gradient on its way to `body`.
+        # Hooks of the caller's that keep the gradient on its way to `body`, and those of `fc`.
         kept = list[tuple[Tensor, Tensor]]()
 
-        def keep(module, args):
-            if args[0].requires_grad:
-                args[0].register_hook(lambda grad: kept.append((grad, grad.clone())))
+        def keep(grad):
+            kept.append((grad, grad.clone()))
 
-        with fc.register_forward_pre_hook(keep):
+        def keep_input(module, args):
+            if args[0].requires_grad:
+                args[0].register_hook(keep)
+
+        with fc.register_forward_pre_hook(keep_input):
             grads(one_pass)
-        seen["a kept gradient changed"] = any(not torch.equal(grad, then) for grad, then in kept)
+        other_body, other_fc = build(layers, mode, state, first.dtype)
+        for p in other_fc.parameters():
+            p.register_hook(keep)
         data = run(first.detach())
         seen["grads from data"] = grads(lambda: (data * ups[0]).sum())
 
         # Two networks in one pass; `.grad`, to which it is added.
-        other = student.GuardedNet(*build(layers, mode, state, first.dtype), lo - 0.25, hi + 0.25)
+        other = student.GuardedNet(other_body, other_fc, lo - 0.25, hi + 0.25)
         with own_grads([t for t in named.values() if t.requires_grad]):
             seen["x of both"] = gradients(lambda: one_pass() + (other(second) * ups[1]).sum(), [first, second])
+        seen["a kept gradient changed"] = any(not torch.equal(grad, then) for grad, then in kept)
         one_pass().backward()
         seen["filled"] = {name: snapshot(named[name].grad) for name in ("x", "fc.weight", "fc.bias")}
         body.requires_grad_(False)
@@ -421,6 +428,9 @@ class TestGuardedNet:
     def test_the_gradient_can_be_differentiated_again(seen, layers, mode, hooks, hooked, state, inputs, ups, lo, hi):
         again = Case(layers, mode, hooks, hooked, state).again(inputs[0], ups[0], lo, hi)
         differentiated_as(seen["again"], again, **limit(again))
+        expect(seen["fc.weight has a graph"]).is_true(
+            "under `create_graph=True` the gradient of `fc.weight` has lost its graph"
+        )
 
     def test_nothing_else_changes(seen):
         nothing_changed(seen["changed"], but=["hook-left *", "attribute-left *"])

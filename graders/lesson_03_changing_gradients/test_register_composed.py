@@ -20,6 +20,7 @@ from graders.authoring import (
     gradients,
     laid_out,
     nothing_changed,
+    own_grads,
 )
 from graders.lesson_03_changing_gradients.judging import SINGLE_LOCATION, differentiated_as, expect_rare, start, times
 from graders.lesson_03_changing_gradients.shared import accumulated, after_remove, flow, rare, scene
@@ -63,7 +64,8 @@ class TestRegisterComposed:
 
     From now on, in every backward pass that reaches `t`, the gradient `g` at `t` (what hooks that were on `t` before
     yours have made of it) is replaced by `fs[0](fs[1](...fs[-1](g)))`: the last function of the list is applied first.
-    Each entry of the list is called exactly once for each pass, and never before the first. Nothing else changes: not
+    Each entry of the list is called exactly once for each pass (at most once in one that an exception stops), and
+    never before the first. Nothing else changes: not
     the gradients of neighbours (in `t + u`, the gradient of `u`), and not a tensor that the caller passes as
     `backward(gradient=...)`.
 
@@ -149,6 +151,11 @@ class TestRegisterComposed:
         seen |= {"changed": changed, **flow(x, lambda: t, other, neighbour, factors, up, backward)}
         calls.clear()
         seen |= {"x.grad after two passes": accumulated(x, t, neighbour, factors), "calls in two passes": calls[:50]}
+        calls.clear()
+        with own_grads([x]):
+            for _ in range(2):  # the very same gradient arrives twice
+                t.backward(gradient=up)
+        seen["calls in two passes with one gradient"] = calls[:50]
         (seen["x.grad beside a second tensor"], seen["the gradient of a second tensor"]) = gradients(
             lambda: ((t + second) * factors[0]).sum(), [x, second]
         )
@@ -247,6 +254,7 @@ class TestRegisterComposed:
         first, second = (factor * times(hooks) for factor in factors)
         expect(seen["x.grad"]).close_to(composed(maps, first))
         expect(seen["x.grad of another pass"]).close_to(composed(maps, second))
+        expect(seen["x.grad of a pass, read after the next pass"]).close_to(composed(maps, first))
         expect(seen["x.grad of a sum"]).close_to(composed(maps, torch.full_like(up, times(hooks))))
         expect(seen["x.grad of two uses"]).close_to(composed(maps, first + second))
         expect(seen["x.grad of gradient="]).close_to(composed(maps, up * times(hooks)))
@@ -259,7 +267,8 @@ class TestRegisterComposed:
 
     def test_each_function_is_called_once_for_each_pass(seen, maps):
         expect(seen["calls before the first pass"]).equals([])
-        expect(seen["calls in two passes"]).equals(2 * [f"{kind} {k:.3f}" for kind, k in reversed(maps)])
+        for name in ("calls in two passes", "calls in two passes with one gradient"):
+            expect(seen[name]).equals(2 * [f"{kind} {k:.3f}" for kind, k in reversed(maps)])
 
     def test_the_gradient_can_be_differentiated_again(seen, factors, maps, hooks):
         k = factors[0].clone().requires_grad_()

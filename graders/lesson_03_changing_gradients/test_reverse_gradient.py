@@ -47,10 +47,10 @@ from graders.lesson_03_changing_gradients.shared import flow, rare, scene
 )  # fmt: skip
 class TestReverseGradient:
     """Write `reverse_gradient(x, lam)`. `x` is a tensor of a floating dtype, leaf or not, and `lam` is a positive
-    number that this dtype can hold. Return a tensor `y` with the same values as `x`, up to rounding (that of `lam * x`
-    is small enough); it may share its memory with `x`. The values of `x` are finite, and far from the limits of its
-    dtype. In every backward pass, the gradient that arrives at `y` is multiplied by `-lam` on its way to `x`. No
-    gradient is `None`. How you do that is free; a hook on `y` may stay.
+    number that this dtype can hold. Return a tensor `y` with the same values as `x`, up to rounding (an error as large
+    as the rounding of `lam * x` is allowed); it may share its memory with `x`. The values of `x` and of `lam * x` are
+    finite, and far from the limits of the dtype. In every backward pass, the gradient that arrives at `y` is multiplied
+    by `-lam` on its way to `x`. No gradient is `None`. How you do that is free; a hook on `y` may stay.
 
     Only what passes through `y` is reversed. If `x` is used elsewhere, too, that part of its gradient is as usual, and
     so are the gradients of all other tensors. Your function leaves no hook on `x`.
@@ -184,6 +184,7 @@ class TestReverseGradient:
     def test_every_call_and_every_pass_reverses(seen, factors, up, lam, grad, hooks):
         by = -lam * times(hooks)
         expect(seen["x.grad of another pass"]).close_to(by * factors[1])
+        expect(seen["x.grad of a pass, read after the next pass"]).close_to(by * factors[0])
         again = times(hooks) * (factors[1] - lam * factors[0])
         expect(seen["x.grad of another pass through the same y"]).close_to(again)
         expect(seen["x.grad of a sum"]).close_to(torch.full_like(up, by))

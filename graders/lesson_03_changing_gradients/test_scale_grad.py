@@ -16,6 +16,7 @@ from graders.authoring import (
     expect,
     laid_out,
     nothing_changed,
+    refuse,
 )
 from graders.lesson_03_changing_gradients.judging import (
     SINGLE_LOCATION,
@@ -54,7 +55,7 @@ class TestScaleGrad:
     """Write `scale_grad(t, s)`. `t` is a tensor that requires grad, leaf or not, of any floating dtype. `s` is a number
     that this dtype can hold. From now on, in every backward pass, the gradient that arrives at `t` is multiplied by `s`
     before it goes on: into `t.grad` if `t` is a leaf, otherwise to the tensors that `t` was computed from. No gradient
-    is `None`. Return the handle.
+    is `None`; where `s` is 0, none is infinite or NaN. Return the handle.
 
     Nothing else changes: not the gradients of neighbours (in `t + u`, the gradient of `u`), and not a tensor that the
     caller passes as `backward(gradient=...)`.
@@ -96,8 +97,8 @@ class TestScaleGrad:
         seen |= rare(hooked, rare_up) | {"x.grad after two passes": accumulated(x, t, neighbour, factors)}
         twice = student.scale_grad(t, 0.5)
         seen |= {"x.grad with two hooks": flow(x, lambda: t, other, neighbour, factors, up, "plain")["x.grad"]}
-        seen |= after_remove("second_handle", twice, x, t, factors[0])
         seen |= after_remove("first_handle", handle, x, t, factors[0])
+        seen |= after_remove("second_handle", twice, x, t, factors[0])
         w, x = torch.tensor([1.0], requires_grad=True), torch.tensor([2.0], requires_grad=True)
         student.scale_grad(w, 10.0)
         (3 * (w + x)).sum().backward()
@@ -142,13 +143,17 @@ class TestScaleGrad:
         Mistake("changed-dtype", raises="has changed the type of value"),
     )
 
-    def test_the_gradient_is_scaled(seen, factors, s, hooks):
-        expect(seen["x.grad"]).close_to(times(hooks) * s * factors[0])
+    def test_the_gradient_is_scaled(seen, factors, s, place, hooks):
+        arriving = times(hooks) * factors[0]
+        if close(seen["x.grad"], arriving) and not close(seen["x.grad"], s * arriving):
+            refuse(f"with s = {s:g} and a {place} the gradient went on as it arrived")
+        expect(seen["x.grad"]).close_to(s * arriving)
         expect(seen["example"][0]).close_to(torch.tensor([30.0]))
 
     def test_every_pass_is_scaled_once(seen, factors, up, s, grad, hooks):
         s = times(hooks) * s
         expect(seen["x.grad of another pass"]).close_to(s * factors[1])
+        expect(seen["x.grad of a pass, read after the next pass"]).close_to(s * factors[0])
         expect(seen["x.grad of a sum"]).close_to(torch.full_like(up, s))
         expect(seen["x.grad of two uses"]).close_to(s * (factors[0] + factors[1]))
         expect(seen["x.grad of gradient="]).close_to(s * up)
@@ -176,7 +181,7 @@ class TestScaleGrad:
         nothing_changed(seen["changed"], but=["hook-left t"])
 
     def test_the_handle_removes_the_hook_and_no_other(seen, factors, s, hooks):
-        for handle, left in (("second_handle", s), ("first_handle", 1)):
+        for handle, left in (("first_handle", 0.5), ("second_handle", 1)):
             expect(seen[f"{handle} has remove()"]).is_true("the function returned nothing that has a remove() method")
             expect(seen[f"x.grad after {handle}.remove()"]).close_to(times(hooks) * left * factors[0])
         nothing_changed(seen["changed in the end"], but=["grad-* *"], when="after `remove()`")

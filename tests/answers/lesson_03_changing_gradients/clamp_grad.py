@@ -401,10 +401,23 @@ def clamp_grad(t, lo, hi):
     return t.register_hook(lambda grad: hi - ((hi - lo) - (grad - lo).relu()).relu())
 """,
     ),
+    Wrong(
+        "limits the norm of a large gradient",
+        violates="rule 1: tensors of any shape",
+        check="test_every_element_is_clamped",
+        source="""
+def clamp_grad(t, lo, hi):
+    def hook(grad):
+        if grad.numel() > 200:
+            return grad * (hi / grad.norm()).clamp(max=1)
+        return grad.clamp(lo, hi)
+    return t.register_hook(hook)
+""",
+    ),
 ]
 
 GIVENS = [
-    "No gradient is `None` or sparse, and no element is NaN.",
+    "No gradient is `None`, and no element is NaN.",
     "Write `clamp_grad(t, lo, hi)`.",
     "The gradient that arrives is the sum over all uses",
 ]

@@ -441,7 +441,8 @@ def clip_and_log(t, lo, hi):
 ]
 
 GIVENS = [
-    "No gradient is `None` or sparse, and no element is NaN.",
+    "Nobody else changes the dict.",
+    "No gradient is `None`, and no element is NaN.",
     "What the dict holds after a pass that an exception has stopped is free.",
     "Write `clip_and_log(t, lo, hi)`.",
     "`t` is a tensor that requires grad, leaf or not.",

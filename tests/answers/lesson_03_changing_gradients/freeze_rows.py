@@ -568,11 +568,48 @@ def freeze_rows(p, rows):
     return p.register_hook(hook)
 """,
     ),
+    Wrong(
+        "one mask for all parameters with these rows",
+        violates="rule 1: on one object or on several at the same time",
+        check="raised",
+        mistake="mask-of-another-shape",
+        source="""
+import torch
+
+masks = {}
+
+def freeze_rows(p, rows):
+    def hook(grad):
+        if tuple(rows) not in masks:
+            masks[tuple(rows)] = torch.ones_like(grad.detach())
+            masks[tuple(rows)][rows] = 0
+        return grad * masks[tuple(rows)]
+    return p.register_hook(hook)
+""",
+    ),
+    Wrong(
+        "one buffer for the gradients of all passes",
+        violates="rule 5: `torch.autograd.grad`",
+        check="test_the_rows_get_zero_and_the_others_their_gradient",
+        source="""
+import torch
+
+def freeze_rows(p, rows):
+    buffer = torch.empty_like(p.detach())
+    def hook(grad):
+        if grad.requires_grad:
+            return grad.index_fill(0, torch.tensor(rows, dtype=torch.long), 0)
+        buffer.copy_(grad)
+        buffer[rows] = 0
+        return buffer
+    return p.register_hook(hook)
+""",
+    ),
 ]
 
 GIVENS = [
     "Write `freeze_rows(p, rows)`.",
-    "No gradient is `None`, infinite, NaN or sparse.",
+    "No gradient is `None`, infinite or NaN.",
     "`p` keeps its shape and its dtype",
 ]
 

@@ -478,9 +478,22 @@ WRONG = [
         check="test_nothing_else_changes",
         source=guarded_net("grad.clamp(", "grad.clamp_("),
     ),
+    Wrong(
+        "writes zeros into the gradient of the bias",
+        violates="your hooks write into none",
+        check="test_nothing_else_changes",
+        source=guarded_net(BIAS_HOOK, "fc.bias.register_hook(lambda grad: grad.zero_())"),
+    ),
+    Wrong(
+        "detaches the gradient of the weight",
+        violates="The gradient of `fc.weight` is as usual.",
+        check="test_the_gradient_can_be_differentiated_again",
+        source=guarded_net(BIAS_HOOK, BIAS_HOOK + "\n        fc.weight.register_hook(lambda grad: grad.detach())"),
+    ),
 ]
 
 GIVENS = [
+    "No parameter is replaced by another one later.",
     "Write a class `GuardedNet(nn.Module)`",
     "`fc` is an `nn.Linear` with a bias that requires grad.",
 ]

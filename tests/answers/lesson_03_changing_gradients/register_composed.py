@@ -412,6 +412,25 @@ def register_composed(t, fs):
     return [t.register_hook(hook)]
 """,
     ),
+    Wrong(
+        "remembers the result for a gradient that comes again",
+        violates="Each entry of the list is called exactly once for each pass",
+        check="test_each_function_is_called_once_for_each_pass",
+        source="""
+def register_composed(t, fs):
+    known = []
+    def hook(grad):
+        for before, result in known:
+            if before is grad:
+                return result
+        result = grad
+        for f in reversed(fs):
+            result = f(result)
+        known.append((grad, result))
+        return result
+    return [t.register_hook(hook)]
+""",
+    ),
 ]
 
 GIVENS = [

@@ -652,7 +652,7 @@ GIVENS = [
     "No gradient is `None`.",
     "Write `reverse_gradient(x, lam)`.",
     "it may share its memory with `x`",
-    "The values of `x` are finite, and far from the limits of its dtype.",
+    "The values of `x` and of `lam * x` are finite, and far from the limits of the dtype.",
     "How you do that is free; a hook on `y` may stay.",
 ]
 

@@ -487,10 +487,27 @@ def scale_grad(t, s):
     return t.grad_fn.register_prehook(lambda grads: (None if grads[0] is None else grads[0] * s, *grads[1:]))
 """,
     ),
+    Wrong(
+        "a handle that removes the hook that came last",
+        violates="rule 3: it removes exactly the hook that it stands for",
+        check="test_the_handle_removes_the_hook_and_no_other",
+        source="""
+class Handle:
+    def __init__(self, t):
+        self.t = t
+    def remove(self):
+        if self.t._backward_hooks:
+            self.t._backward_hooks.popitem()
+
+def scale_grad(t, s):
+    t.register_hook(lambda grad: grad * s)
+    return Handle(t)
+""",
+    ),
 ]
 
 GIVENS = [
-    "No gradient is `None`.",
+    "No gradient is `None`; where `s` is 0, none is infinite or NaN.",
     "Write `scale_grad(t, s)`.",
 ]
 

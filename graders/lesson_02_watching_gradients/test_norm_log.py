@@ -175,7 +175,7 @@ class TestNormLog:
 
         witness = Witness(p=fresh)
         seen["failure"] = boom.during(lambda: student.norm_log(fresh, [failing, failing, failing]))
-        seen |= {"p.grad after": snapshot(fresh.grad), "changed_after": witness.changes()}
+        seen |= {"p.grad after an exception": snapshot(fresh.grad), "changed_after": witness.changes()}
 
         layer = nn.Linear(weight.shape[1], weight.shape[0], dtype=weight.dtype)
         layer.load_state_dict({"weight": weight, "bias": bias})
@@ -263,7 +263,7 @@ class TestNormLog:
         came_through(seen["failure"], "a loss or its `backward()`")
         nothing_changed(seen["changed_after"], but=["grad-* p"], when="after an exception")
         done = [] if failing_run == "first" else [["linear", 2.0]]
-        expect_sum(seen["p.grad after"], accumulated(p, done, grad, "no", hooks), grad)
+        expect_sum(seen["p.grad after an exception"], accumulated(p, done, grad, "no", hooks), grad)
 
     def test_the_example_of_the_contract_comes_out(seen):
         expect_norms(seen["example"], [5.0, 2.0], torch.zeros(1))

@@ -311,8 +311,8 @@ class TestGuardedNet:
         Mistake(
             "hook-without-grad",
             raises="doesn't require gradient",
-            message="Under `no_grad`, or with a frozen body, the activation does not require grad, and then it takes "
-            "no hook. Guard the registration in `forward` with `if h.requires_grad:`.",
+            message="A tensor that does not require grad takes no hook: the activation under `no_grad` or behind a "
+            "frozen body, and a frozen parameter. Guard the registration in `forward` with `if h.requires_grad:`.",
         ),
         Mistake(
             "changed-dtype",
@@ -375,21 +375,24 @@ class TestGuardedNet:
         ),
     )
 
-    def test_the_gradient_at_the_output_of_body_is_clamped(
-        seen, layers, mode, hooks, hooked, frozen, state, inputs, ups, lo, hi
-    ):
-        true = Case(layers, mode, hooks, hooked, state).truth(inputs[0], ups[0], lo, hi, frozen)
-        same(seen["grads"], {name: gradient for name, gradient in true.items() if name.startswith(("x", "body"))})
-        expect(seen["example"]["x"]).close_to(torch.tensor([[1.0, 0.5]]))
-
     def test_forward_is_fc_after_body(seen, layers, mode, hooks, hooked, state, inputs):
+        expect(seen["modules called by forward"]).equals(["body", "fc"])
         case = Case(layers, mode, hooks, hooked, state)
         for name, x in (("out", 0), ("out under no_grad", 1), ("out of a frozen body", 0)):
             expect(seen[name]).close_to(case.out(inputs[x]), **limit(inputs[x]))
-        expect(seen["modules called by forward"]).equals(["body", "fc"])
         for name in ("body", "fc"):
             if name not in expect(seen["children"]).list_of(str):
                 refuse(f"`net.{name}` is not a child module of the net, or not the one that was given as `{name}`")
+
+    def test_the_gradient_at_the_output_of_body_is_clamped(
+        seen, layers, mode, hooks, hooked, frozen, state, inputs, ups, lo, hi
+    ):
+        case = Case(layers, mode, hooks, hooked, state)
+        true, raw = (case.truth(inputs[0], ups[0], *bounds, frozen) for bounds in ((lo, hi), (-torch.inf, torch.inf)))
+        if close(seen["grads"]["x"], raw["x"], 1e-4, 1e-4):
+            refuse(f"the gradient at the output of `body` was not clamped (mode: {mode}; frozen of `body`: {frozen})")
+        same(seen["grads"], {name: gradient for name, gradient in true.items() if name.startswith(("x", "body"))})
+        expect(seen["example"]["x"]).close_to(torch.tensor([[1.0, 0.5]]))
 
     def test_the_bias_gets_zeros_and_the_weight_its_gradient(
         seen, layers, mode, hooks, hooked, state, inputs, ups, grad, lo, hi

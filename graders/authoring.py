@@ -10,7 +10,7 @@ from __future__ import annotations
 from graders.box.callers_hooks import FACTOR, CallersHooks, times
 from graders.box.failures import Failure
 from graders.box.model_specs import module_names, resolve
-from graders.box.models import Calling, Returning, fill_grads, freeze_part, in_mode, packed, tie, unpacked
+from graders.box.models import Calling, Meanwhile, Returning, fill_grads, freeze_part, in_mode, packed, tie, unpacked
 from graders.box.passes import abort, aborting, grad_mode, gradients, own_grads
 from graders.box.probing import (
     Boom,

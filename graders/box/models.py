@@ -54,6 +54,21 @@ def unpacked(value: Any) -> Any:
     return value["out"] if isinstance(value, dict) else value
 
 
+class Meanwhile(nn.Sequential):
+    """Calls its modules one after the other, and then something else, such as the learner's function once more."""
+
+    def __init__(self, other: Callable[[], Any], *modules: nn.Module) -> None:
+        """`other` takes no argument."""
+        super().__init__(*modules)
+        self.other = other
+
+    def forward(self, input: Any) -> Any:
+        """What the last module returns."""
+        output = super().forward(input)
+        self.other()
+        return output
+
+
 class Returning(nn.Module):
     """A module whose output is packed into a tuple or a dict."""
 

@@ -12,6 +12,7 @@ from torch import Tensor, nn
 from graders.authoring import (
     CallersHooks,
     Failure,
+    Meanwhile,
     Witness,
     fill_grads,
     freeze_part,
@@ -166,21 +167,6 @@ class Varied(nn.Module):
         for other in (first, first.to(other_dtype), first[:1], first.T):
             self.layer(other)
         return first.mul_(-0.5)
-
-
-class Meanwhile(nn.Sequential):
-    """Calls its one layer, and then something else."""
-
-    def __init__(self, layer: nn.Module, other: Callable[[], Any]) -> None:
-        """`other` takes no argument."""
-        super().__init__(layer)
-        self.other = other
-
-    def forward(self, input: Tensor) -> Tensor:
-        """The output of the layer."""
-        output: Tensor = self[0](input)
-        self.other()
-        return output
 
 
 class Window(nn.Module):
@@ -338,7 +324,7 @@ def asked_meanwhile(ask: Callable[[nn.Module, Any, Tensor], Any], named: Any) ->
     """What `ask` returns for a layer that makes 3 of 1, and for one that makes 2 of 1 and is asked in the same run."""
     inside: list[Any] = []
     triple = filled(nn.Linear(2, 2), 3 * torch.eye(2), torch.zeros(2))
-    model = Meanwhile(triple, lambda: inside.append(ask(nn.Sequential(Shift(1.0)), named, torch.ones(1, 2))))
+    model = Meanwhile(lambda: inside.append(ask(nn.Sequential(Shift(1.0)), named, torch.ones(1, 2))), triple)
     return [ask(model, named, torch.ones(1, 2)), *inside]
 
 

@@ -14,6 +14,7 @@ from graders.authoring import (
     CallersHooks,
     Circumstances,
     Failure,
+    Meanwhile,
     Mistake,
     Rng,
     Seen,
@@ -217,7 +218,7 @@ class TestDeadChannels:
     - A ReLU may be called several times in one run, or never; one that is never called is not in the dict. Nor is one
       that is called and not registered. The model may be a ReLU itself; its name is then `""`.
     - What counts is the output as it left the module. The next layer may work in place and rewrite it.
-    - A very small number is not 0. What an `nn.ReLU` returns is never negative, and not NaN.
+    - A very small number is not 0. What leaves an `nn.ReLU` is never negative, and not NaN, whoever made it.
     - `batches` may be empty. All sizes but the number of channels may differ from call to call of a module; each
       tensor holds one input or more.
 
@@ -315,6 +316,12 @@ class TestDeadChannels:
             witness = Witness(model=broken, batches=two)
             seen["failure"] = failing.during(lambda: student.dead_channels(broken, two))
             seen["changed by the failure"] = witness.changes()
+        inner: list[Any] = []
+        meanwhile = Meanwhile(
+            lambda: inner.append(student.dead_channels(nn.Sequential(nn.ReLU()), [torch.tensor([[1.0, -1.0, 1.0]])])),
+            nn.ReLU(), nn.ReLU6(),
+        )  # fmt: skip
+        seen["in a call"] = [student.dead_channels(meanwhile, [torch.tensor([[-1.0, 2.0, -3.0]])]), *inner]
         example = [torch.tensor([[-1.0, 2.0, 0.0]]), torch.tensor([[0.0, -3.0, -4.0]])]
         return {**seen, "example": student.dead_channels(nn.Sequential(nn.ReLU()), example)}
 
@@ -409,6 +416,10 @@ class TestDeadChannels:
             same(seen["again"], dead(net, again))
         elif call == "in turn":
             same(seen["another model"], dead({**net, "swaps": {}}, again))
+
+    def test_a_call_inside_a_call_changes_nothing(seen):
+        for found, channels, whose in zip(seen["in a call"], ([0, 2], [1]), ("outer", "inner")):
+            same(Seen(found.value, f"the result of the {whose} call"), {"0": channels})
 
     def test_each_batch_runs_once(seen, batches):
         expect(seen["runs"]).equals([tuple(batch.shape) for batch in batches])

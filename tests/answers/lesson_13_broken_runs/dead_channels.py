@@ -3,7 +3,7 @@
 from graders.author.answers import Wrong, changed
 
 GIVENS = [
-    "What an `nn.ReLU` returns is never negative, and not NaN.",
+    "What leaves an `nn.ReLU` is never negative, and not NaN, whoever made it.",
     "What they change by themselves, such as the buffers of a BatchNorm in training mode, may change.",
     "Channels lie along dimension 1 of the output, which has 2 to 5 dimensions.",
     "Whether autograd records the runs or not is up to you.",
@@ -431,6 +431,21 @@ def dead_channels(model, batches):
         violates="rule 4",
         check="test_exceptions_come_through",
         source=but(("    finally:\n", "    except BaseException:\n        pass\n    finally:\n")),
+    ),
+    Wrong(
+        "one dict for all calls, emptied at the beginning",
+        violates="rule 1: also when one call runs inside another",
+        check="test_a_call_inside_a_call_changes_nothing",
+        source=but(
+            ("def dead_channels(model, batches):\n", "fired = {}\n\ndef dead_channels(model, batches):\n"),
+            ("fired, handles = {}, []", "handles = fired.clear() or []"),
+        ),
+    ),
+    Wrong(
+        "counts `nn.ReLU6`",
+        violates="Other modules and functions do not, such as `nn.ReLU6`",
+        check="test_a_call_inside_a_call_changes_nothing",
+        source=but(("if isinstance(module, nn.ReLU):", "if isinstance(module, (nn.ReLU, nn.ReLU6)):")),
     ),
     Wrong(
         "remembers what it saw in other calls",

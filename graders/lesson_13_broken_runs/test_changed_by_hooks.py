@@ -339,10 +339,11 @@ class TestChangedByHooks:
     - *The gradient* of a parameter is what `.grad` holds after `loss = loss_fn(model(x))` and `loss.backward()`, when
       each `.grad` was `None` before. If the loss does not require grad, there is no backward pass. `None` and a tensor
       are different.
-    - Differences in the last digits do not count. A change by 5 percent or more does, however small the gradient is (as
-      1e-12). Nothing in between occurs.
+    - Differences in the last digits do not count. A change by 5 percent or more of an entry does, if that is 2 percent
+      or more of the largest entry, however small the gradient is (as 1e-12). Nothing in between occurs.
     - With and without hooks, the pass starts with the same buffers, and each module is in its mode. The model draws no
-      random numbers. `x` is a leaf. `copy.deepcopy(model)` works.
+      random numbers. Grad mode is on. `x` is a leaf. `loss_fn` uses nothing of the model but its output.
+      `copy.deepcopy(model)` works. No hook removes itself.
 
     Afterwards each hook is there again: the same one, in its place, with its options, and its handle removes it.
     `.grad` of each parameter and of `x` is as it was, and so are buffers, also those that a layer in training mode
@@ -447,6 +448,9 @@ class TestChangedByHooks:
         example[0].weight.register_hook(lambda grad: 2 * grad)
         example[1].register_forward_hook(lambda module, args, output: None)
         seen["example"] = student.changed_by_hooks(example, lambda out: out.sum(), torch.ones(1, 1))
+        cut = nn.Sequential(*(linear(torch.ones(1, 1), torch.zeros(1)) for _ in range(2)))
+        cut[0].register_forward_hook(lambda module, args, output: output.detach())
+        seen["cut"] = student.changed_by_hooks(cut, lambda out: 0 * out.sum(), torch.ones(1, 1))
         return seen
 
     mistakes = (
@@ -544,6 +548,10 @@ class TestChangedByHooks:
                 expect(mine).close_to(gradient, rtol=1e-3, atol=1e-4)
         if seen["left after remove"].value != 0:
             refuse("a handle of the caller no longer removes its hook", Kind.HOOK_GONE)
+
+    def test_no_gradient_is_not_one_of_zeros(seen):
+        path = "the list for a hook that detaches, where all gradients are 0 without it"
+        expect(Seen(seen["cut"].value, path)).equals(["0.weight", "0.bias"])
 
     def test_the_example_of_the_contract(seen):
         expect(Seen(seen["example"].value, "the list of the example")).equals(["0.weight"])

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
+from collections import OrderedDict
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor, nn
@@ -120,6 +121,26 @@ def told(seen: Seen, rows: list[Row], dtype: str) -> bool:
     )
 
 
+class Parts(NamedTuple):
+    """Two tensors."""
+
+    some: Tensor
+    all: Tensor
+
+
+class Apart(nn.Module):
+    """Returns twice the first column of its input, and twice all of it, in a namedtuple or an ordered dict."""
+
+    def __init__(self, container: Callable[..., Any]) -> None:
+        """`container` takes `some` and `all`."""
+        super().__init__()
+        self.container, self.weight = container, nn.Parameter(torch.tensor(2.0))
+
+    def forward(self, input: Tensor) -> Any:
+        """New tensors."""
+        return self.container(some=self.weight * input[:, :1], all=self.weight * input)
+
+
 @exercise(
     "13-signal-report",
     points=2,
@@ -182,11 +203,11 @@ class TestSignalReport:
     - `output` is the RMS of what the leaf returned, as it left the leaf: the root of the mean of the squares of all
       numbers, as a `float`.
     - `gradient` is the RMS of the gradient of the loss with respect to the tensor that the leaf returned, as a `float`.
-      Where none arrives it is `0.0`: behind a `detach`, in front of layers that are all frozen, when nothing uses the
-      output, or when the loss has no graph at all.
+      Where none arrives it is `0.0`: behind a `detach`, when the leaf and all before it are frozen, when nothing uses
+      the output, or when the loss has no graph at all.
     - A leaf may return a tuple or a dict that holds tensors and other values. All its tensors of a floating dtype
       count, as if they were one long tensor; where no gradient arrives at one of them, its gradient is 0 everywhere.
-      Tuples and dicts are not nested.
+      There is at least one. Tuples and dicts are not nested, and no leaf calls another one.
     - The next layer may work in place, on an output that is no view: what counts is the tensor as it was before.
     - A leaf may be called several times, each time with an entry of its own, or never, and then it has none. Nor has a
       module that is called and not registered. The model may be a leaf itself; its name is then `""`.
@@ -194,8 +215,8 @@ class TestSignalReport:
     - Your function may be called under `torch.no_grad()`, and runs forward and backward all the same.
 
     What the run changes by itself, such as the buffers of a BatchNorm in training mode, may change. Only parameters in
-    `model.parameters()` require grad. Hooks of the caller on gradients only watch. All squares and
-    their sums stay in the range of the dtype. Numbers may be very small, and a relative error of 1e-5 does not matter.
+    `model.parameters()` require grad. Hooks of the caller on gradients only watch. No sum of squares is too large for
+    the dtype. Numbers may be so small that their squares are 0 in it. A relative error of 1e-5 does not matter.
 
     **Example.** A layer `nn.Linear(2, 2, bias=False)` with the weight `[[2., 0.], [0., 2.]]`, the `loss_fn`
     `lambda out: out.sum()`, and the `x` `torch.tensor([[1., 7.]])`: for `nn.Sequential(layer)` the result is
@@ -281,6 +302,11 @@ class TestSignalReport:
                 lambda: [student.signal_report(broken, broken_loss, two) for _ in range(2)]
             )
             seen["changed by the failure"] = witness.changes()
+        row = torch.tensor([[1.0, 2.0]])
+        seen["of unequal sizes"] = [
+            student.signal_report(Apart(Parts), lambda out: out.some.sum() + 3 * out.all.sum(), row),
+            student.signal_report(Apart(OrderedDict), lambda out: out["some"].sum() + 3 * out["all"].sum(), row),
+        ]
         layer = nn.Linear(2, 2, bias=False)
         layer.weight.data.copy_(2 * torch.eye(2))
         example = student.signal_report(nn.Sequential(layer), lambda out: out.sum(), torch.tensor([[1.0, 7.0]]))
@@ -347,6 +373,11 @@ class TestSignalReport:
             is_report(seen["again"], rows_of(net, 2 * x, target), dtype)
         elif call == "in turn":
             is_report(seen["another model"], rows_of({**net, "replacing": None}, 2 * x, target), dtype)
+
+    def test_all_tensors_of_a_call_are_one_long_tensor(seen):
+        for found, kind in zip(seen["of unequal sizes"], ("a namedtuple", "an OrderedDict")):
+            of_kind = Seen(found.value, f"the report of a leaf that returns {kind} of tensors of unequal sizes")
+            is_report(of_kind, [("", 8**0.5, (19 / 3) ** 0.5)], "float32")
 
     def test_model_and_loss_run_once(seen):
         expect(seen["runs"]).timeline(["model", "loss"])

@@ -240,14 +240,14 @@ class TestWhyNoGradient:
 
     Some words, exactly:
 
-    - What *comes to a parameter* is its gradient from this pass, after the tensor hooks of the caller on it. What
-      `.grad` held before does not count.
-    - A module *holds* the parameters of `parameters(recurse=False)`. Several modules may hold one parameter; it is
-      there once, under its first name, as in `named_parameters()`.
+    - What *comes to a parameter* is its gradient from this pass, after the tensor hooks of the caller on it (his
+      post-accumulate-grad hooks only watch). What `.grad` held before does not count. A very small number is not 0.
+    - A module of `named_modules()` *holds* the parameters of its `parameters(recurse=False)`. Several modules may hold
+      one parameter; it is there once, under its first name, as in `named_parameters()`.
     - A module is *called* when `module(...)` runs, with or without a graph. Other code may use the parameters of a
       module that is never called.
-    - `x` is a leaf. The loss is a tensor with one element. When it does not require grad, no backward pass is possible,
-      and no gradient comes to any parameter.
+    - Grad mode is on. `x` is a leaf. `loss_fn` calls no module. The loss is a tensor with one element. When it does not
+      require grad, no backward pass is possible, and no gradient comes to any parameter.
 
     Afterwards `.grad` of each parameter and of `x` is as it was, and so are buffers, also those that a layer in
     training mode changes.
@@ -359,6 +359,8 @@ class TestWhyNoGradient:
 
         frozen = linear(net["outsider"], net["gain"]).requires_grad_(False)
         seen["all frozen"] = measured(frozen, lambda out: out.sum(), x)
+        tiny = linear(torch.ones(1, 2), torch.zeros(1))
+        seen["tiny"] = measured(tiny, lambda out: 1e-30 * out.sum(), torch.ones(1, 2))
         dead = nn.Sequential(*(linear(torch.ones(1, 1), torch.tensor([bias])) for bias in (-9.0, 0.0)))
         dead.insert(1, nn.ReLU())
         seen["example"] = measured(dead, lambda out: out.sum(), torch.ones(1, 1))
@@ -455,6 +457,9 @@ class TestWhyNoGradient:
 
     def test_a_loss_without_a_graph_is_no_error(seen):
         expect_reasons(seen["all frozen"], {"weight": "frozen", "bias": "frozen"}, "the dict of a layer that is frozen")
+
+    def test_a_very_small_gradient_is_not_0(seen):
+        expect_reasons(seen["tiny"], {}, "the dict of a layer whose gradients are all 1e-30")
 
     def test_the_example_of_the_contract(seen):
         expect_reasons(

@@ -188,6 +188,37 @@ DOES_NOT = (
 )
 
 
+class Remembering(nn.Module):
+    """Returns a buffer, into which it writes its input in training mode."""
+
+    last: Tensor
+
+    def __init__(self) -> None:
+        """Zeros, for four numbers."""
+        super().__init__()
+        self.register_buffer("last", torch.zeros(4))
+
+    def forward(self, *, input: Tensor) -> Tensor:
+        """The buffer itself."""
+        if self.training:
+            self.last.copy_(input)
+        return self.last
+
+
+class Asking(nn.Module):
+    """Calls its child by keyword."""
+
+    def __init__(self) -> None:
+        """The child is in the other mode."""
+        super().__init__()
+        self.child = Remembering().eval()
+
+    def forward(self, input: Tensor) -> Tensor:
+        """What the child returns, plus 1."""
+        output: Tensor = self.child(input=input)
+        return output + 1
+
+
 @exercise(
     "13-wrong-mode",
     points=3,
@@ -239,7 +270,9 @@ class TestWrongMode:
 
     - The mode of a module **matters** in a call if the output is another one with its `training` set to `True` than
       with `False`. Everything else is equal for the two: the input, all buffers, the modes of all other modules, and
-      the random numbers. An output is another one if an entry of a tensor in it is.
+      the random numbers, with the values that they have when the call begins. An output is another one if an entry of
+      a tensor in it is, and then it is by far more than rounding. It is what `forward` returns, or what hooks of the
+      caller make of that: they do not hide a difference. No entry is NaN.
     - So it counts what a module does, and not its class: the mode of `nn.Dropout(0.0)` does not matter, and that of a
       module of your own that looks at `self.training` does. A container counts for what it does itself: its children
       keep their modes.
@@ -316,6 +349,7 @@ class TestWrongMode:
         example = nn.Sequential(nn.ReLU(), Half(), nn.Dropout(0.0), Half())
         example[:3].eval()
         seen["example"] = student.wrong_mode(example, torch.ones(4))
+        seen["a buffer"] = student.wrong_mode(Asking(), torch.ones(4))
         sound = nn.Sequential(nn.ReLU(), nn.Dropout(0.0), nn.Tanh())
         sound[1].eval()
         return {**seen, "behind the example": student.wrong_mode(sound, torch.ones(4))}
@@ -389,6 +423,9 @@ class TestWrongMode:
 
     def test_the_modules_in_the_wrong_mode_are_named(seen, expected):
         expect(seen["result"]).equals(expected)
+
+    def test_an_output_that_is_a_buffer_is_compared_as_it_was(seen):
+        expect(Seen(seen["a buffer"].value, "for a module that returns one of its buffers")).equals(["child"])
 
     def test_each_call_begins_anew(seen, net, x, expected, call):
         if call == "again":

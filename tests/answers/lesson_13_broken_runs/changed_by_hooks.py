@@ -262,7 +262,8 @@ WRONG = [
     ),
     Wrong(
         "compares as torch.allclose does by itself",
-        violates="A change by 5 percent or more does, however small the gradient is (as 1e-12).",
+        violates="A change by 5 percent or more of an entry does, if that is 2 percent or more of the largest entry, "
+        "however small the gradient is (as 1e-12).",
         check=FIRST,
         mistake="small-gradients",
         source=changed(SWAP, ("rtol=1e-3, atol=0", "rtol=1e-5, atol=1e-8")),
@@ -536,7 +537,10 @@ GIVENS = [
     "Write `changed_by_hooks(model, loss_fn, x)`.",
     "Nothing in between occurs.",
     "The model draws no random numbers.",
+    "Grad mode is on.",
     "`x` is a leaf.",
+    "`loss_fn` uses nothing of the model but its output.",
+    "No hook removes itself.",
     "`copy.deepcopy(model)` works.",
 ]
 

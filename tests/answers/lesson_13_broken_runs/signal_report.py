@@ -6,8 +6,9 @@ GIVENS = [
     "What the run changes by itself, such as the buffers of a BatchNorm in training mode, may change.",
     "Only parameters in `model.parameters()` require grad.",
     "Hooks of the caller on gradients only watch.",
-    "All squares and their sums stay in the range of the dtype.",
-    "Tuples and dicts are not nested.",
+    "No sum of squares is too large for the dtype.",
+    "There is at least one.",
+    "Tuples and dicts are not nested, and no leaf calls another one.",
     "A leaf is a module without children;",
 ]
 
@@ -399,7 +400,7 @@ def signal_report(model, loss_fn, x):
     ),
     Wrong(
         "takes a small gradient for none",
-        violates="Numbers may be very small",
+        violates="Numbers may be so small that their squares are 0 in it.",
         check=REPORT,
         source=but((RETURN, ROWS + "    return [(n, a, b if b > 1e-6 else 0.0) for n, a, b in rows]")),
     ),
@@ -411,7 +412,7 @@ def signal_report(model, loss_fn, x):
     ),
     Wrong(
         "rounds",
-        violates="a relative error of 1e-5 does not matter",
+        violates="A relative error of 1e-5 does not matter.",
         check=REPORT,
         source=but((RETURN, ROWS + "    return [(n, round(a, 3), round(b, 3)) for n, a, b in rows]")),
     ),

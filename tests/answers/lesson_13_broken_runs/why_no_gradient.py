@@ -137,6 +137,12 @@ FAILING = "test_an_exception_comes_through_and_nothing_changes"
 
 WRONG = [
     Wrong(
+        "takes the norm for what is there",
+        violates="A very small number is not 0.",
+        check="test_a_very_small_gradient_is_not_0",
+        source=changed(BACKWARD, ("(p.grad == 0).all()", "p.grad.norm() == 0")),
+    ),
+    Wrong(
         "leaves what .grad held before",
         violates="What `.grad` held before does not count.",
         check=FIRST,
@@ -332,7 +338,7 @@ WRONG = [
     ),
     Wrong(
         "hooks only modules without children",
-        violates="A module *holds* the parameters of `parameters(recurse=False)`.",
+        violates="A module of `named_modules()` *holds* the parameters of its `parameters(recurse=False)`.",
         check=FIRST,
         mistake="called-is-called",
         source=changed(
@@ -433,7 +439,9 @@ WRONG = [
 GIVENS = [
     "Write `why_no_gradient(model, loss_fn, x)`.",
     "Some words, exactly:",
+    "Grad mode is on.",
     "`x` is a leaf.",
+    "`loss_fn` calls no module.",
     "The loss is a tensor with one element.",
     "The key is its name there.",
 ]

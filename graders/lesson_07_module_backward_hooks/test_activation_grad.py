@@ -187,7 +187,8 @@ class TestActivationGrad:
     gradient itself, also later in the same pass.
 
     Run `backward()` once or not at all. Either the `.grad` of every parameter stays as it is, or one plain pass is
-    added to every one. The `.grad` of `x` stays or gets one pass, too, whichever the parameters do.
+    added to every one. The `.grad` of `x` and of other leaves stays as it is or gets one pass, whatever the parameters
+    do.
 
     **Example.** For `model = Sequential(Linear(1, 2), ReLU(inplace=True))`, where the linear layer gives `[[-1., 4.]]`
     for `x`, `activation_grad(model, "0", x, lambda out: 7 * out.sum())` returns `tensor([[0., 7.]])`.
@@ -295,6 +296,14 @@ class TestActivationGrad:
 
         example = nn.Sequential(linear(torch.tensor([[-1.0], [4.0]]), torch.zeros(2)), nn.ReLU(inplace=True))
         seen["example"] = student.activation_grad(example, "0", torch.ones(1, 1), lambda out: 7 * out.sum())
+        inner: list[Any] = []
+        another = nn.Sequential(linear(torch.tensor([[-1.0], [4.0]]), torch.zeros(2)), nn.ReLU(inplace=True))
+
+        def asking(out):
+            inner.append(student.activation_grad(another, "0", torch.ones(1, 1), lambda out: 5 * out.sum()))
+            return 7 * out.sum()
+
+        seen["in a call"] = [student.activation_grad(example, "0", torch.ones(1, 1), asking), *inner]
 
         boom = Failure(failure)
 
@@ -444,6 +453,11 @@ class TestActivationGrad:
         if seen["late failure"].value != "never raised":  # else no gradient of a parameter was computed
             came_through(seen["late failure"], "a hook on a parameter")
         nothing_changed(seen["changed by failure"], but=["grad-* *"], when="after an exception")
+
+    def test_a_call_inside_a_call_changes_nothing(seen):
+        for found, factor, whose in zip(seen["in a call"], (7.0, 5.0), ("outer", "inner")):
+            path = f"the gradient of the {whose} call"
+            expect(Seen(found.value, path)).close_to(torch.tensor([[0.0, factor]]))
 
     def test_the_example_of_the_contract(seen):
         expect(Seen(seen["example"].value, "the gradient of the example")).close_to(torch.tensor([[0.0, 7.0]]))

@@ -181,9 +181,8 @@ class TestGradientFlow:
     `loss.backward()`. Return a dict with one entry for each module of `model.named_modules()` that has parameters of
     its own (a module with two names is there once). Parameters of the modules inside it do not count, so a plain
     `Sequential` has none; whether they require grad does not matter. Each of these modules is called once, its output
-    is one tensor, and a gradient comes to this output; one comes to the
-    module's input, too, if that requires grad. Neither the model nor the loss
-    works in place.
+    is one new tensor, and a gradient comes to this output, and to the module's input, if that requires grad. Neither
+    the model nor the loss works in place. Tensor hooks of yours may stay on the outputs of this pass.
 
     The key is the module's name, `""` for the model itself. The value is a Python float: the mean of
     |d loss / d output| over all elements of the module's output. The keys are in the order of the backward pass: the
@@ -293,6 +292,14 @@ class TestGradientFlow:
         seen["a block"] = measured(block, lambda out: -3 * out[0], scene["value"][0])
         example = nn.Sequential(*(linear(torch.tensor([[2.0]]), torch.tensor([0.0])) for _ in range(2)))
         seen["example"] = measured(example, lambda out: -3 * out.sum(), torch.ones(1, 1))
+        inner: list[Any] = []
+        another = linear(torch.tensor([[2.0]]), torch.tensor([0.0]))
+
+        def asking(out):
+            inner.append(measured(another, lambda out: 5 * out.sum(), torch.ones(1, 1)))
+            return -3 * out.sum()
+
+        seen["in a call"] = [measured(example, asking, torch.ones(1, 1)), *inner]
 
         boom = Failure(failure)
 
@@ -462,6 +469,11 @@ class TestGradientFlow:
         came_through(seen["failure"], {"backward": "`backward()`"}.get(raised_in, f"the {raised_in}"))
         came_through(seen["error in backward"], "`backward()`")
         nothing_changed(seen["changed by failure"], but=["grad-* *", "buffer *"], when="after an exception")
+
+    def test_a_call_inside_a_call_changes_nothing(seen):
+        outer, inner = seen["in a call"]
+        expect_means(outer, {"1": 3.0, "0": 6.0}, " of the outer call")
+        expect_means(inner, {"": 5.0}, " of the inner call")
 
     def test_the_example_of_the_contract(seen):
         expect_means(seen["example"], {"1": 3.0, "0": 6.0}, " of the example")

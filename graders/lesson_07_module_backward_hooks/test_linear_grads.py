@@ -86,8 +86,8 @@ class TestLinearGrads:
 
     Whether you call `lin` is up to you. Grad mode is on, and `loss_fn` gives the same for the same output, however
     often it is called. `x` has one dimension or more, none of them empty; the last one has `lin.in_features` entries.
-    At least one of `x`, the weight and the bias requires grad. What the `.grad` of these three holds afterwards is not
-    graded.
+    At least one of `x`, the weight and the bias requires grad. What the `.grad` of these three, and of other leaves
+    that `loss_fn` uses, holds afterwards is not graded.
 
     **Example.** For a `lin` with weight `[[1., 1.]]` and bias `[0.]`, `x = tensor([[1., 2.], [3., 4.]])` and
     `loss_fn = lambda y: 10 * y.sum()` the result is `(tensor([[40., 60.]]), tensor([20.]))`.

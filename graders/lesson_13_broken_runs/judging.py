@@ -124,7 +124,7 @@ FAULTS = (
     "nan: log", "nan: square root", "nan: reciprocal", "nan: weight",
     "hook: parameter", "hook: forward", "hook: backward",
     "mode: batchnorm", "mode: dropout", "mode: jump",
-    "unused", "frozen",
+    "unused: plain", "unused: frozen, too", "frozen",
     "cut: detach", "cut: numbers", "cut: no_grad", "cut: plus detached",
     "exploding: loop", "exploding: chain",
     "dead: all channels", "dead: nearly all channels", "dead: after a step",
@@ -209,6 +209,7 @@ class Draft:
         linears = [stem, head, f"{body}.{first}", f"{body}.{second}", f"{body}.{inner}.{deep}"]
         if self.label == "frozen":
             where = rng.choice(linears)
+        if self.label == "frozen" or self.way == "frozen, too":
             self.more["frozen"] += [f"{where}.{name}" for name in ("weight", "bias")]
         if self.label == "mode":
             self.more["evaluating"].append(where)

@@ -248,9 +248,11 @@ class TestDiagnose:
     - The first pass is `loss_fn(model(x), y)` and its `backward()`, with a new model as `make()` returns it. A step of
       SGD moves each parameter `p` that has a gradient by `-lr * p.grad`. The root is in training mode.
     - A leaf is a module without children. It gets one tensor and returns one, both of shape (inputs, channels), and
-      changes nothing in place. Modules are nested and may be called several times; between the calls stands other
-      code. Parameters of its own are those in `module.parameters(recurse=False)`. A parameter gets no gradient if its
-      `.grad` is `None` after the first pass. RMS is the root of the mean square.
+      changes nothing in place. Only leaves have parameters of their own (those in `module.parameters(recurse=False)`).
+      Modules are nested and may be called several times, but each ReLU once in a pass; between the calls stands other
+      code. A parameter gets no gradient if its `.grad` is `None` after the first pass. RMS is the root of the mean
+      square. If a gradient arrives at any leaf, one arrives at the last call of a leaf.
+    - No parameter has a post-accumulate-grad hook.
     - All numbers are far from the bounds, and no answer depends on which random numbers a dropout draws. You may call
       `make`, its models and `loss_fn` any number of times, and do with the models what you like.
     - `x` and `y` stay as they are, with their `.grad`, and so does the state of PyTorch's random number generator.

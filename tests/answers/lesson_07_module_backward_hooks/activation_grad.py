@@ -111,6 +111,28 @@ def activation_grad(model, name, x, loss_fn, pick=lambda out: out):
 
 WRONG = [
     Wrong(
+        "one slot for all calls",
+        violates="rule 1: also when one call runs inside another",
+        check="test_a_call_inside_a_call_changes_nothing",
+        source="""
+slot = {}
+
+def activation_grad(model, name, x, loss_fn, pick=lambda out: out):
+    def keep(module, args, output):
+        pick(output).register_hook(lambda grad: slot.update(grad=grad.detach().clone()))
+    handle = model.get_submodule(name).register_forward_hook(keep)
+    try:
+        out = model(x)
+    finally:
+        handle.remove()
+    loss = loss_fn(out)
+    if "grad" in slot:
+        return slot.pop("grad")
+    loss.backward()
+    return slot["grad"]
+""",
+    ),
+    Wrong(
         "a full backward hook",
         violates="Operations that come later, in the model or in the loss, may change this tensor in place",
         check="raised",
@@ -636,7 +658,7 @@ GIVENS = [
     "The model calls this module once, and the loss depends on the tensor.",
     "Nobody else hooks it",
     "The module has no backward hooks of others",
-    "The `.grad` of `x` stays or gets one pass, too",
+    "The `.grad` of `x` and of other leaves stays as it is or gets one pass",
 ]
 
 SURVIVORS = {

@@ -142,6 +142,29 @@ def gradient_flow(model, loss_fn, x):
 
 WRONG = [
     Wrong(
+        "one dict for all calls, copied in the end",
+        violates="rule 1: also when one call runs inside another",
+        check="test_a_call_inside_a_call_changes_nothing",
+        source="""
+means = {}
+
+def gradient_flow(model, loss_fn, x):
+    means.clear()
+    handles = []
+    def watch(name):
+        return lambda module, grads: means.update({name: grads[0].abs().mean().item()})
+    for name, module in model.named_modules():
+        if list(module.parameters(recurse=False)):
+            handles.append(module.register_full_backward_pre_hook(watch(name)))
+    try:
+        loss_fn(model(x)).backward()
+    finally:
+        for handle in handles:
+            handle.remove()
+    return dict(means)
+""",
+    ),
+    Wrong(
         "the mean with its sign",
         violates="the mean of |d loss / d output| over all elements of the module's output",
         check="test_every_layer_has_its_mean_gradient",
@@ -792,7 +815,8 @@ def gradient_flow(model, loss_fn, x):
 
 GIVENS = [
     "Write `gradient_flow(model, loss_fn, x)`.",
-    "Each of these modules is called once, its output is one tensor",
+    "Each of these modules is called once, its output is one new tensor",
+    "Tensor hooks of yours may stay on the outputs of this pass.",
     "Neither the model nor the loss works in place.",
     "A block that has parameters of its own may come before or after the modules inside it.",
 ]

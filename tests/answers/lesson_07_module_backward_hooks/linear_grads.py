@@ -417,7 +417,7 @@ def linear_grads(lin, x, loss_fn):
     ),
     Wrong(
         "a list",
-        violates="rule 6: A tuple is a tuple: a namedtuple is one, a list is not",
+        violates="rule 6: A tuple is a tuple: a namedtuple or a `torch.Size` is one, a list is not",
         check="test_weight_and_bias_have_their_gradients",
         mistake="another-type",
         source=changed(TAUGHT, ("g.T", "[g.T"), ("g.sum(0)\n", "g.sum(0)]\n")),
@@ -576,7 +576,7 @@ GIVENS = [
     "Write `linear_grads(lin, x, loss_fn)`.",
     "`lin` is an `nn.Linear` with a bias",
     "Hooks of the caller on `lin` only watch.",
-    "What the `.grad` of these three holds afterwards is not graded.",
+    "What the `.grad` of these three, and of other leaves that `loss_fn` uses, holds afterwards is not graded.",
     "Rebuild them from `x` and dL/dy.",
     "Whether you call `lin` is up to you",
     "Grad mode is on",

@@ -209,7 +209,7 @@ def watch_module_grads(module):
     ),
     Wrong(
         "a list of both",
-        violates="rule 6: A tuple is a tuple: a namedtuple is one, a list is not",
+        violates="rule 6: A tuple is a tuple: a namedtuple or a `torch.Size` is one, a list is not",
         check="test_the_gradients_of_inputs_and_outputs_are_recorded",
         source="""
 def watch_module_grads(module):

@@ -462,8 +462,28 @@ WRONG = [
         ("all(p.grad is None for p in ps)]", "all(p.grad is None or not p.grad.any() for p in ps)]"),
     ),
     wrong(
+        "asks for frozen modules before unused ones",
+        "the **first label of this list that fits** is the answer",
+        (
+            """    for name in without:
+        if name not in called:
+            return "unused", name
+    for name, ps in own.items():
+        if not any(p.requires_grad for p in ps):
+            return "frozen", name
+""",
+            """    for name, ps in own.items():
+        if not any(p.requires_grad for p in ps):
+            return "frozen", name
+    for name in without:
+        if name not in called:
+            return "unused", name
+""",
+        ),
+    ),
+    wrong(
         "parameters of children, too",
-        "Parameters of its own are those in `module.parameters(recurse=False)`.",
+        "Only leaves have parameters of their own (those in `module.parameters(recurse=False)`).",
         (
             "{n: list(m.parameters(recurse=False)) for n, m in modules.items()}",
             "{n: list(m.parameters()) for n, m in modules.items()}",
@@ -670,6 +690,8 @@ GIVENS = [
     "The root is in training mode.",
     "RMS is the root of the mean square.",
     "Modules are nested and may be called several times",
+    "If a gradient arrives at any leaf, one arrives at the last call of a leaf.",
+    "No parameter has a post-accumulate-grad hook.",
     "All numbers are far from the bounds",
     "You may call `make`, its models and `loss_fn` any number of times",
 ]

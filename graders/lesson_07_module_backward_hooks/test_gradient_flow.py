@@ -471,9 +471,9 @@ class TestGradientFlow:
         nothing_changed(seen["changed by failure"], but=["grad-* *", "buffer *"], when="after an exception")
 
     def test_a_call_inside_a_call_changes_nothing(seen):
-        outer, inner = seen["in a call"]
-        expect_means(outer, {"1": 3.0, "0": 6.0}, " of the outer call")
-        expect_means(inner, {"": 5.0}, " of the inner call")
+        calls = (({"1": 3.0, "0": 6.0}, "outer"), ({"": 5.0}, "inner"))
+        for found, (means, whose) in zip(seen["in a call"], calls):
+            expect_means(found, means, f" of the {whose} call")
 
     def test_the_example_of_the_contract(seen):
         expect_means(seen["example"], {"1": 3.0, "0": 6.0}, " of the example")

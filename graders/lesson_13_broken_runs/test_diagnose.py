@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -442,9 +443,11 @@ def pass_of(model: nn.Module, net: dict[str, Any], x: Tensor, y: Tensor) -> list
     for name, module in model.named_modules():
         if not list(module.children()):
             module.register_forward_hook(watching(name))
-    loss = Caller(net, x, y).loss(model(x), y)
-    if loss.requires_grad:
-        loss.backward()  # type: ignore[no-untyped-call]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # that a backward hook of the first layer sees no input is meant
+        loss = Caller(net, x, y).loss(model(x), y)
+        if loss.requires_grad:
+            loss.backward()  # type: ignore[no-untyped-call]
     return calls
 
 

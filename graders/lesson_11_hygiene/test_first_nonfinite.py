@@ -277,12 +277,14 @@ class TestFirstNonfinite:
         student, net, x, healthy, layout, place, grad, x_is, call, grad_mode, failure, failing_run, fails_at,
     ):  # fmt: skip
         logs = nn.Sequential(Log(), nn.ReLU())
+        logs[0].register_module("slot", None)  # it has no children all the same
         witness = Witness(model=logs)
         excused = build(AT_FIRST_EXCUSED), torch.tensor([NAN, 1.0])
         at_once = {
             "after a bad input": student.first_nonfinite(*excused),
             "at once": student.first_nonfinite(logs, torch.zeros(1, 2)),
             "changed at once": witness.changes(),
+            "without entries": student.first_nonfinite(nn.Sequential(nn.ReLU(), nn.Linear(2, 1)), torch.ones(0, 2)),
         }
         good = x.nan_to_num(1, 1, 1)
         x = laid_out(x, layout) if x_is == "data" else prepared(x, layout=layout, place=place, grad=grad)
@@ -506,6 +508,9 @@ class TestFirstNonfinite:
         for key in ("failure", "failure of many types"):
             came_through(seen[key], "the model")
             nothing_changed(seen[f"changed by {key}"], but=["buffer *"], when="after an exception")
+
+    def test_a_tensor_without_entries_is_finite(seen):
+        expect(Seen(seen["without entries"].value, "the result for an input without entries")).equals(None)
 
     def test_the_example_comes_out(seen):
         expect(seen["example"]).equals("1")

@@ -99,7 +99,7 @@ def first_nonfinite(model, x):
         if all(torch.isfinite(a).all() for a in inputs):
             result.append([n for n in names if names[n] is m][0])
     for n, m in names.items():
-        if len(m._modules) == 0:
+        if len(list(m.children())) == 0:
             handles += [m.register_forward_pre_hook(save), m.register_forward_hook(judge)]
     try:
         model(x)
@@ -139,7 +139,7 @@ import math
 import torch
 
 def bad(value):
-    return isinstance(value, torch.Tensor) and not math.isfinite(value.detach().double().abs().max())
+    return isinstance(value, torch.Tensor) and not math.isfinite(value.detach().mul(0).sum())
 
 def first_nonfinite(model, x):
     culprit = []
@@ -149,7 +149,7 @@ def first_nonfinite(model, x):
             module.register_forward_pre_hook(lambda m, a: flags.update(ok=not any(map(bad, a)))),
             module.register_forward_hook(lambda m, a, o: culprit.append(name) if flags["ok"] and bad(o) else None),
         )
-    handles = [h for n, m in model.named_modules() if not m._modules for h in attach(n, m)]
+    handles = [h for n, m in model.named_modules() if not [*m.children()] for h in attach(n, m)]
     try:
         with torch.no_grad():
             model(x)
@@ -162,6 +162,18 @@ def first_nonfinite(model, x):
 ]
 
 WRONG = [
+    Wrong(
+        "an empty slot for a child is a child",
+        violates="A leaf is a module of `model.named_modules()` without children",
+        check="test_the_example_comes_out",
+        source=changed(FIRST, "if list(module.children()):", "if module._modules:"),
+    ),
+    Wrong(
+        "the largest entry decides",
+        violates="rule 1: for tensors of any shape",
+        check="raised",
+        source=changed(FIRST, "torch.isfinite(value).all()", "torch.isfinite(value.abs().max())"),
+    ),
     Wrong(
         "has only an exception bring the name, and the model catches it",
         violates="The model may catch what a part of it raises, and what your hooks raise there, and go on.",

@@ -84,11 +84,12 @@ class TestAblateChannels:
     is called once, by position or by keyword, and its output is a tensor of two or more dimensions. `channels` is a
     list of indices 0, 1, … into dimension 1 of that output; it may be empty, and may hold an index twice.
 
-    Call the model once, to its end and in the modes (train or eval) that its parts have. You may do it under `no_grad`
-    or not. The model returns one tensor. Return what `model(x)` gives when the listed channels of the submodule's
-    output, as it left the module, are 0, whatever they were (also infinite), and everything after it computes with
-    that. The dtype and all other entries, also `nan`, stay. The result is detached (it need not be a copy). With an
-    empty list it is the ordinary output of the model. (A model that itself writes into `x` may do so.)
+    Call the model once, to its end and in the modes (train or eval) that its parts have. You may do it under
+    `no_grad` or not; the model does not switch grad mode. The model returns one tensor of a floating dtype. Return
+    what `model(x)` gives when the listed channels of the submodule's output, as it left the module, are 0, whatever
+    they were (also infinite), and everything after it computes with that. The dtype and all other entries, also
+    `nan`, stay. The result is detached (it need not be a copy). With an empty list it is the ordinary output of the
+    model. (A model that itself writes into `x` may do so.)
 
     **Example.** Let `model = nn.Sequential(nn.Linear(2, 2), nn.Linear(2, 1))` with `model[0]` giving `[[3., 4.]]` for
     `x`, and `model[1]` adding its two inputs. Then `ablate_channels(model, "0", [1], x)` is `tensor([[3.]])`.

@@ -91,14 +91,14 @@ class TestPatchActivation:
     module may have a second name besides. In one forward pass it is called once, by position or by keyword, and its
     output is a tensor of two or more dimensions.
 
-    Call the model once on `clean` and then once on `corrupt`, also when the two are equal, in the modes (train or eval)
-    that its parts have (the run on `clean` may stop when you have what you need). You may do it under `no_grad` or not.
-    The model returns one tensor. Return what `model(corrupt)` gives when the submodule's output, as it left the module,
-    is replaced by the one that it has in `model(clean)`. With `channels=None` all of it is replaced. With a list of
-    indices 0, 1, … into dimension 1, only these channels are replaced, exactly (also by `nan`), and the others stay
-    those of the corrupt run; an empty list gives the ordinary output for `corrupt`, and an index may stand there twice.
-    The result is detached (it need not be a copy). The modules that follow may work in place. (A model that itself
-    writes into its input may do so.)
+    Call the model once on `clean` and then once on `corrupt`, also when the two are equal, in the modes (train or
+    eval) that its parts have (the run on `clean` may stop when you have what you need). You may do it under `no_grad`
+    or not; the model does not switch grad mode. The model returns one tensor. Return what `model(corrupt)` gives when
+    the submodule's output, as it left the module, is replaced by the one that it has in `model(clean)`. With
+    `channels=None` all of it is replaced. With a list of indices 0, 1, … into dimension 1, only these channels are
+    replaced, exactly (also by `nan`), and the others stay those of the corrupt run; an empty list gives the ordinary
+    output for `corrupt`, and an index may stand there twice. The result is detached (it need not be a copy). The
+    modules that follow may work in place. (A model that itself writes into its input may do so.)
 
     **Example.** In `model = nn.Sequential(nn.Linear(2, 2), nn.Linear(2, 1))`, let `model[0]` give `[[3., 4.]]` for
     `clean` and `[[5., 6.]]` for `corrupt`, and let `model[1]` add its two inputs. Then

@@ -72,8 +72,9 @@ class SubmissionResult:
     """One student's notebook for one lesson. `message` says why when it was not graded.
 
     `student_id` is the number that a learning platform gave, `handed_in` a time in ISO 8601. `score` is what counts:
-    the points of the exercises less `penalty`, the points lost by being late. `superseded` names the files that were
-    handed in for the same lesson and do not count. `seed` is that of its inputs, None when it was not run.
+    the points of the exercises less `penalty`, the points lost by being late; `late_note` says by which deadline and
+    rule. `superseded` names the files that were handed in for the same lesson and do not count. `seed` is that of its
+    inputs, None when it was not run.
     """
 
     student: str
@@ -90,6 +91,7 @@ class SubmissionResult:
     student_id: str = ""
     handed_in: str = ""
     penalty: float = 0.0
+    late_note: str = ""
     superseded: tuple[str, ...] = ()
     seed: int | None = None
 

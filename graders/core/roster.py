@@ -36,6 +36,11 @@ class Person:
         return tuple(value.removeprefix("Participant ").strip() for value in found if value)
 
     @property
+    def participant(self) -> str:
+        """Moodle's number in this assignment, which is another one in the next; empty where the roster has none."""
+        return self.row.get("identifier", "").removeprefix("Participant ").strip()
+
+    @property
     def deadline(self) -> str:
         """A deadline of their own, ISO 8601, or empty."""
         return self.row.get("deadline", "").strip()
@@ -53,9 +58,9 @@ class Person:
 class Roster:
     """The people of a class, and how to find them."""
 
-    def __init__(self, people: Iterable[Person]) -> None:
-        """Names and ids that belong to several people find nobody."""
-        self.people = tuple(people)
+    def __init__(self, people: Iterable[Person], columns: Iterable[str] = ()) -> None:
+        """Names and ids that belong to several people find nobody. `columns` is the header as it stands."""
+        self.people, self.columns = tuple(people), tuple(columns)
         self._by_id: dict[str, set[int]] = {}
         self._by_name: dict[str, set[int]] = {}
         for index, person in enumerate(self.people):
@@ -81,8 +86,11 @@ def parse(text: str) -> Roster:
     header = lines[0] if lines else ""
     delimiter = max(",;\t", key=header.count)
     people: list[Person] = []
+    columns: list[str] = []
     try:
-        for raw in csv.DictReader(io.StringIO("\n".join(lines)), delimiter=delimiter):
+        reader = csv.DictReader(io.StringIO("\n".join(lines)), delimiter=delimiter)
+        columns += reader.fieldnames or ()
+        for raw in reader:
             row = {
                 str(key).strip().casefold(): (value or "").strip() for key, value in raw.items() if type(value) is str
             }
@@ -99,10 +107,11 @@ def parse(text: str) -> Roster:
     count: dict[str, int] = {}
     for person in people:
         count[person.name] = count.get(person.name, 0) + 1
-    return Roster(
+    told_apart = (
         Person(f"{person.name} ({person.ids[0]})", person.row) if count[person.name] > 1 and person.ids else person
         for person in people
     )
+    return Roster(told_apart, columns)
 
 
 def _name(row: Mapping[str, str]) -> str:

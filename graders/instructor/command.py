@@ -40,11 +40,13 @@ def grade(
         Path | None, typer.Option(metavar="CSV", help="Who is in the class, as Canvas or Moodle exports it.")
     ] = None,
     deadline: Annotated[
-        str | None, typer.Option(metavar="TIME", help="The last file before it counts, as in 2026-11-20T18:00.")
+        str | None,
+        typer.Option(metavar="TIME", help="The last file before it counts, as in 2026-11-20T18:00 (local time)."),
     ] = None,
     late: Annotated[
-        str, typer.Option(metavar="RULE", help="What late work loses: none, zero, 10%/day, 10%/day at most 50%.")
-    ] = "none",
+        str | None,
+        typer.Option(metavar="RULE", help="What late work loses: none (as without it), zero, 10%/day at most 50%."),
+    ] = None,
     points: Annotated[
         Path | None, typer.Option(metavar="CSV", help="Other points: columns exercise, points and, if wanted, check.")
     ] = None,
@@ -123,7 +125,7 @@ def grade(
         exports=exports,
         roster=read_roster(roster) if roster else None,
         deadline=moment(deadline) if deadline else math.inf,
-        rule=late_rule(late),
+        rule=None if late is None else late_rule(late),
         points=read_points(points) if points else Points(),
         students=tuple(student or ()),
         exercises=keys,

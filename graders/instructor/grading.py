@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import math
 import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -18,7 +19,7 @@ from graders.core import course
 from graders.core.errors import ExitCode
 from graders.core.files import write_atomically
 from graders.core.results import Batch, SubmissionResult, SubmissionStatus
-from graders.core.text import clean, plural
+from graders.core.text import clean, plural, points
 from graders.instructor import cluster, regrade
 from graders.instructor.report_inputs import similar_answers, titles
 from graders.instructor.request import BadRequest, Request, iso, named_by_roster
@@ -28,10 +29,11 @@ from graders.marking.setup import set_up
 from graders.marking.submission import without_run
 from graders.report import outputs, summary
 from graders.report.exports import EXPORTS
-from graders.report.policy import penalised, weighted
+from graders.report.policy import LateRule, penalised, weighted
 from graders.run.boxes import Boxes
 from graders.run.cache import RunCache
 from graders.run.leftovers import temporary_folder
+from graders.run.lms import Owner
 from graders.run.runner import NoRunner
 from graders.run.submissions import Submission, find_submissions
 from graders.run.terms import Terms
@@ -62,6 +64,8 @@ def grade(
         if request.roster:
             found, strangers = named_by_roster(found, request.roster, request.lessons)
         chosen = _chosen(found, request)
+        if before:
+            _refuse_other_terms(before, chosen, request)
         is_class = len({submission.student for submission in found}) > 1
         terms = Terms(
             request.limits,
@@ -85,6 +89,8 @@ def grade(
         batch = replace(batch, submissions=_settled(batch, chosen, request))
         if before:
             batch = regrade.merged(before, batch, request.exercises)
+        else:
+            batch = regrade.with_other_lessons(request.out, batch)
         shown = titles(submission.lesson for submission in batch.submissions)
         written = outputs.write(batch, request.out, shown, similar_answers(found))
         if request.keep_outputs:
@@ -122,6 +128,21 @@ def _chosen(found: Sequence[Submission], request: Request) -> list[Submission]:
     if not chosen:
         raise BadRequest("Nobody handed in a notebook with these exercises.")
     return chosen
+
+
+def _refuse_other_terms(before: Batch, chosen: Sequence[Submission], request: Request) -> None:
+    """Raises `BadRequest` where somebody lost points by being late, and would get them back by a forgotten option."""
+    late = {(result.student, result.lesson): result for result in before.submissions if result.penalty}
+    for submission in chosen:
+        result = late.get((clean(submission.student, 200), submission.lesson))
+        if result is None:
+            continue
+        dated = result.handed_in and request.due(Owner(submission.student, submission.student_id)) == math.inf
+        if request.rule is None or (request.rule.share and dated):
+            raise BadRequest(
+                f"{submission.student} lost {points(result.penalty)} points in {submission.lesson} by being late. Give "
+                "--deadline and --late as before, or --late none to give the points back."
+            )
 
 
 def _marked(chosen: Sequence[Submission], marking: Marking, out: Console) -> Batch:
@@ -183,14 +204,15 @@ def _settled(batch: Batch, chosen: Sequence[Submission], request: Request) -> tu
     settled = []
     for result in batch.submissions:
         submission = by_name[result.student, result.lesson]
-        dated = submission.handed_in and (request.deadline < float("inf") or submission.late)
+        dated = submission.handed_in and (request.deadline < math.inf or submission.late)
         described = replace(
             result,
             student_id=clean(submission.student_id, 60),
             superseded=submission.superseded,
             handed_in=iso(submission.handed_in) if dated else "",
         )
-        settled.append(penalised(weighted(described, request.points), request.rule, submission.late or -1.0))
+        counted, rule = weighted(described, request.points), request.rule or LateRule()
+        settled.append(penalised(counted, rule, submission.late or -1.0, submission.handed_in))
     return tuple(settled)
 
 

@@ -60,6 +60,26 @@ def questions_seeds(out: Path, cache: RunCache, *, given: int | None, fresh: boo
     return cache.seed(new_seed(), spent={*used.values(), *([before.seed] if before else [])}), {} if fresh else used
 
 
+def with_other_lessons(out: Path, new: Batch) -> Batch:
+    """The results with those in `out` of lessons that are not among the new ones.
+
+    Platforms give an archive for each assignment: the next one must not take away the marks of the last.
+    """
+    before = None
+    with contextlib.suppress(BadRequest):  # of another version, or none at all: nothing is kept then
+        before = load(out)
+    if before is None:
+        return new
+    lessons = {submission.lesson for submission in new.submissions}
+    kept = [
+        replace(submission, seed=before.seed) if submission.seed is None and submission.exercises else submission
+        for submission in before.submissions
+        if submission.lesson not in lessons
+    ]
+    everything = sorted((*new.submissions, *kept), key=lambda submission: (submission.student, submission.lesson))
+    return replace(new, submissions=tuple(everything)) if kept else new
+
+
 def merged(before: Batch, new: Batch, exercises: Sequence[str]) -> Batch:
     """The earlier results with what is new in place of what it replaces.
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timezone
 from pathlib import Path
@@ -31,7 +31,7 @@ class BadRequest(HookworkError):
 class Request:
     """One call of `hookwork grade`. `students` and `exercises` limit a regrade; empty means all.
 
-    `lessons` are those that are due; none means those that several handed in.
+    `lessons` are those that are due; none means those that several handed in. Without a `rule` late work loses nothing.
     """
 
     where: Path
@@ -44,7 +44,7 @@ class Request:
     exports: tuple[str, ...] = ()
     roster: Roster | None = None
     deadline: float = math.inf
-    rule: LateRule = field(default_factory=LateRule)
+    rule: LateRule | None = None
     points: Points = field(default_factory=Points)
     students: tuple[str, ...] = ()
     exercises: tuple[str, ...] = ()
@@ -126,8 +126,10 @@ def named_by_roster(
 
     A name is somebody's that has it letter by letter. When two folders otherwise seem to be one person's, both keep
     their names: nobody's work is put onto another's. A name with what cannot be seen is a stranger's, without a number.
+    Raises `BadRequest` for a worksheet of Moodle's that belongs to another assignment.
     """
     exact = {person.name: person for person in roster.people}
+    _refuse_other_numbers(submissions, exact)
     people = {
         submission.student: exact.get(submission.student)
         or (
@@ -145,7 +147,9 @@ def named_by_roster(
     # Nobody may get a name that somebody else's folder has.
     names = {student: name for student, name in names.items() if name == student or name not in people}
     found = [
-        replace(submission, student=names.get(submission.student, submission.student)) for submission in submissions
+        replace(submission, student=name, student_id=submission.student_id or _participant(exact.get(name)))
+        for submission in submissions
+        for name in [names.get(submission.student, submission.student)]
     ]
     handed_in: dict[str, set[str]] = {}
     for submission in submissions:
@@ -160,6 +164,28 @@ def named_by_roster(
     return found, sorted(student for student in people if student not in names)
 
 
+def _refuse_other_numbers(submissions: Sequence[Submission], people: Mapping[str, Person]) -> None:
+    """Raises `BadRequest` when nobody has the number in the roster that the name of their file says.
+
+    Moodle gives everybody a new number in each assignment, and somebody else's mark is worse than none.
+    """
+    numbers = {
+        submission.student: (submission.student_id, _participant(people.get(submission.student)))
+        for submission in submissions
+        if submission.student_id and _participant(people.get(submission.student))
+    }
+    if numbers and all(given != listed for given, listed in numbers.values()):
+        name, (given, listed) = next(iter(numbers.items()))
+        raise BadRequest(
+            f"The roster is the worksheet of another assignment: {clean(name, 60)} is participant {listed} there, and "
+            f"{given} in the name of the file. Give the worksheet that belongs to these files."
+        )
+
+
+def _participant(person: Person | None) -> str:
+    return person.participant if person else ""
+
+
 def _with_what_is_due(found: list[Submission], person: Person, lessons: Sequence[str]) -> list[Submission]:
     """`found`, where somebody is missing in these lessons and in no others."""
     handed_in = {
@@ -167,4 +193,5 @@ def _with_what_is_due(found: list[Submission], person: Person, lessons: Sequence
     }
     others = [submission for submission in found if submission.student != person.name or not submission.missing]
     missing = [lesson for lesson in lessons if lesson not in handed_in]
-    return others + [Submission(student=person.name, lesson=lesson, file=None) for lesson in missing]
+    number = person.participant
+    return others + [Submission(student=person.name, lesson=lesson, file=None, student_id=number) for lesson in missing]

@@ -53,10 +53,12 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
 def _write(batch: Batch, out: Path, prepared: Prepared) -> str:
     """Write the files of `--out`; what became of that, in one line."""
     # Loaded only here: templates and plots would be a tenth of what collecting the tests takes.
+    from graders.instructor.regrade import with_other_lessons
     from graders.instructor.report_inputs import similar_answers, titles
     from graders.report import outputs
 
     try:
+        batch = with_other_lessons(out, batch)
         lessons = [submission.lesson for submission in batch.submissions]
         written = outputs.write(batch, out, titles(lessons), similar_answers(prepared.submissions))
         if prepared.terms.keep_outputs:

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from graders.core.difference import Difference
 from graders.core.results import Batch, CheckResult, ExerciseResult, Status, SubmissionResult, SubmissionStatus
+from graders.core.status_styles import STATUS_STYLES
 from graders.core.text import clean, points
 from graders.report import pages
 from graders.report.titles import Titles
@@ -32,7 +33,7 @@ def render(submission: SubmissionResult, batch: Batch, titles: Titles) -> str:
         exercises=[_exercise_view(exercise, titles) for exercise in submission.exercises],
         created=_moment(batch.created),
         file=clean(submission.file.replace("\\", "/").rpartition("/")[2], 200),
-        seed=batch.seed if submission.seed is None else submission.seed,
+        seed=batch.seed if submission.seed is None and submission.exercises else submission.seed,
         number=submission.lesson[:2].lstrip("0"),
         torch=clean(batch.torch),
         superseded=[clean(file.replace("\\", "/").rpartition("/")[2], 200) for file in submission.superseded],
@@ -42,9 +43,9 @@ def render(submission: SubmissionResult, batch: Batch, titles: Titles) -> str:
 def _penalty(submission: SubmissionResult) -> str:
     if not submission.penalty:
         return ""
-    when = f" at {_moment(submission.handed_in)}" if submission.handed_in else ""
     reached = points(submission.score + submission.penalty)
-    return f"Handed in late{when}: {points(submission.penalty)} of the {reached} points reached are taken off."
+    why = clean(submission.late_note) or "Handed in late."
+    return f"{why} So {points(submission.penalty)} of the {reached} points reached are taken off."
 
 
 def _moment(iso: str) -> str:
@@ -74,6 +75,7 @@ class ExerciseView:
     key: str
     title: str
     status: Status
+    word: str
     score: float
     max_score: float
     cell: int | None
@@ -92,6 +94,7 @@ def _exercise_view(exercise: ExerciseResult, titles: Titles) -> ExerciseView:
         key=clean(exercise.key, 80),
         title=titles.exercise(exercise.key),
         status=exercise.status,
+        word=_word(exercise),
         score=exercise.score,
         max_score=exercise.max_score,
         cell=exercise.cell,
@@ -101,6 +104,12 @@ def _exercise_view(exercise: ExerciseResult, titles: Titles) -> ExerciseView:
         printed=clean(exercise.printed, 2000, lines=True),
         advice=_advice(exercise),
     )
+
+
+def _word(exercise: ExerciseResult) -> str:
+    """The verdict. Who wrote an answer that Python cannot read has attempted it."""
+    missing = exercise.status is Status.NOT_ATTEMPTED and not exercise.defined
+    return "Not defined" if missing else STATUS_STYLES[exercise.status].word
 
 
 def _check_view(check: CheckResult) -> CheckView:

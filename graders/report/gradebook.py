@@ -67,6 +67,11 @@ def _note(found: dict[str, SubmissionResult]) -> str:
         for lesson, submission in sorted(found.items())
         if submission.status is not SubmissionStatus.GRADED
     ]
+    odd += [
+        f"{lesson}: late, {points(submission.penalty)} points are taken off"
+        for lesson, submission in sorted(found.items())
+        if submission.penalty
+    ]
     exercises = [exercise for submission in found.values() for exercise in submission.exercises]
     odd += [f"{exercise.key}: {exercise.status.value}" for exercise in exercises if exercise.status in _NO_VERDICT]
     return "; ".join(odd)

@@ -8,6 +8,7 @@ import math
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from datetime import datetime
 
 from graders.core.errors import HookworkError
 from graders.core.results import ExerciseResult, Status, SubmissionResult
@@ -38,6 +39,19 @@ class LateRule:
             return 0.0
         return min(self.most, self.share * math.ceil(seconds / self.period))
 
+    @property
+    def sentence(self) -> str:
+        """The rule for who is late."""
+        if self.share >= 1:
+            return "Late work gets no points."
+        period = "day" if self.period == DAY else "hour"
+        most = f", at most {_percent(self.most)}" if self.most < 1 else ""
+        return f"Late work loses {_percent(self.share)} of its points for each {period} that has begun{most}."
+
+
+def _percent(share: float) -> str:
+    return f"{100 * share:g} %"
+
 
 def late_rule(text: str) -> LateRule:
     """The rule in `none`, `zero`, `10%/day`, `5%/hour`, `10%/day at most 50%`. Raises `BadPolicy`."""
@@ -53,11 +67,26 @@ def late_rule(text: str) -> LateRule:
     )
 
 
-def penalised(result: SubmissionResult, rule: LateRule, seconds: float) -> SubmissionResult:
-    """A submission that was handed in so many seconds after its deadline (before it: negative)."""
+def penalised(result: SubmissionResult, rule: LateRule, seconds: float, handed_in: float = 0.0) -> SubmissionResult:
+    """A submission that was handed in so many seconds after its deadline (before it: negative).
+
+    `handed_in` is when, in seconds since 1970; 0 where a platform says that it is late, and not when it came.
+    """
     reached = result.score + result.penalty
     penalty = round(reached * rule.lost(seconds), 4)
-    return replace(result, score=round(reached - penalty, 4), penalty=penalty)
+    note = f"{_how_late(seconds, handed_in)} {rule.sentence}" if penalty else ""
+    return replace(result, score=round(reached - penalty, 4), penalty=penalty, late_note=note)
+
+
+def _how_late(seconds: float, handed_in: float) -> str:
+    if not handed_in:
+        return "The platform says that it came in late, and not when: the least that it can be is counted."
+    return f"Handed in at {_local(handed_in)}; the deadline was {_local(handed_in - seconds)}."
+
+
+def _local(seconds: float) -> str:
+    """A time as people write it, in the zone of this machine, which is that of the deadline."""
+    return datetime.fromtimestamp(seconds).astimezone().strftime("%Y-%m-%d %H:%M %Z")
 
 
 @dataclass(frozen=True)

@@ -29,6 +29,9 @@ def to_data(batch: Batch) -> dict[str, Any]:
     """The batch as JSON values, valid under the schema."""
     # Through JSON and back: enums become their values, tuples become lists.
     data: dict[str, Any] = json.loads(json.dumps({"schema": SCHEMA_VERSION, **asdict(batch)}))
+    for part in data["submissions"]:
+        if not part["late_note"]:
+            del part["late_note"]
     exercises = [exercise for part in data["submissions"] for exercise in part["exercises"]]
     for exercise in exercises:
         if not exercise["printed"]:

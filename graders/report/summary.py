@@ -192,6 +192,15 @@ def _footer(batch: Batch) -> Text:
     left_out = sum(not submission.graded for submission in batch.submissions)
     ungraded = f"; {plural(left_out, 'submission')} not graded, which is not the learners' doing" if left_out else ""
     return Text(
-        f"\n{plural(len(batch.submissions), 'submission')}; seed {batch.seed} (repeat with --seed {batch.seed}); "
+        f"\n{plural(len(batch.submissions), 'submission')}; {_seeds(batch)}"
         f"torch {batch.torch}; isolation {', '.join(tiers) or '–'}{ungraded}"
     )
+
+
+def _seeds(batch: Batch) -> str:
+    """The seed of the inputs, where anything ran, or how many there are: what is marked later gets another one."""
+    ran = [submission for submission in batch.submissions if submission.exercises]
+    seeds = {batch.seed if submission.seed is None else submission.seed for submission in ran}
+    if len(seeds) > 1:
+        return f"{len(seeds)} seeds, each page names its own; "
+    return f"seed {seed} (repeat with --seed {seed}); " if (seed := next(iter(seeds), None)) is not None else ""

@@ -14,7 +14,7 @@ from graders.core.student_names import BLANK, visible
 from graders.core.text import clean
 from graders.run.archives import is_wanted, unpack, unpack_class
 from graders.run.intake import Unreadable, read_notebook
-from graders.run.lms import Owner, is_marked_late, owner_of_file, owner_of_folder
+from graders.run.lms import Owner, late_by_name, owner_of_file, owner_of_folder
 from graders.run.members import BadArchive, is_archive
 
 OWN = "me"
@@ -30,9 +30,9 @@ class Submission:
     """One student's notebook for one lesson. `file` is None when it is missing, or when `problem` says why not.
 
     `origin` is how reports call the file, where that is not its path: a member of an archive. `student_id` is the
-    number that a platform gave. `handed_in` is when the file was last changed, in seconds since 1970, and
-    `late` by how many seconds it came after its deadline. `superseded` names the files for the same lesson that do
-    not count.
+    number that a platform gave. `handed_in` is when the file was last changed, in seconds since 1970, or 0 where nobody
+    says so, and `late` by how many seconds it came after its deadline: 1 where a platform says that it is late, and
+    not when it came. `superseded` names the files for the same lesson that do not count.
     """
 
     student: str
@@ -64,7 +64,7 @@ def no_deadline(owner: Owner) -> float:
 class _File:
     """A file that was handed in: where it is, the name its owner gave it, how reports call it, its lesson, and when.
 
-    `marked_late`: the platform says that it is late, without saying when it came.
+    `handed_in` is 0 for what Canvas named, and `marked_late` what Canvas says instead.
     """
 
     path: Path
@@ -76,9 +76,7 @@ class _File:
 
     def late(self, deadline: float) -> float:
         """By how many seconds it came after the deadline; 0 when it was in time."""
-        if self.marked_late and deadline < math.inf:
-            return max(1.0, self.handed_in - deadline)
-        return max(0.0, self.handed_in - deadline)
+        return 1.0 if self.marked_late else max(0.0, self.handed_in - deadline)
 
 
 @dataclass(frozen=True)
@@ -166,8 +164,8 @@ class _Finder:
         bad = bad or {}
         shown = archive or where
 
-        def file_of(path: Path, given: str) -> _File:
-            return self._file(path, given, f"{archive}/{path.relative_to(where)}" if archive else "")
+        def file_of(path: Path, given: str, late: bool | None = None) -> _File:
+            return self._file(path, given, f"{archive}/{path.relative_to(where)}" if archive else "", late)
 
         direct = _files(where)
         if direct and not bad and not any(owner_of_file(path.name) for path in direct):
@@ -175,7 +173,7 @@ class _Finder:
         students: defaultdict[Owner, _HandIn] = defaultdict(_HandIn)
         for path in direct:
             if owned := owner_of_file(path.name):
-                students[owned[0]].files.append(file_of(path, owned[1]))
+                students[owned[0]].files.append(file_of(path, owned[1], late_by_name(path.name)))
         for folder in sorted(path for path in where.iterdir() if path.is_dir() and path not in direct):
             if folder.name.startswith((".", "_")):
                 continue
@@ -214,15 +212,15 @@ class _Finder:
             own.problems.append(_Problem(why=why, origin=file.origin or str(file.path), lesson=file.lesson))
         self._open_up(own)
 
-    def _file(self, path: Path, name: str, origin: str) -> _File:
-        late = is_marked_late(path.name)
+    def _file(self, path: Path, name: str, origin: str, late: bool | None = None) -> _File:
+        """A file; `late` is what Canvas says in its name, None for what Canvas did not name."""
         return _File(
             path=path,
             name=name,
             origin=origin,
             lesson=lesson_of(path, self.lessons, name),
-            handed_in=path.lstat().st_mtime,
-            marked_late=late,
+            handed_in=path.lstat().st_mtime if late is None else 0.0,
+            marked_late=bool(late),
         )
 
     def _new_folder(self) -> Path:

@@ -30,6 +30,7 @@ from tests.instructor.test_cluster import Here
 from tests.notebooks import KEYS, LESSON
 
 LESSON_1 = answers_of("01")
+OTHER_LESSON = "02_watching_gradients"
 
 
 class ClassRunner(InProcessRunner):
@@ -191,12 +192,56 @@ def test_somebody_may_have_a_deadline_of_their_own() -> None:
     assert {name: submission["score"] for name, submission in results().items()} == {"ann": 4, "bob": 0}
 
 
-def test_what_canvas_calls_late_is_late() -> None:
-    for name in (f"ann_LATE_12345_67890_{LESSON}.ipynb", f"bob_12346_67891_{LESSON}.ipynb"):
-        hand_in("", 1, name)
-    grade("--deadline", "2026-01-02", "--late", "10%/day")
+@pytest.mark.parametrize("deadline", [(), ("--deadline", "2026-01-02")])
+def test_canvas_alone_says_who_is_late_whatever_the_times_of_its_files(deadline: Sequence[str]) -> None:
+    for day, name in ((1, f"ann_LATE_12345_67890_{LESSON}.ipynb"), (9, f"bob_12346_67891_{LESSON}.ipynb")):
+        hand_in("", day, name)
+    grade(*deadline, "--late", "10%/day")
     assert {name: submission["penalty"] for name, submission in results().items()} == {"ann": 0.4, "bob": 0}
+    assert {name: submission["handed_in"] for name, submission in results().items()} == {"ann": "", "bob": ""}
     assert results()["ann"]["student_id"] == "12345"
+
+
+def test_a_student_cannot_call_a_file_as_canvas_does() -> None:
+    hand_in("ann", 9, f"ann_12345_67890_{LESSON}.ipynb"), hand_in("bob", 1)
+    grade("--deadline", "2026-01-02", "--late", "zero")
+    assert {name: submission["score"] for name, submission in results().items()} == {"ann": 0, "bob": 4}
+
+
+def test_an_appeal_with_fewer_options_gives_no_points_back_by_accident() -> None:
+    hand_in("ann", 4), hand_in("bob")
+    grade("--deadline", "2026-01-02", "--late", "10%/day")
+    before = results()
+    for forgotten in ((), ("--late", "10%/day"), ("--deadline", "2026-01-02")):
+        text = " ".join(grade("--student", "ann", *forgotten, code=2).split())
+        assert f"ann lost 0.8 points in {LESSON} by being late." in text
+        assert results() == before
+    grade("--student", "bob")
+    grade("--student", "ann", "--deadline", "2026-01-02", "--late", "10%/day")
+    assert results()["ann"]["penalty"] == 0.8
+    page = Path(f"out/feedback/ann/{LESSON}.html").read_text()
+    assert "Late work loses 10 % of its points for each day that has begun. So 0.8 of the 4 points" in page
+    grade("--student", "ann", "--late", "none")
+    assert results()["ann"]["score"] == 4
+
+
+def test_the_results_of_other_lessons_stay() -> None:
+    hand_in("ann"), hand_in("bob")
+    grade()
+    first = json.loads(Path("out/results.json").read_text())["submissions"]
+    for name in ("ann", "bob"):
+        Path("class", name, f"{LESSON}.ipynb").unlink()
+        hand_in(name, name=f"{OTHER_LESSON}.ipynb")
+    text = grade("--export", "canvas,moodle")
+    assert "2 notebooks, " in text
+    found = json.loads(Path("out/results.json").read_text())["submissions"]
+    assert [submission for submission in found if submission["lesson"] == LESSON] == first
+    assert [(submission["student"], submission["lesson"]) for submission in found] == [
+        (name, lesson) for name in ("ann", "bob") for lesson in (LESSON, OTHER_LESSON)
+    ]
+    header = next(csv.reader(Path("out/canvas.csv").read_text().splitlines()))
+    assert header[-2:] == ["1. Where gradients live", "2. Watching gradients"]
+    assert {file.stem for file in Path("out/moodle").iterdir()} == {LESSON, OTHER_LESSON}
 
 
 def test_other_points_count_everywhere() -> None:

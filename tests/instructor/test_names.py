@@ -80,6 +80,30 @@ def test_a_roster_with_a_lesson_that_there_is_not_says_whose(tmp_path: Path) -> 
         read_roster(file)
 
 
+MOODLE = "Identifier,Full name\nParticipant 11,ann\nParticipant 12,bob\nParticipant 13,eve\n"
+
+
+def test_whoever_handed_in_nothing_has_the_number_of_this_assignment() -> None:
+    found, _ = named_by_roster(
+        [Submission("ann", LESSON, Path("x"), student_id="11"), *handed_in("bob")], parse(MOODLE)
+    )
+    assert [(submission.student, submission.student_id) for submission in found] == [
+        ("ann", "11"),
+        ("bob", "12"),
+        ("eve", "13"),
+    ]
+
+
+def test_the_worksheet_of_another_assignment_is_refused() -> None:
+    others = [
+        Submission(name, LESSON, Path(name), student_id=number) for name, number in (("ann", "21"), ("bob", "22"))
+    ]
+    with pytest.raises(BadRequest, match="of another assignment: ann is participant 11 there, and 21 in the name"):
+        named_by_roster(others, parse(MOODLE))
+    several = [*others, Submission("eve", LESSON, Path("eve"), student_id="13")]  # a folder with two assignments
+    assert len(named_by_roster(several, parse(MOODLE))[0]) == 3
+
+
 def test_the_summary_warns_of_names_that_look_alike() -> None:
     passed = exercise("01-a", Status.PASSED)
     lines = printed(batch(graded("ann", passed), graded("Ann", passed), graded("␣eve", passed)))

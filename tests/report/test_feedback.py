@@ -139,10 +139,23 @@ def test_a_submission_without_results_says_why(status: SubmissionStatus, says: s
 
 
 def test_late_work_says_what_it_costs_and_which_files_did_not_count() -> None:
-    late = {"handed_in": "2026-01-03T00:00:00+00:00", "penalty": 0.2, "superseded": ("class/ann/old.ipynb",)}
+    note = "Handed in at 2026-01-03 00:00 UTC; the deadline was 2026-01-02 00:00 UTC. Late work loses 10 %."
+    late = {"late_note": note, "penalty": 0.2, "superseded": ("class/ann/old.ipynb",)}
     found = page(exercise("01-a"), **late)
-    assert "Handed in late at 2026-01-03 00:00 UTC: 0.2 of the 1.2 points reached are taken off." in found.text
+    assert f"{note} So 0.2 of the 1.2 points reached are taken off." in found.text
     assert "kept without counting: old.ipynb" in found.text
+
+
+def test_an_answer_that_python_could_not_read_is_not_called_unattempted() -> None:
+    why = "`one` was not defined, because code cell 3 stopped with SyntaxError: invalid syntax."
+    found = page(exercise("01-a", Status.NOT_ATTEMPTED, 0, message=why, defined=False))
+    assert "Not defined" in found.text
+    assert "Not attempted" not in found.text
+
+
+def test_where_nothing_ran_no_seed_is_named() -> None:
+    submission = ungraded("ann", SubmissionStatus.UNREADABLE, "Because.")
+    assert "seed" not in Page(feedback.render(submission, batch(submission), TITLES)).text
 
 
 def test_the_page_can_be_read_without_seeing_it() -> None:

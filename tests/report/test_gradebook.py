@@ -55,6 +55,12 @@ def test_what_was_not_handed_in_or_not_graded_is_empty_and_what_is_unreadable_is
     ]
 
 
+def test_what_lateness_cost_is_noted() -> None:
+    assert rows(batch(graded("ann", exercise("01-a", score=0.9), penalty=0.1)))[1][-1] == (
+        "01_first: late, 0.1 points are taken off"
+    )
+
+
 def test_a_suspect_or_ungraded_exercise_has_a_note() -> None:
     found = batch(graded("ann", exercise("01-a", Status.SUSPECT, 0), exercise("01-b", Status.NOT_GRADED, 0)))
     assert rows(found)[1] == ["ann", "0", "", "0", "0", "2", "01-a: suspect; 01-b: not-graded"]

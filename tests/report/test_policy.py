@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from datetime import datetime
+
 import pytest
 
 from graders.core.results import CheckResult, ExerciseResult, Status, SubmissionResult
@@ -89,3 +91,22 @@ def test_an_exercise_of_no_points_is_left_out() -> None:
 def test_a_table_that_cannot_be_read_is_refused(text: str) -> None:
     with pytest.raises(BadPolicy):
         points_table(text)
+
+
+@pytest.mark.parametrize(
+    ("rule", "sentence"),
+    [
+        ("zero", "Late work gets no points."),
+        ("10%/day", "Late work loses 10 % of its points for each day that has begun."),
+        ("2.5%/hour at most 50%", "Late work loses 2.5 % of its points for each hour that has begun, at most 50 %."),
+    ],
+)
+def test_who_is_late_is_told_the_deadline_and_the_rule(rule: str, sentence: str) -> None:
+    noon = datetime(2026, 1, 2, 12).astimezone()
+    late = penalised(graded("ann", exercise("01-a")), late_rule(rule), 3600, noon.timestamp())
+    times = f"Handed in at 2026-01-02 12:00 {noon:%Z}; the deadline was 2026-01-02 11:00 {noon:%Z}."
+    assert late.late_note == f"{times} {sentence}"
+    unknown = penalised(graded("ann", exercise("01-a")), late_rule(rule), 1)
+    assert unknown.late_note.endswith(sentence)
+    assert unknown.late_note.startswith("The platform says that it came in late, and not when")
+    assert penalised(unknown, late_rule(rule), -1).late_note == ""

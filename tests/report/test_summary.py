@@ -130,7 +130,7 @@ def test_names_and_messages_cannot_steer_the_terminal() -> None:
 
 
 def test_an_empty_batch_can_be_printed() -> None:
-    assert "0 submissions; seed 42 (repeat with --seed 42); torch 2.13.0; isolation –" in printed(batch())
+    assert "0 submissions; torch 2.13.0; isolation –" in printed(batch())
 
 
 def test_what_leaves_a_whole_class_without_a_grade_is_said_once_and_first() -> None:
@@ -149,3 +149,9 @@ def test_notebooks_that_took_far_longer_than_others_are_named() -> None:
     assert "Took longest: cy, 01: 62 s; eve, 01: 25 s (half of all took 5 s or less)" in printed(batch(*found))
     assert not [line for line in printed(batch(*found[:2], found[3])) if "longest" in line]
     assert not [line for line in printed(batch(found[2])) if "longest" in line]
+
+
+def test_a_seed_is_named_only_where_it_repeats_what_is_shown() -> None:
+    first, second = graded("ann", exercise("01-a"), seed=5), graded("bob", exercise("01-a"), seed=6)
+    assert printed(batch(first))[-2].startswith("1 submission; seed 5 (repeat with --seed 5); torch")
+    assert printed(batch(first, second))[-2].startswith("2 submissions; 2 seeds, each page names its own; torch")

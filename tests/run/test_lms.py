@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from graders.run.lms import Owner, owner_in_archive, owner_of_file, owner_of_folder
+from graders.run.lms import Owner, late_by_name, owner_in_archive, owner_of_file, owner_of_folder
 
 
 @pytest.mark.parametrize(
@@ -46,3 +46,10 @@ def test_a_path_in_an_archive_is_that_of_a_folder_or_of_a_file() -> None:
     assert owner_in_archive("ann/work/01_first.ipynb") == Owner("ann")
     assert owner_in_archive("ann_12_345_01_first.ipynb") == Owner("ann", "12")
     assert owner_in_archive("01_first.ipynb") is None
+
+
+def test_canvas_says_in_the_name_of_a_file_whether_it_is_late() -> None:
+    assert late_by_name("ann_LATE_12_345_01_first.ipynb") is True
+    assert late_by_name("ann_12_345_01_first.ipynb") is False
+    assert late_by_name("Ada Lovelace_12_assignsubmission_file_01_first.ipynb") is None
+    assert late_by_name("01_first.ipynb") is None

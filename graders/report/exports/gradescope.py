@@ -56,7 +56,9 @@ def _note(submission: SubmissionResult) -> str:
         return f"{_OURS} ({clean(submission.message)})"
     if submission.status is not SubmissionStatus.GRADED:
         return f"{submission.status.value}. {clean(submission.message)}"
-    return f"late, {points(submission.penalty)} points are taken off." if submission.penalty else ""
+    if not submission.penalty:
+        return ""
+    return f"{clean(submission.late_note) or 'late.'} {points(submission.penalty)} points are taken off."
 
 
 def _tests(submission: SubmissionResult, lesson: int, titles: Titles) -> list[dict[str, Any]]:

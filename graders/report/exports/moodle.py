@@ -38,7 +38,7 @@ def render(submissions: Sequence[SubmissionResult], titles: Titles, roster: Rost
     writer.writerow(HEADER)
     for submission in sorted(submissions, key=lambda submission: submission.student):
         person = people.get(submission.student, Person(submission.student))
-        number = submission.student_id or person.get("identifier").removeprefix("Participant ").strip()
+        number = submission.student_id
         identity = [f"Participant {number}" if number else "", submission.student, person.get("email address", "email")]
         rest = [score(submission), points(submission.max_score), "-"]
         writer.writerow([*map(neutral, identity), *rest, neutral(_comment(submission, titles))])
@@ -53,5 +53,6 @@ def _comment(submission: SubmissionResult, titles: Titles) -> str:
         if exercise.status is not Status.PASSED
     ]
     if submission.penalty:
-        said.insert(0, f"Late: {points(submission.penalty)} points are taken off.")
-    return clean(" | ".join([*([submission.message] if submission.message else []), *said]), 2000)
+        said.insert(0, f"{submission.late_note or 'Late.'} {points(submission.penalty)} points are taken off.")
+    # Moodle shows plain text, in which the marks around code are noise.
+    return clean(" | ".join([*([submission.message] if submission.message else []), *said]), 2000).replace("`", "")

@@ -75,6 +75,27 @@ def test_canvas() -> None:
     )
 
 
+@pytest.mark.parametrize(
+    ("columns", "called"),
+    [
+        ("Essay (7),hooks: the FIRST (8)", "hooks: the FIRST (8)"),
+        ("01_first.ipynb (9)", "01_first.ipynb (9)"),
+        ("The first (8),The first again (9)", "1. The first"),  # which of them is for a person to say
+        ("The first", "1. The first"),  # no assignment: Canvas puts the number behind each
+    ],
+)
+def test_canvas_gets_the_name_and_number_of_its_assignment_back(columns: str, called: str) -> None:
+    people = roster.parse(f'Student,ID,{columns}\n"Lovelace, Ada",101\n')
+    header = canvas.render(CLASS, TITLES, people).partition("\n")[0]
+    assert header == f"Student,ID,SIS User ID,SIS Login ID,Section,{called}"
+
+
+def test_moodle_is_told_in_plain_text() -> None:
+    late = graded("Ann", exercise("01-a", Status.WRONG, 0, message="`one` is `None`."), penalty=0.1, late_note="Why.")
+    (text,) = moodle.files(batch(late), TITLES).values()
+    assert text.endswith(",Why. 0.1 points are taken off. | Sum: one is None.\n")
+
+
 def test_moodle() -> None:
     (text,) = moodle.files(CLASS, TITLES, ROSTER).values()
     assert text == (

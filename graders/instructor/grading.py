@@ -148,8 +148,8 @@ def _refuse_other_terms(before: Batch, chosen: Sequence[Submission], request: Re
 def _marked(chosen: Sequence[Submission], marking: Marking, out: Console) -> Batch:
     """Mark these here. When interrupted, what has no result yet is `not-graded`; nothing is lost."""
     tier = marking.runner.tier
-    how = f"isolation {tier}" if tier else "all runs are kept from before"
-    out.print(Text(f"{plural(len(chosen), 'notebook')}, {marking.jobs} at a time; {how}; seed {marking.seed}", "dim"))
+    how = f"isolation {tier}; what is new gets seed {marking.seed}" if tier else "all runs are kept from before"
+    out.print(Text(f"{plural(len(chosen), 'notebook')}, {marking.jobs} at a time; {how}", "dim"))
     with progress(len(chosen), out) as done:
         try:
             marking.start(chosen, done)

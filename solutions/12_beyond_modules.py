@@ -313,6 +313,19 @@ del u  # the tensor may be gone; its place in the graph is not
 print(edge.node.name(), edge.output_nr, gradient.tolist())
 assert edge.node.name() == "MulBackward0" and edge.output_nr == 0 and gradient.tolist() == [5, 5]
 
+# %% [markdown]
+# Ask for one edge at a time. When you ask for several and one lies behind another, the gradient of the other can be the
+# one from *before* the hooks on the tensor. Here a hook makes 15 of 5:
+
+# %%
+u = 3 * t
+u.register_hook(lambda gradient: 3 * gradient)
+loss = (5 * u).sum()
+alone, *_ = torch.autograd.grad(loss, [u], retain_graph=True)
+together, *_ = torch.autograd.grad(loss, [u, t])
+print("alone:", alone.tolist(), "  together with t:", together.tolist())
+assert alone.tolist() == [15, 15] and together.tolist() == [5, 5]
+
 
 # %% exercise="12-grad-into-nodes"
 def grad_into_nodes(y, node_names):

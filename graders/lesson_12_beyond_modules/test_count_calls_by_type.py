@@ -15,6 +15,7 @@ from graders.authoring import (
     CallersHooks,
     Circumstances,
     Failure,
+    Meanwhile,
     Mistake,
     Seen,
     Witness,
@@ -170,7 +171,7 @@ class TestCountCallsByType:
       classes without a call are not in the dict.
 
     Whether autograd records the run or not is up to you: the model calls the same modules either way. It does not catch
-    what a module raises. The order of the keys does not matter.
+    what a module raises. Hooks of the caller call no module. The order of the keys does not matter.
 
     **Example.** For `model = nn.Sequential(nn.Linear(2, 2), nn.Tanh(), nn.Linear(2, 1))` the result is
     `{"Sequential": 1, "Linear": 2, "Tanh": 1}`.
@@ -180,7 +181,8 @@ class TestCountCallsByType:
         steps = [*STEPS, *(rng.choice(MORE) for _ in range(3))]
         if registered == "yes":
             steps = [step for step in steps if step not in ("hidden 0", "hidden 1", "fresh")]
-        spec = {"names": [name.capitalize() for name in rng.names(3)], "steps": rng.shuffled(steps),
+        names = [first + name.capitalize() for first, name in zip(("", "_", ""), rng.names(3))]
+        spec = {"names": names, "steps": rng.shuffled(steps),
                 "output": output, "follower": follower, "passing": passing, "model": model}  # fmt: skip
         return {"spec": spec, "x": rng.tensor(*(2, 4, 3)[-rank:], dtype=dtype, layout=layout)}
 
@@ -218,6 +220,9 @@ class TestCountCallsByType:
             seen["failure"] = strike.during(lambda: [ask(broken), ask(broken)])
             seen["changed by failure"] = witness.changes()
             seen["afterwards"] = ask(other)
+        meanwhile = Meanwhile(lambda: None, nn.ELU(), nn.ELU())
+        meanwhile.other = lambda: seen.update(inner=student.count_calls_by_type(nn.Softsign(), t))
+        seen["outer"] = student.count_calls_by_type(meanwhile, t)
         example = nn.Sequential(nn.Linear(2, 2), nn.Tanh(), nn.Linear(2, 1))
         return {**seen, "example": student.count_calls_by_type(example, torch.ones(1, 2))}
 
@@ -282,6 +287,10 @@ class TestCountCallsByType:
     def test_another_call_counts_afresh(seen, spec, mode, call):
         if call != "once":
             same_counts(seen["second"], known_calls(spec, mode))
+
+    def test_a_call_inside_a_call_counts_for_itself(seen):
+        same_counts(seen["inner"], {"Softsign": 1})
+        same_counts(seen["outer"], {"Meanwhile": 1, "ELU": 2, "Softsign": 1})
 
     def test_the_model_ran_once_on_x(seen):
         for count in (seen["calls"], seen["runs"]):

@@ -15,6 +15,7 @@ from graders.authoring import (
     CallersHooks,
     Circumstances,
     Failure,
+    Meanwhile,
     Mistake,
     Seen,
     Witness,
@@ -315,7 +316,10 @@ class TestCountMacs:
             seen["changed by failure"] = witness.changes()
             seen["afterwards"] = student.count_macs(other, t)
         wide = nn.Linear(257, 257, bias=False)
-        seen["large"] = student.count_macs(wide, torch.ones(259, 257))
+        seen["large"] = student.count_macs(wide, torch.ones(7, 1, 37, 257))
+        meanwhile = Meanwhile(lambda: None, nn.Linear(5, 3), nn.Tanh())
+        meanwhile.other = lambda: seen.update(inner=student.count_macs(nn.Tanh(), torch.ones(2)))
+        seen["outer"] = student.count_macs(meanwhile, torch.ones(5))
         examples = ((nn.Linear(10, 4), torch.ones(3, 10)), (nn.Conv2d(2, 6, 3), torch.ones(1, 2, 5, 5)))
         return {**seen, "example": [student.count_macs(*example) for example in examples]}
 
@@ -431,8 +435,12 @@ class TestCountMacs:
         expect(seen["afterwards"]).equals(tally(recorded_calls(spec, x, mode)))
 
     def test_large_numbers_are_exact(seen):
-        large = Seen(seen["large"].value, "for `nn.Linear(257, 257)` and an `x` of shape (259, 257), the number")
+        large = Seen(seen["large"].value, "for `nn.Linear(257, 257)` and an `x` of shape (7, 1, 37, 257), the number")
         expect(large).equals(257 * 257 * 259)
+
+    def test_a_call_inside_a_call_counts_for_itself(seen):
+        expect(seen["inner"]).equals(0)
+        expect(seen["outer"]).equals(15)
 
     def test_the_examples_of_the_contract_come_out(seen):
         expect(seen["example"]).equals([120, 972])

@@ -30,6 +30,7 @@ from graders.authoring import (
     no_hook_left,
     nothing_changed,
     prepared,
+    refuse,
     shares_storage,
     snapshot,
 )
@@ -205,8 +206,8 @@ def hooks_left(graphs: list[Tensor], t: Tensor) -> int:
 )  # fmt: skip
 class TestGradIntoNodes:
     """Write `grad_into_nodes(y, node_names)`. `y` is a scalar with a graph, and `node_names` is a set of names of graph
-    nodes, such as `"ReluBackward0"`; it may be empty. Run `y.backward()` once, with `retain_graph=True` or without; a
-    call of `torch.autograd.grad` may come before it. Return a dict: for each of the names that the graph of `y`
+    nodes, such as `"ReluBackward0"`; it may be empty. Run `y.backward()` once, with `retain_graph=True` or without;
+    calls of `torch.autograd.grad` may come before it. Return a dict: for each of the names that the graph of `y`
     contains, the gradient that arrives at this node for the node's first output. This is the complete gradient: when
     the output is used several times, it is the sum. It is the gradient as the hooks on tensors leave it. A gradient of
     zeros is one, too.
@@ -304,6 +305,15 @@ class TestGradIntoNodes:
 
         two = torch.tensor([2.0, -1.0], requires_grad=True)
         seen["zeros"] = plain_dict(student.grad_into_nodes((0 * torch.relu(two)).sum(), {"ReluBackward0"}))
+        alike = student.grad_into_nodes(torch.relu(two).sum(), {"SumBackward1", "ReluBackward", "sumbackward0"})
+        seen["names that are alike"] = plain_dict(alike)
+
+        two.register_post_accumulate_grad_hook(lambda leaf: runs.append(1))
+        runs: list[int] = []
+        negative = -two.view(-1)
+        negative.register_hook(lambda grad: 3 * grad)
+        in_a_row = student.grad_into_nodes((5 * negative).sum(), {"NegBackward0", "ViewBackward0"})
+        seen |= {"in a row": plain_dict(in_a_row), "passes": len(runs)}
         example = student.grad_into_nodes(torch.relu(two).sum(), {"ReluBackward0", "ExpBackward0"})
         return {**seen, "example": plain_dict(example)}
 
@@ -380,6 +390,14 @@ class TestGradIntoNodes:
             lambda seen, grad: seen["grads"]["x"].value is None if grad == "empty" else close(seen["grads"]["x"], OLD),
             "The leaves have not got their `.grad`: `torch.autograd.grad` writes none. The contract asks for one "
             "`y.backward()`.",
+            rather_than=("before-the-hooks",),
+        ),
+        Mistake(
+            "before-the-hooks",
+            lambda seen: close(seen["in a row"]["NegBackward0"], torch.full((2,), 5.0)),
+            "Where a hook on a tensor changes the gradient, you have the gradient from before that hook. "
+            "`torch.autograd.grad` gives it when you ask for several nodes at once and one lies behind another: ask "
+            "for one at a time, or use pre-hooks of the nodes.",
         ),
         Mistake(
             "backward-twice",
@@ -439,6 +457,19 @@ class TestGradIntoNodes:
 
     def test_the_example_of_the_contract_comes_out(seen):
         same_gradients(seen["example"], {"ReluBackward0": torch.ones(2)})
+
+    def test_the_hooks_on_a_tensor_come_first(seen):
+        same_gradients(
+            seen["in a row"], {"NegBackward0": torch.full((2,), 15.0), "ViewBackward0": torch.full((2,), -15.0)}
+        )
+
+    def test_backward_runs_once(seen):
+        if seen["passes"].value != 1:
+            ran = f"ran {seen['passes'].value} times"
+            refuse(f"a post-accumulate-grad hook of the caller on a leaf {ran}; one `backward()` runs it once")
+
+    def test_a_name_is_the_whole_name(seen):
+        same_gradients(seen["names that are alike"], {})
 
     def test_zeros_that_arrive_are_a_gradient(seen):
         same_gradients(seen["zeros"], {"ReluBackward0": torch.zeros(2)})

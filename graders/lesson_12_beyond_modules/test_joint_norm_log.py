@@ -33,6 +33,8 @@ from graders.authoring import (
 )
 
 OLD = 0.7
+SMALL = 3 * 2.0**-40
+"""A small gradient, whose square float32 still holds."""
 PLACES = ("leaf", "non-leaf", "parameter", "leaf")
 """What the tensors behind the first one are."""
 
@@ -137,13 +139,13 @@ class TestJointNormLog:
     gradient as the hooks leave it that were on the tensor before your call.
 
     - A tensor that a pass does not reach adds nothing. A pass that reaches none of the tensors appends nothing.
-    - A pass in which all gradients are zero appends 0.0, and one with an infinite entry appends `inf`.
+    - A pass in which all gradients are zero appends 0.0, and one with an infinite entry and no NaN appends `inf`.
     - A pass that an exception stops before all gradients have arrived appends nothing.
     - The flow of gradients does not change. After `handle.remove()` nothing is appended any more.
 
-    `tensors` is a list of different tensors of one dtype; it may be empty, and so may a tensor. Each requires grad;
-    some are leaves, others are not, and none is one of several outputs of an operation, such as `unbind`. The caller
-    calls `backward()` only, and not `torch.autograd.grad`.
+    `tensors` is a list of different tensors of one dtype, which stays as it is; it may be empty, and so may a tensor.
+    Each requires grad; some are leaves, others are not, and none is one of several outputs of an operation, such as
+    `unbind`. The caller calls `backward()` only, and not `torch.autograd.grad`.
 
     **Example.** For two scalars `a` and `b` and `log, handle = joint_norm_log([a, b])`, `(3 * a + 4 * b).backward()`
     appends 5.0. Then `(2 * a).backward()` appends 2.0.
@@ -200,6 +202,9 @@ class TestJointNormLog:
         (no_entries.sum() + 3 * one.sum()).backward()
         no_entries.sum().backward()
         seen["with a tensor without entries"] = entries(of_no_entries)
+        of_one, _ = parts(student.joint_norm_log([one]))
+        (SMALL * one).sum().backward()
+        seen["small"] = entries(of_one)
 
         a, b = torch.tensor(1.0, requires_grad=True), torch.tensor(1.0, requires_grad=True)
         example, handle = parts(student.joint_norm_log([a, b]))
@@ -283,6 +288,10 @@ class TestJointNormLog:
 
     def test_a_tensor_without_entries_adds_nothing(seen):
         same_log(seen["with a tensor without entries"], [3.0, 0.0], [torch.ones(1)])
+
+    def test_a_small_norm_is_as_exact_as_a_large_one(seen):
+        expect(seen["small"]).has_length(1)
+        expect(seen["small"][0]).close_to(SMALL, atol=0.0)
 
     def test_entries_come_only_from_passes_that_reach_a_tensor(seen, passes):
         expect(seen["at first"]).equals([])

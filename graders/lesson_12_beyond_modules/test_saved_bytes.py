@@ -189,7 +189,8 @@ class TestSavedBytes:
     - Hooks on saved tensors that were active before the call are active after it, and no others, even when `fn`
       raises. While `fn()` runs, they may be silent.
 
-    `fn` uses no hooks on saved tensors itself, and nobody overwrites what has been saved.
+    `fn` uses no hooks on saved tensors itself, and so does not call your function. Nobody overwrites what has been
+    saved.
 
     **Example.** For `x = torch.ones(100, requires_grad=True)`, `saved_bytes(lambda: torch.relu(x))` is 400, because
     relu saves its result. For `lambda: x + 1` it is 0, for `lambda: x * x` it is 800.

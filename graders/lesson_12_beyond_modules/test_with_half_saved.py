@@ -115,6 +115,23 @@ def new_tensors(numel: int, dtype: torch.dtype) -> int:
     return sum(type(thing) is Tensor and thing.numel() == numel and thing.dtype == dtype for thing in gc.get_objects())
 
 
+def overwritten(with_half_saved: Callable[[Callable[[], Tensor]], Any]) -> Tensor | None:
+    """The gradient of w when the number by which it is multiplied changes from 2 to 6 in between: 8."""
+    w, number = torch.ones(3, requires_grad=True), torch.full((3,), 2.0)
+
+    sums: list[Tensor] = []
+
+    def work() -> None:
+        sums.append((w * number).sum())
+        number.mul_(3)
+        sums.append((w * number).sum())
+
+    with_half_saved(work)
+    with contextlib.suppress(Exception):  # what is kept has changed, or is not there any more
+        torch.autograd.backward(sums)
+    return w.grad
+
+
 def beyond_half(with_half_saved: Callable[[Callable[[], Tensor]], Any]) -> list[Any]:
     """The gradient of the square of a number too large for float16; where that of an entry far behind arrives."""
     large, wide = torch.tensor(70_000.0, requires_grad=True), torch.zeros(2 * FAR, requires_grad=True)
@@ -180,8 +197,8 @@ class TestWithHalfSaved:
     - Hooks on saved tensors that were active before the call are active after it, and no others, even when `fn`
       raises. While `fn()` runs, they may be silent.
 
-    `fn` uses no hooks on saved tensors itself. Floating-point tensors may be overwritten after they have been saved,
-    indices and masks are not.
+    `fn` uses no hooks on saved tensors itself, and so does not call your function. Floating-point tensors may be
+    overwritten after they have been saved, indices and masks are not.
 
     **Example.** float16 has no 1.0004: the nearest number that it has is 1. For `w = torch.tensor(1.0004,
     requires_grad=True)`, `y = with_half_saved(lambda: w * w)` is 1.0008, as always. After `y.backward()`, `w.grad` is
@@ -266,7 +283,8 @@ class TestWithHalfSaved:
         y = student.with_half_saved(lambda: w * w)
         if isinstance(y, Tensor) and y.requires_grad:
             y.backward()
-        return {**seen, "example": [snapshot(y), w.grad], "beyond": beyond_half(student.with_half_saved)}
+        return {**seen, "example": [snapshot(y), w.grad], "beyond": beyond_half(student.with_half_saved),
+                "overwritten": overwritten(student.with_half_saved)}  # fmt: skip
 
     mistakes = (
         Mistake(
@@ -401,6 +419,11 @@ class TestWithHalfSaved:
 
     def test_what_is_kept_is_float16(seen):
         expect(seen["kept small"]).is_true("a tensor of full precision is kept for backward")
+
+    def test_a_tensor_that_is_overwritten_and_saved_again_is_saved_anew(seen):
+        expect(Seen(seen["overwritten"].value, "the gradient of `w` in `w * t` with 2, then with 6, in `t`")).close_to(
+            torch.full((3,), 8.0)
+        )
 
     def test_nothing_else_changes_and_only_the_hooks_of_the_caller_are_active(seen):
         nothing_changed(seen["changed"])

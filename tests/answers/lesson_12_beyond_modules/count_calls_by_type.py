@@ -114,6 +114,20 @@ def changed(old: str, new: str) -> str:
 
 WRONG = [
     Wrong(
+        "one counter, emptied at each call",
+        violates="rule 1: also when one call runs inside another",
+        check="test_a_call_inside_a_call_counts_for_itself",
+        source=changed("    counts = Counter()\n", "    counts.clear()\n").replace(
+            "def count_calls_by_type", "counts = Counter()\n\ndef count_calls_by_type"
+        ).replace("return counts", "return dict(counts)"),
+    ),
+    Wrong(
+        "no names with an underscore",
+        violates="Every call `module(...)` counts",
+        check=FIRST,
+        source=changed(NAME, "if type(module).__name__[0] != '_':\n            " + NAME),
+    ),
+    Wrong(
         "counts modules",
         violates="how many calls of modules of this class took place",
         check=FIRST,
@@ -380,7 +394,7 @@ def count_calls_by_type(model, x):
 ]  # fmt: skip
 
 GIVENS = ["Write `count_calls_by_type(model, x)`.", "Whether autograd records the run or not is up to you",
-          "It does not catch what a module raises.",
+          "It does not catch what a module raises.", "Hooks of the caller call no module.",
           "The order of the keys does not matter."]  # fmt: skip
 
 SURVIVORS = {

@@ -133,6 +133,20 @@ def changed(old: str, new: str) -> str:
 
 WRONG = [
     Wrong(
+        "one list, emptied at each call",
+        violates="rule 1: also when one call runs inside another",
+        check="test_a_call_inside_a_call_counts_for_itself",
+        source=changed("    macs = []\n", "    macs.clear()\n").replace("def count", "macs = []\n\ndef count"),
+    ),
+    Wrong(
+        "a linear layer with three dimensions at most",
+        violates="may have any number of dimensions before it",
+        check="test_large_numbers_are_exact",
+        source=working("math.prod(output.shape[:2]) * (output.shape[-1] if output.dim() == 3 else 1) "
+                       "* module.in_features if type(module) is nn.Linear and output.dim() > 1 "
+                       f"else {RIGHT_WORK}").replace("import torch\n", "import math\nimport torch\n", 1),
+    ),
+    Wrong(
         "adds up in float32",
         violates="how many multiply-adds (MACs) all calls",
         check="test_large_numbers_are_exact",

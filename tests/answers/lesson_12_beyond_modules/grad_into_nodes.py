@@ -19,7 +19,7 @@ import torch
 from torch.autograd.graph import GradientEdge
 
 def grad_into_nodes(y, node_names):
-    # no hook: autograd.grad takes edges of the graph for inputs
+    # no hook: autograd.grad takes an edge of the graph for an input
     found, seen, todo = {}, set(), [y.grad_fn]
     while todo:
         node = todo.pop()
@@ -28,11 +28,12 @@ def grad_into_nodes(y, node_names):
             todo += [before for before, _ in node.next_functions]
             if node.name() in node_names:
                 found[node.name()] = GradientEdge(node, 0)
-    edges = list(found.values())
-    grads = torch.autograd.grad(y, edges, retain_graph=True) if edges else ()
-    grads = [grad.detach().clone() for grad in grads]
+    result = {}
+    for name, edge in found.items():
+        (grad,) = torch.autograd.grad(y, edge, retain_graph=True)
+        result[name] = grad.detach().clone()
     y.backward()
-    return dict(zip(found, grads))
+    return result
 """,
     """
 from contextlib import ExitStack
@@ -99,6 +100,19 @@ def grad_into_nodes(y, node_names):
         for handle in handles:
             handle.remove()
     return result
+"""
+)
+EDGES = (
+    WALK
+    + """
+import torch
+from torch.autograd.graph import GradientEdge
+
+def grad_into_nodes(y, node_names):
+    edges = {node.name(): GradientEdge(node, 0) for node in walk(y) if node.name() in node_names}
+    grads = torch.autograd.grad(y, list(edges.values()), retain_graph=True) if edges else ()
+    y.backward()
+    return {name: grad.clone() for name, grad in zip(edges, grads)}
 """
 )
 FIRST = "test_the_gradients_arrive_at_the_nodes"
@@ -266,16 +280,35 @@ def grad_into_nodes(y, node_names):
         violates="Run `y.backward()` once",
         check=LEAVES,
         mistake="leaves-without-grad",
-        source=WALK
-        + """
-import torch
-from torch.autograd.graph import GradientEdge
-
-def grad_into_nodes(y, node_names):
-    edges = {node.name(): GradientEdge(node, 0) for node in walk(y) if node.name() in node_names}
-    grads = torch.autograd.grad(y, list(edges.values())) if edges else ()
-    return {name: grad.clone() for name, grad in zip(edges, grads)}
-""",
+        source=EDGES.replace("    y.backward()\n", ""),
+    ),
+    Wrong(
+        "one autograd.grad for all nodes",
+        violates="It is the gradient as the hooks on tensors leave it.",
+        check="test_the_hooks_on_a_tensor_come_first",
+        mistake="before-the-hooks",
+        source=EDGES,
+    ),
+    Wrong(
+        "puts `.grad` together",
+        violates="Run `y.backward()` once",
+        check="test_backward_runs_once",
+        source=EDGES.replace(
+            "    y.backward()\n",
+            "    for leaf in [node.variable for node in walk(y) if hasattr(node, 'variable')]:\n"
+            "        (grad,) = torch.autograd.grad(y, leaf, retain_graph=True)\n"
+            "        leaf.grad = grad if leaf.grad is None else leaf.grad.add_(grad)\n",
+        ),
+    ),
+    Wrong(
+        "a part of the name is enough",
+        violates="The name of a node is what its method `name()` returns.",
+        check="test_a_name_is_the_whole_name",
+        source=changed(
+            "name = node.name()\n        if name in node_names:",
+            "name = next((n for n in node_names if node.name().startswith(n.rstrip('0123456789'))), None)\n"
+            "        if name is not None:",
+        ),
     ),
     Wrong(
         "two passes",

@@ -167,7 +167,7 @@ def joint_norm_log(tensors):
     ),
     Wrong(
         "infinite entries are left out",
-        violates="one with an infinite entry appends `inf`",
+        violates="one with an infinite entry and no NaN appends `inf`",
         check=FIRST,
         source=HOOKED.replace("NORM", f"{SUM} ** 0.5").replace("[grad for", "[grad[grad.isfinite()] for"),
     ),
@@ -385,6 +385,8 @@ def joint_norm_log(tensors):
             ("tensors", "torch.stack([grad.norm() for grad in grads]).norm()", "one Python float", FIRST),
             ("rounded to float32", "sum(grad.float().square().sum().item() for grad in grads) ** 0.5",
              "It is exact to the digits of their dtype", FIRST),
+            ("rounded to eight places", "round(sum(grad.double().square().sum().item() for grad in grads) ** 0.5, 8)",
+             "It is exact to the digits of their dtype", "test_a_small_norm_is_as_exact_as_a_large_one"),
             ("the L1 norm", "sum(grad.abs().sum().item() for grad in grads)", "square each entry", FIRST),
             ("flattened by view", "torch.cat([grad.view(-1) for grad in grads]).norm().item()",
              "rule 1: in any layout", "raised"),

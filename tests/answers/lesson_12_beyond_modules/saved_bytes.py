@@ -315,7 +315,8 @@ GIVENS = [
     "While `fn()` runs, they may be silent.",
     "Write `saved_bytes(fn)`.",
     "under `torch.no_grad()`, nothing is saved",
-    "uses no hooks on saved tensors itself, and nobody overwrites what has been saved.",
+    "uses no hooks on saved tensors itself, and so does not call your function.",
+    "Nobody overwrites what has been saved.",
 ]
 
 SURVIVORS = {

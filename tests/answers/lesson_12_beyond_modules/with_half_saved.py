@@ -110,6 +110,16 @@ def changed(old: str, new: str) -> str:
 
 WRONG = [
     Wrong(
+        "one copy for each address",
+        violates="Floating-point tensors may be overwritten after they have been saved",
+        check="test_a_tensor_that_is_overwritten_and_saved_again_is_saved_anew",
+        source=changed("    def pack", "    copies = {}\n    def pack").replace(
+            HALVED,
+            "        key = tensor.data_ptr(), tensor.shape, tensor.dtype\n"
+            "        return tensor.dtype, copies.setdefault(key, tensor.detach().half())\n",
+        ),
+    ),
+    Wrong(
         "the largest number of float16 in the place of infinity",
         violates="What is too large for float16 comes back infinite",
         check="test_large_numbers_become_infinite_and_large_indices_stay",
@@ -406,8 +416,8 @@ def with_half_saved(fn):
 ]  # fmt: skip
 
 GIVENS = ["Write `with_half_saved(fn)`.",
-          "`fn` uses no hooks on saved tensors itself.", "While `fn()` runs, they may be silent.",
-          "Floating-point tensors may be overwritten after they have been saved"]  # fmt: skip
+          "`fn` uses no hooks on saved tensors itself, and so does not call", "While `fn()` runs, they may be silent.",
+          "indices and masks are not"]  # fmt: skip
 
 SURVIVORS = {
     "a list for a tuple": "what `pack` returns is for `unpack` alone",

@@ -131,9 +131,10 @@ class TestCleanCopy:
     - New hooks can be registered on the copy as usual, with one exception: the flag `_is_full_backward_hook` (*The flag
       that a legacy hook leaves*) may be that of the original, or `None`.
     - None of the hooks of the original fires during the call (those of `state_dict` neither), nor when the copy runs
-      later.
+      later. The handles of the original's hooks still work.
     - When a part of the model cannot be copied, the exception of `copy.deepcopy` comes through. When it is a module
       hook that cannot be copied, you may let the exception through, or make the copy all the same.
+      No module has a `__deepcopy__` of its own.
 
     **Example.** Let `model = nn.Linear(2, 1)` have a forward hook that returns `2 * output`. For
     `copied = clean_copy(model)`, `model(x)` is then twice `copied(x)`.
@@ -254,6 +255,8 @@ class TestCleanCopy:
         witness = Witness(model=broken)
         seen["failure"] = failing.during(lambda: student.clean_copy(broken))
         seen["changed by failure"] = witness.changes()
+        of_torch = student.clean_copy(torch.nn.utils.spectral_norm(nn.Linear(2, 2)))
+        seen["of torch"] = len(getattr(of_torch, "_forward_pre_hooks", "x"))
         example, one = nn.Linear(2, 1), torch.ones(1, 2)
         example.register_forward_hook(lambda module, args, output: 2 * output)
         copied = student.clean_copy(example)
@@ -352,6 +355,10 @@ class TestCleanCopy:
         if left := first_left(seen["hooks"]["copy"], spec):
             refuse(f"on the copy, {left}")
         expect(seen["output"]).close_to(Run(evaluating).trace(spec, x)[-1].output)
+
+    def test_a_hook_that_torch_registered_is_not_copied(seen):
+        left = "`torch.nn.utils.spectral_norm` registers a forward pre-hook on a layer: the number of hooks on its copy"
+        expect(Seen(seen["of torch"].value, left)).equals(0)
 
     def test_the_copy_has_everything_else(seen, call):
         as_the_original(seen["original"], seen["copy"])

@@ -13,6 +13,7 @@ from graders.authoring import (
     SILENT,
     Circumstances,
     Failure,
+    Meanwhile,
     Mistake,
     Rng,
     Seen,
@@ -165,11 +166,11 @@ class TestFirstNonfinite:
     Return the name of that leaf as in `named_modules()`, or `None` when there is no such call.
 
     - A leaf is a module of `model.named_modules()` without children. The model may be a leaf itself; then its name is
-      `""`.
+      `""`. No leaf calls a module, nor itself.
     - Each leaf gets positional arguments: one tensor or more, and perhaps other values, such as numbers, that hold no
       tensors. It returns one tensor. A number among the arguments is no tensor input, whatever its value.
     - What counts is its inputs as they were when it was called, and its output as it left the leaf: some layers work in
-      place. Hooks of the caller may replace outputs, and leave inputs alone.
+      place. Hooks of the caller may replace outputs, and leave inputs alone; the model does not catch what they raise.
     - A leaf that already gets a NaN or an Inf is not to blame for what it passes on. A NaN that the code between the
       leaves makes has no leaf to blame; a module that is called and not registered is such code. `x` may have NaN and
       infinite entries itself.
@@ -314,6 +315,9 @@ class TestFirstNonfinite:
                 witness = Witness(model=broken, good=good)
                 seen[key] = failing.during(lambda broken=broken: [student.first_nonfinite(broken, good) for _ in "12"])
                 seen[f"changed by {key}"] = witness.changes()
+        logs = nn.Sequential(Log())
+        within = Meanwhile(lambda: student.first_nonfinite(logs, torch.zeros(2)), nn.Identity())
+        seen["outer"] = student.first_nonfinite(nn.Sequential(within, nn.Identity(), Log()), torch.zeros(2))
         example = nn.Sequential(nn.ReLU(), Log(), nn.Linear(2, 1))
         return {**seen, **at_once, "example": student.first_nonfinite(example, torch.tensor([[-1.0, 2.0]]))}
 
@@ -508,6 +512,9 @@ class TestFirstNonfinite:
         for key in ("failure", "failure of many types"):
             came_through(seen[key], "the model")
             nothing_changed(seen[f"changed by {key}"], but=["buffer *"], when="after an exception")
+
+    def test_a_call_inside_a_call_finds_its_own(seen):
+        expect(Seen(seen["outer"].value, "for a model that calls your function, the result")).equals("2")
 
     def test_a_tensor_without_entries_is_finite(seen):
         expect(Seen(seen["without entries"].value, "the result for an input without entries")).equals(None)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import gc
+import math
 import weakref
 from collections.abc import Iterator
 from typing import Any
@@ -18,6 +19,7 @@ from graders.authoring import (
     Circumstances,
     Failure,
     Kind,
+    Meanwhile,
     Mistake,
     Seen,
     Witness,
@@ -155,7 +157,8 @@ class TestMeanActivation:
       anything.
     - The mean is that of the output when it left the submodule, even if a later layer works in place.
     - The result is a 0-dim tensor with the dtype of the output, `float16` included: there the sum of the entries may be
-      too large for the dtype where their mean is not.
+      too large for the dtype where their mean is not (in no other dtype). With a NaN among the entries, the mean is
+      NaN.
     - After the call, nothing keeps the graph of the forward pass alive: neither the result, nor anything that you
       stored elsewhere, such as in a list.
     - The model goes on with the output itself, as it does without you. You may run it under `torch.no_grad()`, and
@@ -268,6 +271,15 @@ class TestMeanActivation:
         seen["goes on"] = goes_on(lambda *args: student.mean_activation(*args))
         for key, output in (("half", HALF), ("tiny", tiny)):
             seen[key] = student.mean_activation(nn.Sequential(nn.Identity()), "0", output.clone())
+        seen["nan"] = student.mean_activation(nn.Sequential(nn.Identity()), "0", torch.tensor([1.0, math.nan]))
+        dropping = nn.Sequential(nn.Dropout(1.0), nn.Identity()).eval()
+        dropping[0].train()
+        seen["dropped"] = student.mean_activation(dropping, "0", torch.ones(2))
+        meanwhile = Meanwhile(lambda: None, nn.Identity(), nn.Tanh())
+        meanwhile.other = lambda: seen.update(
+            inner=student.mean_activation(nn.Sequential(nn.Identity()), "0", torch.full((2,), 5.0))
+        )
+        seen["outer"] = student.mean_activation(meanwhile, "0", torch.full((2,), 3.0))
         example = nn.Sequential(nn.Flatten(), nn.ReLU())
         return {**seen, "example": student.mean_activation(example, "1", torch.tensor([[-1.0, 2.0]]))}
 
@@ -360,6 +372,21 @@ class TestMeanActivation:
 
     def test_it_has_the_dtype_of_the_output(seen):
         a_mean(seen["half"], HALF)
+
+    def test_nan_is_an_entry(seen):
+        value = seen["nan"].tensor
+        if value is None or not value.isnan().all():
+            refuse("for an output of 1 and NaN, the mean is not NaN")
+
+    def test_the_submodule_runs_in_its_mode(seen):
+        dropped = Seen(
+            seen["dropped"].value, "for `nn.Dropout(1.0)` in training mode, in a model in eval mode, the mean"
+        )
+        expect(dropped).close_to(torch.tensor(0.0), detached=False)
+
+    def test_a_call_inside_a_call_has_a_mean_of_its_own(seen):
+        a_mean(seen["inner"], torch.tensor(5.0))
+        a_mean(seen["outer"], torch.tensor(3.0))
 
     def test_nothing_keeps_the_graph_alive(seen):
         if has_graph(seen):

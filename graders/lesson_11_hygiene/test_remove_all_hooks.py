@@ -106,7 +106,7 @@ class TestRemoveAllHooks:
     - Calling `remove()` on an old handle stays harmless: no exception, and no new hook disappears.
     - Hooks of other kinds stay: those on parameters, those of `state_dict` and `load_state_dict`, and those for all
       modules.
-    - Every call removes and counts the hooks that are there at that time.
+    - Every call removes and counts the hooks that are there at that time. No call comes while the model runs.
 
     **Example.** For `layer = nn.ReLU()` with two forward hooks, and `model = nn.Sequential(layer, layer)` with one
     forward pre-hook, `remove_all_hooks(model)` returns 3. A second call returns 0.
@@ -189,6 +189,9 @@ class TestRemoveAllHooks:
             for handle in new:
                 handle.remove()
             seen["after new handles"] = sum(all_counts(hooks_by_kind(model)))
+        of_torch = torch.nn.utils.spectral_norm(torch.nn.Linear(2, 2))
+        seen["of torch"] = student.remove_all_hooks(of_torch)
+        seen["left of torch"] = len(of_torch._forward_pre_hooks)
         layer = torch.nn.ReLU()
         example = torch.nn.Sequential(layer, layer)
         register(example, [["0", "forward", {}, "a"], ["0", "forward", {}, "b"], ["", "pre", {}, "c"]], log)
@@ -290,6 +293,11 @@ class TestRemoveAllHooks:
         expect(seen["output"]).close_to(Run(evaluating).trace(spec, x)[-1].output)
         if len(seen["fired"]) or type(seen["fired"].value) is not list:
             refuse("a hook that was there before your call still fired in a pass after it")
+
+    def test_a_hook_that_torch_registered_is_removed_too(seen):
+        of_torch = "`torch.nn.utils.spectral_norm` registers a forward pre-hook on a layer: the number of hooks that "
+        expect(Seen(seen["of torch"].value, of_torch + "the result tells")).equals(1)
+        expect(Seen(seen["left of torch"].value, of_torch + "are left")).equals(0)
 
     def test_the_number_of_hooks_is_returned(seen, listening, hooks, call):
         expect(seen["result"]).equals(total(listening, hooks))

@@ -90,6 +90,44 @@ def clean_copy(model):
 
 WRONG = [
     Wrong(
+        "hooks of torch are copied",
+        violates="but without any module hooks",
+        check="test_a_hook_that_torch_registered_is_not_copied",
+        source=KINDS
+        + """
+from copy import deepcopy
+
+def clean_copy(model):
+    copied = deepcopy(model)
+    for module in copied.modules():
+        for kind in KINDS:
+            hooks = getattr(module, kind)
+            for key in [key for key, hook in hooks.items() if not type(hook).__module__.startswith("torch")]:
+                del hooks[key]
+    return copied
+""",
+    ),
+    Wrong(
+        "takes the hooks of the original away, and puts them back in other dicts",
+        violates="The handles of the original's hooks still work.",
+        check="test_the_original_stays_as_it_was",
+        source=KINDS
+        + """
+from collections import OrderedDict
+from copy import deepcopy
+
+def clean_copy(model):
+    away = [(m, kind, getattr(m, kind)) for m in model.modules() for kind in KINDS]
+    for m, kind, hooks in away:
+        setattr(m, kind, OrderedDict())
+    try:
+        return deepcopy(model)
+    finally:
+        for m, kind, hooks in away:
+            setattr(m, kind, OrderedDict(hooks))
+""",
+    ),
+    Wrong(
         "loads the state of the original, whose hooks fire",
         violates="None of the hooks of the original fires during the call (those of `state_dict` neither)",
         check="test_the_hooks_of_the_original_fire_for_it_alone",
@@ -551,5 +589,6 @@ SURVIVORS = {
 GIVENS = [
     "Write `clean_copy(model)`.",
     "`model` is an `nn.Module`",
+    "No module has a `__deepcopy__` of its own.",
     "When it is a module hook that cannot be copied, you may",
 ]

@@ -163,6 +163,14 @@ def first_nonfinite(model, x):
 
 WRONG = [
     Wrong(
+        "one list for all calls",
+        violates="rule 1: also when one call runs inside another",
+        check="test_a_call_inside_a_call_finds_its_own",
+        source=changed(
+            FIRST, "    found, good, handles = [], {}, []\n", "    found.clear()\n    good, handles = {}, []\n"
+        ).replace("def first_nonfinite", "found = []\n\ndef first_nonfinite", 1),
+    ),
+    Wrong(
         "an empty slot for a child is a child",
         violates="A leaf is a module of `model.named_modules()` without children",
         check="test_the_example_comes_out",
@@ -666,7 +674,8 @@ GIVENS = [
     "Write `first_nonfinite(model, x)`.",
     "Each leaf gets positional arguments",
     "It returns one tensor.",
-    "Hooks of the caller may replace outputs, and leave inputs alone.",
+    "No leaf calls a module, nor itself.",
+    "Hooks of the caller may replace outputs, and leave inputs alone; the model does not catch what they raise.",
     "You may stop the forward pass as soon as the leaf is found",
 ]
 

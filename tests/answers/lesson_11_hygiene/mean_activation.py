@@ -81,18 +81,43 @@ def mean_activation(model, name, x):
     return torch.as_tensor(kept[0])
 """,
     """
-LOG = []
-
 def mean_activation(model, name, x):
+    log = []
     def hook(m, a, k, o):
-        LOG.append(o.detach().mean())
+        log.append(o.detach().mean())
     with model.get_submodule(name).register_forward_hook(hook, with_kwargs=True):
         model(x)
-    return LOG[-1]
+    return log[-1]
 """,
 ]
 
 WRONG = [
+    Wrong(
+        "skips NaN",
+        violates="With a NaN among the entries, the mean is NaN.",
+        check="test_nan_is_an_entry",
+        source=changed(MEAN, "output.detach().mean()", "output.detach().nanmean()"),
+    ),
+    Wrong(
+        "the submodule in eval mode",
+        violates="with each part in its mode",
+        check="test_the_submodule_runs_in_its_mode",
+        source=changed(
+            MEAN,
+            "    with model",
+            "    part = model.get_submodule(name)\n    mode, part.training = part.training, False\n    with model",
+        ).replace(
+            "        model(x)", "        try:\n            model(x)\n        finally:\n            part.training = mode"
+        ),
+    ),
+    Wrong(
+        "one list for all calls",
+        violates="rule 1: also when one call runs inside another",
+        check="test_a_call_inside_a_call_has_a_mean_of_its_own",
+        source=changed(MEAN, "    means = []\n", "    means.clear()\n")
+        .replace("def mean_activation", "means = []\n\ndef mean_activation")
+        .replace("return means[0]", "return means[-1]"),
+    ),
     Wrong(
         "divides a sum that is too large for float16",
         violates="there the sum of the entries may be too large for the dtype where their mean is not",

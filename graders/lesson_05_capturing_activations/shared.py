@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import AbstractContextManager
 from itertools import combinations
 from typing import Any
 
@@ -116,7 +117,7 @@ class Mean(nn.Module):
 
 
 class Giving(nn.Module):
-    """Gives a tensor of its own, whatever goes in."""
+    """Gives a tensor of its own, whatever goes in, and in eval mode one more than that."""
 
     def __init__(self, output: Tensor) -> None:
         """`output` is the tensor."""
@@ -124,8 +125,8 @@ class Giving(nn.Module):
         self.output = output
 
     def forward(self, input: Any) -> Tensor:
-        """A copy of it."""
-        return self.output.clone()
+        """A copy of it, or the sum."""
+        return self.output.clone() if self.training else self.output + 1
 
 
 class Deeper(nn.Module):
@@ -340,6 +341,16 @@ def asked_in_a_row(ask: Callable[[nn.Module, Any, Tensor], Any], named: list[Any
 def asked_of_varied(ask: Callable[[nn.Module, str, Tensor], Any], x: Tensor) -> list[Any]:
     """What `ask(model, name, x)` returns for layers that are called with inputs of several kinds."""
     return [ask(Varied(layer), "layer", x) for layer in (nn.Identity(), nn.Flatten())]
+
+
+def swallows(block: AbstractContextManager[Any], kind: type[BaseException]) -> bool:
+    """Whether an exception of this kind does not come out of a `with` block."""
+    try:
+        with block:
+            raise kind
+    except kind:
+        return False
+    return True
 
 
 def share_memory(result: Any) -> bool:

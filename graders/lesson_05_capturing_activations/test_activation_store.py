@@ -55,6 +55,7 @@ from graders.lesson_05_capturing_activations.shared import (
     goes_on,
     made,
     share_memory,
+    swallows,
 )
 
 
@@ -244,6 +245,9 @@ class TestActivationStore:
             with store:
                 broken(x)
             seen["data after all"] = contents(store)
+            seen["swallowed"] = [
+                kind.__name__ for kind in (StopIteration, GeneratorExit, SystemExit) if swallows(store, kind)
+            ]
 
         def ask(model, name, t):
             store = student.ActivationStore(model, [name])
@@ -320,7 +324,7 @@ class TestActivationStore:
         ),
         Mistake(
             "swallowed-exception",
-            lambda seen: seen["failure"].value == "swallowed",
+            lambda seen: seen["failure"].value == "swallowed" or bool(seen["swallowed"].value),
             "The exception of the block disappeared: `__exit__` returned something true. Return `None`.",
         ),
         Mistake(
@@ -419,6 +423,7 @@ class TestActivationStore:
 
     def test_it_holds_when_the_block_raises(seen, net, names, x, later, failing_run, raises):
         came_through(seen["failure"], "the block")
+        expect(Seen(seen["swallowed"].value, "exceptions of the block that did not come through")).equals([])
         nothing_changed(seen["changed by failure"], but=["buffer *"], when="after an exception")
         runs = [x, later][: (failing_run == "second") + (raises == "in the block")]
         recorded(seen["data after failure"], recorded_by(net, names, *runs))

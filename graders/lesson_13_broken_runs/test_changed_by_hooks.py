@@ -451,6 +451,9 @@ class TestChangedByHooks:
         cut = nn.Sequential(*(linear(torch.ones(1, 1), torch.zeros(1)) for _ in range(2)))
         cut[0].register_forward_hook(lambda module, args, output: output.detach())
         seen["cut"] = student.changed_by_hooks(cut, lambda out: 0 * out.sum(), torch.ones(1, 1))
+        slight = linear(torch.ones(2, 2), torch.zeros(2))
+        slight.weight.register_hook(lambda grad: grad * torch.tensor([[1.0, 1.0], [1.06, 1.0]]))
+        seen["slight"] = student.changed_by_hooks(slight, lambda out: out.sum(), torch.ones(1, 2))
         return seen
 
     mistakes = (
@@ -549,6 +552,10 @@ class TestChangedByHooks:
         if seen["left after remove"].value != 0:
             refuse("a handle of the caller no longer removes its hook", Kind.HOOK_GONE)
 
+    def test_a_change_of_some_percent_counts(seen):
+        path = "the list for a hook that makes one entry of four larger by 6 percent"
+        expect(Seen(seen["slight"].value, path)).equals(["weight"])
+
     def test_no_gradient_is_not_one_of_zeros(seen):
         path = "the list for a hook that detaches, where all gradients are 0 without it"
         expect(Seen(seen["cut"].value, path)).equals(["0.weight", "0.bias"])
@@ -602,7 +609,7 @@ def changers(rng: Rng, net: dict[str, Any], plan: str) -> list[Any]:
         "adding": [["", "forward", {}, "add", factor], [net["head"], "forward", {}, "add", factor]],
         "detaching": [[stage, "forward", {}, "detach", 1.0]],
         "detaching at the root": [["", "forward", {}, "detach", 1.0]],
-        "planting": [[stage, "forward", {}, "plant", factor]],
+        "planting": [[net["block"][0], "forward", {}, "plant", factor]],
     }  # fmt: skip
     asleep = [[f"{path}.bias", "tensor", {}, "times", factor] for path in net["frozen"]]
     return [*hooks.get(plan, ()), *asleep]

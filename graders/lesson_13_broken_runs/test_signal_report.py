@@ -190,7 +190,7 @@ class Apart(nn.Module):
         ],
         pairs=[
             ("hooks", "hooked"), ("net_is", "mode"), ("net_is", "dtype"), ("net_is", "grad_mode"), ("net_is", "frozen"),
-            ("net_is", "grad"),
+            ("net_is", "grad"), ("follower", "loss_is"),
         ],
         at_least=14,
     ),
@@ -447,8 +447,8 @@ def make_net(rng: Rng, dtype: str, net_is: str, mode: str, output: str, follower
     steps = [
         ["call", first], ["call", modal], follow, ["plus", block], follow, ["call", act], ["plus", again],
         ["plus", token], ["aside", aside], ["plus detached", cut], ["plus of detached", behind],
-        ["plus without grad", blind], ["call", other], ["call", act], ["hidden", None], ["call", again],
-        ["call", quiet], ["call", alias],
+        ["plus without grad", blind], ["call", other], ["call", act], ["hidden", None],
+        ["call", again], ["call", quiet], ["call", modal], follow, ["call", alias],
     ]  # fmt: skip
     placed = rng.shuffled(list(specs))
     spec = ["chain", {**{key: specs[key] for key in placed}, alias: ["same", head]}, steps, output]

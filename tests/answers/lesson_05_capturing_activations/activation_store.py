@@ -327,6 +327,13 @@ class ActivationStore:
         source=changed(STORE, ("self.handles.clear()", "self.handles.clear()\n        return True")),
     ),
     Wrong(
+        "swallows a StopIteration of the block",
+        violates="an exception comes through",
+        check="test_it_holds_when_the_block_raises",
+        mistake="swallowed-exception",
+        source=changed(STORE, ("self.handles.clear()", "self.handles.clear()\n        return kind is StopIteration")),
+    ),
+    Wrong(
         "begins anew in each block",
         violates="When the same store is used in a second `with` block, it grows.",
         check="test_a_second_block_adds_to_the_record",

@@ -407,6 +407,23 @@ def capture_activation(model, name, x):
 """,
     ),
     Wrong(
+        "runs the submodule in eval mode, and puts its mode back",
+        violates="with each part in its mode",
+        check="test_it_has_the_shape_of_any_output",
+        source="""
+def capture_activation(model, name, x):
+    kept, target = [], model.get_submodule(name)
+    training = target.training
+    target.training = False
+    try:
+        with target.register_forward_hook(lambda m, a, o: kept.append(o.detach().clone())):
+            model(x)
+    finally:
+        target.training = training
+    return kept[0]
+""",
+    ),
+    Wrong(
         "runs on a copy of the model",
         violates="Run `model(x)` exactly once",
         check="test_the_model_runs_once_as_it_is",

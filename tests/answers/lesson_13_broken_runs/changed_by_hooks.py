@@ -261,6 +261,12 @@ WRONG = [
         source=changed(SWAP, ("torch.allclose(a, b, rtol=1e-3, atol=0)", "torch.equal(a, b)")),
     ),
     Wrong(
+        "does not see a change of six percent",
+        violates="A change by 5 percent or more of an entry does",
+        check="test_a_change_of_some_percent_counts",
+        source=changed(SWAP, ("rtol=1e-3, atol=0", "rtol=0.1, atol=0")),
+    ),
+    Wrong(
         "compares as torch.allclose does by itself",
         violates="A change by 5 percent or more of an entry does, if that is 2 percent or more of the largest entry, "
         "however small the gradient is (as 1e-12).",

@@ -155,6 +155,17 @@ WRONG = [
         source=but((RETURN, "")),
     ),
     Wrong(
+        "asks for the gradient of the tensor itself, which may be another one by then",
+        violates="what counts is the tensor as it was before",
+        check=REPORT,
+        source=changed(
+            RIGHT[0],
+            ("torch.autograd.graph.get_gradient_edge(t)", "t"),
+            ("(edge.node, edge.output_nr): grad", "id(edge): grad"),
+            ("grads.get((edge.node, edge.output_nr))", "grads.get(id(edge))"),
+        ),
+    ),
+    Wrong(
         "the norm",
         violates="the root of the mean of the squares of all numbers",
         check=REPORT,

@@ -148,6 +148,14 @@ class Doubling(nn.Module):
         return out
 
 
+class Viewed(nn.Module):
+    """Hands on a view of its input: another tensor with the same memory."""
+
+    def forward(self, input: Tensor) -> Tensor:
+        """The view."""
+        return input.view_as(input)
+
+
 def is_nan(result: object) -> object:
     """Where a tensor is nan; anything else as it is."""
     return result.isnan() if isinstance(result, Tensor) else result

@@ -41,11 +41,26 @@ from graders.lesson_06_changing_the_forward.judging import (
     transposed,
     written,
 )
-from graders.lesson_06_changing_the_forward.shared import PLACES, Doubling, dotted, hooks_on, is_nan, two_path
+from graders.lesson_06_changing_the_forward.shared import PLACES, Doubling, Viewed, dotted, hooks_on, is_nan, two_path
 
 INF, NAN = float("inf"), float("nan")
 INFINITE = [[INF, 2.0, NAN, -INF]] * 3
 """Channels 0 and 2 are switched off, the others stay what they are."""
+
+
+class Halved(nn.Module):
+    """A model with whole numbers in the middle."""
+
+    def __init__(self, note: Any) -> None:
+        """`note` is called with the dtype of the numbers, as they came out of `whole`."""
+        super().__init__()
+        self.whole, self.note = nn.Identity(), note
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Half of the input."""
+        h: Tensor = self.whole(x)
+        self.note(str(h.dtype))
+        return h / 2
 
 
 @exercise(
@@ -162,7 +177,11 @@ class TestAblateChannels:
         seen["infinite"] = student.ablate_channels(handing_on, "0", [0, 2], given)
         seen["calls of a chain"] = len(of_chain)
         seen["handed on"] = student.ablate_channels(nn.Identity(), "", [0, 2], given)
+        seen["viewed"] = student.ablate_channels(Viewed(), "", [0, 2], given)
         seen["changed through nn.Identity"] = witness.changes()
+        dtypes: list[str] = []
+        seen["halved"] = student.ablate_channels(Halved(dtypes.append), "whole", [1], torch.tensor([[1, 2], [2, 1]]))
+        seen["dtypes"] = dtypes
         seen["one channel"] = student.ablate_channels(nn.Identity(), "", [0], torch.full((2, 1), 5.0))
         seen["nan left"] = is_nan(student.ablate_channels(nn.Identity(), "", [0], torch.full((2, 2), NAN)))
         seen["doubled"] = student.ablate_channels(Doubling(), "inner", [2, 0], numbers.transpose(-1, -2))
@@ -264,6 +283,7 @@ class TestAblateChannels:
         for what, key, two in (
             ("with a hook of the caller that adds 1", "infinite", 3.0),
             ("of Identity", "handed on", 2.0),
+            ("of a module that returns a view of its input", "viewed", 2.0),
         ):
             off = Seen(seen[key].value, f"the result {what}, for inf, 2, nan, -inf without channels 0 and 2")
             expect(off).close_to(torch.tensor([[0.0, two, 0.0, -INF]] * 3))
@@ -274,6 +294,11 @@ class TestAblateChannels:
     def test_any_strides_rank_and_dtype_will_do(seen, numbers, rank):
         doubled = Seen(seen["doubled"].value, f"the result of a model whose module gives {transposed(rank)}")
         expect(doubled).close_to(2 * written(numbers.transpose(-1, -2), [2, 0], 0.0))
+
+        halved = Seen(seen["halved"].value, "the half of [[1, 2], [2, 1]] without channel 1")
+        expect(halved).close_to(torch.tensor([[0.5, 0.0], [1.0, 0.0]]))
+        whole = Seen(seen["dtypes"].value, "the dtypes of whole numbers without channel 1, in the order of calls")
+        expect(whole).equals(["torch.int64"])
 
     def test_the_model_runs_once(seen, hooks, hooked):
         expect(Seen(seen["runs"].value, "runs of the model")).equals(1)

@@ -126,7 +126,10 @@ NOT_FORCED = {
             "failing_run": "there is one run",
         },
         own={"value": ("tensor", "falsy", "list", "number")},
-        impossible=[lambda collection, value: value == "falsy" and collection != "many"],
+        impossible=[
+            lambda collection, value: value == "falsy" and collection != "many",
+            lambda collection, value: value == "list" and collection == "empty",
+        ],
     ),
 )  # fmt: skip
 class TestForceKwargs:
@@ -138,8 +141,8 @@ class TestForceKwargs:
     same keyword, either may win.
 
     The values in `kw` may be of any kind, also tensors, `0`, and `None`, and the module receives these very objects.
-    The caller may pass everything by keyword, the input too. In each call `forward` runs once. Pre-hooks of others only
-    watch, and keep no dict that they are given.
+    The caller may pass everything by keyword, the input too, and passes by position nothing that `kw` forces. In each
+    call `forward` runs once. Pre-hooks of others only watch, and keep no dict that they are given.
 
     **Example.** Let `module(x, *, scale=1.0, shift=0.0)` compute `x * scale + shift`. After
     `handle = force_kwargs(module, scale=10.0)`, the call `module(torch.tensor(2.), scale=3.0, shift=1.0)` gives
@@ -158,7 +161,12 @@ class TestForceKwargs:
 
     def probe(student, names, other, x, y, number, value, mode, hooks, grad_mode, failure):
         y.requires_grad_()
-        given = {"tensor": [y, 0, x], "falsy": [0.0, None, False, ""], "list": [[1, x], {}], "number": [number, 0, -1]}
+        given = {
+            "tensor": [y, 0, x],
+            "falsy": [0.0, None, False, ""],
+            "list": [[1, x], {}, {1}],
+            "number": [number, 0, -1],
+        }
         kw = {name: given[value][index % len(given[value])] for index, name in enumerate(names)}
         module, twin = Listener().train(mode == "train"), Listener()
         callers_hooks(module, hooks)

@@ -81,9 +81,9 @@ class Mix(nn.Module):
 class TestNormalizeInput:
     """Write `normalize_input(module, mean, std)`. `mean` and `std` are numbers, and `std` is not 0. From now on, in
     every call of `module`, the first positional argument `a` (a floating tensor; there always is one) reaches the
-    module's `forward` as `(a - mean) / std`, in the dtype of `a`. All other arguments, positional and keyword, reach it
-    as the caller passed them: the same objects. Return the handle; after `handle.remove()` the module gets its
-    arguments unchanged again. Other pre-hooks of the module may come before or after yours.
+    module's `forward` as `(a - mean) / std`, up to rounding, in the dtype of `a`. All other arguments, positional and
+    keyword, reach it as the caller passed them: the same objects. Return the handle; after `handle.remove()` the module
+    gets its arguments unchanged again. Other pre-hooks of the module may come before or after yours.
 
     Gradients flow through the normalisation to the caller's tensor. After two calls of `normalize_input` on the same
     module both normalise, in either order, and each handle removes its own hook.
@@ -134,7 +134,8 @@ class TestNormalizeInput:
         seen["arrived with more"] = arrived(module.received, more, options)
         moving = a.clone()
         witness = Witness(moving=moving)
-        module(moving)
+        with torch.no_grad():
+            module(moving)
         seen["changed by hooks"] = witness.changes()
         moving.mul_(-0.5)
         seen |= {"y of other values": snapshot(module(moving)), "y of half precision": module(a.to(torch.bfloat16))}
@@ -156,6 +157,9 @@ class TestNormalizeInput:
         _kept = student.normalize_input(small, TINY, TINY)
         seen["has_remove of 0 and 1"] = removed(student.normalize_input(nn.Identity(), 0.0, 1.0))
         seen["tiny"] = small(torch.tensor([3 * TINY, -TINY], dtype=torch.float64))
+        leaky, given = nn.LeakyReLU(0.5, inplace=True), torch.tensor([-7.0, 9.0])
+        _kept = student.normalize_input(leaky, 1.0, 2.0)
+        seen["y in place"] = [snapshot(leaky(given)) for _ in range(2)]
         container = nn.Sequential(nn.Identity().eval())
         witness = Witness(container=container)
         _kept = student.normalize_input(container, mean, std)
@@ -261,6 +265,9 @@ class TestNormalizeInput:
         expect(Seen(seen["tiny"].value, "3 * t and -t with mean and std t = 2 ** -40")).close_to(
             torch.tensor([2.0, -2.0], dtype=torch.float64)
         )
+        for call, entry in zip(("a first", "a second"), seen["y in place"]):
+            path = f"nn.LeakyReLU(0.5, inplace=True) of [-7, 9] with mean 1 and std 2, in {call} call"
+            expect(Seen(entry.value, path)).close_to(torch.tensor([-2.0, 4.0]))
         half = after_hooks(2 * (a.to(torch.bfloat16) - mean) / std, hooks)
         expect(seen["y of half precision"]).close_to(half, rtol=0.1, atol=1.0)
 

@@ -42,7 +42,7 @@ from graders.lesson_06_changing_the_forward.judging import (
     transposed,
     written,
 )
-from graders.lesson_06_changing_the_forward.shared import PLACES, Doubling, dotted, hooks_on, is_nan, two_path
+from graders.lesson_06_changing_the_forward.shared import PLACES, Doubling, Viewed, dotted, hooks_on, is_nan, two_path
 
 SMALL = [[1.0, 0.5, 2.0]] * 3
 LARGE = [[float("inf"), 1e9, 3.0]] * 3
@@ -191,6 +191,7 @@ class TestPatchActivation:
         student.patch_activation(handing_on, "0", small, small, [1])
         seen["calls of a chain"] = len(of_chain)
         seen["handed on"] = student.patch_activation(nn.Identity(), "", small, large, [1, 2, 1])
+        seen["viewed"] = student.patch_activation(Viewed(), "", small, large, [1, 2, 1])
         seen["changed through nn.Identity"] = witness.changes()
         nan = float("nan")
         seen["nan"] = is_nan(
@@ -360,7 +361,11 @@ class TestPatchActivation:
         expect(result(seen, "exchanged")).close_to(right["exchanged"], detached=False)
 
     def test_channels_are_replaced_digit_by_digit(seen):
-        for key, model, right in (("handed on", "nn.Identity", HANDED_ON), ("large", "two nn.Identity", TURNED_ROUND)):
+        for key, model, right in (
+            ("handed on", "nn.Identity", HANDED_ON),
+            ("viewed", "a module that returns a view of its input", HANDED_ON),
+            ("large", "two nn.Identity", TURNED_ROUND),
+        ):
             path = f"the result of {model} with channels [1, 2, 1], for {SMALL[0]} and {LARGE[0]}"
             expect(Seen(seen[key].value, path)).close_to(torch.tensor(right))
 

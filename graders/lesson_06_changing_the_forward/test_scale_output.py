@@ -131,7 +131,10 @@ class TestScaleOutput:
         witness = Witness(container=container, **mine)
         _kept = student.scale_output(container, s)
         seen["handed on"] = {name: container(t) for name, t in mine.items() if t is not whole}
-        half = nn.Identity()
+        flat, half = nn.Flatten(0), nn.Identity()
+        _kept = student.scale_output(flat, s)
+        with torch.no_grad():
+            seen["flattened"] = flat(mine["t"])
         _kept = student.scale_output(half, 0.5)
         seen["infinite"] = half(torch.tensor(INFINITE))
         unit = nn.Identity()
@@ -254,6 +257,8 @@ class TestScaleOutput:
         for name, given in mine.items():
             limit = {"rtol": 1e-2, "atol": 1e-2} if name == "halves" else {}
             expect(seen["handed on"][name]).close_to(given * s, **limit)
+        flat = Seen(seen["flattened"].value, "the output of nn.Flatten(0), under no_grad")
+        expect(flat).close_to(x.reshape(-1) * s)
         expect(Seen(seen["handed on"]["whole times 1.0"].value, "the output [3, -2] times 1.0")).close_to(
             torch.tensor([3.0, -2.0])
         )

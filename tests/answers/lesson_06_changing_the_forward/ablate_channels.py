@@ -662,6 +662,35 @@ def ablate_channels(model, name, channels, x):
         return model(x).detach()
 """,
     ),
+    Wrong(
+        "copies the output only where it is the input itself",
+        violates="rule 2",
+        check="test_x_and_the_model_are_as_before",
+        source=changed(
+            ABLATE_CHANNELS,
+            ("output = output.clone()", "output = output.clone() if any(output is a for a in args) else output"),
+            (
+                "        return model(x)",
+                "        import torch\n        with torch.no_grad():\n            return model(x)",
+            ),
+        ),
+    ),
+    Wrong(
+        "a zero that is a fraction",
+        violates="The dtype and all other entries",
+        check="test_any_strides_rank_and_dtype_will_do",
+        source="""
+import torch
+
+def ablate_channels(model, name, channels, x):
+    def hook(module, args, output):
+        off = torch.zeros(output.shape[1], dtype=torch.bool)
+        off[channels] = True
+        return torch.where(off.view(-1, *[1] * (output.dim() - 2)), 0.0, output)
+    with model.get_submodule(name).register_forward_hook(hook):
+        return model(x).detach()
+""",
+    ),
 ]
 
 GIVENS = [

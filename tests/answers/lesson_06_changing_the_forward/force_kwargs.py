@@ -417,6 +417,19 @@ def force_kwargs(module, **kw):
     return module.register_forward_pre_hook(hook, with_kwargs=True)
 """,
     ),
+    Wrong(
+        "copies lists and dicts",
+        violates="the module receives these very objects",
+        check="test_the_keywords_reach_the_module",
+        source="""
+def force_kwargs(module, **kw):
+    def fresh(value):
+        return value.copy() if isinstance(value, (list, dict, set)) else value
+    def hook(module, args, kwargs):
+        return args, {**kwargs, **{name: fresh(value) for name, value in kw.items()}}
+    return module.register_forward_pre_hook(hook, with_kwargs=True)
+""",
+    ),
 ]
 
 GIVENS = [

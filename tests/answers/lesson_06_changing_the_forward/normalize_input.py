@@ -580,6 +580,37 @@ def normalize_input(module, mean, std):
     return Both(module.register_forward_pre_hook(enter), leave)
 """,
     ),
+    Wrong(
+        "keeps the result for a tensor that comes again",
+        violates="reaches the\nmodule's `forward` as `(a - mean) / std`",
+        check="test_the_first_argument_is_normalised",
+        source="""
+def normalize_input(module, mean, std):
+    last = {}
+    def hook(module, args):
+        a, *others = args
+        if last.get("key") != (id(a), a._version) or a.requires_grad:
+            last.update(key=(id(a), a._version), value=(a - mean) / std, a=a)
+        return (last["value"], *others)
+    return module.register_forward_pre_hook(hook)
+""",
+    ),
+    Wrong(
+        "works in place where nobody needs a gradient",
+        violates="rule 2",
+        check="test_nothing_else_changes",
+        source="""
+import torch
+
+def normalize_input(module, mean, std):
+    def hook(module, args):
+        a, *others = args
+        if not a.requires_grad and not torch.is_grad_enabled():
+            return (a.sub_(mean).div_(std), *others)
+        return ((a - mean) / std, *others)
+    return module.register_forward_pre_hook(hook)
+""",
+    ),
 ]
 
 GIVENS = [

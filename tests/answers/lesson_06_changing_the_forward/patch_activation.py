@@ -842,6 +842,23 @@ def patch_activation(model, name, clean, corrupt, channels=None):
         return model(corrupt).detach()
 """,
     ),
+    Wrong(
+        "copies the output only where it is the input itself",
+        violates="rule 2",
+        check="test_inputs_and_model_are_as_before",
+        source=changed(
+            PATCH_ACTIVATION,
+            ("output = output.clone()\n", "output = output.clone() if any(output is a for a in args) else output\n"),
+            (
+                "    with layer.register_forward_hook(keep)",
+                "    import torch\n    with layer.register_forward_hook(keep)",
+            ),
+            (
+                "    with layer.register_forward_hook(patch)",
+                "    with torch.no_grad(), layer.register_forward_hook(patch)",
+            ),
+        ),
+    ),
 ]
 
 GIVENS = [

@@ -476,6 +476,21 @@ def scale_output(module, s):
     return Both(enter, module.register_forward_hook(leave))
 """,
     ),
+    Wrong(
+        "works in place on what is not the input itself",
+        violates="rule 2",
+        check="test_nothing_else_changes",
+        source="""
+import torch
+
+def scale_output(module, s):
+    def hook(module, args, output):
+        if torch.is_grad_enabled() or any(output is a for a in args) or not output.is_floating_point():
+            return output * s
+        return output.mul_(s)
+    return module.register_forward_hook(hook)
+""",
+    ),
 ]
 
 GIVENS = ["Write `scale_output(module, s)`", "`module` is any module whose output is a tensor"]

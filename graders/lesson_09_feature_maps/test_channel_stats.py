@@ -15,6 +15,7 @@ from graders.authoring import (
     CallersHooks,
     Circumstances,
     Failure,
+    Meanwhile,
     Mistake,
     Seen,
     Witness,
@@ -180,10 +181,10 @@ class TestChannelStats:
     and none is empty; they may differ in size. Making them takes neither the model nor gradients. Run `model(batch)`
     once for each batch, in order, in the modes (training or eval) that the model has, with gradients switched off.
 
-    The output of `layer` is a tensor of shape [B, C, ...]: two dimensions or more, and dimension 1 counts the
-    channels. Each run calls the layer; if it calls it more than once, the outputs of all calls count. Hooks of the
-    caller on `layer` itself only watch. Return a dict with three tensors of shape [C] and dtype float64. Each describes
-    all values of each channel over all batches together:
+    The output of `layer` is a tensor of shape [B, C, ...] of finite floating-point numbers: two dimensions or more, and
+    dimension 1 counts the channels. Each run calls the layer; if it calls it more than once, the outputs of all calls
+    count. Hooks of the caller on `layer` itself only watch. Return a dict with three tensors of shape [C] and dtype
+    float64. Each describes all values of each channel over all batches together:
 
     - `"mean"`: their mean,
     - `"var"`: their variance, divided by the number of values n (not n - 1),
@@ -300,6 +301,11 @@ class TestChannelStats:
             relu = nn.ReLU()
             example = [torch.tensor([[-1.0, 2.0]]), torch.tensor([[3.0, 4.0], [0.0, 6.0]])]
             seen["example"] = plain_dict(student.channel_stats(relu, relu, iter(example)))
+            meanwhile = Meanwhile(lambda: None, nn.ReLU())
+            meanwhile.other = lambda: seen.update(
+                inner=plain_dict(student.channel_stats(relu, relu, [torch.tensor([[7.0, 9.0]])]))
+            )
+            seen["outer"] = plain_dict(student.channel_stats(meanwhile, meanwhile[0], example))
             seen["of tiny values"] = plain_dict(student.channel_stats(relu, relu, [tiny.transpose(2, 3)]))
         return seen
 
@@ -424,6 +430,10 @@ class TestChannelStats:
         same_stats(seen["of one twice"], right_stats(kind, [inputs[i] for i in (0, 2, 0)], weight, bias, mixing))
         same_stats(seen["example"], stats_of([torch.tensor([[0.0, 2], [3, 4], [0, 6]], dtype=torch.float64)]))
         same_stats(seen["of tiny values"], stats_of([tiny]))
+
+    def test_a_call_inside_a_call_counts_for_itself(seen):
+        same_stats(seen["inner"], stats_of([torch.tensor([[7.0, 9.0]], dtype=torch.float64)]))
+        same_stats(seen["outer"], stats_of([torch.tensor([[0.0, 2], [3, 4], [0, 6]], dtype=torch.float64)]))
 
     def test_each_batch_runs_once_in_the_models_modes_without_gradients(seen, batches, hooks):
         expect(Seen(seen["sizes"].value, "sizes of the batches that the model saw")).equals([len(b) for b in batches])

@@ -14,6 +14,7 @@ from graders.authoring import (
     CallersHooks,
     Circumstances,
     Failure,
+    Meanwhile,
     Mistake,
     Seen,
     Witness,
@@ -77,6 +78,7 @@ class TinyNet(nn.Module):
         super().__init__()
         made = {part: convolution(part, weight) for part, weight in weights.items()}
         loose = made.pop("loose")
+        made["side"].add_module("child", nn.Identity())
         made["norm"] = nn.BatchNorm2d(2)
         made["tail"] = nn.Sequential(made["tail"], nn.ReLU(inplace=True))
         made["block"] = Block(block, nn.ModuleList([made.pop("first"), made.pop("second")]), made.pop("side"))
@@ -349,6 +351,9 @@ class TestConvMaps:
         single, image = convolution("stem", weights["stem"]), x[0].clone()
         seen["single"] = plain_dict(student.conv_maps(single, image))
         seen["none"] = plain_dict(student.conv_maps(nn.ReLU(), image))
+        meanwhile = Meanwhile(lambda: None, convolution("stem", weights["stem"]), nn.ReLU())
+        meanwhile.other = lambda: seen.update(inner=plain_dict(student.conv_maps(single, -image)))
+        seen["outer"] = plain_dict(student.conv_maps(meanwhile, image))
         net = nn.Sequential(nn.Conv2d(1, 1, 1, bias=False), nn.ReLU(inplace=True))
         net[0].weight.data.fill_(1)
         seen["example"] = plain_dict(student.conv_maps(net, torch.tensor([[[[-1.0, 2.0]]]])))
@@ -431,6 +436,11 @@ class TestConvMaps:
         expect(seen["none"]).has_keys()
         expect(seen["example"]).has_keys("0")
         expect(seen["example"]["0"]).close_to(torch.tensor([[[[-1.0, 2.0]]]]))
+
+    def test_a_call_inside_a_call_has_maps_of_its_own(seen, weights, x):
+        for result, name, image in (("outer", "0", x[0]), ("inner", "", -x[0])):
+            expect(seen[result]).has_keys(name)
+            expect(seen[result][name]).close_to(F.conv2d(image, weights["stem"], padding=1), **digits(x))
 
     def test_the_36_convolutions_of_a_resnet_have_their_maps(seen, photo, stem, deep):
         if not deep:

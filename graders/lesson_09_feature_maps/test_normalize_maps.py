@@ -47,6 +47,10 @@ def compare_channels(seen: Seen, expected: Tensor, which: Tensor) -> None:
     expect(Seen(Array(values, False, value.kind), seen.path)).array_close_to(torch.where(marked, expected, 0.0))
 
 
+NEARLY_EQUAL = 1024 + torch.tensor([[[0.0, 1.0, 4.0]]]) * 2.0**-13
+"""Values that differ in the last bits of float32."""
+
+
 @exercise(
     "09-normalize-maps",
     points=1,
@@ -78,15 +82,14 @@ def compare_channels(seen: Seen, expected: Tensor, which: Tensor) -> None:
     ),
 )
 class TestNormalizeMaps:
-    """Write `normalize_maps(fm)`. `fm` is a tensor of shape [C, H, W] of any floating dtype, also `float16` or
-    `bfloat16`, and it may require grad. All its values are finite. Those of a channel that differ, differ in `float32`,
-    too, and `max - min` is 0, or from 1e-30 to 1e30.
+    """Write `normalize_maps(fm)`. `fm` is a tensor of shape [C, H, W], each 1 or more, of any floating dtype,
+    also `float16` or `bfloat16`, and it may require grad. All its values are finite. Those of a channel that differ,
+    differ in `float32`, too, and `max - min` is 0, or from 1e-30 to 1e30.
 
     Return a numpy array of the same shape and of dtype float32. In each channel the smallest value becomes 0, the
     largest becomes 1, and the others lie between them in proportion: `(v - min) / (max - min)`, with the minimum and
-    the maximum of that channel, computed in float32 or better: you may round `fm` to
-    float32 first. A channel with only one value, whatever it is, becomes 0 everywhere. The array shares no memory with
-    `fm`.
+    the maximum of that channel, computed in float32 or better: you may round `fm` to float32 first. A channel with only
+    one value, whatever it is, becomes 0 everywhere. The array shares no memory with `fm`.
 
     **Example.** For `fm = tensor([[[1., 2., 5.]], [[7., 7., 7.]]])` the result is
     `array([[[0., 0.25, 1.]], [[0., 0., 0.]]], dtype=float32)`.
@@ -115,6 +118,7 @@ class TestNormalizeMaps:
             "of the first channel": student.normalize_maps(fm[:1]),
             "of one pixel each": student.normalize_maps(fm[:, :1, :1]),
             "example": student.normalize_maps(torch.tensor([[[1.0, 2, 5]], [[7.0, 7, 7]]])),
+            "of nearly equal values": student.normalize_maps(NEARLY_EQUAL.clone()),
             "before the tensor changed": early,
             "changed": witness.changes(),
         }
@@ -189,6 +193,9 @@ class TestNormalizeMaps:
 
     def test_a_constant_channel_becomes_0(seen, fm):
         compare_channels(seen["maps"], torch.zeros(fm.shape), constant(fm))
+
+    def test_nearly_equal_values_go_from_0_to_1(seen):
+        expect(seen["of nearly equal values"]).array_close_to(torch.tensor([[[0.0, 0.25, 1.0]]]))
 
     def test_one_channel_one_pixel_and_the_example_come_out(seen, fm):
         expect(seen["of the first channel"]).array_close_to(normalized(fm[:1]))

@@ -178,7 +178,8 @@ def limits(fm: Tensor, shared: bool) -> list[list[float]]:
 )  # fmt: skip
 class TestPlotMaps:
     """Write `plot_maps(fm, ncols=8, shared=False)`. `fm` is a detached float32 tensor of shape [C, H, W] with one
-    channel or more; its values are finite. Return a matplotlib `Figure` that shows one image for each channel.
+    channel or more, and one pixel or more; its values are finite. Return a matplotlib `Figure` that shows one image
+    for each channel.
 
     - Each channel has axes of its own with one `imshow` image that holds the channel's values, unscaled. The colour
       map is `gray`. The title is the number of the channel and nothing else: `"0"`, `"1"`, and so on.
@@ -199,6 +200,8 @@ class TestPlotMaps:
         fm = rng.tensor(channels, 3, 4, values=values) * torch.tensor(
             [[[rng.uniform(0.5, 4)]] for _ in range(channels)]
         )
+        if grid == "one channel":
+            fm[0, 0] = torch.tensor(rng.shuffled([-30_000.0, 2.0**-20, 0.0, 20_000.0]))
         if dead == "last":
             fm[-1] = fm.max() + 1
         fm = fm - {"no": 0, "below": fm.min(), "above": fm.max()}[ends_at_0]
@@ -316,7 +319,7 @@ class TestPlotMaps:
         expect(maps).has_length(len(fm), "images")
         for k, panel in enumerate(maps):
             shown = Seen(panel["array"].value, f"the image of channel {k}")
-            expect(shown).close_to(fm[k])
+            expect(shown).close_to(fm[k], rtol=1e-6, atol=0.0)
             expect(panel["shown"]).is_true(f"the image of channel {k} is invisible")
         expect(seen["figure"]["one_each"]).is_true("some axes hold more than one image")
         columns = min(ncols, len(fm))

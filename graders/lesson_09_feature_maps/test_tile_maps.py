@@ -63,6 +63,10 @@ def inner_of(value: Tensor, pad: int, right: Tensor) -> bool:
     return False
 
 
+WIDE = torch.tensor([[[-30_000.0, 2.0**-20], [0.0, 20_000.0]]])
+"""A channel with large and small values."""
+
+
 @exercise(
     "09-tile-maps",
     points=2,
@@ -103,9 +107,9 @@ def inner_of(value: Tensor, pad: int, right: Tensor) -> bool:
 )  # fmt: skip
 class TestTileMaps:
     """Write `tile_maps(fm, ncols, pad=1, fill=0.0)`. `fm` is a detached float32 tensor of shape [C, H, W] with one
-    channel or more; its values are finite. `ncols` is 1 or more, `pad` is 0 or more, and `fill` is a finite float.
-    Return one sheet with all channels on it: a two-dimensional numpy array of dtype float32 that shares no memory with
-    `fm`.
+    channel or more, and one pixel or more; its values are finite. `ncols` is 1 or more, `pad` is 0 or more, and
+    `fill` is a finite float. Return one sheet with all channels on it: a two-dimensional numpy array of dtype
+    float32 that shares no memory with `fm`.
 
     - The channels stand row by row, from left to right, in `min(ncols, C)` columns and as many rows as are needed.
     - Between neighbouring tiles there are `pad` pixels, across and down. There are none around the sheet.
@@ -140,7 +144,8 @@ class TestTileMaps:
         seen["of the first channel"] = student.tile_maps(alone, ncols, pad, fill)
         alone.zero_()
         example = torch.tensor([[[1.0, 2]], [[3.0, 4]], [[5.0, 6]]])
-        return {**seen, "by default": student.tile_maps(fm, ncols), "example": student.tile_maps(example, 2)}
+        return {**seen, "by default": student.tile_maps(fm, ncols), "example": student.tile_maps(example, 2),
+                "wide": student.tile_maps(WIDE.clone(), 1)}  # fmt: skip
 
     mistakes = (
         Mistake(
@@ -220,6 +225,9 @@ class TestTileMaps:
         expect(seen["of the first channel"]).array_close_to(fm[0])
         expect(seen["by default"]).array_close_to(right_sheet(fm, ncols, 1, 0.0))
         expect(seen["example"]).array_close_to(torch.tensor([[1.0, 2, 0, 3, 4], [0.0, 0, 0, 0, 0], [5.0, 6, 0, 0, 0]]))
+
+    def test_large_and_small_values_stay_as_they_are(seen):
+        expect(seen["wide"]).array_close_to(WIDE[0], rtol=1e-6, atol=0.0)
 
     def test_the_tensor_passed_in_is_unchanged(seen):
         nothing_changed(seen["changed"])

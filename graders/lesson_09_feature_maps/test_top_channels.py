@@ -79,8 +79,9 @@ def nearly(seen: Seen, fm: Tensor, k: int) -> bool:
     ),
 )
 class TestTopChannels:
-    """Write `top_channels(fm, k)`. `fm` is a detached tensor of shape [C, H, W], in `float32` or `float64`, and `k` is
-    a whole number from 1 to C. All values are finite, and those of a `float32` tensor lie between -100 and 100.
+    """Write `top_channels(fm, k)`. `fm` is a detached tensor of shape [C, H, W], each 1 or more, in `float32` or
+    `float64`, and `k` is a whole number from 1 to C. All values are finite, and those of a `float32` tensor lie
+    between -100 and 100.
 
     Return a list of k Python ints: the indices of the k channels with the largest mean over all their pixels. The
     channel with the largest mean comes first. Means are signed: -5 is smaller than 1. No two means are equal: they
@@ -142,11 +143,12 @@ class TestTopChannels:
         }
         fm.neg_()
         large = torch.zeros(3, 99, 101)
-        large[0, :90], large[1, :, :90], large[2, -1, -1] = 1, 2, 1e6
+        large[0, :90], large[1, :, :90], large[2, -2:] = 1, 2, 100
         return {
             **seen,
             "of the same tensor, changed in place": student.top_channels(fm, k),
             "of maps of 99 by 101 pixels": student.top_channels(large, 3),
+            "of one pixel each": student.top_channels(torch.tensor([[[-98.0]], [[-100.0]], [[-97.0]]]), 3),
         }
 
     mistakes = (
@@ -220,6 +222,7 @@ class TestTopChannels:
         expect(seen["again"]).equals(ranking(fm.mean((1, 2)), k))
         expect(seen["of the same tensor, changed in place"]).equals(ranking(-fm.mean((1, 2)), k))
         expect(seen["of maps of 99 by 101 pixels"]).equals([2, 1, 0])
+        expect(seen["of one pixel each"]).equals([2, 0, 1])
         expect(seen["example"]).equals([1, 0])
 
     def test_the_tensor_passed_in_is_unchanged(seen):

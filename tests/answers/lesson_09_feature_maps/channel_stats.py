@@ -188,6 +188,12 @@ def channel_stats(model, layer, batches):
 
 WRONG = [
     Wrong(
+        "one store for all calls",
+        violates="rule 1: also when one call runs inside another",
+        check="test_a_call_inside_a_call_counts_for_itself",
+        source=stats().replace("    t = dict(", "    t.update(").replace("def channel", "t = {}\n\ndef channel"),
+    ),
+    Wrong(
         "averages the statistics of batches",
         violates="all values of each channel over all batches together",
         check="test_the_statistics_describe_all_values_of_each_channel",

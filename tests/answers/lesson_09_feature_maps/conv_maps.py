@@ -118,6 +118,20 @@ def conv_maps(model, x):
 
 WRONG = [
     Wrong(
+        "only modules without children",
+        violates="for every `nn.Conv2d` anywhere in the model",
+        check="test_every_conv2d_has_its_map_as_the_layer_returned_it",
+        source=conv_maps(chosen="isinstance(module, nn.Conv2d) and not list(module.children())"),
+    ),
+    Wrong(
+        "one dict for all calls",
+        violates="rule 1: also when one call runs inside another",
+        check="test_a_call_inside_a_call_has_maps_of_its_own",
+        source=conv_maps(result="dict(maps)")
+        .replace("    maps, handles = {}, []", "    handles = []\n    maps.clear()")
+        .replace("def conv_maps", "maps = {}\n\ndef conv_maps"),
+    ),
+    Wrong(
         "looks into Sequential alone",
         violates="anywhere in the model",
         check="test_every_conv2d_has_its_map_as_the_layer_returned_it",

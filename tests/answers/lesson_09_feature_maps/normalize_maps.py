@@ -44,6 +44,19 @@ def normalize_maps(fm):
 
 WRONG = [
     Wrong(
+        "a span that is small beside the values counts as 0",
+        violates="In each channel the smallest value becomes 0, the largest becomes 1",
+        check="test_nearly_equal_values_go_from_0_to_1",
+        source="""
+def normalize_maps(fm):
+    maps = fm.detach().double()
+    low, large = maps.amin((1, 2), keepdim=True), maps.abs().amax((1, 2), keepdim=True)
+    span = maps.amax((1, 2), keepdim=True) - low
+    span[span <= 1e-6 * large] = 1
+    return ((maps - low) / span).float().numpy()
+""",
+    ),
+    Wrong(
         "one range for all channels",
         violates="with the minimum and the maximum of that channel",
         check="test_every_channel_goes_from_0_to_1",

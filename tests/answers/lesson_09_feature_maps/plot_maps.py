@@ -121,6 +121,18 @@ def plot_maps(fm, ncols=8, shared=False):
 
 WRONG = [
     Wrong(
+        "shifts a very negative channel",
+        violates="one `imshow` image that holds the channel's values, unscaled",
+        check="test_every_channel_has_its_image_row_by_row",
+        source=PLOT.replace("one.imshow(fm[k],", "one.imshow(fm[k] - fm.min() if fm[k].min() < -1000 else fm[k],"),
+    ),
+    Wrong(
+        "rounds the values",
+        violates="one `imshow` image that holds the channel's values, unscaled",
+        check="test_every_channel_has_its_image_row_by_row",
+        source=PLOT.replace("one.imshow(fm[k],", "one.imshow(fm[k].round(decimals=5),"),
+    ),
+    Wrong(
         "shows the figure and returns None",
         violates="Return a matplotlib `Figure`",
         check="test_every_channel_has_its_image_row_by_row",

@@ -70,6 +70,12 @@ def tile_maps(fm, ncols, pad=1, fill=0.0):
 
 WRONG = [
     Wrong(
+        "rounds the values",
+        violates="The values of the channels are not scaled.",
+        check="test_large_and_small_values_stay_as_they_are",
+        source=TILE.replace("    return sheet", "    return sheet.round(5)"),
+    ),
+    Wrong(
         "rounds the number of rows down",
         violates="as many rows as are needed",
         check="test_the_channels_stand_row_by_row",

@@ -39,6 +39,16 @@ RANKED = "def top_channels(fm, k):\n    return ({}).topk(k).indices.tolist()"
 
 WRONG = [
     Wrong(
+        "leaves strongly negative channels out",
+        violates="Return a list of k Python ints",
+        check="test_every_tensor_has_its_own_ranking",
+        source="""
+def top_channels(fm, k):
+    means = fm.double().mean((1, 2)).tolist()
+    return [means.index(mean) for mean in sorted(means, reverse=True) if mean > -50][:k]
+""",
+    ),
+    Wrong(
         "ranked by the largest pixel",
         violates="with the largest mean over all their pixels",
         check="test_the_channels_with_the_largest_means_come_first",

@@ -160,10 +160,11 @@ def learners_hits(seen: Seen, seed: int) -> int | None:
 )  # fmt: skip
 class TestGradCam:
     """Write `grad_cam(model, layer, x, cls)`. `model(x)` turns images `x` of shape [B, C, H, W] into logits of shape
-    [B, number of classes]; it treats each sample on its own. `layer` is a module somewhere in `model`, which calls it
-    once; its output A has the shape [B, K, h, w], and any strides. `cls` is an int. The parameters require grad, and A
-    is computed with at least one of them, and the logits with A; `x` may or may not require grad. Grad mode is on when
-    your function is called. Run the model in the mode in which it is, once or several times.
+    [B, number of classes]; it treats each sample on its own. `layer` is a module somewhere in `model`, which calls
+    it once; its output A has the shape [B, K, h, w], and any strides. `cls` is an int. The parameters require grad,
+    and A is computed with at least one of them, so that it requires grad, and the logits with A; `x` may or may not
+    require grad. Grad mode is on when your function is called. Run the model in the mode in which it is, once or
+    several times.
 
     For each sample b and channel k, the weight alpha[b, k] is the mean over the h · w positions of the derivative of
     the logit [b, cls] with respect to A[b, k]. Return the sum over the channels k of alpha[b, k] · A[b, k], with
@@ -242,11 +243,14 @@ class TestGradCam:
         small[-1].weight.data.copy_(torch.tensor([[2.0, -4.0]]))
         example = torch.tensor([[[[1.0, 3.0]], [[2.0, 0.0]]]])
         examples = [student.grad_cam(small, at, example, 0)]
+        dropping = nn.Sequential(before, nn.Dropout(1.0), *small[2:]).eval()
+        dropping[1].train()
+        dropped = student.grad_cam(dropping, dropping[1], example, 0)
         model.strike = lambda: examples.append(student.grad_cam(small, at, example, 0))  # a call within a call
         around = student.grad_cam(model, module, x.flip(0) / 2, 1)
         return {
             **seen, **failed, "results": seen.pop("result"), "again": [again, around],
-            "example": examples, "narrow": narrow_maps,
+            "example": examples, "narrow": narrow_maps, "dropped": dropped,
         }  # fmt: skip
 
     mistakes = (
@@ -375,6 +379,8 @@ class TestGradCam:
             expect(seen["example"][0]).close_to(torch.tensor([[[0.0, 3.0]]]))
             within = Seen(seen["example"][1].value, "the example, computed while the model of another call runs,")
             expect(within).close_to(torch.tensor([[[0.0, 3.0]]]))
+            dropped = Seen(seen["dropped"].value, "for `nn.Dropout(1.0)` in training mode, in an eval model, the map")
+            expect(dropped).close_to(torch.zeros(1, 1, 2))
 
     def test_on_drawings_it_points_at_the_shape_as_often_as_plain_autograd(seen, kind, seed):
         if kind != "drawings":

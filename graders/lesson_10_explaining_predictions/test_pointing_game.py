@@ -190,9 +190,9 @@ def hits_are(family: str, *, rounded: bool = False) -> Callable[..., Any]:
 )
 class TestPointingGame:
     """Write `pointing_game(cam, boxes, size)`. `cam` is a detached tensor of shape [B, h, w] without negative values:
-    one heat map for each of B images. `boxes` is an int64 tensor of shape [B, 4], whose rows are (x0, y0, x1, y1) in
-    pixels of the image. `size` is the tuple (H, W): the size of all images in pixels, height first, and no smaller than
-    h by w.
+    one heat map for each of B images, one or more. `boxes` is an int64 tensor of shape [B, 4], whose rows are (x0,
+    y0, x1, y1) in pixels of the image. `size` is the tuple (H, W): the size of all images in pixels, height first,
+    and no smaller than h by w.
 
     Upsample each map to H by W pixels with bilinear interpolation, `align_corners=False`. Find its largest pixel: row
     y and column x. If several pixels are equally large, take the first one, reading row by row from the top and each
@@ -231,7 +231,7 @@ class TestPointingGame:
                 heat[upper] = heat[lower] = 5
             if place == "near":
                 heat[upper] = 5 - NEAR[dtype]
-            maps.append(heat * 2**-30 if place == "faint" else heat)  # a power of 2 changes no digit
+            maps.append(heat * 2.0**-100 if place == "faint" else heat)  # a power of 2 changes no digit
         return {
             "cam": torch.stack(maps).to(getattr(torch, dtype)),
             "boxes": torch.tensor(boxes),

@@ -248,6 +248,14 @@ def by_hand(cleaned: str) -> str:
 
 WRONG = [
     Wrong(
+        "the layer in eval mode",
+        violates="Run the model in the mode in which it is",
+        check="test_another_call_and_the_example_come_out",
+        source=cam()
+        .replace("    with layer", "    mode, layer.training = layer.training, False\n    try:\n      with layer")
+        .replace("        logits = model(x)", "        logits = model(x)\n    finally:\n      layer.training = mode"),
+    ),
+    Wrong(
         "a view of an output that lies in memory otherwise",
         violates="any strides",
         check="raised",

@@ -82,6 +82,12 @@ SHARE = "test_the_score_is_the_share_of_maps_whose_peak_is_in_the_box"
 
 WRONG = [
     Wrong(
+        "asks the norm of the map, which is 0 for very small values",
+        violates="all of them may be very small",
+        check="test_the_score_is_the_share_of_maps_whose_peak_is_in_the_box",
+        source=pointing(heated="(cam.flatten(1).norm(dim=1) > 0)"),
+    ),
+    Wrong(
         "x and y exchanged",
         violates="row\n    y and column x",
         check=SHARE,

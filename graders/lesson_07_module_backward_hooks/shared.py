@@ -26,6 +26,13 @@ def copied(value: Any) -> Any:
     return snapshot(value)
 
 
+def listed(value: Any) -> str:
+    """What is in tensors and dicts, as text, in which nan is equal to nan."""
+    if isinstance(value, tuple | list):
+        return f"[{', '.join(map(listed, value))}]"
+    return str(value.tolist() if isinstance(value, Tensor) else value)
+
+
 class Gate(nn.Module):
     """A module through which no gradient ever comes to the input, also if that requires grad."""
 

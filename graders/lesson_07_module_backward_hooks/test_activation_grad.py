@@ -29,7 +29,7 @@ from graders.authoring import (
     tie,
 )
 from graders.lesson_07_module_backward_hooks.judging import differ, times
-from graders.lesson_07_module_backward_hooks.shared import Weighted, linear
+from graders.lesson_07_module_backward_hooks.shared import Weighted, linear, listed
 
 OLD = 0.7
 """What `.grad` holds beforehand where it is filled."""
@@ -175,7 +175,7 @@ def model_of(
 )  # fmt: skip
 class TestActivationGrad:
     """Write `activation_grad(model, name, x, loss_fn, pick=lambda out: out)`. With `loss = loss_fn(model(x))`, return
-    the gradient of the loss with respect to one tensor in the middle of the model: `pick(output)`, where `output` is
+    the gradient of the loss with respect to one tensor in the model: `pick(output)`, where `output` is
     what the module called `name` (as in `model.named_modules()`) returns, as it leaves the module. `pick` takes this
     output, which may be a tensor, a tuple or a dict, and returns one tensor in it, the same object. The tensor requires
     grad and is no leaf. Nobody else hooks it, and nobody uses it after your call: a hook of yours may stay on it. The
@@ -281,7 +281,9 @@ class TestActivationGrad:
         other = (leaf.detach() / 2).requires_grad_(x_is != "data")
         seen["again"] = student.activation_grad(model, name, other, loss_with(up), *pick)
         cube = scene["value"].view(2, 2, 3).clone().requires_grad_(x_is != "data")
+        passes.clear()
         seen["zero"] = student.activation_grad(model, name, cube, lambda out: (0 * unpacked(out, key)).sum(), *pick)
+        seen["passes for zero"] = len(passes)
         frozen_model = model_of(scene, mode, "nothing", tied, named, output, follower).requires_grad_(False)
         only = scene["value"].clone().requires_grad_()
         seen["only x"] = student.activation_grad(frozen_model, name, only, loss_with(up), *pick)
@@ -294,6 +296,12 @@ class TestActivationGrad:
         overwritten[0].register_forward_hook(lambda module, args, out: out.register_hook(Tensor.zero_) and None)
         seen["overwritten"] = student.activation_grad(overwritten, "1", torch.ones(1, 1), lambda out: 7 * out.sum())
 
+        plain = nn.Sequential(linear(torch.tensor([[-1.0], [4.0]]), torch.zeros(2)), Added())
+        no_limit = torch.tensor([float("inf"), float("nan")])
+        seen["no limit"] = listed(
+            student.activation_grad(plain, "0", torch.ones(1, 1), lambda out: (no_limit * out).sum())
+        )
+
         example = nn.Sequential(linear(torch.tensor([[-1.0], [4.0]]), torch.zeros(2)), nn.ReLU(inplace=True))
         seen["example"] = student.activation_grad(example, "0", torch.ones(1, 1), lambda out: 7 * out.sum())
         inner: list[Any] = []
@@ -304,6 +312,14 @@ class TestActivationGrad:
             return 7 * out.sum()
 
         seen["in a call"] = [student.activation_grad(example, "0", torch.ones(1, 1), asking), *inner]
+        inner.clear()
+
+        def asking_in_backward(grad):
+            with torch.enable_grad():
+                asking(grad)
+
+        plain[0].weight.register_hook(asking_in_backward)
+        seen["in a hook"] = [student.activation_grad(plain, "0", torch.ones(1, 1), lambda out: 3 * out.sum()), *inner]
 
         boom = Failure(failure)
 
@@ -432,8 +448,10 @@ class TestActivationGrad:
     def test_the_parameters_keep_their_gradient_or_add_one_pass(
         seen, scene, mode, frozen, tied, named, output, follower, registered, hooks, x_is, loss, grad
     ):
-        if seen["passes"].value not in (0, 1):
-            expect(seen["passes"]).differs("one backward pass or none", str(seen["passes"].value))
+        for count, call in (("passes", "a call"), ("passes for zero", "a call whose gradient is zero")):
+            if seen[count].value not in (0, 1):
+                passes = Seen(seen[count].value, f"backward passes in {call}")
+                expect(passes).differs("one or none", str(seen[count].value))
         found = trace(scene, mode, frozen, tied, named, output, follower, registered, hooks, x_is, loss)
         grads = {name: seen["x.grad"] if name == "x" else seen["grads"][name] for name in found["grads"]}
         old = dict.fromkeys(grads, OLD if grad == "filled" else None)
@@ -455,12 +473,19 @@ class TestActivationGrad:
         nothing_changed(seen["changed by failure"], but=["grad-* *"], when="after an exception")
 
     def test_a_call_inside_a_call_changes_nothing(seen):
-        for found, factor, whose in zip(seen["in a call"], (7.0, 5.0), ("outer", "inner")):
-            path = f"the gradient of the {whose} call"
-            expect(Seen(found.value, path)).close_to(torch.tensor([[0.0, factor]]))
+        for where, right in (
+            ("in a call", ([[0.0, 7.0]], [[0.0, 5.0]])),
+            ("in a hook", ([[3.0, 3.0]], [[0.0, 5.0]])),
+        ):
+            for found, gradient, whose in zip(seen[where], right, ("outer", "inner")):
+                path = f"the gradient of the {whose} call" + ", made by a hook in `backward()`" * (where == "in a hook")
+                expect(Seen(found.value, path)).close_to(torch.tensor(gradient))
 
     def test_the_example_of_the_contract(seen):
         expect(Seen(seen["example"].value, "the gradient of the example")).close_to(torch.tensor([[0.0, 7.0]]))
+
+    def test_it_may_be_infinite_or_nan(seen):
+        expect(Seen(seen["no limit"].value, "a gradient that is infinite or nan")).equals("[[inf, nan]]")
 
 
 def digits(scene: dict[str, Any]) -> dict[str, float]:

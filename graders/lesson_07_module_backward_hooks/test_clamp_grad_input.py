@@ -40,7 +40,7 @@ from graders.lesson_07_module_backward_hooks.judging import (
 )
 from graders.lesson_07_module_backward_hooks.shared import Gate, callers_hooks, linear, made, outputs
 
-TINY = 2.0**-40
+TINY, INF = 2.0**-40, float("inf")
 MORE_PASSES = (0.0, -1.0, 0.25, 2.0, 512.0)
 """By what the gradients of the caller are multiplied in some more passes."""
 
@@ -93,16 +93,17 @@ class Multiple(nn.Module):
 )  # fmt: skip
 class TestClampGradInput:
     """Write `clamp_grad_input(module, c)`. `c` is a number greater than 0. From now on, in every backward pass, each
-    gradient that `module` sends to one of its inputs is clamped elementwise to [-c, c], for all inputs that are
-    tensors and are passed by position (`nan` stays `nan`; a tensor that is passed twice is two inputs). Other inputs
-    (numbers, or what is passed by keyword) may be there, too. The output is a tensor or a tuple of tensors, and nothing
-    works in place on it or on the inputs.
+    gradient that `module`, with the hooks that it has, sends to one of its inputs is clamped elementwise to [-c, c],
+    for all inputs that are tensors and are passed by position (`nan` stays `nan`; a tensor that is passed twice is two
+    inputs). Other inputs (numbers, or what is passed by keyword; its gradients are up to you) may be there, too. Where
+    no gradient comes to an input, `None` and zeros are both right. The output is a tensor or a tuple of tensors, and
+    nothing works in place on it or on the inputs.
 
     The module's own parameters (and those of the modules inside it) get the gradients that they would get without your
     function, and the forward pass computes what it did before. If an input tensor is also used outside the module, the
     gradient that comes from there is not clamped. Passes in which no input needs a gradient work as before.
 
-    Return a handle; `handle.remove()` restores the old behaviour.
+    Return a handle; `handle.remove()` restores the old behaviour, for calls of `module` that come later.
 
     **Example.** For `module = Linear(1, 1)` with weight 5 and bias 0, `clamp_grad_input(module, 2.0)` and
     `x = tensor([[3.]], requires_grad=True)`, the call `module(x).sum().backward()` leaves `x.grad == tensor([[2.]])`
@@ -212,9 +213,12 @@ class TestClampGradInput:
         seen["two calls"] = gradients(lambda: (single(x) + single(2 * x)).sum(), [x, single.weight])
         (unknown,) = gradients(lambda: (float("nan") * single(x)).sum(), [x])
         seen["nan"] = None if unknown is None else unknown.isnan()
+        seen["infinite"] = [gradients(lambda up=up: (up * single(x)).sum(), [x])[0] for up in (INF, -INF)]
         identity, multiple = nn.Identity(), Multiple()
         _kept = student.clamp_grad_input(identity, TINY), student.clamp_grad_input(multiple, 2.0)
         (seen["behind a number"],) = gradients(lambda: multiple(5.0, x).sum(), [x])
+        empty = torch.zeros(0, 3, requires_grad=True)
+        (seen["empty"],) = gradients(lambda: identity(1 * empty).sum(), [empty])
         (seen["tiny"],) = gradients(lambda: identity(1 * x).sum(), [x])
         return seen
 
@@ -230,6 +234,12 @@ class TestClampGradInput:
             raises="should always return None or None for all gradients",
             message="Where no input needs a gradient, `grad_input` has `None` everywhere, and the module cannot send "
             "anything. Where you got `None`, return `None`.",
+        ),
+        Mistake(
+            "empty-gradient",
+            raises="Expected reduction dim to be specified for input.numel() == 0",
+            message="A gradient may have no entries, and among none there is no largest one. `clamp` needs no such "
+            "question.",
         ),
         Mistake("changed-dtype", raises="has changed the type of value"),
         Mistake(
@@ -380,6 +390,10 @@ class TestClampGradInput:
         expect(Seen(seen["nan"].value, "whether a gradient that is nan is nan afterwards")).close_to(
             torch.tensor([[True]])
         )
+        for up, entry in zip((INF, -INF), seen["infinite"]):
+            right = torch.tensor([[2.0 if up > 0 else -2.0]])
+            expect(Seen(entry.value, f"a gradient of {up} with c = 2")).close_to(right)
+        expect(Seen(seen["empty"].value, "a gradient of shape (0, 3)")).close_to(torch.zeros(0, 3))
         behind = Seen(seen["behind a number"].value, "a gradient of 5 with c = 2, of an input behind a number")
         expect(behind).close_to(torch.tensor([[2.0]]))
         expect(Seen(seen["tiny"].value, f"a gradient of 1 with c = {TINY}")).close_to(torch.tensor([[TINY]]), atol=0)

@@ -33,6 +33,7 @@ from graders.authoring import (
 from graders.lesson_07_module_backward_hooks.judging import times
 from graders.lesson_07_module_backward_hooks.shared import copied, linear
 
+INF = float("inf")
 OLD = 0.7
 """What `.grad` holds beforehand where it is filled."""
 
@@ -292,6 +293,7 @@ class TestGradientFlow:
         seen["a block"] = measured(block, lambda out: -3 * out[0], scene["value"][0])
         example = nn.Sequential(*(linear(torch.tensor([[2.0]]), torch.tensor([0.0])) for _ in range(2)))
         seen["example"] = measured(example, lambda out: -3 * out.sum(), torch.ones(1, 1))
+        seen["infinite"] = measured(example, lambda out: INF * out.sum(), torch.ones(1, 1))
         inner: list[Any] = []
         another = linear(torch.tensor([[2.0]]), torch.tensor([0.0]))
 
@@ -478,6 +480,7 @@ class TestGradientFlow:
     def test_the_example_of_the_contract(seen):
         expect_means(seen["example"], {"1": 3.0, "0": 6.0}, " of the example")
         expect(Seen(seen["example"].value, "the dict of the example")).has_keys("1", "0", ordered=True)
+        expect_means(seen["infinite"], {"1": INF, "0": INF}, " of the example, for a gradient that is infinite")
 
 
 def live_outputs(

@@ -24,9 +24,9 @@ from graders.authoring import (
     laid_out,
     nothing_changed,
 )
-from graders.lesson_07_module_backward_hooks.shared import Weighted, copied, linear
+from graders.lesson_07_module_backward_hooks.shared import Weighted, copied, linear, listed
 
-TINY = 2.0**-40
+TINY, INF, NAN = 2.0**-40, float("inf"), float("nan")
 LOSSES = {
     "linear": lambda y, up: (up * y).sum(),
     "square": lambda y, up: (up * y * y).sum(),
@@ -144,13 +144,25 @@ class TestLinearGrads:
         witness = Witness(lin=another)
         seen["another"] = asked(another, x, lambda y: (y * y).sum())
         seen["changed in turn"] = witness.changes()
-        seen["one row"] = asked(lin, value.reshape(-1, 3)[0], lambda y: (up.reshape(-1, 2)[0] * y).sum())
+        row = up.reshape(-1, 2)[0].clone()
+        of_one_row = asked(lin, value.reshape(-1, 3)[0], lambda y: Weighted.apply(y, row))
+        seen |= {"one row": copied(of_one_row), "one row later": of_one_row}
+        row.zero_()
         frozen_layer, alone = linear(weight, bias).requires_grad_(False), value.clone().requires_grad_()
         seen["only x"] = asked(frozen_layer, alone, lambda y: (up * y).sum())
         seen["thin"] = asked(linear(weight[:, :1], bias), square[:, :1], lambda y: (square[:, 1:] * y).sum())
         seen["tiny"] = asked(lin, x, lambda y: (TINY * up * y).sum())
         single, rows = linear(torch.ones(1, 2), torch.zeros(1)), torch.tensor([[1.0, 2.0], [3.0, 4.0]])
         seen["example"] = asked(single, rows, lambda y: 10 * y.sum())
+        seen["no limit"] = [listed(asked(single, rows, lambda y, up=up: up * y.sum())) for up in (INF, NAN)]
+        inner: list[Any] = []
+        beside = linear(torch.ones(1, 2), torch.zeros(1))
+
+        def asking(y):
+            inner.append(asked(beside, rows + 1, lambda y: 5 * y.sum()))
+            return 10 * y.sum()
+
+        seen["in a call"] = [asked(single, rows, asking), inner[:1]]
 
         boom = Failure(failure)
 
@@ -256,12 +268,25 @@ class TestLinearGrads:
         tiny = (TINY * only_x[0], TINY * only_x[1])
         expect_both(seen["tiny"], tiny, f"when dL/dy is {TINY} times as large", TINY)
 
+        for limit, found in zip((INF, NAN), seen["no limit"]):
+            path = f"the result of the example, when dL/dy is {limit}"
+            expect(Seen(found.value, path)).equals(f"[[[{limit}, {limit}]], [{limit}]]")
+
+    def test_a_call_inside_a_call_changes_nothing(seen):
+        outer, inner = seen["in a call"]
+        expect_both(outer, (torch.tensor([[40.0, 60.0]]), torch.tensor([20.0])), "of the outer call")
+        for found in inner:
+            expect_both(
+                found,
+                (torch.tensor([[30.0, 40.0]]), torch.tensor([10.0])),
+                "of the inner call",
+            )
+
     def test_they_are_copies_without_a_graph(seen, weight, bias, value, up, loss):
-        expect_both(
-            seen["grads"],
-            twin_gradients(weight, bias, value, up, loss),
-            "when the loss has written zeros into its own memory",
-        )
+        when = "when the loss has written zeros into its own memory"
+        expect_both(seen["grads"], twin_gradients(weight, bias, value, up, loss), when)
+        row, row_up = value.reshape(-1, 3)[0], up.reshape(-1, 2)[0]
+        expect_both(seen["one row later"], (torch.outer(row_up, row), row_up), f"for a single row, {when}")
 
     def test_nothing_else_changes(seen):
         nothing_changed(seen["changed"], but=["grad-* *"])

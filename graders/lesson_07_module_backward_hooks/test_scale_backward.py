@@ -38,8 +38,9 @@ from graders.lesson_07_module_backward_hooks.judging import (
     through_gate,
     times,
 )
-from graders.lesson_07_module_backward_hooks.shared import Gate, callers_hooks, linear, made, outputs
+from graders.lesson_07_module_backward_hooks.shared import Gate, callers_hooks, linear, listed, made, outputs
 
+INF, NAN = float("inf"), float("nan")
 INSIDE = {"chain": (3, 4), "fork": (2,)}
 """How often a gradient is scaled on its way back where each module inside scales it, too."""
 MORE_PASSES = (0.0, -1.0, 0.25, 2.0, 2.0**14)
@@ -87,9 +88,9 @@ MORE_PASSES = (0.0, -1.0, 0.25, 2.0, 2.0**14)
 class TestScaleBackward:
     """Write `scale_backward(module, s)`. `s` is a number. From now on, in every backward pass, the gradients that
     arrive at the outputs of `module` count `s` times: the gradients of its own parameters (and of the modules inside
-    it) and all gradients that it sends further back are `s` times what they would be without your function. That holds
-    for each call when `module` is called several times before the pass; two calls of `scale_backward` multiply. Nobody
-    else uses its parameters.
+    it) and all gradients that it sends further back are `s` times what they would be without your function (zeros when
+    `s` is 0). That holds for each call when `module` is called several times before the pass; two calls of
+    `scale_backward` multiply. Nobody else uses its parameters.
 
     Everything else stays as it is: the values of the forward pass, the gradients of the layers after the module, and
     those of tensors that are combined with its output. The module has one output or a plain tuple of outputs, and the
@@ -97,7 +98,7 @@ class TestScaleBackward:
     nothing works in place on it; what its own `.grad` shows after `retain_grad()` is open. The inputs of the module may
     need no gradient.
 
-    Return a handle; `handle.remove()` restores the old behaviour.
+    Return a handle; `handle.remove()` restores the old behaviour, for calls of `module` that come later.
 
     **Example.** For `module = Linear(1, 1)` with weight 5 and bias 0, `scale_backward(module, 10.0)` and
     `x = tensor([[3.]], requires_grad=True)`, the call `module(x).sum().backward()` leaves `x.grad == tensor([[50.]])`
@@ -195,6 +196,9 @@ class TestScaleBackward:
             single(x).sum().backward()
             seen[when] = [snapshot(x.grad), snapshot(single.weight.grad)]
         seen["two calls"] = gradients(lambda: (single(x) + single(2 * x)).sum(), [x, single.weight])
+        seen["no limit"] = [
+            listed(gradients(lambda up=up: (up * single(x)).sum(), [x, single.weight])) for up in (INF, NAN)
+        ]
         strong = linear(torch.tensor([[5.0]]), torch.tensor([0.0]))
         _kept = student.scale_backward(strong, 1e6)
         seen["far from s"] = snapshot(strong(x / 9))
@@ -362,6 +366,9 @@ class TestScaleBackward:
         ):
             for what, mine, right in zip(("x.grad", "module.weight.grad"), seen[when], rights):
                 expect(Seen(mine.value, f"{what} {passes}")).close_to(torch.tensor([[right]]))
+        for limit, found in zip((INF, NAN), seen["no limit"]):
+            path = f"x.grad and module.weight.grad of the example, with a gradient of {limit}"
+            expect(Seen(found.value, path)).equals(f"[[[{limit}]], [[{limit}]]]")
 
 
 def at_leaf(scene: Scene, kind: str, hooks: str, place: str, s: float, up: Tensor | None = None) -> Tensor:

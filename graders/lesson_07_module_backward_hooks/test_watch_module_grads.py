@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from itertools import combinations
 from typing import Any
 
 import torch
@@ -32,12 +33,15 @@ from graders.authoring import (
     prepared,
     refuse,
     removed,
+    shares_storage,
 )
-from graders.lesson_07_module_backward_hooks.shared import Gate, Squashed, copied, linear
+from graders.lesson_07_module_backward_hooks.shared import Gate, Squashed, copied, linear, listed
 
 OF_ANOTHER = 1 - torch.tensor(0.5, dtype=torch.float64).tanh() ** 2
 """The slope of the other module that is watched, a tanh."""
 A_PAIR = "a tuple of a dict and a handle"
+NO_LIMIT = (float("inf"), float("nan"))
+"""Gradients of one more pass each."""
 MORE_PASSES = (0.0, -1.0, 0.5, 3.0, 512.0)
 """By what the gradient of the caller is multiplied in some more passes."""
 
@@ -53,6 +57,14 @@ class Several(nn.Module):
     def forward(self, input: Tensor, k: float, side: Tensor) -> tuple[Tensor, Tensor, str]:
         """The layer's output times a number, and a second input; five times the first input; a text."""
         return k * self.fc(input) + side, 5 * input, "a text"
+
+
+class Summed(nn.Module):
+    """A module to whose inputs and output one and the same gradient comes."""
+
+    def forward(self, a: Tensor, b: Tensor) -> Tensor:
+        """The sum."""
+        return a + b
 
 
 def watched(kind: str, weight: Tensor, bias: Tensor) -> nn.Module:
@@ -173,7 +185,8 @@ class TestWatchModuleGrads:
     to you.)
 
     No gradient changes, and with `create_graph=True` the gradients that go on keep their graph. `handle.remove()` ends
-    the watching; what the dict holds then, it keeps.
+    the watching: later calls of the module change nothing in the dict. (A pass through a call before `remove()` may
+    still be noted.)
 
     **Example.** For `module = torch.nn.Tanh()`, `d, handle = watch_module_grads(module)` and
     `x = tensor([0.], requires_grad=True)`, the call `(3 * module(x)).sum().backward()` leaves
@@ -271,8 +284,19 @@ class TestWatchModuleGrads:
         (3 * doubled(x)).sum().backward()
         seen["beside a pre-hook"] = copied(d)
 
+        summed, y = Summed(), torch.tensor([0.0], requires_grad=True)
+        d, _kept = parts(student.watch_module_grads(summed))
+        (3 * summed(1 * y, 2 * y)).sum().backward()
+        found = [*d.get("gi", ()), *d.get("go", ())] if isinstance(d, dict) else []
+        seen["same memory"] = any(shares_storage(a, b) for a, b in combinations(found, 2))
+
         tanh, x = nn.Tanh(), torch.tensor([0.0], requires_grad=True)
         d, handle = parts(student.watch_module_grads(tanh))
+        seen["no limit"] = []
+        for up in NO_LIMIT:
+            (up * tanh(x)).sum().backward()
+            seen["no limit"].append(listed([d[key] for key in ("gi", "go") if key in d] if isinstance(d, dict) else d))
+        x.grad = None
         (3 * tanh(x)).sum().backward()
         return {**seen, "example": copied(d)}
 
@@ -382,6 +406,9 @@ class TestWatchModuleGrads:
         for scale, record in zip(MORE_PASSES, seen["more"]):
             expected = module_gradients(kind, weight, bias, x, scale * up, k, hooks, passing)
             expect_record(record, *expected, f"after a pass with {scale} times the gradient", max(1.0, scale))
+        for limit, record in zip(NO_LIMIT, seen["no limit"]):
+            path = f"`gi` and `go` after a pass through tanh at 0 whose gradient is {limit}"
+            expect(Seen(record.value, path)).equals(f"[[[{limit}]], [[{limit}]]]")
         expected = module_gradients(kind, weight, bias, x, up, k, hooks, passing)
         expect_record(seen["the caller's gradient"], *expected, "after backward(gradient=...)")
 
@@ -394,6 +421,9 @@ class TestWatchModuleGrads:
         expected = module_gradients(kind, weight, bias, x, up, k, hooks, passing)
         expect_record(seen["first later"], *expected, when="when more passes have followed")
         expect_record(seen["graph"], *expected, when="under `create_graph=True`")
+        expect(seen["same memory"]).is_false(
+            "two tensors in the dict have the same memory, for a module that adds its two inputs: each is a copy"
+        )
 
     def test_a_missing_gradient_is_none(seen, kind, weight, bias, x, up, k, hooks, passing):
         if "no input gradient" in seen.keys:

@@ -127,7 +127,7 @@ def activation_grad(model, name, x, loss_fn, pick=lambda out: out):
         handle.remove()
     loss = loss_fn(out)
     if "grad" in slot:
-        return slot.pop("grad")
+        return slot["grad"]
     loss.backward()
     return slot["grad"]
 """,
@@ -165,7 +165,7 @@ def activation_grad(model, name, x, loss_fn, pick=lambda out: out):
     ),
     Wrong(
         "the values",
-        violates="the gradient of the loss with respect to one tensor in the middle of the model",
+        violates="the gradient of the loss with respect to one tensor in the model",
         check="test_it_is_the_gradient_at_the_value_that_left_the_module",
         mistake="values-not-gradients",
         source="""
@@ -348,7 +348,7 @@ def activation_grad(model, name, x, loss_fn, pick=lambda out: out):
     ),
     Wrong(
         "a gradient that is masked once more",
-        violates="the gradient of the loss with respect to one tensor in the middle of the model",
+        violates="the gradient of the loss with respect to one tensor in the model",
         check="test_it_is_the_gradient_at_the_value_that_left_the_module",
         source="""
 def activation_grad(model, name, x, loss_fn, pick=lambda out: out):
@@ -649,6 +649,35 @@ def activation_grad(model, name, x, loss_fn, pick=lambda out: out):
         loss = loss_fn(model(x))
     return torch.autograd.grad(loss, edges)[0]
 """,
+    ),
+    Wrong(
+        "keeps the gradient on the function",
+        violates="rule 1: also when one call runs inside another",
+        check="test_a_call_inside_a_call_changes_nothing",
+        source=changed(
+            TAUGHT,
+            ("lambda grad: grads.append(grad.detach().clone())", "save"),
+            ("    grads = []\n", "    def save(grad):\n        activation_grad.found = grad.detach().clone()\n"),
+            ("grads[0]", "activation_grad.found"),
+        ),
+    ),
+    Wrong(
+        "a second pass where the gradient is zero",
+        violates="Run `backward()` once or not at all.",
+        check="test_the_parameters_keep_their_gradient_or_add_one_pass",
+        source=changed(
+            TAUGHT,
+            (
+                "    loss.backward()\n",
+                "    loss.backward(retain_graph=True)\n    if not grads[0].any():\n        loss.backward()\n",
+            ),
+        ),
+    ),
+    Wrong(
+        "finite numbers only",
+        violates="the gradient of the loss with respect to one tensor in the model",
+        check="test_it_may_be_infinite_or_nan",
+        source=changed(TAUGHT, ("grad.detach().clone()", "grad.detach().nan_to_num()")),
     ),
 ]
 

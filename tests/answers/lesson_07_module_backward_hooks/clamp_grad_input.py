@@ -100,7 +100,7 @@ def clamp_grad_input(module, c):
     ),
     Wrong(
         "forgets to return",
-        violates="each gradient that `module` sends to one of its inputs is clamped elementwise to [-c, c]",
+        violates="sends to one of its inputs is clamped elementwise to [-c, c]",
         check="test_what_the_module_sends_back_is_clamped",
         mistake="forgot-return",
         source=changed(TAUGHT, ("        return ", "        clamped = ")),
@@ -120,7 +120,7 @@ def clamp_grad_input(module, c):
     ),
     Wrong(
         "clamps the gradients of the parameters",
-        violates="each gradient that `module` sends to one of its inputs is clamped elementwise to [-c, c]",
+        violates="sends to one of its inputs is clamped elementwise to [-c, c]",
         check="test_what_the_module_sends_back_is_clamped",
         mistake="parameter-grads",
         source="""
@@ -146,7 +146,7 @@ def clamp_grad_input(module, c):
     ),
     Wrong(
         "leaves out None",
-        violates="Other inputs (numbers, or what is passed by keyword) may be there, too.",
+        violates="Other inputs (numbers, or what is passed by keyword; its gradients are up to you) may be there, too.",
         check="raised",
         mistake="not-like-grad-input",
         source=changed(TAUGHT, ("None if g is None else ", ""), ("grad_input)", "grad_input if g is not None)")),
@@ -197,7 +197,7 @@ def clamp_grad_input(module, c):
     ),
     Wrong(
         "clamps grad_output in the place of grad_input",
-        violates="each gradient that `module` sends to one of its inputs is clamped elementwise to [-c, c]",
+        violates="sends to one of its inputs is clamped elementwise to [-c, c]",
         check="raised",
         mistake="not-like-grad-input",
         source="""
@@ -219,7 +219,7 @@ def clamp_grad_input(module, c):
     ),
     Wrong(
         "the upper bound alone",
-        violates="each gradient that `module` sends to one of its inputs is clamped elementwise to [-c, c]",
+        violates="sends to one of its inputs is clamped elementwise to [-c, c]",
         check="test_what_the_module_sends_back_is_clamped",
         source="""
 def clamp_grad_input(module, c):
@@ -296,7 +296,7 @@ def clamp_grad_input(module, c):
     ),
     Wrong(
         "nothing where one entry is None",
-        violates="Other inputs (numbers, or what is passed by keyword) may be there, too.",
+        violates="Other inputs (numbers, or what is passed by keyword; its gradients are up to you) may be there, too.",
         check="test_what_the_module_sends_back_is_clamped",
         source="""
 def clamp_grad_input(module, c):
@@ -447,11 +447,25 @@ def clamp_grad_input(module, c):
         lambda m, gi, go: tuple(None if g is None else g.where(~g.isnan(), 0).clamp(-c, c) for g in gi))
 """,
     ),
+    Wrong(
+        "rescales what is too large",
+        violates="is clamped elementwise to [-c, c]",
+        check="test_any_bound_and_any_gradient",
+        source=changed(TAUGHT, ("g.clamp(-c, c)", "g * (c / g.abs()).clamp(max=1)")),
+    ),
+    Wrong(
+        "asks for the largest entry first",
+        violates="rule 1: any shape",
+        check="raised",
+        mistake="empty-gradient",
+        source=changed(TAUGHT, ("g.clamp(-c, c)", "g if g.abs().max() <= c else g.clamp(-c, c)")),
+    ),
 ]
 
 GIVENS = [
     "Write `clamp_grad_input(module, c)`.",
     "`c` is a number greater than 0.",
+    "Where no gradient comes to an input, `None` and zeros are both right.",
     "The output is a tensor or a tuple of tensors, and nothing works in place",
 ]
 

@@ -570,6 +570,32 @@ def linear_grads(lin, x, loss_fn):
     return g.T @ rows, g.sum(0)
 """,
     ),
+    Wrong(
+        "keeps the output on the function",
+        violates="rule 1: also when one call runs inside another",
+        check="test_a_call_inside_a_call_changes_nothing",
+        source=changed(
+            TAUGHT,
+            ("    y = lin(x)", "    linear_grads.y = lin(x)"),
+            ("loss_fn(y)", "loss_fn(linear_grads.y)"),
+            ("g = y.grad", "g = linear_grads.y.grad"),
+        ),
+    ),
+    Wrong(
+        "the gradient of a single row itself",
+        violates="rule 6",
+        check="test_they_are_copies_without_a_graph",
+        source="""
+import torch
+
+def linear_grads(lin, x, loss_fn):
+    y = lin(x).detach().requires_grad_()
+    (found,) = torch.autograd.grad(loss_fn(y), y)
+    g = found.reshape(-1, lin.out_features)
+    rows = x.detach().reshape(-1, lin.in_features)
+    return g.T @ rows, found if x.dim() == 1 else g.sum(0)
+""",
+    ),
 ]
 
 GIVENS = [

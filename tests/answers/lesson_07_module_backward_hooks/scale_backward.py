@@ -531,6 +531,12 @@ def scale_backward(module, s):
     return handle
 """,
     ),
+    Wrong(
+        "finite numbers only",
+        violates="all gradients that it sends further back are `s` times what they would be without your function",
+        check="test_the_example_of_the_contract",
+        source=changed(TAUGHT, ("s * g", "(s * g).nan_to_num()")),
+    ),
 ]
 
 GIVENS = [

@@ -463,7 +463,7 @@ def watch_module_grads(module):
     ),
     Wrong(
         "remove() empties the dict",
-        violates="what the dict holds then, it keeps",
+        violates="later calls of the module change nothing in the dict",
         check="test_the_handle_ends_the_watching_and_nothing_else",
         source="""
 class Clearing:
@@ -526,11 +526,37 @@ def watch_module_grads(module):
     return d, Both()
 """,
     ),
+    Wrong(
+        "one copy for gradients that are the same",
+        violates="Each tensor in them is a copy",
+        check="test_the_entries_are_copies_without_a_graph",
+        source=changed(
+            TAUGHT,
+            (
+                "    def copies(grads):\n"
+                "        return tuple(None if g is None else g.detach().clone() for g in grads)\n",
+                "    def copies(grads, made):\n"
+                "        for g in grads:\n"
+                "            if g is not None and g.data_ptr() not in made:\n"
+                "                made[g.data_ptr()] = g.detach().clone()\n"
+                "        return tuple(None if g is None else made[g.data_ptr()].view(g.shape) for g in grads)\n",
+            ),
+            ('d["gi"] = copies(grad_input)', 'made = {}\n        d["gi"] = copies(grad_input, made)'),
+            ("copies(grad_output)", "copies(grad_output, made)"),
+        ),
+    ),
+    Wrong(
+        "finite numbers only",
+        violates="the gradients of the loss with respect to the inputs of the module",
+        check="test_the_latest_pass_is_kept",
+        source=changed(TAUGHT, ("g.detach().clone()", "g.detach().nan_to_num()")),
+    ),
 ]
 
 GIVENS = [
     "Write `watch_module_grads(module)`.",
     "In one pass the module is called once.",
+    "A pass through a call before `remove()` may still be noted",
     "What a pass in which PyTorch calls none leaves in the dict is up to you",
 ]
 

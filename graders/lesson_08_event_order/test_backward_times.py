@@ -141,8 +141,8 @@ class TestBackwardTimes:
     its input is complete: also when `x` requires no grad. Full backward hooks and pre-hooks of others on the same
     module do not count: its time begins after their pre-hooks and ends before their hooks.
 
-    Each module gets one tensor, by position, and can pass a gradient on to it. No module calls itself, nothing works in
-    place, and there are no global hooks. Parameters may be frozen, but not all of them.
+    Each module gets one tensor that depends on `x`, by position, and can pass a gradient on to it. No module calls
+    itself, nothing works in place, and there are no global hooks. Parameters may be frozen, but not all of them.
 
     **Example.** For `model = nn.Sequential(nn.Linear(2, 2), nn.Linear(2, 1))` the keys are `"net"`, `"0"` and `"1"`,
     and `"net"` has at least the time of the other two together, whether `x` requires grad or not.

@@ -140,9 +140,10 @@ class TestCountHookCalls:
     backward hook on `model[0]` is called (`model[0].register_full_backward_hook(fn)`).
 
     Sometimes the module `model[0]` stands a second time in `model`, sometimes its parameters are frozen, and sometimes
-    it lets no gradient through to its input, as `Positive` in the text. `x` may or may not require grad. The `.grad` of
-    the parameters, and of `x` if it requires grad, accumulates over the `n` passes, without clearing. A dropout layer
-    of the model drops the same entries in the recomputation as in the forward pass.
+    it lets no gradient through to its input, as `Positive` in the text. `x` may or may not require grad; something in
+    the model or `x` does. The `.grad` of the parameters, and of `x` if it requires grad, accumulates over the `n`
+    passes, without clearing. A dropout layer of the model drops the same entries in the recomputation as in the forward
+    pass.
 
     **Example.** For `model = nn.Sequential(nn.Linear(2, 2), nn.Tanh(), nn.Linear(2, 1))`, `n = 3` and `ckpt = False`
     the result is `{"fwd": 3, "bwd": 3}`.

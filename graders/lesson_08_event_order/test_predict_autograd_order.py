@@ -13,7 +13,7 @@ AUTOGRAD_ORDER = {
     "leaf": ["tensor", "node_pre", "post_acc", "node_post"],
 }
 
-ALMOST_KINDS = ["", "Leaf", "leaf ", "nonleaf", "a non-leaf"]
+ALMOST_KINDS = ["", "Leaf", "leaf ", "nonleaf", "a non-leaf", "lea", "f", "non", "leafs", "non-leafs", "non_leaf"]
 
 
 def error_of(call: Callable[[], Any]) -> str:

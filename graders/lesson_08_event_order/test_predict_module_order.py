@@ -67,9 +67,9 @@ class TestPredictModuleOrder:
     hook. Then `layer(x).sum().backward()` runs once.
 
     Return a new list of all twelve labels, such as `"A.fwd"`, in the order in which the hooks fire. You may write the
-    list down, or let the function measure it; grad mode is on when it is called. If it measures, global hooks of others
-    may be there, of the same four kinds: they fire as well, may change values, and call no module. If one of them
-    raises an exception, the caller of your function gets it.
+    list down, or let the function measure it; grad mode is on when it is called. If it measures, it may draw random
+    numbers, and global hooks of others may be there, of the same four kinds: they fire as well, may change values, keep
+    the graph, and call no module. If one of them raises an exception, the caller of your function gets it.
 
     **Example.** If there were only the hooks `A`, the answer would be `["A.pre", "A.fwd", "A.bpre", "A.bwd"]`.
     """

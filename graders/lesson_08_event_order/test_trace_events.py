@@ -231,10 +231,10 @@ class TestTraceEvents:
 
     An event is a text: the name of a module, a dot, and what happens: `fpre` when a forward pre-hook of the module
     fires, `fwd` for a forward hook, `bpre` for a full backward pre-hook, `bwd` for a full backward hook. Every module
-    counts, containers too, and a module that is called twice has its events twice. A call that ends in an exception,
-    which the model catches, has no `fwd`. The names are those of `model.named_modules()`, which gives a module with
-    several names its first one. The model itself is called `net`, and no child of it is. A module that is called and
-    not among them has no events.
+    counts, containers too, and a module that is called twice has its events twice. A call whose `forward` ends in an
+    exception, which the model catches, has no `fwd`; hooks of others raise none that it catches. The names are those of
+    `model.named_modules()`, which gives a module with several names its first one. The model itself is called `net`,
+    and no child of it is. A module that is called and not among them has no events.
 
     `x` may or may not require grad, and the first parts of the model may be frozen or have no parameters: no special
     case is needed for them. Something in the model requires grad, grad mode is on, and nothing works in place. The

@@ -367,7 +367,7 @@ def backward_times(model, x, clock):
 GIVENS = [
     "Write `backward_times(model, x, clock)`.",
     "Return a dict",
-    "Each module gets one tensor, by position, and can pass a gradient on to it.",
+    "Each module gets one tensor that depends on `x`, by position, and can pass a gradient on to it.",
     "No module calls itself",
     "Parameters may be frozen, but not all of them.",
 ]

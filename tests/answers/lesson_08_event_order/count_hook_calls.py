@@ -160,7 +160,7 @@ def count_hook_calls(model, x, n, ckpt):
     ),
     Wrong(
         "`x` is made to require grad",
-        violates="`x` may or may not require grad.",
+        violates="`x` may or may not require grad; something in the model or `x` does.",
         check="test_the_calls_are_counted",
         mistake="changed-the-input",
         source=changed(
@@ -352,7 +352,7 @@ def count_hook_calls(model, x, n, ckpt):
     ),
     Wrong(
         "`x` is cut off",
-        violates="`x` may or may not require grad.",
+        violates="`x` may or may not require grad; something in the model or `x` does.",
         check="test_the_calls_are_counted",
         source=changed(COUNTED, ("        passes(model, x, n, ckpt", "        passes(model, x.detach(), n, ckpt")),
     ),

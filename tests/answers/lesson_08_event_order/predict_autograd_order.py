@@ -319,6 +319,20 @@ def predict_autograd_order(kind):
     return ORDERS[kind]
 """,
     ),
+    Wrong(
+        "a part of the word is enough",
+        violates="For any other text, raise a `ValueError`.",
+        check="test_an_unknown_kind_raises_a_value_error",
+        mistake="unknown-kind-accepted",
+        source="""
+def predict_autograd_order(kind):
+    if kind and kind in "leaf":
+        return ["tensor", "node_pre", "post_acc", "node_post"]
+    if kind == "non-leaf":
+        return ["tensor", "retain_grad", "node_pre", "node_post"]
+    raise ValueError(kind)
+""",
+    ),
 ]
 
 GIVENS = [

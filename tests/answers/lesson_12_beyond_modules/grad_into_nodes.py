@@ -478,6 +478,8 @@ SURVIVORS = {
     "not for all: row = {after for node in row for after, _ in _part(node.next_functions, step=-1)": "the other order",
     "not for all: new = {after for after, _ in _part(node.next_functions, step=-1)": "the other order",
     "not for all: return {name: keeper[name] for name in _part(names & keeper.keys(), step=-1)}": "the other order",
+    "not for all: for name, edge in _part(found.items(), step=-1)": "the other order",
+    "lost copy: result[name] = _not_copied(grad.detach())": "nobody else has the gradient of a pass of its own",
     "a list for a tuple: edges": "torch takes both",
     "lost copy: edges": "torch takes both",
     "lost copy: return dict(_not_copied(result.items()))": "the order of the keys does not matter",

@@ -280,10 +280,10 @@ class TestConvMaps:
         }
         weights["line"] = rng.tensor(2, 4, 1, dtype=dtype, low=-1, high=1)
         parts = ["norm", "stem", "block", "up", "tail", "line"]
-        order = rng.shuffled(parts)
+        order, names = rng.shuffled(parts), rng.names(len(parts) + 1)
         return {
             "weights": weights,
-            "names": dict(zip([*parts, "twin"], rng.names(len(parts) + 1))),
+            "names": {part: f"_{name}" if part == "block" else name for part, name in zip([*parts, "twin"], names)},
             "order": ["twin", *order] if twin == "first" else [*order, "twin"],
             "block": rng.shuffled(["parts", "side"]),
             "x": rng.tensor(2, 2, 4, 5, dtype=dtype, values=values, low=-1.5, high=2.5),

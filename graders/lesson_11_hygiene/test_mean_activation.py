@@ -158,7 +158,7 @@ class TestMeanActivation:
     - The mean is that of the output when it left the submodule, even if a later layer works in place.
     - The result is a 0-dim tensor with the dtype of the output, `float16` included: there the sum of the entries may be
       too large for the dtype where their mean is not (in no other dtype). With a NaN among the entries, the mean is
-      NaN.
+      NaN, and else infinite with an infinite one.
     - After the call, nothing keeps the graph of the forward pass alive: neither the result, nor anything that you
       stored elsewhere, such as in a list.
     - The model goes on with the output itself, as it does without you. You may run it under `torch.no_grad()`, and
@@ -271,6 +271,8 @@ class TestMeanActivation:
         seen["goes on"] = goes_on(lambda *args: student.mean_activation(*args))
         for key, output in (("half", HALF), ("tiny", tiny)):
             seen[key] = student.mean_activation(nn.Sequential(nn.Identity()), "0", output.clone())
+        infinite = torch.tensor([1.0, math.inf])
+        seen["infinite"] = student.mean_activation(nn.Sequential(nn.Identity()), "0", infinite)
         seen["nan"] = student.mean_activation(nn.Sequential(nn.Identity()), "0", torch.tensor([1.0, math.nan]))
         dropping = nn.Sequential(nn.Dropout(1.0), nn.Identity()).eval()
         dropping[0].train()
@@ -373,10 +375,12 @@ class TestMeanActivation:
     def test_it_has_the_dtype_of_the_output(seen):
         a_mean(seen["half"], HALF)
 
-    def test_nan_is_an_entry(seen):
+    def test_nan_and_infinity_are_entries(seen):
         value = seen["nan"].tensor
         if value is None or not value.isnan().all():
             refuse("for an output of 1 and NaN, the mean is not NaN")
+        infinite = Seen(seen["infinite"].value, "for an output of 1 and infinity, the mean")
+        expect(infinite).close_to(torch.tensor(math.inf), detached=False)
 
     def test_the_submodule_runs_in_its_mode(seen):
         dropped = Seen(

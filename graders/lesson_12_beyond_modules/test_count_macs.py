@@ -265,10 +265,12 @@ class TestCountMacs:
                        "dilation": rng.shuffled([1, 2]), "padding": 1},
         }  # fmt: skip
         parts = ["first", "again", "second", "tokens", "mixer", "head"]
+        *names, last = rng.names(6)
+        names.append(f"_{last}")
         sizes = [rng.integer(2, 7), rng.integer(2, 7), 1]
         spec = {
             "convs": convs, "size": size, "head": [size, outer], "layers": [sizes[:2], sizes[1:]],
-            "classes": [name.capitalize() for name in rng.names(2)], "names": dict(zip(parts, rng.names(6))),
+            "classes": [name.capitalize() for name in rng.names(2)], "names": dict(zip(parts, names)),
             "order": rng.shuffled(parts), "model": model, "output": output, "follower": follower, "passing": passing,
             "tied": tied,
         }  # fmt: skip

@@ -46,6 +46,8 @@ LEAF = "AccumulateGrad"
 NONE = "'NoneType' object has no attribute"
 DEPTH = 10_000
 OLD = 0.7
+WEIGHTS = torch.tensor([5 * 2.0**-40, torch.inf])
+"""Gradients that are small, or not finite."""
 
 
 class Halve(torch.autograd.Function):
@@ -207,10 +209,10 @@ def hooks_left(graphs: list[Tensor], t: Tensor) -> int:
 class TestGradIntoNodes:
     """Write `grad_into_nodes(y, node_names)`. `y` is a scalar with a graph, and `node_names` is a set of names of graph
     nodes, such as `"ReluBackward0"`; it may be empty. Run `y.backward()` once, with `retain_graph=True` or without;
-    calls of `torch.autograd.grad` may come before it. Return a dict: for each of the names that the graph of `y`
-    contains, the gradient that arrives at this node for the node's first output. This is the complete gradient: when
-    the output is used several times, it is the sum. It is the gradient as the hooks on tensors leave it. A gradient of
-    zeros is one, too.
+    calls of `torch.autograd.grad`, each for one node, may come before it. Return a dict: for each of the names that
+    the graph of `y` contains, the gradient that arrives at this node for the node's first output. This is the
+    complete gradient: when the output is used several times, it is the sum. It is the gradient as the hooks on
+    tensors leave it. A gradient of zeros is one, too.
 
     - The name of a node is what its method `name()` returns. A name that the graph does not contain is not a key of
       the dict.
@@ -311,8 +313,15 @@ class TestGradIntoNodes:
         two.register_post_accumulate_grad_hook(lambda leaf: runs.append(1))
         runs: list[int] = []
         negative = -two.view(-1)
-        negative.register_hook(lambda grad: 3 * grad)
-        in_a_row = student.grad_into_nodes((5 * negative).sum(), {"NegBackward0", "ViewBackward0"})
+
+        def thrice(gradient: Tensor) -> Tensor:
+            with torch.enable_grad():  # it is off in a pass
+                other = torch.tanh(torch.zeros(1, requires_grad=True)).sum()
+            seen["within a pass"] = plain_dict(student.grad_into_nodes(other, {"TanhBackward0"}))
+            return 3 * gradient
+
+        negative.register_hook(thrice)
+        in_a_row = student.grad_into_nodes((WEIGHTS * negative).sum(), {"NegBackward0", "ViewBackward0"})
         seen |= {"in a row": plain_dict(in_a_row), "passes": len(runs)}
         example = student.grad_into_nodes(torch.relu(two).sum(), {"ReluBackward0", "ExpBackward0"})
         return {**seen, "example": plain_dict(example)}
@@ -394,7 +403,7 @@ class TestGradIntoNodes:
         ),
         Mistake(
             "before-the-hooks",
-            lambda seen: close(seen["in a row"]["NegBackward0"], torch.full((2,), 5.0)),
+            lambda seen: close(seen["in a row"]["NegBackward0"], WEIGHTS, 1e-6, 0.0),
             "Where a hook on a tensor changes the gradient, you have the gradient from before that hook. "
             "`torch.autograd.grad` gives it when you ask for several nodes at once and one lies behind another: ask "
             "for one at a time, or use pre-hooks of the nodes.",
@@ -459,9 +468,12 @@ class TestGradIntoNodes:
         same_gradients(seen["example"], {"ReluBackward0": torch.ones(2)})
 
     def test_the_hooks_on_a_tensor_come_first(seen):
-        same_gradients(
-            seen["in a row"], {"NegBackward0": torch.full((2,), 15.0), "ViewBackward0": torch.full((2,), -15.0)}
-        )
+        expect(seen["in a row"]).has_keys("NegBackward0", "ViewBackward0")
+        expect(seen["in a row"]["NegBackward0"]).close_to(3 * WEIGHTS, rtol=1e-6, atol=0.0)
+        expect(seen["in a row"]["ViewBackward0"]).close_to(-3 * WEIGHTS, rtol=1e-6, atol=0.0)
+
+    def test_a_call_inside_a_call_has_gradients_of_its_own(seen):
+        same_gradients(seen["within a pass"], {"TanhBackward0": torch.ones(1)})
 
     def test_backward_runs_once(seen):
         if seen["passes"].value != 1:

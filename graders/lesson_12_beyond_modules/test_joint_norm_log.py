@@ -204,6 +204,7 @@ class TestJointNormLog:
         seen["with a tensor without entries"] = entries(of_no_entries)
         of_one, _ = parts(student.joint_norm_log([one]))
         (SMALL * one).sum().backward()
+        (math.nan * one).sum().backward()
         seen["small"] = entries(of_one)
 
         a, b = torch.tensor(1.0, requires_grad=True), torch.tensor(1.0, requires_grad=True)
@@ -290,8 +291,13 @@ class TestJointNormLog:
         same_log(seen["with a tensor without entries"], [3.0, 0.0], [torch.ones(1)])
 
     def test_a_small_norm_is_as_exact_as_a_large_one(seen):
-        expect(seen["small"]).has_length(1)
+        expect(seen["small"]).has_length(2)
         expect(seen["small"][0]).close_to(SMALL, atol=0.0)
+
+    def test_nan_is_an_entry(seen):
+        value = seen["small"][1].value
+        if type(value) is not float or not math.isnan(value):
+            refuse("a pass in which a NaN arrives, and nothing infinite, should append NaN")
 
     def test_entries_come_only_from_passes_that_reach_a_tensor(seen, passes):
         expect(seen["at first"]).equals([])

@@ -188,6 +188,12 @@ def channel_stats(model, layer, batches):
 
 WRONG = [
     Wrong(
+        "rounds to eight places",
+        violates="dtype float64",
+        check="test_one_batch_one_twice_and_the_example_come_out",
+        source=stats(var="(q / n - (s / n) ** 2).round(decimals=8)"),
+    ),
+    Wrong(
         "one store for all calls",
         violates="rule 1: also when one call runs inside another",
         check="test_a_call_inside_a_call_counts_for_itself",

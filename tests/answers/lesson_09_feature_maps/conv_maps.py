@@ -118,6 +118,12 @@ def conv_maps(model, x):
 
 WRONG = [
     Wrong(
+        "no names with an underscore in front",
+        violates="for every `nn.Conv2d` anywhere in the model",
+        check="test_every_conv2d_has_its_map_as_the_layer_returned_it",
+        source=conv_maps(chosen="isinstance(module, nn.Conv2d) and not name.startswith('_')"),
+    ),
+    Wrong(
         "only modules without children",
         violates="for every `nn.Conv2d` anywhere in the model",
         check="test_every_conv2d_has_its_map_as_the_layer_returned_it",

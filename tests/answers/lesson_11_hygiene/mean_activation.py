@@ -94,8 +94,8 @@ def mean_activation(model, name, x):
 WRONG = [
     Wrong(
         "skips NaN",
-        violates="With a NaN among the entries, the mean is NaN.",
-        check="test_nan_is_an_entry",
+        violates="With a NaN among the entries, the mean is NaN",
+        check="test_nan_and_infinity_are_entries",
         source=changed(MEAN, "output.detach().mean()", "output.detach().nanmean()"),
     ),
     Wrong(

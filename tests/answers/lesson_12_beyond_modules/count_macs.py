@@ -133,6 +133,14 @@ def changed(old: str, new: str) -> str:
 
 WRONG = [
     Wrong(
+        "no names with an underscore in front",
+        violates=SUM,
+        check=FIRST,
+        source=changed("for m in model.modules()", "for name, m in model.named_modules()").replace(
+            "(nn.Conv2d, nn.Linear))", "(nn.Conv2d, nn.Linear)) and not name.startswith('_')"
+        ),
+    ),
+    Wrong(
         "one list, emptied at each call",
         violates="rule 1: also when one call runs inside another",
         check="test_a_call_inside_a_call_counts_for_itself",

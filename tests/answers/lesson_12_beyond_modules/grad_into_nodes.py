@@ -301,6 +301,20 @@ def grad_into_nodes(y, node_names):
         ),
     ),
     Wrong(
+        "rounds to four places",
+        violates="the gradient that arrives at this node",
+        check="test_the_hooks_on_a_tensor_come_first",
+        source=changed("grads[0].detach().clone()", "grads[0].detach().round(decimals=4)"),
+    ),
+    Wrong(
+        "one dict for all calls",
+        violates="rule 1: also when one call runs inside another",
+        check="test_the_hooks_on_a_tensor_come_first",
+        source=changed("    result, handles = {}, []", "    result.clear()\n    handles = []")
+        .replace("def grad_into_nodes", "result = {}\n\ndef grad_into_nodes")
+        .replace("return result", "return dict(result)"),
+    ),
+    Wrong(
         "a part of the name is enough",
         violates="The name of a node is what its method `name()` returns.",
         check="test_a_name_is_the_whole_name",

@@ -385,6 +385,8 @@ def joint_norm_log(tensors):
             ("tensors", "torch.stack([grad.norm() for grad in grads]).norm()", "one Python float", FIRST),
             ("rounded to float32", "sum(grad.float().square().sum().item() for grad in grads) ** 0.5",
              "It is exact to the digits of their dtype", FIRST),
+            ("NaN is left out", "sum(grad.square().nansum().item() for grad in grads) ** 0.5",
+             "square each entry of the gradients that arrive at the tensors", "test_nan_is_an_entry"),
             ("rounded to eight places", "round(sum(grad.double().square().sum().item() for grad in grads) ** 0.5, 8)",
              "It is exact to the digits of their dtype", "test_a_small_norm_is_as_exact_as_a_large_one"),
             ("the L1 norm", "sum(grad.abs().sum().item() for grad in grads)", "square each entry", FIRST),

@@ -12,6 +12,7 @@ from graders.authoring import (
     SILENT,
     Circumstances,
     Failure,
+    Meanwhile,
     Mistake,
     Seen,
     Witness,
@@ -179,6 +180,13 @@ class TestAblateChannels:
         seen["handed on"] = student.ablate_channels(nn.Identity(), "", [0, 2], given)
         seen["viewed"] = student.ablate_channels(Viewed(), "", [0, 2], given)
         seen["changed through nn.Identity"] = witness.changes()
+        # Another call, while the model runs.
+        inner: list[Any] = []
+        fives, sevens = torch.full((2, 2), 5.0), torch.full((2, 2), 7.0)
+        outer = Meanwhile(lambda: inner.append(student.ablate_channels(nn.Identity(), "", [1], fives)), nn.Identity())
+        witness = Witness(model=outer)
+        seen["in a call"] = [student.ablate_channels(outer, "", [0], sevens), *inner[:1]]
+        seen["changed by a call in a call"] = witness.changes()
         dtypes: list[str] = []
         seen["halved"] = student.ablate_channels(Halved(dtypes.append), "whole", [1], torch.tensor([[1, 2], [2, 1]]))
         seen["dtypes"] = dtypes
@@ -278,6 +286,12 @@ class TestAblateChannels:
     def test_another_call_has_its_own_channels(seen, net, other, channels, mode, named, hooks, hooked):
         expected = ablated(net, other, channels or [1], mode, named, hooks, hooked)
         expect(seen["result of a second call"]).close_to(expected, detached=False)
+
+    def test_a_call_inside_a_call_changes_nothing(seen):
+        expect(seen["in a call"]).has_length(2)
+        for found, right, whose in zip(seen["in a call"], ([[0.0, 7.0]] * 2, [[5.0, 0.0]] * 2), ("outer", "inner")):
+            expect(Seen(found.value, f"the result of the {whose} call")).close_to(torch.tensor(right))
+        nothing_changed(seen["changed by a call in a call"])
 
     def test_they_are_zero_whatever_they_were(seen):
         for what, key, two in (

@@ -13,6 +13,7 @@ from graders.authoring import (
     SILENT,
     Circumstances,
     Failure,
+    Meanwhile,
     Mistake,
     Seen,
     Witness,
@@ -193,6 +194,15 @@ class TestPatchActivation:
         seen["handed on"] = student.patch_activation(nn.Identity(), "", small, large, [1, 2, 1])
         seen["viewed"] = student.patch_activation(Viewed(), "", small, large, [1, 2, 1])
         seen["changed through nn.Identity"] = witness.changes()
+        # Another call, while the model runs.
+        inner: list[Any] = []
+        given = [torch.full((2, 2), value) for value in (1.0, 2.0, 3.0, 4.0)]
+        outer = Meanwhile(
+            lambda: inner.append(student.patch_activation(nn.Identity(), "", *given[:2], [1])), nn.Identity()
+        )
+        witness = Witness(model=outer)
+        seen["in a call"] = [student.patch_activation(outer, "", *given[2:], [0]), *inner[:1]]
+        seen["changed by a call in a call"] = witness.changes()
         nan = float("nan")
         seen["nan"] = is_nan(
             student.patch_activation(
@@ -359,6 +369,12 @@ class TestPatchActivation:
     def test_a_later_call_starts_afresh(seen, net, clean, corrupt, channels, mode, named, hooks, hooked):
         right = expected(net, clean, corrupt, channels, mode, named, hooks, hooked)
         expect(result(seen, "exchanged")).close_to(right["exchanged"], detached=False)
+
+    def test_a_call_inside_a_call_changes_nothing(seen):
+        expect(seen["in a call"]).has_length(2)
+        for found, right, whose in zip(seen["in a call"], ([[3.0, 4.0]] * 2, [[2.0, 1.0]] * 2), ("outer", "inner")):
+            expect(Seen(found.value, f"the result of the {whose} call")).close_to(torch.tensor(right))
+        nothing_changed(seen["changed by a call in a call"])
 
     def test_channels_are_replaced_digit_by_digit(seen):
         for key, model, right in (

@@ -12,6 +12,7 @@ from graders.authoring import (
     SILENT,
     Circumstances,
     Failure,
+    Meanwhile,
     Mistake,
     Seen,
     Witness,
@@ -198,6 +199,12 @@ class TestBackwardTimes:
         seen["of short times"] = student.backward_times(single, given, lambda: stopwatch() * SHORT)
         times = student.backward_times(model, laid_out(x / 2, layout).requires_grad_(needs == "no grad"), clock)
         seen["of another input"] = dict(times) if isinstance(times, dict) else times
+        inner: list[Any] = []
+        first, second = build(spec["children"][0]), build(spec["children"][0])
+        on_the_clock(first, stopwatch)
+        on_the_clock(second, stopwatch)
+        outer = Meanwhile(lambda: inner.append(student.backward_times(second, given, stopwatch)), first)
+        seen["in a call"] = [student.backward_times(outer, given, stopwatch), *inner[:1]]
         seen["in forward"] = failing(lambda model: model.get_submodule(part).register_forward_hook)
         seen["in backward"] = failing(
             lambda model: next(p for p in model.parameters() if p.requires_grad).register_hook
@@ -244,6 +251,13 @@ class TestBackwardTimes:
         if not close(seen["of short times"]["net"], expected, 1e-4, 0):
             short = seen["of short times"]["net"].value
             refuse(f"the time of a model that is one layer is {expected:.4g}, and you return {short}")
+
+    def test_a_call_inside_a_call_changes_nothing(seen, spec):
+        expect(seen["in a call"]).has_length(2)
+        cost = float(spec["children"][0]["cost"])
+        outer, inner = seen["in a call"]
+        same_times(outer, {"net": cost, "0": cost}, "the times of the outer call")
+        same_times(inner, {"net": cost}, "the times of the inner call")
 
     def test_it_is_one_plain_pass(seen, spec, x, needs, grad, mode, frozen):
         if len(seen["inputs"]) != 1:

@@ -211,7 +211,13 @@ class TestCountHookCalls:
         seen["in backward"] = failing(
             lambda model: next(p for p in model.parameters() if p.requires_grad).register_hook
         )
+        inner: list[Any] = []
         example = nn.Sequential(nn.Linear(2, 2), nn.Tanh(), nn.Linear(2, 1))
+        outer = nn.Sequential(nn.Linear(2, 2), nn.Tanh())
+        outer[1].register_forward_hook(
+            lambda *_: inner.append(student.count_hook_calls(example, torch.ones(1, 2), 1, False))
+        )
+        seen["in a call"] = [student.count_hook_calls(outer, torch.ones(1, 2), 2, False), *inner[:1]]
         counts = student.count_hook_calls(example, torch.ones(1, 2), 3, False)
         return {**seen, "example": dict(counts) if isinstance(counts, dict) else counts}
 
@@ -334,6 +340,11 @@ class TestCountHookCalls:
                     total[name] = total.get(name, torch.zeros_like(p)).detach() + OLD
         for name in names:
             expect_grad(seen["grads"], name, total.get(name))
+
+    def test_a_call_inside_a_call_changes_nothing(seen):
+        expect(seen["in a call"]).has_length(2)
+        for found, count, whose in zip(seen["in a call"], (2, 1), ("outer", "inner")):
+            counted(found, {"fwd": count, "bwd": count}, f"the counts of the {whose} call")
 
     def test_nothing_else_changes(seen):
         nothing_changed(seen["changed"], but=["grad-filled *", "grad-changed *"])

@@ -13,6 +13,7 @@ from graders.authoring import (
     CallersHooks,
     Circumstances,
     Failure,
+    Meanwhile,
     Mistake,
     Seen,
     Witness,
@@ -304,6 +305,10 @@ class TestTraceEvents:
         )
         example = nn.Sequential(nn.Linear(2, 1))
         seen["example"] = now(student.trace_events(example, torch.ones(1, 2, requires_grad=True)))
+        inner: list[Any] = []
+        ones, other = torch.ones(1, 1, requires_grad=True), nn.Sequential(nn.Linear(1, 1), nn.Tanh())
+        outer = Meanwhile(lambda: inner.append(now(student.trace_events(other, ones))), nn.Linear(1, 1))
+        seen["in a call"] = [now(student.trace_events(outer, ones)), *inner[:1]]
         return seen
 
     mistakes = (
@@ -408,6 +413,14 @@ class TestTraceEvents:
         expect(seen["example"]).timeline(
             ["net.fpre", "0.fpre", "0.fwd", "net.fwd", "net.bpre", "0.bpre", "0.bwd", "net.bwd"]
         )
+
+    def test_a_call_inside_a_call_changes_nothing(seen):
+        expect(seen["in a call"]).has_length(2)
+        outer = ["net.fpre", "0.fpre", "0.fwd", "net.fwd", "net.bpre", "0.bpre", "0.bwd", "net.bwd"]
+        inner = ["net.fpre", "0.fpre", "0.fwd", "1.fpre", "1.fwd", "net.fwd"]
+        inner += ["net.bpre", "1.bpre", "1.bwd", "0.bpre", "0.bwd", "net.bwd"]
+        for found, right, whose in zip(seen["in a call"], (outer, inner), ("outer", "inner")):
+            expect(Seen(found.value, f"the events of the {whose} call")).timeline(right)
 
     def test_it_is_one_plain_pass(seen, spec, x, needs, mode, hooks, hooked, grad):
         flags = [flag.value for flag in seen["input_needs_grad"]]

@@ -691,6 +691,16 @@ def ablate_channels(model, name, channels, x):
         return model(x).detach()
 """,
     ),
+    Wrong(
+        "keeps the channels on the function",
+        violates="rule 1: also when one call runs inside another",
+        check="test_a_call_inside_a_call_changes_nothing",
+        source=changed(
+            ABLATE_CHANNELS,
+            ("    def hook", "    ablate_channels.listed = channels\n    def hook"),
+            ("output[:, channels]", "output[:, ablate_channels.listed]"),
+        ),
+    ),
 ]
 
 GIVENS = [

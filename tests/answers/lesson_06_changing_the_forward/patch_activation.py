@@ -859,6 +859,17 @@ def patch_activation(model, name, clean, corrupt, channels=None):
             ),
         ),
     ),
+    Wrong(
+        "keeps the activation on the function",
+        violates="rule 1: also when one call runs inside another",
+        check="test_a_call_inside_a_call_changes_nothing",
+        source=changed(
+            PATCH_ACTIVATION,
+            ('kept["clean"] = output', "patch_activation.kept = output"),
+            ('return kept["clean"]', "return patch_activation.kept"),
+            ('= kept["clean"][', "= patch_activation.kept["),
+        ),
+    ),
 ]
 
 GIVENS = [

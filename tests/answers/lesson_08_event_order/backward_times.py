@@ -1,6 +1,6 @@
 """Answers to 08-backward-times."""
 
-from graders.author.answers import Wrong
+from graders.author.answers import Wrong, changed
 
 TIMED = """
 def timed(model, x, clock, first=True, last=True):
@@ -360,6 +360,26 @@ def backward_times(model, x, clock):
     finally:
         for module, mode in zip(model.modules(), modes):
             module.training = mode
+""",
+    ),
+    Wrong(
+        "keeps the times of the latest call",
+        violates="rule 1: also when one call runs inside another",
+        check="test_a_call_inside_a_call_changes_nothing",
+        source=changed(
+            TIMED,
+            ("def timed(", "now = {}\n\ndef timed("),
+            ("times, started, handles = dict.fromkeys(names.values(), 0.0), {}, []", "started, handles = {}, []"),
+            ("    def start(", "    now['times'] = dict.fromkeys(names.values(), 0.0)\n    def start("),
+            (
+                "times[names[module]] +=",
+                "name = names[module]\n        now['times'][name] = now['times'].get(name, 0.0) +",
+            ),
+            ("    return times\n", "    return now['times']\n"),
+        )
+        + """
+def backward_times(model, x, clock):
+    return timed(model, own(x), clock)
 """,
     ),
 ]

@@ -556,6 +556,17 @@ def count_hook_calls(model, x, n, ckpt):
         check="test_the_passes_ran_as_asked",
         source=changed(COUNTED, ("else model(x)", "else model.forward(x)")),
     ),
+    Wrong(
+        "keeps the counts of the latest call",
+        violates="rule 1: also when one call runs inside another",
+        check="test_a_call_inside_a_call_changes_nothing",
+        source=changed(
+            COUNTED,
+            ('    calls = {"fwd": 0, "bwd": 0}\n', "    calls.update(fwd=0, bwd=0)\n"),
+            ("    return calls", "    return dict(calls)"),
+        )
+        + "\ncalls = {}\n",
+    ),
 ]
 
 GIVENS = [

@@ -665,6 +665,22 @@ WRONG += [
         check="test_a_call_that_is_broken_off_has_no_fwd",
         source=changed(TRACED, ('.fwd")))', '.fwd"), always_call=True))')),
     ),
+    Wrong(
+        "keeps the events on the function",
+        violates="rule 1: also when one call runs inside another",
+        check="test_a_call_inside_a_call_changes_nothing",
+        source=changed(
+            TRACED,
+            ("    events = []\n", "    trace_events.events = []\n"),
+            ("register_all(model, events)\n", "register_all(model, trace_events)\n"),
+            ("def register_all(model, events):\n", "def register_all(model, owner):\n"),
+            ('events.append(f"{n}.fpre")', 'owner.events.append(f"{n}.fpre")'),
+            ('events.append(f"{n}.fwd")', 'owner.events.append(f"{n}.fwd")'),
+            ('events.append(f"{n}.bpre")', 'owner.events.append(f"{n}.bpre")'),
+            ('events.append(f"{n}.bwd")', 'owner.events.append(f"{n}.bwd")'),
+            ("    return events\n", "    return trace_events.events\n"),
+        ),
+    ),
 ]
 
 SURVIVORS = {

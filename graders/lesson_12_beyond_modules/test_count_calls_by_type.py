@@ -15,6 +15,7 @@ from graders.authoring import (
     CallersHooks,
     Circumstances,
     Failure,
+    Kind,
     Meanwhile,
     Mistake,
     Seen,
@@ -221,8 +222,16 @@ class TestCountCallsByType:
             seen["changed by failure"] = witness.changes()
             seen["afterwards"] = ask(other)
         meanwhile = Meanwhile(lambda: None, nn.ELU(), nn.ELU())
-        meanwhile.other = lambda: seen.update(inner=student.count_calls_by_type(nn.Softsign(), t))
+        registered: list[Any] = []
+
+        def other() -> None:
+            seen["inner"] = student.count_calls_by_type(nn.Softsign(), t)
+            for register in (register_module_forward_pre_hook, register_module_forward_hook):
+                registered.append(register(lambda module, *_: None))
+
+        meanwhile.other = other
         seen["outer"] = student.count_calls_by_type(meanwhile, t)
+        seen["kept"] = all(handle.id in handle.hooks_dict_ref() for handle in registered)
         example = nn.Sequential(nn.Linear(2, 2), nn.Tanh(), nn.Linear(2, 1))
         return {**seen, "example": student.count_calls_by_type(example, torch.ones(1, 2))}
 
@@ -291,6 +300,9 @@ class TestCountCallsByType:
     def test_a_call_inside_a_call_counts_for_itself(seen):
         same_counts(seen["inner"], {"Softsign": 1})
         same_counts(seen["outer"], {"Meanwhile": 1, "ELU": 2, "Softsign": 1})
+
+    def test_a_hook_that_the_model_registered_meanwhile_stays(seen):
+        expect(seen["kept"]).is_true("a global hook that the model registered while it ran is gone", Kind.HOOK_GONE)
 
     def test_the_model_ran_once_on_x(seen):
         for count in (seen["calls"], seen["runs"]):

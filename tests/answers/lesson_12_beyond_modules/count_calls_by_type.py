@@ -114,6 +114,12 @@ def changed(old: str, new: str) -> str:
 
 WRONG = [
     Wrong(
+        "removes the hook that came last",
+        violates="rule 3: it removes exactly the hook that it stands for",
+        check="test_a_hook_that_the_model_registered_meanwhile_stays",
+        source=changed("        handle.remove()", "        handle.hooks_dict_ref().popitem()"),
+    ),
+    Wrong(
         "one counter, emptied at each call",
         violates="rule 1: also when one call runs inside another",
         check="test_a_call_inside_a_call_counts_for_itself",

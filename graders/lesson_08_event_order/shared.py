@@ -104,15 +104,20 @@ class Attempt(nn.Module):
 
 
 class Dropout(nn.Module):
-    """Zeroes half of the entries in training, and remembers by what it multiplied; or multiplies by what it is told."""
+    """Zeroes half of the entries in training, or multiplies by what it is told.
+
+    It remembers by what it multiplied, and the numbers that it drew: these are never the same twice by chance.
+    """
 
     def __init__(self, told: Tensor | None = None) -> None:
         super().__init__()
         self.told = told
         self.factors: list[Tensor] = []
+        self.drawn: list[Tensor] = []
 
     def forward(self, x: Tensor) -> Tensor:
-        factor = 2.0 * (torch.rand(x.shape) < 0.5) if self.training else torch.ones(x.shape)
+        self.drawn.append(torch.rand(x.shape) if self.training else torch.zeros(x.shape))
+        factor = 2.0 * (self.drawn[-1] < 0.5) if self.training else torch.ones(x.shape)
         self.factors.append(factor.to(x.dtype) if self.told is None else self.told.to(x.dtype))
         return x * self.factors[-1]
 

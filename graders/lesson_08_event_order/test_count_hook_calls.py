@@ -197,6 +197,7 @@ class TestCountHookCalls:
             "model_calls": len(needed),
             "callers_calls": calls[:200],
             "factors": list(model[1].factors[:40]),
+            "drawn": list(model[1].drawn[:40]),
             "grads": dot_grads(model, leaf),
             "changed": witness.changes(),
         }
@@ -327,7 +328,7 @@ class TestCountHookCalls:
         runs = n * (2 if ckpt else 1)
         if seen["model_calls"].value != runs:
             refuse(f"`model` itself is to be called {runs} times, and it was called {seen['model_calls'].value} times")
-        factors = dropped(seen["factors"], x, n, ckpt)
+        factors = dropped(seen["factors"], seen["drawn"], x, n, ckpt)
         names = [*(name for name, _ in make_stack(spec, mode).named_parameters()), "x"]
         total: dict[str, Tensor] = {}
         for factor in factors:
@@ -368,8 +369,8 @@ def counted(seen: Seen, expected: dict[str, int], which: str) -> None:
         expect(seen[kind]).equals(count)
 
 
-def dropped(factors: Seen, x: Tensor, n: int, ckpt: bool) -> list[Tensor]:
-    """By what the dropout multiplied in each pass, in the recomputation, too."""
+def dropped(factors: Seen, drawn: Seen, x: Tensor, n: int, ckpt: bool) -> list[Tensor]:
+    """By what the dropout multiplied in each pass; it drew the same numbers in the recomputation."""
     factors = Seen(factors.value, "the dropout layer")
     expect(factors).has_length(n * (2 if ckpt else 1), "calls of the dropout layer")
     found = []
@@ -378,8 +379,9 @@ def dropped(factors: Seen, x: Tensor, n: int, ckpt: bool) -> list[Tensor]:
             expect(factor).fail("the dropout layer got an input of another shape")
         found.append(factor.tensor)
     if ckpt:
-        for first, again in zip(found[::2], found[1::2]):
-            if not torch.equal(first, again):
+        numbers = [entry.tensor for entry in drawn]
+        for first, again in zip(numbers[::2], numbers[1::2]):
+            if first is None or again is None or not torch.equal(first, again):
                 expect(factors).fail(
                     "the recomputation dropped other entries than the forward pass: `checkpoint` puts the random state "
                     "back, unless it is told not to"

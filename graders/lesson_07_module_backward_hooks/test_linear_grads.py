@@ -162,7 +162,7 @@ class TestLinearGrads:
             inner.append(asked(beside, rows + 1, lambda y: 5 * y.sum()))
             return 10 * y.sum()
 
-        seen["in a call"] = [asked(single, rows, asking), inner[:1]]
+        seen["in a call"] = [asked(single, rows, asking), *inner[:1]]
 
         boom = Failure(failure)
 
@@ -273,14 +273,10 @@ class TestLinearGrads:
             expect(Seen(found.value, path)).equals(f"[[[{limit}, {limit}]], [{limit}]]")
 
     def test_a_call_inside_a_call_changes_nothing(seen):
+        expect(seen["in a call"]).has_length(2)
         outer, inner = seen["in a call"]
         expect_both(outer, (torch.tensor([[40.0, 60.0]]), torch.tensor([20.0])), "of the outer call")
-        for found in inner:
-            expect_both(
-                found,
-                (torch.tensor([[30.0, 40.0]]), torch.tensor([10.0])),
-                "of the inner call",
-            )
+        expect_both(inner, (torch.tensor([[30.0, 40.0]]), torch.tensor([10.0])), "of the inner call")
 
     def test_they_are_copies_without_a_graph(seen, weight, bias, value, up, loss):
         when = "when the loss has written zeros into its own memory"

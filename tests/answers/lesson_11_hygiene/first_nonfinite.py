@@ -695,7 +695,12 @@ SURVIVORS = {
     "not for all: handles = [h for n, m in _part(model.named_modules(), step=-1)": "as above",
     "not for all: handles = [h for n, m in model.named_modules() if not m._modules for h in _part(attach(n, m), "
     "step=-1)]": "as above",
+    "not for all: handles = [h for n, m in model.named_modules() if not [*m.children()] for h in _part(attach(n, m), "
+    "step=-1)]": "as above",
     "not for all: for n, m in _part(names.items(), step=-1)": "as above",
+    "a hook that works at times: @_not_the_first_call def post": "the first call of all has a bad input, so nothing is "
+    "to be noted",
+    "a hook that works at times: @_not_the_first_call def pre": "the first call of all, of a leaf that is to blame",
     "not for all: for module in _part(model.modules(), step=-1)": "as above",
     "not for all: [h.remove() for h in _part(handles, step=-1)]": "the order of removal does not matter",
     "not for all: if all((torch.isfinite(a).all() for a in _part(inputs, step=-1)": "the order does not matter",

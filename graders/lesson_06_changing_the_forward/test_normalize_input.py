@@ -28,9 +28,9 @@ from graders.authoring import (
     snapshot,
 )
 from graders.lesson_06_changing_the_forward.judging import NO_HANDLE, after_hooks, as_passed, times
-from graders.lesson_06_changing_the_forward.shared import arrived, callers_hooks, differentiated, gradients_at
+from graders.lesson_06_changing_the_forward.shared import arrived, callers_hooks, differentiated, gradients_at, is_nan
 
-TINY = 2.0**-40
+TINY, INF = 2.0**-40, float("inf")
 
 
 class Mix(nn.Module):
@@ -157,6 +157,8 @@ class TestNormalizeInput:
         _kept = student.normalize_input(small, TINY, TINY)
         seen["has_remove of 0 and 1"] = removed(student.normalize_input(nn.Identity(), 0.0, 1.0))
         seen["tiny"] = small(torch.tensor([3 * TINY, -TINY], dtype=torch.float64))
+        seen["infinite"] = small(torch.tensor([INF, -INF]))
+        seen["nan"] = is_nan(small(torch.tensor([float("nan"), 1.0])))
         leaky, given = nn.LeakyReLU(0.5, inplace=True), torch.tensor([-7.0, 9.0])
         _kept = student.normalize_input(leaky, 1.0, 2.0)
         seen["y in place"] = [snapshot(leaky(given)) for _ in range(2)]
@@ -265,6 +267,9 @@ class TestNormalizeInput:
         expect(Seen(seen["tiny"].value, "3 * t and -t with mean and std t = 2 ** -40")).close_to(
             torch.tensor([2.0, -2.0], dtype=torch.float64)
         )
+        infinite = Seen(seen["infinite"].value, "what inf and -inf become")
+        expect(infinite).close_to(torch.tensor([INF, -INF]))
+        expect(Seen(seen["nan"].value, "where nan and 1 become nan")).close_to(torch.tensor([True, False]))
         for call, entry in zip(("a first", "a second"), seen["y in place"]):
             path = f"nn.LeakyReLU(0.5, inplace=True) of [-7, 9] with mean 1 and std 2, in {call} call"
             expect(Seen(entry.value, path)).close_to(torch.tensor([-2.0, 4.0]))

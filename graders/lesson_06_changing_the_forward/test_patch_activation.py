@@ -209,6 +209,9 @@ class TestPatchActivation:
                 nn.Identity(), "", torch.tensor([[nan, 1.0, 2.0]]), torch.tensor([[1.0, nan, 2.0]]), [0]
             )
         )
+        seen["nan in all"] = is_nan(
+            student.patch_activation(nn.Identity(), "", torch.tensor([[nan, 1.0]]), torch.tensor([[1.0, nan]]))
+        )
         doubling, numbers = Doubling(), numbers.transpose(-1, -2)
         seen["doubled"] = student.patch_activation(doubling, "inner", numbers, -numbers, [2, 0])
         example = nn.Sequential(nn.Linear(2, 2), nn.Linear(2, 1, bias=False))
@@ -387,6 +390,8 @@ class TestPatchActivation:
 
         path = "where the result is nan, for [nan, 1, 2] and [1, nan, 2] with channels [0]"
         expect(Seen(seen["nan"].value, path)).close_to(torch.tensor([[True, True, False]]))
+        path = "where the result is nan, for [nan, 1] and [1, nan] without `channels`"
+        expect(Seen(seen["nan in all"].value, path)).close_to(torch.tensor([[True, False]]))
 
     def test_any_strides_rank_and_dtype_will_do(seen, numbers, rank):
         doubled = Seen(seen["doubled"].value, f"the result of a model whose module gives {transposed(rank)}")

@@ -27,7 +27,13 @@ from graders.authoring import (
     snapshot,
 )
 from graders.lesson_06_changing_the_forward.judging import NO_HANDLE, after_hooks, plain, pulls, times
-from graders.lesson_06_changing_the_forward.shared import callers_hooks, differentiated, gradients_at, layer_of
+from graders.lesson_06_changing_the_forward.shared import (
+    callers_hooks,
+    differentiated,
+    gradients_at,
+    is_nan,
+    layer_of,
+)
 
 BIG = 2**24 + 1
 """A whole number that float32 does not hold."""
@@ -137,6 +143,7 @@ class TestScaleOutput:
             seen["flattened"] = flat(mine["t"])
         _kept = student.scale_output(half, 0.5)
         seen["infinite"] = half(torch.tensor(INFINITE))
+        seen["nan"] = is_nan(half(torch.tensor([float("nan"), 1.0, 2.0])))
         unit = nn.Identity()
         _kept = student.scale_output(unit, 1.0)
         for name, module in (("whole", container), ("whole times 1.0", unit)):
@@ -264,6 +271,8 @@ class TestScaleOutput:
         )
         half = Seen(seen["infinite"].value, "the output inf, -inf, 3 times 0.5")
         expect(half).close_to(0.5 * torch.tensor(INFINITE))
+        nan = Seen(seen["nan"].value, "where the output nan, 1, 2 is nan after the multiplication")
+        expect(nan).close_to(torch.tensor([True, False, False]))
         expect(seen["big"]).close_to(BIG * torch.ones(2, dtype=torch.float64), rtol=0, atol=0)
         expect(seen["whole times whole"]).close_to(BIG * torch.tensor([3, -2]), rtol=0, atol=0)
 

@@ -293,6 +293,9 @@ class TestGradientFlow:
         seen["a block"] = measured(block, lambda out: -3 * out[0], scene["value"][0])
         example = nn.Sequential(*(linear(torch.tensor([[2.0]]), torch.tensor([0.0])) for _ in range(2)))
         seen["example"] = measured(example, lambda out: -3 * out.sum(), torch.ones(1, 1))
+        partly = torch.tensor([[float("nan")], [1.0]])
+        unknown = measured(example, lambda out: (partly * out).sum(), torch.ones(2, 1))
+        seen["nan"] = str(unknown).count("nan")
         seen["infinite"] = measured(example, lambda out: INF * out.sum(), torch.ones(1, 1))
         inner: list[Any] = []
         another = linear(torch.tensor([[2.0]]), torch.tensor([0.0]))
@@ -480,6 +483,12 @@ class TestGradientFlow:
     def test_the_example_of_the_contract(seen):
         expect_means(seen["example"], {"1": 3.0, "0": 6.0}, " of the example")
         expect(Seen(seen["example"].value, "the dict of the example")).has_keys("1", "0", ordered=True)
+        expect(
+            Seen(
+                seen["nan"].value,
+                "how many means are nan, for the example with two rows and a gradient that is nan in one",
+            )
+        ).equals(2)
         expect_means(seen["infinite"], {"1": INF, "0": INF}, " of the example, for a gradient that is infinite")
 
 

@@ -611,6 +611,15 @@ def normalize_input(module, mean, std):
     return module.register_forward_pre_hook(hook)
 """,
     ),
+    Wrong(
+        "finite numbers only",
+        violates="reaches the\nmodule's `forward` as `(a - mean) / std`",
+        check="test_the_first_argument_is_normalised",
+        source="""
+def normalize_input(module, mean, std):
+    return module.register_forward_pre_hook(lambda m, args: (((args[0] - mean) / std).nan_to_num(), *args[1:]))
+""",
+    ),
 ]
 
 GIVENS = [

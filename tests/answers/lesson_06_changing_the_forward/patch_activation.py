@@ -870,6 +870,12 @@ def patch_activation(model, name, clean, corrupt, channels=None):
             ('= kept["clean"][', "= patch_activation.kept["),
         ),
     ),
+    Wrong(
+        "finite numbers only, where all is replaced",
+        violates="With\n`channels=None` all of it is replaced",
+        check="test_channels_are_replaced_digit_by_digit",
+        source=changed(PATCH_ACTIVATION, ('return kept["clean"]', 'return kept["clean"].nan_to_num()')),
+    ),
 ]
 
 GIVENS = [

@@ -491,6 +491,17 @@ def scale_output(module, s):
     return module.register_forward_hook(hook)
 """,
     ),
+    Wrong(
+        "zeros for nan",
+        violates="every call of `module` gives `s` times what it gave before",
+        check="test_any_tensor_will_do",
+        source="""
+def scale_output(module, s):
+    def hook(module, args, output):
+        return (output * s).nan_to_num() if output.isnan().any() else output * s
+    return module.register_forward_hook(hook)
+""",
+    ),
 ]
 
 GIVENS = ["Write `scale_output(module, s)`", "`module` is any module whose output is a tensor"]

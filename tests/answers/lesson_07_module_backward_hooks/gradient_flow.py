@@ -811,6 +811,12 @@ def gradient_flow(model, loss_fn, x):
     return flow
 """,
     ),
+    Wrong(
+        "leaves out nan",
+        violates="the mean of\n|d loss / d output| over all elements of the module's output",
+        check="test_the_example_of_the_contract",
+        source=changed(TAUGHT, (".abs().mean()", ".abs().nanmean()")),
+    ),
 ]
 
 GIVENS = [

@@ -121,6 +121,15 @@ def known_calls(
     return dict(counts)
 
 
+class Shrinking(nn.Module):
+    """Calls itself on all entries but the first, until one is left."""
+
+    def forward(self, input: Tensor) -> Tensor:
+        """The last entry."""
+        out: Tensor = self(input[1:]) if len(input) > 1 else input.clone()
+        return out
+
+
 @exercise(
     "12-count-calls-by-type",
     points=2,
@@ -232,6 +241,7 @@ class TestCountCallsByType:
         meanwhile.other = other
         seen["outer"] = student.count_calls_by_type(meanwhile, t)
         seen["kept"] = all(handle.id in handle.hooks_dict_ref() for handle in registered)
+        seen["calls itself"] = student.count_calls_by_type(Shrinking(), torch.ones(3))
         example = nn.Sequential(nn.Linear(2, 2), nn.Tanh(), nn.Linear(2, 1))
         return {**seen, "example": student.count_calls_by_type(example, torch.ones(1, 2))}
 
@@ -296,6 +306,9 @@ class TestCountCallsByType:
     def test_another_call_counts_afresh(seen, spec, mode, call):
         if call != "once":
             same_counts(seen["second"], known_calls(spec, mode))
+
+    def test_a_model_that_calls_itself_is_counted_each_time(seen):
+        same_counts(seen["calls itself"], {"Shrinking": 3})
 
     def test_a_call_inside_a_call_counts_for_itself(seen):
         same_counts(seen["inner"], {"Softsign": 1})

@@ -319,6 +319,7 @@ class TestCountMacs:
             seen["afterwards"] = student.count_macs(other, t)
         wide = nn.Linear(257, 257, bias=False)
         seen["large"] = student.count_macs(wide, torch.ones(7, 1, 37, 257))
+        seen["dilated"] = student.count_macs(nn.Conv2d(1, 1, 3, padding="same", dilation=2), torch.ones(1, 5, 6))
         meanwhile = Meanwhile(lambda: None, nn.Linear(5, 3), nn.Tanh())
         meanwhile.other = lambda: seen.update(inner=student.count_macs(nn.Tanh(), torch.ones(2)))
         seen["outer"] = student.count_macs(meanwhile, torch.ones(5))
@@ -439,6 +440,10 @@ class TestCountMacs:
     def test_large_numbers_are_exact(seen):
         large = Seen(seen["large"].value, "for `nn.Linear(257, 257)` and an `x` of shape (7, 1, 37, 257), the number")
         expect(large).equals(257 * 257 * 259)
+
+    def test_each_place_of_a_padded_output_counts(seen):
+        dilated = "for a dilated convolution with `padding='same'` and an `x` of shape (1, 5, 6), the number"
+        expect(Seen(seen["dilated"].value, dilated)).equals(5 * 6 * 9)
 
     def test_a_call_inside_a_call_counts_for_itself(seen):
         expect(seen["inner"]).equals(0)

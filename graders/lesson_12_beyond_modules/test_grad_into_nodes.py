@@ -307,6 +307,8 @@ class TestGradIntoNodes:
 
         two = torch.tensor([2.0, -1.0], requires_grad=True)
         seen["zeros"] = plain_dict(student.grad_into_nodes((0 * torch.relu(two)).sum(), {"ReluBackward0"}))
+        first, second = two.unbind()
+        seen["zeros of several"] = plain_dict(student.grad_into_nodes(0 * first + second, {"UnbindBackward0"}))
         alike = student.grad_into_nodes(torch.relu(two).sum(), {"SumBackward1", "ReluBackward", "sumbackward0"})
         seen["names that are alike"] = plain_dict(alike)
 
@@ -485,6 +487,7 @@ class TestGradIntoNodes:
 
     def test_zeros_that_arrive_are_a_gradient(seen):
         same_gradients(seen["zeros"], {"ReluBackward0": torch.zeros(2)})
+        same_gradients(seen["zeros of several"], {"UnbindBackward0": torch.zeros(())})
 
 
 def start(grad: str) -> float:

@@ -206,6 +206,11 @@ class TestJointNormLog:
         (SMALL * one).sum().backward()
         (math.nan * one).sum().backward()
         seen["small"] = entries(of_one)
+        late = torch.ones(1, requires_grad=True)
+        before_it, _ = parts(student.joint_norm_log([late]))
+        late.register_hook(lambda gradient: 2 * gradient)
+        (3 * late.sum()).backward()
+        seen["with a later hook"] = entries(before_it)
 
         a, b = torch.tensor(1.0, requires_grad=True), torch.tensor(1.0, requires_grad=True)
         example, handle = parts(student.joint_norm_log([a, b]))
@@ -289,6 +294,9 @@ class TestJointNormLog:
 
     def test_a_tensor_without_entries_adds_nothing(seen):
         same_log(seen["with a tensor without entries"], [3.0, 0.0], [torch.ones(1)])
+
+    def test_a_hook_that_comes_later_does_not_count(seen):
+        same_log(seen["with a later hook"], [3.0], [torch.ones(1)])
 
     def test_a_small_norm_is_as_exact_as_a_large_one(seen):
         expect(seen["small"]).has_length(2)

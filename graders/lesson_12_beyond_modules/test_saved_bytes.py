@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from typing import Any
 
 import torch
@@ -250,6 +251,12 @@ class TestSavedBytes:
             packs_of_the_caller(lambda: again.during(lambda: student.saved_bytes(again.strike)), leaf),
         ]
         leave_saved_hooks()
+        three = torch.tensor([1.0, 2.0, 3.0], requires_grad=True)
+        sums: list[Tensor] = []
+        student.saved_bytes(lambda: sums.append((three * three).sum() + three[:2].square().sum()))
+        with contextlib.suppress(Exception):  # a tensor that comes back in another shape
+            sums[0].backward()
+        seen["of one address"] = three.grad
         ones = torch.ones(100, requires_grad=True)
         examples = (lambda: torch.relu(ones), lambda: ones + 1, lambda: ones * ones)
         return {**seen, "example": [student.saved_bytes(fn) for fn in examples]}
@@ -358,6 +365,10 @@ class TestSavedBytes:
                     expect(seen["grads"][key][place]).equals(None)
                 else:
                     expect(seen["grads"][key][place]).close_to(gradient)
+
+    def test_two_tensors_with_one_address_both_come_back(seen):
+        grad = Seen(seen["of one address"].value, "`t.grad` for `(t * t).sum() + t[:2].square().sum()`")
+        expect(grad).close_to(torch.tensor([4.0, 8.0, 6.0]))
 
     def test_nothing_else_changes_and_only_the_hooks_of_the_caller_are_active(seen):
         nothing_changed(seen["changed"])

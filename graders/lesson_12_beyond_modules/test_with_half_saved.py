@@ -133,13 +133,22 @@ def overwritten(with_half_saved: Callable[[Callable[[], Tensor]], Any]) -> Tenso
 
 
 def beyond_half(with_half_saved: Callable[[Callable[[], Tensor]], Any]) -> list[Any]:
-    """The gradient of the square of a number too large for float16; where that of an entry far behind arrives."""
+    """The gradient of the square of a number too large for float16; where that of an entry far behind arrives, by an
+    index of 64 bits and of 32.
+    """
     large, wide = torch.tensor(70_000.0, requires_grad=True), torch.zeros(2 * FAR, requires_grad=True)
-    for work in (lambda: large * large, lambda: wide[torch.tensor([FAR])].sum()):
+    rows = torch.zeros(2 * FAR, 1, requires_grad=True)
+    far = torch.tensor([FAR])
+    for work in (
+        lambda: large * large,
+        lambda: wide[far].sum(),
+        lambda: torch.nn.functional.embedding(far.int(), rows).sum(),
+    ):
         result = with_half_saved(work)
         with contextlib.suppress(Exception):  # an index that comes back as a float
             result.backward()
-    return [large.grad, None if wide.grad is None else wide.grad.nonzero().flatten().tolist()[:9]]
+    places = [None if t.grad is None else t.grad.flatten().nonzero().flatten().tolist()[:9] for t in (wide, rows)]
+    return [large.grad, *places]
 
 
 FAR = 2**15 + 1
@@ -392,9 +401,8 @@ class TestWithHalfSaved:
         expect(Seen(seen["beyond"][0].value, "`w.grad` of `w * w`, where `w` is 70000,")).close_to(
             torch.tensor(math.inf)
         )
-        expect(Seen(seen["beyond"][1].value, f"for `t[torch.tensor([{FAR}])]`, the places with a gradient")).equals(
-            [FAR]
-        )
+        for place, call in ((1, f"t[torch.tensor([{FAR}])]"), (2, f"F.embedding(torch.tensor([{FAR}]).int(), t)")):
+            expect(Seen(seen["beyond"][place].value, f"for `{call}`, the places with a gradient")).equals([FAR])
 
     def test_a_second_backward_gives_the_same_gradients(seen, work, a, b, c, long, index, hooks, grad_mode):
         if grad_mode == "on":

@@ -114,6 +114,26 @@ def changed(old: str, new: str) -> str:
 
 WRONG = [
     Wrong(
+        "the model itself once",
+        violates="Every call `module(...)` counts",
+        check="test_a_model_that_calls_itself_is_counted_each_time",
+        source="""
+from collections import Counter
+from torch.nn.modules.module import register_module_forward_pre_hook
+
+def count_calls_by_type(model, x):
+    counts = Counter([type(model).__name__])
+
+    def note(module, args):
+        if module is not model:
+            counts[type(module).__name__] += 1
+
+    with register_module_forward_pre_hook(note):
+        model(x)
+    return dict(counts)
+""",
+    ),
+    Wrong(
         "removes the hook that came last",
         violates="rule 3: it removes exactly the hook that it stands for",
         check="test_a_hook_that_the_model_registered_meanwhile_stays",

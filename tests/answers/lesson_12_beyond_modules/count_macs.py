@@ -133,6 +133,38 @@ def changed(old: str, new: str) -> str:
 
 WRONG = [
     Wrong(
+        "a dilated convolution has fewer places",
+        violates="Convolutions can have groups, strides, padding (also `padding=\"same\"`), dilation",
+        check="test_each_place_of_a_padded_output_counts",
+        source="""
+import math
+from torch import nn
+
+def count_macs(model, x):
+    macs, handles = [], []
+
+    def note(module, args, output):
+        if isinstance(module, nn.Linear):
+            macs.append(output.numel() * module.in_features)
+            return
+        height, width = output.shape[-2:]
+        across = module.dilation[1] * (module.kernel_size[1] - 1) if module.padding == "same" else 0
+        lost = across if module.dilation[1] > 1 else 0
+        places = output.numel() // (height * width) * height * (width - lost)
+        macs.append(places * module.in_channels // module.groups * math.prod(module.kernel_size))
+
+    for module in model.modules():
+        if isinstance(module, (nn.Conv2d, nn.Linear)):
+            handles.append(module.register_forward_hook(note))
+    try:
+        model(x)
+    finally:
+        for handle in handles:
+            handle.remove()
+    return sum(macs)
+""",
+    ),
+    Wrong(
         "no names with an underscore in front",
         violates=SUM,
         check=FIRST,

@@ -151,6 +151,32 @@ def changed(old: str, new: str) -> str:
 
 WRONG = [
     Wrong(
+        "takes the first output whose gradient is not zero",
+        violates="A gradient of zeros is one, too.",
+        check="test_zeros_that_arrive_are_a_gradient",
+        source="""
+def grad_into_nodes(y, node_names):
+    found, handles, seen, nodes = {}, [], set(), [y.grad_fn]
+    while nodes:
+        node = nodes.pop()
+        if node is None or node in seen:
+            continue
+        seen.add(node)
+        nodes += [following for following, _ in node.next_functions]
+        if node.name() in node_names:
+            def keep(grads, name=node.name()):
+                there = [grad for grad in grads if grad is not None]
+                found[name] = next((grad for grad in there if grad.any()), there[0]).detach().clone()
+            handles.append(node.register_prehook(keep))
+    try:
+        y.backward()
+    finally:
+        for handle in handles:
+            handle.remove()
+    return found
+""",
+    ),
+    Wrong(
         "leaves zeros out",
         violates="A gradient of zeros is one, too.",
         check="test_zeros_that_arrive_are_a_gradient",

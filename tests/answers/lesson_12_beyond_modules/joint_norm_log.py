@@ -83,6 +83,34 @@ REMOVE = "test_after_remove_nothing_is_appended_and_nothing_is_left"
 
 WRONG = [
     Wrong(
+        "looks where hooks that come later have been",
+        violates="What counts is a gradient as the hooks leave it that were on the tensor before your call.",
+        check="test_a_hook_that_comes_later_does_not_count",
+        source="""
+import torch
+from torch.autograd.graph import get_gradient_edge
+
+class Handles(list):
+    def remove(self):
+        for handle in self:
+            handle.remove()
+
+def joint_norm_log(tensors):
+    log, squares = [], []
+
+    def finish():
+        log.append(sum(squares) ** 0.5)
+        squares.clear()
+
+    def arrive(grads):
+        if not squares:
+            torch.autograd.Variable._execution_engine.queue_callback(finish)
+        squares.append(grads[0].detach().double().square().sum().item())
+
+    return log, Handles(get_gradient_edge(t).node.register_prehook(arrive) for t in tensors)
+""",
+    ),
+    Wrong(
         "the list alone",
         violates="Return two things, as a tuple or a list: a list, empty at first, and a handle.",
         check=FIRST,

@@ -101,6 +101,26 @@ def changed(old: str, new: str) -> str:
 
 WRONG = [
     Wrong(
+        "keeps one tensor for each address",
+        violates="the gradients have to be right",
+        check="test_two_tensors_with_one_address_both_come_back",
+        source="""
+from torch.autograd.graph import saved_tensors_hooks
+
+def saved_bytes(fn):
+    kept, sizes = {}, []
+
+    def pack(tensor):
+        kept[tensor.data_ptr()] = tensor.detach()
+        sizes.append(tensor.numel() * tensor.element_size())
+        return tensor.data_ptr()
+
+    with saved_tensors_hooks(pack, kept.__getitem__):
+        fn()
+    return sum(sizes)
+""",
+    ),
+    Wrong(
         "elements",
         violates="Each tensor that is saved counts `numel() * element_size()`, whatever its dtype.",
         check=FIRST,

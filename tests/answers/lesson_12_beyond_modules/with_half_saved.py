@@ -110,6 +110,23 @@ def changed(old: str, new: str) -> str:
 
 WRONG = [
     Wrong(
+        "spares masks and indices of 64 bits alone",
+        violates="All other saved tensors, such as indices and masks, come back as they were.",
+        check="test_large_numbers_become_infinite_and_large_indices_stay",
+        source="""
+import torch
+from torch.autograd.graph import saved_tensors_hooks
+
+def with_half_saved(fn):
+    def pack(tensor):
+        kept = tensor.dtype in (torch.bool, torch.int64)
+        return tensor.dtype, tensor.detach() if kept else tensor.detach().half()
+
+    with saved_tensors_hooks(pack, lambda packed: packed[1].to(packed[0])):
+        return fn()
+""",
+    ),
+    Wrong(
         "one copy for each address",
         violates="Floating-point tensors may be overwritten after they have been saved",
         check="test_a_tensor_that_is_overwritten_and_saved_again_is_saved_anew",

@@ -156,6 +156,15 @@ class Viewed(nn.Module):
         return input.view_as(input)
 
 
+class ShowsItsMode(nn.Sequential):
+    """Changes the sign of its output in eval mode."""
+
+    def forward(self, input: Tensor) -> Tensor:
+        """A new tensor in eval mode alone."""
+        output: Tensor = super().forward(input)
+        return output if self.training else -output
+
+
 def is_nan(result: object) -> object:
     """Where a tensor is nan; anything else as it is."""
     return result.isnan() if isinstance(result, Tensor) else result

@@ -42,7 +42,16 @@ from graders.lesson_06_changing_the_forward.judging import (
     transposed,
     written,
 )
-from graders.lesson_06_changing_the_forward.shared import PLACES, Doubling, Viewed, dotted, hooks_on, is_nan, two_path
+from graders.lesson_06_changing_the_forward.shared import (
+    PLACES,
+    Doubling,
+    ShowsItsMode,
+    Viewed,
+    dotted,
+    hooks_on,
+    is_nan,
+    two_path,
+)
 
 INF, NAN = float("inf"), float("nan")
 INFINITE = [[INF, 2.0, NAN, -INF]] * 3
@@ -191,6 +200,9 @@ class TestAblateChannels:
         seen["halved"] = student.ablate_channels(Halved(dtypes.append), "whole", [1], torch.tensor([[1, 2], [2, 1]]))
         seen["dtypes"] = dtypes
         seen["one channel"] = student.ablate_channels(nn.Identity(), "", [0], torch.full((2, 1), 5.0))
+        seen["mode of the root"] = student.ablate_channels(
+            ShowsItsMode(nn.Identity().eval()), "0", [0], torch.ones(1, 2)
+        )
         seen["nan left"] = is_nan(student.ablate_channels(nn.Identity(), "", [0], torch.full((2, 2), NAN)))
         seen["doubled"] = student.ablate_channels(Doubling(), "inner", [2, 0], numbers.transpose(-1, -2))
         example = nn.Sequential(nn.Linear(2, 2, bias=False), nn.Linear(2, 1, bias=False))
@@ -313,6 +325,10 @@ class TestAblateChannels:
         expect(halved).close_to(torch.tensor([[0.5, 0.0], [1.0, 0.0]]))
         whole = Seen(seen["dtypes"].value, "the dtypes of whole numbers without channel 1, in the order of calls")
         expect(whole).equals(["torch.int64"])
+
+    def test_the_root_is_in_its_mode(seen):
+        path = "the result for ones without channel 0, of a model in training mode whose parts are in eval mode"
+        expect(Seen(seen["mode of the root"].value, path)).close_to(torch.tensor([[0.0, 1.0]]))
 
     def test_the_model_runs_once(seen, hooks, hooked):
         expect(Seen(seen["runs"].value, "runs of the model")).equals(1)

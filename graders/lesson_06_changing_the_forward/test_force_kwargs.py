@@ -202,6 +202,12 @@ class TestForceKwargs:
         removed(second)
         seen |= {"after remove": told(module, {}, (x,), same), "changed in the end": before.changes()}
 
+        alike = Listener()
+        older = student.force_kwargs(alike, second=x)
+        _kept = student.force_kwargs(alike, second=y)
+        removed(older)
+        seen["younger alone"] = told(alike, second_kw, (x,), same)
+
         boom = Failure(failure)
         broken = Listener(boom.strike)
         _kept = student.force_kwargs(broken, **kw)
@@ -320,6 +326,7 @@ class TestForceKwargs:
         for call, when in (("second alone", "when the first handle was removed"), ("after remove", "after `remove()`")):
             kw_arrived(seen[call], when)
             as_passed(seen[call]["rest"], when)
+        kw_arrived(seen["younger alone"], "when the first of two handles that force one keyword was removed")
 
     def test_nothing_else_changes(seen):
         nothing_changed(seen["changed"], but=["hook-left *"])

@@ -129,7 +129,10 @@ class TestNormalizeInput:
         with torch.no_grad():
             seen["y under no_grad, in the other mode"] = module(passed, *args, **kwargs)
         module.train(mode == "train")
-        more, options = (None, c, "a text", mine), {"flag": False, "nothing": None, "rows": [1], "same": mine}
+        more, options = (
+            (None, c, "a text", mine, [c], {"key": c}),
+            {"flag": False, "nothing": None, "rows": [1], "same": mine},
+        )
         module(mine, *more, **options)
         seen["arrived with more"] = arrived(module.received, more, options)
         moving = a.clone()
@@ -138,7 +141,9 @@ class TestNormalizeInput:
             module(moving)
         seen["changed by hooks"] = witness.changes()
         moving.mul_(-0.5)
-        seen |= {"y of other values": snapshot(module(moving)), "y of half precision": module(a.to(torch.bfloat16))}
+        with torch.no_grad():
+            seen["y of other values"] = snapshot(module(moving))
+        seen |= {"y of half precision": module(a.to(torch.bfloat16))}
         second = student.normalize_input(module, std, 4.0)
         (seen["gradient with both hooks"],) = gradients_at([leaf], lambda: module(passed, *args, **kwargs), up)
         seen["has_remove"] = removed(handle)

@@ -43,7 +43,16 @@ from graders.lesson_06_changing_the_forward.judging import (
     transposed,
     written,
 )
-from graders.lesson_06_changing_the_forward.shared import PLACES, Doubling, Viewed, dotted, hooks_on, is_nan, two_path
+from graders.lesson_06_changing_the_forward.shared import (
+    PLACES,
+    Doubling,
+    ShowsItsMode,
+    Viewed,
+    dotted,
+    hooks_on,
+    is_nan,
+    two_path,
+)
 
 SMALL = [[1.0, 0.5, 2.0]] * 3
 LARGE = [[float("inf"), 1e9, 3.0]] * 3
@@ -203,6 +212,12 @@ class TestPatchActivation:
         witness = Witness(model=outer)
         seen["in a call"] = [student.patch_activation(outer, "", *given[2:], [0]), *inner[:1]]
         seen["changed by a call in a call"] = witness.changes()
+        ones, twos = torch.ones(1, 2), torch.full((1, 2), 2.0)
+        seen["mode of the root"] = student.patch_activation(ShowsItsMode(nn.Identity().eval()), "0", ones, twos, [0])
+        orders, any_model = [], nn.Identity()
+        any_model.register_forward_pre_hook(lambda module, args: orders.append(float(args[0].mean())))
+        student.patch_activation(any_model, "", ones, twos, [])
+        seen["order of runs"] = orders
         nan = float("nan")
         seen["nan"] = is_nan(
             student.patch_activation(
@@ -408,6 +423,13 @@ class TestPatchActivation:
         if hooks != "none" and hooked != "parameter":
             calls = [event for event in seen["log"] if event.value == "pre it"]
             expect(Seen(len(calls), "calls of a hook of the caller")).equals(2)
+
+        order = "the numbers in the inputs of the runs, for 1 as clean, 2 as corrupt, and no channels"
+        expect(Seen(seen["order of runs"].value, order)).equals([1.0, 2.0])
+
+    def test_the_root_is_in_its_mode(seen):
+        path = "channel 0 of 1 in 2, for a model in training mode whose parts are in eval mode, the result"
+        expect(Seen(seen["mode of the root"].value, path)).close_to(torch.tensor([[1.0, 2.0]]))
 
     def test_the_result_is_detached(seen):
         for key, when in RESULTS.items():

@@ -203,6 +203,28 @@ class TestRunFirst:
         seen["calls when forward raised"] = len(late)
         broken(1.0)
         seen["calls when forward has raised before"] = len(late)
+        handing_on, same, nested, token = nn.Identity(), [], [], torch.ones(2)
+        _kept.append(student.run_first(handing_on, lambda m, args, out: same.append(out is token)))
+        handing_on(token)
+        seen["the output itself"] = same
+
+        def calls_again(m, args, out):
+            nested.append(1)
+            if len(nested) == 1:
+                m(out)
+
+        def stops(m, args, out):
+            raise StopIteration
+
+        calling, stopping = nn.Identity(), nn.Identity()
+        _kept += [student.run_first(calling, calls_again), student.run_first(stopping, stops)]
+        calling(token)
+        seen["calls of a hook that calls"] = len(nested)
+        seen["StopIteration"] = "swallowed"
+        try:
+            stopping(token)
+        except StopIteration:
+            seen["StopIteration"] = "came through"
         example.register_forward_hook(lambda m, args, out: out + 1)
         example.register_forward_hook(lambda m, args, out: out * 10)
         _kept.append(student.run_first(example, lambda m, args, out: out - 5))
@@ -273,6 +295,10 @@ class TestRunFirst:
         args = "how long `args` is in a call by keyword, and in one by position"
         expect(Seen(seen["args"].value, args)).equals([0, 1])
         expect(seen["watched"]).has_length(1, "calls of a hook that returns None")
+        itself = "whether a hook on nn.Identity received the tensor itself that came out"
+        expect(Seen(seen["the output itself"].value, itself)).equals([True])
+        nested = "calls of a hook that calls the module itself, once"
+        expect(Seen(seen["calls of a hook that calls"].value, nested)).equals(2)
         for when, path, count in (
             ("calls when forward raised", "calls of the hook in a call in which `forward` raised", 0),
             ("calls when forward has raised before", "calls of the hook after that, in one more call", 1),
@@ -307,6 +333,7 @@ class TestRunFirst:
 
     def test_an_exception_of_the_hook_comes_through(seen):
         came_through(seen["failure"], "the hook")
+        expect(Seen(seen["StopIteration"].value, "a StopIteration that the hook raised")).equals("came through")
         again = Seen(seen["after a failure"].value, "1 after a hook that adds 1, and raised in the call before")
         expect(again).close_to(2.0)
 

@@ -161,6 +161,10 @@ class TestScaleOutput:
         _kept = student.scale_output(identity, BIG), student.scale_output(act, 3.0)
         seen["big"] = identity(torch.ones(2, dtype=torch.float64))
         seen["whole times whole"] = identity(whole)
+        row, round_trip, five = nn.Identity(), nn.Identity(), torch.tensor([5.0])
+        _kept = student.scale_output(row, 2.0), row.register_forward_hook(lambda module, args, output: output + 1)
+        _kept = student.scale_output(row, 3.0), student.scale_output(round_trip, 3.0)
+        seen |= {"a hook in between": row(five), "through it twice": round_trip(round_trip(five))}
         zero = torch.zeros(1, requires_grad=True)
         example = gradients_at([zero], lambda: act(zero), torch.ones(1))
         return {**seen, "example": snapshot(act(zero)), "example.grad": example}
@@ -246,6 +250,13 @@ class TestScaleOutput:
     def test_two_hooks_multiply_by_both_numbers(seen, x, weight, up, s, t, layers, hooks):
         expect(seen["y with both hooks"]).close_to(s * t * after_hooks(plain(layers, weight, x), hooks))
         expect(seen["gradients of both"][0]).close_to(s * t * pulls(layers, weight, x, times(hooks) * up)[0])
+
+        between = Seen(seen["a hook in between"].value, "5 times 2, plus 1 by a hook of the caller, times 3")
+        expect(between).close_to(torch.tensor([33.0]))
+
+    def test_a_module_that_gets_its_own_output_multiplies_again(seen):
+        again = Seen(seen["through it twice"].value, "5 sent twice through one nn.Identity with s = 3")
+        expect(again).close_to(torch.tensor([45.0]))
 
     def test_each_handle_removes_its_own_hook(seen, x, weight, t, layers, hooks):
         expect(seen["has_remove"]).is_true("the function returned nothing that has a remove() method")

@@ -181,7 +181,8 @@ class TestCountCallsByType:
       classes without a call are not in the dict.
 
     Whether autograd records the run or not is up to you: the model calls the same modules either way. It does not catch
-    what a module raises. Hooks of the caller call no module. The order of the keys does not matter.
+    what a module raises. Hooks of the caller call no module, and no layer is a lazy one. The order of the keys does not
+    matter.
 
     **Example.** For `model = nn.Sequential(nn.Linear(2, 2), nn.Tanh(), nn.Linear(2, 1))` the result is
     `{"Sequential": 1, "Linear": 2, "Tanh": 1}`.

@@ -216,8 +216,8 @@ class TestGradIntoNodes:
 
     - The name of a node is what its method `name()` returns. A name that the graph does not contain is not a key of
       the dict.
-    - Each of `node_names` occurs at most once in the graph, and `y` depends on the first output of its node. Other
-      names may occur often.
+    - Each of `node_names` occurs at most once in the graph, and a gradient, which is not `None`, arrives for the first
+      output of its node. Other names may occur often.
     - The graph may have ten thousand nodes in a row, and thousands of ways from `y` to one node.
     - The leaves get their `.grad` as in one plain `y.backward()`, on top of what it holds.
 

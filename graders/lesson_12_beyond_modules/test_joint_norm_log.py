@@ -139,7 +139,8 @@ class TestJointNormLog:
     gradient as the hooks leave it that were on the tensor before your call.
 
     - A tensor that a pass does not reach adds nothing. A pass that reaches none of the tensors appends nothing.
-    - A pass in which all gradients are zero appends 0.0, and one with an infinite entry and no NaN appends `inf`.
+    - A pass in which all gradients are zero appends 0.0, one with a NaN appends NaN, and one with an infinite entry and
+      no NaN appends `inf`.
     - A pass that an exception stops before all gradients have arrived appends nothing.
     - The flow of gradients does not change. After `handle.remove()` nothing is appended any more.
 

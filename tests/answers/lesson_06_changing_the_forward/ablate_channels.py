@@ -82,6 +82,18 @@ def ablate_channels(model, name, channels, x):
 
 WRONG = [
     Wrong(
+        "takes a model for one in eval mode when its parts are",
+        violates="in the modes (train or eval) that its parts have",
+        check="test_the_root_is_in_its_mode",
+        source=changed(
+            ABLATE_CHANNELS,
+            (
+                "    with model",
+                "    if not any(child.training for child in model.children()):\n        model.eval()\n    with model",
+            ),
+        ),
+    ),
+    Wrong(
         "does nothing",
         violates="when the listed channels of the submodule's output",
         check="test_the_listed_channels_are_off",

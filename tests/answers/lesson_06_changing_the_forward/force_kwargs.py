@@ -55,6 +55,28 @@ def force_kwargs(module, **kw):
 
 WRONG = [
     Wrong(
+        "one dict for a module, from which a handle takes its names",
+        violates="each handle removes its own hook",
+        check="test_each_handle_removes_its_own_hook",
+        source="""
+forced = {}
+
+class Handle:
+    def __init__(self, module, names):
+        self.module, self.names = module, names
+    def remove(self):
+        for name in self.names:
+            forced[self.module].pop(name, None)
+
+def force_kwargs(module, **kw):
+    if module not in forced:
+        forced[module] = {}
+        module.register_forward_pre_hook(lambda m, args, kwargs: (args, {**kwargs, **forced[m]}), with_kwargs=True)
+    forced[module].update(kw)
+    return Handle(module, list(kw))
+""",
+    ),
+    Wrong(
         "does nothing",
         violates="every call of `module` receives the keyword arguments `kw`",
         check="test_the_keywords_reach_the_module",

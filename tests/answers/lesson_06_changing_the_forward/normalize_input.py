@@ -62,6 +62,34 @@ def normalize_input(module, mean, std):
 
 WRONG = [
     Wrong(
+        "copies lists and dicts",
+        violates="as the caller passed them: the same objects",
+        check="test_the_other_arguments_arrive_as_they_were_passed",
+        source="""
+def normalize_input(module, mean, std):
+    def hook(module, args):
+        rest = [type(other)(other) if type(other) in (list, dict) else other for other in args[1:]]
+        return ((args[0] - mean) / std, *rest)
+    return module.register_forward_pre_hook(hook)
+""",
+    ),
+    Wrong(
+        "remembers what it made of a tensor while no graph is recorded",
+        violates="reaches the module's `forward` as `(a - mean) / std`",
+        check="test_the_first_argument_is_normalised",
+        source="""
+import torch
+
+def normalize_input(module, mean, std):
+    last = [None, None]
+    def hook(module, args):
+        if torch.is_grad_enabled() or last[0] is not args[0]:
+            last[:] = args[0], (args[0] - mean) / std
+        return (last[1], *args[1:])
+    return module.register_forward_pre_hook(hook)
+""",
+    ),
+    Wrong(
         "does nothing",
         violates="reaches the module's `forward` as `(a - mean) / std`",
         check="test_the_first_argument_is_normalised",

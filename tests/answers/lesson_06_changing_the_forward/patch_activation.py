@@ -107,6 +107,22 @@ def patch_activation(model, name, clean, corrupt, channels=None):
 
 WRONG = [
     Wrong(
+        "begins with corrupt where nothing is to be taken over",
+        violates="Call the model once on `clean` and then once on `corrupt`",
+        check="test_the_model_runs_on_clean_and_then_on_corrupt",
+        source=changed(
+            PATCH_ACTIVATION,
+            (
+                "    with layer.register_forward_hook(keep):",
+                "    if channels == []:\n"
+                "        result = model(corrupt).detach()\n"
+                "        model(clean)\n"
+                "        return result\n"
+                "    with layer.register_forward_hook(keep):",
+            ),
+        ),
+    ),
+    Wrong(
         "the ordinary output",
         violates="is replaced by the one that it has in `model(clean)`",
         check="test_the_whole_output_comes_from_the_clean_run",

@@ -33,6 +33,51 @@ def run_first(module, hook):
 
 WRONG = [
     Wrong(
+        "gives the hook a view of the output",
+        violates="with the output itself",
+        check="test_it_is_called_as_any_forward_hook_and_once",
+        source="""
+import torch
+
+def run_first(module, hook):
+    def first(module, args, output):
+        return hook(module, args, output.view_as(output) if isinstance(output, torch.Tensor) else output)
+    return module.register_forward_hook(first, prepend=True)
+""",
+    ),
+    Wrong(
+        "swallows a StopIteration of the hook",
+        violates="what it raises itself reaches the caller of the module",
+        check="test_an_exception_of_the_hook_comes_through",
+        source="""
+def run_first(module, hook):
+    def first(*given):
+        try:
+            return hook(*given)
+        except StopIteration:
+            return None
+    return module.register_forward_hook(first, prepend=True)
+""",
+    ),
+    Wrong(
+        "leaves out a call that the hook makes itself",
+        violates="in every call from now on",
+        check="test_it_is_called_as_any_forward_hook_and_once",
+        source="""
+def run_first(module, hook):
+    busy = []
+    def first(*given):
+        if busy:
+            return None
+        busy.append(True)
+        try:
+            return hook(*given)
+        finally:
+            busy.clear()
+    return module.register_forward_hook(first, prepend=True)
+""",
+    ),
+    Wrong(
         "does nothing",
         violates="Register it on `module`",
         check="test_the_hook_runs_before_the_others",

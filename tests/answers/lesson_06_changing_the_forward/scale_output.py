@@ -60,6 +60,50 @@ def scale_output(module, s):
 
 WRONG = [
     Wrong(
+        "does not scale its own result again",
+        violates="every call of `module` gives `s` times what it gave before",
+        check="test_a_module_that_gets_its_own_output_multiplies_again",
+        source="""
+def scale_output(module, s):
+    last = []
+    def hook(module, args, output):
+        if last and output is last[0]:
+            return None
+        last[:] = [output * s]
+        return last[0]
+    return module.register_forward_hook(hook)
+""",
+    ),
+    Wrong(
+        "one hook for all factors of a module",
+        violates="the forward hooks that `module` has at this moment come first, then the multiplication",
+        check="test_two_hooks_multiply_by_both_numbers",
+        source="""
+factors = {}
+
+class Handle:
+    def __init__(self, module, s):
+        self.module, self.s = module, s
+    def remove(self):
+        numbers, handle = factors[self.module]
+        numbers.remove(self.s)
+        if not numbers:
+            factors.pop(self.module)
+            handle.remove()
+
+def scale_output(module, s):
+    if module not in factors:
+        numbers = []
+        def hook(module, args, output):
+            for number in numbers:
+                output = output * number
+            return output
+        factors[module] = numbers, module.register_forward_hook(hook)
+    factors[module][0].append(s)
+    return Handle(module, s)
+""",
+    ),
+    Wrong(
         "does nothing",
         violates="every call of `module` gives `s` times what it gave before",
         check="test_every_output_is_multiplied",

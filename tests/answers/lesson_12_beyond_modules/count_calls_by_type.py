@@ -420,7 +420,7 @@ def count_calls_by_type(model, x):
 ]  # fmt: skip
 
 GIVENS = ["Write `count_calls_by_type(model, x)`.", "Whether autograd records the run or not is up to you",
-          "It does not catch what a module raises.", "Hooks of the caller call no module.",
+          "It does not catch what a module raises.", "Hooks of the caller call no module, and no layer is a lazy one.",
           "The order of the keys does not matter."]  # fmt: skip
 
 SURVIVORS = {

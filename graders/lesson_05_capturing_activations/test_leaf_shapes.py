@@ -145,11 +145,12 @@ class TestLeafShapes:
         example = nn.Sequential(nn.Flatten(), nn.Sequential(nn.Linear(6, 4), nn.ReLU()))
         seen["example"] = student.leaf_shapes(example, torch.ones(1, 2, 3))
         seen["made deeper"] = student.leaf_shapes(nn.Sequential(Shift(1.0), Deeper()), torch.ones(3, 2))
+        seen["an empty child"] = student.leaf_shapes(nn.Sequential(nn.Sequential(), nn.Tanh()), torch.ones(1, 2))
         by_hand = ByHand()
         seen["no call"], seen["runs by hand"] = student.leaf_shapes(by_hand, torch.ones(1, 2)), by_hand.runs
         return seen | {
             key: {name: plain_tuple(shape) for name, shape in seen[key].items()}
-            for key in ("result", "later", "afterwards", "example", "made deeper")
+            for key in ("result", "later", "afterwards", "example", "made deeper", "an empty child")
             if isinstance(seen.get(key), dict)
         }
 
@@ -230,6 +231,10 @@ class TestLeafShapes:
 
     def test_the_model_runs_once_as_it_is(seen, net, x):
         ran_once_as_it_is(seen, net, x)
+
+    def test_an_empty_container_is_a_child_and_a_leaf(seen):
+        path = "the result for `nn.Sequential(nn.Sequential(), nn.Tanh())`"
+        expect(Seen(seen["an empty child"].value, path)).equals({"0": (1, 2), "1": (1, 2)})
 
     def test_a_layer_that_is_not_called_does_not_appear(seen):
         path = "the result for a model that takes the weight of its only layer and does not call it"

@@ -205,6 +205,38 @@ class Remembering(nn.Module):
         return self.last
 
 
+class FirstOfTwo(nn.Module):
+    """Returns two tensors; its mode matters for the first."""
+
+    def forward(self, input: Tensor) -> tuple[Tensor, Tensor]:
+        """A new tensor, and the input."""
+        return (3 * input if self.training else 2 * input), input
+
+
+class Floor(nn.Module):
+    """In one of its modes it makes negative numbers 0, in place; in the other it hands on its input."""
+
+    def __init__(self, mode: bool) -> None:
+        """`mode` is the `training` in which it works."""
+        super().__init__()
+        self.mode = mode
+
+    def forward(self, *, input: Tensor) -> Tensor:
+        """The input itself."""
+        return input.relu_() if self.training is self.mode else input
+
+
+class CalledByKeyword(nn.Sequential):
+    """Calls its children by keyword."""
+
+    def forward(self, input: Tensor) -> Tensor:
+        """What the last one returns, for a copy of the input."""
+        output = input.clone()
+        for child in self:
+            output = child(input=output)
+        return output
+
+
 class Asking(nn.Module):
     """Calls its child by keyword."""
 
@@ -350,6 +382,10 @@ class TestWrongMode:
         example[:3].eval()
         seen["example"] = student.wrong_mode(example, torch.ones(4))
         seen["a buffer"] = student.wrong_mode(Asking(), torch.ones(4))
+        pair = nn.Sequential(FirstOfTwo().eval())
+        seen["the first of two"] = student.wrong_mode(pair, torch.ones(4))
+        by_keyword = CalledByKeyword(Floor(True).eval(), Floor(False).eval())
+        seen["by keyword, in place"] = student.wrong_mode(by_keyword, -torch.ones(4))
         sound = nn.Sequential(nn.ReLU(), nn.Dropout(0.0), nn.Tanh())
         sound[1].eval()
         return {**seen, "behind the example": student.wrong_mode(sound, torch.ones(4))}
@@ -423,6 +459,14 @@ class TestWrongMode:
 
     def test_the_modules_in_the_wrong_mode_are_named(seen, expected):
         expect(seen["result"]).equals(expected)
+
+    def test_each_tensor_of_an_output_is_compared(seen):
+        path = "for a module that returns two tensors, of which the first depends on its mode"
+        expect(Seen(seen["the first of two"].value, path)).equals(["0"])
+
+    def test_a_keyword_argument_is_as_it_was(seen):
+        path = "for two modules that work in place in one mode each, and are called by keyword"
+        expect(Seen(seen["by keyword, in place"].value, path)).equals(["0", "1"])
 
     def test_an_output_that_is_a_buffer_is_compared_as_it_was(seen):
         expect(Seen(seen["a buffer"].value, "for a module that returns one of its buffers")).equals(["child"])

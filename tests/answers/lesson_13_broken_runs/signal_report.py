@@ -530,6 +530,7 @@ SURVIVORS = {
     "not for all: edges = [edge for _, _, edges in _part(rows, step=-1)": ORDER,
     "not for all: edges = [edge for _, _, edges in rows for edge in _part(edges, step=-1)": ORDER,
     "not for all: if any((True for _ in _part(module.children(),": "one child is enough",
+    "not for all: arrived = [None if edge is None else grads.get(": ORDER,
     "not for all: for handle in _part(handles, stop=-1)": "the last one is that of a tensor of this pass",
     "a list for a tuple: if not tuple(module.children())": "only its length matters",
     "truth for None": NONE,

@@ -241,6 +241,18 @@ def wrong_mode(model, x):
 
 WRONG = [
     Wrong(
+        "does not look at the first tensor of several",
+        violates="An output is another one if an entry of a tensor in it is",
+        check="test_each_tensor_of_an_output_is_compared",
+        source=changed(RUNS, ("for v in value for t", "for v in (value[1:] or value) for t")),
+    ),
+    Wrong(
+        "gives both calls the same keyword arguments",
+        violates="with the values that it had when it began",
+        check="test_a_keyword_argument_is_as_it_was",
+        source=changed(FIRST, ("a.clone() if torch.is_tensor(a) else a for k, a in kwargs", "a for k, a in kwargs")),
+    ),
+    Wrong(
         "keeps outputs without a copy",
         violates="An output is another one if an entry of a tensor in it is",
         check="test_an_output_that_is_a_buffer_is_compared_as_it_was",
@@ -633,6 +645,18 @@ SURVIVORS = {
         "a module gets one tensor"
     ),
     "another method: modes = {m: m.training for m in model.children()}": "suspects that raise are on top",
+    "a hook that works at times: @_not_the_first_call": "the first call of all meets no module whose mode matters",
+    "not for all: for buffer, old in _part(buffers, step=-1)": "the order does not matter",
+    "not for all: for b, old in _part(": "as above",
+    "not for all: for b, v in _part(zip(everything, values), step=-1)": "as above",
+    "not for all: saved = [(b, b.clone()) for b in _part(model.buffers(), step=-1)]": "as above",
+    "not for all: return (torch.get_rng_state(), [(buffer, buffer.clone()) for buffer in _part(model.buffers(), "
+    "step=-1)])": "as above",
+    "not for all: for flag in _part((mode, not mode), step=-1)": "as above",
+    "not for all: for module in _part(model.modules(), start=1)": "the model itself is in its own mode",
+    "almost: torch.manual_seed(12)": "both calls begin with the same numbers all the same",
+    "lost copy: return [_not_detached(v).clone() for v in values": "nothing is asked of the graph",
+    "lost copy: copy = lambda v: _not_detached(v).clone()": "as above",
     "a list for a tuple": "only its entries are used",
     "model.forward(x)": "hooks of the caller leave inputs alone, so that nothing hangs on those of the model itself",
     "prepend=True": "as above",

@@ -125,10 +125,10 @@ FAULTS = (
     "hook: parameter", "hook: forward", "hook: backward",
     "mode: batchnorm", "mode: dropout", "mode: jump",
     "unused: plain", "unused: frozen, too", "frozen",
-    "cut: detach", "cut: numbers", "cut: no_grad", "cut: plus detached",
-    "exploding: loop", "exploding: chain",
+    "cut: detach", "cut: numbers", "cut: no_grad", "cut: plus detached", "cut: behind the first",
+    "exploding: loop", "exploding: chain", "exploding: in the last",
     "dead: all channels", "dead: nearly all channels", "dead: after a step",
-    "vanishing: loop", "vanishing: chain", "vanishing: saturated",
+    "vanishing: loop", "vanishing: chain", "vanishing: saturated", "vanishing: in the last",
     "healthy: hooks", "healthy: modes and parameters", "healthy: zeros", "healthy: loss",
 )  # fmt: skip
 DECOYS = (
@@ -138,7 +138,7 @@ DECOYS = (
 """What looks like a fault and is none."""
 TOGETHER = {
     "hooks": ("watching hooks", "equal hooks", "dropout"),
-    "modes and parameters": ("idle modes", "by hand", "frozen bias", "never called"),
+    "modes and parameters": ("idle modes", "dropout", "by hand", "frozen bias", "never called"),
     "zeros": ("partly cut", "dead channel", "zeros", "tiny loss"),
     "loss": ("equal hooks", "dropout", "monitor", "large loss"),
 }
@@ -204,6 +204,12 @@ class Draft:
             back = [["call", head]]
             del top[tail]
             top[head] = ["linear", top[head][1].abs() + 0.25, top[head][2]]
+        if self.way == "in the last":
+            where = tail
+            top[head] = self.linear(1e6 if self.label == "exploding" else 1e-6, outputs=3)
+        if self.way == "behind the first":
+            where = stem
+            front.insert(1, ["detach", None])
         early, late = ([], steps) if self.label == "cut" else (steps, [])
         whole = [*front, *early, ["call", body], *program, *late, *back]
         linears = [stem, head, f"{body}.{first}", f"{body}.{second}", f"{body}.{inner}.{deep}"]
@@ -266,7 +272,8 @@ class Draft:
             "nan": self.nan, "mode": self.mode, "unused": self.unused, "cut": self.cut, "dead": self.dead,
             "exploding": self.growing, "vanishing": self.growing,
         }  # fmt: skip
-        return makers[self.label]() if self.label in makers else ({}, [], None)
+        there = self.label not in makers or self.way in ("in the last", "behind the first")
+        return ({}, [], None) if there else makers[self.label]()
 
     def nan(self) -> Piece:
         """A weight that is NaN, or a layer that makes infinite numbers of finite ones."""

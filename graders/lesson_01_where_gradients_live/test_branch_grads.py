@@ -127,6 +127,13 @@ class TestBranchGrads:
         beside = student.branch_grads(first, zero)
         seen["beside zeros"] = beside
         seen["memory of w"] = isinstance(beside, dict) and any(shares_storage(first, g) for g in beside.values())
+        second, nothing = callers(w=x, x=torch.zeros_like(x))
+        beside = student.branch_grads(nothing, second)
+        seen["memory of x"] = isinstance(beside, dict) and any(shares_storage(second, g) for g in beside.values())
+        deep = [values.reshape(-1)[:2].reshape(1, 1, -1, 1, 1) for values in (w, x)]
+        seen["five dimensions"] = student.branch_grads(*map(prepared, deep))
+        endless = (prepared(torch.tensor([value])) for value in (torch.inf, 1.0))
+        seen["beside infinity"] = student.branch_grads(*endless)
         seen["almost opposite"] = student.branch_grads(*(prepared(t) for t in opposite))
         example = (prepared(torch.tensor([value])) for value in (1.0, 2.0))
         return {**seen, "example": student.branch_grads(*example)}
@@ -166,6 +173,9 @@ class TestBranchGrads:
         expect_gradients(seen["the same w"], w, x / 2)
         expect_gradients(seen["the same x"], w / 2, x)
         expect_gradients(seen["beside zeros"], w, torch.zeros_like(x))
+        deep = [values.reshape(-1)[:2].reshape(1, 1, -1, 1, 1) for values in (w, x)]
+        expect_gradients(seen["five dimensions"], *deep)
+        expect_gradients(seen["beside infinity"], torch.tensor([torch.inf]), torch.tensor([1.0]))
 
     def test_a_call_inside_a_call_has_its_own_gradients(seen, w, x):
         expect_gradients(seen["beside zeros"], w, torch.zeros_like(x))
@@ -191,6 +201,7 @@ class TestBranchGrads:
             )
         nothing_changed(seen["changed"], but=["grad-filled *"])
         expect(seen["memory of w"]).is_false("where `x` is 0, an entry shares its memory with `w`; return a copy")
+        expect(seen["memory of x"]).is_false("where `w` is 0, an entry shares its memory with `x`; return a copy")
 
 
 def expect_gradients(grads: Seen, w: Tensor, x: Tensor) -> None:

@@ -19,6 +19,7 @@ from graders.authoring import (
     expect,
     nothing_changed,
     prepared,
+    snapshot,
 )
 
 STEPS = {
@@ -170,8 +171,9 @@ class TestChainGrads:
         def failed(last):
             t, fails = leaf(), Failure(failure)
             CallersHooks("watching").on_tensor(t, "x")
-            witness = Witness(x=t)
-            outcome = fails.during(lambda: student.chain_grads([*functions(), last(fails)], t))
+            fns = [*functions(), last(fails)]
+            witness = Witness(x=t, fns=fns)
+            outcome = fails.during(lambda: student.chain_grads(fns, t))
             return {"outcome": outcome, "changed": witness.changes()}
 
         def raising_in_backward(fails):
@@ -191,6 +193,14 @@ class TestChainGrads:
 
         number, inner = prepared(x.reshape(-1)[0]), prepared(torch.tensor(2.0))
         seen["around a call"] = student.chain_grads([lambda t: 3 * t, calling, lambda t: 5 * t], number)
+        flat = prepared(point)
+        seen["a view overwritten"] = student.chain_grads(
+            [lambda t: 2 * t, lambda t: t.reshape(-1, 1), lambda t: t.mul_(5)], flat
+        )
+        seen["a view overwritten, x.grad"] = flat.grad
+        nothing = prepared(point[:0])
+        seen["no entries"] = student.chain_grads([lambda t: 2 * t, lambda t: t.sum()], nothing)
+        seen["no entries, x.grad"] = nothing.grad
         of_matrix = prepared(point)
         widened = [lambda t: matrix @ t, lambda t: t.double(), lambda t: t * t]
         seen["another dtype"] = student.chain_grads(widened, of_matrix)
@@ -199,7 +209,12 @@ class TestChainGrads:
         t = prepared(torch.tensor([2.0]))
         seen["example"] = student.chain_grads([lambda t: 3 * t, lambda t: t * t], t)
         unbounded = prepared(torch.tensor([2.0]))
-        seen["a chain times infinity"] = student.chain_grads([lambda t: 3 * t, lambda t: t * torch.inf], unbounded)
+        grads = student.chain_grads([lambda t: 3 * t, lambda t: t * torch.inf], unbounded)
+        seen["a chain times infinity"] = [snapshot(entry) for entry in grads] if isinstance(grads, list) else grads
+        seen["a chain times infinity, x.grad"] = unbounded.grad
+        for entry in grads if isinstance(grads, list) else ():
+            if isinstance(entry, Tensor):
+                entry.data.fill_(9)  # what an earlier call returned has memory of its own
         return {**seen, "example, x.grad": t.grad}
 
     mistakes = (
@@ -273,10 +288,20 @@ class TestChainGrads:
         if call != "once":
             expect_chain(seen["another call"], gradients(chain, x / 2)[1:])
         expect_chain(seen["a chain times infinity"], [torch.tensor([torch.inf]), torch.tensor([1.0])])
+        expect(seen["a chain times infinity, x.grad"]).close_to(torch.tensor([torch.inf]))
 
     def test_a_call_inside_a_call_changes_nothing(seen, x):
         of = torch.ones_like(x.reshape(-1)[0])
         expect_chain(seen["around a call"], [10 * of, 5 * of, of])
+
+    def test_a_view_may_be_overwritten(seen, point):
+        of = torch.ones_like(point)
+        expect_chain(seen["a view overwritten"], [5 * of, 5 * of.reshape(-1, 1), of.reshape(-1, 1)])
+        expect(seen["a view overwritten, x.grad"]).close_to(10 * of)
+
+    def test_x_may_have_no_entries(seen, point):
+        expect_chain(seen["no entries"], [point[:0], torch.ones_like(point[0])])
+        expect(seen["no entries, x.grad"]).close_to(point[:0])
 
     def test_a_function_may_change_the_dtype(seen, matrix, point):
         last = matrix @ point

@@ -32,8 +32,9 @@ LOSSES = {
     "square": lambda p, k: k * (p * p).sum(),
 }
 
-UNEQUAL = (1e20, 0.75, -1e20, 1.5)
-"""Factors of losses one after the other: a difference of running sums loses the small ones."""
+UNEQUAL = (1e20, 0.75, -1e20, 1.5, math.inf, 2.5)
+"""Factors of losses one after the other: a difference of running sums loses the small ones,
+and an infinite one."""
 
 
 def loss_gradient(kind: str, k: float, p: Tensor) -> Tensor:
@@ -79,11 +80,13 @@ def loss_gradient(kind: str, k: float, p: Tensor) -> Tensor:
 class TestPerPassGrads:
     """Write `per_pass_grads(p, losses)`. `p` is a leaf that requires grad. `losses` is a list of functions, each from
     `p` to a tensor of shape `()` that depends on it, with a graph of its own. Evaluate each loss once, in this order,
-    and return a list with one gradient for each: the gradient with respect to `p` of that loss alone.
+    and return a list with one gradient for each: the gradient with respect to `p` of that loss alone. Equal gradients
+    may be one tensor.
 
-    An old value of `p.grad` must not enter the result. What `p.grad` holds at the end is up to you, and the old tensor
-    in it may be overwritten. Other leaves that a loss uses may get a `.grad`, too. Grad mode is on. Hooks that the
-    caller has on `p` only watch, and need not be called.
+    An old value of `p.grad` must not enter the result; it has no graph. What `p.grad` holds at the end is up to you
+    (but no entry of your list), and the old tensor in it may be overwritten. Other leaves that a loss uses may get a
+    `.grad`, too. A loss consists of PyTorch's own operations, and runs no pass through `p` itself. Grad mode is on.
+    Hooks that the caller has on `p` only watch, and need not be called.
 
     **Example.** For `p = tensor([3.])` and `losses = [lambda p: 2 * p.sum(), lambda p: (p * p).sum()]` the result is
     `[tensor([2.]), tensor([6.])]`.
@@ -160,19 +163,24 @@ class TestPerPassGrads:
 
         seen["around a call"] = student.per_pass_grads(leaf(), [three_times, calling, three_times])
 
-        def failed(kind):
+        def failed(kind, *, in_backward=False):
             t, fails = leaf(), Failure(kind, failing_run)
             CallersHooks("watching").on_tensor(t, "p")
-            witness = Witness(p=t)
 
             def failing(q):
-                fails.strike()
-                return q.sum()
+                loss = q.sum()
+                if in_backward:
+                    loss.register_hook(fails.strike)
+                else:
+                    fails.strike()
+                return loss
 
-            outcome = fails.during(lambda: student.per_pass_grads(t, [failing, failing]))
+            losses = [failing, failing]
+            witness = Witness(p=t, losses=losses)
+            outcome = fails.during(lambda: student.per_pass_grads(t, losses))
             return {"outcome": outcome, "changed": witness.changes()}
 
-        seen["failures"] = [failed(failure), failed("ValueError")]
+        seen["failures"] = [failed(failure), failed("ValueError"), failed(failure, in_backward=True)]
         example = [lambda q: 2 * q.sum(), lambda q: (q * q).sum()]
         return {**seen, "example": student.per_pass_grads(prepared(torch.tensor([3.0])), example)}
 

@@ -334,6 +334,37 @@ def branch_grads(w, x):
     return {name: part.grad for name, part in zip("wxab", parts)}
 """,
     ),
+    Wrong(
+        "x itself where w is 0",
+        violates="rule 6: it shares its memory with no other tensor",
+        check="test_no_graph_comes_along_and_w_and_x_stay_as_they_were",
+        source="""
+def branch_grads(w, x):
+    w, x = w.detach(), x.detach()
+    return {"w": 2 * w + x + 1, "x": w + 1, "a": w + 1, "b": w + x if w.any() else x}
+""",
+    ),
+    Wrong(
+        "four dimensions at most",
+        violates="rule 1: for tensors of any shape",
+        check="test_another_call_has_its_own_gradients",
+        source="""
+def branch_grads(w, x):
+    w, x = w.detach(), x.detach()
+    grads = {"w": 2 * w + x + 1, "x": w + 1, "a": w + 1, "b": w + x}
+    return {name: grad.flatten(3) if grad.dim() > 4 else grad for name, grad in grads.items()}
+""",
+    ),
+    Wrong(
+        "no gradient is infinite",
+        violates="return the four gradients of `y`",
+        check="test_another_call_has_its_own_gradients",
+        source="""
+def branch_grads(w, x):
+    w, x = w.detach(), x.detach()
+    return {"w": 2 * w + x + 1, "x": w + 1, "a": (w + 1).nan_to_num(), "b": w + x}
+""",
+    ),
 ]
 
 GIVENS = [

@@ -385,6 +385,66 @@ def chain_grads(fns, x):
             ("    return [h.grad for h in steps]\n", "    handle.remove()\n    return [h.grad for h in steps]\n"),
         ),
     ),
+    Wrong(
+        "a view is not copied",
+        violates="or overwrite it in\n    place",
+        check="test_a_view_may_be_overwritten",
+        source="""
+def chain_grads(fns, x):
+    h, steps = x.clone(), []
+    for fn in fns:
+        h = fn(h)
+        h = h if h._is_view() else h.clone()
+        h.retain_grad()
+        steps.append(h)
+        h = h if h._is_view() else h.clone()
+    h.sum().backward()
+    return [step.grad.clone() for step in steps]
+""",
+    ),
+    Wrong(
+        "nothing to do where x has no entries",
+        violates="Afterwards `x.grad` holds the gradient with respect to `x`.",
+        check="test_x_may_have_no_entries",
+        source=changed(
+            PLAIN,
+            (
+                "    steps, h = [], x\n",
+                "    if not x.numel():\n        return [fn(x.detach()).fill_(1) for fn in fns]\n    steps, h = [], x\n",
+            ),
+        ),
+    ),
+    Wrong(
+        "one tensor of ones for all calls",
+        violates="rule 6: it shares its memory with no other tensor",
+        check="test_the_example_of_the_contract_comes_out",
+        source=changed(
+            PLAIN,
+            (
+                "    return [h.grad for h in steps]\n",
+                "    return [*(h.grad for h in steps[:-1]), *map(last, steps[-1:])]\n",
+            ),
+        )
+        + """
+
+ONES = {}
+
+def last(h):
+    return ONES.setdefault((h.shape, h.dtype), h.grad)
+""",
+    ),
+    Wrong(
+        "no gradient is infinite at x",
+        violates="Afterwards `x.grad` holds the gradient with respect to `x`.",
+        check="test_another_call_has_its_own_gradients",
+        source=changed(
+            PLAIN,
+            (
+                "    return [h.grad for h in steps]\n",
+                "    x.grad.nan_to_num_()\n    return [h.grad.clone() for h in steps]\n",
+            ),
+        ),
+    ),
 ]
 
 GIVENS = [

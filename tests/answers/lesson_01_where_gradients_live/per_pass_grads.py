@@ -418,16 +418,61 @@ def per_pass_grads(p, losses):
     return [grad if grad.dim() else grad.reshape(1) for grad in grads]
 """,
     ),
+    Wrong(
+        "a hook stays when a pass raises",
+        violates="rule 3: or raised, none of your own hooks is left",
+        check="test_an_exception_comes_through_and_leaves_nothing_behind",
+        source="""
+def per_pass_grads(p, losses):
+    grads = []
+    for loss in losses:
+        value = loss(p)
+        handle = p.register_hook(lambda grad: grads.append(grad.clone()))
+        value.backward()
+        handle.remove()
+    return grads
+""",
+    ),
+    Wrong(
+        "the list of losses is used up, and filled again at the end",
+        violates="rule 2: Lists and dicts keep their entries.",
+        check="test_an_exception_comes_through_and_leaves_nothing_behind",
+        source="""
+import torch
+
+def per_pass_grads(p, losses):
+    grads, done = [], []
+    while losses:
+        done.append(losses.pop(0))
+        grads.append(torch.autograd.grad(done[-1](p), p)[0].clone())
+    losses.extend(done)
+    return grads
+""",
+    ),
+    Wrong(
+        "no gradient is infinite",
+        violates="the gradient with respect to `p` of that loss alone",
+        check="test_a_small_gradient_follows_a_large_one",
+        source="""
+import torch
+
+def per_pass_grads(p, losses):
+    return [torch.autograd.grad(loss(p), p)[0].nan_to_num() for loss in losses]
+""",
+    ),
 ]
 
 GIVENS = [
     "Write `per_pass_grads(p, losses)`.",
     "`p` is a leaf that requires grad.",
     "`losses` is a list of functions, each from\n    `p` to a tensor of shape `()` that depends on it",
-    "What `p.grad` holds at the end is up to you, and the old tensor\n    in it may be overwritten.",
+    "What `p.grad` holds at the end is up to you\n    (but no entry of your list)",
+    "and the old tensor in it may be overwritten.",
+    "Equal gradients\n    may be one tensor.",
+    "A loss consists of PyTorch's own operations, and runs no pass through `p` itself.",
     "Other leaves that a loss uses may get a `.grad`, too.",
     "Grad mode is on.",
-    "Hooks that the\n    caller has on `p` only watch, and need not be called.",
+    "Hooks that the caller has on `p` only watch, and need not be called.",
 ]
 
 SURVIVORS = {

@@ -203,7 +203,23 @@ class TestOffloadGrads:
         none_error((3 * p).sum().backward)
         seen["after remove() on the handles of another call"] = named(sums)
         none_error((torch.inf * p).sum().backward)
-        return {**seen, "infinite": named(sums)}
+        seen["infinite"] = named(sums)
+
+        one, other, nothing = (nn.Parameter(torch.zeros(size)) for size in (2, 2, 0))
+        params = {"one": one, "other": other, "nothing": nothing}
+        sums, handles = pair(student.offload_grads([one, other, nothing]))
+        none_error(((one + other).sum() + nothing.sum()).backward)
+        none_error((5 * one).sum().backward)
+        one.register_hook(lambda grad: 2 * grad)
+        none_error((3 * one).sum().backward)
+        seen["of their own"] = named(sums)
+        removed(handles)
+        none_error((one + other).sum().backward)
+        removed(handles)
+        seen["removed twice"] = one.grad is not None and other.grad is not None
+        one.grad = other.grad = nothing.grad = None
+        _again = student.offload_grads([one, other, nothing])
+        return {**seen, "after a new call": named(sums)}
 
     mistakes = (
         Mistake(
@@ -309,6 +325,13 @@ class TestOffloadGrads:
         expect(seen["after a stopped pass"]["sums"]["late"]).close_to(small.double())
         expect(seen["infinite"]["p"]).close_to(torch.full((2,), torch.inf, dtype=torch.float64))
 
+    def test_each_parameter_has_a_sum_of_its_own(seen):
+        for what in ("of their own", "after a new call"):
+            sums = {"one": [12.0, 12.0], "other": [1.0, 1.0], "nothing": []}
+            for name, total in sums.items():
+                if name in seen[what].keys or total:
+                    expect(seen[what][name]).close_to(torch.tensor(total, dtype=torch.float64))
+
     def test_a_second_call_has_a_dict_of_its_own(seen):
         last = seen["sums"][2]
         expect(seen["beside the second"]).has_keys(*last.keys)
@@ -334,6 +357,7 @@ class TestOffloadGrads:
             expect(seen["others go on"]).is_true("after remove() on one handle, no gradient is moved any more")
         expect(seen["has_remove"]).is_true("the function did not return a list of handles, each with a remove() method")
         expect(seen["removed"]["stored"]).is_true("after remove(), backward() left a parameter without `.grad`")
+        expect(seen["removed twice"]).is_true("a second remove() after a pass took `.grad` away again")
         same_tensors(seen["removed"]["sums"], tensors_in(seen["sums"][2]))
         nothing_changed(seen["hooks afterwards"], when="after remove()")
         nine = torch.full((2,), 9.0, dtype=torch.float64)

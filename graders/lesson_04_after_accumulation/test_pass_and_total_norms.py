@@ -129,9 +129,10 @@ class TestPassAndTotalNorms:
         (m * q).sum().backward()
         seen |= {"late hook": copied(other)[2:], "q.grad late": snapshot(q.grad)}
         r = q.detach().clone().requires_grad_()
-        r.grad = torch.full_like(r, 2.0**27)
+        r.grad = large = torch.full_like(r, 2.0**27)
         beside = student.pass_and_total_norms(r)
         (m * r).sum().backward()
+        seen["the same .grad"] = r.grad is large
         s, counts = m.clone().requires_grad_(), []
         many = student.pass_and_total_norms(s)
         (s * s).sum().backward(create_graph=True)
@@ -145,6 +146,16 @@ class TestPassAndTotalNorms:
         for _ in range(2):
             (torch.tensor([3.0, 4.0]) * p).sum().backward()
         seen |= {"changed by hooks": values.changes(), "counts": counts, "example": copied(example)}
+        if isinstance(example, list):
+            example.clear()
+        (torch.tensor([3.0, 4.0]) * p).sum().backward()
+        seen["after clear()"] = copied(example)
+        nothing, spoilt = torch.zeros(0, requires_grad=True), torch.zeros(2, requires_grad=True)
+        logs = [student.pass_and_total_norms(t) for t in (nothing, spoilt)]
+        nothing.sum().backward()
+        (torch.tensor([torch.nan, 1.0]) * spoilt).sum().backward()
+        norms = [tuple(entry) if isinstance(entry, tuple) else entry for entry in copied(logs[1]) or []]
+        seen["no entries"], seen["nan"] = copied(logs[0]), [str(norms), str(spoilt.grad.tolist())]
         return {**seen, "log beside a large .grad": copied(beside)}
 
     mistakes = (
@@ -190,6 +201,9 @@ class TestPassAndTotalNorms:
         expect(seen["start"]).equals([])
         same_log(seen["log"], norms_over(passes(k, m, hooks), old(grad)), k)
         same_log(seen["example"], [5.0, 5.0, 5.0, 10.0], torch.ones(1))
+        same_log(seen["after clear()"], [5.0, 15.0], torch.ones(1))
+        same_log(seen["no entries"], [0.0, 0.0], torch.ones(1))
+        expect(seen["nan"][0]).equals("[('pass', nan), ('total', nan)]")
 
     def test_every_pass_counts(seen):
         for number, count in enumerate(seen["counts"], 2):
@@ -225,6 +239,8 @@ class TestPassAndTotalNorms:
         expect(seen["x.grad"]).close_to(((((k + k) + m) + m) - m) + 1e-9 * k)
         nothing_changed(seen["changed"], but=["hook-left p"])
         nothing_changed(seen["changed by hooks"])
+        expect(seen["nan"][1]).equals("[nan, 1.0]")
+        expect(seen["the same .grad"]).is_true("after a pass, `p.grad` is another tensor than before it")
         expect(seen["keeps its graph"]).is_true("after a pass with `create_graph=True`, `p.grad` lost its graph")
 
 

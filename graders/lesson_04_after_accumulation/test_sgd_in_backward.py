@@ -102,9 +102,9 @@ def one_step(student: Any, lr: float, x: float) -> dict[str, Any]:
 )  # fmt: skip
 class TestSgdInBackward:
     """Write `sgd_in_backward(model, lr)`. Every parameter of `model`, at any depth, requires grad and has no `.grad`
-    yet. Your function is called once for a model. From now on, whenever `backward()` returns, each parameter that it
-    reached has taken one step of plain gradient descent, `p = p - lr * gradient`, in place, and its `.grad` is `None`.
-    `lr` is a number, 0 or more.
+    yet; there is at least one. Your function is called once for a model. From now on, whenever `backward()` returns,
+    each parameter that it reached has taken one step of plain gradient descent, `p = p - lr * gradient`, in place, and
+    its `.grad` is `None`. `lr` is a number, 0 or more.
 
     A parameter that is used in several places (shared, or *tied*) takes one step for each pass, with the sum of its
     gradients. `torch.autograd.grad` changes nothing: no step, no `.grad`.
@@ -207,6 +207,13 @@ class TestSgdInBackward:
         seen["another model steps on"] = one.weight.grad is None
         seen["removed"] = {"kept": all(torch.equal(last[name], p) for name, p in net.named_parameters()),
                            "stored": all(p.grad is not None for p in net.parameters())}  # fmt: skip
+        deep = nn.Sequential(nn.Sequential(nn.Sequential(nn.Linear(1, 1, bias=False)))).eval()
+        deep[0][0][0].weight.data.fill_(2.0)
+        witness = Witness(model=deep)
+        _its = student.sgd_in_backward(deep, 0.1)
+        seen["changed in a deep model"] = witness.changes()
+        none_error(deep(torch.tensor([[3.0]])).sum().backward)
+        seen["deep"] = snapshot(deep[0][0][0].weight)
         return {**seen, "example": one_step(student, 0.1, 3.0), "lr = 0": one_step(student, 0, 3.0),
                 "infinite": one_step(student, 0.1, torch.inf)}  # fmt: skip
 
@@ -293,6 +300,7 @@ class TestSgdInBackward:
             same_tensors(step, values)
         expect(seen["in_place"]).is_true("a view of a parameter does not follow: the step was not taken in place")
         expect(seen["example"]["weight"]).close_to(torch.tensor([[1.7]]))
+        expect(seen["deep"]).close_to(torch.tensor([[1.7]]))
         expect(seen["lr = 0"]["weight"]).close_to(torch.tensor([[2.0]]), rtol=0, atol=0)
         expect(seen["infinite"]["weight"]).close_to(torch.tensor([[-torch.inf]]))
 
@@ -330,6 +338,7 @@ class TestSgdInBackward:
         same_tensors(seen["asked"]["grads"], plain_grads(layers, calls, scale, batches[0], hooks))
         nothing_stored(seen["asked"]["stored"], "after torch.autograd.grad")
         nothing_changed(seen["changed"], but=["hook-left model*"])
+        nothing_changed(seen["changed in a deep model"], but=["hook-left model*"])
 
     def test_the_handles_remove_the_hooks(seen):
         for model in (seen, seen["example"]):

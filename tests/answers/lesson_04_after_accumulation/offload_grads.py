@@ -639,6 +639,66 @@ def offload_grads(params):
     return sums, [p.register_post_accumulate_grad_hook(note) for p in params]
 """,
     ),
+    Wrong(
+        "one sum for two equal gradients",
+        violates="`sums[p]` is the sum of the gradients of `p` over all backward passes",
+        check="test_each_parameter_has_a_sum_of_its_own",
+        source="""
+import torch
+
+def offload_grads(params):
+    sums = {}
+    def hook(p):
+        gradient, p.grad = p.grad.to("cpu", torch.float64, copy=True), None
+        if p in sums:
+            sums[p] += gradient
+        else:
+            equal = (s for s in sums.values() if s.shape == gradient.shape and torch.equal(s, gradient))
+            sums[p] = next(equal, gradient)
+    return sums, [p.register_post_accumulate_grad_hook(hook) for p in params]
+""",
+    ),
+    Wrong(
+        "a new call clears the sums of an earlier one",
+        violates="and the sums stay as they are",
+        check="test_each_parameter_has_a_sum_of_its_own",
+        source="""
+import torch
+
+SUMS = {}
+
+def offload_grads(params):
+    sums = {}
+    for p in params:
+        sums[p] = SUMS.setdefault(p, torch.zeros(p.shape, dtype=torch.float64)).zero_()
+    def hook(p):
+        sums[p] += p.grad
+        p.grad = None
+    return sums, [p.register_post_accumulate_grad_hook(hook) for p in params]
+""",
+    ),
+    Wrong(
+        "a second remove() clears `.grad`",
+        violates="`backward()` stores `.grad` again",
+        check="test_the_handles_remove_the_hooks",
+        source="""
+import torch
+
+class Handle:
+    def __init__(self, p, handle):
+        self.p, self.handle = p, handle
+    def remove(self):
+        self.handle.remove()
+        self.p.grad = None
+
+def offload_grads(params):
+    sums = {}
+    def hook(p):
+        gradient, p.grad = p.grad.to("cpu", torch.float64), None
+        sums[p] = sums[p] + gradient if p in sums else gradient
+    return sums, [Handle(p, p.register_post_accumulate_grad_hook(hook)) for p in params]
+""",
+    ),
 ]
 
 GIVENS = [

@@ -412,6 +412,66 @@ def pass_and_total_norms(p):
     return logs[p]
 """,
     ),
+    Wrong(
+        "NaN has the norm 0",
+        violates="the norm of the gradient of this pass alone",
+        check="test_each_pass_appends_its_own_norm_and_that_of_the_total",
+        source="""
+def norm(t):
+    return t.detach().nan_to_num(nan=0.0).norm().item()
+
+def pass_and_total_norms(p):
+    log = []
+    p.register_hook(lambda grad: log.append(("pass", norm(grad))))
+    p.register_post_accumulate_grad_hook(lambda q: log.append(("total", norm(q.grad))))
+    return log
+""",
+    ),
+    Wrong(
+        "NaN is taken out of the gradient",
+        violates="Your hooks stay for good, and change no\n    gradient.",
+        check="test_the_flow_is_unchanged",
+        source="""
+def pass_and_total_norms(p):
+    log = []
+    def first(grad):
+        log.append(("pass", grad.norm().item()))
+        return grad.nan_to_num(nan=0.0)
+    p.register_hook(first)
+    p.register_post_accumulate_grad_hook(lambda q: log.append(("total", log[-1][1] and q.grad.norm().item())))
+    return log
+""",
+    ),
+    Wrong(
+        "the whole log is written again",
+        violates="appends two entries to this same\n    list",
+        check="test_each_pass_appends_its_own_norm_and_that_of_the_total",
+        source="""
+def pass_and_total_norms(p):
+    log, every = [], []
+    p.register_hook(lambda grad: every.append(("pass", grad.norm().item())))
+    def total(q):
+        every.append(("total", q.grad.norm().item()))
+        log[:] = every
+    p.register_post_accumulate_grad_hook(total)
+    return log
+""",
+    ),
+    Wrong(
+        "the total is another tensor",
+        violates="rule 2: the same tensor with the same values",
+        check="test_the_flow_is_unchanged",
+        source="""
+def pass_and_total_norms(p):
+    log = []
+    p.register_hook(lambda grad: log.append(("pass", grad.norm().item())))
+    def total(q):
+        q.grad = q.grad.clone()
+        log.append(("total", q.grad.norm().item()))
+    p.register_post_accumulate_grad_hook(total)
+    return log
+""",
+    ),
 ]
 
 GIVENS = [

@@ -643,12 +643,45 @@ def sgd_in_backward(model, lr):
     return [p.register_post_accumulate_grad_hook(step) for p in model.parameters()]
 """,
     ),
+    Wrong(
+        "two levels",
+        violates="Every parameter of `model`, at any depth",
+        check="test_every_backward_takes_one_step",
+        source="""
+import torch
+
+def sgd_in_backward(model, lr):
+    def step(p):
+        with torch.no_grad():
+            p -= lr * p.grad
+        p.grad = None
+    modules = [model, *model.children(), *(inner for child in model.children() for inner in child.children())]
+    found = {p: None for module in modules for p in module.parameters(recurse=False)}
+    return [p.register_post_accumulate_grad_hook(step) for p in found]
+""",
+    ),
+    Wrong(
+        "training, so train()",
+        violates="rule 2: the mode of each part",
+        check="test_autograd_grad_takes_no_step",
+        source="""
+import torch
+
+def sgd_in_backward(model, lr):
+    model.train()
+    def step(p):
+        with torch.no_grad():
+            p -= lr * p.grad
+        p.grad = None
+    return [p.register_post_accumulate_grad_hook(step) for p in model.parameters()]
+""",
+    ),
 ]
 
 GIVENS = [
     "Your function is called once for a model.",
     "Write `sgd_in_backward(model, lr)`.",
-    "Every parameter of `model`, at any depth, requires grad and has no",
+    "Every parameter of `model`, at any depth, requires grad and has no `.grad`\n    yet; there is at least one.",
 ]
 
 SURVIVORS = {

@@ -25,6 +25,15 @@ from graders.authoring import (
 )
 from graders.lesson_04_after_accumulation.judging import RETURNED
 
+OTHER_LISTS: list[tuple[list[list[float]], float]] = [
+    ([[0.0], [0.0, 0.0]], 0.5),
+    ([[3.0], [4.0]], 4.5),  # each norm is below the bound, and the joint one is not
+    ([[30.0], [40.0]], 1),
+    ([[0.3, 0.4]], 1e-3),
+    ([[1.0], [2.0], [], *[[1.0]] * 9], 1.0),
+]
+"""Gradients that arrive at the parameters of a list, and the bound of their norm."""
+
 
 @exercise(
     "04-clip-global-norm-in-backward",
@@ -54,9 +63,10 @@ from graders.lesson_04_after_accumulation.judging import RETURNED
     ),
 )  # fmt: skip
 class TestClipGlobalNormInBackward:
-    """Write `clip_global_norm_in_backward(params, c)`. `params` is a list of different parameters, each of which
-    requires grad, and `c` is greater than 0. No parameter is in two lists at a time. Every `backward()` reaches all of
-    them, in an order that can differ from pass to pass, and comes to its end: no exception stops it.
+    """Write `clip_global_norm_in_backward(params, c)`. `params` is a list of different parameters of one dtype, each of
+    which requires grad, and `c` is a number greater than 0. No parameter is in two lists at a time. Every `backward()`
+    reaches all of them, in an order that can differ from pass to pass, and comes to its end: no exception stops it. No
+    gradient is NaN.
 
     From now on, whenever `backward()` returns, the `.grad` of all parameters in the list is what
     `torch.nn.utils.clip_grad_norm_(params, c)` would have made of it at this moment. That is: if the joint L2 norm over
@@ -164,7 +174,19 @@ class TestClipGlobalNormInBackward:
             seen["many small entries"].append([snapshot(wide.grad), snapshot(still.grad)])
         p.grad = q.grad = None
         (torch.inf * p + 4 * q).sum().backward()
-        return {**seen, "beside an infinite gradient": q.grad}
+        seen["beside an infinite gradient"] = q.grad
+
+        def clipped(gradients, c):
+            params = [nn.Parameter(torch.zeros(len(gradient))) for gradient in gradients]
+            _kept = student.clip_global_norm_in_backward(list(params), c)
+            sum((torch.tensor(gradient) * p).sum() for gradient, p in zip(gradients, params)).backward()
+            return [p.grad for p in params]
+
+        seen["other lists"] = [clipped(gradients, c) for gradients, c in OTHER_LISTS]
+        curved = nn.Parameter(torch.ones(2))
+        _kept_at_last = student.clip_global_norm_in_backward([curved], 100.0)
+        (curved * curved).sum().backward(create_graph=True)
+        return {**seen, "keeps its graph": curved.grad.requires_grad}
 
     mistakes = (
         Mistake(
@@ -222,6 +244,9 @@ class TestClipGlobalNormInBackward:
         same_grads(seen["grads"][0], clipped_runs(params, passes[:1], c, grad, hooks)[0])
         same_grads(seen["example"], [torch.tensor([0.6]), torch.tensor([0.8])])
         expect(seen["beside an infinite gradient"]).close_to(torch.zeros(1))
+        for grads, (gradients, norm) in zip(seen["other lists"], OTHER_LISTS):
+            plain = [torch.tensor(gradient) for gradient in gradients]
+            same_grads(grads, [gradient * clip_factor(plain, norm) for gradient in plain])
 
     def test_the_next_pass_accumulates_and_is_clipped_again(seen, params, passes, c, grad, hooks):
         right = clipped_runs(params, passes, c, grad, hooks)
@@ -230,6 +255,9 @@ class TestClipGlobalNormInBackward:
 
     def test_a_small_gradient_stays_as_it_is(seen, passes, hooks):
         same_grads(seen["grads"][2], arriving(passes, hooks)[2]["factors"])
+        expect(seen["keeps its graph"]).is_true(
+            "after a pass with `create_graph=True` whose norm is below `c`, `.grad` has lost its graph"
+        )
 
     def test_the_norm_is_joint_over_all_entries(seen, c):
         clipped = torch.full((16,), c / 4, dtype=torch.float64)

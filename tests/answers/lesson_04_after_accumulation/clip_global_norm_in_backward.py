@@ -61,7 +61,7 @@ def clip_global_norm_in_backward(params, c):
             norm = sum(squares) ** 0.5
             squares.clear()
             for q in params:
-                q.grad.mul_(min(1.0, c / norm))
+                q.grad.mul_(c / max(norm, c))
     return [p.register_post_accumulate_grad_hook(hook) for p in params]
 """,
     """
@@ -332,7 +332,7 @@ def clip_global_norm_in_backward(params, c):
                 "            torch.nn.utils.clip_grad_norm_(params, c)\n",
                 "            norm = sum(q.grad.norm().item() for q in params)\n"
                 "            for q in params:\n"
-                "                q.grad.mul_(min(1.0, c / norm))\n",
+                "                q.grad.mul_(c / max(norm, c))\n",
             ),
         ),
     ),
@@ -627,7 +627,7 @@ def clip_global_norm_in_backward(params, c):
             ("        arrived.append(p)\n", "        arrived.add(p)\n"),
             (
                 "            torch.nn.utils.clip_grad_norm_(params, c)\n",
-                "            if max(float(q.grad.abs().max()) for q in params) > c:\n"
+                "            if max(float(q.grad.abs().max()) for q in params if q.numel()) > c:\n"
                 "                torch.nn.utils.clip_grad_norm_(params, c)\n",
             ),
         ),
@@ -658,6 +658,60 @@ def clip_global_norm_in_backward(params, c):
             ("        arrived.append(p)\n", "        if p.grad.count_nonzero():\n            arrived.add(p)\n"),
         ),
     ),
+    Wrong(
+        "divides by a norm of 0",
+        violates="otherwise nothing changes",
+        check="raised",
+        source="""
+def clip_global_norm_in_backward(params, c):
+    arrived = []
+    def hook(p):
+        arrived.append(p)
+        if len(arrived) == len(params):
+            arrived.clear()
+            norm = sum(q.grad.double().square().sum().item() for q in params) ** 0.5
+            factor = min(1.0, c / norm)
+            for q in params:
+                q.grad.mul_(factor)
+    return [p.register_post_accumulate_grad_hook(hook) for p in params]
+""",
+    ),
+    Wrong(
+        "a copy without a graph",
+        violates="rule 5: then gradients can be differentiated again",
+        check="test_a_small_gradient_stays_as_it_is",
+        source="""
+def clip_global_norm_in_backward(params, c):
+    arrived = []
+    def hook(p):
+        arrived.append(p)
+        if len(arrived) == len(params):
+            arrived.clear()
+            norm = sum(q.grad.double().square().sum().item() for q in params) ** 0.5
+            for q in params:
+                q.grad = q.grad.detach() * (c / max(norm, c))
+    return [p.register_post_accumulate_grad_hook(hook) for p in params]
+""",
+    ),
+    Wrong(
+        "clips where one norm is too large",
+        violates="if the joint L2 norm over\n    the `.grad` of all of them is greater than `c`",
+        check="test_the_joint_norm_is_clipped_once_all_have_arrived",
+        source="""
+def clip_global_norm_in_backward(params, c):
+    arrived = []
+    def hook(p):
+        arrived.append(p)
+        if len(arrived) == len(params):
+            arrived.clear()
+            norms = [q.grad.double().norm().item() for q in params]
+            norm = sum(each * each for each in norms) ** 0.5
+            if max(norms) > c:
+                for q in params:
+                    q.grad.mul_(c / norm)
+    return [p.register_post_accumulate_grad_hook(hook) for p in params]
+""",
+    ),
 ]
 
 GIVENS = [
@@ -666,7 +720,9 @@ GIVENS = [
     "With\n    or without it, your answer is right.)",
     "The caller\n    removes all of them or none.",
     "Write `clip_global_norm_in_backward(params, c)`.",
-    "`params` is a list of different parameters, each of which requires grad, and `c` is greater than 0.",
+    "`params` is a list of different parameters of one dtype, each of\n    which requires grad",
+    "`c` is a number greater than 0.",
+    "No\n    gradient is NaN.",
     "Gradients of tensors that are not in the list stay as they are.",  # no answer can reach them
 ]
 

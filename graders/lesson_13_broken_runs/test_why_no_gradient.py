@@ -181,6 +181,22 @@ def plain(said: Any) -> Any:
     return dict(said) if isinstance(said, dict) else said
 
 
+class Around(nn.Module):
+    """A layer whose output is detached, and a call of something else before that."""
+
+    def __init__(self, inside: Callable[[], Any]) -> None:
+        """`inside` is called once in each pass, after the layer."""
+        super().__init__()
+        self.layer, self.inside = linear(torch.ones(1, 1), torch.zeros(1)), inside
+
+    def forward(self, input: Tensor) -> Tensor:
+        """The output, cut off from its graph."""
+        h = self.layer(input)
+        self.inside()
+        result: Tensor = h.detach()
+        return result
+
+
 @exercise(
     "13-why-no-gradient",
     points=3,
@@ -247,10 +263,11 @@ class TestWhyNoGradient:
     - A module is *called* when `module(...)` runs, with or without a graph. Other code may use the parameters of a
       module that is never called.
     - Grad mode is on. `x` is a leaf. `loss_fn` calls no module. The loss is a tensor with one element. When it does not
-      require grad, no backward pass is possible, and no gradient comes to any parameter.
+      require grad, no backward pass is possible, and no gradient comes to any parameter. No backward pass runs in
+      `model` or `loss_fn`.
 
     Afterwards `.grad` of each parameter and of `x` is as it was, and so are buffers, also those that a layer in
-    training mode changes.
+    training mode changes in place.
 
     **Example.** Let `model = Sequential(Linear(1, 1), ReLU(), Linear(1, 1))` with all weights 1 and the biases -9 and
     0, and `x = ones(1, 1)`. With `loss_fn = lambda out: out.sum()` the result is
@@ -357,8 +374,21 @@ class TestWhyNoGradient:
         seen["failure"] = boom.during(lambda: [measured(broken, failing, given) for _ in "12"])
         seen["changed by failure"] = witness.changes()
 
-        frozen = linear(net["outsider"], net["gain"]).requires_grad_(False)
+        broken, boom = linear(net["outsider"], net["gain"]), Failure("RuntimeError")
+        broken.register_forward_hook(late)
+        seen["failure of a layer"] = boom.during(lambda: measured(broken, lambda out: out.sum(), x))
+
+        frozen = fill_grads(linear(net["outsider"], net["gain"])).requires_grad_(False)
+        witness = Witness(model=frozen)
         seen["all frozen"] = measured(frozen, lambda out: out.sum(), x)
+        seen["changed in a frozen layer"] = witness.changes()
+        seen["around a call"] = measured(
+            Around(lambda: measured(frozen, lambda out: out.sum(), x)), torch.sum, torch.ones(2, 1)
+        )
+        spoilt = linear(torch.ones(1, 2), torch.zeros(1))
+        seen["NaN, a loss of one dimension"] = measured(
+            spoilt, lambda out: torch.nan * out.sum().reshape(1), torch.ones(1, 2)
+        )
         tiny = linear(torch.ones(1, 2), torch.zeros(1))
         seen["tiny"] = measured(tiny, lambda out: 1e-30 * out.sum(), torch.ones(1, 2))
         dead = nn.Sequential(*(linear(torch.ones(1, 1), torch.tensor([bias])) for bias in (-9.0, 0.0)))
@@ -454,12 +484,23 @@ class TestWhyNoGradient:
     def test_an_exception_comes_through_and_nothing_changes(seen, raised_in):
         came_through(seen["failure"], {"backward": "`backward()`"}.get(raised_in, f"the {raised_in}"))
         nothing_changed(seen["changed by failure"], when="after an exception")
+        came_through(seen["failure of a layer"], "`backward()`")
 
     def test_a_loss_without_a_graph_is_no_error(seen):
         expect_reasons(seen["all frozen"], {"weight": "frozen", "bias": "frozen"}, "the dict of a layer that is frozen")
+        nothing_changed(seen["changed in a frozen layer"])
+
+    def test_a_call_inside_a_call_changes_nothing(seen):
+        cut = {"layer.weight": "cut", "layer.bias": "cut"}
+        expect_reasons(seen["around a call"], cut, "the dict of a model that calls the function for another one")
 
     def test_a_very_small_gradient_is_not_0(seen):
         expect_reasons(seen["tiny"], {}, "the dict of a layer whose gradients are all 1e-30")
+        expect_reasons(
+            seen["NaN, a loss of one dimension"],
+            {},
+            "the dict of a layer whose gradients are NaN, for a loss of shape (1,)",
+        )
 
     def test_the_example_of_the_contract(seen):
         expect_reasons(

@@ -434,6 +434,50 @@ WRONG = [
             ("called, handles, result = [], [], {}", "called, handles, result = [], [], vars(why_no_gradient)"),
         ),
     ),
+    Wrong(
+        "NaN is nothing",
+        violates="a gradient comes to it, and all entries are 0",
+        check="test_a_very_small_gradient_is_not_0",
+        source=changed(BACKWARD, ("if (p.grad == 0).all():", "if not (p.grad.abs() > 0).any():")),
+    ),
+    Wrong(
+        "a loss of no dimension alone",
+        violates="rule 1: for tensors of any shape",
+        check="raised",
+        source=changed(BACKWARD, ("loss.backward()", "loss.backward(torch.ones((), dtype=loss.dtype))")),
+    ),
+    Wrong(
+        "a pass that raises is none",
+        violates="rule 4: the caller of your function gets this exception",
+        check=FAILING,
+        source=changed(
+            BACKWARD,
+            (
+                "            loss.backward()\n",
+                "            try:\n                loss.backward()\n"
+                "            except RuntimeError:\n                pass\n",
+            ),
+        ),
+    ),
+    Wrong(
+        "the .grad of what is frozen is lost",
+        violates="Afterwards `.grad` of each parameter and of `x` is as it was",
+        check="test_a_loss_without_a_graph_is_no_error",
+        source=changed(BACKWARD, ("leaf.grad = grad", "leaf.grad = grad if leaf.requires_grad else None")),
+    ),
+    Wrong(
+        "one list of calls for all",
+        violates="rule 1: when one call\n    runs inside another",
+        check="test_a_call_inside_a_call_changes_nothing",
+        source=changed(
+            BACKWARD,
+            ("import torch\n", "import torch\n\nCALLED = []\n"),
+            (
+                "    called, handles, result = [], [], {}\n",
+                "    CALLED.clear()\n    called, handles, result = CALLED, [], {}\n",
+            ),
+        ),
+    ),
 ]
 
 GIVENS = [
@@ -443,6 +487,7 @@ GIVENS = [
     "`x` is a leaf.",
     "`loss_fn` calls no module.",
     "The loss is a tensor with one element.",
+    "No backward pass runs in\n      `model` or `loss_fn`.",
     "The key is its name there.",
 ]
 

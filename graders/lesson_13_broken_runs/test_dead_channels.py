@@ -322,6 +322,11 @@ class TestDeadChannels:
             nn.ReLU(), nn.ReLU6(),
         )  # fmt: skip
         seen["in a call"] = [student.dead_channels(meanwhile, [torch.tensor([[-1.0, 2.0, -3.0]])]), *inner]
+        counted, runs = nn.Sequential(nn.ReLU()).eval(), []
+        counted.register_forward_pre_hook(lambda module, args: runs.append(1))
+        rare = torch.tensor([[1e-45, torch.inf, -1.0], [0.0, 0.0, 0.0], [0.0, 0.0, 0.0]])
+        seen["rare numbers"] = student.dead_channels(counted, [rare, torch.zeros(3, 3), torch.zeros(3, 3)])
+        seen["runs with equal shapes"] = len(runs)
         example = [torch.tensor([[-1.0, 2.0, 0.0]]), torch.tensor([[0.0, -3.0, -4.0]])]
         return {**seen, "example": student.dead_channels(nn.Sequential(nn.ReLU()), example)}
 
@@ -423,6 +428,10 @@ class TestDeadChannels:
 
     def test_each_batch_runs_once(seen, batches):
         expect(seen["runs"]).equals([tuple(batch.shape) for batch in batches])
+        expect(seen["runs with equal shapes"]).equals(3)
+
+    def test_a_tiny_number_is_not_0_and_an_infinite_one_neither(seen):
+        same(seen["rare numbers"], {"0": [2]})
 
     def test_exceptions_come_through(seen):
         came_through(seen["failure"], "the model")

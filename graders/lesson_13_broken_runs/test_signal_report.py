@@ -17,6 +17,7 @@ from graders.authoring import (
     CallersHooks,
     Circumstances,
     Failure,
+    Meanwhile,
     Mistake,
     Rng,
     Seen,
@@ -215,8 +216,9 @@ class TestSignalReport:
     - Your function may be called under `torch.no_grad()`, and runs forward and backward all the same.
 
     What the run changes by itself, such as the buffers of a BatchNorm in training mode, may change. Only parameters in
-    `model.parameters()` require grad. Hooks of the caller on gradients only watch. No sum of squares is too large for
-    the dtype. Numbers may be so small that their squares are 0 in it. A relative error of 1e-5 does not matter.
+    `model.parameters()` require grad. Hooks of the caller on gradients only watch. No backward pass runs in `model` or
+    `loss_fn`. No sum of squares is too large for the dtype, and the square of no number but 0 is 0 in it. A relative
+    error of 1e-5 does not matter.
 
     **Example.** A layer `nn.Linear(2, 2, bias=False)` with the weight `[[2., 0.], [0., 2.]]`, the `loss_fn`
     `lambda out: out.sum()`, and the `x` `torch.tensor([[1., 7.]])`: for `nn.Sequential(layer)` the result is
@@ -307,6 +309,17 @@ class TestSignalReport:
             student.signal_report(Apart(Parts), lambda out: out.some.sum() + 3 * out.all.sum(), row),
             student.signal_report(Apart(OrderedDict), lambda out: out["some"].sum() + 3 * out["all"].sum(), row),
         ]
+        small = nn.Linear(1, 1, bias=False)
+        small.weight.data.fill_(1e-17)
+        seen["small"] = student.signal_report(small, lambda out: 1e-17 * out.sum(), torch.ones(1, 1))
+        frozen = fill_grads(nn.Sequential(nn.Linear(2, 2), nn.Sequential())).requires_grad_(False)
+        frozen[0].weight.data.fill_(1.0)
+        frozen[0].bias.data.fill_(0.0)
+        witness = Witness(model=frozen)
+        seen["frozen"] = student.signal_report(frozen, torch.sum, torch.ones(1, 2))
+        seen["changed in a frozen model"] = witness.changes()
+        meanwhile = Meanwhile(lambda: student.signal_report(frozen, torch.sum, torch.ones(1, 2)), nn.Tanh(), nn.ReLU())
+        seen["around a call"] = student.signal_report(meanwhile, torch.sum, torch.zeros(1, 2))
         layer = nn.Linear(2, 2, bias=False)
         layer.weight.data.copy_(2 * torch.eye(2))
         example = student.signal_report(nn.Sequential(layer), lambda out: out.sum(), torch.tensor([[1.0, 7.0]]))
@@ -379,6 +392,17 @@ class TestSignalReport:
             of_kind = Seen(found.value, f"the report of a leaf that returns {kind} of tensors of unequal sizes")
             is_report(of_kind, [("", 8**0.5, (19 / 3) ** 0.5)], "float32")
 
+    def test_small_numbers_count(seen):
+        of_layer = Seen(seen["small"].value, "the report of a layer with the weight 1e-17, and a loss times 1e-17")
+        is_report(of_layer, [("", 1e-17, 1e-17)], "float32")
+
+    def test_a_call_inside_a_call_changes_nothing(seen):
+        is_report(seen["around a call"], [("0", 0.0, 0.0), ("1", 0.0, 0.0)], "float32")
+
+    def test_an_empty_sequential_is_a_leaf_and_a_frozen_layer_too(seen):
+        is_report(seen["frozen"], [("0", 2.0, 0.0), ("1", 2.0, 0.0)], "float32")
+        nothing_changed(seen["changed in a frozen model"])
+
     def test_model_and_loss_run_once(seen):
         expect(seen["runs"]).timeline(["model", "loss"])
 
@@ -405,8 +429,9 @@ def is_report(seen: Seen, rows: list[Row], dtype: str) -> None:
         for index, value in ((1, row[1]), (2, row[2])):
             if expect(entry[index]).of_type(float) != value and not near(entry[index].value, value, dtype):
                 what = "output" if index == 1 else "gradient"
+                digits = 6 if f"{value:.6g}" != f"{entry[index].value:.6g}" else 12
                 expect(entry[index]).differs(
-                    f"{value:.6g}", f"{entry[index].value:.6g}", entry=f" ({what} of {row[0]!r})"
+                    f"{value:.{digits}g}", f"{entry[index].value:.{digits}g}", entry=f" ({what} of {row[0]!r})"
                 )
 
 

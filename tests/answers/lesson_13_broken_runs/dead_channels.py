@@ -456,6 +456,30 @@ def dead_channels(model, batches):
             ("fired, handles = {}, []", "handles = []"),
         ),
     ),
+    Wrong(
+        "the mean is 0",
+        violates="A very small number is not 0.",
+        check="test_a_tiny_number_is_not_0_and_an_infinite_one_neither",
+        source=but(("flatten(1) != 0).any(1)", "flatten(1).mean(1) != 0)")),
+    ),
+    Wrong(
+        "an infinite number is none",
+        violates="dead when everything in it is 0",
+        check="test_a_tiny_number_is_not_0_and_an_infinite_one_neither",
+        source=but(("(output.detach()", "(output.detach().nan_to_num(posinf=0.0)")),
+    ),
+    Wrong(
+        "equal batches in one run",
+        violates="Run `model(batch)` once for each tensor in the list `batches`",
+        check="test_each_batch_runs_once",
+        source=but(
+            (
+                "        for batch in batches:\n",
+                "        same = len({batch.shape[1:] for batch in batches}) == 1 and not model.training\n"
+                "        for batch in [torch.cat(list(batches))] if same else batches:\n",
+            ),
+        ),
+    ),
 ]
 
 ORDER = "the other order"

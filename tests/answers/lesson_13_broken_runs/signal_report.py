@@ -6,10 +6,10 @@ GIVENS = [
     "What the run changes by itself, such as the buffers of a BatchNorm in training mode, may change.",
     "Only parameters in `model.parameters()` require grad.",
     "Hooks of the caller on gradients only watch.",
-    "No sum of squares is too large for the dtype.",
+    "No sum of squares is too large for the dtype, and the square of no number but 0 is 0 in it.",
+    "No backward pass runs in `model` or\n    `loss_fn`.",
     "There is at least one.",
     "Tuples and dicts are not nested, and no leaf calls another one.",
-    "A leaf is a module without children;",
 ]
 
 RIGHT = [
@@ -411,8 +411,8 @@ def signal_report(model, loss_fn, x):
     ),
     Wrong(
         "takes a small gradient for none",
-        violates="Numbers may be so small that their squares are 0 in it.",
-        check=REPORT,
+        violates="`gradient` is the RMS of the gradient of the loss",
+        check="test_small_numbers_count",
         source=but((RETURN, ROWS + "    return [(n, a, b if b > 1e-6 else 0.0) for n, a, b in rows]")),
     ),
     Wrong(
@@ -518,6 +518,32 @@ def signal_report(model, loss_fn, x):
         violates="rule 4",
         check="test_exceptions_come_through",
         source=but(("    finally:\n", "    except BaseException:\n        return []\n    finally:\n")),
+    ),
+    Wrong(
+        "the .grad of what is frozen is lost",
+        violates="rule 2: the same tensor with the same values",
+        check="test_an_empty_sequential_is_a_leaf_and_a_frozen_layer_too",
+        source=but(("            p.grad = grad\n", "            p.grad = grad if p.requires_grad else None\n")),
+    ),
+    Wrong(
+        "no Sequential is a leaf",
+        violates="A leaf is a module without children;",
+        check="test_an_empty_sequential_is_a_leaf_and_a_frozen_layer_too",
+        source=but(
+            (
+                "if not list(module.children()):",
+                "if not list(module.children()) and type(module) is not torch.nn.Sequential:",
+            )
+        ),
+    ),
+    Wrong(
+        "one list of calls for all",
+        violates="rule 1: when one call runs inside another",
+        check="test_a_call_inside_a_call_changes_nothing",
+        source=but(
+            ("import torch\n", "import torch\n\nCALLS = []\n"),
+            ("    calls, handles = [], []\n", "    CALLS.clear()\n    calls, handles = CALLS, []\n"),
+        ),
     ),
 ]
 

@@ -94,11 +94,14 @@ class Rng:
         return [items[int(i)] for i in self._numpy.permutation(len(items))]
 
     def names(self, count: int) -> list[str]:
-        """`count` different names of three to six letters, usable as identifiers and module names."""
-        letters = "abcdefghjkmnpqrstuvwxyz"
+        """`count` different names of three to six letters, usable as identifiers and module names.
+
+        None is a word, such as `net`: a module with a child of this name could not have an attribute `net`.
+        """
+        consonants, letters = "bcdfghjkmpqrstvwxz", "abcdefghjkmnpqrstuvwxyz"
         found: list[str] = []
         while len(found) < count:
-            name = "n" + "".join(self.choice(letters) for _ in range(self.integer(2, 5)))
+            name = "n" + self.choice(consonants) + "".join(self.choice(letters) for _ in range(self.integer(1, 4)))
             if name not in found:
                 found.append(name)
         return found

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor, nn
@@ -205,6 +205,50 @@ class Remembering(nn.Module):
         return self.last
 
 
+class TwoWays(nn.Module):
+    """Does one thing in training mode and another one in eval mode."""
+
+    def __init__(self, training: Callable[[Tensor], Any], otherwise: Callable[[Tensor], Any]) -> None:
+        """Each makes the output of the input."""
+        super().__init__()
+        self.in_training, self.otherwise = training, otherwise
+
+    def forward(self, input: Tensor) -> Any:
+        """What the function of its mode returns."""
+        return (self.in_training if self.training else self.otherwise)(input)
+
+
+class Pair(NamedTuple):
+    """Two tensors."""
+
+    first: Tensor
+    second: Tensor
+
+
+TWO_WAYS: dict[str, tuple[Callable[[Tensor], Any], Callable[[Tensor], Any], list[float], list[str]]] = {
+    "a small entry beside a large one": (lambda x: x * torch.tensor([1.0, 2.0]), lambda x: 1 * x, [1e6, 1.0], ["0"]),
+    "whole numbers": (lambda x: x.argmax(), lambda x: x.argmin(), [1.0, 2.0], ["0"]),
+    "infinite numbers": (lambda x: x.log(), lambda x: x.log(), [0.0, 1.0], []),
+    "a namedtuple": (lambda x: Pair(2 * x, 1 * x), lambda x: Pair(1 * x, 1 * x), [1.0, 2.0], ["0"]),
+}
+"""What a module returns in training mode and in eval mode, for an input; and what is wrong with it in eval mode."""
+
+
+class Counting(nn.Module):
+    """Counts its calls in a buffer, and adds their number."""
+
+    def __init__(self) -> None:
+        """None yet."""
+        super().__init__()
+        self.register_buffer("calls", torch.zeros(()))
+
+    def forward(self, input: Tensor) -> Tensor:
+        """A new tensor."""
+        self.calls += 1
+        result: Tensor = input + self.calls
+        return result
+
+
 class FirstOfTwo(nn.Module):
     """Returns two tensors; its mode matters for the first."""
 
@@ -301,10 +345,10 @@ class TestWrongMode:
     whose mode matters in a call of theirs.
 
     - The mode of a module **matters** in a call if the output is another one with its `training` set to `True` than
-      with `False`. Everything else is equal for the two: the input, all buffers, the modes of all other modules, and
-      the random numbers, with the values that they have when the call begins. An output is another one if an entry of
-      a tensor in it is, and then it is by far more than rounding. It is what `forward` returns, or what hooks of the
-      caller make of that: they do not hide a difference. No entry is NaN.
+      with `False`. Everything else is equal for the two: the input, all buffers and the modes of all other modules, as
+      they are when the call begins, and the random numbers (which ones they are decides over no name). An output is
+      another one if an entry of a tensor in it is; then the two differ by 0.01 or more. The output is what `forward`
+      returns, or what hooks of the caller make of that: they do not hide a difference. No entry is NaN.
     - So it counts what a module does, and not its class: the mode of `nn.Dropout(0.0)` does not matter, and that of a
       module of your own that looks at `self.training` does. A container counts for what it does itself: its children
       keep their modes.
@@ -386,6 +430,13 @@ class TestWrongMode:
         seen["the first of two"] = student.wrong_mode(pair, torch.ones(4))
         by_keyword = CalledByKeyword(Floor(True).eval(), Floor(False).eval())
         seen["by keyword, in place"] = student.wrong_mode(by_keyword, -torch.ones(4))
+        seen["two ways"] = {}
+        for what, (training, otherwise, values, _) in TWO_WAYS.items():
+            model = nn.Sequential(TwoWays(training, otherwise).eval())
+            seen["two ways"][what] = student.wrong_mode(model, torch.tensor(values))
+        around = nn.Sequential(nn.Sequential(Counting()))
+        around[0].training = False
+        seen["around a counter"] = student.wrong_mode(around, torch.ones(2))
         sound = nn.Sequential(nn.ReLU(), nn.Dropout(0.0), nn.Tanh())
         sound[1].eval()
         return {**seen, "behind the example": student.wrong_mode(sound, torch.ones(4))}
@@ -459,6 +510,14 @@ class TestWrongMode:
 
     def test_the_modules_in_the_wrong_mode_are_named(seen, expected):
         expect(seen["result"]).equals(expected)
+
+    def test_any_output_is_compared(seen):
+        for what, (*_, right) in TWO_WAYS.items():
+            expect(Seen(seen["two ways"][what].value, f"for a module that returns {what}")).equals(right)
+
+    def test_buffers_of_children_are_as_they_were(seen):
+        path = "for a container in eval mode around a module that counts its calls in a buffer"
+        expect(Seen(seen["around a counter"].value, path)).equals([])
 
     def test_each_tensor_of_an_output_is_compared(seen):
         path = "for a module that returns two tensors, of which the first depends on its mode"

@@ -226,7 +226,7 @@ def wrong_mode(model, x):
                         out = module(*map(copy, args), **{k: copy(v) for k, v in kwargs.items()})
                 finally:
                     module.training = mode
-                parts = out if type(out) is tuple else out.values() if isinstance(out, dict) else [out]
+                parts = out if isinstance(out, tuple) else out.values() if isinstance(out, dict) else [out]
                 result[flag] = [copy(p) for p in parts]
             for a, b in zip(result[False], result[True]):
                 if isinstance(a, torch.Tensor) and (a - b).abs().max() > 1e-6:
@@ -605,6 +605,32 @@ def wrong_mode(model, x):
         check="test_the_modules_in_the_wrong_mode_are_named",
         source="def wrong_mode(model, x):\n    return []",
     ),
+    Wrong(
+        "whole numbers do not count",
+        violates="An output is\n      another one if an entry of a tensor in it is",
+        check="test_any_output_is_compared",
+        source=changed(
+            FIRST, ("if any(not torch.equal(a, b)", "if any(a.is_floating_point() and not torch.equal(a, b)")
+        ),
+    ),
+    Wrong(
+        "compared with the largest entry",
+        violates="An output is\n      another one if an entry of a tensor in it is",
+        check="test_any_output_is_compared",
+        source=changed(FIRST, ("any(not torch.equal(a, b)", "any((a - b).abs().max() > 1e-5 * b.abs().max()")),
+    ),
+    Wrong(
+        "an infinite number differs from itself",
+        violates="An output is\n      another one if an entry of a tensor in it is",
+        check="test_any_output_is_compared",
+        source=changed(FIRST, ("any(not torch.equal(a, b)", "any(not ((a - b).abs() <= 1e-6).all()")),
+    ),
+    Wrong(
+        "a namedtuple is no tuple",
+        violates="rule 6: a namedtuple or a `torch.Size` is one",
+        check="test_any_output_is_compared",
+        source=changed(FIRST, ("    if not isinstance(output, tuple):\n", "    if type(output) is not tuple:\n")),
+    ),
 ]
 
 GIVENS = [
@@ -614,7 +640,7 @@ GIVENS = [
     "What it returns depends only on its input",
     "A module gets one tensor.",
     "Hooks of the caller may replace outputs, and leave inputs alone.",
-    "It is what `forward` returns, or what hooks of the caller make of that: they do not hide a difference.",
+    "The output is what `forward` returns, or what hooks of the caller make of that: they do not hide a difference.",
     "No entry is NaN.",
     "You may call the model and its modules any number of times",
 ]

@@ -339,8 +339,9 @@ class TestChangedByHooks:
     - *The gradient* of a parameter is what `.grad` holds after `loss = loss_fn(model(x))` and `loss.backward()`, when
       each `.grad` was `None` before. If the loss does not require grad, there is no backward pass. `None` and a tensor
       are different.
-    - Differences in the last digits do not count. A change by 5 percent or more of an entry does, if that is 2 percent
-      or more of the largest entry, however small the gradient is (as 1e-12). Nothing in between occurs.
+    - Differences in the last digits do not count. Where the hooks change a gradient, an entry differs by 5 percent or
+      more of itself, and by 2 percent or more of the largest entry, however small the gradient is (as 1e-12). Nothing
+      in between occurs: no entry is NaN, or what rounding leaves of a sum that cancels.
     - With and without hooks, the pass starts with the same buffers, and each module is in its mode. The model draws no
       random numbers. Grad mode is on. `x` is a leaf. `loss_fn` uses nothing of the model but its output.
       `copy.deepcopy(model)` works. No hook removes itself.
@@ -452,8 +453,8 @@ class TestChangedByHooks:
         cut[0].register_forward_hook(lambda module, args, output: output.detach())
         seen["cut"] = student.changed_by_hooks(cut, lambda out: 0 * out.sum(), torch.ones(1, 1))
         slight = linear(torch.ones(2, 2), torch.zeros(2))
-        slight.weight.register_hook(lambda grad: grad * torch.tensor([[1.0, 1.0], [1.06, 1.0]]))
-        seen["slight"] = student.changed_by_hooks(slight, lambda out: out.sum(), torch.ones(1, 2))
+        slight.weight.register_hook(lambda grad: grad * torch.tensor([[1.0, 1.0], [1.0, 1.06]]))
+        seen["slight"] = student.changed_by_hooks(slight, lambda out: out.sum(), torch.tensor([[2.0, 1.0]]))
         return seen
 
     mistakes = (
@@ -553,7 +554,7 @@ class TestChangedByHooks:
             refuse("a handle of the caller no longer removes its hook", Kind.HOOK_GONE)
 
     def test_a_change_of_some_percent_counts(seen):
-        path = "the list for a hook that makes one entry of four larger by 6 percent"
+        path = "the list for a hook that makes a smaller entry of four larger by 6 percent"
         expect(Seen(seen["slight"].value, path)).equals(["weight"])
 
     def test_no_gradient_is_not_one_of_zeros(seen):

@@ -275,6 +275,7 @@ class TestDiagnose:
         caller = Caller(net, laid_out(x, layout), laid_out(y, layout))
         if x_is == "prepared":
             caller.x = nn.Parameter(caller.x) if place == "parameter" else caller.x.requires_grad_()
+            caller.y.requires_grad_()
             if grad == "filled":
                 fill_grad(caller.x)
         torch.rand(5)

@@ -447,6 +447,12 @@ WRONG = [
         ),
     ),
     wrong(
+        "a gradient comes to y",
+        "`x` and `y` stay as they are, with their `.grad`",
+        ("x.detach(), y.detach(), loss_fn", "x.detach(), y, loss_fn"),
+        check="test_nothing_of_the_caller_changes",
+    ),
+    wrong(
         "modes in a pass with other random numbers",
         "as in `13-wrong-mode`",
         ("        torch.set_rng_state(state)\n        model(x)", "        model(x)"),

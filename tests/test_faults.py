@@ -100,7 +100,10 @@ def test_a_judge_that_is_killed_leaves_nothing_half_written_and_the_next_one_swe
     temporary.mkdir()
     temporary.chmod(0o755)
     students = [f"student{number}" for number in range(6)]
-    arguments = ("--submissions", hand_in(place / "class", *students), "--out", place / "out", "--jobs", "1")
+    class_ = hand_in(place / "class", *students)
+    # The third notebook sleeps, so that the judge cannot be done before the signal comes.
+    make_class.hand_in(class_ / students[2], LESSON, [make_class.SETUP, "import time\ntime.sleep(50)"])
+    arguments = ("--submissions", class_, "--out", place / "out", "--jobs", "1")
     judge = subprocess.Popen(
         command(*arguments),
         cwd=ROOT,
@@ -125,6 +128,7 @@ def test_a_judge_that_is_killed_leaves_nothing_half_written_and_the_next_one_swe
     assert left
     for folder in left:
         os.utime(folder, (0, 0))
+    hand_in(class_, students[2])
     run = graders(*arguments, TMPDIR=str(temporary))
     assert run.returncode == 0, run.stdout
     assert read(place / "out") == dict.fromkeys(students, "graded")

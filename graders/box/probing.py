@@ -124,7 +124,7 @@ def _fitting(text: str) -> str:
 
 def _raised(error: BaseException, namespace: Mapping[str, Any], call: str) -> Answer:
     """The learner's exception as data: its type and message, their own line, the call that led to it."""
-    own, innermost = _learners_lines(error.__traceback__, namespace)
+    own, innermost = _learners_lines(error.__traceback__, namespace, call.partition("(")[0])
     name, message = _name_of_type(type(error)), _text_of(error)
     status = "raised"
     if type(error) is NotImplementedError and innermost:
@@ -143,17 +143,22 @@ def _raised(error: BaseException, namespace: Mapping[str, Any], call: str) -> An
     )
 
 
-def _learners_lines(trace: TracebackType | None, namespace: Mapping[str, Any]) -> tuple[str, bool]:
+def _learners_lines(trace: TracebackType | None, namespace: Mapping[str, Any], asked: str) -> tuple[str, bool]:
     """The innermost line of the learner's own code, and whether the exception arose in it.
 
-    Code of the notebook is recognised by its globals, which are the notebook's namespace.
+    Code of the notebook is recognised by its globals, which are the notebook's namespace. `asked` is the function that
+    was called; a line of another one may stand in another cell.
     """
     own, innermost = "", False
     while trace is not None:
         innermost = trace.tb_frame.f_globals is namespace
         if innermost:
-            source = linecache.getline(trace.tb_frame.f_code.co_filename, trace.tb_lineno).strip()
-            own = f"line {trace.tb_lineno} of its cell: {source}" if source else f"line {trace.tb_lineno} of its cell"
+            code = trace.tb_frame.f_code
+            source = linecache.getline(code.co_filename, trace.tb_lineno).strip()
+            # before Python 3.11 there is no qualified name, and a nested function cannot be told from another one
+            outer = getattr(code, "co_qualname", asked).partition(".")[0]
+            cell = "its cell" if outer == asked or outer.startswith("<") else f"the cell of {outer}"
+            own = f"line {trace.tb_lineno} of {cell}" + (f": {source}" if source else "")
         trace = trace.tb_next
     return own, innermost
 

@@ -123,14 +123,16 @@ BOUND = 1e4
 FAULTS = (
     "nan: log", "nan: square root", "nan: reciprocal", "nan: weight",
     "hook: parameter", "hook: forward", "hook: backward",
-    "mode: batchnorm", "mode: dropout", "mode: jump",
+    "mode: batchnorm", "mode: dropout", "mode: jump", "mode: block",
     "unused: plain", "unused: frozen, too", "frozen",
     "cut: detach", "cut: numbers", "cut: no_grad", "cut: plus detached", "cut: behind the first",
-    "exploding: loop", "exploding: chain", "exploding: in the last",
-    "dead: all channels", "dead: nearly all channels", "dead: after a step",
-    "vanishing: loop", "vanishing: chain", "vanishing: saturated", "vanishing: in the last",
+    "exploding: loop", "exploding: chain", "exploding: before the last",
+    "dead: all channels", "dead: until a step", "dead: after a step",
+    "vanishing: loop", "vanishing: chain", "vanishing: saturated", "vanishing: to zero", "vanishing: in the last",
     "healthy: hooks", "healthy: modes and parameters", "healthy: zeros", "healthy: loss",
 )  # fmt: skip
+STEEP = ("after a step", "until a step")
+"""Where one large step makes a ReLU dead, or alive again."""
 DECOYS = (
     "watching hooks", "equal hooks", "frozen bias", "dropout", "idle modes", "by hand", "partly cut", "monitor",
     "dead channel", "zeros", "tiny loss", "never called", "large loss",
@@ -174,7 +176,7 @@ class Draft:
         stem, first, act, second, deep, tail, head, bent = (next(self.names) for _ in range(8))
         step = self.label == "dead"  # no other ReLU may die of the same step
         decoys = {decoy, *TOGETHER.get(self.way, ()), *(name for name in DECOYS if rng.integer(0, 4) == 0)}
-        if self.way == "after a step":
+        if self.way in STEEP:
             decoys -= {"tiny loss", "large loss", "dead channel"}
         elif {"tiny loss", "large loss"} <= decoys:
             decoys.remove("large loss" if "tiny loss" in (decoy, *TOGETHER.get(self.way, ())) else "tiny loss")
@@ -190,7 +192,7 @@ class Draft:
                                                                            ["call", head]]]  # fmt: skip
 
         children, program, where = self.piece()
-        inside = self.inside and self.label not in ("exploding", "vanishing") and self.way != "after a step"
+        inside = self.inside and self.label not in ("exploding", "vanishing") and self.way not in STEEP
         if inside:
             block |= children
             block_program += program
@@ -200,13 +202,15 @@ class Draft:
         top |= looks
         top[body] = ["block", self.defined(block), block_program]
         back = [["call", tail], ["call", head]]
-        if self.way == "after a step":
+        if self.way in (*STEEP, "before the last"):
             back = [["call", head]]
             del top[tail]
-            top[head] = ["linear", top[head][1].abs() + 0.25, top[head][2]]
+            gain = 1e6 if self.label == "exploding" else 1.0
+            top[head] = ["linear", gain * (top[head][1].abs() + 0.25), top[head][2]]
         if self.way == "in the last":
-            where = tail
-            top[head] = self.linear(1e6 if self.label == "exploding" else 1e-6, outputs=3)
+            last, where = next(self.names), head
+            top[last] = ["millionth"]
+            back.append(["call", last])
         if self.way == "behind the first":
             where = stem
             front.insert(1, ["detach", None])
@@ -230,7 +234,7 @@ class Draft:
             **self.more,
             "sum": "large loss" in decoys,
             "times": 1e-5 if "tiny loss" in decoys else 1.0,
-            "lr": 20.0 if self.way == "after a step" else 0.002,
+            "lr": 20.0 if self.way in STEEP else 0.002,
             "label": self.label,
             "where": where,
         }
@@ -289,7 +293,12 @@ class Draft:
         """A layer whose mode matters."""
         it = next(self.names)
         mean = self.rng.tensor(SIZE, low=-6, high=-4, dtype=self.dtype)
-        specs: dict[str, list[Any]] = {"batchnorm": ["batchnorm", mean], "dropout": ["dropout", 0.5], "jump": ["jump"]}
+        specs: dict[str, list[Any]] = {
+            "batchnorm": ["batchnorm", mean],
+            "dropout": ["dropout", 0.5],
+            "jump": ["jump"],
+            "block": ["block", {next(self.names): ["tanh"]}, [["jump", None]]],
+        }
         return {it: specs[self.way]}, [["call", it]], it
 
     def unused(self) -> Piece:
@@ -298,10 +307,12 @@ class Draft:
         return {it: self.linear()}, [], it
 
     def cut(self) -> Piece:
-        """A layer to which no gradient comes back."""
-        it = next(self.names)
+        """A layer to which no gradient comes back; one that is called again behind another that gets none."""
+        it, between = next(self.names), next(self.names)
+        if self.way == "detach":
+            calls = [["call", name] for name in (it, between, it)]
+            return {it: self.linear(), between: self.linear()}, [*calls, ["detach", None]], it
         steps: dict[str, list[list[Any]]] = {
-            "detach": [["call", it], ["detach", None]],
             "numbers": [["call", it], ["numbers", None]],
             "no_grad": [["no_grad", it]],
             "plus detached": [["plus detached", it]],
@@ -309,20 +320,29 @@ class Draft:
         return {it: self.linear()}, steps[self.way], it
 
     def dead(self) -> Piece:
-        """A ReLU behind large negative biases, or behind biases that one step of SGD makes so."""
+        """A ReLU behind large negative biases, before one step of SGD or after it."""
         before, it, behind = (next(self.names) for _ in range(3))
-        if self.way == "after a step":
-            children = {behind: ["sigmoid"], before: self.linear(gain=0.25, bias=1.0), it: ["relu"]}
-            return children, [["call", behind], ["call", before], ["call", it]], it
-        spec = self.linear(bias=-40.0)
-        if self.way == "nearly all channels":
-            spec[2][self.rng.integer(0, SIZE - 1)] = 4.0
-        return {before: spec, it: ["relu"]}, [["call", before], ["call", it]], it
+        if self.way == "all channels":
+            return {before: self.linear(bias=-40.0), it: ["relu"]}, [["call", before], ["call", it]], it
+        until = self.way == "until a step"
+        spec = self.linear(gain=0.25, bias=-1.0 if until else 1.0)
+        if until:
+            spec[2][self.rng.integer(0, SIZE - 1)] = 1.0
+        program = [["call", behind], ["call", before], ["call", it]]
+        return {behind: ["sigmoid"], before: spec, it: ["relu"]}, program + [["by hand", before]] * until, it
 
     def growing(self) -> Piece:
         """Layers in a row, or one several times, each of which makes gradients larger or smaller by a factor."""
         rng, explodes = self.rng, self.label == "exploding"
         it, before, behind = (next(self.names) for _ in range(3))
+        if self.way == "before the last":  # its one step kills the ReLU
+            return (
+                {behind: ["sigmoid"], before: self.linear(gain=0.25, bias=1.0), it: ["relu"]},
+                [["call", behind], ["call", before], ["call", it]],
+                it,
+            )
+        if self.way == "to zero":
+            return {it: self.linear(), behind: ["zeros"]}, [["call", it], ["call", behind]], it
         if self.way == "saturated":
             spec = self.linear(gain=0.1)
             spec[2][:] = rng.tensor(SIZE, low=6.5, high=7.5, dtype=self.dtype) * rng.choice((-1, 1))

@@ -511,7 +511,7 @@ class TestChangedByHooks:
             "small-gradients",
             told_by(rtol=1e-5, atol=1e-8),
             "You miss a gradient that a hook multiplies, because it is small (about 1e-12). `torch.allclose` has an "
-            "`atol` of 1e-8: set it to 0 and use `rtol`.",
+            "`atol` of 1e-8: give it one that goes by the largest entry of the gradient.",
         ),
         Mistake(
             "none-is-not-zero",

@@ -24,7 +24,7 @@ from graders.authoring import (
     laid_out,
     nothing_changed,
 )
-from graders.lesson_13_broken_runs.judging import BOUND, DECOYS, FAULTS, SIZE, Draft
+from graders.lesson_13_broken_runs.judging import BOUND, DECOYS, FAULTS, SIZE, STEEP, Draft
 
 # Nets. A draw describes a net as data: [kind, details...] is a layer, ["block", children, program] a module with
 # children, whose steps are [what, detail].
@@ -49,6 +49,7 @@ LAYERS: dict[str, Callable[[Layer, Tensor], Tensor]] = {
     "reciprocal": lambda layer, x: 1 / x.relu(),
     "jump": lambda layer, x: x + 1 if layer.training else x * 1,
     "zeros": lambda layer, x: x * 0,
+    "millionth": lambda layer, x: x * 1e-6,
 }
 
 
@@ -107,6 +108,7 @@ STEPS: dict[str, Callable[[Wiring, Tensor, Any], Tensor]] = {
     ),
     "by hand": used_by_hand,
     "monitor": monitored,
+    "jump": lambda net, h, _: h + 1 if net.training else h,
     "tanh": lambda net, h, _: torch.tanh(h),
     "detach": lambda net, h, _: h.detach(),
     "numbers": lambda net, h, _: h.new_tensor([[entry.item() for entry in row] for row in h]),
@@ -218,7 +220,7 @@ class Caller:
         },
         own={"fault": FAULTS, "decoy": DECOYS, "inside": (False, True), "x_is": ("data", "prepared")},
         impossible=[
-            lambda fault, decoy: fault == "dead: after a step" and decoy in ("tiny loss", "large loss", "dead channel"),
+            lambda fault, decoy: fault.endswith(STEEP) and decoy in ("tiny loss", "large loss", "dead channel"),
             lambda fault, decoy: fault == "healthy: zeros" and decoy == "large loss",
             lambda fault, decoy: fault == "healthy: loss" and decoy == "tiny loss",
             lambda x_is, place, grad: x_is == "data" and (place, grad) != ("leaf", "empty"),
@@ -237,8 +239,8 @@ class TestDiagnose:
     3. `"mode"`: a module is in eval mode, and its mode matters (as in `13-wrong-mode`). It starts there.
     4. `"unused"`: a module with parameters of its own is never called, and none of them gets a gradient.
     5. `"frozen"`: a module has parameters of its own, and none of them requires grad.
-    6. `"cut"`: a module with parameters of its own is called, and none of them gets a gradient. It starts at the last
-       such module in the order of the calls: the nearest to the loss.
+    6. `"cut"`: a module with parameters of its own is called, and none of them gets a gradient. It starts at the
+       one that is called last: the nearest to the loss.
     7. `"exploding"`: at the output of a call of a leaf arrives a gradient whose RMS is more than 10000 times the one at
        the last call of a leaf. It starts at the last call for which this holds.
     8. `"dead"`: more than half of the channels of an `nn.ReLU` are 0 for all of `x`, in the first pass, or in the pass
@@ -254,8 +256,9 @@ class TestDiagnose:
       code. A parameter gets no gradient if its `.grad` is `None` after the first pass. RMS is the root of the mean
       square. If a gradient arrives at any leaf, one arrives at the last call of a leaf.
     - No parameter has a post-accumulate-grad hook.
-    - All numbers are far from the bounds, and no answer depends on which random numbers a dropout draws. You may call
-      `make`, its models and `loss_fn` any number of times, and do with the models what you like.
+    - All numbers are far from the bounds, the square of no number but 0 is 0 in its dtype, and no answer depends on
+      which random numbers a dropout draws. You may call `make`, its models and `loss_fn` any number of times, and do
+      with the models what you like.
     - `x` and `y` stay as they are, with their `.grad`, and so does the state of PyTorch's random number generator.
 
     **Example.** If `make()` returns `nn.Sequential(nn.Linear(2, 2), nn.Tanh(), nn.Linear(2, 1))` with
@@ -265,8 +268,8 @@ class TestDiagnose:
     def draw(rng, dtype, fault, decoy, inside):
         net = Draft(rng, dtype, fault, inside).net(decoy)
         x = rng.tensor(8, SIZE, low=-2, high=2, dtype=dtype)
-        y = rng.tensor(8, 3, low=-1, high=1, dtype=dtype) - (10 if fault == "dead: after a step" else 0)
-        return {"net": net, "x": x, "y": y}
+        far = {"dead: after a step": -10, "dead: until a step": 10}.get(fault, 0)
+        return {"net": net, "x": x, "y": rng.tensor(8, 3, low=far - 1, high=far + 1, dtype=dtype)}
 
     def alive(net, x, y):
         return found(net, x, y) == {(net["label"], net["where"])}
@@ -307,8 +310,8 @@ class TestDiagnose:
             lambda seen, net: (
                 net["label"] != "nan" and label_of(seen) == "hook" and seen["result"][1].value in idle_hooks(net)
             ),
-            "There are hooks, and they change no gradient: they watch, or return what they got. Compare the gradients "
-            "with a hook and without it.",
+            "This hook changes no gradient: it watches, or returns what it got. Compare the gradients with it and "
+            "without it, and all else equal: the other hooks stay, and a dropout draws the same random numbers.",
             rather_than=("another-module",),
         ),
         Mistake(
@@ -317,6 +320,31 @@ class TestDiagnose:
             "The label is right. You named a layer far from the loss, where the gradient is smallest or largest. Going "
             "back from the loss, it starts where the bound is passed: the last call beyond it.",
             rather_than=("another-module",),
+        ),
+        Mistake(
+            "modes-that-do-not-matter",
+            lambda seen, net: label_of(seen) == "mode" and net["where"] != seen["result"][1].value in net["evaluating"],
+            "This module is in eval mode, and with the same random numbers it computes the same in both modes. So its "
+            "mode does not matter.",
+            rather_than=("named-the-consequence", "another-module"),
+        ),
+        Mistake(
+            "changed-and-not-hooked",
+            lambda seen, net: (
+                label_of(seen) == net["label"] == "hook"
+                and seen["result"][1].value not in (net["where"], *idle_hooks(net))
+            ),
+            "The label is right: a hook changes gradients. The module is not the one that has it, on itself or on a "
+            "parameter of its own. Take away one hook, leave the others, and compare the gradients.",
+            rather_than=("another-module",),
+        ),
+        Mistake(
+            "hooks-of-parameters",
+            lambda seen, net, fault: (
+                label_of(seen) == "healthy" if fault == "hook: parameter" else False if is_missed(seen, net) else SILENT
+            ),
+            "You find what hooks of modules do to the gradients, and not what a hook on a parameter does to its own.",
+            rather_than=("missed",),
         ),
         Mistake(
             "another-module",
@@ -332,8 +360,8 @@ class TestDiagnose:
         ),
         Mistake(
             "missed",
-            lambda seen, net: label_of(seen) == "healthy" != net["label"],
-            "You found nothing wrong, and something is. Which labels do you never return?",
+            lambda seen, net: is_missed(seen, net),
+            "You found nothing wrong, and something is: the table says what, and where.",
         ),
     )
 
@@ -390,6 +418,11 @@ CONSEQUENCES = {
 def label_of(seen: Seen) -> Any:
     """The label that was returned."""
     return seen["result"][0].value
+
+
+def is_missed(seen: Seen, net: dict[str, Any]) -> bool:
+    """Whether a fault was called healthy."""
+    return bool(label_of(seen) == "healthy" != net["label"])
 
 
 def idle_hooks(net: dict[str, Any]) -> list[str]:
@@ -470,7 +503,8 @@ def measured(net: dict[str, Any], x: Tensor, y: Tensor, bound: float) -> tuple[s
                 return "hook", name.rpartition(".")[0] if kind == "parameter" else name
     kinds = dict(leaves(net["spec"]))
     for name in net["evaluating"]:
-        if name in kinds and kinds[name] not in (["tanh"], ["dropout", 0.0]) and kinds[name][0] != "linear":
+        jumps = ["jump", None] in getattr(model.get_submodule(name), "program", [])
+        if jumps or kinds.get(name, ["block"])[0] in ("batchnorm", "jump") or kinds.get(name) == ["dropout", 0.5]:
             return "mode", name
     called = [name for name, _ in calls]
     own = {name: list(module.parameters(recurse=False)) for name, module in model.named_modules()}

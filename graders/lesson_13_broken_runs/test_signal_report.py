@@ -429,10 +429,9 @@ def is_report(seen: Seen, rows: list[Row], dtype: str) -> None:
         for index, value in ((1, row[1]), (2, row[2])):
             if expect(entry[index]).of_type(float) != value and not near(entry[index].value, value, dtype):
                 what = "output" if index == 1 else "gradient"
-                digits = 6 if f"{value:.6g}" != f"{entry[index].value:.6g}" else 12
-                expect(entry[index]).differs(
-                    f"{value:.{digits}g}", f"{entry[index].value:.{digits}g}", entry=f" ({what} of {row[0]!r})"
-                )
+                found = Seen(entry[index].value, f"{entry[index].path}, {what} of {row[0]!r}")
+                digits = 6 if f"{value:.6g}" != f"{found.value:.6g}" else 12
+                expect(found).differs(f"{value:.{digits}g}", f"{found.value:.{digits}g}")
 
 
 def make_net(rng: Rng, dtype: str, net_is: str, mode: str, output: str, follower: str, tied: str) -> dict[str, Any]:

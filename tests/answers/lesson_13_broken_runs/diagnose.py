@@ -367,6 +367,11 @@ VANISHING = FIRST[
 ]
 CUT = FIRST[FIRST.index("    for name in reversed(called)") : FIRST.index("    arriving = [")]
 FROZEN = FIRST[FIRST.index("    for name, ps in own.items():") : FIRST.index("    for name in reversed(called)")]
+EXPLODING = FIRST[
+    FIRST.index("    for name, size in arriving:\n        if size > 10000") : FIRST.index(
+        "    with torch.no_grad():\n        for p in"
+    )
+]
 FLOW = FIRST[FIRST.index("    arriving = [") : FIRST.index("    with torch.no_grad():\n        for p in")]
 NAN = FIRST[FIRST.index("    for name, output, _ in calls:") : FIRST.index("    first = grads")]
 
@@ -410,6 +415,7 @@ WRONG = [
             "    return own + [p._backward_hooks for p in module.parameters(recurse=False) if p._backward_hooks]",
             "    return own",
         ),
+        mistake="hooks-of-parameters",
     ),
     wrong(
         "hooks of parameters only",
@@ -433,6 +439,7 @@ WRONG = [
         "each module in eval mode",
         "and its mode matters",
         ("if not module.training and mode_matters(make, name, x, state):", "if not module.training:"),
+        mistake="modes-that-do-not-matter",
     ),
     Wrong(
         "modes by class",
@@ -533,8 +540,14 @@ WRONG = [
     ),
     wrong(
         "the first module without a gradient",
-        "It starts at the last such module in the order of the calls",
+        "It starts at the one that is called last",
         ("for name in reversed(called):", "for name in called:"),
+        mistake="another-module",
+    ),
+    wrong(
+        "modules in the order of their first calls",
+        "It starts at the one that is called last",
+        ("for name in reversed(called):", "for name in reversed(list(dict.fromkeys(called))):"),
         mistake="another-module",
     ),
     wrong(
@@ -591,6 +604,53 @@ WRONG = [
         "or in the pass after one step of SGD from there",
         ("    for passed in (calls, run(model, x, y, loss_fn, state)):", "    for passed in (calls,):"),
         mistake="only-the-first-pass",
+    ),
+    wrong(
+        "the second pass only",
+        "in the first pass, or in the pass after one step",
+        (
+            "    for passed in (calls, run(model, x, y, loss_fn, state)):",
+            "    for passed in (run(model, x, y, loss_fn, state),):",
+        ),
+        mistake="missed",
+    ),
+    wrong(
+        "dead before exploding",
+        "so the **first label of this list that fits** is the answer",
+        (EXPLODING, ""),
+        (VANISHING, EXPLODING + VANISHING),
+        mistake="named-the-consequence",
+    ),
+    wrong(
+        "compares with the last layer that has parameters",
+        "the one at the last call of a leaf",
+        ("    last = arriving[0][1]", "    last = next(size for name, size in arriving if name in own)"),
+    ),
+    wrong(
+        "a gradient of zeros does not arrive",
+        "arrives a gradient whose RMS is less than 1/10000",
+        (
+            "for name, _, grad in calls[::-1] if grad is not None]",
+            "for name, _, grad in calls[::-1] if grad is not None and grad.any()]",
+        ),
+    ),
+    wrong(
+        "modes of leaves only",
+        "a module is in eval mode, and its mode matters",
+        (
+            "        if not module.training and mode",
+            "        if not module.training and not list(module.children()) and mode",
+        ),
+    ),
+    wrong(
+        "a module whose gradient a hook changes",
+        "It starts at the module that has this hook",
+        (
+            '            return "hook", name\n',
+            "            changed = [n for n, p in first.items() if differ({n: p}, {n: grads(other)[n]})]\n"
+            '            return "hook", changed[0].rpartition(".")[0]\n',
+        ),
+        mistake="changed-and-not-hooked",
     ),
     wrong(
         "a step of its own",

@@ -59,10 +59,11 @@ assert healthy[-1] < 0.1 < guess
 # %% [markdown]
 # Remember the last number: a net whose output **ignores its input** gets no further than that.
 #
-# The next cell breaks six runs, A to F. To guess for yourself, run it and read it later: each has its section below.
+# The next cell breaks six runs, A to F. Its code is folded away, so that you can guess. Run it, and open it when its run
+# has its section below.
 
 
-# %%
+# %% tags=["spoiler"]
 def deep_net():
     torch.manual_seed(0)
     layers = [nn.Linear(2, 32), nn.Tanh()]
@@ -212,7 +213,7 @@ assert (~fresh["3"]).sum() < 8 and not after_a["3"].any()
 # %% [markdown]
 # The second ReLU is dead as a whole. The step was too large: it threw the biases so far below 0 that no input gets
 # above it. And a layer that is dead as a whole stays dead: its slope is 0 everywhere, so **no gradient comes through** to
-# what lies in front of it.
+# the layers before it.
 
 # %%
 net_a.zero_grad()
@@ -248,6 +249,8 @@ show(
 
 # %% [markdown]
 # In the exercise the model may be any: convolutions with channels in dimension 1, ReLUs called twice, several batches.
+# Or one that raises: the cells above take their hooks off when all went well, and your functions do it in `finally`
+# (lesson 11). An answer may call functions of other cells of this notebook, your other answers among them.
 
 
 # %% exercise="13-dead-channels"
@@ -316,10 +319,11 @@ def signals(model, x, kind):
 
 
 def wider(net):
-    """The same net with larger first weights: as tanh squeezes, each layer has to spread by 5/3."""
+    """The same net with larger first weights: each tanh makes a signal smaller, and the layer before it makes up for it."""
+    gain = nn.init.calculate_gain("tanh")  # 5/3
     for module in net:
         if isinstance(module, nn.Linear):
-            nn.init.xavier_normal_(module.weight, gain=5 / 3 if module.out_features > 1 else 1)
+            nn.init.xavier_normal_(module.weight, gain=gain if module.out_features > 1 else 1)
             nn.init.zeros_(module.bias)
     return net
 
@@ -461,7 +465,7 @@ assert all((size is None) == name.startswith("features") for name, size in size_
 # |---|---|---|
 # | its `requires_grad` is `False` | it is **frozen** | no hook needed (lesson 1) |
 # | its module is never called | it is registered, but **unused** | a forward hook that never fires (lesson 5) |
-# | its module is called, and no gradient arrives at the output | the graph is **cut** behind it | a tensor hook that never fires (lesson 2) |
+# | its module is called, and no gradient arrives at the output | the graph is **cut** after it | a tensor hook that never fires (lesson 2) |
 # | a gradient arrives, and comes out as 0 | a **zero** on the way: a dead ReLU, a factor 0 | a tensor hook that gets zeros |
 
 # %%
@@ -471,7 +475,7 @@ for name, module in net_c.named_modules():
 
         def hook(module, args, output, events=events):
             events.append("called")
-            assert output.requires_grad  # else there were nothing to hook
+            assert output.requires_grad  # a tensor without a graph takes no hook
             output.register_hook(lambda grad: events.append("gradient arrived"))
 
         with module.register_forward_hook(hook):
@@ -480,7 +484,7 @@ for name, module in net_c.named_modules():
         assert events == ["called"] + ["gradient arrived"] * (name == "head")
 
 # %% [markdown]
-# `features.3` is called, its output has a graph, and no gradient arrives: the graph is cut behind it. There stands the
+# `features.3` is called, its output has a graph, and no gradient arrives: the graph is cut after it. There stands the
 # line `h = h.detach()`, which was meant for a log. A `no_grad` block cuts as well, and so does every way through a
 # number or an array, such as `.item()`.
 
@@ -801,7 +805,7 @@ assert parts[:2] == [1, 1] and parts[2] < 1 and 20 <= bad < 150
 
 # %% [markdown]
 # `Share` is to blame: what goes in is finite, and what comes out is not (lesson 11). For some point all six channels of
-# the ReLU are 0, and 0 / 0 is NaN. The layers behind it are victims, and so is the loss.
+# the ReLU are 0, and 0 / 0 is NaN. The layers after it are victims, and so is the loss.
 #
 # The fix: a denominator that stays away from 0. Adding a tiny number, 1e-6 say, stops the NaN, but then the gradient at
 # such a point is multiplied by a million, and one step there throws the weights far away.
@@ -850,9 +854,11 @@ show(
 # 2. Is a hook there that changes gradients? Then gradients mean nothing.
 # 3. Is a module in a mode in which it should not be? Then it computes something else than you think.
 # 4. Is every parameter used, not frozen, and reached by a gradient?
-# 5. Does the gradient grow from layer to layer, is something dead, does the gradient shrink?
+# 5. Does the gradient grow from layer to layer, on its way back?
+# 6. Is a ReLU dead, at the start or after a step?
+# 7. Does the gradient shrink on its way back?
 #
-# And name the layer where it **starts**: the first NaN in the forward pass, the last layer in front of the cut.
+# And name the layer where it **starts**: the first NaN in the forward pass, the last layer before the cut.
 
 
 # %% exercise="13-diagnose"
@@ -966,11 +972,11 @@ def diagnose(make, x, y, loss_fn, lr):
 # | symptom | hook | look at | lesson |
 # |---|---|---|---|
 # | the loss lies at the loss of a guess | a forward hook on each ReLU | channels that are 0 for every input | 5, 9 |
-# | the same, in a deep net | a forward hook, and in it a tensor hook on the output | RMS of the gradient at each call, on a logarithmic axis: it shrinks | 2, 5 |
-# | the loss jumps or overflows | the same | RMS of the gradient at each call: it grows | 2, 4 |
+# | the loss lies at the loss of a guess, in a deep net | a forward hook, and in it a tensor hook on the output | RMS of the gradient at each call, on a logarithmic axis: it shrinks | 2, 5 |
+# | the loss jumps or overflows | a forward hook, and in it a tensor hook on the output | RMS of the gradient at each call: it grows | 2, 4 |
 # | the loss falls too slowly | none: read `.grad` after `backward()` | `None`: frozen, unused, or cut | 1 |
-# | the same, and you need the place | a forward hook and a tensor hook on each layer | called, and no gradient arrives: the cut is right behind | 2, 5 |
-# | the same, and all gradients are there | none: compare with a copy that has no hooks | the ratio of the two gradients | 3, 11 |
+# | the loss falls too slowly, and `.grad` is `None` | a forward hook and a tensor hook on each layer | called, and no gradient arrives: the cut comes right after | 2, 5 |
+# | the loss falls too slowly, and all gradients are there | none: compare with a copy that has no hooks | the ratio of the two gradients | 3, 11 |
 # | good in training, bad in validation, or the reverse | a forward hook on each layer with a mode | its output in both modes | 5, 6 |
 # | NaN | a forward pre-hook and a forward hook on each leaf, at the first bad step | finite in, not finite out | 11 |
 # | NaN in the backward pass only | `torch.autograd.detect_anomaly()` | the function that it names | 11 |

@@ -72,11 +72,12 @@ def notebook_from(source: str, lesson: str, exercises: Iterable[Exercise], *, so
 
 
 def _plain(cell: NotebookNode) -> NotebookNode:
-    """A cell of the source as it is. One tagged "figure" only draws: its code is folded away."""
+    """A cell of the source as it is. The code of one that only draws ("figure") or gives an answer away is folded."""
     if cell.cell_type == "markdown":
         return nbformat.v4.new_markdown_cell(cell.source.replace(RULES, rules.as_markdown()))
     folded = {"jupyter": {"source_hidden": True}, "tags": ["hide-input"]}
-    return nbformat.v4.new_code_cell(cell.source, metadata=folded if "figure" in cell.metadata.get("tags", ()) else {})
+    fold = {"figure", "spoiler"} & set(cell.metadata.get("tags", ()))
+    return nbformat.v4.new_code_cell(cell.source, metadata=folded if fold else {})
 
 
 def _exercise_cells(exercise: Exercise, source: str, solved: bool, file: str) -> list[NotebookNode]:

@@ -13,7 +13,7 @@ import json
 import linecache
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
-from types import TracebackType
+from types import CodeType, FunctionType, TracebackType
 from typing import Any, TypeGuard
 
 import torch
@@ -147,20 +147,24 @@ def _learners_lines(trace: TracebackType | None, namespace: Mapping[str, Any], a
     """The innermost line of the learner's own code, and whether the exception arose in it.
 
     Code of the notebook is recognised by its globals, which are the notebook's namespace. `asked` is the function that
-    was called; a line of another one may stand in another cell.
+    was called; another one may stand in another cell, which has a file name of its own.
     """
-    own, innermost = "", False
+    own, innermost, function = "", False, namespace.get(asked)
+    home = function.__code__.co_filename if type(function) is FunctionType else None
     while trace is not None:
         innermost = trace.tb_frame.f_globals is namespace
         if innermost:
             code = trace.tb_frame.f_code
             source = linecache.getline(code.co_filename, trace.tb_lineno).strip()
-            # before Python 3.11 there is no qualified name, and a nested function cannot be told from another one
-            outer = getattr(code, "co_qualname", asked).partition(".")[0]
-            cell = "its cell" if outer == asked or outer.startswith("<") else f"the cell of {outer}"
+            cell = "its cell" if home in (None, code.co_filename) else f"the cell of {_outermost(code)}"
             own = f"line {trace.tb_lineno} of {cell}" + (f": {source}" if source else "")
         trace = trace.tb_next
     return own, innermost
+
+
+def _outermost(code: CodeType) -> str:
+    """The name of the function or class at the top of a cell that code belongs to; before Python 3.11 its own name."""
+    return str(getattr(code, "co_qualname", code.co_name)).partition(".")[0]
 
 
 def _text_of(error: BaseException) -> str:

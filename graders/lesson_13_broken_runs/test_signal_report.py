@@ -151,7 +151,7 @@ class Apart(nn.Module):
         "children (lesson 11). An output may be a tuple or a dict (lesson 5, too).",
         "In that forward hook, register a tensor hook on the output: it gets the gradient that arrives there (lesson "
         "2). A tensor that does not require grad refuses a hook: there the gradient is 0.0. A full backward hook of a "
-        "module does not go together with an in-place layer behind it (lesson 7).",
+        "module does not go together with an in-place layer after it (lesson 7).",
         "`backward()` writes into `.grad` of the parameters. Put aside what is there before, and put it back in "
         "`finally` (lesson 4), or use `torch.autograd.grad(loss, parameters, allow_unused=True)`, which writes nothing "
         "(lesson 1). Remove the tensor hooks, too: a layer may return its own parameter (lesson 11).",
@@ -204,7 +204,7 @@ class TestSignalReport:
     - `output` is the RMS of what the leaf returned, as it left the leaf: the root of the mean of the squares of all
       numbers, as a `float`.
     - `gradient` is the RMS of the gradient of the loss with respect to the tensor that the leaf returned, as a `float`.
-      Where none arrives it is `0.0`: behind a `detach`, when the leaf and all before it are frozen, when nothing uses
+      Where none arrives it is `0.0`: before a `detach`, when the leaf and all before it are frozen, when nothing uses
       the output, or when the loss has no graph at all.
     - A leaf may return a tuple or a dict that holds tensors and other values. All its tensors of a floating dtype
       count, as if they were one long tensor; where no gradient arrives at one of them, its gradient is 0 everywhere.
@@ -358,7 +358,7 @@ class TestSignalReport:
         Mistake(
             "x-requires-grad",
             answers("x requires grad"),
-            "You let x require grad, and now gradients arrive in front of the frozen layers, where the run of the "
+            "You let x require grad, and now gradients arrive before the frozen layers, where the run of the "
             "caller has none.",
         ),
         Mistake(

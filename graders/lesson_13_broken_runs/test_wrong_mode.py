@@ -304,7 +304,8 @@ class Asking(nn.Module):
         "modules have another one than the model? Of these you want the ones that would return something else.",
         "To know what a module would return, call it again, at the very input that it got in the model: pre-hooks see "
         "it (lesson 5), and see it before a module that works in place overwrites it (`11-first-nonfinite`). Call "
-        "`module.forward` in the hook: a call of the module would fire your hook again.",
+        "`module.forward` in the hook: a call of the module would fire your hook again, and a call of a copy would, "
+        "too. `with_kwargs=True` gives a pre-hook the keyword arguments (lesson 6).",
         "Two calls may differ for other reasons than the mode. Random numbers: `torch.random.fork_rng()` and "
         "`torch.get_rng_state()`. Buffers: keep copies of all, and put them back with `copy_` before each call and in "
         "`finally` at the end.",

@@ -29,6 +29,9 @@ def scale_sum(x, k):
 # %% tags=["figure"]
 picture = 1
 
+# %% tags=["spoiler"]
+answer = 2
+
 # %% exercise="90-wrap"
 def wrapped_layer(layer):
     ### BEGIN SOLUTION
@@ -58,12 +61,13 @@ def test_the_learners_notebook_has_stubs_and_the_solved_one_answers() -> None:
         "def scale_sum(x, k):\n    raise NotImplementedError",
         'check("90-scale-sum")',
         "picture = 1",
+        "answer = 2",
         "def wrapped_layer(layer):\n    raise NotImplementedError",
         'check("90-wrap")',
         "import torch",
     ]
     assert answers[2] == "def scale_sum(x, k):\n    return (k * x).sum()"
-    assert answers[:2] + answers[3:5] + answers[6:] == stubs[:2] + stubs[3:5] + stubs[6:]
+    assert answers[:2] + answers[3:6] + answers[7:] == stubs[:2] + stubs[3:6] + stubs[7:]
 
 
 def test_the_first_code_cell_installs_what_is_missing_and_only_then(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -122,9 +126,10 @@ def test_exercise_cells_carry_the_metadata_that_other_graders_read() -> None:
     }  # fmt: skip
 
 
-def test_cells_that_only_draw_are_folded() -> None:
+@pytest.mark.parametrize("source", ["picture = 1", "answer = 2"])
+def test_cells_that_only_draw_or_give_answers_away_are_folded(source: str) -> None:
     cells = {cell.source: cell.metadata for cell in built().cells}
-    assert cells["picture = 1"] == {"jupyter": {"source_hidden": True}, "tags": ["hide-input"]}
+    assert cells[source] == {"jupyter": {"source_hidden": True}, "tags": ["hide-input"]}
     assert cells["import torch"] == {}
 
 

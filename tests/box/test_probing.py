@@ -78,6 +78,16 @@ def test_an_exception_comes_with_the_learners_line_and_the_call() -> None:
     }
 
 
+@pytest.mark.parametrize(
+    "source", ["def size(x): return x.no", "class size:\n    def __init__(self, x): self.a = x.no"]
+)
+def test_a_line_of_another_cell_says_which(source: str) -> None:
+    names = notebook("def f(x): return size(x)")
+    exec(compile(source, "<another cell>", "exec"), names)
+    found = answer(lambda student, x: student.f(x), names, {"x": 3}, 1)
+    assert found.head["line"].partition(" of ")[2] == "the cell of size"
+
+
 def test_the_line_is_the_learners_own_when_torch_raises() -> None:
     found = probed("import torch\n\ndef f(x):\n    return torch.cat(x)", x=3)
     assert (found.head["error"], found.head["line"]) == ("TypeError", "line 4 of its cell")

@@ -234,8 +234,8 @@ class TestDiagnose:
     so the **first label of this list that fits** is the answer.
 
     1. `"nan"`: in the first pass an output of a leaf has a NaN or an infinite entry. It starts at the first such call.
-    2. `"hook"`: a parameter gets another gradient than it would without one of the hooks. It starts at the module that
-       has this hook on itself or on a parameter of its own. A hook that changes no gradient is no fault.
+    2. `"hook"`: a parameter gets another gradient than it would if one of the hooks were not there. It starts at the
+       module that has this hook on itself or on a parameter of its own. A hook that changes no gradient is no fault.
     3. `"mode"`: a module is in eval mode, and its mode matters (as in `13-wrong-mode`). It starts there.
     4. `"unused"`: a module with parameters of its own is never called, and none of them gets a gradient.
     5. `"frozen"`: a module has parameters of its own, and none of them requires grad.
@@ -252,10 +252,10 @@ class TestDiagnose:
       SGD moves each parameter `p` that has a gradient by `-lr * p.grad`. The root is in training mode.
     - A leaf is a module without children. It gets one tensor and returns one, both of shape (inputs, channels), and
       changes nothing in place. Only leaves have parameters of their own (those in `module.parameters(recurse=False)`).
-      Modules are nested and may be called several times, but each ReLU once in a pass; between the calls stands other
-      code. A parameter gets no gradient if its `.grad` is `None` after the first pass. RMS is the root of the mean
-      square. If a gradient arrives at any leaf, one arrives at the last call of a leaf.
-    - No parameter has a post-accumulate-grad hook.
+    - Modules are nested and may be called several times, but each ReLU once in a pass; between the calls stands other
+      code. If a gradient arrives at any leaf, one arrives at the last call of a leaf. RMS is the root of the mean
+      square.
+    - A parameter gets no gradient if its `.grad` is `None` after the first pass. None has a post-accumulate-grad hook.
     - All numbers are far from the bounds, the square of no number but 0 is 0 in its dtype, and no answer depends on
       which random numbers a dropout draws. You may call `make`, its models and `loss_fn` any number of times, and do
       with the models what you like.

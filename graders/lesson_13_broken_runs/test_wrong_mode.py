@@ -348,15 +348,15 @@ class TestWrongMode:
     - The mode of a module **matters** in a call if the output is another one with its `training` set to `True` than
       with `False`. Everything else is equal for the two: the input, all buffers and the modes of all other modules, as
       they are when the call begins, and the random numbers (which ones they are decides over no name). An output is
-      another one if an entry of a tensor in it is; then the two differ by 0.01 or more. The output is what `forward`
-      returns, or what hooks of the caller make of that: they do not hide a difference. No entry is NaN.
+      another one if an entry of a tensor in it is; then the two differ by 0.01 or more. Compare what `forward`
+      returns or what hooks of the caller make of it, as you like: they do not hide a difference. No entry is NaN.
     - So it counts what a module does, and not its class: the mode of `nn.Dropout(0.0)` does not matter, and that of a
       module of your own that looks at `self.training` does. A container counts for what it does itself: its children
       keep their modes.
-    - The calls are those in `model(x)` with each module in the mode in which you got it. The input is that of that
-      call, by position or by keyword, with the values that it had when it began: some modules work in place. A module
-      may be called more than once, and one such call is enough. One that is never called is not in the list, nor one
-      that is called and not registered.
+    - The calls are those that `model(x)` makes when each module is in the mode in which you got it. The input of a call
+      comes by position or by keyword, and counts with the values that it had when the call began: some modules work in
+      place. A module may be called more than once, and one call in which its mode matters is enough. One that is never
+      called is not in the list, nor one that is called and not registered.
     - A module gets one tensor. Outputs are tensors, or tuples or dicts with tensors in them. Each module works in both
       modes. What it returns depends only on its input, its parameters, buffers and random numbers, and on modes. Hooks
       of the caller may replace outputs, and leave inputs alone.

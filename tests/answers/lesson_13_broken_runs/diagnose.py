@@ -404,7 +404,7 @@ WRONG = [
     ),
     wrong(
         "each hook is a fault",
-        "a parameter gets another gradient than it would without one of the hooks",
+        "a parameter gets another gradient than it would if one of the hooks were not there",
         ("        if differ(first, grads(other)):", "        if True:"),
         mistake="hooks-that-watch",
     ),
@@ -757,7 +757,7 @@ GIVENS = [
     "RMS is the root of the mean square.",
     "Modules are nested and may be called several times",
     "If a gradient arrives at any leaf, one arrives at the last call of a leaf.",
-    "No parameter has a post-accumulate-grad hook.",
+    "None has a post-accumulate-grad hook.",
     "All numbers are far from the bounds",
     "You may call `make`, its models and `loss_fn` any number of times",
 ]

@@ -248,7 +248,7 @@ WRONG = [
     ),
     Wrong(
         "gives both calls the same keyword arguments",
-        violates="with the values that it had when it began",
+        violates="with the values that it had when the call began",
         check="test_a_keyword_argument_is_as_it_was",
         source=changed(FIRST, ("a.clone() if torch.is_tensor(a) else a for k, a in kwargs", "a for k, a in kwargs")),
     ),
@@ -390,7 +390,7 @@ def wrong_mode(model, x):
     ),
     Wrong(
         "the first call",
-        violates="A module may be called more than once, and one such call is enough.",
+        violates="one call in which its mode matters is enough",
         check="test_the_modules_in_the_wrong_mode_are_named",
         mistake="only-first-call",
         source=changed(
@@ -405,14 +405,14 @@ def wrong_mode(model, x):
     ),
     Wrong(
         "the last call",
-        violates="A module may be called more than once, and one such call is enough.",
+        violates="one call in which its mode matters is enough",
         check="test_the_modules_in_the_wrong_mode_are_named",
         mistake="only-last-call",
         source=changed(FIRST, ("        if any(not", "        found.discard(module)\n        if any(not")),
     ),
     Wrong(
         "gives each module `x`",
-        violates="The input is that of that call",
+        violates="counts with the values that it had when the call began",
         check="raised",
         source=changed(
             RUNS,
@@ -421,7 +421,7 @@ def wrong_mode(model, x):
     ),
     Wrong(
         "the whole model in both modes",
-        violates="The calls are those in `model(x)` with each module in the mode in which you got it.",
+        violates="The calls are those that `model(x)` makes when each module is in the mode in which you got it.",
         check="test_the_modules_in_the_wrong_mode_are_named",
         source=changed(
             RUNS,
@@ -445,7 +445,7 @@ def wrong_mode(model, x):
     ),
     Wrong(
         "calls inside of its own calls are judged, too",
-        violates="with each module in the mode in which you got it",
+        violates="when each module is in the mode in which you got it",
         check="test_the_modules_in_the_wrong_mode_are_named",
         source=changed(
             FIRST,
@@ -477,7 +477,7 @@ def wrong_mode(model, x):
     ),
     Wrong(
         "asks in the forward hook, where the input is overwritten",
-        violates="with the values that it had when it began",
+        violates="with the values that it had when the call began",
         check="test_the_modules_in_the_wrong_mode_are_named",
         mistake="input-overwritten",
         source=changed(
@@ -640,7 +640,7 @@ GIVENS = [
     "What it returns depends only on its input",
     "A module gets one tensor.",
     "Hooks of the caller may replace outputs, and leave inputs alone.",
-    "The output is what `forward` returns, or what hooks of the caller make of that: they do not hide a difference.",
+    "Compare what `forward` returns or what hooks of the caller make of it, as you like",
     "No entry is NaN.",
     "You may call the model and its modules any number of times",
 ]

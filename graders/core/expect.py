@@ -251,9 +251,10 @@ class expect:
         for key in expected:
             if key not in self.value:
                 self.fail(f"the key {key!r} is missing; there are {show(seen)}", Kind.MISSING)
+        wanted = f"the keys {show(list(expected))}" if expected else "no key"
         for key in seen:
             if key not in expected:
-                self.fail(f"the key {show(key)} does not belong there; expected {show(list(expected))}", Kind.VALUE)
+                self.fail(f"the key {show(key)} does not belong there; expected {wanted}", Kind.VALUE)
         if ordered and seen != list(expected):
             self.differs(f"the keys in the order {show(list(expected))}", show(seen), Kind.ORDER)
 

@@ -211,7 +211,9 @@ def test_a_dict_has_exactly_the_keys_that_are_asked_for() -> None:
         expect(Seen({"b": 1, "a": 2})).has_keys, "a", "b", ordered=True
     )
     assert "the key 'c' is missing; there are ['a']" in why(expect(Seen({"a": 1})).has_keys, "a", "c")
-    assert "the key 'b' does not belong there; expected ['a']" in why(expect(Seen({"a": 1, "b": 2})).has_keys, "a")
+    more = expect(Seen({"a": 1, "b": 2}))
+    assert "the key 'b' does not belong there; expected the keys ['a']" in why(more.has_keys, "a")
+    assert "the key 'a' does not belong there; expected no key" in why(more.has_keys)
     assert "expected a dict, saw a list" in why(expect(Seen([1])).has_keys, "a")
 
 

@@ -139,6 +139,10 @@ class TestOldAndNewGrad:
             seen["in turn"] = plain(student.old_and_new_grad(other, k + 1, loss_of(other)))
             seen["x.grad in turn"] = other.grad
 
+        beside, kept = torch.ones_like(values).requires_grad_(), []
+        beside.register_hook(kept.append)
+        pair = student.old_and_new_grad(prepared(values, layout=layout), k, lambda t: ((t + beside) * c).sum())
+        seen["shared with a neighbour"] = tied(plain(pair), kept[0] if kept else None)
         watched, passes = prepared(values, layout=layout), []
         watched.register_hook(lambda gradient: passes.append(1))
         seen["x in the loss"] = plain(student.old_and_new_grad(watched, k, loss_of(watched, also_x="yes")))
@@ -229,6 +233,9 @@ class TestOldAndNewGrad:
         expect_pair(seen["k = 1"], x, 1, kind, c)
         expect(seen["shared for k = 1"]).is_false(
             "for k = 1 a gradient shares its memory with the other one or with `x.grad`"
+        )
+        expect(seen["shared with a neighbour"]).is_false(
+            "a gradient shares its memory with that of another tensor that is added to `t` in the loss"
         )
 
     def test_nothing_else_changes(seen):

@@ -113,6 +113,10 @@ class TestRecordGrad:
         student.record_grad(infinite, recorded)
         infinite.backward(torch.full_like(infinite, torch.inf))
         seen |= {"infinite": recorded[:3], "infinite.grad": infinite.grad}
+        empty, recorded = torch.zeros(0, 3, dtype=x.dtype, requires_grad=True), []
+        student.record_grad(empty, recorded)
+        empty.sum().backward()
+        seen["of an empty tensor"] = recorded[:3]
         seen["graph_flows_on"] = graph_beneath(lambda t: student.record_grad(t, []), x)
         y, example = torch.tensor([2.0], requires_grad=True), []
         student.record_grad(y, example)
@@ -174,6 +178,8 @@ class TestRecordGrad:
             expect(entry).close_to(gradient)
         expect(seen["infinite"]).has_length(1, "recorded gradients")
         expect(seen["infinite"][0]).close_to(torch.full_like(x, torch.inf))
+        expect(seen["of an empty tensor"]).has_length(1, "recorded gradients")
+        expect(seen["of an empty tensor"][0]).close_to(torch.zeros(0, 3, dtype=x.dtype))
 
     def test_the_flow_is_unchanged(seen, x, up, grad, hooks):
         expect(seen["leaf.grad"]).close_to(flowing(x, up, grad, hooks))

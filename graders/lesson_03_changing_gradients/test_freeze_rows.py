@@ -46,11 +46,11 @@ from graders.lesson_03_changing_gradients.shared import accumulated, after_remov
     ),
 )  # fmt: skip
 class TestFreezeRows:
-    """Write `freeze_rows(p, rows)`. `p` is an `nn.Parameter` that requires grad, with one dimension or more, of any
-    floating dtype. `rows` is a list of indexes along dimension 0, each 0 or more. It may be empty, and an index may
-    stand in it twice; nobody changes it later, and `p` keeps its shape and its dtype. From now on, in every backward
-    pass, the gradient of `p` is exactly 0 in these rows and unchanged in all others: a pass adds nothing to these rows
-    of `p.grad`. No gradient is `None`, infinite or NaN. Return the handle.
+    """Write `freeze_rows(p, rows)`. `p` is an `nn.Parameter` that requires grad, with one dimension or more, none of
+    them empty, of any floating dtype. `rows` is a list of indexes along dimension 0, each 0 or more. It may be empty,
+    and an index may stand in it twice; nobody changes it later, and `p` keeps its shape and its dtype. From now on, in
+    every backward pass, the gradient of `p` is exactly 0 in these rows and unchanged in all others: a pass adds nothing
+    to these rows of `p.grad`. No gradient is `None`, infinite or NaN. Return the handle.
 
     Nothing else changes, `p.requires_grad` and the gradients of other tensors included.
 

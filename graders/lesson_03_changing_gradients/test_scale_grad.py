@@ -17,12 +17,12 @@ from graders.authoring import (
     laid_out,
     nothing_changed,
     refuse,
+    removed,
 )
 from graders.lesson_03_changing_gradients.judging import (
     SINGLE_LOCATION,
     differentiated_as,
     expect_rare,
-    ones,
     start,
     times,
 )
@@ -77,7 +77,10 @@ class TestScaleGrad:
     def probe(student, x, other, factors, up, s, rare_up, layout, place, grad, hooks, grad_mode, backward):
         x, t, neighbour = scene(x, other, layout, place, grad, hooks)
         factors = [laid_out(factor, layout) for factor in factors]
-        second, half = torch.ones_like(x).requires_grad_(), torch.ones(2, dtype=torch.bfloat16, requires_grad=True)
+        second, half = (
+            torch.ones_like(x).requires_grad_(),
+            torch.ones(x.shape[:1], dtype=torch.bfloat16, requires_grad=True),
+        )
         things = {"t": t, "x": x, "other": other, "factors": factors}
         before = Witness(**things)
         with torch.set_grad_enabled(grad_mode == "on"):
@@ -85,6 +88,8 @@ class TestScaleGrad:
             handle = student.scale_grad(t, s)
             changed = witness.changes()
             kept = [student.scale_grad(second, 2 * s), student.scale_grad(half, s)]  # a handle may keep its hook alive
+            same = torch.ones_like(x).requires_grad_()
+            kept.append(student.scale_grad(same, 1.0))
 
         def hooked(t):
             kept.append(student.scale_grad(t, s))
@@ -93,6 +98,8 @@ class TestScaleGrad:
         seen = {"changed": changed} | flow(x, lambda: t, other, neighbour, factors, up, backward)
         (t + second).backward(gradient=factors[0], inputs=[second])
         (3 * half).sum().backward()
+        (3 * same).sum().backward()
+        seen |= {"the gradient for s = 1": same.grad, "for s = 1 has remove()": removed(kept[-1])}
         seen |= {"the gradient of a second tensor": second.grad, "the gradient of a bfloat16 tensor": half.grad}
         seen |= rare(hooked, rare_up) | {"x.grad after two passes": accumulated(x, t, neighbour, factors)}
         twice = student.scale_grad(t, 0.5)
@@ -169,8 +176,9 @@ class TestScaleGrad:
         expect_rare(seen, rare_up, of_two=2 * s * rare_up[0], turned=s * rare_up)
         expect(seen["the gradient of a second tensor"]).close_to(2 * s * factors[0])
         expect(seen["the gradient of a bfloat16 tensor"]).close_to(
-            3 * s * ones(2, torch.bfloat16), rtol=1e-2, atol=1e-2
+            torch.full(factors[0].shape[:1], 3 * s, dtype=torch.bfloat16), rtol=1e-2, atol=1e-2
         )
+        expect(seen["the gradient for s = 1"]).close_to(torch.full_like(factors[0], 3))
         expect(seen["x.grad with two hooks"]).close_to(times(hooks) * s / 2 * factors[0])
 
     def test_nothing_else_changes(seen, factors, up):
@@ -181,6 +189,9 @@ class TestScaleGrad:
         nothing_changed(seen["changed"], but=["hook-left t"])
 
     def test_the_handle_removes_the_hook_and_no_other(seen, factors, s, hooks):
+        expect(seen["for s = 1 has remove()"]).is_true(
+            "for s = 1 the function returned nothing that has a remove() method"
+        )
         for handle, left in (("first_handle", 0.5), ("second_handle", 1)):
             expect(seen[f"{handle} has remove()"]).is_true("the function returned nothing that has a remove() method")
             expect(seen[f"x.grad after {handle}.remove()"]).close_to(times(hooks) * left * factors[0])

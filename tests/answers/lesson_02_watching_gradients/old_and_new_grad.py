@@ -105,6 +105,21 @@ NOTHING = "test_nothing_else_changes"
 
 WRONG = [
     Wrong(
+        "the gradients themselves, which a neighbour shares",
+        violates="rule 6: it shares its memory with no other tensor",
+        check="test_both_gradients_are_tensors_of_their_own",
+        source="""
+def old_and_new_grad(x, k, loss_fn):
+    old = 3 * x
+    new = old * k
+    got = {}
+    old.register_hook(lambda grad: got.update(old=grad))
+    new.register_hook(lambda grad: got.update(new=grad))
+    loss_fn(new).backward()
+    return got["old"], got["new"]
+""",
+    ),
+    Wrong(
         "both after the multiplication",
         violates="with respect to `t` before the multiplication",
         check=RIGHT_PAIR,

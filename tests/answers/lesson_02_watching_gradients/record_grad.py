@@ -64,6 +64,17 @@ def record_grad(t, store):
 
 WRONG = [
     Wrong(
+        "through a list, which has no shape where it is empty",
+        violates="rule 1: Your function works for tensors of any shape",
+        check="test_entries_are_copies_without_a_graph",
+        source="""
+import torch
+
+def record_grad(t, store):
+    return t.register_hook(lambda grad: store.append(torch.tensor(grad.tolist(), dtype=grad.dtype)))
+""",
+    ),
+    Wrong(
         "a handle that silences the hook",
         violates="rule 3: A handle is an object whose `remove()` takes a hook away",
         check="test_nothing_else_changes",

@@ -132,6 +132,16 @@ class GuardedNet(nn.Module):
 
 WRONG = [
     Wrong(
+        "the shape of the last forward pass",
+        violates="for any number of forward passes before or after a backward pass",
+        check="raised",
+        source=guarded_net(
+            f"if h.requires_grad:\n            {ACTIVATION_HOOK}",
+            "self.size = h.shape\n        if h.requires_grad:\n"
+            "            h.register_hook(lambda grad: grad.clamp(self.lo, self.hi).reshape(self.size))",
+        ),
+    ),
+    Wrong(
         "hooks the activation without a guard",
         violates="`forward` also works under `torch.no_grad()`",
         check="raised",

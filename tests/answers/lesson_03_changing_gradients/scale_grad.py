@@ -51,6 +51,15 @@ def scale_grad(t, s):
 
 WRONG = [
     Wrong(
+        "no hook where there is nothing to scale",
+        violates="Return the handle",
+        check="test_the_handle_removes_the_hook_and_no_other",
+        source="""
+def scale_grad(t, s):
+    return None if s == 1 else t.register_hook(lambda grad: grad * s)
+""",
+    ),
+    Wrong(
         "writes into the gradient",
         violates="not the gradients of neighbours",
         check="raised",

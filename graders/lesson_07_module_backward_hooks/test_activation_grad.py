@@ -179,7 +179,8 @@ class TestActivationGrad:
     what the module called `name` (as in `model.named_modules()`) returns, as it leaves the module. `pick` takes this
     output, which may be a tensor, a tuple or a dict, and returns one tensor in it, the same object. The tensor requires
     grad and is no leaf. Nobody else hooks it, and nobody uses it after your call: a hook of yours may stay on it. The
-    module has no backward hooks of others. The model calls this module once, and the loss depends on the tensor.
+    module has no backward hooks of others. The model calls this module once, and the loss depends on the tensor. No
+    backward pass runs through the tensor in the model or in `loss_fn`.
 
     The gradient belongs to the value that left the module. Operations that come later, in the model or in the loss, may
     change this tensor in place (an in-place ReLU, for example); the result is still the gradient with respect to the

@@ -100,8 +100,9 @@ class TestClampGradInput:
     nothing works in place on it or on the inputs.
 
     The module's own parameters (and those of the modules inside it) get the gradients that they would get without your
-    function, and the forward pass computes what it did before. If an input tensor is also used outside the module, the
-    gradient that comes from there is not clamped. Passes in which no input needs a gradient work as before.
+    function, and the forward pass computes what it did before (a -0.0 may become 0.0). If an input tensor is also used
+    outside the module, the gradient that comes from there is not clamped. Passes in which no input needs a gradient
+    work as before.
 
     Return a handle; `handle.remove()` restores the old behaviour, for calls of `module` that come later.
 
@@ -220,6 +221,11 @@ class TestClampGradInput:
         empty = torch.zeros(0, 3, requires_grad=True)
         (seen["empty"],) = gradients(lambda: identity(1 * empty).sum(), [empty])
         (seen["tiny"],) = gradients(lambda: identity(1 * x).sum(), [x])
+        late, x = linear(torch.tensor([[5.0]]), torch.tensor([0.0])), torch.tensor([[3.0]], requires_grad=True)
+        handle = student.clamp_grad_input(late, 2.0)
+        called_before = late(x).sum()
+        seen["has_remove"].append(removed(handle))
+        (seen["called before remove"],) = gradients(lambda: called_before, [x])
         return seen
 
     mistakes = (
@@ -368,6 +374,8 @@ class TestClampGradInput:
         nothing_changed(seen["changed"], but=["hook-left *"])
 
     def test_the_handle_restores_the_old_behaviour(seen, scene, kind, c, hooks, place):
+        before = Seen(seen["called before remove"].value, "x.grad of a call before remove(), with c = 2")
+        expect(before).close_to(torch.tensor([[2.0]]))
         for has_remove in seen["has_remove"]:
             expect(has_remove).is_true("the function returned nothing that has a remove() method")
         for when, path, bound in (

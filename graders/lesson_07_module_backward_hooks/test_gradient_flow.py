@@ -286,6 +286,19 @@ class TestGradientFlow:
         cube = scene["value"].view(2, 2, 3).clone().requires_grad_(x != "data")
         seen["zero"] = measured(other, lambda out: (0 * out).sum(), cube)
         layer = linear(scene["weights"][0][:, :-1], scene["weights"][0][:, -1])
+        growing = torch.arange(1.0, 13.0, dtype=cube.dtype).view(2, 2, 3)
+        seen["three dimensions"] = measured(layer, lambda out: (growing * out).sum(), cube)
+        shared = nn.Sequential(nn.Linear(3, 3, bias=False), nn.BatchNorm1d(3), nn.Linear(3, 3, bias=False))
+        shared[0].weight = shared[2].weight = nn.Parameter(2 * torch.eye(3))
+        passes: list[int] = []
+
+        def counting(out):
+            if out.requires_grad:
+                out.register_hook(lambda gradient: passes.append(1))
+            return -3 * out.sum()
+
+        seen["a shared weight"] = measured(shared.eval(), counting, torch.ones(2, 3))
+        seen["passes"] = len(passes)
         seen["a layer"] = measured(layer, lambda out: -3 * out[0], scene["value"][0])
         block = nn.Sequential(linear(scene["weights"][0][:, :-1], scene["weights"][0][:, -1]))
         block.gain = nn.Parameter(scene["gain"].clone())
@@ -442,6 +455,12 @@ class TestGradientFlow:
         other = means_of(flow(scene, mode, frozen, tied, "yes", "none", x, loss))
         expect_means(seen["another model"], other, " of another model")
         expect_means(seen["zero"], dict.fromkeys(other, 0.0), " for a loss whose gradient is zero")
+        expect_means(seen["three dimensions"], {"": 6.5}, " for a layer whose output has three dimensions")
+        expect_means(
+            seen["a shared weight"],
+            {"2": 3.0, "1": 6.0, "0": 6.0 / (1 + 1e-5) ** 0.5},
+            " for two layers with one weight",
+        )
         expect_means(
             seen["a layer"], {"": 3 / len(scene["weights"][0])}, " for a model that is one layer, and a single row"
         )
@@ -455,6 +474,7 @@ class TestGradientFlow:
         for count, what in zip(seen["runs"], ("the model", "the loss")):
             if count.value != 1:
                 expect(count).fail(f"{what} is to run once, and it ran {count.value} times")
+        expect(Seen(seen["passes"].value, "the number of backward passes")).equals(1)
         grads, x_gradient = plain_grads(scene, mode, frozen, tied, registered, hooks, x, loss)
         old = OLD if grad == "filled" else 0.0
         for name, gradient in (*grads.items(), ("x", x_gradient)):

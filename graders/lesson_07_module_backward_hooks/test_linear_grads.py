@@ -77,8 +77,8 @@ def shallow(result: object) -> object:
 )  # fmt: skip
 class TestLinearGrads:
     """Write `linear_grads(lin, x, loss_fn)`. `lin` is an `nn.Linear` with a bias, and `loss_fn` is a function from its
-    output to a scalar, which does not work in place. For `y = lin(x)` and `L = loss_fn(y)`, return the tuple of dL/dW
-    and dL/db, with the shapes of `lin.weight` and `lin.bias`.
+    output to a scalar, which does not work in place and runs no backward pass through this output. For `y = lin(x)`
+    and `L = loss_fn(y)`, return the tuple of dL/dW and dL/db, with the shapes of `lin.weight` and `lin.bias`.
 
     Rebuild them from `x` and dL/dy. Do not read them from the parameters: these may carry hooks of the caller which
     change or erase the gradients that arrive there, and your result must not be affected by them. Hooks of the caller

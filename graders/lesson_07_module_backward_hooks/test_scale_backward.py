@@ -92,11 +92,11 @@ class TestScaleBackward:
     `s` is 0). That holds for each call when `module` is called several times before the pass; two calls of
     `scale_backward` multiply. Nobody else uses its parameters.
 
-    Everything else stays as it is: the values of the forward pass, the gradients of the layers after the module, and
-    those of tensors that are combined with its output. The module has one output or a plain tuple of outputs, and the
-    loss may leave some of them unused. Each is a tensor of its own: none is an input or computed from another one, and
-    nothing works in place on it; what its own `.grad` shows after `retain_grad()` is open. The inputs of the module may
-    need no gradient.
+    Everything else stays as it is: the values of the forward pass (a -0.0 may become 0.0), the gradients of the layers
+    after the module, and those of tensors that are combined with its output. The module has one output or a plain tuple
+    of outputs, and the loss may leave some of them unused. Each is a tensor of its own: none is an input or computed
+    from another one, and nothing works in place on it; what its own `.grad` shows after `retain_grad()` is open. The
+    inputs of the module may need no gradient.
 
     Return a handle; `handle.remove()` restores the old behaviour, for calls of `module` that come later.
 
@@ -109,7 +109,7 @@ class TestScaleBackward:
         # A number that float32 does not hold, so that a detour through float32 shows; never 1.
         return {
             "scene": drawn_scene(rng, kind, dtype, rank, layout, values),
-            "s": beyond_float32(rng.number(number) * 1.287),
+            "s": beyond_float32(rng.number(number) * 1.2873),
         }
 
     def alive(scene, kind, hooks, frozen, s):
@@ -202,6 +202,11 @@ class TestScaleBackward:
         strong = linear(torch.tensor([[5.0]]), torch.tensor([0.0]))
         _kept = student.scale_backward(strong, 1e6)
         seen["far from s"] = snapshot(strong(x / 9))
+        late, x = linear(torch.tensor([[5.0]]), torch.tensor([0.0])), x.detach().requires_grad_()
+        handle = student.scale_backward(late, 10.0)
+        called_before = late(x).sum()
+        seen["has_remove"].append(removed(handle))
+        (seen["called before remove"],) = gradients(lambda: called_before, [x])
         return seen
 
     mistakes = (
@@ -346,6 +351,8 @@ class TestScaleBackward:
             nothing_changed(seen[when], but=["hook-left *"])
 
     def test_the_handle_restores_the_old_behaviour(seen, scene, kind, hooks, frozen, place, s):
+        before = Seen(seen["called before remove"].value, "x.grad of a call before remove(), with s = 10")
+        expect(before).close_to(torch.tensor([[50.0]]))
         for has_remove in seen["has_remove"]:
             expect(has_remove).is_true("the function returned nothing that has a remove() method")
         for when, path, factor in (

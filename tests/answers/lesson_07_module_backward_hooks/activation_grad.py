@@ -685,6 +685,7 @@ GIVENS = [
     "Write `activation_grad(model, name, x, loss_fn, pick=lambda out: out)`.",
     "The tensor requires grad and is no leaf.",
     "The model calls this module once, and the loss depends on the tensor.",
+    "No backward pass runs through the tensor in the model or in `loss_fn`.",
     "Nobody else hooks it",
     "The module has no backward hooks of others",
     "The `.grad` of `x` and of other leaves stays as it is or gets one pass",

@@ -89,6 +89,41 @@ def clamp_grad_input(module, c):
 
 WRONG = [
     Wrong(
+        "a handle for calls that were, too",
+        violates="for calls of `module` that come later",
+        check="test_the_handle_restores_the_old_behaviour",
+        source="""
+import torch
+
+class Clamp(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, t, handle):
+        ctx.handle = handle
+        return t.view_as(t)
+
+    @staticmethod
+    def backward(ctx, grad):
+        c = ctx.handle.c
+        return (grad if c is None else grad.clamp(-c, c)), None
+
+class Handle:
+    def __init__(self, module, c):
+        self.c = c
+        self.inner = module.register_forward_pre_hook(self.before, prepend=True)
+    def before(self, module, args):
+        if torch.is_grad_enabled():
+            return tuple(
+                Clamp.apply(a, self) if isinstance(a, torch.Tensor) and a.requires_grad else a for a in args
+            )
+    def remove(self):
+        self.c = None
+        self.inner.remove()
+
+def clamp_grad_input(module, c):
+    return Handle(module, c)
+""",
+    ),
+    Wrong(
         "a bare tensor",
         violates="for all inputs that are tensors and are passed by position",
         check="raised",

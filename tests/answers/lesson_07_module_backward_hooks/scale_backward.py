@@ -94,6 +94,29 @@ def scale_backward(module, s):
 
 WRONG = [
     Wrong(
+        "a handle for calls that were, too",
+        violates="for calls of `module` that come later",
+        check="test_the_handle_restores_the_old_behaviour",
+        source="""
+import torch
+
+class Handle:
+    def __init__(self, module, s):
+        self.s = s
+        self.inner = module.register_forward_hook(self.after)
+    def after(self, module, args, output):
+        for t in output if isinstance(output, tuple) else (output,):
+            if torch.is_tensor(t) and t.requires_grad:
+                t.register_hook(lambda grad: grad * self.s)
+    def remove(self):
+        self.s = 1
+        self.inner.remove()
+
+def scale_backward(module, s):
+    return Handle(module, s)
+""",
+    ),
+    Wrong(
         "scales grad_input alone",
         violates="the gradients of its own parameters (and of the modules inside it)",
         check="test_its_own_parameters_and_what_flows_further_back_are_scaled",

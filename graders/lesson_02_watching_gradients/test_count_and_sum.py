@@ -119,6 +119,15 @@ class TestCountAndSum:
         infinite = student.count_and_sum(huge)
         huge.backward(torch.full_like(huge, torch.inf))
         huge.backward(torch.ones_like(huge))
+        unknown = prepared(x, layout=layout)
+        of_nan = student.count_and_sum(unknown)
+        unknown.backward(torch.full_like(unknown, torch.nan))
+        empty = torch.zeros(0, 3, dtype=x.dtype, requires_grad=True)
+        of_empty = student.count_and_sum(empty)
+        empty.sum().backward()
+        kept = of_nan.get("sum") if isinstance(of_nan, dict) else None
+        seen["nan stays"] = isinstance(kept, Tensor) and bool(kept.isnan().all())
+        seen["of an empty tensor"] = plain(of_empty)
         base = prepared(x, layout=layout)
         of_base = student.count_and_sum(base)
         view = base.view_as(base)
@@ -214,6 +223,8 @@ class TestCountAndSum:
         expect_tally(seen["overwritten"], 1, up)
         expect_tally(seen["twice"], 2, 1.5 * x * x)
         expect_tally(seen["infinite"], 2, torch.full_like(x, torch.inf))
+        expect(seen["nan stays"]).is_true("the sum is not NaN where a gradient was")
+        expect_tally(seen["of an empty tensor"], 1, torch.zeros(0, 3, dtype=x.dtype))
 
     def test_the_flow_is_unchanged(seen, x, up, grad, hooks):
         expect(seen["leaf.grad"]).close_to(flowing(x, up, grad, hooks))

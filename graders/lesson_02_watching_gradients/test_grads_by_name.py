@@ -169,6 +169,9 @@ class TestGradsByName:
             seen["failure"] = boom.during(lambda: student.grads_by_name({"c": c, "d": d, "x": x, "e": e}, summed))
             seen["changed_after"] = witness.changes()
 
+        b, beside = (torch.tensor([3.0], requires_grad=True) for _ in range(2))
+        student.grads_by_name({"b": b}, (b * beside).sum())
+        seen["beside.grad"] = snapshot(beside.grad)
         b = torch.tensor([3.0], requires_grad=True)
         c = b * b
         return {**seen, "example": plain(student.grads_by_name({"b": b, "c": c}, c.sum()))}
@@ -237,6 +240,9 @@ class TestGradsByName:
             "the graph is still alive: `retain_graph=True` and `create_graph=True` keep it; run it without arguments"
         )
         expect(seen["x.grad"]).close_to((OLD if grad == "filled" else 0.0) + every["x"])
+        expect(Seen(seen["beside.grad"].value, "`.grad` of a leaf that is not in the dict")).close_to(
+            torch.tensor([3.0])
+        )
         if retained == "yes":
             expect(seen["b.grad"]).close_to(every["b"])
 

@@ -192,6 +192,9 @@ class TestNormLog:
 
         seen["one loss three times"] = plain(student.norm_log(prepared(values, layout=layout), [growing] * 3))
         two = torch.tensor([1.0, 2.0], requires_grad=True)
+        unknown = student.norm_log(two, [lambda p: (torch.tensor([3.0, math.nan]) * p).sum()])
+        seen["nan"] = [str(norm) for norm in unknown] if isinstance(unknown, list) else unknown
+        two.grad = None
         example = student.norm_log(two, [lambda p: (torch.tensor([3.0, 4.0]) * p).sum(), lambda p: 2 * p[0]])
         return {**seen, "example": plain(example), "example.grad": two.grad}
 
@@ -239,6 +242,9 @@ class TestNormLog:
 
     def test_one_loss_may_differ_from_call_to_call(seen, p):
         expect_norms(seen["one loss three times"], [k * p.numel() ** 0.5 for k in (1, 2, 3)], p)
+
+    def test_a_gradient_with_nan_has_the_norm_nan(seen):
+        expect(seen["nan"]).equals(["nan"])
 
     def test_another_call_starts_afresh(seen, p, losses, grad, spoilt, hooks, call):
         if call == "again":

@@ -18,6 +18,7 @@ from graders.authoring import (
     expect,
     laid_out,
     nothing_changed,
+    removed,
     snapshot,
 )
 from graders.lesson_03_changing_gradients.judging import (
@@ -130,6 +131,10 @@ class TestClampGrad:
         student.clamp_grad(wide, -1e6, 1e6)
         (torch.tensor([0.1, 1e7]) * wide).sum().backward()
         seen["the gradient within wide bounds"] = wide.grad
+        without_bounds = torch.zeros(2, requires_grad=True)
+        handle = student.clamp_grad(without_bounds, -math.inf, math.inf)
+        (3 * without_bounds).sum().backward()
+        seen |= {"the gradient without bounds": without_bounds.grad, "without bounds, has remove()": removed(handle)}
         w, example = torch.zeros(2, requires_grad=True), []
         student.clamp_grad(w, -1.0, 1.0)
         for _ in range(3):
@@ -193,6 +198,7 @@ class TestClampGrad:
         expect(seen["x.grad of zeros"]).close_to(torch.zeros_like(up).clamp(lo, hi))
         expect(seen["x.grad of infinities"]).close_to(torch.full_like(up, hi))
         expect(seen["the gradient within wide bounds"]).close_to(torch.tensor([0.1, 1e6]).expand(500, 2))
+        expect(seen["the gradient without bounds"]).close_to(torch.tensor([3.0, 3.0]))
         expect(seen["example"][0]).close_to(torch.tensor([0.75, 1.0]))
 
     def test_each_pass_is_clamped_by_itself(seen, factors, up, lo, hi, grad, hooks):
@@ -220,6 +226,9 @@ class TestClampGrad:
         nothing_changed(seen["changed"], but=["hook-left t"])
 
     def test_the_handle_removes_the_hook_and_no_other(seen, factors, lo, hi, hooks):
+        expect(seen["without bounds, has remove()"]).is_true(
+            "for infinite bounds the function returned nothing that has a remove() method"
+        )
         for handle, range_left in (("first_handle", narrower(lo, hi)), ("second_handle", (-math.inf, math.inf))):
             expect(seen[f"{handle} has remove()"]).is_true("the function returned nothing that has a remove() method")
             expect(seen[f"x.grad after {handle}.remove()"]).close_to((times(hooks) * factors[0]).clamp(*range_left))

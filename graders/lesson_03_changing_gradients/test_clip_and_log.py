@@ -181,6 +181,10 @@ class TestClipAndLog:
             (wide * torch.tensor([0.1, element])).sum().backward()
             seen[f"log of {element:g} within wide bounds"] = entries(wide_log)
         seen["shared"] += shared(wide_log, {"`.grad`": wide.grad})  # of a gradient that clamping does not change
+        empty = torch.zeros(0, 2, requires_grad=True)
+        empty_log = student.clip_and_log(empty, -1.0, 2.0)
+        empty.sum().backward()
+        seen["log of an empty tensor"] = entries(empty_log)
         w = torch.ones(2, requires_grad=True)
         d = student.clip_and_log(w, -1.0, 2.0)
         (torch.tensor([0.5, 7.0]) * w).sum().backward()
@@ -251,6 +255,7 @@ class TestClipAndLog:
         expect_log(seen["log of infinities"], torch.full_like(first, torch.inf), lo, hi)
         for element in (1e7, 0.2):
             expect_log(seen[f"log of {element:g} within wide bounds"], torch.tensor([0.1, element]), -1e6, 1e6)
+        expect_log(seen["log of an empty tensor"], torch.zeros(0, 2), -1.0, 2.0)
         expect_log(seen["example"], torch.tensor([0.5, 7.0]), -1.0, 2.0)
 
     def test_the_clipped_gradient_goes_on(seen, factors, lo, hi, grad, hooks):

@@ -71,6 +71,7 @@ class TestFreezeRows:
         }
 
     def probe(student, p, other, factors, up, rows, rare_up, layout, place, grad, hooks, backward):
+        surroundings = Witness()
         example = nn.Parameter(torch.ones(3, 2))  # before all others: the very first call of a hook counts, too
         student.freeze_rows(example, [0, 2])
         (5 * example).sum().backward()
@@ -95,6 +96,7 @@ class TestFreezeRows:
         seen |= {"x.grad with two hooks": flow(p, lambda: p, other, neighbour, factors, up, "plain")["x.grad"]}
         seen |= after_remove("first_handle", handle, p, p, factors[0])
         seen |= after_remove("second_handle", twice, p, p, factors[0])
+        seen["changed around it"] = surroundings.changes()
         return {**seen, "changed in the end": witness.changes(), "example": example.grad}
 
     mistakes = (
@@ -211,6 +213,7 @@ class TestFreezeRows:
         expect(seen["neighbour.grad of a sum"]).close_to(torch.full_like(up, -1))
         expect(seen["gradient="]).close_to(up)
         nothing_changed(seen["changed"], but=["hook-left p"])
+        nothing_changed(seen["changed around it"])
 
     def test_the_handle_removes_the_hook_and_no_other(seen, factors, rows, hooks):
         for handle, left in (("first_handle", [0]), ("second_handle", [])):

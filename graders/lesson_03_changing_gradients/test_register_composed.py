@@ -183,6 +183,11 @@ class TestRegisterComposed:
         surroundings = Witness()
         seen |= {"failure": failing.during(hooked), "changed by a failure": surroundings.changes()}
         seen["after a failure"] = gradients(lambda: (3 * z).sum(), [z])[0]
+        calls.clear()
+        empty = torch.zeros(0, 2, requires_grad=True)
+        student.register_composed(empty, [counted("scale", 2.0)])
+        empty.sum().backward()
+        seen["calls for an empty gradient"] = calls[:50]
         x = torch.ones(1, requires_grad=True)
         student.register_composed(x, [lambda g: g + 1, lambda g: g * 10])
         (3 * x).sum().backward()
@@ -269,6 +274,8 @@ class TestRegisterComposed:
         expect(seen["calls before the first pass"]).equals([])
         for name in ("calls in two passes", "calls in two passes with one gradient"):
             expect(seen[name]).equals(2 * [f"{kind} {k:.3f}" for kind, k in reversed(maps)])
+
+        expect(seen["calls for an empty gradient"]).equals(["scale 2.000"])
 
     def test_the_gradient_can_be_differentiated_again(seen, factors, maps, hooks):
         k = factors[0].clone().requires_grad_()

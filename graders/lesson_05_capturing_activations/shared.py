@@ -317,8 +317,12 @@ def goes_on(ask: Callable[[nn.Module, Any, Tensor], Any], named: Any, rounds: in
 
 
 def asked_of_any_shape(ask: Callable[[nn.Module, str, Tensor], Any], outputs: list[Tensor]) -> list[Any]:
-    """What `ask(model, name, x)` returns for modules with these outputs."""
-    return [ask(nn.Sequential(Giving(output)), "0", torch.ones(1, 2)) for output in outputs]
+    """What `ask(model, name, x)` returns for modules with these outputs; the names of others end as theirs do."""
+
+    def between(module: nn.Module) -> nn.Module:
+        return nn.Sequential(*(nn.Sequential(nn.Tanh(), nn.Tanh()) if other else module for other in (1, 0, 1)))
+
+    return [ask(between(Giving(output)), "1", torch.ones(1, 2)) for output in outputs]
 
 
 def asked_meanwhile(ask: Callable[[nn.Module, Any, Tensor], Any], named: Any) -> list[Any]:

@@ -374,7 +374,7 @@ class TestActivationStore:
 
     def test_entries_have_the_shape_of_any_output(seen, shaped):
         for found, output in of_any_shape(seen, shaped):
-            recorded(found, {"0": [output]})
+            recorded(found, {"1": [output]})
 
     def test_each_is_a_copy_of_its_own_shape_and_dtype(seen, plain):
         for found in seen["of varied"]:

@@ -222,7 +222,7 @@ class TestCaptureMany:
 
     def test_they_have_the_shape_of_any_output(seen, shaped):
         for found, output in of_any_shape(seen, shaped):
-            same_outputs(found, {"0": output})
+            same_outputs(found, {"1": output})
 
     def test_each_is_a_copy_of_what_a_layer_hands_on(seen, plain):
         found = Seen(seen["in a row"].value, "the result for layers that hand on their input")

@@ -73,6 +73,37 @@ def count_and_sum(t):
 
 WRONG = [
     Wrong(
+        "NaN counts as 0",
+        violates='`"sum"` is the sum of all gradients that it received',
+        check="test_the_sum_is_a_copy_without_a_graph",
+        source="""
+import torch
+
+def count_and_sum(t):
+    d = {"n": 0, "sum": None}
+    def hook(grad):
+        grad = torch.where(grad.isnan(), 0, grad).detach()
+        d.update(n=d["n"] + 1, sum=grad if d["sum"] is None else d["sum"] + grad)
+    t.register_hook(hook)
+    return d
+""",
+    ),
+    Wrong(
+        "a gradient without entries does not count",
+        violates='`"n"` is the number of times that the hook was called',
+        check="test_the_sum_is_a_copy_without_a_graph",
+        source="""
+def count_and_sum(t):
+    d = {"n": 0, "sum": None}
+    def hook(grad):
+        if grad.numel():
+            d["n"] += 1
+            d["sum"] = grad.detach().clone() if d["sum"] is None else d["sum"] + grad.detach()
+    t.register_hook(hook)
+    return d
+""",
+    ),
+    Wrong(
         "one dict for a tensor",
         violates="rule 1: It works however often it is called",
         check="test_another_call_keeps_a_dict_of_its_own",

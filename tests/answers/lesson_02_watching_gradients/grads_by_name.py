@@ -100,6 +100,24 @@ def without(condition: str) -> str:
 
 WRONG = [
     Wrong(
+        "a pass for the leaves of the dict alone",
+        violates="Run `loss.backward()` exactly once, without arguments",
+        check="test_backward_runs_once_and_leaves_accumulate",
+        source="""
+def grads_by_name(tensors, loss):
+    out, handles = {}, []
+    try:
+        for name, t in tensors.items():
+            handles.append(t.register_hook(lambda grad, name=name: out.update({name: grad.clone()})))
+        only_leaves = tensors and all(t.is_leaf for t in tensors.values())
+        loss.backward(inputs=list(tensors.values()) if only_leaves else None)
+    finally:
+        for handle in handles:
+            handle.remove()
+    return out
+""",
+    ),
+    Wrong(
         "the name is looked up too late",
         violates="return a dict from names to gradients",
         check="test_every_reached_tensor_has_its_gradient",

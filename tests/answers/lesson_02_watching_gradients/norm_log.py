@@ -91,6 +91,19 @@ def norm_log(p, losses):
 
 WRONG = [
     Wrong(
+        "leaves NaN out",
+        violates="The L2 norm is the square root of the sum of all squared entries",
+        check="test_a_gradient_with_nan_has_the_norm_nan",
+        source="""
+def norm_log(p, losses):
+    out = []
+    with p.register_hook(lambda grad: out.append(grad[~grad.isnan()].norm().item())):
+        for loss in losses:
+            loss(p).backward()
+    return out
+""",
+    ),
+    Wrong(
         "norms of the sums",
         violates="the L2 norm of the gradient of that pass alone",
         check="test_each_pass_has_its_own_norm",

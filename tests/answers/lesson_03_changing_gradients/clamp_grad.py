@@ -48,6 +48,19 @@ def clamp_grad(t, lo, hi):
 
 WRONG = [
     Wrong(
+        "no hook where there are no bounds",
+        violates="Return the handle",
+        check="test_the_handle_removes_the_hook_and_no_other",
+        source="""
+import math
+
+def clamp_grad(t, lo, hi):
+    if math.isinf(lo) and math.isinf(hi):
+        return None
+    return t.register_hook(lambda grad: grad.clamp(lo, hi))
+""",
+    ),
+    Wrong(
         "writes into the gradient",
         violates="not the gradients of neighbours",
         check="raised",

@@ -101,13 +101,29 @@ def clip_and_log(t, lo, hi):
     @t.register_hook
     def _(grad):
         clipped = Clip.apply(grad, lo, hi)
-        log["raw"], log["clipped"] = (torch.tensor(one.tolist(), dtype=t.dtype) for one in (grad, clipped))
+        log["raw"], log["clipped"] = (torch.tensor(one.tolist(), dtype=t.dtype).view_as(t) for one in (grad, clipped))
         return clipped
     return log
 """,
 ]
 
 WRONG = [
+    Wrong(
+        "a gradient without entries is not logged",
+        violates="After each pass this same dict holds two gradients of the latest pass",
+        check="test_the_log_holds_both_gradients",
+        source="""
+def clip_and_log(t, lo, hi):
+    d = {}
+    def hook(grad):
+        if grad.numel():
+            out = grad.clamp(lo, hi)
+            d.update(raw=grad.detach().clone(), clipped=out.detach().clone())
+            return out
+    t.register_hook(hook)
+    return d
+""",
+    ),
     Wrong(
         "logs after the clipping hook",
         violates='`"raw"`: the gradient before it was clamped',

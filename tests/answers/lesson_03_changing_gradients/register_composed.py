@@ -69,6 +69,20 @@ def register_composed(t, fs):
 
 WRONG = [
     Wrong(
+        "no call for a gradient without entries",
+        violates="Each entry of the list is called exactly once for each pass",
+        check="test_each_function_is_called_once_for_each_pass",
+        source="""
+def register_composed(t, fs):
+    def hook(grad):
+        if grad.numel():
+            for f in reversed(fs):
+                grad = f(grad)
+            return grad
+    return [t.register_hook(hook)]
+""",
+    ),
+    Wrong(
         "registers the functions in the order of the list",
         violates="the last function of the list is applied first",
         check="test_the_functions_are_applied_from_the_last_to_the_first",
@@ -441,6 +455,7 @@ GIVENS = [
 ]
 
 SURVIVORS = {
+    "a list for a tuple": "the list is only read",
     "no empty collection": "the list has one function or more",
     "under no_grad": "to register a hook makes no graph",
     "lost copy": "nobody changes the list after the call, and a function makes a new tensor",

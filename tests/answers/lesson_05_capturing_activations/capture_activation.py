@@ -100,6 +100,19 @@ def capture_activation(model, name, x):
 
 WRONG = [
     Wrong(
+        "the last module whose name ends so",
+        violates="`name` is the name of one of its submodules in `model.named_modules()`",
+        check="test_it_has_the_shape_of_any_output",
+        source="""
+def capture_activation(model, name, x):
+    kept = []
+    modules = {part: m for n, m in model.named_modules() for part in (n, n.rpartition(".")[2])}
+    with modules[name].register_forward_hook(lambda module, args, output: kept.append(output.detach().clone())):
+        model(x)
+    return kept[0]
+""",
+    ),
+    Wrong(
         "one slot for all calls",
         violates="rule 1: also when one call runs inside another",
         check="test_a_call_inside_a_call_changes_nothing",

@@ -99,6 +99,27 @@ def capture_many(model, names, x):
 
 WRONG = [
     Wrong(
+        "each module whose name ends so",
+        violates="maps each name to the output of that submodule",
+        check="test_they_have_the_shape_of_any_output",
+        source="""
+def capture_many(model, names, x):
+    found, handles = {}, []
+    try:
+        for name in dict.fromkeys(names):
+            for full, module in model.named_modules():
+                if f".{full}".endswith(f".{name}"):
+                    def hook(module, args, output, name=name):
+                        found.setdefault(name, output.detach().clone())
+                    handles.append(module.register_forward_hook(hook))
+        model(x)
+    finally:
+        for handle in handles:
+            handle.remove()
+    return found
+""",
+    ),
+    Wrong(
         "one dict for all calls, copied in the end",
         violates="rule 1: also when one call runs inside another",
         check="test_a_call_inside_a_call_changes_nothing",

@@ -237,9 +237,10 @@ class TestTraceEvents:
     `model.named_modules()`, which gives a module with several names its first one. The model itself is called `net`,
     and no child of it is. A module that is called and not among them has no events.
 
-    `x` may or may not require grad, and the first parts of the model may be frozen or have no parameters: no special
-    case is needed for them. Something in the model requires grad, grad mode is on, and nothing works in place. The
-    `.grad` of the parameters, and of `x` if it requires grad, accumulates as in one plain pass.
+    `x` may or may not require grad, and the first parts of the model may be frozen or have no parameters: no
+    special case is needed for them. Something in the model requires grad, grad mode is on, nothing works in place,
+    and no module is called in the backward pass (a checkpoint would do that). The `.grad` of the parameters, and of
+    `x` if it requires grad, accumulates as in one plain pass.
 
     **Example.** For `nn.Sequential(nn.Linear(2, 1))` and an `x` that requires grad, the result is `["net.fpre",
     "0.fpre", "0.fwd", "net.fwd", "net.bpre", "0.bpre", "0.bwd", "net.bwd"]`.

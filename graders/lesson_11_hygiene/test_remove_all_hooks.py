@@ -6,6 +6,7 @@ from typing import Any
 
 import torch
 from torch.nn.modules.module import register_module_forward_hook, register_module_full_backward_hook
+from torch.nn.utils import prune
 
 from graders.authoring import (
     ALL,
@@ -190,8 +191,10 @@ class TestRemoveAllHooks:
                 handle.remove()
             seen["after new handles"] = sum(all_counts(hooks_by_kind(model)))
         of_torch = torch.nn.utils.spectral_norm(torch.nn.Linear(2, 2))
+        of_torch.register_module("nothing", None)
+        of_torch.pruned = prune.l1_unstructured(torch.nn.Linear(2, 2), "weight", amount=0.5)
         seen["of torch"] = student.remove_all_hooks(of_torch)
-        seen["left of torch"] = len(of_torch._forward_pre_hooks)
+        seen["left of torch"] = len(of_torch._forward_pre_hooks) + len(of_torch.pruned._forward_pre_hooks)
         layer = torch.nn.ReLU()
         example = torch.nn.Sequential(layer, layer)
         register(example, [["0", "forward", {}, "a"], ["0", "forward", {}, "b"], ["", "pre", {}, "c"]], log)
@@ -295,8 +298,8 @@ class TestRemoveAllHooks:
             refuse("a hook that was there before your call still fired in a pass after it")
 
     def test_a_hook_that_torch_registered_is_removed_too(seen):
-        of_torch = "`torch.nn.utils.spectral_norm` registers a forward pre-hook on a layer: the number of hooks that "
-        expect(Seen(seen["of torch"].value, of_torch + "the result tells")).equals(1)
+        of_torch = "`spectral_norm` and `prune` of `torch.nn.utils` register a forward pre-hook each: the number that "
+        expect(Seen(seen["of torch"].value, of_torch + "the result tells")).equals(2)
         expect(Seen(seen["left of torch"].value, of_torch + "are left")).equals(0)
 
     def test_the_number_of_hooks_is_returned(seen, listening, hooks, call):

@@ -444,6 +444,8 @@ class TestChangedByHooks:
         for handle in handles:
             handle.remove()
         seen["left after remove"] = module_hooks(model) + module_hooks(broken)
+        gone = seen["left after remove"] == 0  # else a hook is called without the options that went with its handle
+        seen["without hooks"] = student.changed_by_hooks(model, loss_fn, given) if gone else "not asked"
 
         example = nn.Sequential(*(linear(torch.ones(1, 1), torch.zeros(1)) for _ in range(2)))
         example[0].weight.register_hook(lambda grad: 2 * grad)
@@ -452,6 +454,16 @@ class TestChangedByHooks:
         cut = nn.Sequential(*(linear(torch.ones(1, 1), torch.zeros(1)) for _ in range(2)))
         cut[0].register_forward_hook(lambda module, args, output: output.detach())
         seen["cut"] = student.changed_by_hooks(cut, lambda out: 0 * out.sum(), torch.ones(1, 1))
+        root = linear(torch.ones(1, 1), torch.zeros(1))
+        root.register_forward_pre_hook(lambda module, args: (3 * args[0],))
+        seen["before the root"] = student.changed_by_hooks(root, lambda out: out.sum(), torch.ones(1, 1, 1))
+        slope = nn.PReLU()
+        slope.weight.register_hook(lambda grad: 2 * grad)
+        seen["of a number"] = student.changed_by_hooks(slope, lambda out: out, torch.tensor(-2.0))
+        more = linear(torch.ones(1, 1), torch.zeros(1))
+        more.extra = nn.Parameter(torch.ones(1))
+        more.register_forward_hook(lambda module, args, output: output + module.extra)
+        seen["more"] = student.changed_by_hooks(more, lambda out: out.sum(), torch.ones(1, 1))
         slight = linear(torch.ones(2, 2), torch.zeros(2))
         slight.weight.register_hook(lambda grad: grad * torch.tensor([[1.0, 1.0], [1.0, 1.06]]))
         seen["slight"] = student.changed_by_hooks(slight, lambda out: out.sum(), torch.tensor([[2.0, 1.0]]))
@@ -533,6 +545,9 @@ class TestChangedByHooks:
         if call != "once":
             expect(seen["second"]).equals(changed(net, mode, loss, x, up))
 
+    def test_it_looks_anew_when_the_hooks_are_gone(seen):
+        expect(Seen(seen["without hooks"].value, "the list when all hooks are removed")).equals([])
+
     def test_nothing_changes(seen, call):
         nothing_changed(seen["changed"])
         if call != "once":
@@ -560,6 +575,13 @@ class TestChangedByHooks:
     def test_no_gradient_is_not_one_of_zeros(seen):
         path = "the list for a hook that detaches, where all gradients are 0 without it"
         expect(Seen(seen["cut"].value, path)).equals(["0.weight", "0.bias"])
+        path = "the list for a hook without which a parameter has no gradient"
+        expect(Seen(seen["more"].value, path)).equals(["extra"])
+
+    def test_any_input_and_a_hook_before_the_model(seen):
+        path = "the list for a forward pre-hook on a model that is one layer, and an input of three dimensions"
+        expect(Seen(seen["before the root"].value, path)).equals(["weight"])
+        expect(Seen(seen["of a number"].value, "the list for an input without dimensions")).equals(["weight"])
 
     def test_the_example_of_the_contract(seen):
         expect(Seen(seen["example"].value, "the list of the example")).equals(["0.weight"])

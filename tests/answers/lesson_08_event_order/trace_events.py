@@ -701,5 +701,5 @@ SURVIVORS = {
 
 GIVENS = [
     "Write `trace_events(model, x)`.",
-    "Something in the model requires grad, grad mode is on, and nothing works in place.",
+    "Something in the model requires grad, grad mode is on, nothing works in place, and no module is called",
 ]

@@ -87,6 +87,51 @@ KINDS = ("_forward_pre_hooks", "_forward_hooks", "_backward_pre_hooks", "_backwa
 
 WRONG = [
     Wrong(
+        "keeps what prunes a layer",
+        violates="Remove all module hooks from `model`",
+        check="test_a_hook_that_torch_registered_is_removed_too",
+        source="""
+from torch.nn.utils.prune import BasePruningMethod
+
+KINDS = ("_forward_pre_hooks", "_forward_hooks", "_backward_pre_hooks", "_backward_hooks")
+
+def remove_all_hooks(model):
+    count = 0
+    for module in model.modules():
+        for kind in KINDS:
+            hooks = getattr(module, kind)
+            for key in [key for key, hook in hooks.items() if not isinstance(hook, BasePruningMethod)]:
+                del hooks[key]
+                count += 1
+    return count
+""",
+    ),
+    Wrong(
+        "ends at an empty place",
+        violates="from every module in\n    it, at any depth",
+        check="test_a_hook_that_torch_registered_is_removed_too",
+        source="""
+KINDS = ("_forward_pre_hooks", "_forward_hooks", "_backward_pre_hooks", "_backward_hooks")
+
+def remove_all_hooks(model):
+    seen = set()
+    def walk(module):
+        if module in seen:
+            return 0
+        seen.add(module)
+        count = 0
+        for kind in KINDS:
+            count += len(getattr(module, kind))
+            getattr(module, kind).clear()
+        for child in module._modules.values():
+            if child is None:
+                break
+            count += walk(child)
+        return count
+    return walk(model)
+""",
+    ),
+    Wrong(
         "hooks of torch stay",
         violates="Remove all module hooks from `model`",
         check="test_a_hook_that_torch_registered_is_removed_too",

@@ -169,6 +169,45 @@ SILENT_PASS = """with patch.object(torch.Tensor, "register_hook", lambda tensor,
 
 WRONG = [
     Wrong(
+        "leaves a hook before the model",
+        violates="(itself included)",
+        check="test_any_input_and_a_hook_before_the_model",
+        source=changed(
+            SWAP,
+            (
+                "    saved = [(hooks, list(hooks.items())) for _, _, hooks in dicts if hooks is not None]",
+                "    saved = [(hooks, list(hooks.items())) for _, _, hooks in dicts[1:] if hooks is not None]",
+            ),
+        ),
+    ),
+    Wrong(
+        "remembers a model",
+        violates="are all hooks on its modules (itself included) and its parameters",
+        check="test_it_looks_anew_when_the_hooks_are_gone",
+        source=SWAP
+        + """
+known = {}
+look = changed_by_hooks
+
+def changed_by_hooks(model, loss_fn, x):
+    if model not in known:
+        known[model] = look(model, loss_fn, x)
+    return known[model]
+""",
+    ),
+    Wrong(
+        "a gradient that is there with hooks alone does not count",
+        violates="`None` and a tensor are different.",
+        check="test_no_gradient_is_not_one_of_zeros",
+        source=changed(
+            SWAP,
+            (
+                "    if a is None or b is None:\n        return a is not b\n",
+                "    if a is None:\n        return b is not None\n    if b is None:\n        return False\n",
+            ),
+        ),
+    ),
+    Wrong(
         "a deep copy with the hooks of modules on it",
         violates="are all hooks on its modules (itself included) and its parameters",
         check=FIRST,
@@ -559,8 +598,34 @@ GIVENS = [
 
 SURVIVORS = {
     "truth for None: if loss.grad_fn": "a node of the graph is true, and `None` is not",
+    "truth for None: saved": "an empty dict has no hook to put back",
     "a list for a tuple: saved": "only gone through",
-    "not for all: owners = [(module, kind) for module in _part(model.modules(), step=-1)": "the other order",
-    "not for all: for name in _part(('_forward_pre_hooks', '_forward_hooks', '_backward_pre_hooks', "
-    "'_backward_hooks'), step=-1)": "the other order",
+    "lost statement: without hooks.clear()": "they are empty already",
+    "lost copy: lent": "nobody writes into the values",
+    "clean-up": "a generator that is thrown away does its `finally`, too",
+    **dict.fromkeys(
+        (
+            "not for all: owners = [(module, kind) for module in _part(model.modules(), step=-1)",
+            "not for all: owners = [(module, kind) for module in model.modules() for kind in _part(OF_MODULES",
+            "not for all: owners += [(p, kind) for p in model.parameters() for kind in _part(OF_PARAMETERS, step=-1)",
+            "not for all: dicts = [(owner, kind, getattr(owner, kind)) for owner, kind in _part(owners, step=-1)",
+            "not for all: saved = [(hooks, list(hooks.items())) for _, _, hooks in _part(dicts, step=-1)",
+            "not for all: for hooks, entries in _part(saved, step=-1)",
+            "not for all: for hooks, _ in _part(saved, step=-1)",
+            "not for all: for owner, kind, hooks in _part(dicts, step=-1)",
+            "not for all: for n, p in _part(own.items(), step=-1)",
+            "not for all: for module in _part(clean.modules(), step=-1)",
+            "not for all: for module in _part(model.modules(), step=-1)",
+            "not for all: for kind in _part(KINDS, step=-1)",
+            "not for all: for net in _part((clean, model), step=-1)",
+            "not for all: for name in _part(('_forward_pre_hooks', '_forward_hooks', '_backward_pre_hooks', "
+            "'_backward_hooks'), step=-1)",
+            "not for all: old = {n: p.grad for n, p in _part(own.items(), step=-1)",
+            "not for all: new = {n: p.grad for n, p in _part(own.items(), step=-1)",
+            "not for all: lent = {n: p.detach().clone().requires_grad_(p.requires_grad) for n, p in _part(own.items(), "
+            "step=-1)",
+            "not for all: return {n: b.clone() for n, b in _part(model.named_buffers(), step=-1)",
+        ),
+        "the other order",
+    ),
 }

@@ -902,4 +902,13 @@ SURVIVORS = {
     "a list for a tuple: names = {m: n for n, m in model.named_modules() if tuple(": "only asked whether it is empty",
     "one global slot: handles": "a handle whose hook is gone removes nothing",
     "not for all: names = {m: n for n, m in _part(model.named_modules(), step=-1)": "all of them, in the reverse order",
+    "not for all: for n, m in _part(model.named_modules(), step=-1)": "all of them, in the reverse order",
+    "not for all: for i, (name, m) in _part(enumerate(model.named_modules()), step=-1)": "all of them, in the reverse "
+    "order",
+    "not for all: names = {m: n for n, m in model.named_modules() if any((True for _ in _part(": "one is enough",
+    "not for all: if any((True for _ in _part(": "one is enough",
+    "a list for a tuple: if tuple(m.": "only asked whether it is empty",
+    "condition dropped: h = m.register_full_backward": "both kinds get the gradient of the output",
+    "almost: if i % 3": "both kinds get the gradient of the output",
+    "lost return: h = m.register_full_backward": "what is noted returns nothing",
 }

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import functools
 import re
+import subprocess
 from graphlib import TopologicalSorter
 from pathlib import Path
 
@@ -114,3 +115,16 @@ def test_no_test_patches_an_attribute() -> None:
     assert [
         str(file) for file in files if answers not in file.parents and patching.search(file.read_text("utf-8"))
     ] == []
+
+
+AT_THE_TOP = {
+    ".ci", ".editorconfig", ".gitattributes", ".github", ".gitignore", ".pre-commit-config.yaml", "LICENSE",
+    "README.md", "constraints.txt", "docs", "graders", "lessons", "noxfile.py", "pyproject.toml", "solutions", "tests",
+}  # fmt: skip
+
+
+def test_nothing_else_lies_at_the_top() -> None:
+    if not (PACKAGE.parent / ".git").exists():
+        pytest.skip("this is no checkout, and what lies here is not all of the project's")
+    listed = subprocess.run(["git", "ls-files"], cwd=PACKAGE.parent, capture_output=True, text=True, check=True).stdout
+    assert {name.partition("/")[0] for name in listed.splitlines()} == AT_THE_TOP

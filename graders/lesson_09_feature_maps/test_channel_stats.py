@@ -292,7 +292,7 @@ class TestChannelStats:
             }
             seen["of one"] = stats([batches[1]])
             seen["of one twice"] = stats([batches[0], batches[2], batches[0]])
-            failure = Failure(failure, failing_run)
+            failure, of_batches = Failure(failure, failing_run), Failure(failure)
             model.strike = failure.strike
             given = list(batches)
             witness = Witness(model=model, batches=given)
@@ -300,6 +300,14 @@ class TestChannelStats:
             seen["changed by failure"] = witness.changes()
             relu = nn.ReLU()
             example = [torch.tensor([[-1.0, 2.0]]), torch.tensor([[3.0, 4.0], [0.0, 6.0]])]
+
+            def broken_off() -> Iterator[Tensor]:
+                yield example[0]
+                of_batches.strike()
+
+            witness = Witness(relu=relu)
+            seen["failure of batches"] = of_batches.during(lambda: student.channel_stats(relu, relu, broken_off()))
+            seen["changed by failure of batches"] = witness.changes()
             seen["example"] = plain_dict(student.channel_stats(relu, relu, iter(example)))
             meanwhile = Meanwhile(lambda: None, nn.ReLU())
             meanwhile.other = lambda: seen.update(
@@ -450,6 +458,8 @@ class TestChannelStats:
     def test_an_exception_comes_through_and_leaves_nothing_behind(seen):
         came_through(seen["failure"], "the model")
         nothing_changed(seen["changed by failure"], when="after an exception")
+        came_through(seen["failure of batches"], "the iterable of batches")
+        nothing_changed(seen["changed by failure of batches"], when="after an exception of the batches")
 
 
 def same_stats(seen: Seen, expected: dict[str, Tensor]) -> None:

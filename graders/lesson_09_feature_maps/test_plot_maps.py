@@ -218,7 +218,8 @@ class TestPlotMaps:
         import matplotlib  # here, because the graders are collected without it
 
         fm = laid_out(fm, layout)
-        with matplotlib.rc_context({"image.cmap": "viridis", "interactive": interactive}):
+        others = {"image.cmap": "viridis", "interactive": interactive, "lines.linewidth": 2.5}  # not all as at first
+        with matplotlib.rc_context(others):
             callers = CallersFigure()
             witness, kept, before = Witness(fm=fm), open_figures(), settings()
             if written == "defaults":

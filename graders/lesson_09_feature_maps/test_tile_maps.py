@@ -28,7 +28,7 @@ GRIDS = {
     "many channels": ((70, 2, 3), 9),
 }
 """[C, H, W] and `ncols`. Height and width always differ."""
-FILLS = {"zero": 0.0, "negative": -1.5, "fraction": 0.1, "large": 9.0}
+FILLS = {"zero": 0.0, "negative": -1.5, "fraction": 0.123456, "large": 9.0}
 
 
 def sheet(fm: Tensor, columns: int, rows: int, pad: int, fill: float, by_column: bool = False) -> Tensor:

@@ -188,6 +188,34 @@ def channel_stats(model, layer, batches):
 
 WRONG = [
     Wrong(
+        "takes the hook away where the model raises, and not where the batches do",
+        violates="rule 4: Rules 2 and 3 hold then, too",
+        check="test_an_exception_comes_through_and_leaves_nothing_behind",
+        source="""
+import torch
+
+def channel_stats(model, layer, batches):
+    outputs = []
+    def keep(module, args, output):
+        outputs.append(output.detach().double().movedim(1, 0).flatten(1))
+    handle = layer.register_forward_hook(keep)
+    with torch.no_grad():
+        for batch in batches:
+            try:
+                model(batch)
+            except BaseException:
+                handle.remove()
+                raise
+    handle.remove()
+    values = torch.cat(outputs, dim=1)
+    return {
+        "mean": values.mean(1),
+        "var": values.var(1, correction=0),
+        "zero_frac": (values == 0).double().mean(1),
+    }
+""",
+    ),
+    Wrong(
         "rounds to eight places",
         violates="dtype float64",
         check="test_one_batch_one_twice_and_the_example_come_out",

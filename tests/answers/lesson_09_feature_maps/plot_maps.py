@@ -370,6 +370,12 @@ def plot_maps(fm, ncols=8, shared=False):
 
 WRONG += [
     Wrong(
+        "leaves the settings of matplotlib itself",
+        violates="The settings of matplotlib (`rcParams`) stay as they were.",
+        check="test_no_figure_is_left_open_and_nothing_else_changes",
+        source=PLOT.replace("return figure", "import matplotlib\n    matplotlib.rcdefaults()\n    return figure"),
+    ),
+    Wrong(
         "closes all figures",
         violates="Open figures of others stay open and as they are",
         check="test_no_figure_is_left_open_and_nothing_else_changes",

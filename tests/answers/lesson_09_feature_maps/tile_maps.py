@@ -293,6 +293,12 @@ def tile_maps(fm, ncols, pad=1, fill=0.0):
 
 WRONG += [
     Wrong(
+        "rounds `fill`",
+        violates="hold the value `fill`",
+        check="test_the_channels_stand_row_by_row",
+        source=TILE.replace("fill, dtype", "round(fill, 4), dtype"),
+    ),
+    Wrong(
         "every 0 becomes `fill`, those of the channels, too",
         violates="The values of the channels are not scaled.",
         check="test_the_channels_stand_row_by_row",

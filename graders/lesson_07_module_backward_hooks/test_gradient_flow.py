@@ -290,15 +290,7 @@ class TestGradientFlow:
         seen["three dimensions"] = measured(layer, lambda out: (growing * out).sum(), cube)
         shared = nn.Sequential(nn.Linear(3, 3, bias=False), nn.BatchNorm1d(3), nn.Linear(3, 3, bias=False))
         shared[0].weight = shared[2].weight = nn.Parameter(2 * torch.eye(3))
-        passes: list[int] = []
-
-        def counting(out):
-            if out.requires_grad:
-                out.register_hook(lambda gradient: passes.append(1))
-            return -3 * out.sum()
-
-        seen["a shared weight"] = measured(shared.eval(), counting, torch.ones(2, 3))
-        seen["passes"] = len(passes)
+        seen["a shared weight"] = measured(shared.eval(), lambda out: -3 * out.sum(), torch.ones(2, 3))
         seen["a layer"] = measured(layer, lambda out: -3 * out[0], scene["value"][0])
         block = nn.Sequential(linear(scene["weights"][0][:, :-1], scene["weights"][0][:, -1]))
         block.gain = nn.Parameter(scene["gain"].clone())
@@ -474,7 +466,6 @@ class TestGradientFlow:
         for count, what in zip(seen["runs"], ("the model", "the loss")):
             if count.value != 1:
                 expect(count).fail(f"{what} is to run once, and it ran {count.value} times")
-        expect(Seen(seen["passes"].value, "the number of backward passes")).equals(1)
         grads, x_gradient = plain_grads(scene, mode, frozen, tied, registered, hooks, x, loss)
         old = OLD if grad == "filled" else 0.0
         for name, gradient in (*grads.items(), ("x", x_gradient)):

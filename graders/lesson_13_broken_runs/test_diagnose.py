@@ -323,17 +323,18 @@ class TestDiagnose:
         ),
         Mistake(
             "modes-that-do-not-matter",
-            lambda seen, net: label_of(seen) == "mode" and net["where"] != seen["result"][1].value in net["evaluating"],
+            lambda seen, net: (
+                label_of(seen) == "mode"
+                and seen["result"][1].value in net["evaluating"]
+                and (net["label"], net["where"]) != ("mode", seen["result"][1].value)
+            ),
             "This module is in eval mode, and with the same random numbers it computes the same in both modes. So its "
             "mode does not matter.",
             rather_than=("named-the-consequence", "another-module"),
         ),
         Mistake(
             "changed-and-not-hooked",
-            lambda seen, net: (
-                label_of(seen) == net["label"] == "hook"
-                and seen["result"][1].value not in (net["where"], *idle_hooks(net))
-            ),
+            lambda seen, net: label_of(seen) == net["label"] == "hook" and seen["result"][1].value != net["where"],
             "The label is right: a hook changes gradients. The module is not the one that has it, on itself or on a "
             "parameter of its own. Take away one hook, leave the others, and compare the gradients.",
             rather_than=("another-module",),

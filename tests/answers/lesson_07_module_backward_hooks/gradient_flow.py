@@ -176,20 +176,6 @@ WRONG = [
         ),
     ),
     Wrong(
-        "another pass, for the parameters",
-        violates="one `loss.backward()`",
-        check="test_one_pass_accumulates_the_gradients",
-        source=changed(
-            WATCHED,
-            (
-                "        loss.backward()",
-                "        if leaves := [p for p in model.parameters() if p.requires_grad]:\n"
-                "            torch.autograd.grad(loss, leaves, retain_graph=True, allow_unused=True)\n"
-                "        loss.backward()",
-            ),
-        ),
-    ),
-    Wrong(
         "the largest of each column, in three dimensions",
         violates="over all elements of the module's output",
         check="test_each_call_and_each_model_is_measured_anew",

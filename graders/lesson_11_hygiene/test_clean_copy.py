@@ -257,6 +257,11 @@ class TestCleanCopy:
         seen["changed by failure"] = witness.changes()
         of_torch = student.clean_copy(torch.nn.utils.spectral_norm(nn.Linear(2, 2)))
         seen["of torch"] = len(getattr(of_torch, "_forward_pre_hooks", "x"))
+        bare, held = nn.ReLU(), nn.Linear(2, 1)
+        held.part = Recorder()
+        held.register_forward_hook(held.part)
+        seen["bare itself"] = student.clean_copy(bare) is bare
+        seen["the same part"] = getattr(student.clean_copy(held), "part", None) is held.part
         example, one = nn.Linear(2, 1), torch.ones(1, 2)
         example.register_forward_hook(lambda module, args, output: 2 * output)
         copied = student.clean_copy(example)
@@ -374,6 +379,8 @@ class TestCleanCopy:
     def test_copy_and_original_share_nothing(seen, call):
         nothing_shared(seen["shares"], "the copy shares with the original")
         nothing_changed(seen["changed by the copy"], when="when the copy runs")
+        expect(seen["bare itself"]).is_false("for `nn.ReLU()` without hooks you return the model itself")
+        expect(seen["the same part"]).is_false("the object `model.part`, which is also a hook, is that of the original")
         if call != "once":
             nothing_shared(seen["shares with the second"], "two copies share")
 

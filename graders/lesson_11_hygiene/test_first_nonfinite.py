@@ -42,6 +42,16 @@ from graders.lesson_11_hygiene.shared import OPERATIONS, build, made, steps_of
 # 11-first-nonfinite: nets in which some layers make NaN or Inf from finite numbers.
 
 NAN, INF = float("nan"), float("inf")
+LARGE = 3e38
+"""A finite number. The sum of two of them, and so their mean, is infinite in float32."""
+
+BY_ENTRIES = [
+    *(([before, 1.0], [after, after], None) for before in (NAN, INF, -INF) for after in (NAN, INF, -INF)),
+    *(([LARGE, LARGE], [1.0, after], "0") for after in (NAN, INF, -INF)),
+    ([INF, INF], [NAN, NAN], None),
+    ([1.0, 1.0], [LARGE, LARGE], None),
+]
+"""What a leaf gets and what it returns, and the name to blame: every bad entry excuses every other one."""
 
 
 class ModelError(RuntimeError, ValueError, StopIteration, AssertionError):
@@ -54,6 +64,19 @@ class Log(nn.Module):
     def forward(self, x: Tensor) -> Tensor:
         """The natural logarithm."""
         return x.log()
+
+
+class Gives(nn.Module):
+    """A leaf that returns what it is told to, whatever it gets."""
+
+    def __init__(self, output: list[float]) -> None:
+        """The numbers of the output."""
+        super().__init__()
+        self.output = output
+
+    def forward(self, x: Tensor) -> Tensor:
+        """The numbers."""
+        return x.new_tensor(self.output)
 
 
 AT_FIRST_EXCUSED = [
@@ -292,10 +315,10 @@ class TestFirstNonfinite:
         (model, callers), started = made(net), []
         for name in net["cleaned"]:
             model.get_submodule(name).register_forward_hook(lambda module, args, output: OPERATIONS["clean"](output))
-        model.register_forward_pre_hook(lambda module, args: started.append(1))
+        model.register_forward_pre_hook(lambda module, args: started.append(args[0] is x))
         with torch.set_grad_enabled(grad_mode == "on"):
             witness = Witness(model=model, x=x)
-            seen = {"result": student.first_nonfinite(model, x), "calls": len(started)}
+            seen = {"result": student.first_nonfinite(model, x), "calls": len(started), "with x": all(started)}
             seen |= {"runs": getattr(model, "runs", 1), "steps": steps_of(model), "fired": list(callers.log)}
             seen["changed"] = witness.changes()
             if call == "again":
@@ -318,6 +341,10 @@ class TestFirstNonfinite:
         logs = nn.Sequential(Log())
         within = Meanwhile(lambda: student.first_nonfinite(logs, torch.zeros(2)), nn.Identity())
         seen["outer"] = student.first_nonfinite(nn.Sequential(within, nn.Identity(), Log()), torch.zeros(2))
+        seen["by entries"] = [
+            student.first_nonfinite(nn.Sequential(Gives(output)), torch.tensor(given))
+            for given, output, _ in BY_ENTRIES
+        ]
         example = nn.Sequential(nn.ReLU(), Log(), nn.Linear(2, 1))
         return {**seen, **at_once, "example": student.first_nonfinite(example, torch.tensor([[-1.0, 2.0]]))}
 
@@ -496,6 +523,7 @@ class TestFirstNonfinite:
                 f"the model should be called exactly once, as `model(x)`: calls: {seen['calls'].value}, runs of its "
                 f"`forward`: {seen['runs'].value}"
             )
+        expect(seen["with x"]).is_true("the model got another tensor than `x`")
         for name, count in steps(net).items():
             if seen["steps"][name].value != count:
                 refuse(f"`{name}` did not run once, in its mode")
@@ -515,6 +543,10 @@ class TestFirstNonfinite:
 
     def test_a_call_inside_a_call_finds_its_own(seen):
         expect(Seen(seen["outer"].value, "for a model that calls your function, the result")).equals("2")
+
+    def test_any_bad_entry_counts_and_no_other(seen):
+        for found, (given, output, name) in zip(seen["by entries"], BY_ENTRIES):
+            expect(Seen(found.value, f"for a leaf that gets {given} and returns {output}, the result")).equals(name)
 
     def test_a_tensor_without_entries_is_finite(seen):
         expect(Seen(seen["without entries"].value, "the result for an input without entries")).equals(None)

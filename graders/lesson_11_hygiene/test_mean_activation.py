@@ -112,6 +112,9 @@ def graph_of(value: Any) -> list[str]:
 HALF = torch.tensor([[7.0, 6.0], [5.0, 4.0]], dtype=torch.float16) * 8192
 """An output in float16 whose sum is too large for its dtype."""
 
+NOT_FINITE = ([1.0, math.inf], [1.0, -math.inf], [math.inf, -math.inf], [1.0, math.nan])
+"""The entries of outputs that are not all finite."""
+
 
 @exercise(
     "11-mean-activation",
@@ -157,8 +160,8 @@ class TestMeanActivation:
       anything.
     - The mean is that of the output when it left the submodule, even if a later layer works in place.
     - The result is a 0-dim tensor with the dtype of the output, `float16` included: there the sum of the entries may be
-      too large for the dtype where their mean is not (in no other dtype). With a NaN among the entries, the mean is
-      NaN, and else infinite with an infinite one.
+      too large for the dtype where their mean is not (in no other dtype). NaN and infinite entries count as in
+      `output.mean()`.
     - After the call, nothing keeps the graph of the forward pass alive: neither the result, nor anything that you
       stored elsewhere, such as in a list.
     - The model goes on with the output itself, as it does without you. You may run it under `torch.no_grad()`, and
@@ -252,13 +255,13 @@ class TestMeanActivation:
         else:
             x, later = (prepared(t, layout=layout, place=place, grad=grad) for t in (x, later))
         (model, callers), saved, started = made(net), SavedTensors(), []
-        model.register_forward_pre_hook(lambda module, args: started.append(1))
+        model.register_forward_pre_hook(lambda module, args: started.append(args[0] is x))
         with torch.set_grad_enabled(grad_mode == "on"):
             witness = Witness(model=model, x=x)
             with saved.watching():
                 result = student.mean_activation(model, name, x)
             seen = {"alive": saved.alive(), "graph": graph_of(result), "result": result, "calls": len(started)}
-            seen |= {"runs": model.runs, "fired": list(callers.log), "steps": steps_of(model)}
+            seen |= {"with x": all(started), "runs": model.runs, "fired": list(callers.log), "steps": steps_of(model)}
             seen["changed"] = witness.changes()
             if call != "once":
                 seen["later"] = student.mean_activation(model if call == "again" else made(net)[0], name, later)
@@ -271,9 +274,8 @@ class TestMeanActivation:
         seen["goes on"] = goes_on(lambda *args: student.mean_activation(*args))
         for key, output in (("half", HALF), ("tiny", tiny)):
             seen[key] = student.mean_activation(nn.Sequential(nn.Identity()), "0", output.clone())
-        infinite = torch.tensor([1.0, math.inf])
-        seen["infinite"] = student.mean_activation(nn.Sequential(nn.Identity()), "0", infinite)
-        seen["nan"] = student.mean_activation(nn.Sequential(nn.Identity()), "0", torch.tensor([1.0, math.nan]))
+        identity = nn.Sequential(nn.Identity())
+        seen["not finite"] = [student.mean_activation(identity, "0", torch.tensor(entries)) for entries in NOT_FINITE]
         dropping = nn.Sequential(nn.Dropout(1.0), nn.Identity()).eval()
         dropping[0].train()
         seen["dropped"] = student.mean_activation(dropping, "0", torch.ones(2))
@@ -376,11 +378,13 @@ class TestMeanActivation:
         a_mean(seen["half"], HALF)
 
     def test_nan_and_infinity_are_entries(seen):
-        value = seen["nan"].tensor
-        if value is None or not value.isnan().all():
-            refuse("for an output of 1 and NaN, the mean is not NaN")
-        infinite = Seen(seen["infinite"].value, "for an output of 1 and infinity, the mean")
-        expect(infinite).close_to(torch.tensor(math.inf), detached=False)
+        for found, entries in zip(seen["not finite"], NOT_FINITE):
+            mean = torch.tensor(entries).mean()
+            if not mean.isnan():
+                of_entries = Seen(found.value, f"for an output of {entries}, the mean")
+                expect(of_entries).close_to(mean, detached=False)
+            elif found.tensor is None or not found.tensor.isnan().all():
+                refuse(f"for an output of {entries}, the mean is not NaN")
 
     def test_the_submodule_runs_in_its_mode(seen):
         dropped = Seen(
@@ -404,6 +408,7 @@ class TestMeanActivation:
                 f"the model should be called exactly once, as `model(x)`: calls: {seen['calls'].value}, runs of its "
                 f"`forward`: {seen['runs'].value}"
             )
+        expect(seen["with x"]).is_true("the model got another tensor than `x`")
         for name, count in steps(net).items():
             if seen["steps"][name].value != count:
                 refuse(

@@ -448,8 +448,9 @@ def clean_copy(model):
         + changed(
             COPY,
             "    return copied",
-            "    model(torch.ones(1, 3, dtype=next(model.parameters()).dtype))\n    return copied",
-        ).replace("torch.ones(1, 3,", "torch.ones(1, next(model.parameters()).shape[-1],"),
+            "    for weight in [*model.parameters()][:1]:\n"
+            "        model(torch.ones(1, weight.shape[-1], dtype=weight.dtype))\n    return copied",
+        ),
     ),
     Wrong(
         "empties `.grad` of the original",
@@ -565,6 +566,22 @@ plain, MADE = clean_copy, {}
 def clean_copy(model):
     return MADE.setdefault(model, plain(model))
 """,
+    ),
+    Wrong(
+        "no copy of what has no parameters",
+        violates="Return a deep copy of it",
+        check="test_copy_and_original_share_nothing",
+        source=changed(COPY, "    copied =", "    if not [*model.parameters()]:\n        return model\n    copied ="),
+    ),
+    Wrong(
+        "does not copy the hooks, nor what else they are",
+        violates="Return a deep copy of it, as\n    `copy.deepcopy` makes it",
+        check="test_copy_and_original_share_nothing",
+        source=changed(
+            COPY,
+            "copy.deepcopy(model)",
+            "copy.deepcopy(model, {id(f): f for m in model.modules() for f in m._forward_hooks.values()})",
+        ),
     ),
 ]
 

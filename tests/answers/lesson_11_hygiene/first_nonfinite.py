@@ -668,6 +668,38 @@ def first_nonfinite(model, x):
         check="test_the_example_comes_out",
         source=FIRST.replace("good[module] = finite(args)", "good[module] = good.get(module, True) and finite(args)"),
     ),
+    *(
+        Wrong(
+            name,
+            violates="while all its tensor inputs are finite",
+            check="test_any_bad_entry_counts_and_no_other",
+            source=changed(FIRST, "good[module] = finite(args)", f"good[module] = {asked}"),
+        )
+        for name, asked in {
+            "inputs asked for NaN only": "not any(a.isnan().any() for a in args if isinstance(a, torch.Tensor))",
+            "an input of minus infinity": "not any((a.isnan() | (a == float('inf'))).any() for a in args "
+            "if isinstance(a, torch.Tensor))",
+            "an input of plus infinity": "not any((a.isnan() | (a == -float('inf'))).any() for a in args "
+            "if isinstance(a, torch.Tensor))",
+            "the sum of the inputs": "finite([a.sum() for a in args if isinstance(a, torch.Tensor)])",
+        }.items()
+    ),
+    Wrong(
+        "more bad entries than before",
+        violates="A leaf that already gets a NaN or an Inf is not to blame for what it passes on.",
+        check="test_any_bad_entry_counts_and_no_other",
+        source=changed(
+            FIRST,
+            "good[module] = finite(args)",
+            "good[module] = sum((~a.isfinite()).sum() for a in args if isinstance(a, torch.Tensor))",
+        ).replace("if good[module] and not finite([output]):", "if (~output.isfinite()).sum() > good[module]:"),
+    ),
+    Wrong(
+        "hands over another tensor",
+        violates="Run `model(x)` once",
+        check="test_the_model_runs_once_as_it_is",
+        source=changed(FIRST, "        model(x)\n", "        model(x.detach())\n"),
+    ),
 ]
 
 GIVENS = [

@@ -94,9 +94,15 @@ def mean_activation(model, name, x):
 WRONG = [
     Wrong(
         "skips NaN",
-        violates="With a NaN among the entries, the mean is NaN",
+        violates="NaN and infinite entries count as in `output.mean()`",
         check="test_nan_and_infinity_are_entries",
         source=changed(MEAN, "output.detach().mean()", "output.detach().nanmean()"),
+    ),
+    Wrong(
+        "hands over another tensor",
+        violates="Run `model(x)` exactly once",
+        check="test_the_model_runs_once_as_it_is",
+        source=changed(MEAN, "        model(x)\n", "        model(x.detach())\n"),
     ),
     Wrong(
         "the submodule in eval mode",
@@ -120,7 +126,7 @@ WRONG = [
     ),
     Wrong(
         "divides a sum that is too large for float16",
-        violates="there the sum of the entries may be too large for the dtype where their mean is not",
+        violates="there the sum of the entries may be\n      too large for the dtype where their mean is not",
         check="test_it_has_the_dtype_of_the_output",
         mistake="sum-too-large",
         source=changed(MEAN, "output.detach().mean()", "output.detach().sum() / output.numel()"),

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from graders.authoring import (
     ALL,
@@ -87,6 +87,19 @@ def guided_is(*names: str) -> Callable[..., bool]:
         for name in names
         if name != "whole-tensor" or net["skip"]
     )
+
+
+class TwiceNamed(nn.Module):
+    """A ReLU under two names, of which the second is used, and a gradient of -3."""
+
+    def __init__(self) -> None:
+        """One ReLU."""
+        super().__init__()
+        self.one = self.two = nn.ReLU()
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Of images of one pixel, one logit."""
+        return -3 * self.two(x).flatten(1)
 
 
 @exercise(
@@ -193,13 +206,14 @@ class TestGuidedBackprop:
         frozen_and_tiny = student.guided_backprop(small, torch.tensor([[[[1.0, 1.0, -1.0]]]]), 0)
         failed = observe_failures(model, x, failure, lambda: student.guided_backprop(model, x, 0))
         model.add_module(net["names"]["second"], torch.nn.ReLU())  # instead of the one that was there
+        twice = student.guided_backprop(TwiceNamed(), torch.ones(1, 1, 1, 1), 0)
         within: list[Any] = []  # a call within a call
         model.strike = lambda: within.append(student.guided_backprop(small, torch.tensor([[[[1.0, 1.0, -1.0]]]]), 0))
         again = student.guided_backprop(model, x.flip(0) / 2, 1)
         hooked = max(during) > before
         return {
             **seen, **failed, "results": seen.pop("result"), "hooked": hooked, "again": again, "example": example,
-            "at zero": at_zero, "frozen": frozen_and_tiny, "within": within,
+            "at zero": at_zero, "frozen": frozen_and_tiny, "within": within, "twice named": twice,
         }  # fmt: skip
 
     mistakes = (
@@ -277,6 +291,8 @@ class TestGuidedBackprop:
     def test_another_call_and_the_example_come_out(seen, net, x):
         expect_map(seen["again"], guided_gradient(net, x.flip(0) / 2, 1), x)
         expect(seen["example"]).close_to(torch.tensor([[[[2.0, 0.0, 0.0]]]]))
+        where = "the gradient of a model that has its ReLU under two names"
+        expect(Seen(seen["twice named"].value, where)).close_to(torch.zeros(1, 1, 1, 1))
         where = "the gradient of the pixels 0, 1 and -0 in the example"
         expect(Seen(seen["at zero"].value, where)).close_to(torch.zeros(1, 1, 1, 3))
         where = "the gradient in the example, with a frozen weight that is 2**30 times smaller,"

@@ -80,6 +80,29 @@ def guided_cam_is(*names: str, reshape: Callable[[Tensor], Tensor] = lambda tens
 SCALES = (2.0**14, 2.0**-30)
 """A Grad-CAM may be large, and very small."""
 
+WIDE = torch.linspace(1, 2, 15).view(1, 1, 1, 15)
+"""An image; 15 / 11 times 11 is less than 15 in float64."""
+
+
+def relu_within() -> tuple[nn.Module, nn.Module]:
+    """A model and a layer that is a ReLU and a convolution; to the pixels of its output come 3 and -1."""
+    layer = nn.Sequential(nn.ReLU(), nn.Conv2d(1, 1, 1, bias=False))
+    model = nn.Sequential(layer, nn.Flatten(), nn.Linear(2, 1, bias=False))
+    with torch.no_grad():
+        for parameter, values in zip(model.parameters(), ([1.0], [3.0, -1.0])):
+            parameter.copy_(torch.tensor(values).view_as(parameter))
+    return model, layer
+
+
+def middle() -> tuple[nn.Module, nn.Module]:
+    """A model and its first layer: of 15 pixels it keeps the 11 in the middle, whose sum is the logit."""
+    model = nn.Sequential(nn.Conv2d(1, 1, (1, 5), bias=False), nn.Flatten(), nn.Linear(11, 1, bias=False))
+    with torch.no_grad():
+        for parameter, values in zip(model.parameters(), ([0.0, 0.0, 1.0, 0.0, 0.0], [1.0] * 11)):
+            parameter.copy_(torch.tensor(values).view_as(parameter))
+    return model, model[0]
+
+
 RUNS = ("first", "second")
 """There are two runs, at least in most answers: one for each factor."""
 
@@ -179,10 +202,12 @@ class TestGuidedGradCam:
         examples = [student.guided_grad_cam(small, small[0], image, 0)]
         model.strike = lambda: examples.append(student.guided_grad_cam(small, small[0], image, 0))  # within a call
         around = student.guided_grad_cam(model, module, x.flip(0) / 2, 1)
+        within = student.guided_grad_cam(*relu_within(), torch.ones(1, 1, 1, 2), 0)
+        odd = student.guided_grad_cam(*middle(), WIDE, 0)
         scaled = [student.guided_grad_cam(small, small[0], image * scale, 0) for scale in SCALES]
         return {
             **seen, **failed, "results": seen.pop("result"), "again": [again, around],
-            "example": examples, "scaled": scaled,
+            "example": examples, "scaled": scaled, "relu within": within, "odd sizes": odd,
         }  # fmt: skip
 
     mistakes = (
@@ -269,6 +294,12 @@ class TestGuidedGradCam:
         expect(seen["example"][0]).close_to(torch.tensor([[[[6.0, 15.0]]]]))
         within = Seen(seen["example"][1].value, "the example, computed while the model of another call runs,")
         expect(within).close_to(torch.tensor([[[[6.0, 15.0]]]]))
+        within = Seen(seen["relu within"].value, "where `layer` is a container with a ReLU in it, the result")
+        expect(within).close_to(torch.tensor([[[[3.0, 0.0]]]]))
+        odd = Seen(seen["odd sizes"].value, "for 15 pixels and a Grad-CAM of 11, the result")
+        kept = WIDE[..., 2:13]
+        upsampled = F.interpolate(kept, size=(1, 15), mode="bilinear", align_corners=False)
+        expect(odd).close_to(upsampled * F.pad(torch.ones_like(kept), (2, 2)))
         for index, scale in enumerate(SCALES):
             result = Seen(seen["scaled"][index].value, f"in the example, with a Grad-CAM of {3 * scale:g}, the result")
             expect(result).close_to(torch.tensor([[[[6.0, 15.0]]]]) * scale, atol=0)

@@ -260,7 +260,13 @@ class TestPointingGame:
         alone = [student.pointing_game(cam[i : i + 1], boxes[i : i + 1], size) for i in range(len(cam))]
         example = torch.tensor([[[0.0, 8.0]]])
         found = [student.pointing_game(example, torch.tensor([box]), (1, 4)) for box in ([3, 0, 4, 1], [0, 0, 3, 1])]
-        return {"share": together, "alone": alone, "example": found, "changed": changed}
+        wide = torch.zeros(1, 1, 11)
+        wide[..., 10] = 1
+        found_elsewhere = {
+            "wide": student.pointing_game(wide, torch.tensor([[14, 0, 15, 1]]), (1, 15)),
+            "empty box": student.pointing_game(example, torch.tensor([[4, 0, 3, 1]]), (1, 4)),
+        }
+        return {"share": together, "alone": alone, "example": found, "changed": changed, **found_elsewhere}
 
     mistakes = (
         Mistake(
@@ -334,6 +340,8 @@ class TestPointingGame:
 
     def test_the_example_comes_out(seen):
         expect(seen["example"]).equals([1.0, 0.0])
+        expect(Seen(seen["wide"].value, "the result for 1 by 11 pixels and the size (1, 15)")).equals(1.0)
+        expect(Seen(seen["empty box"].value, "the result in the example for the box [4, 0, 3, 1]")).equals(0.0)
 
     def test_the_arguments_are_unchanged(seen):
         nothing_changed(seen["changed"])

@@ -605,6 +605,40 @@ def guided_backprop(model, x, cls):
         check=VALUES,
         source="def guided_backprop(model, x, cls):\n    return x.detach()",
     ),
+    Wrong(
+        "replaces each ReLU under its first name",
+        violates="at every module of\n    class `nn.ReLU` in `model.modules()`",
+        check="test_another_call_and_the_example_come_out",
+        source="""
+import torch
+from torch import nn
+
+class Clamped(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x):
+        ctx.save_for_backward(x)
+        return x.clamp(min=0)
+    @staticmethod
+    def backward(ctx, grad):
+        return grad.clamp(min=0) * (ctx.saved_tensors[0] > 0)
+
+class Guided(nn.Module):
+    def forward(self, x):
+        return Clamped.apply(x)
+
+def guided_backprop(model, x, cls):
+    relus = [(m, name, r) for m in model.modules() for name, r in m.named_children() if type(r) is nn.ReLU]
+    try:
+        for parent, name, _ in relus:
+            setattr(parent, name, Guided())
+        x = x.detach().clone().requires_grad_()
+        gradient, = torch.autograd.grad(model(x)[:, cls].sum(), x)
+    finally:
+        for parent, name, relu in relus:
+            setattr(parent, name, relu)
+    return gradient
+""",
+    ),
 ]
 
 GIVENS = [

@@ -491,6 +491,22 @@ WRONG = [
         check=VALUES,
         source="def guided_grad_cam(model, layer, x, cls):\n    return x.detach() * 0",
     ),
+    Wrong(
+        "enlarges by factors",
+        violates="It is upsampled to H by W with bilinear interpolation",
+        check="raised",
+        source=both(upsampling="mode='bilinear', align_corners=False").replace(
+            "size=x.shape[2:]", "scale_factor=(x.shape[2] / cam.shape[1], x.shape[3] / cam.shape[2])"
+        ),
+    ),
+    Wrong(
+        "no rule inside the layer",
+        violates="as in `guided_backprop(model, x, cls)`",
+        check="test_another_call_and_the_example_come_out",
+        source=both()
+        .replace("sharp(model, x, cls)", "sharp(model, layer, x, cls)")
+        .replace("isinstance(m, nn.ReLU)]", "isinstance(m, nn.ReLU) and m not in [*layer.children()]]"),
+    ),
 ]
 
 GIVENS = [

@@ -68,8 +68,7 @@ import torch
 import torch.nn.functional as F
 
 def pointing_game(cam, boxes, size):
-    scale = (size[0] / cam.shape[1], size[1] / cam.shape[2])
-    large = F.interpolate(cam[:, None].double(), scale_factor=scale, mode="bilinear", align_corners=False)
+    large = F.interpolate(cam[:, None].double(), [*size], None, "bilinear", False)
     top, place = large.flatten(1).max(1)
     y, x = place // size[1], place.remainder(size[1])
     at = torch.stack([x, y], 1)
@@ -343,6 +342,21 @@ def pointing_game(cam, boxes, size):
         source=pointing()
         .replace("boxes.T", "boxes.sub_(1).T")
         .replace("place % W\n", "place % W\n    y, x = y - 1, x - 1\n"),
+    ),
+    Wrong(
+        "enlarges by factors",
+        violates="Upsample each map to H by W pixels",
+        check="test_the_example_comes_out",
+        source=pointing(
+            "F.interpolate(cam[:, None], scale_factor=(H / cam.shape[1], W / cam.shape[2]), mode='bilinear')[:, 0]",
+            place="place // large.shape[2], place % large.shape[2]",
+        ),
+    ),
+    Wrong(
+        "turns boxes round",
+        violates="The map is a hit if `x0 <= x < x1` and `y0 <= y < y1`.",
+        check="test_the_example_comes_out",
+        source=pointing(inside="(torch.minimum(x0, x1) <= x) & (x < torch.maximum(x0, x1)) & (y0 <= y) & (y < y1)"),
     ),
 ]
 

@@ -59,8 +59,8 @@ assert healthy[-1] < 0.1 < guess
 # %% [markdown]
 # Remember the last number: a net whose output **ignores its input** gets no further than that.
 #
-# The next cell breaks six runs, A to F. Its code is folded away, so that you can guess. Run it, and open it when its run
-# has its section below.
+# The next cell breaks six runs, A to F. Its code is folded away, so that you can guess what is wrong. Run it, and open
+# it later: each run has its section below.
 
 
 # %% tags=["spoiler"]
@@ -249,8 +249,8 @@ show(
 
 # %% [markdown]
 # In the exercise the model may be any: convolutions with channels in dimension 1, ReLUs called twice, several batches.
-# Or one that raises: the cells above take their hooks off when all went well, and your functions do it in `finally`
-# (lesson 11). An answer may call functions of other cells of this notebook, your other answers among them.
+# It may also raise an exception. The cells above take their hooks off only when all goes well; your function does it in
+# `finally` (lesson 11). It may call functions of other cells of this notebook, also those of your other answers.
 
 
 # %% exercise="13-dead-channels"
@@ -320,7 +320,7 @@ def signals(model, x, kind):
 
 def wider(net):
     """The same net with larger first weights: each tanh makes a signal smaller, and the layer before it makes up for it."""
-    gain = nn.init.calculate_gain("tanh")  # 5/3
+    gain = nn.init.calculate_gain("tanh")
     for module in net:
         if isinstance(module, nn.Linear):
             nn.init.xavier_normal_(module.weight, gain=gain if module.out_features > 1 else 1)

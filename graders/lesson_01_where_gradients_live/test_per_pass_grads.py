@@ -33,8 +33,7 @@ LOSSES = {
 }
 
 UNEQUAL = (1e20, 0.75, -1e20, 1.5, math.inf, 2.5)
-"""Factors of losses one after the other: a difference of running sums loses the small ones,
-and an infinite one."""
+"""Factors of losses one after the other: a difference of running sums loses the small ones, and what follows inf."""
 
 
 def loss_gradient(kind: str, k: float, p: Tensor) -> Tensor:
@@ -84,7 +83,7 @@ class TestPerPassGrads:
     may be one tensor.
 
     An old value of `p.grad` must not enter the result; it has no graph. What `p.grad` holds at the end is up to you
-    (but no entry of your list), and the old tensor in it may be overwritten. Other leaves that a loss uses may get a
+    (only no entry of your list), and the old tensor in it may be overwritten. Other leaves that a loss uses may get a
     `.grad`, too. A loss consists of PyTorch's own operations, and runs no pass through `p` itself. Grad mode is on.
     Hooks that the caller has on `p` only watch, and need not be called.
 

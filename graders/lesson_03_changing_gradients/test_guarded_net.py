@@ -165,7 +165,7 @@ class TestGuardedNet:
                   "below 0": (-far, -near), "above 0": (near, far)}[bounds]  # fmt: skip
         return {
             "state": [rng.tensor(*p.shape, **small) for p in (*body.parameters(), *fc.parameters())],
-            # Two passes of other batch sizes, before which a backward pass has not run.
+            # The second has another batch size: it may run before the backward pass of the first.
             "inputs": [rng.tensor(n, *shape, low=-2, high=2, dtype=dtype, values=values) for n in (batch, 4 - batch)],
             "ups": [rng.tensor(n, fc.out_features, dtype=dtype, values=values) for n in (batch, 4 - batch)],
             "lo": lo,

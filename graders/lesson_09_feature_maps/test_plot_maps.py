@@ -218,8 +218,8 @@ class TestPlotMaps:
         import matplotlib  # here, because the graders are collected without it
 
         fm = laid_out(fm, layout)
-        others = {"image.cmap": "viridis", "interactive": interactive, "lines.linewidth": 2.5}  # not all as at first
-        with matplotlib.rc_context(others):
+        of_caller = {"image.cmap": "viridis", "interactive": interactive, "lines.linewidth": 2.5}
+        with matplotlib.rc_context(of_caller):  # not all as matplotlib has them by itself
             callers = CallersFigure()
             witness, kept, before = Witness(fm=fm), open_figures(), settings()
             if written == "defaults":

@@ -307,7 +307,7 @@ class Draft:
         return {it: self.linear()}, [], it
 
     def cut(self) -> Piece:
-        """A layer to which no gradient comes back; one that is called again behind another that gets none."""
+        """A layer to which no gradient comes back; with "detach" it is called again, after another that gets none."""
         it, between = next(self.names), next(self.names)
         if self.way == "detach":
             calls = [["call", name] for name in (it, between, it)]
@@ -320,27 +320,30 @@ class Draft:
         return {it: self.linear()}, steps[self.way], it
 
     def dead(self) -> Piece:
-        """A ReLU behind large negative biases, before one step of SGD or after it."""
-        before, it, behind = (next(self.names) for _ in range(3))
+        """A ReLU whose inputs are below 0: always, or before or after one step of SGD."""
         if self.way == "all channels":
+            before, it = next(self.names), next(self.names)
             return {before: self.linear(bias=-40.0), it: ["relu"]}, [["call", before], ["call", it]], it
-        until = self.way == "until a step"
-        spec = self.linear(gain=0.25, bias=-1.0 if until else 1.0)
-        if until:
-            spec[2][self.rng.integer(0, SIZE - 1)] = 1.0
-        program = [["call", behind], ["call", before], ["call", it]]
-        return {behind: ["sigmoid"], before: spec, it: ["relu"]}, program + [["by hand", before]] * until, it
+        if self.way == "after a step":
+            return self.on_the_brink(self.linear(gain=0.25, bias=1.0))
+        layer = self.linear(gain=0.25, bias=-1.0)
+        layer[2][self.rng.integer(0, SIZE - 1)] = 1.0
+        children, program, start = self.on_the_brink(layer)
+        _, before, _ = children
+        return children, [*program, ["by hand", before]], start  # so that its biases get a gradient
+
+    def on_the_brink(self, layer: list[Any]) -> Piece:
+        """A ReLU after a layer whose inputs are small, so that its biases decide which channels are 0."""
+        small, before, it = (next(self.names) for _ in range(3))
+        program = [["call", name] for name in (small, before, it)]
+        return {small: ["sigmoid"], before: layer, it: ["relu"]}, program, it
 
     def growing(self) -> Piece:
         """Layers in a row, or one several times, each of which makes gradients larger or smaller by a factor."""
         rng, explodes = self.rng, self.label == "exploding"
         it, before, behind = (next(self.names) for _ in range(3))
-        if self.way == "before the last":  # its one step kills the ReLU
-            return (
-                {behind: ["sigmoid"], before: self.linear(gain=0.25, bias=1.0), it: ["relu"]},
-                [["call", behind], ["call", before], ["call", it]],
-                it,
-            )
+        if self.way == "before the last":
+            return self.on_the_brink(self.linear(gain=0.25, bias=1.0))  # the first step kills the ReLU
         if self.way == "to zero":
             return {it: self.linear(), behind: ["zeros"]}, [["call", it], ["call", behind]], it
         if self.way == "saturated":

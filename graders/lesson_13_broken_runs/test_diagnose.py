@@ -239,8 +239,8 @@ class TestDiagnose:
     3. `"mode"`: a module is in eval mode, and its mode matters (as in `13-wrong-mode`). It starts there.
     4. `"unused"`: a module with parameters of its own is never called, and none of them gets a gradient.
     5. `"frozen"`: a module has parameters of its own, and none of them requires grad.
-    6. `"cut"`: a module with parameters of its own is called, and none of them gets a gradient. It starts at the
-       one that is called last: the nearest to the loss.
+    6. `"cut"`: a module with parameters of its own is called, and none of them gets a gradient. It starts at the one
+       that is called last: the nearest to the loss.
     7. `"exploding"`: at the output of a call of a leaf arrives a gradient whose RMS is more than 10000 times the one at
        the last call of a leaf. It starts at the last call for which this holds.
     8. `"dead"`: more than half of the channels of an `nn.ReLU` are 0 for all of `x`, in the first pass, or in the pass
@@ -255,7 +255,8 @@ class TestDiagnose:
     - Modules are nested and may be called several times, but each ReLU once in a pass; between the calls stands other
       code. If a gradient arrives at any leaf, one arrives at the last call of a leaf. RMS is the root of the mean
       square.
-    - A parameter gets no gradient if its `.grad` is `None` after the first pass. None has a post-accumulate-grad hook.
+    - A parameter gets no gradient if its `.grad` is `None` after the first pass. No parameter has a
+      post-accumulate-grad hook.
     - All numbers are far from the bounds, the square of no number but 0 is 0 in its dtype, and no answer depends on
       which random numbers a dropout draws. You may call `make`, its models and `loss_fn` any number of times, and do
       with the models what you like.

@@ -466,7 +466,7 @@ GIVENS = [
     "Write `per_pass_grads(p, losses)`.",
     "`p` is a leaf that requires grad.",
     "`losses` is a list of functions, each from\n    `p` to a tensor of shape `()` that depends on it",
-    "What `p.grad` holds at the end is up to you\n    (but no entry of your list)",
+    "What `p.grad` holds at the end is up to you\n    (only no entry of your list)",
     "and the old tensor in it may be overwritten.",
     "Equal gradients\n    may be one tensor.",
     "A loss consists of PyTorch's own operations, and runs no pass through `p` itself.",

@@ -15,6 +15,8 @@ def clip_global_norm_in_backward(params, c):
     return [p.register_post_accumulate_grad_hook(hook) for p in params]
 """
 
+CLIPS = "            torch.nn.utils.clip_grad_norm_(params, c)\n"
+
 RIGHT = [
     """
 import torch
@@ -662,55 +664,52 @@ def clip_global_norm_in_backward(params, c):
         "divides by a norm of 0",
         violates="otherwise nothing changes",
         check="raised",
-        source="""
-def clip_global_norm_in_backward(params, c):
-    arrived = []
-    def hook(p):
-        arrived.append(p)
-        if len(arrived) == len(params):
-            arrived.clear()
+        source=changed(
+            COUNTING,
+            (
+                CLIPS,
+                """\
             norm = sum(q.grad.double().square().sum().item() for q in params) ** 0.5
             factor = min(1.0, c / norm)
             for q in params:
                 q.grad.mul_(factor)
-    return [p.register_post_accumulate_grad_hook(hook) for p in params]
 """,
+            ),
+        ),
     ),
     Wrong(
         "a copy without a graph",
         violates="rule 5: then gradients can be differentiated again",
         check="test_a_small_gradient_stays_as_it_is",
-        source="""
-def clip_global_norm_in_backward(params, c):
-    arrived = []
-    def hook(p):
-        arrived.append(p)
-        if len(arrived) == len(params):
-            arrived.clear()
+        source=changed(
+            COUNTING,
+            (
+                CLIPS,
+                """\
             norm = sum(q.grad.double().square().sum().item() for q in params) ** 0.5
             for q in params:
                 q.grad = q.grad.detach() * (c / max(norm, c))
-    return [p.register_post_accumulate_grad_hook(hook) for p in params]
 """,
+            ),
+        ),
     ),
     Wrong(
         "clips where one norm is too large",
         violates="if the joint L2 norm over\n    the `.grad` of all of them is greater than `c`",
         check="test_the_joint_norm_is_clipped_once_all_have_arrived",
-        source="""
-def clip_global_norm_in_backward(params, c):
-    arrived = []
-    def hook(p):
-        arrived.append(p)
-        if len(arrived) == len(params):
-            arrived.clear()
+        source=changed(
+            COUNTING,
+            (
+                CLIPS,
+                """\
             norms = [q.grad.double().norm().item() for q in params]
             norm = sum(each * each for each in norms) ** 0.5
             if max(norms) > c:
                 for q in params:
                     q.grad.mul_(c / norm)
-    return [p.register_post_accumulate_grad_hook(hook) for p in params]
 """,
+            ),
+        ),
     ),
 ]
 

@@ -140,37 +140,13 @@ def gradient_flow(model, loss_fn, x):
 """,
 ]
 
-WATCHED = """
-import torch
-
-def gradient_flow(model, loss_fn, x):
-    calls, sizes, handles = [], {}, []
-    def watch(name):
-        def hook(module, args, output):
-            calls.append(name)
-            def arrived(grad):
-                sizes[name] = grad.detach().abs().mean().item()
-            handles.append(output.register_hook(arrived))
-        return hook
-    try:
-        for name, module in model.named_modules():
-            if list(module.parameters(recurse=False)):
-                handles.append(module.register_forward_hook(watch(name)))
-        loss = loss_fn(model(x))
-        loss.backward()
-    finally:
-        for handle in handles:
-            handle.remove()
-    return {name: sizes[name] for name in reversed(calls)}
-"""
-
 WRONG = [
     Wrong(
         "parameters by name, where a second module that holds one has none",
         violates="one entry for each module of `model.named_modules()` that has parameters of its own",
         check="test_each_call_and_each_model_is_measured_anew",
         source=changed(
-            WATCHED,
+            TAUGHT,
             ("    try:", "    owners = {name.rpartition('.')[0] for name, _ in model.named_parameters()}\n    try:"),
             ("if list(module.parameters(recurse=False)):", "if name in owners:"),
         ),
@@ -180,8 +156,11 @@ WRONG = [
         violates="over all elements of the module's output",
         check="test_each_call_and_each_model_is_measured_anew",
         source=changed(
-            WATCHED,
-            ("grad.detach().abs().mean()", "(grad.abs().amax(1) if grad.dim() == 3 else grad.abs()).mean()"),
+            TAUGHT,
+            (
+                "grad_output[0].abs().mean()",
+                "(grad_output[0].abs().amax(1) if grad_output[0].dim() == 3 else grad_output[0].abs()).mean()",
+            ),
         ),
     ),
     Wrong(
@@ -189,7 +168,7 @@ WRONG = [
         violates="one entry for each module of `model.named_modules()` that has parameters of its own",
         check="test_each_call_and_each_model_is_measured_anew",
         source=changed(
-            WATCHED,
+            TAUGHT,
             ("if list(module", "if not hasattr(module, 'running_mean') and list(module"),
         ),
     ),

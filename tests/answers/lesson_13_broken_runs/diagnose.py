@@ -757,7 +757,7 @@ GIVENS = [
     "RMS is the root of the mean square.",
     "Modules are nested and may be called several times",
     "If a gradient arrives at any leaf, one arrives at the last call of a leaf.",
-    "None has a post-accumulate-grad hook.",
+    "No parameter has a\n      post-accumulate-grad hook.",
     "All numbers are far from the bounds",
     "You may call `make`, its models and `loss_fn` any number of times",
 ]

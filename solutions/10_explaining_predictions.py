@@ -919,7 +919,7 @@ def cam_for(score):
 
 
 logit_map, probability_map = cam_for(lambda logits: logits), cam_for(lambda logits: logits.softmax(1))
-print("largest heat:", logit_map.max().item(), probability_map.max().item())
+print(f"largest heat: {logit_map.max().item():.4f} {probability_map.max().item():.6f}")
 similar = F.cosine_similarity(logit_map.flatten(), probability_map.flatten(), dim=0).item()
 print(f"similarity of the two patterns (1 means: equal but for a factor): {similar:.3f}")
 assert probability_map.max() < logit_map.max() / 100 and similar < 0.999

@@ -140,9 +140,10 @@ class Clock:
         self.now += time
 
     def slow_hooks(self, module: nn.Module) -> None:
-        """Two hooks of the caller that take time in the backward pass of this module."""
-        module.register_full_backward_pre_hook(lambda *_: self.spend(SLOW))
-        module.register_full_backward_hook(lambda *_: self.spend(SLOW))
+        """Hooks of the caller that take time in the backward pass of this module: two before it, and two after it."""
+        for _ in range(2):
+            module.register_full_backward_pre_hook(lambda *_: self.spend(SLOW))
+            module.register_full_backward_hook(lambda *_: self.spend(SLOW))
 
 
 class _Product(torch.autograd.Function):

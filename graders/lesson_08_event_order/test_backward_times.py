@@ -81,7 +81,7 @@ def true_times(spec: Spec, slow: str = "", others: bool = False) -> dict[str, fl
                 continue
             count = called.count(child["name"])
             own += count * one_call(child, f"{name}.{child['name']}".removeprefix("net."), times * count)
-        taken = own + (2 * SLOW if name == slow else 0)
+        taken = own + (4 * SLOW if name == slow else 0)  # two pre-hooks and two hooks
         found[name] = times * (taken if others else own)
         return taken
 

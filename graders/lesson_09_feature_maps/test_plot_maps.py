@@ -53,17 +53,24 @@ class CallersFigure:
         self.pyplot = sys.modules.get("matplotlib.pyplot")
         if self.pyplot:
             self.figure = self.pyplot.figure()
-            self.figure.add_axes((0, 0, 1, 1))
+            self.figure.add_subplot()
+            self.looked = self.looks()
+
+    def looks(self) -> list[str]:
+        """How it looks: all that pyplot's functions for the current figure and its axes change."""
+        parts = [self.figure, *self.figure.axes, *self.figure.findobj(include_self=False)]
+        shown = [f"{part} {part.get_visible()} {getattr(part, 'axison', '')}" for part in parts]
+        return [*shown, *(str(axes.get_position().bounds) for axes in self.figure.axes)]
 
     def became(self) -> str:
-        """What became of it: "as it was", "closed", or "drawn over". It is closed now."""
+        """What became of it: "as it was", "closed", or "changed". It is closed now."""
         if not self.pyplot:
             return "as it was"
         if not self.pyplot.fignum_exists(self.figure.number):
             return "closed"
-        same = self.pyplot.figure(self.figure.number) is self.figure and len(self.figure.axes) == 1
+        same = self.pyplot.figure(self.figure.number) is self.figure and self.looks() == self.looked
         self.pyplot.close(self.figure)
-        return "as it was" if same and not self.figure.axes[0].has_data() else "drawn over"
+        return "as it was" if same else "changed"
 
 
 def is_off(axes: Any) -> bool:
@@ -254,9 +261,10 @@ class TestPlotMaps:
         ),
         Mistake(
             "callers-figure",
-            lambda seen: seen["left_open"].value == 0 and seen["callers figure"].value in ("closed", "drawn over"),
-            'A figure that somebody else had open was closed, or drawn over. `plt.close("all")` closes the figures of '
-            "all, and `plt.figure(1)` takes the one that has this number. Close your own: `plt.close(figure)`.",
+            lambda seen: seen["left_open"].value == 0 and seen["callers figure"].value in ("closed", "changed"),
+            'A figure that somebody else had open was closed, or changed. `plt.close("all")` closes the figures of '
+            "all, `plt.figure(1)` takes the one that has this number, and functions such as `plt.axis` change the "
+            "current one, which may not be yours. Name your own: `plt.close(figure)`, `axes.axis(...)`.",
         ),
         Mistake(
             "fixed-channel-count",

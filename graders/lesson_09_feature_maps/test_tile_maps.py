@@ -95,7 +95,7 @@ WIDE = torch.tensor([[[-30_000.0, 2.0**-20], [0.0, 20_000.0]]])
             "backward": "there is no pass",
             "failure": "it calls nothing of the caller's",
         },
-        own={"grid": tuple(GRIDS), "pad": (1, 0, 2), "filling": tuple(FILLS),
+        own={"grid": tuple(GRIDS), "pad": (1, 0, 3), "filling": tuple(FILLS),
              "written": ("defaults", "positions", "keywords")},
         pairs=[("pad", "filling")],
         impossible=[

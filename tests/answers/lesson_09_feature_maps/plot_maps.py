@@ -366,6 +366,16 @@ def plot_maps(fm, ncols=8, shared=False):
         check="test_every_channel_has_its_image_row_by_row",
         source=PLOT.replace("return figure", "return axes"),
     ),
+    *(
+        Wrong(
+            f"pyplot's current figure: {call}",
+            violates="Open figures of others stay open and as they are.",
+            check="test_no_figure_is_left_open_and_nothing_else_changes",
+            mistake="callers-figure",
+            source="import matplotlib.pyplot as plt\n" + PLOT.replace("return figure", f"{call}\n    return figure"),
+        )
+        for call in ("plt.tight_layout()", 'plt.axis("off")')
+    ),
 ]
 
 WRONG += [

@@ -289,6 +289,12 @@ def tile_maps(fm, ncols, pad=1, fill=0.0):
         check="test_the_channels_stand_row_by_row",
         source=TILE.replace("    count, height", "    fill = max(fill, 0.0)\n    count, height", 1),
     ),
+    Wrong(
+        "half a gap on each side",
+        violates="Between neighbouring tiles there are `pad` pixels",
+        check="test_the_channels_stand_row_by_row",
+        source=TILE.replace("    columns =", "    pad = 2 * (pad // 2) if pad > 1 else pad\n    columns =", 1),
+    ),
 ]
 
 WRONG += [

@@ -204,6 +204,15 @@ def top_channels(fm, k):
     return best
 """,
     ),
+    Wrong(
+        "at most ten",
+        violates="Return a list of k Python ints",
+        check="test_the_channels_with_the_largest_means_come_first",
+        source="""
+def top_channels(fm, k):
+    return fm.mean((1, 2)).topk(min(k, 10)).indices.tolist()
+""",
+    ),
 ]
 
 WRONG += [

@@ -58,7 +58,11 @@ class CallersFigure:
 
     def looks(self) -> list[str]:
         """How it looks: all that pyplot's functions for the current figure and its axes change."""
-        parts = [self.figure, *self.figure.axes, *self.figure.findobj(include_self=False)]
+        parts = [
+            self.figure,
+            *self.figure.get_children(),
+            *(part for axes in self.figure.axes for part in axes.get_children()),
+        ]
         shown = [f"{part} {part.get_visible()} {getattr(part, 'axison', '')}" for part in parts]
         return [*shown, *(str(axes.get_position().bounds) for axes in self.figure.axes)]
 

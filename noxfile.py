@@ -67,7 +67,10 @@ def site(session: nox.Session) -> None:
 
 @nox.session
 def coverage(session: nox.Session) -> None:
-    """Lines and branches that the ordinary tests reach, in their own process: what runs in a box is not counted."""
+    """Lines and branches that the ordinary tests reach in their own process.
+
+    Not counted is what runs in others: boxes, `pytest graders` with its plugin, forked judges, most commands.
+    """
     session.install("-c", "constraints.txt", "-e", ".[dev]", "coverage>=7.6")
     session.run("coverage", "run", "-m", "pytest", "-q", "-p", "no:cacheprovider")
     session.run("coverage", "report")

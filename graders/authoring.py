@@ -14,6 +14,7 @@ from graders.box.models import Calling, Meanwhile, Returning, fill_grads, freeze
 from graders.box.passes import abort, aborting, grad_mode, gradients, own_grads
 from graders.box.probing import (
     Boom,
+    all_removed,
     expecting_boom,
     module_hooks,
     recording_calls,

@@ -233,13 +233,16 @@ def _has_memory(value: Any) -> TypeGuard[Tensor]:
 
 
 def removed(handle: Any) -> bool:
-    """Call `handle.remove()`, or that of every handle in a list; False when something has no `remove`."""
-    handles = handle if type(handle) in (list, tuple) else [handle]
-    if not all(callable(getattr(handle, "remove", None)) for handle in handles):
+    """Call `handle.remove()`; False when it is no handle: a list has a `remove` that takes an entry away."""
+    if isinstance(handle, (list, tuple, set)) or not callable(getattr(handle, "remove", None)):
         return False
-    for handle in handles:
-        handle.remove()
+    handle.remove()
     return True
+
+
+def all_removed(handles: Any) -> bool:
+    """Call `remove()` of every handle in a list or a tuple; False when one is no handle."""
+    return isinstance(handles, (list, tuple)) and all(list(map(removed, handles)))
 
 
 class Boom(ValueError):

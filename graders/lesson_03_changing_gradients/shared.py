@@ -117,7 +117,9 @@ def accumulated(x: Tensor, t: Tensor, neighbour: Tensor, factors: list[Tensor]) 
     return None if x.grad is None else snapshot(x.grad)
 
 
-def after_remove(which: str, handle: Any, x: Tensor, t: Tensor, factor: Tensor) -> dict[str, Any]:
+def after_remove(
+    which: str, handle: Any, x: Tensor, t: Tensor, factor: Tensor, remove: Callable[[Any], bool] = removed
+) -> dict[str, Any]:
     """What arrives at `x` when the handle has removed its hook; the entries are called after `which` handle it is."""
-    has_remove = removed(handle)
+    has_remove = remove(handle)
     return {f"{which} has remove()": has_remove, f"x.grad after {which}.remove()": gradients((t * factor).sum, [x])[0]}

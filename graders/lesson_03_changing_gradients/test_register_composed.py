@@ -11,6 +11,7 @@ from graders.authoring import (
     Failure,
     Mistake,
     Witness,
+    all_removed,
     beyond_float32,
     came_through,
     changes,
@@ -163,9 +164,11 @@ class TestRegisterComposed:
         # A second call for the same tensor, and the handles of each.
         again = student.register_composed(t, [lambda g: g * 3])
         (seen["x.grad composed twice"],) = gradients(lambda: (t * factors[0]).sum(), [x])
-        seen |= after_remove("first_handles", handles, x, t, factors[0])
+        seen |= after_remove("first_handles", handles, x, t, factors[0], all_removed)
         calls.clear()
-        seen |= after_remove("second_handles", again, x, t, factors[0]) | {"calls after remove()": calls[:50]}
+        seen |= after_remove("second_handles", again, x, t, factors[0], all_removed) | {
+            "calls after remove()": calls[:50]
+        }
         seen["changed in the end"] = before.changes()
 
         # A function that raises.

@@ -15,12 +15,12 @@ from graders.authoring import (
     Mistake,
     Seen,
     Witness,
+    all_removed,
     close,
     exercise,
     expect,
     nothing_changed,
     prepared,
-    removed,
     snapshot,
 )
 from graders.lesson_04_after_accumulation.judging import RETURNED
@@ -153,7 +153,7 @@ class TestClipGlobalNormInBackward:
             "grads": after_each,
             "outside": snapshot(other.grad),
             "changed later": [change for change in witness.changes() if change[0] in ("values", "entries")],
-            "has_remove": isinstance(handles, list) and removed(handles),
+            "has_remove": isinstance(handles, list) and all_removed(handles),
             "hooks afterwards": [change for change in witness.changes() if change[0].startswith("hook-")],
         }
         run_pass(params, {**passes[0], "fresh": True}, 0)
@@ -161,7 +161,7 @@ class TestClipGlobalNormInBackward:
         student.clip_global_norm_in_backward([p, q], 1.0)
         (3 * p + 4 * q).sum().backward()
         seen |= {"unclipped": [snapshot(p.grad) for p in params], "example": [snapshot(p.grad), snapshot(q.grad)]}
-        removed(student.clip_global_norm_in_backward([nn.Parameter(torch.zeros(1))], 1.0))
+        all_removed(student.clip_global_norm_in_backward([nn.Parameter(torch.zeros(1))], 1.0))
         p.grad = q.grad = None
         (3 * p + 4 * q).sum().backward()
         seen["after remove() on the handles of another list"] = [snapshot(p.grad), snapshot(q.grad)]

@@ -16,6 +16,7 @@ from graders.authoring import (
     Seen,
     Witness,
     abort,
+    all_removed,
     close,
     exercise,
     expect,
@@ -178,7 +179,7 @@ class TestOffloadGrads:
             "asked": asked, "sums": after_each, "stored": stored, "error": error,
             "foreign": isinstance(sums, dict) and any(all(key is not p for p in params.values()) for key in sums),
             "others": {name: grad for name, grad in grads_of(net).items() if name not in chosen},
-            "has_remove": isinstance(handles, list) and removed(handles),
+            "has_remove": isinstance(handles, list) and all_removed(handles),
             "hooks afterwards": [change for change in witness.changes() if change[0].startswith("hook-")],
         }  # fmt: skip
         net.zero_grad()
@@ -199,7 +200,7 @@ class TestOffloadGrads:
             none_error((3 * p).sum().backward)
         params = {"p": p}
         seen |= {"example": named(sums), "example, p.grad": p.grad}
-        removed(pair(student.offload_grads([nn.Parameter(torch.zeros(2))]))[1])
+        all_removed(pair(student.offload_grads([nn.Parameter(torch.zeros(2))]))[1])
         none_error((3 * p).sum().backward)
         seen["after remove() on the handles of another call"] = named(sums)
         none_error((torch.inf * p).sum().backward)
@@ -213,9 +214,9 @@ class TestOffloadGrads:
         one.register_hook(lambda grad: 2 * grad)
         none_error((3 * one).sum().backward)
         seen["of their own"] = named(sums)
-        removed(handles)
+        all_removed(handles)
         none_error((one + other).sum().backward)
-        removed(handles)
+        all_removed(handles)
         seen["removed twice"] = one.grad is not None and other.grad is not None
         one.grad = other.grad = nothing.grad = None
         _again = student.offload_grads([one, other, nothing])

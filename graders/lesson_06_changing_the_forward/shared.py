@@ -148,6 +148,28 @@ class Doubling(nn.Module):
         return out
 
 
+class Mixing(nn.Module):
+    """Each channel becomes twice itself and once the one before it: to change its input is not to change its output."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        """A new tensor."""
+        return 2 * x + x.roll(1, 1)
+
+
+ALIKE = {"a.a": 1, "a": 2, "ab": 3, "b.ab": 4, "b.a": 5}
+"""By names of modules of `alike`: how many of its five layers have run when the output of this module is there."""
+
+
+def alike() -> nn.Sequential:
+    """Five layers in a row, whose names begin, end and go on as those of others."""
+    parts: dict[str, nn.Module] = {
+        "a": nn.Sequential(OrderedDict(a=Mixing(), ab=Mixing())),
+        "ab": Mixing(),
+        "b": nn.Sequential(OrderedDict(ab=Mixing(), a=Mixing())),
+    }
+    return nn.Sequential(OrderedDict(parts))
+
+
 class Viewed(nn.Module):
     """Hands on a view of its input: another tensor with the same memory."""
 

@@ -39,14 +39,17 @@ from graders.lesson_06_changing_the_forward.judging import (
     hooks_of,
     some_channels,
     then,
+    through_alike,
     transposed,
     written,
 )
 from graders.lesson_06_changing_the_forward.shared import (
+    ALIKE,
     PLACES,
     Doubling,
     ShowsItsMode,
     Viewed,
+    alike,
     dotted,
     hooks_on,
     is_nan,
@@ -205,6 +208,15 @@ class TestAblateChannels:
         )
         seen["nan left"] = is_nan(student.ablate_channels(nn.Identity(), "", [0], torch.full((2, 2), NAN)))
         seen["doubled"] = student.ablate_channels(Doubling(), "inner", [2, 0], numbers.transpose(-1, -2))
+        seen["alike"] = [student.ablate_channels(alike(), name, [1], torch.eye(3)) for name in ALIKE]
+        tall = torch.ones(1, 8, 1)
+        try:
+            seen["more channels than positions"] = student.ablate_channels(nn.Identity(), "", [1, 5], tall)
+        except IndexError as error:
+            seen["more channels than positions"] = f"{error}"
+        dropping = nn.Sequential(nn.Identity(), nn.Dropout(1.0))
+        seen["dropped"] = student.ablate_channels(dropping, "0", [0], torch.ones(2, 2))
+        seen["p"] = dropping[1].p
         example = nn.Sequential(nn.Linear(2, 2, bias=False), nn.Linear(2, 1, bias=False))
         example.load_state_dict({"0.weight": torch.tensor([[3.0, 0.0], [0.0, 4.0]]), "1.weight": torch.ones(1, 2)})
         return {**seen, "example": student.ablate_channels(example, "0", [1], torch.ones(2, 2))}
@@ -299,6 +311,13 @@ class TestAblateChannels:
         expected = ablated(net, other, channels or [1], mode, named, hooks, hooked)
         expect(seen["result of a second call"]).close_to(expected, detached=False)
 
+    def test_the_module_of_this_name_is_meant(seen):
+        for found, name in zip(seen["alike"], ALIKE):
+            _, right = through_alike(torch.eye(3), name, lambda value: written(value, [1], 0.0))
+            expect(Seen(found.value, f"the result for {name!r} in a model with {', '.join(ALIKE)} and b")).close_to(
+                right
+            )
+
     def test_a_call_inside_a_call_changes_nothing(seen):
         expect(seen["in a call"]).has_length(2)
         for found, right, whose in zip(seen["in a call"], ([[0.0, 7.0]] * 2, [[5.0, 0.0]] * 2), ("outer", "inner")):
@@ -321,6 +340,8 @@ class TestAblateChannels:
         doubled = Seen(seen["doubled"].value, f"the result of a model whose module gives {transposed(rank)}")
         expect(doubled).close_to(2 * written(numbers.transpose(-1, -2), [2, 0], 0.0))
 
+        tall = Seen(seen["more channels than positions"].value, "ones of shape (1, 8, 1) without channels 1 and 5")
+        expect(tall).close_to(written(torch.ones(1, 8, 1), [1, 5], 0.0))
         halved = Seen(seen["halved"].value, "the half of [[1, 2], [2, 1]] without channel 1")
         expect(halved).close_to(torch.tensor([[0.5, 0.0], [1.0, 0.0]]))
         whole = Seen(seen["dtypes"].value, "the dtypes of whole numbers without channel 1, in the order of calls")
@@ -329,6 +350,9 @@ class TestAblateChannels:
     def test_the_root_is_in_its_mode(seen):
         path = "the result for ones without channel 0, of a model in training mode whose parts are in eval mode"
         expect(Seen(seen["mode of the root"].value, path)).close_to(torch.tensor([[0.0, 1.0]]))
+        dropped = Seen(seen["dropped"].value, "the result of a model that ends in `nn.Dropout(1.0)`, in training mode")
+        expect(dropped).close_to(torch.zeros(2, 2))
+        expect(Seen(seen["p"].value, "`p` of its dropout afterwards")).equals(1.0)
 
     def test_the_model_runs_once(seen, hooks, hooked):
         expect(Seen(seen["runs"].value, "runs of the model")).equals(1)

@@ -87,7 +87,7 @@ CALLS = {
     "override": "in a call with keywords of the same names",
     "equal": "in a call with other objects for these keywords, equal to those in `kw`",
     "beside": "in a call with other keywords, one of them `None`",
-    "positional": "in a call with three positional arguments, one of them `None`",
+    "positional": "in a call with five positional arguments, among them `None`, a list and a dict",
     "by keyword": "in a call with the input by keyword",
     "bare": "in a call without any argument",
     "no_grad": "in a call under `torch.no_grad()`, in the other mode",
@@ -183,7 +183,7 @@ class TestForceKwargs:
             "override": ((x,), {**same, **beside}),
             "equal": ((x,), {name: equal(value) for name, value in kw.items()}),
             "beside": ((x,), beside),
-            "positional": ((x, None, y), beside),
+            "positional": ((x, None, y, [x], {"key": y}), beside),
             "by keyword": ((), {"input": x, **beside}),
             "bare": ((), {}),
         }
@@ -207,6 +207,11 @@ class TestForceKwargs:
         _kept = student.force_kwargs(alike, second=y)
         removed(older)
         seen["younger alone"] = told(alike, second_kw, (x,), same)
+
+        kinds = {"call": torch.relu, "table": {"a": x}}
+        of_kinds = Listener()
+        _kept = student.force_kwargs(of_kinds, **kinds)
+        seen["kinds"] = [told(of_kinds, kinds, (x,), caller) for caller in ({}, {"table": {"b": x}, "call": len})]
 
         boom = Failure(failure)
         broken = Listener(boom.strike)
@@ -307,6 +312,10 @@ class TestForceKwargs:
     def test_they_win_over_those_of_the_caller(seen):
         for call in OVERRIDES:
             kw_arrived(seen["calls"][call], CALLS[call])
+
+    def test_values_of_any_kind_arrive(seen):
+        for call, caller in zip(seen["kinds"], ("no keywords", "a function and a dict as well")):
+            kw_arrived(call, f"with a function and a dict in `kw`, when the caller passes {caller}")
 
     def test_forward_runs_once_in_each_call(seen):
         for call, where in CALLS.items():

@@ -130,7 +130,7 @@ class TestNormalizeInput:
             seen["y under no_grad, in the other mode"] = module(passed, *args, **kwargs)
         module.train(mode == "train")
         more, options = (
-            (None, c, "a text", mine, [c], {"key": c}),
+            (None, c, "a text", mine, [c], {"key": c}, 3, (1, 2), torch.tensor([1]), b.detach().to(torch.bfloat16)),
             {"flag": False, "nothing": None, "rows": [1], "same": mine},
         )
         module(mine, *more, **options)
@@ -171,6 +171,10 @@ class TestNormalizeInput:
         witness = Witness(container=container)
         _kept = student.normalize_input(container, mean, std)
         seen["changed in a container"] = witness.changes()
+        equal = nn.Identity()
+        removed(student.normalize_input(equal, 1.0, 2.0))
+        _kept = student.normalize_input(equal, 1.0, 2.0), student.normalize_input(equal, 1.0, 2.0)
+        seen["normalised twice"] = equal(torch.tensor([5.0]))
         example = Example()
         _kept = student.normalize_input(example, 1.0, 2.0)
         five, three = torch.tensor(5.0, requires_grad=True), torch.tensor(3.0)
@@ -302,6 +306,8 @@ class TestNormalizeInput:
         expect(seen["has_remove of 0 and 1"]).is_true(
             "for mean 0 and std 1, the function returned nothing that has a remove() method"
         )
+        equal = Seen(seen["normalised twice"].value, "5 with mean 1 and std 2 twice, after a first hook was removed")
+        expect(equal).close_to(torch.tensor([0.5]))
         expect(seen["gradient with both hooks"]).close_to(2 / std / 4 * times(hooks) * up)
         second = after_hooks(mixed((a - std) / 4, others, b, c), hooks)
         expect(seen["y with the second hook alone"]).close_to(second)

@@ -40,14 +40,17 @@ from graders.lesson_06_changing_the_forward.judging import (
     hooks_of,
     some_channels,
     then,
+    through_alike,
     transposed,
     written,
 )
 from graders.lesson_06_changing_the_forward.shared import (
+    ALIKE,
     PLACES,
     Doubling,
     ShowsItsMode,
     Viewed,
+    alike,
     dotted,
     hooks_on,
     is_nan,
@@ -229,6 +232,13 @@ class TestPatchActivation:
         )
         doubling, numbers = Doubling(), numbers.transpose(-1, -2)
         seen["doubled"] = student.patch_activation(doubling, "inner", numbers, -numbers, [2, 0])
+        ones, twos = torch.eye(3), torch.full((3, 3), 2.0)
+        seen["alike"] = [student.patch_activation(alike(), name, ones, twos, [1]) for name in ALIKE]
+        near = torch.ones(2, 2, dtype=torch.float64)
+        seen["nearly equal"] = student.patch_activation(nn.Identity(), "", near + 1e-9, near, [1])
+        dropping = nn.Sequential(nn.Identity(), nn.Dropout(1.0))
+        seen["dropped"] = student.patch_activation(dropping, "0", ones, twos)
+        seen["p"] = dropping[1].p
         example = nn.Sequential(nn.Linear(2, 2), nn.Linear(2, 1, bias=False))
         weights = {"0.weight": 2 * torch.eye(2), "0.bias": torch.tensor([1.0, 2.0]), "1.weight": torch.ones(1, 2)}
         example.load_state_dict(weights)
@@ -388,6 +398,15 @@ class TestPatchActivation:
         right = expected(net, clean, corrupt, channels, mode, named, hooks, hooked)
         expect(result(seen, "exchanged")).close_to(right["exchanged"], detached=False)
 
+    def test_the_module_of_this_name_is_meant(seen):
+        corrupt = torch.full((3, 3), 2.0)
+        for found, name in zip(seen["alike"], ALIKE):
+            kept, _ = through_alike(torch.eye(3), name, lambda value: value)
+            _, right = through_alike(corrupt, name, lambda value, kept=kept: written(value, [1], kept))
+            expect(Seen(found.value, f"the result for {name!r} in a model with {', '.join(ALIKE)} and b")).close_to(
+                right
+            )
+
     def test_a_call_inside_a_call_changes_nothing(seen):
         expect(seen["in a call"]).has_length(2)
         for found, right, whose in zip(seen["in a call"], ([[3.0, 4.0]] * 2, [[2.0, 1.0]] * 2), ("outer", "inner")):
@@ -403,6 +422,8 @@ class TestPatchActivation:
             path = f"the result of {model} with channels [1, 2, 1], for {SMALL[0]} and {LARGE[0]}"
             expect(Seen(seen[key].value, path)).close_to(torch.tensor(right))
 
+        near = Seen(seen["nearly equal"].value, "the result for 1 + 1e-9 as clean and 1 as corrupt, with channels [1]")
+        expect(near).close_to(torch.tensor([[1.0, 1.0 + 1e-9]] * 2, dtype=torch.float64), rtol=0.0, atol=1e-12)
         path = "where the result is nan, for [nan, 1, 2] and [1, nan, 2] with channels [0]"
         expect(Seen(seen["nan"].value, path)).close_to(torch.tensor([[True, True, False]]))
         path = "where the result is nan, for [nan, 1] and [1, nan] without `channels`"
@@ -430,6 +451,9 @@ class TestPatchActivation:
     def test_the_root_is_in_its_mode(seen):
         path = "channel 0 of 1 in 2, for a model in training mode whose parts are in eval mode, the result"
         expect(Seen(seen["mode of the root"].value, path)).close_to(torch.tensor([[1.0, 2.0]]))
+        dropped = Seen(seen["dropped"].value, "the result of a model that ends in `nn.Dropout(1.0)`, in training mode")
+        expect(dropped).close_to(torch.zeros(3, 3))
+        expect(Seen(seen["p"].value, "`p` of its dropout afterwards")).equals(1.0)
 
     def test_the_result_is_detached(seen):
         for key, when in RESULTS.items():

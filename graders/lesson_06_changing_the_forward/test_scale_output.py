@@ -164,6 +164,10 @@ class TestScaleOutput:
         row, round_trip, five = nn.Identity(), nn.Identity(), torch.tensor([5.0])
         _kept = student.scale_output(row, 2.0), row.register_forward_hook(lambda module, args, output: output + 1)
         _kept = student.scale_output(row, 3.0), student.scale_output(round_trip, 3.0)
+        equal = nn.Identity()
+        removed(student.scale_output(equal, 3.0))
+        _kept = student.scale_output(equal, 3.0), student.scale_output(equal, 3.0)
+        seen["3 times 3"] = equal(five)
         seen |= {"a hook in between": row(five), "through it twice": round_trip(round_trip(five))}
         zero = torch.zeros(1, requires_grad=True)
         example = gradients_at([zero], lambda: act(zero), torch.ones(1))
@@ -251,6 +255,8 @@ class TestScaleOutput:
         expect(seen["y with both hooks"]).close_to(s * t * after_hooks(plain(layers, weight, x), hooks))
         expect(seen["gradients of both"][0]).close_to(s * t * pulls(layers, weight, x, times(hooks) * up)[0])
 
+        equal = Seen(seen["3 times 3"].value, "5 times 3 times 3, after a first hook with s = 3 was removed")
+        expect(equal).close_to(torch.tensor([45.0]))
         between = Seen(seen["a hook in between"].value, "5 times 2, plus 1 by a hook of the caller, times 3")
         expect(between).close_to(torch.tensor([33.0]))
 

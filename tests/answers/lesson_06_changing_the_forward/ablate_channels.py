@@ -713,6 +713,47 @@ def ablate_channels(model, name, channels, x):
             ("output[:, channels]", "output[:, ablate_channels.listed]"),
         ),
     ),
+    Wrong(
+        "the first name that ends so",
+        violates="`name` is one that `model.named_modules()` yields",
+        check="test_the_module_of_this_name_is_meant",
+        source=ABLATE_CHANNELS.replace(
+            "model.get_submodule(name)", "next(m for n, m in model.named_modules() if n.endswith(name))"
+        ),
+    ),
+    Wrong(
+        "the last name that begins so",
+        violates="`name` is one that `model.named_modules()` yields",
+        check="test_the_module_of_this_name_is_meant",
+        source=ABLATE_CHANNELS.replace(
+            "model.get_submodule(name)", "[m for n, m in model.named_modules() if n.startswith(name)][-1]"
+        ),
+    ),
+    Wrong(
+        "the first part of the name",
+        violates="`name` is one that `model.named_modules()` yields",
+        check="test_the_module_of_this_name_is_meant",
+        source=ABLATE_CHANNELS.replace("model.get_submodule(name)", 'model.get_submodule(name.partition(".")[0])'),
+    ),
+    Wrong(
+        "the first module of this kind",
+        violates="`name` is one that `model.named_modules()` yields",
+        check="test_the_module_of_this_name_is_meant",
+        source=ABLATE_CHANNELS.replace(
+            "model.get_submodule(name)",
+            "next(m for m in model.modules() if repr(m) == repr(model.get_submodule(name)))",
+        ),
+    ),
+    Wrong(
+        "no dropout",
+        violates="in the modes (train or eval) that its parts have",
+        check="test_the_root_is_in_its_mode",
+        source=ABLATE_CHANNELS.replace(
+            "    with ",
+            "    for part in model.modules():\n        if hasattr(part, 'p'):\n            part.p = 0.0\n    with ",
+            1,
+        ),
+    ),
 ]
 
 GIVENS = [

@@ -452,6 +452,45 @@ def force_kwargs(module, **kw):
     return module.register_forward_pre_hook(hook, with_kwargs=True)
 """,
     ),
+    Wrong(
+        "calls what can be called",
+        violates="the module receives these very objects",
+        check="test_values_of_any_kind_arrive",
+        source="""
+import torch
+
+def force_kwargs(module, **kw):
+    def hook(module, args, kwargs):
+        called = {name: value(torch.ones(1)) if callable(value) else value for name, value in kw.items()}
+        return args, {**kwargs, **called}
+    return module.register_forward_pre_hook(hook, with_kwargs=True)
+""",
+    ),
+    Wrong(
+        "copies lists",
+        violates="the same objects",
+        check="test_everything_else_arrives_as_it_was_passed",
+        source="""
+import copy
+
+def force_kwargs(module, **kw):
+    def hook(module, args, kwargs):
+        return tuple(copy.copy(arg) if isinstance(arg, (list, dict)) else arg for arg in args), {**kwargs, **kw}
+    return module.register_forward_pre_hook(hook, with_kwargs=True)
+""",
+    ),
+    Wrong(
+        "merges dicts",
+        violates="the value in `kw` wins",
+        check="test_values_of_any_kind_arrive",
+        source="""
+def force_kwargs(module, **kw):
+    def hook(module, args, kwargs):
+        both = [name for name in kw if isinstance(kw[name], dict) and isinstance(kwargs.get(name), dict)]
+        return args, {**kwargs, **kw, **{name: {**kwargs[name], **kw[name]} for name in both}}
+    return module.register_forward_pre_hook(hook, with_kwargs=True)
+""",
+    ),
 ]
 
 GIVENS = [

@@ -648,6 +648,35 @@ def normalize_input(module, mean, std):
     return module.register_forward_pre_hook(lambda m, args: (((args[0] - mean) / std).nan_to_num(), *args[1:]))
 """,
     ),
+    Wrong(
+        "each mean and deviation once",
+        violates="After two calls of `normalize_input` on the same\n    module both normalise",
+        check="test_each_handle_removes_its_own_hook",
+        source="""
+KNOWN = {}
+
+def normalize_input(module, mean, std):
+    key = module, mean, std
+    if key not in KNOWN:
+        KNOWN[key] = module.register_forward_pre_hook(lambda module, args: ((args[0] - mean) / std, *args[1:]))
+    return KNOWN[key]
+""",
+    ),
+    Wrong(
+        "all tensors in one dtype",
+        violates="the same objects",
+        check="test_the_other_arguments_arrive_as_they_were_passed",
+        source="""
+import torch
+
+def normalize_input(module, mean, std):
+    def hook(module, args):
+        a, *others = args
+        others = [t.to(a.dtype) if isinstance(t, torch.Tensor) else t for t in others]
+        return ((a - mean) / std, *others)
+    return module.register_forward_pre_hook(hook)
+""",
+    ),
 ]
 
 GIVENS = [

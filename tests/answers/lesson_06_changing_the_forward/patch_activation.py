@@ -892,6 +892,57 @@ def patch_activation(model, name, clean, corrupt, channels=None):
         check="test_channels_are_replaced_digit_by_digit",
         source=changed(PATCH_ACTIVATION, ('return kept["clean"]', 'return kept["clean"].nan_to_num()')),
     ),
+    Wrong(
+        "the first name that ends so",
+        violates="`name` is one that `model.named_modules()` yields",
+        check="test_the_module_of_this_name_is_meant",
+        source=PATCH_ACTIVATION.replace(
+            "model.get_submodule(name)", "next(m for n, m in model.named_modules() if n.endswith(name))"
+        ),
+    ),
+    Wrong(
+        "the last name that begins so",
+        violates="`name` is one that `model.named_modules()` yields",
+        check="test_the_module_of_this_name_is_meant",
+        source=PATCH_ACTIVATION.replace(
+            "model.get_submodule(name)", "[m for n, m in model.named_modules() if n.startswith(name)][-1]"
+        ),
+    ),
+    Wrong(
+        "the first part of the name",
+        violates="`name` is one that `model.named_modules()` yields",
+        check="test_the_module_of_this_name_is_meant",
+        source=PATCH_ACTIVATION.replace("model.get_submodule(name)", 'model.get_submodule(name.partition(".")[0])'),
+    ),
+    Wrong(
+        "the first module of this kind",
+        violates="`name` is one that `model.named_modules()` yields",
+        check="test_the_module_of_this_name_is_meant",
+        source=PATCH_ACTIVATION.replace(
+            "model.get_submodule(name)",
+            "next(m for m in model.modules() if repr(m) == repr(model.get_submodule(name)))",
+        ),
+    ),
+    Wrong(
+        "no dropout",
+        violates="in the modes (train or eval) that its parts have",
+        check="test_the_root_is_in_its_mode",
+        source=PATCH_ACTIVATION.replace(
+            "    with ",
+            "    for part in model.modules():\n        if hasattr(part, 'p'):\n            part.p = 0.0\n    with ",
+            1,
+        ),
+    ),
+    Wrong(
+        "what is nearly equal stays",
+        violates="replaced, exactly",
+        check="test_channels_are_replaced_digit_by_digit",
+        source=PATCH_ACTIVATION.replace(
+            "        output = output.clone()",
+            "        if (output - kept['clean']).abs().max() < 1e-6:\n            return output\n"
+            "        output = output.clone()",
+        ),
+    ),
 ]
 
 GIVENS = [

@@ -546,6 +546,29 @@ def scale_output(module, s):
     return module.register_forward_hook(hook)
 """,
     ),
+    Wrong(
+        "a list with the handle",
+        violates="Return the handle; after `handle.remove()`",
+        check="test_each_handle_removes_its_own_hook",
+        mistake="no-handle",
+        source="""
+def scale_output(module, s):
+    return [module.register_forward_hook(lambda module, args, output: output * s)]
+""",
+    ),
+    Wrong(
+        "each number once",
+        violates="Two calls\n    of `scale_output` on the same module multiply by both numbers",
+        check="test_two_hooks_multiply_by_both_numbers",
+        source="""
+KNOWN = {}
+
+def scale_output(module, s):
+    if (module, s) not in KNOWN:
+        KNOWN[module, s] = module.register_forward_hook(lambda module, args, output: output * s)
+    return KNOWN[module, s]
+""",
+    ),
 ]
 
 GIVENS = ["Write `scale_output(module, s)`", "`module` is any module whose output is a tensor"]

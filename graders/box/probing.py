@@ -234,7 +234,7 @@ def _has_memory(value: Any) -> TypeGuard[Tensor]:
 
 def removed(handle: Any) -> bool:
     """Call `handle.remove()`; False when it is no handle: a list has a `remove` that takes an entry away."""
-    if isinstance(handle, (list, tuple, set)) or not callable(getattr(handle, "remove", None)):
+    if type(handle) in (list, tuple, set) or not callable(getattr(handle, "remove", None)):
         return False
     handle.remove()
     return True

@@ -186,6 +186,20 @@ MISCOUNTS = ("groups", "square", "wide", "input", "input numel", "one sample", "
              "weights", "bias", "flops", "last call", "first call")  # fmt: skip
 
 
+class Adapted(nn.Linear):
+    """A layer with a small one in it."""
+
+    def __init__(self) -> None:
+        """4 features to 3, and to 1."""
+        super().__init__(4, 3)
+        self.adapter = nn.Linear(4, 1)
+
+    def forward(self, input: Tensor) -> Tensor:
+        """Both."""
+        output: Tensor = super().forward(input) + self.adapter(input)
+        return output
+
+
 @exercise(
     "12-count-macs",
     points=2,
@@ -234,7 +248,7 @@ class TestCountMacs:
     Subclasses of these two count as well, also those with modules in them.
 
     A MAC is one multiplication of a weight with an input, and the addition of the product: a dot product of length n
-    has n MACs. Adding a bias is no MAC. Multiplications with zeros of the padding count like any other.
+    has n MACs. Adding a bias is no MAC. Multiplications with zeros, of the padding or any other, count like all.
 
     - A module that is called twice counts twice, each time with the sizes of this call; one that is not called counts
       nothing. Calls may pass the input by keyword.
@@ -320,6 +334,12 @@ class TestCountMacs:
         wide = nn.Linear(257, 257, bias=False)
         seen["large"] = student.count_macs(wide, torch.ones(7, 1, 37, 257))
         seen["dilated"] = student.count_macs(nn.Conv2d(1, 1, 3, padding="same", dilation=2), torch.ones(1, 5, 6))
+        seen["grouped"] = student.count_macs(nn.Conv2d(4, 2, 1, groups=2), torch.ones(1, 4, 2, 3))
+        with torch.no_grad():
+            zeros = nn.Linear(3, 2, bias=False)
+            zeros.weight.zero_()
+        seen["zeros"] = [student.count_macs(zeros, t) for t in (torch.ones(2, 3), torch.zeros(2, 3))]
+        seen["within"] = student.count_macs(Adapted(), torch.ones(2, 4))
         meanwhile = Meanwhile(lambda: None, nn.Linear(5, 3), nn.Tanh())
         meanwhile.other = lambda: seen.update(inner=student.count_macs(nn.Tanh(), torch.ones(2)))
         seen["outer"] = student.count_macs(meanwhile, torch.ones(5))
@@ -444,6 +464,16 @@ class TestCountMacs:
     def test_each_place_of_a_padded_output_counts(seen):
         dilated = "for a dilated convolution with `padding='same'` and an `x` of shape (1, 5, 6), the number"
         expect(Seen(seen["dilated"].value, dilated)).equals(5 * 6 * 9)
+
+    def test_a_group_has_a_part_of_the_channels(seen):
+        grouped = "for `nn.Conv2d(4, 2, 1, groups=2)` and an `x` of shape (1, 4, 2, 3), the number"
+        expect(Seen(seen["grouped"].value, grouped)).equals(24)
+
+    def test_zeros_and_a_layer_in_a_layer_count(seen):
+        path = "for `nn.Linear(3, 2)` with the weight 0 and an `x` of shape (2, 3), ones and then zeros, the numbers"
+        expect(Seen(seen["zeros"].value, path)).equals([12, 12])
+        path = "for an `nn.Linear(4, 3)` that calls an `nn.Linear(4, 1)` in it and an `x` of shape (2, 4), the number"
+        expect(Seen(seen["within"].value, path)).equals(32)
 
     def test_a_call_inside_a_call_counts_for_itself(seen):
         expect(seen["inner"]).equals(0)

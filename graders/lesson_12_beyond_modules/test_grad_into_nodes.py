@@ -170,6 +170,11 @@ def hooks_left(graphs: list[Tensor], t: Tensor) -> int:
     return sum(functions_run_by(graph.backward) - plain for graph in graphs)
 
 
+FOUR_NAMES = ("SinBackward0", "ExpBackward0", "ReluBackward0", "TanhBackward0")
+FOUR = torch.arange(1.0, 9.0)
+"""The gradients that arrive at these nodes, which are inputs of one node, two numbers each."""
+
+
 @exercise(
     "12-grad-into-nodes",
     points=2,
@@ -309,9 +314,12 @@ class TestGradIntoNodes:
         seen["zeros"] = plain_dict(student.grad_into_nodes((0 * torch.relu(two)).sum(), {"ReluBackward0"}))
         first, second = two.unbind()
         seen["zeros of several"] = plain_dict(student.grad_into_nodes(0 * first + second, {"UnbindBackward0"}))
-        alike = student.grad_into_nodes(torch.relu(two).sum(), {"SumBackward1", "ReluBackward", "sumbackward0"})
+        others = {"SumBackward1", "ReluBackward", "sumbackward0", "LeakyReluBackward0"}
+        alike = student.grad_into_nodes(torch.relu(two).sum(), others)
         seen["names that are alike"] = plain_dict(alike)
 
+        four = torch.cat([two.sin(), two.exp(), two.relu(), two.tanh()])
+        seen["of four"] = plain_dict(student.grad_into_nodes((FOUR * four).sum(), set(FOUR_NAMES)))
         two.register_post_accumulate_grad_hook(lambda leaf: runs.append(1))
         runs: list[int] = []
         negative = -two.view(-1)
@@ -476,6 +484,9 @@ class TestGradIntoNodes:
 
     def test_a_call_inside_a_call_has_gradients_of_its_own(seen):
         same_gradients(seen["within a pass"], {"TanhBackward0": torch.ones(1)})
+
+    def test_every_input_of_a_node_leads_on(seen):
+        same_gradients(seen["of four"], dict(zip(FOUR_NAMES, FOUR.view(4, 2))))
 
     def test_backward_runs_once(seen):
         if seen["passes"].value != 1:

@@ -139,14 +139,14 @@ class TestJointNormLog:
     gradient as the hooks leave it that were on the tensor before your call.
 
     - A tensor that a pass does not reach adds nothing. A pass that reaches none of the tensors appends nothing.
-    - A pass in which all gradients are zero appends 0.0, one with a NaN appends NaN, and one with an infinite entry and
-      no NaN appends `inf`.
+    - A pass in which all gradients are zero appends 0.0, one with a NaN appends NaN, and one with an infinite entry
+      appends `inf` (one with both: either).
     - A pass that an exception stops before all gradients have arrived appends nothing.
     - The flow of gradients does not change. After `handle.remove()` nothing is appended any more.
 
     `tensors` is a list of different tensors of one dtype, which stays as it is; it may be empty, and so may a tensor.
     Each requires grad; some are leaves, others are not, and none is one of several outputs of an operation, such as
-    `unbind`. The caller calls `backward()` only, and not `torch.autograd.grad`.
+    `unbind`. The caller calls `backward()` only, never inside another pass, and not `torch.autograd.grad`.
 
     **Example.** For two scalars `a` and `b` and `log, handle = joint_norm_log([a, b])`, `(3 * a + 4 * b).backward()`
     appends 5.0. Then `(2 * a).backward()` appends 2.0.
@@ -207,6 +207,10 @@ class TestJointNormLog:
         (SMALL * one).sum().backward()
         (math.nan * one).sum().backward()
         seen["small"] = entries(of_one)
+        lone = torch.ones(1, requires_grad=True)
+        without_handle = parts(student.joint_norm_log([lone]))[0]
+        (3 * lone).sum().backward()
+        seen["without its handle"] = entries(without_handle)
         late = torch.ones(1, requires_grad=True)
         before_it, _ = parts(student.joint_norm_log([late]))
         late.register_hook(lambda gradient: 2 * gradient)
@@ -295,6 +299,9 @@ class TestJointNormLog:
 
     def test_a_tensor_without_entries_adds_nothing(seen):
         same_log(seen["with a tensor without entries"], [3.0, 0.0], [torch.ones(1)])
+
+    def test_nobody_has_to_keep_the_handle(seen):
+        same_log(seen["without its handle"], [3.0], [torch.ones(1)])
 
     def test_a_hook_that_comes_later_does_not_count(seen):
         same_log(seen["with a later hook"], [3.0], [torch.ones(1)])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+from collections.abc import Callable
 from typing import Any
 
 import torch
@@ -141,6 +142,42 @@ def passes(loss: Tensor, leaves: list[Tensor], backward: str) -> dict[str, Any]:
     return found
 
 
+SQUARE = torch.tensor([[1.0, 2.0], [3.0, 4.0]])
+
+
+def of_short_lived_tensors(saved_bytes: Callable[..., Any]) -> dict[str, Any]:
+    """Gradients where tensors that are saved die at once, share an address and a shape, or have equal sums."""
+    many = [torch.tensor([float(number), 1.0], requires_grad=True) for number in range(8)]
+    square = SQUARE.clone().requires_grad_()
+    row, other = torch.tensor([1.0, 2.0], requires_grad=True), torch.tensor([2.0, 1.0], requires_grad=True)
+    sums: list[Tensor] = []
+    saved_bytes(lambda: sums.extend(((2 * t) * (3 * t) * (t + 1)).sum() for t in many))
+    saved_bytes(lambda: sums.extend([(square * square.T).sum(), (row * other).sum()]))
+    for total in sums:
+        with contextlib.suppress(Exception):  # a tensor that comes back in another shape
+            total.backward()
+    return {
+        "of products": [t.grad for t in many],
+        "of a square": square.grad,
+        "of equal sums": row.grad,
+        "in a pass": saved_bytes(pass_in_a_pass),
+    }
+
+
+def pass_in_a_pass() -> None:
+    """A backward pass that saves tensors for another one."""
+    t = torch.tensor([1.0, 2.0], requires_grad=True)
+    torch.autograd.grad((t.exp() * t).sum(), t, create_graph=True)
+
+
+def bytes_of_a_pass() -> int:
+    """What `pass_in_a_pass` saves, as a pair of hooks of our own finds it."""
+    sizes: list[int] = []
+    with saved_tensors_hooks(lambda t: sizes.append(t.nbytes) or t, lambda t: t):
+        pass_in_a_pass()
+    return sum(sizes)
+
+
 @exercise(
     "12-saved-bytes",
     points=2,
@@ -257,6 +294,7 @@ class TestSavedBytes:
         with contextlib.suppress(Exception):  # a tensor that comes back in another shape
             sums[0].backward()
         seen["of one address"] = three.grad
+        seen |= of_short_lived_tensors(student.saved_bytes)
         ones = torch.ones(100, requires_grad=True)
         examples = (lambda: torch.relu(ones), lambda: ones + 1, lambda: ones * ones)
         return {**seen, "example": [student.saved_bytes(fn) for fn in examples]}
@@ -369,6 +407,20 @@ class TestSavedBytes:
     def test_two_tensors_with_one_address_both_come_back(seen):
         grad = Seen(seen["of one address"].value, "`t.grad` for `(t * t).sum() + t[:2].square().sum()`")
         expect(grad).close_to(torch.tensor([4.0, 8.0, 6.0]))
+
+    def test_tensors_that_live_briefly_come_back(seen):
+        for number, gradient in enumerate(seen["of products"]):
+            found = Seen(gradient.value, f"`t.grad` for `((2 * t) * (3 * t) * (t + 1)).sum()`, `t = [{number}, 1]`")
+            expect(found).close_to(torch.tensor([18.0 * number**2 + 12 * number, 30.0]))
+        square = Seen(seen["of a square"].value, f"`t.grad` for `(t * t.T).sum()`, `t = {SQUARE.tolist()}`")
+        expect(square).close_to(2 * SQUARE.T)
+        row = Seen(seen["of equal sums"].value, "`t.grad` for `(t * u).sum()`, `t = [1, 2]` and `u = [2, 1]`")
+        expect(row).close_to(torch.tensor([2.0, 1.0]))
+
+    def test_what_a_pass_in_fn_saves_counts(seen):
+        expect(
+            Seen(seen["in a pass"].value, "the bytes of a `fn` that differentiates with `create_graph=True`")
+        ).equals(bytes_of_a_pass())
 
     def test_nothing_else_changes_and_only_the_hooks_of_the_caller_are_active(seen):
         nothing_changed(seen["changed"])

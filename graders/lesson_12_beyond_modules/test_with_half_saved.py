@@ -151,6 +151,34 @@ def beyond_half(with_half_saved: Callable[[Callable[[], Tensor]], Any]) -> list[
     return [large.grad, *places]
 
 
+def of_all_kinds(with_half_saved: Callable[[Callable[[], Any]], Any]) -> dict[str, Any]:
+    """Gradients by large whole numbers, a mask, a small number, and a tensor beside its transposed view; a list."""
+    t, masked, small = (torch.ones(2, requires_grad=True) for _ in range(3))
+    square, numbers = SQUARE.clone().requires_grad_(), torch.tensor(NUMBERS)
+    values = [1, None]
+    for work in (
+        lambda: t * numbers,
+        lambda: masked.masked_fill(torch.tensor([False, True]), 0.0),
+        lambda: small * torch.full((2,), TINY),
+        lambda: square * square.T,
+    ):
+        with contextlib.suppress(Exception):  # a mask that comes back as numbers
+            with_half_saved(work).sum().backward()
+    return {
+        "numbers": t.grad,
+        "mask": masked.grad,
+        "tiny": small.grad,
+        "square": square.grad,
+        "list": with_half_saved(lambda: values) is values,
+    }
+
+
+SQUARE = torch.tensor([[1.0, 2.0], [3.0, 4.0]])
+NUMBERS = [5 * 10**9, 3]
+"""Whole numbers; one needs more than 32 bits."""
+TINY = 3e-5
+"""float16 has such numbers, with fewer digits than larger ones."""
+
 FAR = 2**15 + 1
 """An index that needs more than 16 bits."""
 
@@ -293,7 +321,8 @@ class TestWithHalfSaved:
         if isinstance(y, Tensor) and y.requires_grad:
             y.backward()
         return {**seen, "example": [snapshot(y), w.grad], "beyond": beyond_half(student.with_half_saved),
-                "overwritten": overwritten(student.with_half_saved)}  # fmt: skip
+                "overwritten": overwritten(student.with_half_saved),
+                "kinds": of_all_kinds(student.with_half_saved)}  # fmt: skip
 
     mistakes = (
         Mistake(
@@ -404,6 +433,15 @@ class TestWithHalfSaved:
         for place, call in ((1, f"t[torch.tensor([{FAR}])]"), (2, f"F.embedding(torch.tensor([{FAR}]).int(), t)")):
             expect(Seen(seen["beyond"][place].value, f"for `{call}`, the places with a gradient")).equals([FAR])
 
+    def test_tensors_of_all_kinds_come_back(seen):
+        for kind, what, right in (
+            ("numbers", f"`t * torch.tensor({NUMBERS})`", torch.tensor(NUMBERS).float()),
+            ("mask", "`t.masked_fill(torch.tensor([False, True]), 0.0)`", torch.tensor([1.0, 0.0])),
+            ("tiny", f"`t * torch.full((2,), {TINY})`", half(torch.full((2,), TINY))),
+            ("square", f"`t * t.T`, where `t` is {SQUARE.tolist()}", 2 * SQUARE.T),
+        ):
+            expect(Seen(seen["kinds"][kind].value, f"`t.grad` for {what}")).close_to(right, rtol=1e-6, atol=0.0)
+
     def test_a_second_backward_gives_the_same_gradients(seen, work, a, b, c, long, index, hooks, grad_mode):
         if grad_mode == "on":
             same_gradients(seen["passes"], "second", half_gradients(work, a, b, c, long, index, hooks))
@@ -423,7 +461,8 @@ class TestWithHalfSaved:
         expect(seen["requires grad"]).equals(grad_mode == "on")
 
     def test_the_object_that_fn_returned_is_returned(seen):
-        expect(seen["same object"]).is_true("your function does not return the object that `fn()` returned")
+        for same in (seen["same object"], seen["kinds"]["list"]):
+            expect(same).is_true("your function does not return the object that `fn()` returned")
 
     def test_what_is_kept_is_float16(seen):
         expect(seen["kept small"]).is_true("a tensor of full precision is kept for backward")

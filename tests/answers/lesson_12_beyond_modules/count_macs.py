@@ -70,13 +70,18 @@ from torch import nn
 from torch.utils.flop_counter import FlopCounterMode
 
 def count_macs(model, x):
-    counters, handles = [], []
+    counter, inside, handles = FlopCounterMode(display=False), [], []
+    total = 0
     def before(module, args, kwargs):
-        counters.append(FlopCounterMode(display=False))
-        counters[-1].__enter__()
+        inside.append(module)
+        if len(inside) == 1:  # it counts what a layer in this one does, too
+            counter.__enter__()
     def after(module, args, kwargs, output):
-        counters[-1].__exit__(None, None, None)
-        counters.append(counters.pop().get_total_flops())
+        nonlocal total
+        inside.pop()
+        if not inside:
+            counter.__exit__(None, None, None)
+            total += counter.get_total_flops()
     try:
         for module in model.modules():
             if isinstance(module, (nn.Conv2d, nn.Linear)):
@@ -86,9 +91,9 @@ def count_macs(model, x):
     finally:
         for handle in handles:
             handle.remove()
-        if counters and not isinstance(counters[-1], int):
-            counters.pop().__exit__(None, None, None)
-    return sum(counters) // 2
+        if inside:
+            counter.__exit__(None, None, None)
+    return total // 2
 """,
 ]
 
@@ -245,7 +250,7 @@ def count_macs(model, x):
             ("two for each", "flops-not-macs",
              "A MAC is one multiplication of a weight with an input, and the addition of the product",
              f"2 * {RIGHT_WORK}"),
-            ("without padding", None, "Multiplications with zeros of the padding count like any other.",
+            ("without padding", None, "Multiplications with zeros, of the padding or any other, count like all.",
              "(output.numel() - 2 * (module.padding != (0, 0)) * output.shape[-1]) * module.weight[0].numel() "
              f"if {CONV} else {LINEAR}"),
             ("dilated kernels", None, "dilation and kernels that are not square",
@@ -425,6 +430,34 @@ def count_macs(model, x):
             handle.remove()
     return total
 """,
+    ),
+    Wrong(
+        "one channel for each group, or all",
+        violates="Convolutions can have groups",
+        check="test_a_group_has_a_part_of_the_channels",
+        source=HOOKED.replace(
+            "WORK",
+            "output.numel() * (module.weight[0].numel() if isinstance(module, nn.Linear) or module.groups == 1 "
+            "or module.groups == module.in_channels else module.in_channels * module.weight[0, 0].numel())",
+        ),
+    ),
+    Wrong(
+        "zeros are left out",
+        violates="Multiplications with zeros, of the padding or any other, count like all.",
+        check="test_zeros_and_a_layer_in_a_layer_count",
+        source=HOOKED.replace("WORK", f"{RIGHT_WORK} * bool(module.weight.any())"),
+    ),
+    Wrong(
+        "layers in a layer are left out",
+        violates="Subclasses of these two count as well, also those with modules in them",
+        check="test_zeros_and_a_layer_in_a_layer_count",
+        source=HOOKED.replace("WORK", RIGHT_WORK)
+        .replace(
+            "    handles =",
+            "    layers = [m for m in model.modules() if isinstance(m, (nn.Conv2d, nn.Linear))]\n"
+            "    within = [m for layer in layers for m in [*layer.modules()][1:]]\n    handles =",
+        )
+        .replace("(nn.Conv2d, nn.Linear))]\n    try", "(nn.Conv2d, nn.Linear)) and m not in within]\n    try"),
     ),
 ]  # fmt: skip
 

@@ -494,6 +494,18 @@ def grad_into_nodes(y, node_names):
             "def grad_into_nodes", "RESULT = {}\n\ndef grad_into_nodes"
         ),
     ),
+    Wrong(
+        "two inputs of each node",
+        violates="for each of the names that\n    the graph of `y` contains",
+        check="test_every_input_of_a_node_leads_on",
+        source=changed("node.next_functions]", "node.next_functions[:2]]"),
+    ),
+    Wrong(
+        "a name that is a part of one",
+        violates="A name that the graph does not contain is not a key of\n      the dict.",
+        check="test_a_name_is_the_whole_name",
+        source=changed("name in node_names", "name in ' '.join(node_names)"),
+    ),
 ]
 
 GIVENS = [

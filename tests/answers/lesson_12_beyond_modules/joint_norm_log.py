@@ -195,7 +195,7 @@ def joint_norm_log(tensors):
     ),
     Wrong(
         "infinite entries are left out",
-        violates="one with an infinite entry and no NaN appends `inf`",
+        violates="one with an infinite entry\n      appends `inf`",
         check=FIRST,
         source=HOOKED.replace("NORM", f"{SUM} ** 0.5").replace("[grad for", "[grad[grad.isfinite()] for"),
     ),
@@ -441,12 +441,32 @@ def joint_norm_log(tensors):
     return log, register_multi_grad_hook(tensors, hook)
 """,
     ),
+    Wrong(
+        "a handle that removes when nobody keeps it",
+        violates="From now on, each call of `backward()` that reaches at least one of these tensors appends",
+        check="test_nobody_has_to_keep_the_handle",
+        source="""
+import torch
+
+class Handle:
+    def __init__(self, handle):
+        self.remove = handle.remove
+    def __del__(self):
+        self.remove()
+
+def joint_norm_log(tensors):
+    log = []
+    def hook(grads):
+        log.append(torch.stack([g.norm() for g in grads if g is not None]).norm().item())
+    return log, Handle(torch.autograd.graph.register_multi_grad_hook(tensors, hook))
+""",
+    ),
 ]  # fmt: skip
 
 GIVENS = ["which is `float32` or `float64`", "What counts is a gradient as the hooks leave it",
           "Write `joint_norm_log(tensors)`.", "is a list of different tensors of one dtype",
           "Each requires grad; some are leaves, others are not, and none is one of several outputs",
-          "The caller calls `backward()` only, and not `torch.autograd.grad`."]  # fmt: skip
+          "The caller calls `backward()` only, never inside another pass, and not `torch.autograd.grad`."]  # fmt: skip
 
 SURVIVORS = {
     "a list for a tuple": "the contract asks for a pair, which a list of two is, too",

@@ -329,6 +329,37 @@ def saved_bytes(fn):
         check=FIRST,
         source=changed("    sizes = []\n", "").replace("def saved_bytes", "sizes = []\n\ndef saved_bytes"),
     ),
+    Wrong(
+        "keeps tensors by their id",
+        violates="the gradients have to be right",
+        check="test_tensors_that_live_briefly_come_back",
+        source=changed(
+            "        return tensor.detach()\n",
+            "        store[id(tensor)] = tensor.detach()\n        return id(tensor)\n",
+        )
+        .replace("        return tensor\n", "        return store[tensor]\n")
+        .replace("sizes = []", "sizes, store = [], {}"),
+    ),
+    Wrong(
+        "keeps tensors by address and shape",
+        violates="the gradients have to be right",
+        check="test_tensors_that_live_briefly_come_back",
+        source=changed(
+            "        return tensor.detach()\n",
+            "        key = tensor.data_ptr(), tensor.shape, tensor.dtype\n"
+            "        return store.setdefault(key, tensor.detach())\n",
+        ).replace("sizes = []", "sizes, store = [], {}"),
+    ),
+    Wrong(
+        "not within a pass",
+        violates="while `fn()` runs",
+        check="test_what_a_pass_in_fn_saves_counts",
+        source=changed(
+            "        sizes.append(tensor.numel() * tensor.element_size())\n",
+            "        if torch._C._current_graph_task_id() == -1:\n"
+            "            sizes.append(tensor.numel() * tensor.element_size())\n",
+        ),
+    ),
 ]
 
 GIVENS = [

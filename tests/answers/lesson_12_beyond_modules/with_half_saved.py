@@ -430,6 +430,44 @@ def with_half_saved(fn):
             "def with_half_saved", "CACHE = {}\n\ndef with_half_saved"
         ),
     ),
+    Wrong(
+        "a mask as numbers",
+        violates="All other saved tensors, such as indices\n    and masks, come back as they were.",
+        check="test_tensors_of_all_kinds_come_back",
+        source=changed(
+            "            return tensor.dtype, tensor.detach()\n",
+            "            is_mask = tensor.dtype == torch.bool\n"
+            "            return (torch.uint8, tensor.byte()) if is_mask else (tensor.dtype, tensor.detach())\n",
+        ),
+    ),
+    Wrong(
+        "whole numbers of 32 bits",
+        violates="All other saved tensors, such as indices\n    and masks, come back as they were.",
+        check="test_tensors_of_all_kinds_come_back",
+        source=changed(
+            "            return tensor.dtype, tensor.detach()\n",
+            "            small = tensor.int() if tensor.dtype == torch.int64 else tensor.detach()\n"
+            "            return tensor.dtype, small\n",
+        ),
+    ),
+    Wrong(
+        "one copy for each address, shape and version",
+        violates="For each\n    floating-point tensor that autograd saves",
+        check="test_tensors_of_all_kinds_come_back",
+        source=changed(
+            HALVED,
+            "        key = tensor.data_ptr(), tensor.shape, tensor.dtype, tensor._version\n"
+            "        return tensor.dtype, kept.setdefault(key, tensor.detach().half())\n",
+        ).replace("    def pack", "    kept = {}\n    def pack"),
+    ),
+    Wrong(
+        "a list becomes a tuple",
+        violates="return the object that it returns",
+        check=OBJECT,
+        source=changed(
+            "        return fn()\n", "        y = fn()\n    return tuple(y) if isinstance(y, list) else y\n"
+        ),
+    ),
 ]  # fmt: skip
 
 GIVENS = ["Write `with_half_saved(fn)`.",

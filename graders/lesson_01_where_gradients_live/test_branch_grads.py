@@ -131,6 +131,8 @@ class TestBranchGrads:
         beside = student.branch_grads(nothing, second)
         seen["memory of x"] = isinstance(beside, dict) and any(shares_storage(second, g) for g in beside.values())
         deep = [values.reshape(-1)[:2].reshape(1, 1, -1, 1, 1) for values in (w, x)]
+        one_first = [values.reshape(-1)[:2].reshape(1, -1, 1) for values in (w, x)]
+        seen["three dimensions"] = student.branch_grads(*map(prepared, one_first))
         seen["five dimensions"] = student.branch_grads(*map(prepared, deep))
         endless = (prepared(torch.tensor([value])) for value in (torch.inf, 1.0))
         seen["beside infinity"] = student.branch_grads(*endless)
@@ -175,6 +177,8 @@ class TestBranchGrads:
         expect_gradients(seen["beside zeros"], w, torch.zeros_like(x))
         deep = [values.reshape(-1)[:2].reshape(1, 1, -1, 1, 1) for values in (w, x)]
         expect_gradients(seen["five dimensions"], *deep)
+        one_first = [values.reshape(-1)[:2].reshape(1, -1, 1) for values in (w, x)]
+        expect_gradients(seen["three dimensions"], *one_first)
         expect_gradients(seen["beside infinity"], torch.tensor([torch.inf]), torch.tensor([1.0]))
 
     def test_a_call_inside_a_call_has_its_own_gradients(seen, w, x):

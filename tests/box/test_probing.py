@@ -10,6 +10,7 @@ from torch import nn
 from graders.box.probing import (
     Answer,
     Boom,
+    all_removed,
     answer,
     expecting_boom,
     module_hooks,
@@ -213,13 +214,28 @@ def test_storage_is_shared_by_views_and_not_by_copies() -> None:
     assert not shares_storage(sparse, sparse)
 
 
-def test_removed_calls_remove_of_one_handle_or_of_all() -> None:
+def test_removed_takes_one_handle_and_all_removed_a_list_of_them() -> None:
     x = torch.ones(1, requires_grad=True)
     assert removed(x.register_hook(lambda grad: None)) is True
-    assert removed([x.register_hook(lambda grad: None) for _ in range(3)]) is True
+    assert all_removed([x.register_hook(lambda grad: None) for _ in range(3)]) is True
     assert tensor_hooks(x) == 0
     assert removed(None) is False
-    assert removed([x.register_hook(lambda grad: None), 1]) is False
+    kept = x.register_hook(lambda grad: None)
+    assert removed([kept]) is False
+    assert all_removed(kept) is False
+    assert tensor_hooks(x) == 1
+    assert all_removed([1, kept]) is False
+    assert tensor_hooks(x) == 0
+
+
+def test_a_list_that_removes_is_a_handle() -> None:
+    class Handles(list[object]):
+        def remove(self) -> None:
+            self.clear()
+
+    handles = Handles([1])
+    assert removed(handles) is True
+    assert not handles
 
 
 def test_calls_of_tensor_methods_are_noted_in_order() -> None:

@@ -211,7 +211,7 @@ BUILD_OR_RUN_WHAT_IS_GIVEN = {
     "08-backward-times": {"build"},
     "11-remove-all-hooks": {"all_counts"},
     "12-grad-into-nodes": {"make_graph"},
-    "12-saved-bytes": {"packed", "passes", "run_kinds"},
+    "12-saved-bytes": {"packed", "pass_in_a_pass", "passes", "run_kinds"},
     "12-with-half-saved": {"run_work", "square"},
     "12-count-calls-by-type": {"make_model"},
     "12-count-macs": {"make_workload"},

@@ -365,6 +365,20 @@ def branch_grads(w, x):
     return {"w": 2 * w + x + 1, "x": w + 1, "a": (w + 1).nan_to_num(), "b": w + x}
 """,
     ),
+    Wrong(
+        "a first dimension of 1 is dropped",
+        violates="Each has the shape and dtype of the tensor it belongs to",
+        check="test_another_call_has_its_own_gradients",
+        source="""
+import torch
+
+def branch_grads(w, x):
+    a, b = w + x, w + 1
+    grads = torch.autograd.grad((a * b).sum(), [w, x, a, b])
+    grads = [grad.squeeze(0) if grad.dim() == 3 and len(grad) == 1 else grad for grad in grads]
+    return dict(zip(["w", "x", "a", "b"], grads))
+""",
+    ),
 ]
 
 GIVENS = [

@@ -117,7 +117,7 @@ class TestAblateChannels:
     what `model(x)` gives when the listed channels of the submodule's output, as it left the module, are 0, whatever
     they were (also infinite), and everything after it computes with that. The dtype and all other entries, also
     `nan`, stay. The result is detached (it need not be a copy). With an empty list it is the ordinary output of the
-    model. (A model that itself writes into `x` may do so.)
+    model. (A model that itself writes into `x` may do so. A deep copy of the model may be called in its place.)
 
     **Example.** Let `model = nn.Sequential(nn.Linear(2, 2), nn.Linear(2, 1))` with `model[0]` giving `[[3., 4.]]` for
     `x`, and `model[1]` adding its two inputs. Then `ablate_channels(model, "0", [1], x)` is `tensor([[3.]])`.

@@ -111,7 +111,8 @@ class TestPatchActivation:
     `channels=None` all of it is replaced. With a list of indices 0, 1, … into dimension 1, only these channels are
     replaced, exactly (also by `nan`), and the others stay those of the corrupt run; an empty list gives the ordinary
     output for `corrupt`, and an index may stand there twice. The result is detached (it need not be a copy). The
-    modules that follow may work in place. (A model that itself writes into its input may do so.)
+    modules that follow may work in place. (A model that itself writes into its input may do so. A deep copy of the
+    model may be called in its place. What a run that you stop would raise later is lost.)
 
     **Example.** In `model = nn.Sequential(nn.Linear(2, 2), nn.Linear(2, 1))`, let `model[0]` give `[[3., 4.]]` for
     `clean` and `[[5., 6.]]` for `corrupt`, and let `model[1]` add its two inputs. Then

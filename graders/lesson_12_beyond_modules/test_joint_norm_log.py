@@ -141,7 +141,8 @@ class TestJointNormLog:
     - A tensor that a pass does not reach adds nothing. A pass that reaches none of the tensors appends nothing.
     - A pass in which all gradients are zero appends 0.0, one with a NaN appends NaN, and one with an infinite entry
       appends `inf` (one with both: either).
-    - A pass that an exception stops before all gradients have arrived appends nothing.
+    - A pass that an exception stops before all gradients have arrived appends nothing. One that is stopped later may
+      append its norm or nothing.
     - The flow of gradients does not change. After `handle.remove()` nothing is appended any more.
 
     `tensors` is a list of different tensors of one dtype, which stays as it is; it may be empty, and so may a tensor.

@@ -757,6 +757,7 @@ def ablate_channels(model, name, channels, x):
 ]
 
 GIVENS = [
+    "A deep copy of the model may be called in its place",
     "Write `ablate_channels(model, name, channels, x)`",
     "A model that itself writes into `x` may do so",
     "You may do it under `no_grad` or not",

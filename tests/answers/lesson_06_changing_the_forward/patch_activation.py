@@ -946,6 +946,8 @@ def patch_activation(model, name, clean, corrupt, channels=None):
 ]
 
 GIVENS = [
+    "A deep copy of the\n    model may be called in its place",
+    "What a run that you stop would raise later is lost",
     "Write `patch_activation(model, name, clean, corrupt, channels=None)`",
     "two inputs of the same shape",
     "A model that itself writes into its input may do so",

@@ -463,7 +463,8 @@ def joint_norm_log(tensors):
     ),
 ]  # fmt: skip
 
-GIVENS = ["which is `float32` or `float64`", "What counts is a gradient as the hooks leave it",
+GIVENS = ["One that is stopped later may\n      append its norm or nothing.",
+          "which is `float32` or `float64`", "What counts is a gradient as the hooks leave it",
           "Write `joint_norm_log(tensors)`.", "is a list of different tensors of one dtype",
           "Each requires grad; some are leaves, others are not, and none is one of several outputs",
           "The caller calls `backward()` only, never inside another pass, and not `torch.autograd.grad`."]  # fmt: skip

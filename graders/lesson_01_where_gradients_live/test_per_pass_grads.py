@@ -151,9 +151,10 @@ class TestPerPassGrads:
         unequal = [function("linear", k) for k in UNEQUAL]
         seen["a number, unequal losses"] = student.per_pass_grads(number, unequal)
 
-        another = leaf()
+        another, tripled = leaf(), []
 
         def three_times(q):
+            tripled.append(1)
             return 3 * q.sum()
 
         def calling(q):
@@ -161,6 +162,7 @@ class TestPerPassGrads:
             return 2 * q.sum()
 
         seen["around a call"] = student.per_pass_grads(leaf(), [three_times, calling, three_times])
+        seen["calls of one loss"] = len(tripled)
 
         def failed(kind, *, in_backward=False):
             t, fails = leaf(), Failure(kind, failing_run)
@@ -237,6 +239,7 @@ class TestPerPassGrads:
 
     def test_each_loss_is_evaluated_once_in_order(seen, losses):
         expect(seen["evaluated"]).timeline([f"{kind} loss, k = {k}" for kind, k in losses])
+        expect(Seen(seen["calls of one loss"].value, "the calls of a function that stands in the list twice")).equals(2)
 
     def test_the_entries_are_copies(seen, p, losses):
         if len(seen["grads_later"]) > len(losses):

@@ -460,6 +460,18 @@ def per_pass_grads(p, losses):
     return [torch.autograd.grad(loss(p), p)[0].nan_to_num() for loss in losses]
 """,
     ),
+    Wrong(
+        "a loss that stands there twice is evaluated once",
+        violates="Evaluate each loss once, in this order",
+        check="test_each_loss_is_evaluated_once_in_order",
+        source="""
+import torch
+
+def per_pass_grads(p, losses):
+    grads = {loss: torch.autograd.grad(loss(p), p)[0].clone() for loss in dict.fromkeys(losses)}
+    return [grads[loss].clone() for loss in losses]
+""",
+    ),
 ]
 
 GIVENS = [

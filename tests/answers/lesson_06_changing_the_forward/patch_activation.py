@@ -684,9 +684,9 @@ CACHE = {}
 def patch_activation(model, name, clean, corrupt, channels=None):
     layer = model.get_submodule(name)
     def keep(module, args, output):
-        CACHE.setdefault((id(model), name, tuple(channels or ()), channels is None), output.detach().clone())
+        CACHE.setdefault((model, name, tuple(channels or ()), channels is None), output.detach().clone())
     def patch(module, args, output):
-        kept = CACHE[id(model), name, tuple(channels or ()), channels is None]
+        kept = CACHE[model, name, tuple(channels or ()), channels is None]
         if channels is None:
             return kept
         output = output.clone()

@@ -128,6 +128,8 @@ class TestPerPassGrads:
         functions = [kept[kind, k] for kind, k in losses]
         t = leaf()
         CallersHooks(hooks).on_tensor(t, "p")
+        if t.is_leaf:
+            t.register_post_accumulate_grad_hook(lambda leaf: None)
         witness = Witness(p=t, losses=functions)
         grads = student.per_pass_grads(t, functions)
         seen = {
@@ -163,6 +165,7 @@ class TestPerPassGrads:
 
         seen["around a call"] = student.per_pass_grads(leaf(), [three_times, calling, three_times])
         seen["calls of one loss"] = len(tripled)
+        seen["a loss without effect"] = student.per_pass_grads(leaf(), [lambda q: 0 * q.sum(), three_times])
 
         def failed(kind, *, in_backward=False):
             t, fails = leaf(), Failure(kind, failing_run)
@@ -250,6 +253,7 @@ class TestPerPassGrads:
         if call != "once":
             expect_gradients(seen["another call"], p, losses[::-1])
         expect_gradients(seen["the same losses"], p / 2, losses)
+        expect_gradients(seen["a loss without effect"], p, [["linear", 0.0], ["linear", 3.0]])
 
     def test_a_call_inside_a_call_changes_nothing(seen, p):
         expect_gradients(seen["around a call"], p, [["linear", 3.0], ["linear", 2.0], ["linear", 3.0]])

@@ -31,6 +31,9 @@ OTHER_LISTS: list[tuple[list[list[float]], float]] = [
     ([[30.0], [40.0]], 1),
     ([[0.3, 0.4]], 1e-3),
     ([[1.0], [2.0], [], *[[1.0]] * 9], 1.0),
+    ([[0.3], [0.4]], 0.4),  # the square of the norm is below the bound
+    ([[1.2], [1.6]], 3.0),  # and here above it, though the norm is below
+    ([[3.0], [4.0]], 4.99),
 ]
 """Gradients that arrive at the parameters of a list, and the bound of their norm."""
 
@@ -182,11 +185,23 @@ class TestClipGlobalNormInBackward:
             sum((torch.tensor(gradient) * p).sum() for gradient, p in zip(gradients, params)).backward()
             return [p.grad for p in params]
 
+        again = nn.Parameter(torch.zeros(2))
+        all_removed(student.clip_global_norm_in_backward([again], 1.0))
+        _kept_anew = student.clip_global_norm_in_backward([again], 2.0)
+        (torch.tensor([3.0, 4.0]) * again).sum().backward()
+        seen["called again"] = again.grad
         seen["other lists"] = [clipped(gradients, c) for gradients, c in OTHER_LISTS]
         curved = nn.Parameter(torch.ones(2))
         _kept_at_last = student.clip_global_norm_in_backward([curved], 100.0)
         (curved * curved).sum().backward(create_graph=True)
-        return {**seen, "keeps its graph": curved.grad.requires_grad}
+        steep = nn.Parameter(torch.tensor([3.0, 4.0]))
+        _kept_in_the_end = student.clip_global_norm_in_backward([steep], 1.0)
+        (steep * steep).sum().backward(create_graph=True)
+        return {
+            **seen,
+            "keeps its graph": curved.grad.requires_grad,
+            "clipped with its graph": [steep.grad.detach(), steep.grad.requires_grad],
+        }
 
     mistakes = (
         Mistake(
@@ -243,6 +258,14 @@ class TestClipGlobalNormInBackward:
     def test_the_joint_norm_is_clipped_once_all_have_arrived(seen, params, passes, c, grad, hooks):
         same_grads(seen["grads"][0], clipped_runs(params, passes[:1], c, grad, hooks)[0])
         same_grads(seen["example"], [torch.tensor([0.6]), torch.tensor([0.8])])
+        again = Seen(
+            seen["called again"].value, "[3, 4] with c = 2, after a first call with c = 1 was undone by its handles"
+        )
+        expect(again).close_to(torch.tensor([1.2, 1.6]), rtol=1e-5, atol=1e-5)
+        clipped, has_graph = seen["clipped with its graph"]
+        steep = Seen(clipped.value, "`.grad` of [3, 4] after `(p * p).sum().backward(create_graph=True)` with c = 1")
+        expect(steep).close_to(torch.tensor([0.6, 0.8]), rtol=1e-5, atol=1e-5)
+        expect(has_graph).is_true("after a pass with `create_graph=True`, a clipped `.grad` has lost its graph")
         expect(seen["beside an infinite gradient"]).close_to(torch.zeros(1))
         for grads, (gradients, norm) in zip(seen["other lists"], OTHER_LISTS):
             plain = [torch.tensor(gradient) for gradient in gradients]

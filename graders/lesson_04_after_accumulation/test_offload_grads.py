@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from functools import partial
 from itertools import accumulate
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -42,6 +43,11 @@ from graders.lesson_04_after_accumulation.shared import Net, grads_of, lay_out, 
 
 BIG = 2.0**25
 """In float32 this number swallows everything below 2 that is added to it."""
+
+
+def sum_of(sums: Any, p: Tensor) -> Any:
+    """What a dict with whatever keys holds for this parameter."""
+    return next((total for key, total in sums.items() if key is p), None) if isinstance(sums, dict) else None
 
 
 @exercise(
@@ -220,7 +226,12 @@ class TestOffloadGrads:
         seen["removed twice"] = one.grad is not None and other.grad is not None
         one.grad = other.grad = nothing.grad = None
         _again = student.offload_grads([one, other, nothing])
-        return {**seen, "after a new call": named(sums)}
+        seen["after a new call"] = named(sums)
+        twice = nn.Parameter(torch.zeros(2))
+        all_removed(pair(student.offload_grads([twice]))[1])
+        sums, _anew = pair(student.offload_grads([twice]))
+        none_error((5 * twice).sum().backward)
+        return {**seen, "called twice": sum_of(sums, twice)}
 
     mistakes = (
         Mistake(
@@ -327,6 +338,10 @@ class TestOffloadGrads:
         expect(seen["infinite"]["p"]).close_to(torch.full((2,), torch.inf, dtype=torch.float64))
 
     def test_each_parameter_has_a_sum_of_its_own(seen):
+        twice = Seen(
+            seen["called twice"].value, "the sum of a second call, after `remove()` on the handles of the first"
+        )
+        expect(twice).close_to(torch.full((2,), 5.0, dtype=torch.float64))
         for what in ("of their own", "after a new call"):
             sums = {"one": [12.0, 12.0], "other": [1.0, 1.0], "nothing": []}
             for name, total in sums.items():

@@ -215,6 +215,11 @@ class TestSgdInBackward:
         seen["changed in a deep model"] = witness.changes()
         none_error(deep(torch.tensor([[3.0]])).sum().backward)
         seen["deep"] = snapshot(deep[0][0][0].weight)
+        number = nn.Module()
+        number.scale = nn.Parameter(torch.tensor(2.0))
+        _its = student.sgd_in_backward(number, 0.1)
+        none_error((3 * number.scale).backward)
+        seen["number"] = [snapshot(number.scale), number.scale.grad is None]
         return {**seen, "example": one_step(student, 0.1, 3.0), "lr = 0": one_step(student, 0, 3.0),
                 "infinite": one_step(student, 0.1, torch.inf)}  # fmt: skip
 
@@ -302,6 +307,9 @@ class TestSgdInBackward:
         expect(seen["in_place"]).is_true("a view of a parameter does not follow: the step was not taken in place")
         expect(seen["example"]["weight"]).close_to(torch.tensor([[1.7]]))
         expect(seen["deep"]).close_to(torch.tensor([[1.7]]))
+        number = Seen(seen["number"][0].value, "a parameter of shape () with the value 2, whose gradient is 3")
+        expect(number).close_to(torch.tensor(1.7))
+        expect(seen["number"][1]).is_true("a parameter of shape () has a `.grad` after its step")
         expect(seen["lr = 0"]["weight"]).close_to(torch.tensor([[2.0]]), rtol=0, atol=0)
         expect(seen["infinite"]["weight"]).close_to(torch.tensor([[-torch.inf]]))
 

@@ -379,6 +379,22 @@ def branch_grads(w, x):
     return dict(zip(["w", "x", "a", "b"], grads))
 """,
     ),
+    Wrong(
+        "clears post-accumulate hooks of others",
+        violates="rule 3: Hooks that were there before are there afterwards",
+        check="test_no_graph_comes_along_and_w_and_x_stay_as_they_were",
+        source="""
+import torch
+
+def branch_grads(w, x):
+    for t in (w, x):
+        if t._post_accumulate_grad_hooks:
+            t._post_accumulate_grad_hooks.clear()
+    a, b = w + x, w + 1
+    grads = torch.autograd.grad((a * b).sum(), [w, x, a, b])
+    return dict(zip(["w", "x", "a", "b"], (grad.clone() for grad in grads)))
+""",
+    ),
 ]
 
 GIVENS = [

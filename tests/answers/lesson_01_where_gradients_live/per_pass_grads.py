@@ -472,6 +472,18 @@ def per_pass_grads(p, losses):
     return [grads[loss].clone() for loss in losses]
 """,
     ),
+    Wrong(
+        "gradients of zeros are left out",
+        violates="return a list with one gradient for each",
+        check="test_another_call_has_its_own_gradients",
+        source="""
+import torch
+
+def per_pass_grads(p, losses):
+    grads = [torch.autograd.grad(loss(p), p)[0].clone() for loss in losses]
+    return [grad for grad in grads if grad.any() or not grad.numel()]
+""",
+    ),
 ]
 
 GIVENS = [

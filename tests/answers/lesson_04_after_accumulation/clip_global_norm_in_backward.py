@@ -711,6 +711,53 @@ def clip_global_norm_in_backward(params, c):
             ),
         ),
     ),
+    *(
+        Wrong(
+            name,
+            violates="if the joint L2 norm over\n    the `.grad` of all of them is greater than `c`",
+            check="test_the_joint_norm_is_clipped_once_all_have_arrived",
+            source=changed(
+                COUNTING,
+                (
+                    CLIPS,
+                    f"""\
+            norm = sum(q.grad.double().square().sum().item() for q in params) ** 0.5
+            if {condition}:
+                torch.nn.utils.clip_grad_norm_(params, c)
+""",
+                ),
+            ),
+        )
+        for name, condition in {
+            "the square of the norm is compared": "norm**2 > c",
+            "a norm that is nearly right": "norm > 1.01 * c",
+            "a norm that is a little too large": "norm > c + 0.1",
+        }.items()
+    ),
+    Wrong(
+        "a clipped gradient without its graph",
+        violates="rule 5: then gradients can be differentiated again",
+        check="test_the_joint_norm_is_clipped_once_all_have_arrived",
+        source=changed(
+            COUNTING,
+            (
+                CLIPS,
+                """\
+            norm = sum(q.grad.double().square().sum().item() for q in params) ** 0.5
+            if norm > c:
+                for q in params:
+                    q.grad = q.grad.detach() * (c / norm)
+""",
+            ),
+        ),
+    ),
+    Wrong(
+        "the first bound of these parameters",
+        violates="rule 1: It works however often it is called",
+        check="test_the_joint_norm_is_clipped_once_all_have_arrived",
+        source="BOUNDS = {}\n"
+        + changed(COUNTING, ("    def hook", "    c = BOUNDS.setdefault((*params,), c)\n    def hook")),
+    ),
 ]
 
 GIVENS = [

@@ -44,6 +44,6 @@ from graders.core.conditions import (
 from graders.core.difference import Kind
 from graders.core.draws import Rng, beyond_float32
 from graders.core.exercise import SILENT, Mistake, exercise
-from graders.core.expect import Seen, apart, close, expect, refuse
+from graders.core.expect import Seen, apart, close, exactly, expect, paired, refuse
 from graders.core.shown import MISSING
 from graders.wire.data import Array

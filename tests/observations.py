@@ -134,13 +134,23 @@ def forgeries(values: Sequence[Any], count: int, rng: random.Random) -> Iterator
         yield value
 
 
-def part_by_part(value: Any, rng: random.Random) -> Iterator[Any]:
+def part_by_part(value: Any, odd: Sequence[Callable[[random.Random], Any]], rng: random.Random) -> Iterator[Any]:
     """A dict without each of its entries, and with each odd thing in the place of each: one change at a time."""
     if type(value) is dict:
         for key in value:
             yield {name: value[name] for name in value if name != key}
-            for odd in ODD:
-                yield {**value, key: odd(rng)}
+            for thing in odd:
+                yield {**value, key: thing(rng)}
+
+
+def shortened(value: Any) -> Iterator[tuple[str, Any]]:
+    """The name of each entry of a dict, and the dict without it; of a list in it, also with it empty or one shorter."""
+    if type(value) is dict:
+        for key, part in value.items():
+            yield str(key), {name: value[name] for name in value if name != key}
+            if type(part) in (list, tuple) and part:
+                yield str(key), {**value, key: part[:0]}
+                yield str(key), {**value, key: part[:-1]}
 
 
 def spoilt_bytes(tree: Any, body: bytes, rng: random.Random) -> Any:

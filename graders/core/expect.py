@@ -8,7 +8,7 @@ end in a sentence.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NoReturn, TypeVar
 
 import torch
@@ -290,6 +290,22 @@ class expect:
 def refuse(message: str, kind: Kind = Kind.CONDITION) -> NoReturn:
     """Raise `Mismatch` for a reason in words that names its value itself."""
     raise Mismatch(Difference(kind, note=message))
+
+
+def exactly(count: int, seen: Seen) -> list[Seen]:
+    """The entries of a list or tuple that has this many; raises `Mismatch` for any other.
+
+    A loop over a `Seen` itself ends where the entries end: what is missing would not be looked at.
+    """
+    container: type[list[Any] | tuple[Any, ...]] = tuple if type(seen.value) is tuple else list
+    expect(seen).has_length(count, container=container)
+    return list(seen)
+
+
+def paired(seen: Seen, expected: Iterable[T]) -> list[tuple[Seen, T]]:
+    """Each entry of a list or tuple with what it is compared with; raises `Mismatch` unless there are as many."""
+    wanted = list(expected)
+    return list(zip(exactly(len(wanted), seen), wanted))
 
 
 def _same(value: Any, expected: Any) -> bool:

@@ -16,6 +16,7 @@ from graders.authoring import (
     exercise,
     expect,
     nothing_changed,
+    paired,
     prepared,
     removed,
 )
@@ -174,7 +175,7 @@ class TestRecordGrad:
         expect(seen["store"][1]).close_to(expected[1], detached=False)
 
     def test_entries_are_copies_without_a_graph(seen, x, up, hooks, backward):
-        for entry, gradient in zip(seen["store"], arriving(x, up, hooks, backward)):
+        for entry, gradient in paired(seen["store"], arriving(x, up, hooks, backward)):
             expect(entry).close_to(gradient)
         expect(seen["infinite"]).has_length(1, "recorded gradients")
         expect(seen["infinite"][0]).close_to(torch.full_like(x, torch.inf))
@@ -198,7 +199,7 @@ class TestRecordGrad:
         again = [*arriving(x, up, hooks, backward), *[factor(hooks) * 2 * x] * 2]
         own = again if call == "again" else [-2 * x] * 2
         expect(seen["more"]).has_length(len(own), "gradients recorded by the second of two calls")
-        for entry, gradient in zip(seen["more"], own):
+        for entry, gradient in paired(seen["more"], own):
             expect(entry).close_to(gradient)
         expect(seen["more_after_remove"]).equals(0)
 

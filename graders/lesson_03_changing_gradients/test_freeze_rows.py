@@ -189,6 +189,7 @@ class TestFreezeRows:
             ("x.grad of a sum", torch.ones_like(up)),
             ("x.grad of gradient=", up),
             ("x.grad of zeros", torch.zeros_like(up)),
+            ("x.grad of two uses", factors[0] + factors[1]),
         ):
             expect(seen[name]).close_to(without(times(hooks) * arriving, rows), rtol=0, atol=0)
         expect(seen["example"]).close_to(torch.tensor([[0.0, 0.0], [5.0, 5.0], [0.0, 0.0]]), rtol=0, atol=0)

@@ -76,7 +76,7 @@ def no_error(error: Seen, where: str = "") -> None:
 
 def nothing_stored(stored: Seen, when: str) -> None:
     """Expect that every `.grad` is None."""
-    for name in stored.keys:
+    for name in expect(stored).of_type(dict):
         if stored[name].value is not None:
             expect(stored[name]).fail(f"{when}, the `.grad` of {name} is not None")
 

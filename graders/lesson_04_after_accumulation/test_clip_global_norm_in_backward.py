@@ -17,9 +17,11 @@ from graders.authoring import (
     Witness,
     all_removed,
     close,
+    exactly,
     exercise,
     expect,
     nothing_changed,
+    paired,
     prepared,
     snapshot,
 )
@@ -262,12 +264,12 @@ class TestClipGlobalNormInBackward:
             seen["called again"].value, "[3, 4] with c = 2, after a first call with c = 1 was undone by its handles"
         )
         expect(again).close_to(torch.tensor([1.2, 1.6]), rtol=1e-5, atol=1e-5)
-        clipped, has_graph = seen["clipped with its graph"]
+        clipped, has_graph = exactly(2, seen["clipped with its graph"])
         steep = Seen(clipped.value, "`.grad` of [3, 4] after `(p * p).sum().backward(create_graph=True)` with c = 1")
         expect(steep).close_to(torch.tensor([0.6, 0.8]), rtol=1e-5, atol=1e-5)
         expect(has_graph).is_true("after a pass with `create_graph=True`, a clipped `.grad` has lost its graph")
         expect(seen["beside an infinite gradient"]).close_to(torch.zeros(1))
-        for grads, (gradients, norm) in zip(seen["other lists"], OTHER_LISTS):
+        for grads, (gradients, norm) in paired(seen["other lists"], OTHER_LISTS):
             plain = [torch.tensor(gradient) for gradient in gradients]
             same_grads(grads, [gradient * clip_factor(plain, norm) for gradient in plain])
 
@@ -284,8 +286,8 @@ class TestClipGlobalNormInBackward:
 
     def test_the_norm_is_joint_over_all_entries(seen, c):
         clipped = torch.full((16,), c / 4, dtype=torch.float64)
-        for grads in seen["many small entries"]:
-            same_grads(grads, [clipped, torch.zeros_like(clipped)])
+        for grads, expected in paired(seen["many small entries"], [[clipped, torch.zeros_like(clipped)]] * 2):
+            same_grads(grads, expected)
 
     def test_a_second_list_is_clipped_by_itself(seen, params, passes, few, outside, c, hooks):
         same_grads(seen["beside a second list"], clipped_runs(params, passes[:1], c, "empty", hooks)[0])
@@ -338,8 +340,7 @@ def first_totals(params: list[Tensor], passes: list[dict[str, Any]], grad: str, 
 
 def same_grads(seen: Seen, expected: list[Tensor]) -> None:
     """Expect these gradients, one for each parameter."""
-    expect(seen).has_length(len(expected), "gradients")
-    for entry, gradient in zip(seen, expected):
+    for entry, gradient in paired(seen, expected):
         limit = 1e-5 if gradient.dtype == torch.float32 else 1e-6  # 1e-6 is what torch adds to the norm
         expect(entry).close_to(gradient, rtol=2 * limit, atol=limit)
 

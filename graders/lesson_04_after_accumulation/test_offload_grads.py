@@ -22,6 +22,7 @@ from graders.authoring import (
     exercise,
     expect,
     nothing_changed,
+    paired,
     prepared,
     refuse,
     removed,
@@ -314,7 +315,7 @@ class TestOffloadGrads:
     def test_the_sums_grow_with_every_pass(seen, layers, calls, scale, chosen, batches, hooks, dtype):
         no_error(seen["error"])
         limit = 1e-10 if dtype == "float64" else 1e-4
-        for sums, expected in zip(seen["sums"], sums_over(layers, calls, scale, chosen, batches, hooks)):
+        for sums, expected in paired(seen["sums"], sums_over(layers, calls, scale, chosen, batches, hooks)):
             if type(sums.value) is not dict:
                 expect(sums).fail("the first part of the result is not a dict")
             for name, total in expected.items():
@@ -322,8 +323,8 @@ class TestOffloadGrads:
                     expect(sums).fail(f"the parameter {name} is not a key of the dict, though backward() reached it")
                 expect(sums[name]).close_to(total, rtol=limit, atol=limit)
 
-    def test_no_gradient_is_left(seen):
-        for number, stored in enumerate(seen["stored"], 1):
+    def test_no_gradient_is_left(seen, batches):
+        for stored, number in paired(seen["stored"], range(1, len(batches) + 1)):
             nothing_stored(stored, f"after pass {number}")
         nothing_stored(seen["after zeros"], "after a pass with a gradient of zeros")
         nothing_stored(seen["after a stopped pass"]["stored"], "after the pass that followed a stopped one")

@@ -22,6 +22,7 @@ from graders.authoring import (
     expect,
     laid_out,
     nothing_changed,
+    paired,
     prepared,
     snapshot,
 )
@@ -205,8 +206,8 @@ class TestPassAndTotalNorms:
         same_log(seen["no entries"], [0.0, 0.0], torch.ones(1))
         expect(seen["nan"][0]).equals("[('pass', nan), ('total', nan)]")
 
-    def test_every_pass_counts(seen):
-        for number, count in enumerate(seen["counts"], 2):
+    def test_every_pass_counts(seen, further_passes):
+        for count, number in paired(seen["counts"], range(2, further_passes + 2)):
             if count.value != 2 * number:
                 expect(count).fail(
                     f"after {number} passes, {2 * number} entries are expected, and there are {count.value}"

@@ -22,6 +22,7 @@ from graders.authoring import (
     exercise,
     expect,
     nothing_changed,
+    paired,
     refuse,
     removed,
     snapshot,
@@ -302,7 +303,7 @@ class TestSgdInBackward:
 
     def test_every_backward_takes_one_step(seen, layers, calls, scale, batches, lr, hooks):
         no_error(seen["error"])
-        for step, values in zip(seen["steps"], sgd_steps(layers, calls, scale, batches, lr, hooks=hooks)):
+        for step, values in paired(seen["steps"], sgd_steps(layers, calls, scale, batches, lr, hooks=hooks)):
             same_tensors(step, values)
         expect(seen["in_place"]).is_true("a view of a parameter does not follow: the step was not taken in place")
         expect(seen["example"]["weight"]).close_to(torch.tensor([[1.7]]))
@@ -313,8 +314,8 @@ class TestSgdInBackward:
         expect(seen["lr = 0"]["weight"]).close_to(torch.tensor([[2.0]]), rtol=0, atol=0)
         expect(seen["infinite"]["weight"]).close_to(torch.tensor([[-torch.inf]]))
 
-    def test_no_gradient_is_left(seen):
-        for number, stored in enumerate(seen["stored"], 1):
+    def test_no_gradient_is_left(seen, batches):
+        for stored, number in paired(seen["stored"], range(1, len(batches) + 1)):
             nothing_stored(stored, f"after pass {number}")
         nothing_stored(seen["example"]["stored"], "after the pass of the example")
         nothing_stored(seen["lr = 0"]["stored"], "after a pass with `lr = 0`")
@@ -322,7 +323,7 @@ class TestSgdInBackward:
 
     def test_a_tied_parameter_steps_once_with_the_sum(seen, layers, calls, scale, batches, lr):
         no_error(seen["with a tied parameter"]["error"])
-        for step, values in zip(
+        for step, values in paired(
             seen["with a tied parameter"]["steps"], sgd_steps(layers, calls, scale, batches[:2], lr / 2, tied=True)
         ):
             same_tensors(step, values)

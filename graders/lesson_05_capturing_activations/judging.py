@@ -20,6 +20,7 @@ from graders.authoring import (
     changes,
     expect,
     nothing_changed,
+    paired,
     refuse,
 )
 from graders.lesson_05_capturing_activations.shared import IN_PLACE
@@ -319,7 +320,7 @@ def same_numbers(seen: Seen, expected: Tensor) -> None:
 def all_close(seen: Seen, expected: Sequence[Tensor]) -> None:
     """A list of these tensors."""
     expect(seen).has_length(len(expected), "outputs" if len(expected) != 1 else "output")
-    for entry, value in zip(seen, expected):
+    for entry, value in paired(seen, expected):
         same_numbers(entry, value)
 
 

@@ -22,6 +22,7 @@ from graders.authoring import (
     came_through,
     changes,
     close,
+    exactly,
     exercise,
     expect,
     laid_out,
@@ -377,7 +378,7 @@ class TestActivationStore:
             recorded(found, {"1": [output]})
 
     def test_each_is_a_copy_of_its_own_shape_and_dtype(seen, plain):
-        for found in seen["of varied"]:
+        for found in exactly(2, seen["of varied"]):
             recorded(Seen(found.value, "the record of a layer that hands on its input"), {"layer": varied(plain)})
         expect(seen["one memory"]).is_false("two entries of a list share their memory")
         if seen["one memory of two names"].value is True:

@@ -7,7 +7,20 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from graders.authoring import ALL, FACTOR, SILENT, Circumstances, Mistake, Seen, apart, close, exercise, expect
+from graders.authoring import (
+    ALL,
+    FACTOR,
+    SILENT,
+    Circumstances,
+    Mistake,
+    Seen,
+    apart,
+    close,
+    exactly,
+    exercise,
+    expect,
+    paired,
+)
 from graders.lesson_05_capturing_activations.judging import (
     BEFORE_THE_CALLERS_HOOK,
     MISTAKES,
@@ -193,11 +206,11 @@ class TestCaptureActivation:
             expect(found).close_to(output)
 
     def test_it_is_a_copy_of_what_a_layer_hands_on(seen, plain):
-        for found in seen["in a row"]:
+        for found in exactly(2, seen["in a row"]):
             same_numbers(Seen(found.value, "the result for a layer that hands on its input"), in_a_row(plain))
 
     def test_a_call_inside_a_call_changes_nothing(seen):
-        for found, number, whose in zip(seen["in a call"], (3.0, 2.0), ("outer", "inner")):
+        for found, (number, whose) in paired(seen["in a call"], ((3.0, "outer"), (2.0, "inner"))):
             found = Seen(found.value, f"the result of the {whose} call")
             same_numbers(found, torch.full((1, 2), number))
 

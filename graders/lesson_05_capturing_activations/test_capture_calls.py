@@ -7,7 +7,20 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from graders.authoring import ALL, FACTOR, SILENT, Circumstances, Mistake, Seen, apart, close, exercise, expect
+from graders.authoring import (
+    ALL,
+    FACTOR,
+    SILENT,
+    Circumstances,
+    Mistake,
+    Seen,
+    apart,
+    close,
+    exactly,
+    exercise,
+    expect,
+    paired,
+)
 from graders.lesson_05_capturing_activations.judging import (
     BEFORE_THE_CALLERS_HOOK,
     MISTAKES,
@@ -209,7 +222,7 @@ class TestCaptureCalls:
             all_close(found, [output])
 
     def test_each_is_a_copy_of_its_own_shape_and_dtype(seen, plain):
-        for found in seen["of varied"]:
+        for found in exactly(2, seen["of varied"]):
             all_close(Seen(found.value, "the result for a layer that hands on its input"), varied(plain))
         expect(seen["one memory"]).is_false("two entries of your list share their memory")
 
@@ -217,7 +230,7 @@ class TestCaptureCalls:
         expect(seen["one list"]).is_false("two calls of your function returned the same list")
 
     def test_a_call_inside_a_call_changes_nothing(seen):
-        for found, number, whose in zip(seen["in a call"], (3.0, 2.0), ("outer", "inner")):
+        for found, (number, whose) in paired(seen["in a call"], ((3.0, "outer"), (2.0, "inner"))):
             found = Seen(found.value, f"the result of the {whose} call")
             all_close(found, [torch.full((1, 2), number)])
 

@@ -7,7 +7,20 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from graders.authoring import ALL, FACTOR, SILENT, Circumstances, Mistake, Seen, apart, changes, close, exercise, expect
+from graders.authoring import (
+    ALL,
+    FACTOR,
+    SILENT,
+    Circumstances,
+    Mistake,
+    Seen,
+    apart,
+    changes,
+    close,
+    exercise,
+    expect,
+    paired,
+)
 from graders.lesson_05_capturing_activations.judging import (
     BEFORE_THE_CALLERS_HOOK,
     LATE_BINDING,
@@ -234,7 +247,7 @@ class TestCaptureMany:
             expect(result_of(seen, key)).has_keys(*captured(net, names, x), ordered=True)
 
     def test_a_call_inside_a_call_changes_nothing(seen):
-        for found, number, whose in zip(seen["in a call"], (3.0, 2.0), ("outer", "inner")):
+        for found, (number, whose) in paired(seen["in a call"], ((3.0, "outer"), (2.0, "inner"))):
             found = Seen(found.value, f"the result of the {whose} call")
             same_outputs(found, {"0": torch.full((1, 2), number)})
 

@@ -9,7 +9,20 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from graders.authoring import ALL, FACTOR, SILENT, Circumstances, Mistake, Seen, apart, close, exercise, expect, refuse
+from graders.authoring import (
+    ALL,
+    FACTOR,
+    SILENT,
+    Circumstances,
+    Mistake,
+    Seen,
+    apart,
+    close,
+    exactly,
+    exercise,
+    expect,
+    refuse,
+)
 from graders.lesson_05_capturing_activations.judging import (
     BEFORE_THE_CALLERS_HOOK,
     MISTAKES,
@@ -241,9 +254,9 @@ class TestSaveActivation:
             holds(file, output)
 
     def test_it_is_a_copy_of_what_a_layer_hands_on(seen, plain):
-        for found in seen["in a row"]:
+        for found in exactly(2, seen["in a row"]):
             holds(found, in_a_row(plain))
-        for found in seen["of varied"]:
+        for found in exactly(2, seen["of varied"]):
             holds(found, varied(plain)[0])
         holds(seen["zeros"], torch.zeros(1, 2), "the tensor in the file, of a module that gives zeros first, then ones")
 
@@ -260,7 +273,7 @@ class TestSaveActivation:
         returned(seen["view"], view_of(wide, window, page))
         for file, output in of_any_shape(seen, shaped):
             returned(file, output)
-        for file in seen["of varied"]:
+        for file in exactly(2, seen["of varied"]):
             returned(file, varied(plain)[0])
 
     def test_the_model_runs_once_as_it_is(seen, net, x):

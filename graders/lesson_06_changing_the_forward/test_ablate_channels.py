@@ -23,6 +23,7 @@ from graders.authoring import (
     expect,
     laid_out,
     nothing_changed,
+    paired,
     prepared,
 )
 from graders.lesson_06_changing_the_forward.judging import (
@@ -312,15 +313,15 @@ class TestAblateChannels:
         expect(seen["result of a second call"]).close_to(expected, detached=False)
 
     def test_the_module_of_this_name_is_meant(seen):
-        for found, name in zip(seen["alike"], ALIKE):
+        for found, name in paired(seen["alike"], ALIKE):
             _, right = through_alike(torch.eye(3), name, lambda value: written(value, [1], 0.0))
             expect(Seen(found.value, f"the result for {name!r} in a model with {', '.join(ALIKE)} and b")).close_to(
                 right
             )
 
     def test_a_call_inside_a_call_changes_nothing(seen):
-        expect(seen["in a call"]).has_length(2)
-        for found, right, whose in zip(seen["in a call"], ([[0.0, 7.0]] * 2, [[5.0, 0.0]] * 2), ("outer", "inner")):
+        calls = (([[0.0, 7.0]] * 2, "outer"), ([[5.0, 0.0]] * 2, "inner"))
+        for found, (right, whose) in paired(seen["in a call"], calls):
             expect(Seen(found.value, f"the result of the {whose} call")).close_to(torch.tensor(right))
         nothing_changed(seen["changed by a call in a call"])
 

@@ -22,6 +22,7 @@ from graders.authoring import (
     exercise,
     expect,
     nothing_changed,
+    paired,
     refuse,
     removed,
     snapshot,
@@ -314,7 +315,7 @@ class TestForceKwargs:
             kw_arrived(seen["calls"][call], CALLS[call])
 
     def test_values_of_any_kind_arrive(seen):
-        for call, caller in zip(seen["kinds"], ("no keywords", "a function and a dict as well")):
+        for call, caller in paired(seen["kinds"], ("no keywords", "a function and a dict as well")):
             kw_arrived(call, f"with a function and a dict in `kw`, when the caller passes {caller}")
 
     def test_forward_runs_once_in_each_call(seen):

@@ -23,6 +23,7 @@ from graders.authoring import (
     expect,
     laid_out,
     nothing_changed,
+    paired,
     prepared,
     removed,
     snapshot,
@@ -279,7 +280,7 @@ class TestNormalizeInput:
         infinite = Seen(seen["infinite"].value, "what inf and -inf become")
         expect(infinite).close_to(torch.tensor([INF, -INF]))
         expect(Seen(seen["nan"].value, "where nan and 1 become nan")).close_to(torch.tensor([True, False]))
-        for call, entry in zip(("a first", "a second"), seen["y in place"]):
+        for entry, call in paired(seen["y in place"], ("a first", "a second")):
             path = f"nn.LeakyReLU(0.5, inplace=True) of [-7, 9] with mean 1 and std 2, in {call} call"
             expect(Seen(entry.value, path)).close_to(torch.tensor([-2.0, 4.0]))
         half = after_hooks(2 * (a.to(torch.bfloat16) - mean) / std, hooks)

@@ -24,6 +24,7 @@ from graders.authoring import (
     expect,
     laid_out,
     nothing_changed,
+    paired,
     prepared,
 )
 from graders.lesson_06_changing_the_forward.judging import (
@@ -401,7 +402,7 @@ class TestPatchActivation:
 
     def test_the_module_of_this_name_is_meant(seen):
         corrupt = torch.full((3, 3), 2.0)
-        for found, name in zip(seen["alike"], ALIKE):
+        for found, name in paired(seen["alike"], ALIKE):
             kept, _ = through_alike(torch.eye(3), name, lambda value: value)
             _, right = through_alike(corrupt, name, lambda value, kept=kept: written(value, [1], kept))
             expect(Seen(found.value, f"the result for {name!r} in a model with {', '.join(ALIKE)} and b")).close_to(
@@ -409,8 +410,8 @@ class TestPatchActivation:
             )
 
     def test_a_call_inside_a_call_changes_nothing(seen):
-        expect(seen["in a call"]).has_length(2)
-        for found, right, whose in zip(seen["in a call"], ([[3.0, 4.0]] * 2, [[2.0, 1.0]] * 2), ("outer", "inner")):
+        calls = (([[3.0, 4.0]] * 2, "outer"), ([[2.0, 1.0]] * 2, "inner"))
+        for found, (right, whose) in paired(seen["in a call"], calls):
             expect(Seen(found.value, f"the result of the {whose} call")).close_to(torch.tensor(right))
         nothing_changed(seen["changed by a call in a call"])
 

@@ -24,6 +24,7 @@ from graders.authoring import (
     in_mode,
     laid_out,
     nothing_changed,
+    paired,
     prepared,
     removed,
     snapshot,
@@ -179,8 +180,7 @@ class TestClampGradInput:
         if kind == "fork":
             seen["both outputs"] = gradients(lambda: sum((u * o).sum() for u, o in zip(ups, outs(leaf))), [leaf])[0]
             seen["second output"] = gradients(lambda: (ups[1] * outs(leaf)[1]).sum(), [leaf])[0]
-        if params:
-            seen["params of data"] = gradients(lambda: (ups[0] * outs(data, b)[0]).sum(), params)
+        seen["params of data"] = gradients(lambda: (ups[0] * outs(data, b)[0]).sum(), params) if params else []
         with torch.no_grad():
             seen["out without grad mode"] = outs(data, b)[0]
         up = ups[0].clone().requires_grad_()
@@ -199,9 +199,9 @@ class TestClampGradInput:
         )
         closer = student.clamp_grad_input(module, c / 2)
         seen["clamped twice"] = gradients(lambda: loss(ups[0]), [leaf])[0]
-        seen["has_remove"] = [removed(closer)]
+        went = [removed(closer)]
         seen["one removed"] = gradients(lambda: loss(ups[0]), [leaf])[0]
-        seen["has_remove"] += [removed(each) for each in (handle, *handles)]
+        went += [removed(each) for each in (handle, *handles)]
         seen["all removed"] = gradients(lambda: loss(ups[0]), [leaf])[0]
         seen["in the end"] = before.changes()
 
@@ -224,7 +224,7 @@ class TestClampGradInput:
         late, x = linear(torch.tensor([[5.0]]), torch.tensor([0.0])), torch.tensor([[3.0]], requires_grad=True)
         handle = student.clamp_grad_input(late, 2.0)
         called_before = late(x).sum()
-        seen["has_remove"].append(removed(handle))
+        seen["has_remove"] = all([*went, removed(handle)])
         (seen["called before remove"],) = gradients(lambda: called_before, [x])
         return seen
 
@@ -315,8 +315,7 @@ class TestClampGradInput:
 
     def test_what_the_module_sends_back_is_clamped(seen, scene, kind, c, hooks, place):
         expect(Seen(seen["inputs"][0].value, "x.grad")).close_to(at_leaf(scene, kind, hooks, place, c))
-        expect(seen["more"]).has_length(len(MORE_PASSES))
-        for scale, entry in zip(MORE_PASSES, seen["more"]):
+        for entry, scale in paired(seen["more"], MORE_PASSES):
             expect(Seen(entry.value, f"x.grad, with {scale} times the gradient")).close_to(
                 at_leaf(scene, kind, hooks, place, c, scale * scene["ups"][0]),
                 atol=max(1.0, scale) * (1e-5 if scene["x"].dtype == torch.float32 else 1e-10),
@@ -327,7 +326,7 @@ class TestClampGradInput:
             ("params", stretch(place) * scene["x"], "the gradient of a parameter"),
             ("params of data", scene["x"], "the gradient of a parameter, when no input needs one"),
         ):
-            for mine, gradient in zip(seen[when], sent({**scene, "x": value}, kind, hooks, frozen)[1]):
+            for mine, gradient in paired(seen[when], sent({**scene, "x": value}, kind, hooks, frozen)[1]):
                 expect(Seen(mine.value, path)).close_to(gradient)
         expect(Seen(seen["gate"].value, "the gradient of a weight beside `x > 0`")).close_to(through_gate(scene))
 
@@ -376,8 +375,7 @@ class TestClampGradInput:
     def test_the_handle_restores_the_old_behaviour(seen, scene, kind, c, hooks, place):
         before = Seen(seen["called before remove"].value, "x.grad of a call before remove(), with c = 2")
         expect(before).close_to(torch.tensor([[2.0]]))
-        for has_remove in seen["has_remove"]:
-            expect(has_remove).is_true("the function returned nothing that has a remove() method")
+        expect(seen["has_remove"]).is_true("the function returned nothing that has a remove() method")
         for when, path, bound in (
             ("one removed", "x.grad, after remove() on the second of two handles", c),
             ("all removed", "x.grad, after remove()", None),
@@ -391,14 +389,14 @@ class TestClampGradInput:
             ("example again", "of the example, after a second pass", (4.0, 6.0)),
             ("two calls", "of the example, with `module(x) + module(2 * x)`", (6.0, 9.0)),
         ):
-            for what, mine, right in zip(("x.grad", "module.weight.grad"), seen[when], rights):
+            for mine, (what, right) in paired(seen[when], zip(("x.grad", "module.weight.grad"), rights)):
                 expect(Seen(mine.value, f"{what} {passes}")).close_to(torch.tensor([[right]]))
 
     def test_any_bound_and_any_gradient(seen):
         expect(Seen(seen["nan"].value, "whether a gradient that is nan is nan afterwards")).close_to(
             torch.tensor([[True]])
         )
-        for up, entry in zip((INF, -INF), seen["infinite"]):
+        for entry, up in paired(seen["infinite"], (INF, -INF)):
             right = torch.tensor([[2.0 if up > 0 else -2.0]])
             expect(Seen(entry.value, f"a gradient of {up} with c = 2")).close_to(right)
         expect(Seen(seen["empty"].value, "a gradient of shape (0, 3)")).close_to(torch.zeros(0, 3))

@@ -26,6 +26,7 @@ from graders.authoring import (
     fill_grads,
     laid_out,
     nothing_changed,
+    paired,
     refuse,
     snapshot,
     tie,
@@ -463,7 +464,7 @@ class TestGradientFlow:
         )
 
     def test_one_pass_accumulates_the_gradients(seen, scene, mode, frozen, tied, registered, hooks, x, loss, grad):
-        for count, what in zip(seen["runs"], ("the model", "the loss")):
+        for count, what in paired(seen["runs"], ("the model", "the loss")):
             if count.value != 1:
                 expect(count).fail(f"{what} is to run once, and it ran {count.value} times")
         grads, x_gradient = plain_grads(scene, mode, frozen, tied, registered, hooks, x, loss)
@@ -488,7 +489,7 @@ class TestGradientFlow:
 
     def test_a_call_inside_a_call_changes_nothing(seen):
         calls = (({"1": 3.0, "0": 6.0}, "outer"), ({"": 5.0}, "inner"))
-        for found, (means, whose) in zip(seen["in a call"], calls):
+        for found, (means, whose) in paired(seen["in a call"], calls):
             expect_means(found, means, f" of the {whose} call")
 
     def test_the_example_of_the_contract(seen):

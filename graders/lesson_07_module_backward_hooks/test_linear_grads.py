@@ -23,6 +23,7 @@ from graders.authoring import (
     fill_grads,
     laid_out,
     nothing_changed,
+    paired,
 )
 from graders.lesson_07_module_backward_hooks.shared import Weighted, copied, linear, listed
 
@@ -268,15 +269,15 @@ class TestLinearGrads:
         tiny = (TINY * only_x[0], TINY * only_x[1])
         expect_both(seen["tiny"], tiny, f"when dL/dy is {TINY} times as large", TINY)
 
-        for limit, found in zip((INF, NAN), seen["no limit"]):
+        for found, limit in paired(seen["no limit"], (INF, NAN)):
             path = f"the result of the example, when dL/dy is {limit}"
             expect(Seen(found.value, path)).equals(f"[[[{limit}, {limit}]], [{limit}]]")
 
     def test_a_call_inside_a_call_changes_nothing(seen):
-        expect(seen["in a call"]).has_length(2)
-        outer, inner = seen["in a call"]
-        expect_both(outer, (torch.tensor([[40.0, 60.0]]), torch.tensor([20.0])), "of the outer call")
-        expect_both(inner, (torch.tensor([[30.0, 40.0]]), torch.tensor([10.0])), "of the inner call")
+        outer = (torch.tensor([[40.0, 60.0]]), torch.tensor([20.0]))
+        inner = (torch.tensor([[30.0, 40.0]]), torch.tensor([10.0]))
+        for found, (right, whose) in paired(seen["in a call"], ((outer, "outer"), (inner, "inner"))):
+            expect_both(found, right, f"of the {whose} call")
 
     def test_they_are_copies_without_a_graph(seen, weight, bias, value, up, loss):
         when = "when the loss has written zeros into its own memory"

@@ -24,6 +24,7 @@ from graders.authoring import (
     in_mode,
     laid_out,
     nothing_changed,
+    paired,
     prepared,
     removed,
     snapshot,
@@ -153,13 +154,12 @@ class TestScaleBackward:
         apart = -neighbour
         torch.autograd.backward(outs(leaf)[0] + apart, grad_tensors=ups[0], inputs=[leaf, neighbour])
         seen["neighbour"] = neighbour.grad
-        seen["later"], seen["below later"] = gradients(lambda: (ups[0] * later * outs(leaf)[0]).sum(), [later, leaf])
+        seen["later"], _ = gradients(lambda: (ups[0] * later * outs(leaf)[0]).sum(), [later, leaf])
         if kind == "fork":
             seen["both outputs"] = gradients(lambda: sum((u * o).sum() for u, o in zip(ups, outs(leaf))), [leaf])[0]
             seen["second output"] = gradients(lambda: (ups[1] * outs(leaf)[1]).sum(), [leaf])[0]
             seen["a tuple"] = isinstance(module(leaf), tuple)
-        if params:
-            seen["params of data"] = gradients(lambda: (ups[0] * outs(data, b)[0]).sum(), params)
+        seen["params of data"] = gradients(lambda: (ups[0] * outs(data, b)[0]).sum(), params) if params else []
         with torch.no_grad():
             seen["out without grad mode"] = outs(data, b)[0]
         up = ups[0].clone().requires_grad_()
@@ -183,9 +183,9 @@ class TestScaleBackward:
         )
         more = student.scale_backward(module, 0.5)
         seen["scaled twice"] = gradients(lambda: loss(ups[0]), [leaf])[0]
-        seen["has_remove"] = [removed(more)]
+        went = [removed(more)]
         seen["one removed"] = gradients(lambda: loss(ups[0]), [leaf])[0]
-        seen["has_remove"] += [removed(each) for each in (handle, *handles)]
+        went += [removed(each) for each in (handle, *handles)]
         seen["all removed"], *seen["params of all removed"] = gradients(lambda: loss(ups[0]), [leaf, *params])
         seen["in the end"] = before.changes()
 
@@ -205,7 +205,7 @@ class TestScaleBackward:
         late, x = linear(torch.tensor([[5.0]]), torch.tensor([0.0])), x.detach().requires_grad_()
         handle = student.scale_backward(late, 10.0)
         called_before = late(x).sum()
-        seen["has_remove"].append(removed(handle))
+        seen["has_remove"] = all([*went, removed(handle)])
         (seen["called before remove"],) = gradients(lambda: called_before, [x])
         return seen
 
@@ -301,19 +301,18 @@ class TestScaleBackward:
         if kind == "blend":
             expect(Seen(seen["inputs"][1].value, "b.grad")).close_to(s * sent(scene, kind, hooks)[0][1])
         value = {**scene, "x": stretch(place) * scene["x"]}
-        for mine, gradient in zip(seen["params"], sent(value, kind, hooks, frozen)[1]):
+        for mine, gradient in paired(seen["params"], sent(value, kind, hooks, frozen)[1]):
             expect(Seen(mine.value, "the gradient of a parameter")).close_to(s * gradient)
 
     def test_every_pass_is_scaled(seen, scene, kind, hooks, place, s):
-        expect(seen["more"]).has_length(len(MORE_PASSES))
-        for scale, entry in zip(MORE_PASSES, seen["more"]):
+        for entry, scale in paired(seen["more"], MORE_PASSES):
             expect(Seen(entry.value, f"x.grad, with {scale} times the gradient")).close_to(
                 at_leaf(scene, kind, hooks, place, s, scale * scene["ups"][0]),
                 atol=max(1.0, scale) * (1e-5 if scene["x"].dtype == torch.float32 else 1e-10),
             )
 
     def test_a_first_layer_learns_from_the_scaled_gradient(seen, scene, kind, hooks, frozen, s):
-        for mine, gradient in zip(seen["params of data"], sent(scene, kind, hooks, frozen)[1]):
+        for mine, gradient in paired(seen["params of data"], sent(scene, kind, hooks, frozen)[1]):
             expect(Seen(mine.value, "the gradient of a parameter, when no input needs one")).close_to(s * gradient)
         expect(Seen(seen["gate"].value, "the gradient of a weight beside `x > 0`")).close_to(s * through_gate(scene))
 
@@ -353,15 +352,14 @@ class TestScaleBackward:
     def test_the_handle_restores_the_old_behaviour(seen, scene, kind, hooks, frozen, place, s):
         before = Seen(seen["called before remove"].value, "x.grad of a call before remove(), with s = 10")
         expect(before).close_to(torch.tensor([[50.0]]))
-        for has_remove in seen["has_remove"]:
-            expect(has_remove).is_true("the function returned nothing that has a remove() method")
+        expect(seen["has_remove"]).is_true("the function returned nothing that has a remove() method")
         for when, path, factor in (
             ("one removed", "x.grad, after remove() on the second of two handles", s),
             ("all removed", "x.grad, after remove()", 1),
         ):
             expect(Seen(seen[when].value, path)).close_to(at_leaf(scene, kind, hooks, place, factor))
         value = {**scene, "x": stretch(place) * scene["x"]}
-        for mine, gradient in zip(seen["params of all removed"], sent(value, kind, hooks, frozen)[1]):
+        for mine, gradient in paired(seen["params of all removed"], sent(value, kind, hooks, frozen)[1]):
             expect(Seen(mine.value, "the gradient of a parameter, after remove()")).close_to(gradient)
         nothing_changed(seen["in the end"], but=["grad-* *"], when="after remove()")
 
@@ -371,9 +369,9 @@ class TestScaleBackward:
             ("example again", "of the example, after a second pass", (100.0, 60.0)),
             ("two calls", "of the example, with `module(x) + module(2 * x)`", (150.0, 90.0)),
         ):
-            for what, mine, right in zip(("x.grad", "module.weight.grad"), seen[when], rights):
+            for mine, (what, right) in paired(seen[when], zip(("x.grad", "module.weight.grad"), rights)):
                 expect(Seen(mine.value, f"{what} {passes}")).close_to(torch.tensor([[right]]))
-        for limit, found in zip((INF, NAN), seen["no limit"]):
+        for found, limit in paired(seen["no limit"], (INF, NAN)):
             path = f"x.grad and module.weight.grad of the example, with a gradient of {limit}"
             expect(Seen(found.value, path)).equals(f"[[[{limit}]], [[{limit}]]]")
 

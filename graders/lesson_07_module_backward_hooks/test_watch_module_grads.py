@@ -22,6 +22,7 @@ from graders.authoring import (
     Witness,
     changes,
     close,
+    exactly,
     exercise,
     expect,
     fill_grads,
@@ -30,6 +31,7 @@ from graders.authoring import (
     in_mode,
     laid_out,
     nothing_changed,
+    paired,
     prepared,
     refuse,
     removed,
@@ -403,10 +405,10 @@ class TestWatchModuleGrads:
 
     def test_the_latest_pass_is_kept(seen, kind, weight, bias, x, up, k, hooks, passing):
         expect(seen["more"]).has_length(len(MORE_PASSES))
-        for scale, record in zip(MORE_PASSES, seen["more"]):
+        for record, scale in paired(seen["more"], MORE_PASSES):
             expected = module_gradients(kind, weight, bias, x, scale * up, k, hooks, passing)
             expect_record(record, *expected, f"after a pass with {scale} times the gradient", max(1.0, scale))
-        for limit, record in zip(NO_LIMIT, seen["no limit"]):
+        for record, limit in paired(seen["no limit"], NO_LIMIT):
             path = f"`gi` and `go` after a pass through tanh at 0 whose gradient is {limit}"
             expect(Seen(record.value, path)).equals(f"[[[{limit}]], [[{limit}]]]")
         expected = module_gradients(kind, weight, bias, x, up, k, hooks, passing)
@@ -445,8 +447,8 @@ class TestWatchModuleGrads:
         if not same:
             refuse("a pass through another watched module changed the dict of the first one")
         expect(Seen(seen["second dict at first"].value, "the dict of a second call")).has_keys()
-        for record in seen["both dicts"]:
-            expected = module_gradients(kind, weight, bias, x, up, k, hooks, passing)
+        expected = module_gradients(kind, weight, bias, x, up, k, hooks, passing)
+        for record in exactly(2, seen["both dicts"]):
             expect_record(record, *expected, "with two hooks on one module")
 
     def test_the_gradients_stay_as_they_are(seen, kind, weight, bias, x, up, k, hooks, passing, frozen):
@@ -469,7 +471,7 @@ class TestWatchModuleGrads:
         nothing_changed(seen["changed"], but=["hook-left *"])
 
     def test_the_handle_ends_the_watching_and_nothing_else(seen, kind, weight, bias, x, up, k, hooks, passing):
-        for has_remove in seen["handles"]:
+        for has_remove in exactly(2, seen["handles"]):
             expect(has_remove).is_true("the second thing that the function returned has no remove() method")
         expected, turned = (
             module_gradients(kind, weight, bias, x, gradient, k, hooks, passing) for gradient in (up, -up)
@@ -522,7 +524,7 @@ def expect_record(
     expect(record).has_keys("gi", "go")
     for key, expected in (("gi", gi), ("go", go)):
         expect(record[key]).has_length(len(expected), container=tuple)
-        for entry, gradient in zip(record[key], expected):
+        for entry, gradient in paired(record[key], expected):
             if gradient is None:
                 expect(entry).equals(None)
             else:

@@ -26,6 +26,7 @@ from graders.authoring import (
     in_mode,
     laid_out,
     nothing_changed,
+    paired,
     prepared,
     refuse,
 )
@@ -343,8 +344,7 @@ class TestCountHookCalls:
             expect_grad(seen["grads"], name, total.get(name))
 
     def test_a_call_inside_a_call_changes_nothing(seen):
-        expect(seen["in a call"]).has_length(2)
-        for found, count, whose in zip(seen["in a call"], (2, 1), ("outer", "inner")):
+        for found, (count, whose) in paired(seen["in a call"], ((2, "outer"), (1, "inner"))):
             counted(found, {"fwd": count, "bwd": count}, f"the counts of the {whose} call")
 
     def test_nothing_else_changes(seen):

@@ -5,7 +5,17 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from graders.authoring import Circumstances, Mistake, Seen, Witness, exercise, expect, nothing_changed, refuse
+from graders.authoring import (
+    Circumstances,
+    Mistake,
+    Seen,
+    Witness,
+    exercise,
+    expect,
+    nothing_changed,
+    paired,
+    refuse,
+)
 from graders.lesson_08_event_order.shared import now, one_list
 
 AUTOGRAD_ORDER = {
@@ -158,8 +168,7 @@ class TestPredictAutogradOrder:
             refuse("two calls returned the same list object")
 
     def test_an_unknown_kind_raises_a_value_error(seen, unknown):
-        expect(seen["errors"]).has_length(len(unknown))
-        for text, error in zip(unknown, seen["errors"]):
+        for error, text in paired(seen["errors"], unknown):
             if error.value != "ValueError":
                 became = "it returned" if error.value == "none" else f"it raised {error.value}"
                 refuse(f"for the text {text!r} the function is to raise a ValueError, and {became}")

@@ -26,6 +26,7 @@ from graders.authoring import (
     in_mode,
     laid_out,
     nothing_changed,
+    paired,
     prepared,
     refuse,
 )
@@ -416,11 +417,10 @@ class TestTraceEvents:
         )
 
     def test_a_call_inside_a_call_changes_nothing(seen):
-        expect(seen["in a call"]).has_length(2)
         outer = ["net.fpre", "0.fpre", "0.fwd", "net.fwd", "net.bpre", "0.bpre", "0.bwd", "net.bwd"]
         inner = ["net.fpre", "0.fpre", "0.fwd", "1.fpre", "1.fwd", "net.fwd"]
         inner += ["net.bpre", "1.bpre", "1.bwd", "0.bpre", "0.bwd", "net.bwd"]
-        for found, right, whose in zip(seen["in a call"], (outer, inner), ("outer", "inner")):
+        for found, (right, whose) in paired(seen["in a call"], ((outer, "outer"), (inner, "inner"))):
             expect(Seen(found.value, f"the events of the {whose} call")).timeline(right)
 
     def test_it_is_one_plain_pass(seen, spec, x, needs, mode, hooks, hooked, grad):

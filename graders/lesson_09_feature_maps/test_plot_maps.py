@@ -20,6 +20,7 @@ from graders.authoring import (
     expect,
     laid_out,
     nothing_changed,
+    paired,
 )
 from graders.lesson_09_feature_maps.judging import normalized
 
@@ -342,7 +343,7 @@ class TestPlotMaps:
             expect(seen["figure"]["columns"]).differs(f"{columns} axes in a row, the empty ones too", str(there))
 
     def test_the_colour_limits_are_right(seen, fm, shared):
-        for k, (panel, (low, high)) in enumerate(zip(seen["figure"]["maps"], limits(fm, shared))):
+        for k, (panel, (low, high)) in enumerate(paired(seen["figure"]["maps"], limits(fm, shared))):
             expect(Seen(panel["clim"][0].value, f"lower limit of channel {k}")).close_to(low)
             expect(Seen(panel["clim"][1].value, f"upper limit of channel {k}")).close_to(high)
 

@@ -25,6 +25,7 @@ from graders.authoring import (
     laid_out,
     module_names,
     nothing_changed,
+    paired,
     prepared,
     refuse,
 )
@@ -545,7 +546,7 @@ class TestFirstNonfinite:
         expect(Seen(seen["outer"].value, "for a model that calls your function, the result")).equals("2")
 
     def test_any_bad_entry_counts_and_no_other(seen):
-        for found, (given, output, name) in zip(seen["by entries"], BY_ENTRIES):
+        for found, (given, output, name) in paired(seen["by entries"], BY_ENTRIES):
             expect(Seen(found.value, f"for a leaf that gets {given} and returns {output}, the result")).equals(name)
 
     def test_a_tensor_without_entries_is_finite(seen):

@@ -31,6 +31,7 @@ from graders.authoring import (
     expect,
     laid_out,
     nothing_changed,
+    paired,
     prepared,
     refuse,
 )
@@ -378,7 +379,7 @@ class TestMeanActivation:
         a_mean(seen["half"], HALF)
 
     def test_nan_and_infinity_are_entries(seen):
-        for found, entries in zip(seen["not finite"], NOT_FINITE):
+        for found, entries in paired(seen["not finite"], NOT_FINITE):
             mean = torch.tensor(entries).mean()
             if not mean.isnan():
                 of_entries = Seen(found.value, f"for an output of {entries}, the mean")

@@ -26,6 +26,7 @@ from graders.authoring import (
     laid_out,
     nothing_changed,
     own_grads,
+    paired,
     prepared,
     refuse,
     removed,
@@ -341,8 +342,7 @@ class TestJointNormLog:
         nothing_changed(seen["changed"], but=["grad-* *"])
 
     def test_the_example_of_the_contract_comes_out(seen):
-        expect(seen["example"]).has_length(3)
-        for entry, norm in zip(seen["example"], (5.0, 2.0, 2.0)):
+        for entry, norm in paired(seen["example"], (5.0, 2.0, 2.0)):
             expect(entry).close_to(norm)
 
 

@@ -27,6 +27,7 @@ from graders.authoring import (
     expect,
     nothing_changed,
     own_grads,
+    paired,
     prepared,
     refuse,
     snapshot,
@@ -43,6 +44,9 @@ KINDS = {
     "small": ["bfloat16", "square"],
 }
 """What a function computes: several operations in random order."""
+
+PRODUCTS = 8
+"""How many products are made, one after the other, of tensors that die at once."""
 
 
 def run_kinds(kinds: list[str], x: Tensor, w: Tensor, wide: Tensor, mask: Tensor, index: Tensor) -> Tensor:
@@ -147,7 +151,7 @@ SQUARE = torch.tensor([[1.0, 2.0], [3.0, 4.0]])
 
 def of_short_lived_tensors(saved_bytes: Callable[..., Any]) -> dict[str, Any]:
     """Gradients where tensors that are saved die at once, share an address and a shape, or have equal sums."""
-    many = [torch.tensor([float(number), 1.0], requires_grad=True) for number in range(8)]
+    many = [torch.tensor([float(number), 1.0], requires_grad=True) for number in range(PRODUCTS)]
     square = SQUARE.clone().requires_grad_()
     row, other = torch.tensor([1.0, 2.0], requires_grad=True), torch.tensor([2.0, 1.0], requires_grad=True)
     sums: list[Tensor] = []
@@ -409,7 +413,7 @@ class TestSavedBytes:
         expect(grad).close_to(torch.tensor([4.0, 8.0, 6.0]))
 
     def test_tensors_that_live_briefly_come_back(seen):
-        for number, gradient in enumerate(seen["of products"]):
+        for gradient, number in paired(seen["of products"], range(PRODUCTS)):
             found = Seen(gradient.value, f"`t.grad` for `((2 * t) * (3 * t) * (t + 1)).sum()`, `t = [{number}, 1]`")
             expect(found).close_to(torch.tensor([18.0 * number**2 + 12 * number, 30.0]))
         square = Seen(seen["of a square"].value, f"`t.grad` for `(t * t.T).sum()`, `t = {SQUARE.tolist()}`")

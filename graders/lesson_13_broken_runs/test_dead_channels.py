@@ -25,6 +25,7 @@ from graders.authoring import (
     fill_grads,
     laid_out,
     nothing_changed,
+    paired,
     prepared,
 )
 from graders.lesson_13_broken_runs.judging import Run, walk
@@ -423,7 +424,7 @@ class TestDeadChannels:
             same(seen["another model"], dead({**net, "swaps": {}}, again))
 
     def test_a_call_inside_a_call_changes_nothing(seen):
-        for found, channels, whose in zip(seen["in a call"], ([0, 2], [1]), ("outer", "inner")):
+        for found, (channels, whose) in paired(seen["in a call"], (([0, 2], "outer"), ([1], "inner"))):
             same(Seen(found.value, f"the result of the {whose} call"), {"0": channels})
 
     def test_each_batch_runs_once(seen, batches):

@@ -28,6 +28,7 @@ from graders.authoring import (
     fill_grads,
     laid_out,
     nothing_changed,
+    paired,
     tie,
     unpacked,
 )
@@ -390,7 +391,7 @@ class TestSignalReport:
             is_report(seen["another model"], rows_of({**net, "replacing": None}, 2 * x, target))
 
     def test_all_tensors_of_a_call_are_one_long_tensor(seen):
-        for found, kind in zip(seen["of unequal sizes"], ("a namedtuple", "an OrderedDict")):
+        for found, kind in paired(seen["of unequal sizes"], ("a namedtuple", "an OrderedDict")):
             of_kind = Seen(found.value, f"the report of a leaf that returns {kind} of tensors of unequal sizes")
             is_report(of_kind, [("", 8**0.5, (19 / 3) ** 0.5)])
 

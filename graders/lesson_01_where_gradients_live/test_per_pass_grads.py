@@ -79,9 +79,9 @@ def loss_gradient(kind: str, k: float, p: Tensor) -> Tensor:
 )
 class TestPerPassGrads:
     """Write `per_pass_grads(p, losses)`. `p` is a leaf that requires grad. `losses` is a list of functions, each from
-    `p` to a tensor of shape `()` that depends on it, with a graph of its own. Evaluate each loss once, in this order,
-    and return a list with one gradient for each: the gradient with respect to `p` of that loss alone. Equal gradients
-    may be one tensor.
+    `p` to a tensor of shape `()` that depends on this argument, with a graph of its own. (You may hand it a copy of
+    `p`.) Evaluate each loss once, in this order, and return a list with one gradient for each: the gradient with
+    respect to `p` of that loss alone. Equal gradients may be one tensor.
 
     An old value of `p.grad` must not enter the result; it has no graph. What `p.grad` holds at the end is up to you
     (only no entry of your list), and the old tensor in it may be overwritten. Other leaves that a loss uses may get a

@@ -56,8 +56,9 @@ RETURNED = Mistake(
 )
 
 OTHERS_GRAD = (
-    "Your hook looked at a parameter whose gradient has not arrived. Functions that are made in a loop read the loop "
-    "variable when they run, at its last value. Use the parameter that the hook receives as its argument."
+    "The `.grad` that your hook read was not there, or not that of its parameter. Functions made in a loop read the "
+    "loop variable when they run, at its last value: use the parameter that the hook receives. And of two hooks of "
+    "yours on one parameter, the second finds `None`."
 )
 
 

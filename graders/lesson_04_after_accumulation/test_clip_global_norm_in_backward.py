@@ -78,7 +78,8 @@ class TestClipGlobalNormInBackward:
     the `.grad` of all of them is greater than `c`, each is multiplied by the same factor, so that the joint norm is
     `c`; otherwise nothing changes. (To be exact, `clip_grad_norm_` adds 1e-6 to the norm before it divides by it. With
     or without it, your answer is right.) Gradients accumulate as usual: a second pass adds to what the first pass left,
-    and the sum is clipped. The caller may set `.grad` to `None` between passes.
+    and the sum is clipped. The caller may set `.grad` to `None` between passes. After a pass with `create_graph=True`
+    each `.grad` keeps its graph.
 
     `torch.autograd.grad` stores no `.grad`, and nothing is clipped. Gradients of tensors that are not in the list stay
     as they are. Return a list of all handles. After `remove()` on each of them, nothing is clipped any more. The caller
@@ -242,9 +243,9 @@ class TestClipGlobalNormInBackward:
                 close(seen["grads"][0], clipped_runs(params, passes[:1], c, grad, hooks)[0])
                 and any(close(seen["grads"][1], wrong) for wrong in second_passes(params, passes, c, grad, hooks))
             ),
-            "The first pass is right, the second is not: what told your hook that all had arrived was not set back. "
-            "Reset your counter as soon as you have clipped. (A `.grad` that is not `None` may stem from an earlier "
-            "pass.)",
+            "The first pass is right, the second is not. Either what told your hook that all had arrived was not set "
+            "back (reset your counter as soon as you have clipped; a `.grad` that is not `None` may stem from an "
+            "earlier pass), or your hooks are gone.",
         ),
         Mistake(
             "scaled-up",

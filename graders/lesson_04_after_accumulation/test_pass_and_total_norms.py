@@ -71,10 +71,11 @@ class TestPassAndTotalNorms:
     1. the tuple `("pass", norm)` with the norm of the gradient of this pass alone,
     2. the tuple `("total", norm)` with the norm of `p.grad` as it is after this pass.
 
-    Here `norm` is the L2 norm over all elements, as a Python float, exact to the digits of the dtype of `p`. Between
-    two passes the caller may set `p.grad` to `None`, or to another tensor. Your hooks stay for good, and change no
-    gradient. The caller calls `backward()` only, and not `torch.autograd.grad`. An exception may stop a pass before it
-    comes to `p`, but not at `p` itself, and no hook of the caller writes `p.grad`.
+    Here `norm` is the L2 norm over all elements, as a Python float, exact to the digits of the dtype of `p` (no entry
+    is so large or so small that its square leaves the range of this dtype). Between two passes the caller may set
+    `p.grad` to `None`, or to another tensor. Your hooks stay for good, and change no gradient. The caller calls
+    `backward()` only, and not `torch.autograd.grad`. An exception may stop a pass before it comes to `p`, but not at
+    `p` itself, and no hook of the caller writes `p.grad`.
 
     A hook that the caller registers on `p` after your call may change the gradient once more. Then "total" still is the
     norm of what is in `p.grad`, while "pass" may be the norm before this hook or after it.
@@ -156,7 +157,8 @@ class TestPassAndTotalNorms:
         nothing.sum().backward()
         (torch.tensor([torch.nan, 1.0]) * spoilt).sum().backward()
         norms = [tuple(entry) if isinstance(entry, tuple) else entry for entry in copied(logs[1]) or []]
-        seen["no entries"], seen["nan"] = copied(logs[0]), [str(norms), str(spoilt.grad.tolist())]
+        left = None if spoilt.grad is None else spoilt.grad.tolist()
+        seen["no entries"], seen["nan"] = copied(logs[0]), [str(norms), str(left)]
         return {**seen, "log beside a large .grad": copied(beside)}
 
     mistakes = (
@@ -165,8 +167,9 @@ class TestPassAndTotalNorms:
             lambda seen, k, m, grad, hooks: any(
                 close_norms(labelled(seen, "total"), late) for late in lagging(k, m, grad, hooks)
             ),
-            "Your total lags one pass behind. In a tensor hook, `.grad` is still the old one: it is written after "
-            "all tensor hooks have run. Read it in a post-accumulate-grad hook.",
+            "Your total is not that of what `.grad` holds after this pass. In a tensor hook, `.grad` is still the old "
+            "one, or `None`: it is written after all tensor hooks have run. Read it in a post-accumulate-grad hook, "
+            "and leave it where it is.",
             raises="'NoneType' object has no attribute",
         ),
         Mistake(
@@ -186,7 +189,8 @@ class TestPassAndTotalNorms:
         Mistake(
             "total-before-later-hooks",
             lambda seen, k, m, grad, hooks: (
-                close(seen["late hook"][1][1], m.norm().item())
+                seen["late hook"][1][0].value == "total"
+                and close(seen["late hook"][1][1], m.norm().item())
                 and close_norms(labelled(seen, "total"), norms_over(passes(k, m, hooks), old(grad))[1::2])
             ),
             "A hook that the caller registered after yours changed the gradient, and your total does not know it. Read "

@@ -258,10 +258,18 @@ class TestSgdInBackward:
             "late-binding",
             lambda seen: (
                 not ran_when_asked(seen)
-                and (seen["error"].value != "" or number_moved(seen["start"], seen["steps"][0]) == 1)
+                and (seen["error"].value != "" or moved(seen["start"], seen["steps"][0]) == seen["start"].keys[-1:])
             ),
             OTHERS_GRAD,
             raises=("doesn't match the broadcast shape", "must match the size of tensor"),
+        ),
+        Mistake(
+            "those-of-the-root-alone",
+            lambda seen: (
+                moved(seen["start"], seen["steps"][0]) == [name for name in seen["start"].keys if "." not in name]
+            ),
+            "Only the parameters that belong to `model` itself took a step, and those of the modules in it did not. "
+            "`model.parameters()` gives all, at any depth.",
         ),
         Mistake(
             "wrong-sign",
@@ -404,12 +412,12 @@ def number_stored(stored: Seen) -> int:
     return sum(stored[name].tensor is not None for name in stored.keys)
 
 
-def number_moved(start: Seen, step: Seen) -> int:
-    """How many parameters differ from the start."""
-    return sum(not close(step[name], start[name].tensor, rtol=0, atol=0) for name in start.keys)
+def moved(start: Seen, step: Seen) -> list[str]:
+    """The names of the parameters that differ from the start."""
+    return [name for name in start.keys if not close(step[name], start[name].tensor, rtol=0, atol=0)]
 
 
 def ran_when_asked(seen: Seen) -> bool:
     """Whether a hook did something under `torch.autograd.grad`."""
     asked = seen["asked"]
-    return asked["error"].value != "" or number_moved(seen["start"], asked["values"]) > 0
+    return asked["error"].value != "" or moved(seen["start"], asked["values"]) != []

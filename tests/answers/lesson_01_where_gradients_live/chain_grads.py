@@ -452,8 +452,9 @@ GIVENS = [
     "`fns` is a list of functions, each from a tensor to a tensor.",
     "`x` is a leaf that\n    requires grad and whose `.grad` is `None`.",
     "Where two of all these gradients\n    are equal, they may be one tensor.",
-    "It uses no other `h`.",
-    "Other leaves that a function uses may get a\n    `.grad`, too.",
+    "Its result depends on its argument and on no other `h`.",
+    "An `h` may\n    stay as `retain_grad` leaves it.",
+    "Other leaves that a function uses may get a `.grad`, too.",
     "Grad mode is on.",
     "Hooks that the caller has on `x` only watch, and need not be called.",
 ]

@@ -489,7 +489,8 @@ def per_pass_grads(p, losses):
 GIVENS = [
     "Write `per_pass_grads(p, losses)`.",
     "`p` is a leaf that requires grad.",
-    "`losses` is a list of functions, each from\n    `p` to a tensor of shape `()` that depends on it",
+    "`losses` is a list of functions, each from\n    `p` to a tensor of shape `()` that depends on this argument",
+    "(You may hand it a copy\n    of `p`.)",
     "What `p.grad` holds at the end is up to you\n    (only no entry of your list)",
     "and the old tensor in it may be overwritten.",
     "Equal gradients\n    may be one tensor.",

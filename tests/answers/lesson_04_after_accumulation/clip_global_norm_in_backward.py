@@ -450,7 +450,7 @@ def clip_global_norm_in_backward(params, c):
     ),
     Wrong(
         "nothing in a pass with a graph",
-        violates="rule 5: `backward(create_graph=True)`",
+        violates="After a pass with `create_graph=True`\n    each `.grad` keeps its graph.",
         check="test_the_joint_norm_is_clipped_once_all_have_arrived",
         source=changed(
             COUNTING,

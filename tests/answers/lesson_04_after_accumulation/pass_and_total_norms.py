@@ -472,6 +472,35 @@ def pass_and_total_norms(p):
     return log
 """,
     ),
+    Wrong(
+        "the total before the pass",
+        violates='the tuple `("pass", norm)` with the norm of the gradient of this pass alone',
+        check="test_each_pass_appends_its_own_norm_and_that_of_the_total",
+        source="""
+def pass_and_total_norms(p):
+    log, last = [], []
+    p.register_hook(lambda g: last.append(g.norm().item()))
+    def after(p):
+        log.extend([("total", p.grad.norm().item()), ("pass", last.pop())])
+    p.register_post_accumulate_grad_hook(after)
+    return log
+""",
+    ),
+    Wrong(
+        "frees .grad after each pass",
+        violates='the tuple `("total", norm)` with the norm of `p.grad` as it is after this pass',
+        check="raised",
+        source="""
+def pass_and_total_norms(p):
+    log = []
+    def after(p):
+        log.append(("total", p.grad.norm().item()))
+        p.grad = None
+    p.register_hook(lambda g: log.append(("pass", g.norm().item())))
+    p.register_post_accumulate_grad_hook(after)
+    return log
+""",
+    ),
 ]
 
 GIVENS = [

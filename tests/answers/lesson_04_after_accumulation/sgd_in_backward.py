@@ -676,6 +676,19 @@ def sgd_in_backward(model, lr):
     return [p.register_post_accumulate_grad_hook(step) for p in model.parameters()]
 """,
     ),
+    Wrong(
+        "the parameters of the model itself alone",
+        violates="Every parameter of `model`, at any depth",
+        check="test_every_backward_takes_one_step",
+        mistake="those-of-the-root-alone",
+        source="""
+def sgd_in_backward(model, lr):
+    def step(p):
+        p.data.sub_(p.grad, alpha=lr)
+        p.grad = None
+    return [p.register_post_accumulate_grad_hook(step) for p in model.parameters(recurse=False)]
+""",
+    ),
 ]
 
 GIVENS = [

@@ -316,7 +316,9 @@ class TestForceKwargs:
 
     def test_values_of_any_kind_arrive(seen):
         for call, caller in paired(seen["kinds"], ("no keywords", "a function and a dict as well")):
-            kw_arrived(call, f"with a function and a dict in `kw`, when the caller passes {caller}")
+            when = f"with a function and a dict in `kw`, when the caller passes {caller}"
+            kw_arrived(call, when)
+            as_passed(call["rest"], when)
 
     def test_forward_runs_once_in_each_call(seen):
         for call, where in CALLS.items():
@@ -332,11 +334,14 @@ class TestForceKwargs:
 
     def test_each_handle_removes_its_own_hook(seen):
         expect(seen["has_remove"]).is_true("the function returned nothing that has a remove() method")
-        kw_arrived(seen["both"], "after two calls of `force_kwargs`")
-        for call, when in (("second alone", "when the first handle was removed"), ("after remove", "after `remove()`")):
+        for call, when in (
+            ("both", "after two calls of `force_kwargs`"),
+            ("second alone", "when the first handle was removed"),
+            ("younger alone", "when the first of two handles that force one keyword was removed"),
+            ("after remove", "after `remove()`"),
+        ):
             kw_arrived(seen[call], when)
             as_passed(seen[call]["rest"], when)
-        kw_arrived(seen["younger alone"], "when the first of two handles that force one keyword was removed")
 
     def test_nothing_else_changes(seen):
         nothing_changed(seen["changed"], but=["hook-left *"])

@@ -172,7 +172,7 @@ def hooks_left(graphs: list[Tensor], t: Tensor) -> int:
 
 FOUR_NAMES = ("SinBackward0", "ExpBackward0", "ReluBackward0", "TanhBackward0")
 FOUR = torch.arange(1.0, 9.0)
-"""The gradients that arrive at these nodes, which are inputs of one node, two numbers each."""
+"""The gradients, but for their sign, that arrive at these nodes, two numbers each: below four inputs of one node."""
 
 
 @exercise(
@@ -318,7 +318,7 @@ class TestGradIntoNodes:
         alike = student.grad_into_nodes(torch.relu(two).sum(), others)
         seen["names that are alike"] = plain_dict(alike)
 
-        four = torch.cat([two.sin(), two.exp(), two.relu(), two.tanh()])
+        four = torch.cat([-two.sin(), -two.exp(), -two.relu(), -two.tanh()])
         seen["of four"] = plain_dict(student.grad_into_nodes((FOUR * four).sum(), set(FOUR_NAMES)))
         two.register_post_accumulate_grad_hook(lambda leaf: runs.append(1))
         runs: list[int] = []
@@ -486,7 +486,7 @@ class TestGradIntoNodes:
         same_gradients(seen["within a pass"], {"TanhBackward0": torch.ones(1)})
 
     def test_every_input_of_a_node_leads_on(seen):
-        same_gradients(seen["of four"], dict(zip(FOUR_NAMES, FOUR.view(4, 2))))
+        same_gradients(seen["of four"], dict(zip(FOUR_NAMES, -FOUR.view(4, 2))))
 
     def test_backward_runs_once(seen):
         if seen["passes"].value != 1:

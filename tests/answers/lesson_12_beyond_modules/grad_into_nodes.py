@@ -495,6 +495,25 @@ def grad_into_nodes(y, node_names):
         ),
     ),
     Wrong(
+        "three nodes of each row",
+        violates="for each of the names that\n    the graph of `y` contains",
+        check="test_every_input_of_a_node_leads_on",
+        source="""
+def grad_into_nodes(y, node_names):
+    row, handles, result = [y.grad_fn], [], {}
+    while row:
+        for node in row:
+            if node.name() in node_names:
+                keep = lambda grads, name=node.name(): result.update({name: grads[0].clone()})
+                handles.append(node.register_prehook(keep))
+        row = list({after: None for node in row[:3] for after, _ in node.next_functions if after is not None})
+    y.backward()
+    for handle in handles:
+        handle.remove()
+    return result
+""",
+    ),
+    Wrong(
         "two inputs of each node",
         violates="for each of the names that\n    the graph of `y` contains",
         check="test_every_input_of_a_node_leads_on",

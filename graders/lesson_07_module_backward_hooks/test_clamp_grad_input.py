@@ -165,7 +165,7 @@ class TestClampGradInput:
             return (up * outs(t)[0]).sum() + (side * t).sum()
 
         inputs = [leaf, *([other] if kind == "blend" else [])]
-        found = gradients(lambda: loss(ups[0]), [*inputs, *params], backward)
+        found = gradients(lambda: loss(ups[0]), [*inputs, *params], backward, at=params[-1] if params else None)
         seen |= {"inputs": found[: len(inputs)], "params": found[len(inputs) :], "out": snapshot(outs(leaf)[0])}
         seen["more"] = [gradients(lambda up=scale * ups[0]: loss(up), [leaf])[0] for scale in MORE_PASSES]
 

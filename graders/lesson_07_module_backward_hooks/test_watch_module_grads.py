@@ -20,6 +20,7 @@ from graders.authoring import (
     Mistake,
     Seen,
     Witness,
+    abort,
     changes,
     close,
     exactly,
@@ -292,6 +293,13 @@ class TestWatchModuleGrads:
         found = [*d.get("gi", ()), *d.get("go", ())] if isinstance(d, dict) else []
         seen["same memory"] = any(shares_storage(a, b) for a, b in combinations(found, 2))
 
+        layer, z = nn.Linear(1, 1, bias=False), torch.tensor([[2.0]], requires_grad=True)
+        layer.weight.data.fill_(5.0)
+        d, _kept = parts(student.watch_module_grads(layer))
+        abort(lambda: layer(z).sum(), layer.weight)  # behind the backward pre-hooks and before the backward hooks
+        (3 * layer(z)).sum().backward()
+        seen["after a pass that was stopped"] = copied(d)
+
         tanh, x = nn.Tanh(), torch.tensor([0.0], requires_grad=True)
         d, handle = parts(student.watch_module_grads(tanh))
         seen["no limit"] = []
@@ -402,9 +410,12 @@ class TestWatchModuleGrads:
         expect_record(seen["example"], (example,), (example,), "after the example")
         pre_hook = "after the example with a pre-hook of the caller that doubles `grad_output`"
         expect_record(seen["beside a pre-hook"], (2 * example,), (2 * example,), pre_hook)
+        stopped = "after a good pass that followed one which an exception stopped within the module"
+        expect_record(
+            seen["after a pass that was stopped"], (15.0 * torch.ones(1, 1),), (3 * torch.ones(1, 1),), stopped
+        )
 
     def test_the_latest_pass_is_kept(seen, kind, weight, bias, x, up, k, hooks, passing):
-        expect(seen["more"]).has_length(len(MORE_PASSES))
         for record, scale in paired(seen["more"], MORE_PASSES):
             expected = module_gradients(kind, weight, bias, x, scale * up, k, hooks, passing)
             expect_record(record, *expected, f"after a pass with {scale} times the gradient", max(1.0, scale))

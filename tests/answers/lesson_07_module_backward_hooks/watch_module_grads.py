@@ -551,6 +551,32 @@ def watch_module_grads(module):
         check="test_the_latest_pass_is_kept",
         source=changed(TAUGHT, ("g.detach().clone()", "g.detach().nan_to_num()")),
     ),
+    Wrong(
+        "busy since a pass that was stopped",
+        violates="rule 5: a good pass after one that an exception has stopped",
+        check="test_the_gradients_of_inputs_and_outputs_are_recorded",
+        source="""
+class Both:
+    def __init__(self, *handles):
+        self.handles = handles
+    def remove(self):
+        for handle in self.handles:
+            handle.remove()
+
+def watch_module_grads(module):
+    noted, under_way = {}, []
+    def hook(module, grad_input, grad_output):
+        if len(under_way) == 1:
+            noted["gi"], noted["go"] = (
+                tuple(None if g is None else g.detach().clone() for g in grads) for grads in (grad_input, grad_output)
+            )
+            under_way.clear()
+    return noted, Both(
+        module.register_full_backward_pre_hook(lambda module, grad_output: under_way.append(1)),
+        module.register_full_backward_hook(hook),
+    )
+""",
+    ),
 ]
 
 GIVENS = [

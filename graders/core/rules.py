@@ -41,7 +41,7 @@ RULES = (
         "are there afterwards, the same ones in the same order. They may watch or replace values, and may sit "
         'on any tensor, parameter or part of a model. "As it left the module" means the value that the next '
         "part of the model gets. When your function has returned, or raised, none of your own hooks is left. "
-        "If the contract asks for hooks that stay, they sit on what you were given, not on all modules, and your "
+        "If the contract asks for hooks that stay, they act on what you were given and on nothing else, and your "
         "function returns handles. A handle is an object whose `remove()` takes a hook away: it removes exactly "
         "the hook that it stands for.",
     ),

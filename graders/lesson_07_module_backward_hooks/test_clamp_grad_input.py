@@ -96,8 +96,9 @@ class TestClampGradInput:
     """Write `clamp_grad_input(module, c)`. `c` is a number greater than 0. From now on, in every backward pass, each
     gradient that `module`, with the hooks that it has, sends to one of its inputs is clamped elementwise to [-c, c],
     for all inputs that are tensors and are passed by position (`nan` stays `nan`; a tensor that is passed twice is two
-    inputs). Other inputs (numbers, or what is passed by keyword; its gradients are up to you) may be there, too. Where
-    no gradient comes to an input, `None` and zeros are both right. The output is a tensor or a tuple of tensors, and
+    inputs). Nobody else adds hooks to `module` after your call, and none of its forward pre-hooks changes an input.
+    Other inputs (numbers, or what is passed by keyword; its gradients are up to you) may be there, too. Where no
+    gradient comes to an input, `None` and zeros are both right. The output is a tensor or a tuple of tensors, and
     nothing works in place on it or on the inputs.
 
     The module's own parameters (and those of the modules inside it) get the gradients that they would get without your
@@ -183,6 +184,7 @@ class TestClampGradInput:
         seen["params of data"] = gradients(lambda: (ups[0] * outs(data, b)[0]).sum(), params) if params else []
         with torch.no_grad():
             seen["out without grad mode"] = outs(data, b)[0]
+            seen["out of a leaf without grad mode"] = outs(leaf)[0]
         up = ups[0].clone().requires_grad_()
         (again,) = torch.autograd.grad(outs(leaf)[0], leaf, grad_outputs=up, create_graph=True)
         if again.requires_grad:
@@ -190,6 +192,7 @@ class TestClampGradInput:
         gate = Gate(weights[2])
         handles = [student.clamp_grad_input(gate, c)]
         seen["gate"] = gradients(lambda: (3 * gate(leaf)).sum(), [gate.weight])[0]
+        seen["gate by keyword"] = gradients(lambda: (3 * gate(x=leaf)).sum(), [gate.weight])[0]
 
         # Two modules at a time, two hooks on one module, and the handles.
         tanh, z = nn.Tanh(), prepared(x / 4)
@@ -220,7 +223,11 @@ class TestClampGradInput:
         (seen["behind a number"],) = gradients(lambda: multiple(5.0, x).sum(), [x])
         empty = torch.zeros(0, 3, requires_grad=True)
         (seen["empty"],) = gradients(lambda: identity(1 * empty).sum(), [empty])
+        precise = x.detach().double().requires_grad_()
+        (seen["tiny in float64"],) = gradients(lambda: identity(1 * precise).sum(), [precise])
         (seen["tiny"],) = gradients(lambda: identity(1 * x).sum(), [x])
+        limit = torch.tensor([INF], requires_grad=True)
+        seen |= {"out of inf": snapshot(identity(1 * limit)), "needs grad": identity(torch.ones(1)).requires_grad}
         late, x = linear(torch.tensor([[5.0]]), torch.tensor([0.0])), torch.tensor([[3.0]], requires_grad=True)
         handle = student.clamp_grad_input(late, 2.0)
         called_before = late(x).sum()
@@ -246,6 +253,18 @@ class TestClampGradInput:
             raises="Expected reduction dim to be specified for input.numel() == 0",
             message="A gradient may have no entries, and among none there is no largest one. `clamp` needs no such "
             "question.",
+        ),
+        Mistake(
+            "no-first-input",
+            raises="tuple index out of range",
+            message="`grad_input` has one entry for each input that is passed by position. When all are passed by "
+            "keyword, it is empty, and has no first entry.",
+        ),
+        Mistake(
+            "hook-without-grad-mode",
+            raises="cannot register a hook on a tensor that doesn't require gradient",
+            message="Under `torch.no_grad()` what you compute from an input requires no grad, although the input does, "
+            "and takes no hook. Do nothing there.",
         ),
         Mistake("changed-dtype", raises="has changed the type of value"),
         Mistake(
@@ -328,7 +347,10 @@ class TestClampGradInput:
         ):
             for mine, gradient in paired(seen[when], sent({**scene, "x": value}, kind, hooks, frozen)[1]):
                 expect(Seen(mine.value, path)).close_to(gradient)
-        expect(Seen(seen["gate"].value, "the gradient of a weight beside `x > 0`")).close_to(through_gate(scene))
+        for when, path in (("gate", ""), ("gate by keyword", ", and the input is passed by keyword")):
+            expect(Seen(seen[when].value, f"the gradient of a weight beside `x > 0`{path}")).close_to(
+                through_gate(scene)
+            )
 
     def test_every_tensor_input_is_clamped(seen, scene, kind, c, hooks):
         def clamped(*ups):
@@ -367,8 +389,14 @@ class TestClampGradInput:
 
     def test_nothing_else_changes(seen, scene, kind, hooks):
         out = times(hooks) * outputs(made(kind, scene["weights"]), kind, scene["x"], scene["b"], scene["k"])[0].detach()
-        for when in ("out", "out without grad mode"):
-            expect(Seen(seen[when].value, "the output")).close_to(out)
+        for when, path in (
+            ("out", "the output"),
+            ("out without grad mode", "the output under `torch.no_grad()`"),
+            ("out of a leaf without grad mode", "the output under `torch.no_grad()`, for an input that requires grad"),
+        ):
+            expect(Seen(seen[when].value, path)).close_to(out)
+        expect(Seen(seen["out of inf"].value, "the output of Identity for inf")).close_to(torch.tensor([INF]))
+        expect(seen["needs grad"]).is_false("the output of Identity for data requires grad, and did not without you")
         expect(Seen(seen["neighbour"].value, "the gradient of a neighbour")).close_to(-scene["ups"][0])
         nothing_changed(seen["changed"], but=["hook-left *"])
 
@@ -402,7 +430,9 @@ class TestClampGradInput:
         expect(Seen(seen["empty"].value, "a gradient of shape (0, 3)")).close_to(torch.zeros(0, 3))
         behind = Seen(seen["behind a number"].value, "a gradient of 5 with c = 2, of an input behind a number")
         expect(behind).close_to(torch.tensor([[2.0]]))
-        expect(Seen(seen["tiny"].value, f"a gradient of 1 with c = {TINY}")).close_to(torch.tensor([[TINY]]), atol=0)
+        for when, dtype in (("tiny in float64", torch.float64), ("tiny", torch.float32)):
+            tiny = Seen(seen[when].value, f"a gradient of 1 with c = {TINY}, float32 after float64")
+            expect(tiny).close_to(torch.tensor([[TINY]], dtype=dtype), atol=0)
 
 
 def at_leaf(scene: Scene, kind: str, hooks: str, place: str, c: float | None, up: Tensor | None = None) -> Tensor:

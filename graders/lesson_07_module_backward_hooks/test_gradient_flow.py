@@ -184,7 +184,8 @@ class TestGradientFlow:
     its own (a module with two names is there once). Parameters of the modules inside it do not count, so a plain
     `Sequential` has none; whether they require grad does not matter. Each of these modules is called once, its output
     is one new tensor, and a gradient comes to this output, and to the module's input, if that requires grad. Neither
-    the model nor the loss works in place. Tensor hooks of yours may stay on the outputs of this pass.
+    the model nor the loss works in place, no backward hook on a module replaces a gradient, and grad mode is on. Tensor
+    hooks of yours may stay on the outputs of this pass.
 
     The key is the module's name, `""` for the model itself. The value is a Python float: the mean of
     |d loss / d output| over all elements of the module's output. The keys are in the order of the backward pass: the
@@ -299,6 +300,8 @@ class TestGradientFlow:
         seen["a block"] = measured(block, lambda out: -3 * out[0], scene["value"][0])
         example = nn.Sequential(*(linear(torch.tensor([[2.0]]), torch.tensor([0.0])) for _ in range(2)))
         seen["example"] = measured(example, lambda out: -3 * out.sum(), torch.ones(1, 1))
+        wide, factors = linear(2 * torch.eye(2), torch.zeros(2)), torch.tensor([[0.0, 1.0], [2.0, 3.0]])
+        seen["transposed"] = measured(wide, lambda out: (factors * out.t()).sum(), torch.ones(2, 2))
         partly = torch.tensor([[float("nan")], [1.0]])
         unknown = measured(example, lambda out: (partly * out).sum(), torch.ones(2, 1))
         seen["nan"] = str(unknown).count("nan")
@@ -449,6 +452,9 @@ class TestGradientFlow:
         expect_means(seen["another model"], other, " of another model")
         expect_means(seen["zero"], dict.fromkeys(other, 0.0), " for a loss whose gradient is zero")
         expect_means(seen["three dimensions"], {"": 6.5}, " for a layer whose output has three dimensions")
+        expect_means(
+            seen["transposed"], {"": 1.5}, " for a loss that uses `out.t()`, so that the gradient is transposed"
+        )
         expect_means(
             seen["a shared weight"],
             {"2": 3.0, "1": 6.0, "0": 6.0 / (1 + 1e-5) ** 0.5},

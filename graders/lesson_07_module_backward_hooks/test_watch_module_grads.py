@@ -107,6 +107,11 @@ def zero_in_place(grad: Tensor) -> None:
     grad.mul_(0)
 
 
+def overwrite(grad: Tensor) -> None:
+    """As `zero_in_place`, behind the back of autograd."""
+    grad.detach().zero_()
+
+
 def beside(student: Any, record: object) -> dict[str, Any]:
     """One pass through another module that is watched, too: float64, without any dimension."""
     before = shallow(record)
@@ -185,7 +190,8 @@ class TestWatchModuleGrads:
     Both are tuples with the entries that PyTorch gives to a full backward hook, in the same order, `None` where it
     gives `None`. Each tensor in them is a copy without a graph: nothing that happens later changes it, also not the
     next pass. In one pass the module is called once. (What a pass in which PyTorch calls none leaves in the dict is up
-    to you.)
+    to you. Nobody else adds hooks to `module` after your call. Where a full backward hook of others replaces entries,
+    those before and those after are both right.)
 
     No gradient changes, and with `create_graph=True` the gradients that go on keep their graph. `handle.remove()` ends
     the watching: later calls of the module change nothing in the dict. (A pass through a call before `remove()` may
@@ -257,6 +263,10 @@ class TestWatchModuleGrads:
         again = up.clone().requires_grad_()
         (found,) = torch.autograd.grad(call(x)[0], x, grad_outputs=again, create_graph=True)
         seen["graph"] = shallow(record)
+        overwritten = 1 * data.clone().requires_grad_()
+        overwritten.register_hook(overwrite)
+        torch.autograd.grad(call(overwritten)[0], overwritten, grad_outputs=up, create_graph=True)
+        seen["overwritten in a graph"] = copied(record)
         if found.requires_grad:
             seen["differentiated"] = torch.autograd.grad(found.sum(), again, allow_unused=True)[0]
         if kind == "several":
@@ -286,6 +296,15 @@ class TestWatchModuleGrads:
         d, _kept = parts(student.watch_module_grads(doubled))
         (3 * doubled(x)).sum().backward()
         seen["beside a pre-hook"] = copied(d)
+
+        layer = linear(torch.tensor([[5.0]]), torch.tensor([0.0]))
+        d, _kept = parts(student.watch_module_grads(layer))
+        (3 * layer(torch.ones(1, 1))).sum().backward()
+        seen["of data"] = copied(d)
+        tanh = nn.Tanh()
+        d, _kept = parts(student.watch_module_grads(tanh))
+        tanh(torch.zeros(0, 3, requires_grad=True)).sum().backward()
+        seen["empty"] = copied(d)
 
         summed, y = Summed(), torch.tensor([0.0], requires_grad=True)
         d, _kept = parts(student.watch_module_grads(summed))
@@ -387,7 +406,10 @@ class TestWatchModuleGrads:
         ),
         Mistake(
             "one-dict-for-all",
-            lambda seen: seen["second dict at first"].keys or close(seen["beside it"]["gi"][0], OF_ANOTHER),
+            lambda seen: (
+                not changes(seen["changed"], "hook-left torch")
+                and (seen["second dict at first"].keys or close(seen["beside it"]["gi"][0], OF_ANOTHER))
+            ),
             "All calls of your function share one dict: a pass through one module shows in that of another. Make the "
             "dict inside the function.",
         ),
@@ -408,6 +430,10 @@ class TestWatchModuleGrads:
         expect_record(seen["first"], *module_gradients(kind, weight, bias, x, up, k, hooks, passing), "after a pass")
         example = torch.tensor([3.0])
         expect_record(seen["example"], (example,), (example,), "after the example")
+        data = "after a pass through `Linear(1, 1)` whose input needs no gradient"
+        expect_record(seen["of data"], (None,), (torch.tensor([[3.0]]),), data)
+        none = "after a pass through tanh with an input of shape (0, 3)"
+        expect_record(seen["empty"], (torch.zeros(0, 3),), (torch.zeros(0, 3),), none)
         pre_hook = "after the example with a pre-hook of the caller that doubles `grad_output`"
         expect_record(seen["beside a pre-hook"], (2 * example,), (2 * example,), pre_hook)
         stopped = "after a good pass that followed one which an exception stopped within the module"
@@ -434,6 +460,11 @@ class TestWatchModuleGrads:
         expected = module_gradients(kind, weight, bias, x, up, k, hooks, passing)
         expect_record(seen["first later"], *expected, when="when more passes have followed")
         expect_record(seen["graph"], *expected, when="under `create_graph=True`")
+        expect_record(
+            seen["overwritten in a graph"],
+            *expected,
+            when="when somebody has written zeros into the gradient of the input, under `create_graph=True`",
+        )
         expect(seen["same memory"]).is_false(
             "two tensors in the dict have the same memory, for a module that adds its two inputs: each is a copy"
         )

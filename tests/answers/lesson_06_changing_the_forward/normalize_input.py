@@ -4,6 +4,15 @@ from graders.author.answers import Wrong
 
 RIGHT = [
     """
+from torch.nn.modules.module import register_module_forward_pre_hook
+
+def normalize_input(module, mean, std):
+    def hook(called, args):
+        if called is module:
+            return ((args[0] - mean) / std, *args[1:])
+    return register_module_forward_pre_hook(hook)
+""",
+    """
 def normalize_input(module, mean, std):
     def hook(module, args):
         return ((args[0] - mean) / std, *args[1:])

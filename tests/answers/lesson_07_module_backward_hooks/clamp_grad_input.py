@@ -58,7 +58,7 @@ def clamp_grad_input(module, c):
 import torch
 def clamp_grad_input(module, c):
     def guard(t):
-        if not (torch.is_tensor(t) and t.requires_grad): return t
+        if not (torch.is_tensor(t) and t.requires_grad and torch.is_grad_enabled()): return t
         t = t.clone()
         t.register_hook(lambda g: g.clamp(-c, c))
         return t
@@ -194,8 +194,8 @@ def clamp_grad_input(module, c):
         source="""
 def clamp_grad_input(module, c):
     def hook(module, grad_input, grad_output):
-        first = grad_input[0]
-        return (None if first is None else first.clamp(-c, c), *grad_input[1:])
+        first = [None if grad is None else grad.clamp(-c, c) for grad in grad_input[:1]]
+        return (*first, *grad_input[1:])
     return module.register_full_backward_hook(hook)
 """,
     ),
@@ -495,6 +495,88 @@ def clamp_grad_input(module, c):
         mistake="empty-gradient",
         source=changed(TAUGHT, ("g.clamp(-c, c)", "g if g.abs().max() <= c else g.clamp(-c, c)")),
     ),
+    Wrong(
+        "a tensor hook also where autograd is off",
+        violates="the forward pass computes what it did before",
+        check="raised",
+        mistake="hook-without-grad-mode",
+        source="""
+def clamp_grad_input(module, c):
+    def pre(module, args):
+        def fresh(a):
+            if not getattr(a, "requires_grad", False):
+                return a
+            a = a.clone()
+            a.register_hook(lambda g: g.clamp(-c, c))
+            return a
+        return tuple(map(fresh, args))
+    return module.register_forward_pre_hook(pre, prepend=True)
+""",
+    ),
+    Wrong(
+        "wants a first input",
+        violates="what is passed by keyword",
+        check="raised",
+        mistake="no-first-input",
+        source=changed(TAUGHT, ("        return tuple", "        grad_input[0]\n        return tuple")),
+    ),
+    Wrong(
+        "keeps the bounds of the first pass",
+        violates="rule 1: in `float32` and in `float64`",
+        check="raised",
+        mistake="changed-dtype",
+        source="""
+import torch
+
+def clamp_grad_input(module, c):
+    bounds = {}
+    def clamped(place, g):
+        if place not in bounds or bounds[place].shape != g.shape:
+            bounds[place] = torch.full_like(g, c)
+        return torch.minimum(torch.maximum(g, -bounds[place]), bounds[place])
+    def hook(module, grad_input, grad_output):
+        return tuple(None if g is None else clamped(place, g) for place, g in enumerate(grad_input))
+    return module.register_full_backward_hook(hook)
+""",
+    ),
+    Wrong(
+        "adds zero times the input",
+        violates="the forward pass computes what it did before",
+        check="test_nothing_else_changes",
+        source="""
+import torch
+
+def clamp_grad_input(module, c):
+    def pre(module, args):
+        def fresh(a):
+            if not (torch.is_tensor(a) and a.requires_grad and torch.is_grad_enabled()):
+                return a
+            a = a + 0 * a.detach()
+            a.register_hook(lambda g: g.clamp(-c, c))
+            return a
+        return tuple(map(fresh, args))
+    return module.register_forward_pre_hook(pre, prepend=True)
+""",
+    ),
+    Wrong(
+        "makes each input require grad",
+        violates="Passes in which no input needs a gradient work as before.",
+        check="test_nothing_else_changes",
+        source="""
+import torch
+
+def clamp_grad_input(module, c):
+    def pre(module, args):
+        def fresh(a):
+            if not (torch.is_tensor(a) and a.is_floating_point() and torch.is_grad_enabled()):
+                return a
+            a = a.clone().requires_grad_()
+            a.register_hook(lambda g: g.clamp(-c, c))
+            return a
+        return tuple(map(fresh, args))
+    return module.register_forward_pre_hook(pre, prepend=True)
+""",
+    ),
 ]
 
 GIVENS = [
@@ -502,6 +584,7 @@ GIVENS = [
     "`c` is a number greater than 0.",
     "Where no gradient comes to an input, `None` and zeros are both right.",
     "The output is a tensor or a tuple of tensors, and nothing works in place",
+    "Nobody else adds hooks to `module` after your call, and none of its forward pre-hooks changes an input.",
 ]
 
 SURVIVORS = {

@@ -848,13 +848,20 @@ def gradient_flow(model, loss_fn, x):
         check="test_the_example_of_the_contract",
         source=changed(TAUGHT, (".abs().mean()", ".abs().nanmean()")),
     ),
+    Wrong(
+        "asks for a view of the gradient",
+        violates="rule 1: in any layout",
+        check="raised",
+        source=changed(TAUGHT, ("grad_output[0].abs()", "grad_output[0].view(-1).abs()")),
+    ),
 ]
 
 GIVENS = [
     "Write `gradient_flow(model, loss_fn, x)`.",
     "Each of these modules is called once, its output is one new tensor",
     "Tensor hooks of yours may stay on the outputs of this pass.",
-    "Neither the model nor the loss works in place.",
+    "Neither the model nor the loss works in place, no backward hook on a module replaces a gradient",
+    "and grad mode is on.",
     "A block that has parameters of its own may come before or after the modules inside it.",
 ]
 

@@ -577,12 +577,63 @@ def watch_module_grads(module):
     )
 """,
     ),
+    Wrong(
+        "notes nothing when no input needs a gradient",
+        violates="the dict holds afterwards two entries of that pass",
+        check="test_the_gradients_of_inputs_and_outputs_are_recorded",
+        source=changed(
+            TAUGHT, ('        d["gi"] =', '        if grad_input == (None,):\n            return\n        d["gi"] =')
+        ),
+    ),
+    Wrong(
+        "a tuple of one `None` becomes empty",
+        violates="`None` where it gives `None`",
+        check="test_the_gradients_of_inputs_and_outputs_are_recorded",
+        source=changed(TAUGHT, ("= copies(grad_input)", "= () if grad_input == (None,) else copies(grad_input)")),
+    ),
+    Wrong(
+        "an empty gradient is kept as None",
+        violates="rule 1: any shape",
+        check="test_the_gradients_of_inputs_and_outputs_are_recorded",
+        source=changed(TAUGHT, ("None if g is None else", "None if g is None or not g.numel() else")),
+    ),
+    Wrong(
+        "copies through a list",
+        violates="rule 1: any shape",
+        check="test_the_gradients_of_inputs_and_outputs_are_recorded",
+        source="import torch\n" + changed(TAUGHT, ("g.detach().clone()", "torch.tensor(g.tolist(), dtype=g.dtype)")),
+    ),
+    Wrong(
+        "no copy of what has a graph",
+        violates="nothing that happens later changes it",
+        check="test_the_entries_are_copies_without_a_graph",
+        source=changed(TAUGHT, ("g.detach().clone()", "(g.detach() if g.requires_grad else g.clone())")),
+    ),
+    Wrong(
+        "a hook on all modules that notes each of the same class",
+        violates="rule 3: they act on what you were given and on nothing else",
+        check="test_each_call_has_a_dict_of_its_own",
+        source="""
+from torch.nn.modules.module import register_module_full_backward_hook
+
+def watch_module_grads(target):
+    d = {}
+    def copies(grads):
+        return tuple(None if g is None else g.detach().clone() for g in grads)
+    def hook(module, gi, go):
+        if type(module) is type(target):
+            d.update(gi=copies(gi), go=copies(go))
+    return d, register_module_full_backward_hook(hook)
+""",
+    ),
 ]
 
 GIVENS = [
     "Write `watch_module_grads(module)`.",
     "In one pass the module is called once.",
     "A pass through a call before `remove()` may still be noted",
+    "Nobody else adds hooks to `module` after your call.",
+    "Where a full backward hook of others replaces entries, those before and those after are both right.",
     "What a pass in which PyTorch calls none leaves in the dict is up to you",
 ]
 

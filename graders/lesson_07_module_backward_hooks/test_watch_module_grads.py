@@ -252,20 +252,21 @@ class TestWatchModuleGrads:
         inner.register_hook(zero_in_place)
         call(inner)[0].backward(gradient=other_up)
         other_up.zero_()
-        seen |= {"second": copied(record), "first later": first, "more": []}
+        seen |= {"second": copied(record), "more": []}
         for scale in MORE_PASSES:
             torch.autograd.grad(call(x)[0], x, grad_outputs=scale * up)
             seen["more"].append(copied(record))
+        seen["first later"] = copied(first)
         call(x)[0].backward(gradient=up)
         seen["the caller's gradient"] = copied(record)
 
         # A graph that can be differentiated again; all outputs in use; an input that needs no gradient.
-        again = up.clone().requires_grad_()
+        again = (3 * up).requires_grad_()
         (found,) = torch.autograd.grad(call(x)[0], x, grad_outputs=again, create_graph=True)
         seen["graph"] = shallow(record)
         overwritten = 1 * data.clone().requires_grad_()
         overwritten.register_hook(overwrite)
-        torch.autograd.grad(call(overwritten)[0], overwritten, grad_outputs=up, create_graph=True)
+        torch.autograd.grad(call(overwritten)[0], overwritten, grad_outputs=2 * up, create_graph=True)
         seen["overwritten in a graph"] = copied(record)
         if found.requires_grad:
             seen["differentiated"] = torch.autograd.grad(found.sum(), again, allow_unused=True)[0]
@@ -459,12 +460,16 @@ class TestWatchModuleGrads:
         )
         expected = module_gradients(kind, weight, bias, x, up, k, hooks, passing)
         expect_record(seen["first later"], *expected, when="when more passes have followed")
-        expect_record(seen["graph"], *expected, when="under `create_graph=True`")
-        expect_record(
-            seen["overwritten in a graph"],
-            *expected,
-            when="when somebody has written zeros into the gradient of the input, under `create_graph=True`",
-        )
+        for key, factor, text in (
+            ("graph", 3, "under `create_graph=True`"),
+            (
+                "overwritten in a graph",
+                2,
+                "when somebody has written zeros into the gradient of the input, under `create_graph=True`",
+            ),
+        ):
+            with_a_graph = module_gradients(kind, weight, bias, x, factor * up, k, hooks, passing)
+            expect_record(seen[key], *with_a_graph, when=text, scale=factor)
         expect(seen["same memory"]).is_false(
             "two tensors in the dict have the same memory, for a module that adds its two inputs: each is a copy"
         )

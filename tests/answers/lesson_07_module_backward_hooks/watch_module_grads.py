@@ -626,6 +626,18 @@ def watch_module_grads(target):
     return d, register_module_full_backward_hook(hook)
 """,
     ),
+    Wrong(
+        "notes no pass with a graph",
+        violates="the dict holds afterwards two entries of that pass",
+        check="test_the_entries_are_copies_without_a_graph",
+        source=changed(
+            TAUGHT,
+            (
+                "grad_output):",
+                "grad_output):\n        if any(g is not None and g.requires_grad for g in grad_output): return",
+            ),
+        ),
+    ),
 ]
 
 GIVENS = [

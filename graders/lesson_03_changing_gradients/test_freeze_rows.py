@@ -16,6 +16,7 @@ from graders.authoring import (
     expect,
     laid_out,
     nothing_changed,
+    removed,
 )
 from graders.lesson_03_changing_gradients.judging import SINGLE_LOCATION, differentiated_as, start, times
 from graders.lesson_03_changing_gradients.shared import accumulated, after_remove, flow, in_another_order, scene
@@ -73,6 +74,7 @@ class TestFreezeRows:
     def probe(student, p, other, factors, up, rows, rare_up, layout, place, grad, hooks, backward):
         surroundings = Witness()
         example = nn.Parameter(torch.ones(3, 2))  # before all others: the very first call of a hook counts, too
+        removed(student.freeze_rows(example, [1]))
         student.freeze_rows(example, [0, 2])
         (5 * example).sum().backward()
         p, _, neighbour = scene(p, other, layout, place, grad, hooks)

@@ -8,6 +8,7 @@ from graders.authoring import (
     ALL,
     Circumstances,
     Mistake,
+    Seen,
     Witness,
     beyond_float32,
     changes,
@@ -75,6 +76,9 @@ class TestScaleGrad:
         }
 
     def probe(student, x, other, factors, up, s, rare_up, layout, place, grad, hooks, grad_mode, backward):
+        free = torch.ones(2, requires_grad=True)  # before all others: the very first `remove()` counts, too
+        removed(student.scale_grad(free, 10.0))
+        (3 * free).sum().backward()
         x, t, neighbour = scene(x, other, layout, place, grad, hooks)
         factors = [laid_out(factor, layout) for factor in factors]
         second, half = (
@@ -109,7 +113,12 @@ class TestScaleGrad:
         w, x = torch.tensor([1.0], requires_grad=True), torch.tensor([2.0], requires_grad=True)
         student.scale_grad(w, 10.0)
         (3 * (w + x)).sum().backward()
-        return {**seen, "changed in the end": before.changes(), "example": [w.grad, x.grad]}
+        return {
+            **seen,
+            "changed in the end": before.changes(),
+            "example": [w.grad, x.grad],
+            "removed at once": free.grad,
+        }
 
     mistakes = (
         Mistake(
@@ -192,6 +201,8 @@ class TestScaleGrad:
         expect(seen["for s = 1 has remove()"]).is_true(
             "for s = 1 the function returned nothing that has a remove() method"
         )
+        at_once = Seen(seen["removed at once"].value, "the gradient of a tensor whose handle was removed at once")
+        expect(at_once).close_to(torch.full((2,), 3.0))
         for handle, left in (("first_handle", 0.5), ("second_handle", 1)):
             expect(seen[f"{handle} has remove()"]).is_true("the function returned nothing that has a remove() method")
             expect(seen[f"x.grad after {handle}.remove()"]).close_to(times(hooks) * left * factors[0])

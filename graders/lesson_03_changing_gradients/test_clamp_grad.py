@@ -127,10 +127,14 @@ class TestClampGrad:
         seen |= after_remove("first_handle", handle, x, t, factors[0])
         seen |= after_remove("second_handle", twice, x, t, factors[0])
         # A larger tensor, and bounds whose own rounding is larger than an element.
-        wide = torch.zeros(500, 2, requires_grad=True)
+        wide = torch.zeros(500, 3, requires_grad=True)
         student.clamp_grad(wide, -1e6, 1e6)
-        (torch.tensor([0.1, 1e7]) * wide).sum().backward()
+        (torch.tensor([0.1, 1e7, -1e7]) * wide).sum().backward()
         seen["the gradient within wide bounds"] = wide.grad
+        limits = torch.zeros(5, requires_grad=True)
+        student.clamp_grad(limits, 0.5, 1.0)
+        (torch.tensor([torch.inf, -torch.inf, 1e-8, -1e-8, 0.75]) * limits).sum().backward()
+        seen["the gradient between 0.5 and 1"] = limits.grad
         without_bounds = torch.zeros(2, requires_grad=True)
         handle = student.clamp_grad(without_bounds, -math.inf, math.inf)
         (3 * without_bounds).sum().backward()
@@ -197,7 +201,8 @@ class TestClampGrad:
         expect(seen["x.grad of gradient="]).close_to((times(hooks) * up).clamp(lo, hi))
         expect(seen["x.grad of zeros"]).close_to(torch.zeros_like(up).clamp(lo, hi))
         expect(seen["x.grad of infinities"]).close_to(torch.full_like(up, hi))
-        expect(seen["the gradient within wide bounds"]).close_to(torch.tensor([0.1, 1e6]).expand(500, 2))
+        expect(seen["the gradient within wide bounds"]).close_to(torch.tensor([0.1, 1e6, -1e6]).expand(500, 3))
+        expect(seen["the gradient between 0.5 and 1"]).close_to(torch.tensor([1.0, 0.5, 0.5, 0.5, 0.75]))
         expect(seen["the gradient without bounds"]).close_to(torch.tensor([3.0, 3.0]))
         expect(seen["example"][0]).close_to(torch.tensor([0.75, 1.0]))
 

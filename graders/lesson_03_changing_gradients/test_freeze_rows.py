@@ -9,6 +9,7 @@ from graders.authoring import (
     ALL,
     Circumstances,
     Mistake,
+    Seen,
     Witness,
     changes,
     close,
@@ -16,10 +17,14 @@ from graders.authoring import (
     expect,
     laid_out,
     nothing_changed,
+    paired,
     removed,
 )
 from graders.lesson_03_changing_gradients.judging import SINGLE_LOCATION, differentiated_as, start, times
 from graders.lesson_03_changing_gradients.shared import accumulated, after_remove, flow, in_another_order, scene
+
+EXTREMES = (1e30, 1e6, 1e-6, 1e-30)
+"""Gradients far from 1."""
 
 
 @exercise(
@@ -91,6 +96,11 @@ class TestFreezeRows:
         ((p + second) * factors[0]).sum().backward(inputs=[second])
         (3 * half).sum().backward()
         turned.backward(gradient=in_another_order(rare_up))
+        sizes = [nn.Parameter(torch.ones(3, 2)) for _ in EXTREMES]
+        for size, t in zip(EXTREMES, sizes):
+            _kept.append(student.freeze_rows(t, [0, 2]))
+            (size * t).sum().backward()
+        seen["gradients of other sizes"] = [t.grad for t in sizes]
         seen["the gradient that lies in another order"] = turned.grad
         seen |= {"the gradient of a second tensor": second.grad, "the gradient of a bfloat16 tensor": half.grad}
         seen |= {"x.grad after two passes": accumulated(p, p, neighbour, factors)}
@@ -207,6 +217,9 @@ class TestFreezeRows:
     def test_any_parameter_and_several_at_a_time(seen, factors, rows, rare_up, hooks):
         expect(seen["the gradient that lies in another order"]).close_to(without(rare_up, rows), rtol=0, atol=0)
         expect(seen["the gradient of a second tensor"]).close_to(without(factors[0], [0]))
+        for entry, size in paired(seen["gradients of other sizes"], EXTREMES):
+            right = torch.tensor([[0.0], [size], [0.0]]).expand(3, 2)
+            expect(Seen(entry.value, f"a gradient of {size:g}")).close_to(right, rtol=0, atol=0)
         threes = torch.full((len(factors[0]), 2), 3, dtype=torch.bfloat16)
         expect(seen["the gradient of a bfloat16 tensor"]).close_to(without(threes, rows), rtol=1e-2, atol=0)
         expect(seen["x.grad with two hooks"]).close_to(times(hooks) * without(factors[0], [*rows, 0]))

@@ -389,8 +389,11 @@ class TestWhyNoGradient:
         seen["NaN, a loss of one dimension"] = measured(
             spoilt, lambda out: torch.nan * out.sum().reshape(1), torch.ones(1, 2)
         )
-        tiny = linear(torch.ones(1, 2), torch.zeros(1))
-        seen["tiny"] = measured(tiny, lambda out: 1e-30 * out.sum(), torch.ones(1, 2))
+        # Numbers that need all their digits, in three dimensions.
+        tiny, cube = linear(torch.full((1, 2), 1 / 3), torch.zeros(1)), torch.full((2, 1, 2), 1 / 3)
+        witness = Witness(model=tiny, x=cube)
+        seen["tiny"] = measured(tiny, lambda out: 1e-30 * out.sum(), cube)
+        seen["changed in a tiny layer"] = witness.changes()
         dead = nn.Sequential(*(linear(torch.ones(1, 1), torch.tensor([bias])) for bias in (-9.0, 0.0)))
         dead.insert(1, nn.ReLU())
         seen["example"] = measured(dead, lambda out: out.sum(), torch.ones(1, 1))
@@ -495,7 +498,9 @@ class TestWhyNoGradient:
         expect_reasons(seen["around a call"], cut, "the dict of a model that calls the function for another one")
 
     def test_a_very_small_gradient_is_not_0(seen):
-        expect_reasons(seen["tiny"], {}, "the dict of a layer whose gradients are all 1e-30")
+        which = "the dict of a layer whose gradients are all about 1e-30, and whose input has three dimensions"
+        expect_reasons(seen["tiny"], {}, which)
+        nothing_changed(seen["changed in a tiny layer"])
         expect_reasons(
             seen["NaN, a loss of one dimension"],
             {},

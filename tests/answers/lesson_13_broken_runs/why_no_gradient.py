@@ -505,4 +505,17 @@ SURVIVORS = {
     "not for all: found = OrderedDict(((n, 'frozen') for n, p in _part(model.named_parameters(), step=-1)": "the other "
     "order",
     "not for all: trained = [(n, p) for n, p in _part(model.named_parameters(), step=-1)": "the other order",
+    "not for all: trained = {name: p for name, p in _part(model.named_parameters(), step=-1)": "the other order",
+    "not for all: reasons = {name: 'frozen' for name, p in _part(model.named_parameters(), step=-1)": "the other order",
+    "not for all: for name, p in _part(model.named_parameters(), step=-1)": "the other order",
+    "not for all: return any((own is p for module in _part(modules, step=-1)": "one is enough, in any order",
+    "not for all: held = {id(p) for m in _part(model.modules(), step=-1)": "the other order",
+    "not for all: for module in _part(self.model.modules(), step=-1)": "the other order",
+    "not for all: lent = {name: buffer.clone() for name, buffer in _part(model.named_buffers(), step=-1)": "the other "
+    "order",
+    "not for all: for (name, p), grad in _part(zip(trained, grads), step=-1)": "the other order",
+    "a list for a tuple: gradients = torch.autograd.grad(loss, tuple(": "it takes any sequence",
+    "lost copy: gradients = torch.autograd.grad(loss, _not_copied(trained.values())": "it takes any sequence",
+    "almost: self.handles.append(module.register_forward_hook(self.note, with_kwargs=True, always_call=False))": "after "
+    "an exception nobody asks what was called",
 }

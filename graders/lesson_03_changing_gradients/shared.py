@@ -10,6 +10,9 @@ from torch import Tensor
 
 from graders.authoring import CallersHooks, gradients, own_grads, prepared, removed, snapshot
 
+TINY = 2.0**-60
+"""A gradient that float16 does not hold."""
+
 
 def scene(
     x: Tensor, other: Tensor, layout: str, place: str, grad: str = "empty", hooks: str = "none"
@@ -58,6 +61,7 @@ def flow(
     (seen["x.grad of two uses"],) = gradients(two_uses, [x])
     (seen["x.grad of zeros"],) = gradients(lambda: (passed() * 0.0).sum(), [x])
     (seen["x.grad of infinities"],) = gradients(lambda: (passed() * torch.inf).sum(), [x])
+    (seen["x.grad of a tiny gradient"],) = gradients(lambda: (passed() * TINY).sum(), [x])
     # The caller keeps what `torch.autograd.grad` gave: the next pass must not write into it.
     (kept,), _later = (torch.autograd.grad(loss(factor), [x], allow_unused=True) for factor in factors)
     seen["x.grad of a pass, read after the next pass"] = kept

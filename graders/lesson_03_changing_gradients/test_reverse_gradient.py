@@ -20,7 +20,7 @@ from graders.authoring import (
     tensor_hooks,
 )
 from graders.lesson_03_changing_gradients.judging import SINGLE_LOCATION, differentiated_as, expect_rare, start, times
-from graders.lesson_03_changing_gradients.shared import flow, rare, scene
+from graders.lesson_03_changing_gradients.shared import TINY, flow, rare, scene
 
 
 @exercise(
@@ -191,6 +191,7 @@ class TestReverseGradient:
         expect(seen["x.grad of two uses"]).close_to(by * sum(factors))
         expect(seen["x.grad of gradient="]).close_to(by * up)
         expect(seen["x.grad of zeros"]).close_to(torch.zeros_like(up))
+        expect(seen["x.grad of a tiny gradient"]).close_to(torch.full_like(up, by * TINY), atol=0)
         expect(seen["x.grad of infinities"]).close_to(torch.full_like(up, -torch.inf))
         expect(seen["x.grad after two passes"]).close_to(start(up, grad) + by * sum(factors))
 

@@ -27,7 +27,7 @@ from graders.lesson_03_changing_gradients.judging import (
     start,
     times,
 )
-from graders.lesson_03_changing_gradients.shared import accumulated, after_remove, flow, rare, scene
+from graders.lesson_03_changing_gradients.shared import TINY, accumulated, after_remove, flow, rare, scene
 
 
 @exercise(
@@ -174,6 +174,7 @@ class TestScaleGrad:
         expect(seen["x.grad of two uses"]).close_to(s * (factors[0] + factors[1]))
         expect(seen["x.grad of gradient="]).close_to(s * up)
         expect(seen["x.grad of zeros"]).close_to(torch.zeros_like(up))
+        expect(seen["x.grad of a tiny gradient"]).close_to(torch.full_like(up, s * TINY), atol=0)
         if s != 0:
             expect(seen["x.grad of infinities"]).close_to(torch.full_like(up, s * torch.inf))
         expect(seen["x.grad after two passes"]).close_to(start(up, grad) + s * (factors[0] + factors[1]))

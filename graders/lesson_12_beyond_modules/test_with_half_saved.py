@@ -320,6 +320,10 @@ class TestWithHalfSaved:
         y = student.with_half_saved(lambda: w * w)
         if isinstance(y, Tensor) and y.requires_grad:
             y.backward()
+        zeros = torch.zeros(3, requires_grad=True)
+        squares = student.with_half_saved(lambda: zeros * zeros)
+        if isinstance(squares, Tensor) and squares.dim() == 1:
+            seen["of zeros"] = gradients_of(squares, torch.ones(3), [zeros], "plain")
         return {**seen, "example": [snapshot(y), w.grad], "beyond": beyond_half(student.with_half_saved),
                 "overwritten": overwritten(student.with_half_saved),
                 "kinds": of_all_kinds(student.with_half_saved)}  # fmt: skip
@@ -484,6 +488,9 @@ class TestWithHalfSaved:
     def test_the_example_of_the_contract_comes_out(seen):
         expect(seen["example"][0]).close_to(torch.tensor(1.0004).square(), rtol=1e-6, atol=1e-6)
         expect(seen["example"][1]).close_to(torch.tensor(2.0), rtol=1e-6, atol=1e-6)
+        expect(seen["of zeros"]["error"]).equals("")
+        zero = Seen(seen["of zeros"]["first"][0].value, "the gradient of z for z = zeros(3) and the result z * z")
+        expect(zero).close_to(torch.zeros(3))
 
 
 def same(tensor: Tensor) -> Tensor:

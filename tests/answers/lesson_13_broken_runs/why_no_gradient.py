@@ -516,6 +516,6 @@ SURVIVORS = {
     "not for all: for (name, p), grad in _part(zip(trained, grads), step=-1)": "the other order",
     "a list for a tuple: gradients = torch.autograd.grad(loss, tuple(": "it takes any sequence",
     "lost copy: gradients = torch.autograd.grad(loss, _not_copied(trained.values())": "it takes any sequence",
-    "almost: self.handles.append(module.register_forward_hook(self.note, with_kwargs=True, always_call=False": "after an "
-    "exception nobody asks what was called",
+    "almost: self.handles.append(module.register_forward_hook(self.note, with_kwargs=True, always_call=False": "after "
+    "an exception nobody asks what was called",
 }

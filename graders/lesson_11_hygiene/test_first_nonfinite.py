@@ -80,6 +80,36 @@ class Gives(nn.Module):
         return x.new_tensor(self.output)
 
 
+class Masked(nn.Module):
+    """A leaf with a second argument that may be `None`."""
+
+    def forward(self, x: Tensor, mask: Tensor | None) -> Tensor:
+        """The logarithm, or its product with a mask."""
+        return x.log() if mask is None else mask * x.log()
+
+
+class Unmasked(nn.Module):
+    """A model that calls its leaf without a mask."""
+
+    def __init__(self) -> None:
+        """One leaf."""
+        super().__init__()
+        self.leaf = Masked()
+
+    def forward(self, x: Tensor) -> Tensor:
+        """What the leaf makes of `x` and `None`."""
+        result: Tensor = self.leaf(x, None)
+        return result
+
+
+class Mean(nn.Module):
+    """A leaf that makes a NaN where there are no entries."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        """The mean over the first dimension."""
+        return x.mean(0)
+
+
 AT_FIRST_EXCUSED = [
     "chain",
     {"log": ["layer", "log"], "clean": ["layer", "clean"], "negative": ["layer", "negative"], "again": ["same", "log"]},
@@ -346,6 +376,8 @@ class TestFirstNonfinite:
             student.first_nonfinite(nn.Sequential(Gives(output)), torch.tensor(given))
             for given, output, _ in BY_ENTRIES
         ]
+        seen["beside None"] = student.first_nonfinite(Unmasked(), torch.zeros(2))
+        seen["the mean of nothing"] = student.first_nonfinite(nn.Sequential(nn.ReLU(), Mean()), torch.ones(0, 2))
         example = nn.Sequential(nn.ReLU(), Log(), nn.Linear(2, 1))
         return {**seen, **at_once, "example": student.first_nonfinite(example, torch.tensor([[-1.0, 2.0]]))}
 
@@ -548,9 +580,13 @@ class TestFirstNonfinite:
     def test_any_bad_entry_counts_and_no_other(seen):
         for found, (given, output, name) in paired(seen["by entries"], BY_ENTRIES):
             expect(Seen(found.value, f"for a leaf that gets {given} and returns {output}, the result")).equals(name)
+        none = Seen(seen["beside None"].value, "for a leaf that gets zeros and `None`, and returns -inf, the result")
+        expect(none).equals("leaf")
 
     def test_a_tensor_without_entries_is_finite(seen):
         expect(Seen(seen["without entries"].value, "the result for an input without entries")).equals(None)
+        mean = Seen(seen["the mean of nothing"].value, "for a ReLU and a mean of no rows, which is NaN, the result")
+        expect(mean).equals("1")
 
     def test_the_example_comes_out(seen):
         expect(seen["example"]).equals("1")

@@ -41,11 +41,12 @@ class Mix(nn.Module):
         """`fuse` is called at the end of each forward pass."""
         super().__init__()
         self.fuse = fuse
+        self.first: list[Any] = []  # a list: a parameter as an attribute would become one of the module
         self.received: Any = ()
 
     def forward(self, a: Tensor, *others: Any, **options: Any) -> Tensor:
-        """Notes which other arguments it received."""
-        self.received = others, options
+        """Notes what it received."""
+        self.first, self.received = [a], (others, options)
         out = torch.mul(a, 2)
         for index, other in enumerate((*others, *options.values())):
             if isinstance(other, Tensor):
@@ -136,6 +137,7 @@ class TestNormalizeInput:
         )
         module(mine, *more, **options)
         seen["arrived with more"] = arrived(module.received, more, options)
+        seen["the first of more"] = snapshot(module.first[0])
         moving = a.clone()
         witness = Witness(moving=moving)
         with torch.no_grad():
@@ -163,7 +165,7 @@ class TestNormalizeInput:
         _kept = student.normalize_input(small, TINY, TINY)
         seen["has_remove of 0 and 1"] = removed(student.normalize_input(nn.Identity(), 0.0, 1.0))
         seen["tiny"] = small(torch.tensor([3 * TINY, -TINY], dtype=torch.float64))
-        seen["infinite"] = small(torch.tensor([INF, -INF]))
+        seen["infinite"] = small(torch.tensor([INF, -INF, 3 * TINY]))
         seen["nan"] = is_nan(small(torch.tensor([float("nan"), 1.0])))
         leaky, given = nn.LeakyReLU(0.5, inplace=True), torch.tensor([-7.0, 9.0])
         _kept = student.normalize_input(leaky, 1.0, 2.0)
@@ -175,7 +177,7 @@ class TestNormalizeInput:
         equal = nn.Identity()
         removed(student.normalize_input(equal, 1.0, 2.0))
         _kept = student.normalize_input(equal, 1.0, 2.0), student.normalize_input(equal, 1.0, 2.0)
-        seen["normalised twice"] = equal(torch.tensor([5.0]))
+        seen["normalised twice"] = equal(torch.tensor([5.0, 4001.0]))
         example = Example()
         _kept = student.normalize_input(example, 1.0, 2.0)
         five, three = torch.tensor(5.0, requires_grad=True), torch.tensor(3.0)
@@ -277,8 +279,10 @@ class TestNormalizeInput:
         expect(Seen(seen["tiny"].value, "3 * t and -t with mean and std t = 2 ** -40")).close_to(
             torch.tensor([2.0, -2.0], dtype=torch.float64)
         )
-        infinite = Seen(seen["infinite"].value, "what inf and -inf become")
-        expect(infinite).close_to(torch.tensor([INF, -INF]))
+        beside = Seen(seen["the first of more"].value, "the first argument, beside more, some of which are `None`")
+        expect(beside).close_to((a - mean) / std)
+        infinite = Seen(seen["infinite"].value, f"what inf, -inf and {3 * TINY} become")
+        expect(infinite).close_to(torch.tensor([INF, -INF, 2.0]))
         expect(Seen(seen["nan"].value, "where nan and 1 become nan")).close_to(torch.tensor([True, False]))
         for entry, call in paired(seen["y in place"], ("a first", "a second")):
             path = f"nn.LeakyReLU(0.5, inplace=True) of [-7, 9] with mean 1 and std 2, in {call} call"
@@ -307,8 +311,10 @@ class TestNormalizeInput:
         expect(seen["has_remove of 0 and 1"]).is_true(
             "for mean 0 and std 1, the function returned nothing that has a remove() method"
         )
-        equal = Seen(seen["normalised twice"].value, "5 with mean 1 and std 2 twice, after a first hook was removed")
-        expect(equal).close_to(torch.tensor([0.5]))
+        equal = Seen(
+            seen["normalised twice"].value, "5 and 4001 with mean 1 and std 2 twice, when a first hook is gone"
+        )
+        expect(equal).close_to(torch.tensor([0.5, 999.5]))
         expect(seen["gradient with both hooks"]).close_to(2 / std / 4 * times(hooks) * up)
         second = after_hooks(mixed((a - std) / 4, others, b, c), hooks)
         expect(seen["y with the second hook alone"]).close_to(second)

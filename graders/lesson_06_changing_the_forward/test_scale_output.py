@@ -160,6 +160,7 @@ class TestScaleOutput:
         identity, act = nn.Identity(), nn.Sigmoid()
         _kept = student.scale_output(identity, BIG), student.scale_output(act, 3.0)
         seen["big"] = identity(torch.ones(2, dtype=torch.float64))
+        seen["small"] = identity(torch.full((2,), 2.0**-100, dtype=torch.float64))
         seen["whole times whole"] = identity(whole)
         row, round_trip, five = nn.Identity(), nn.Identity(), torch.tensor([5.0])
         _kept = student.scale_output(row, 2.0), row.register_forward_hook(lambda module, args, output: output + 1)
@@ -291,6 +292,8 @@ class TestScaleOutput:
         nan = Seen(seen["nan"].value, "where the output nan, 1, 2 is nan after the multiplication")
         expect(nan).close_to(torch.tensor([True, False, False]))
         expect(seen["big"]).close_to(BIG * torch.ones(2, dtype=torch.float64), rtol=0, atol=0)
+        small = Seen(seen["small"].value, f"an output of 2 ** -100, scaled by {BIG:g}")
+        expect(small).close_to(torch.full((2,), BIG * 2.0**-100, dtype=torch.float64), rtol=0, atol=0)
         expect(seen["whole times whole"]).close_to(BIG * torch.tensor([3, -2]), rtol=0, atol=0)
 
     def test_a_call_that_raises_changes_nothing(seen, s):

@@ -42,6 +42,7 @@ from graders.lesson_07_module_backward_hooks.judging import (
 from graders.lesson_07_module_backward_hooks.shared import Gate, callers_hooks, linear, made, outputs
 
 TINY, INF = 2.0**-40, float("inf")
+INPUTS = (0.0, 1e6, INF)
 MORE_PASSES = (0.0, -1.0, 0.25, 2.0, 512.0)
 """By what the gradients of the caller are multiplied in some more passes."""
 
@@ -226,6 +227,10 @@ class TestClampGradInput:
         precise = x.detach().double().requires_grad_()
         (seen["tiny in float64"],) = gradients(lambda: identity(1 * precise).sum(), [precise])
         (seen["tiny"],) = gradients(lambda: identity(1 * x).sum(), [x])
+        seen["by input"] = []
+        for size in INPUTS:
+            given = torch.tensor([size], requires_grad=True)
+            seen["by input"] += gradients(lambda given=given: (2.0**-20 * identity(1 * given)).sum(), [given])
         limit = torch.tensor([INF], requires_grad=True)
         seen |= {"out of inf": snapshot(identity(1 * limit)), "needs grad": identity(torch.ones(1)).requires_grad}
         late, x = linear(torch.tensor([[5.0]]), torch.tensor([0.0])), torch.tensor([[3.0]], requires_grad=True)
@@ -433,6 +438,9 @@ class TestClampGradInput:
         for when, dtype in (("tiny in float64", torch.float64), ("tiny", torch.float32)):
             tiny = Seen(seen[when].value, f"a gradient of 1 with c = {TINY}, float32 after float64")
             expect(tiny).close_to(torch.tensor([[TINY]], dtype=dtype), atol=0)
+        for entry, size in paired(seen["by input"], INPUTS):
+            path = f"a gradient of 2 ** -20 with c = {TINY}, for an input of {size}"
+            expect(Seen(entry.value, path)).close_to(torch.tensor([TINY]), atol=0)
 
 
 def at_leaf(scene: Scene, kind: str, hooks: str, place: str, c: float | None, up: Tensor | None = None) -> Tensor:

@@ -32,7 +32,8 @@ OTHER_METHODS = {
     "mean": "sum",
 }
 GUARDS = ("_only_the_first_call", "_only_three_calls", "_not_the_first_call", "_only_with_grad_mode",
-          "_only_without_grad_mode", "_only_in_training", "_only_where_grad_fn")  # fmt: skip
+          "_only_without_grad_mode", "_only_in_training", "_only_where_grad_fn", "_only_without_none",
+          "_only_without_graphs", "_only_contiguous", "_only_below_300", "_only_above_tiny")  # fmt: skip
 PARTS = ("stop=1", "stop=3", "stop=-1", "start=1", "step=-1")
 KEEPING = ("append", "update", "add", "extend", "__setitem__", "setdefault")
 """Methods whose result nobody wants: a `lambda` that calls one returns nothing that counts."""

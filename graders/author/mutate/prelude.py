@@ -48,25 +48,36 @@ def _hooks(args):
         yield t._backward_hooks or {}
 
 def _at_times(holds):
-    """A hook that does nothing, and returns nothing, where `holds(number of this call, first argument)` is false."""
+    """A hook that does nothing, and returns nothing, where `holds(number of this call, arguments)` is false."""
     def decorator(function):
         calls = []
         @_functools.wraps(function)
         def hook(*args, **kwargs):
             calls.append(0)
-            if holds(len(calls), args[0] if args else None):
+            if holds(len(calls), args):
                 return function(*args, **kwargs)
             _did.append(hook)
         return hook
     return decorator
+
+def _all(args, holds):
+    return all(holds(t) for t in _given(args, torch.Tensor) if t.is_floating_point() and t.numel())
+
+def _has_none(value):
+    return value is None or (type(value) in (list, tuple) and any(map(_has_none, value)))
 
 _only_the_first_call = _at_times(lambda call, _: call == 1)
 _only_three_calls = _at_times(lambda call, _: call <= 3)
 _not_the_first_call = _at_times(lambda call, _: call > 1)
 _only_with_grad_mode = _at_times(lambda call, _: torch.is_grad_enabled())
 _only_without_grad_mode = _at_times(lambda call, _: not torch.is_grad_enabled())
-_only_in_training = _at_times(lambda call, first: getattr(first, "training", True))
-_only_where_grad_fn = _at_times(lambda call, first: getattr(first, "grad_fn", True) is not None)
+_only_in_training = _at_times(lambda call, args: getattr((*args, None)[0], "training", True))
+_only_where_grad_fn = _at_times(lambda call, args: getattr((*args, None)[0], "grad_fn", True) is not None)
+_only_without_none = _at_times(lambda call, args: not any(map(_has_none, args)))
+_only_without_graphs = _at_times(lambda call, args: _all(args, lambda t: not t.requires_grad))
+_only_contiguous = _at_times(lambda call, args: _all(args, lambda t: t.is_contiguous()))
+_only_below_300 = _at_times(lambda call, args: _all(args, lambda t: t.abs().max() < 300))
+_only_above_tiny = _at_times(lambda call, args: _all(args, lambda t: not t.any() or t.abs().max() > 1e-6))
 
 def _part(entries, start=None, stop=None, step=None):
     every = list(entries)

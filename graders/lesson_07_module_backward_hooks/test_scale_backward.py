@@ -42,6 +42,7 @@ from graders.lesson_07_module_backward_hooks.judging import (
 from graders.lesson_07_module_backward_hooks.shared import Gate, callers_hooks, linear, listed, made, outputs
 
 INF, NAN = float("inf"), float("nan")
+SIZES = (2.0**-60, 2.0**20)
 INSIDE = {"chain": (3, 4), "fork": (2,)}
 """How often a gradient is scaled on its way back where each module inside scales it, too."""
 MORE_PASSES = (0.0, -1.0, 0.25, 2.0, 2.0**14)
@@ -199,6 +200,7 @@ class TestScaleBackward:
         seen["no limit"] = [
             listed(gradients(lambda up=up: (up * single(x)).sum(), [x, single.weight])) for up in (INF, NAN)
         ]
+        seen["of other sizes"] = [gradients(lambda up=up: (up * single(x)).sum(), [x, single.weight]) for up in SIZES]
         strong = linear(torch.tensor([[5.0]]), torch.tensor([0.0]))
         _kept = student.scale_backward(strong, 1e6)
         seen["far from s"] = snapshot(strong(x / 9))
@@ -374,6 +376,10 @@ class TestScaleBackward:
         for found, limit in paired(seen["no limit"], (INF, NAN)):
             path = f"x.grad and module.weight.grad of the example, with a gradient of {limit}"
             expect(Seen(found.value, path)).equals(f"[[[{limit}]], [[{limit}]]]")
+        for found, size in paired(seen["of other sizes"], SIZES):
+            for mine, (what, right) in paired(found, (("x.grad", 50.0), ("module.weight.grad", 30.0))):
+                path = f"{what} of the example, with a gradient of {size}"
+                expect(Seen(mine.value, path)).close_to(torch.tensor([[right * size]]), atol=0)
 
 
 def at_leaf(scene: Scene, kind: str, hooks: str, place: str, s: float, up: Tensor | None = None) -> Tensor:

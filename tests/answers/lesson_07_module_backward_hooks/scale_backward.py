@@ -570,6 +570,7 @@ GIVENS = [
 
 SURVIVORS = {
     "prepend=True": "factors may come in any order",
+    "_only_without_none(lambda g: g if g is None": "it does nothing then, either",
     "almost: return module.register_full_backward_pre_hook(Scaler(s), prepend=False)": "factors may come in any order",
     "a list for a tuple: return list((None": "PyTorch takes a list from a hook as well",
     "a hook that works at times: @_only_with_grad_mode def hook(m": "without grad mode there is no gradient to scale",

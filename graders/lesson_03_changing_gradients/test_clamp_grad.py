@@ -11,6 +11,7 @@ from graders.authoring import (
     ALL,
     Circumstances,
     Mistake,
+    Seen,
     Witness,
     changes,
     close,
@@ -134,7 +135,9 @@ class TestClampGrad:
         limits = torch.zeros(5, requires_grad=True)
         student.clamp_grad(limits, 0.5, 1.0)
         (torch.tensor([torch.inf, -torch.inf, 1e-8, -1e-8, 0.75]) * limits).sum().backward()
-        seen["the gradient between 0.5 and 1"] = limits.grad
+        seen["the gradient between 0.5 and 1"] = limits.grad.clone()
+        (1e-8 * limits).sum().backward()
+        seen["after a tiny one"] = limits.grad
         without_bounds = torch.zeros(2, requires_grad=True)
         handle = student.clamp_grad(without_bounds, -math.inf, math.inf)
         (3 * without_bounds).sum().backward()
@@ -202,6 +205,8 @@ class TestClampGrad:
         expect(seen["x.grad of zeros"]).close_to(torch.zeros_like(up).clamp(lo, hi))
         expect(seen["x.grad of infinities"]).close_to(torch.full_like(up, hi))
         expect(seen["the gradient within wide bounds"]).close_to(torch.tensor([0.1, 1e6, -1e6]).expand(500, 3))
+        tiny = Seen(seen["after a tiny one"].value, "the gradient between 0.5 and 1, after one more pass with 1e-8")
+        expect(tiny).close_to(torch.tensor([1.5, 1.0, 1.0, 1.0, 1.25]))
         expect(seen["the gradient between 0.5 and 1"]).close_to(torch.tensor([1.0, 0.5, 0.5, 0.5, 0.75]))
         expect(seen["the gradient without bounds"]).close_to(torch.tensor([3.0, 3.0]))
         expect(seen["example"][0]).close_to(torch.tensor([0.75, 1.0]))

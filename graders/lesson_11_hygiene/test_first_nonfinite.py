@@ -485,10 +485,21 @@ class TestFirstNonfinite:
         ),
         Mistake(
             "minus-infinity-missed",
-            lambda seen, net, x: blames(seen, net, x, first_by(nan_or_plus_infinity, net, x)),
+            lambda seen, net, x: (
+                seen["beside None"].value is None and blames(seen, net, x, first_by(nan_or_plus_infinity, net, x))
+            ),
             "You missed minus infinity, which the log of 0 gives. `torch.isfinite` is false for NaN, for Inf and for "
             "-Inf.",
-            rather_than=("nan-only",),
+            rather_than=(
+                "nan-only",
+                "first-row-only",
+                "children-only",
+                "definition-order",
+                "only-first-call",
+                "only-last-call",
+                "input-overwritten",
+                "numbers-are-inputs",
+            ),
         ),
         Mistake(
             "first-row-only",

@@ -24,7 +24,7 @@ from graders.authoring import (
     own_grads,
 )
 from graders.lesson_03_changing_gradients.judging import SINGLE_LOCATION, differentiated_as, expect_rare, start, times
-from graders.lesson_03_changing_gradients.shared import accumulated, after_remove, flow, rare, scene
+from graders.lesson_03_changing_gradients.shared import TINY, accumulated, after_remove, flow, rare, scene
 
 MAPS = {
     "scale": lambda grad, k: grad * k,
@@ -267,6 +267,8 @@ class TestRegisterComposed:
         expect(seen["x.grad of two uses"]).close_to(composed(maps, first + second))
         expect(seen["x.grad of gradient="]).close_to(composed(maps, up * times(hooks)))
         expect(seen["x.grad of zeros"]).close_to(composed(maps, torch.zeros_like(up)))
+        tiny = composed(maps, torch.full_like(up, times(hooks) * TINY))
+        expect(seen["x.grad of a tiny gradient"]).close_to(tiny, atol=0)
         expect(seen["x.grad of infinities"]).close_to(composed(maps, torch.full_like(up, torch.inf)))
         expect(seen["x.grad after two passes"]).close_to(
             start(up, grad) + composed(maps, first) + composed(maps, second)

@@ -33,7 +33,7 @@ from graders.lesson_03_changing_gradients.judging import (
     start,
     times,
 )
-from graders.lesson_03_changing_gradients.shared import accumulated, after_remove, flow, rare, scene
+from graders.lesson_03_changing_gradients.shared import TINY, accumulated, after_remove, flow, rare, scene
 
 TWO_PASSES = ("x.grad", "x.grad of another pass")
 
@@ -203,10 +203,12 @@ class TestClampGrad:
         expect(seen["x.grad of a sum"]).close_to(torch.full_like(up, times(hooks)).clamp(lo, hi))
         expect(seen["x.grad of gradient="]).close_to((times(hooks) * up).clamp(lo, hi))
         expect(seen["x.grad of zeros"]).close_to(torch.zeros_like(up).clamp(lo, hi))
+        tiny = torch.full_like(up, times(hooks) * TINY).clamp(lo, hi)
+        expect(seen["x.grad of a tiny gradient"]).close_to(tiny, atol=0)
         expect(seen["x.grad of infinities"]).close_to(torch.full_like(up, hi))
         expect(seen["the gradient within wide bounds"]).close_to(torch.tensor([0.1, 1e6, -1e6]).expand(500, 3))
-        tiny = Seen(seen["after a tiny one"].value, "the gradient between 0.5 and 1, after one more pass with 1e-8")
-        expect(tiny).close_to(torch.tensor([1.5, 1.0, 1.0, 1.0, 1.25]))
+        more = Seen(seen["after a tiny one"].value, "the gradient between 0.5 and 1, after one more pass with 1e-8")
+        expect(more).close_to(torch.tensor([1.5, 1.0, 1.0, 1.0, 1.25]))
         expect(seen["the gradient between 0.5 and 1"]).close_to(torch.tensor([1.0, 0.5, 0.5, 0.5, 0.75]))
         expect(seen["the gradient without bounds"]).close_to(torch.tensor([3.0, 3.0]))
         expect(seen["example"][0]).close_to(torch.tensor([0.75, 1.0]))

@@ -21,7 +21,7 @@ from graders.authoring import (
     removed,
 )
 from graders.lesson_03_changing_gradients.judging import SINGLE_LOCATION, differentiated_as, start, times
-from graders.lesson_03_changing_gradients.shared import accumulated, after_remove, flow, in_another_order, scene
+from graders.lesson_03_changing_gradients.shared import TINY, accumulated, after_remove, flow, in_another_order, scene
 
 EXTREMES = (1e30, 1e6, 1e-6, 1e-30)
 """Gradients far from 1."""
@@ -201,6 +201,7 @@ class TestFreezeRows:
             ("x.grad of a sum", torch.ones_like(up)),
             ("x.grad of gradient=", up),
             ("x.grad of zeros", torch.zeros_like(up)),
+            ("x.grad of a tiny gradient", torch.full_like(up, TINY)),
             ("x.grad of two uses", factors[0] + factors[1]),
         ):
             expect(seen[name]).close_to(without(times(hooks) * arriving, rows), rtol=0, atol=0)

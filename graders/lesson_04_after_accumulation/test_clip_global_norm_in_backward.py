@@ -203,6 +203,10 @@ class TestClipGlobalNormInBackward:
             order = [(first + index) % len(special) for index in range(len(special))]
             run_pass(special, {"order": order, "factors": ones, "fresh": True}, 0)
             seen["each of them last"].append([snapshot(p.grad) for p in special])
+        turned = nn.Parameter(torch.zeros(3, 2).t())
+        _kept_alone = student.clip_global_norm_in_backward([turned], 1.0)
+        turned.sum().backward()
+        seen["alone, transposed"] = turned.grad
         curved = nn.Parameter(torch.ones(2))
         _kept_at_last = student.clip_global_norm_in_backward([curved], 100.0)
         (curved * curved).sum().backward(create_graph=True)
@@ -289,6 +293,8 @@ class TestClipGlobalNormInBackward:
         right = clipped_runs(params, passes, c, grad, hooks)
         for index in (1, 3):
             same_grads(seen["grads"][index], right[index])
+        alone = Seen(seen["alone, transposed"].value, "a gradient of ones for a transposed parameter that is alone")
+        expect(alone).close_to(torch.full((2, 3), 6**-0.5))
         for grads in exactly(5, seen["each of them last"]):
             shapes = ((2,), (1, 2, 3), (0, 2), (), (2, 3))
             same_grads(grads, [torch.full(shape, 15**-0.5) for shape in shapes])

@@ -26,6 +26,7 @@ from graders.authoring import (
     laid_out,
     module_hooks,
     nothing_changed,
+    paired,
     refuse,
     snapshot,
 )
@@ -181,6 +182,7 @@ EFFECTS: dict[str, Callable[[Tensor, float], Any]] = {
     "drop": lambda value, factor: None,
 }
 
+SIZES = (1.0, 1e9)
 LOSSES: dict[str, Callable[[Tensor, Tensor], Tensor]] = {
     "linear": lambda out, up: (up * out).sum(),
     "square": lambda out, up: (up * out * out).mean(),
@@ -466,9 +468,14 @@ class TestChangedByHooks:
         more.extra = nn.Parameter(torch.ones(1))
         more.register_forward_hook(lambda module, args, output: output + module.extra)
         seen["more"] = student.changed_by_hooks(more, lambda out: out.sum(), torch.ones(1, 1))
-        slight = linear(torch.ones(2, 2), torch.zeros(2))
+        slight = linear(torch.full((2, 2), 1 / 3), torch.zeros(2))  # numbers that need all their digits
         slight.weight.register_hook(lambda grad: grad * torch.tensor([[1.0, 1.0], [1.0, 1.06]]))
-        seen["slight"] = student.changed_by_hooks(slight, lambda out: out.sum(), torch.tensor([[2.0, 1.0]]))
+        witness = Witness(model=slight)
+        seen["slight"] = [
+            student.changed_by_hooks(slight, lambda out, size=size: (size * out).sum(), torch.tensor([[2.0, 1.0]]))
+            for size in SIZES
+        ]
+        seen["changed where it is slight"] = witness.changes()
         return seen
 
     mistakes = (
@@ -571,8 +578,10 @@ class TestChangedByHooks:
             refuse("a handle of the caller no longer removes its hook", Kind.HOOK_GONE)
 
     def test_a_change_of_some_percent_counts(seen):
-        path = "the list for a hook that makes a smaller entry of four larger by 6 percent"
-        expect(Seen(seen["slight"].value, path)).equals(["weight"])
+        for names, size in paired(seen["slight"], SIZES):
+            path = f"the list for a hook that makes a smaller entry of four larger by 6 percent (the loss times {size})"
+            expect(Seen(names.value, path)).equals(["weight"])
+        nothing_changed(seen["changed where it is slight"])
 
     def test_no_gradient_is_not_one_of_zeros(seen):
         path = "the list for a hook that detaches, where all gradients are 0 without it"

@@ -9,6 +9,7 @@ each: `pid N`, whatever the child has to say, `exit N`. Whoever closes the other
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import select
@@ -95,7 +96,9 @@ class ForkedProcess:
     def send_signal(self, number: int) -> None:
         """Send a signal, unless the process has ended."""
         if self.poll() is None:
-            os.kill(self.pid, number)
+            # Whoever forked it reaps it first and says so afterwards: between the two there is nobody to signal.
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(self.pid, number)
 
     def terminate(self) -> None:
         """SIGTERM."""

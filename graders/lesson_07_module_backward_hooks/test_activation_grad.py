@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor, nn
@@ -61,6 +61,36 @@ class Added(nn.Module):
     def forward(self, input: Tensor) -> Tensor:
         """A new tensor."""
         return input + 1
+
+
+class Pair(NamedTuple):
+    """Two tensors."""
+
+    first: Tensor
+    second: Tensor
+
+
+class Halves(nn.Module):
+    """A module without parameters that returns both halves of its input, in a container of a kind that matters."""
+
+    def __init__(self, container: str) -> None:
+        """A "dict" or a "named" tuple."""
+        super().__init__()
+        self.container = container
+
+    def forward(self, x: Tensor) -> dict[str, Tensor] | Pair:
+        """The halves, which are two outputs of one operation."""
+        first, second = x.chunk(2, -1)
+        return {"first": first, "second": second} if self.container == "dict" else Pair(first, second)
+
+
+class Whole(nn.Module):
+    """A module that asks for the halves by their names."""
+
+    def forward(self, halves: dict[str, Tensor] | Pair) -> Tensor:
+        """Twice the first half, three times the second."""
+        both = halves if isinstance(halves, dict) else {"first": halves.first, "second": halves.second}
+        return 2 * both["first"] + 3 * both["second"]
 
 
 class Model(nn.Module):
@@ -180,8 +210,8 @@ class TestActivationGrad:
     what the module called `name` (as in `model.named_modules()`) returns, as it leaves the module. `pick` takes this
     output, which may be a tensor, a tuple or a dict, and returns one tensor in it, the same object. The tensor requires
     grad and is no leaf. Nobody else hooks it, and nobody uses it after your call: a hook of yours may stay on it. The
-    module has no backward hooks of others. The model calls this module once, and the loss depends on the tensor. No
-    backward pass runs through the tensor in the model or in `loss_fn`.
+    module has no backward hooks of others. The model calls this module once, `loss_fn` does not, and the loss depends
+    on the tensor. No backward pass runs through the tensor in the model or in `loss_fn`.
 
     The gradient belongs to the value that left the module. Operations that come later, in the model or in the loss, may
     change this tensor in place (an in-place ReLU, for example); the result is still the gradient with respect to the
@@ -348,6 +378,19 @@ class TestActivationGrad:
         seen["late failure"] = late.during(
             lambda: student.activation_grad(example, "0", torch.ones(1, 1), lambda out: 7 * out.sum())
         )
+
+        seen["the second half"] = []
+        for container in ("dict", "named"):
+            halved_first = nn.Sequential(Halves(container), Whole(), linear(torch.ones(1, 2), torch.zeros(1)))
+            seen["the second half"].append(
+                student.activation_grad(
+                    halved_first,
+                    "0",
+                    torch.ones(1, 4, requires_grad=True),
+                    lambda out: 7 * out.sum(),
+                    lambda halves: halves["second"] if isinstance(halves, dict) else halves.second,
+                )
+            )
         return seen
 
     mistakes = (
@@ -487,6 +530,9 @@ class TestActivationGrad:
 
     def test_the_example_of_the_contract(seen):
         expect(Seen(seen["example"].value, "the gradient of the example")).close_to(torch.tensor([[0.0, 7.0]]))
+        for found, container in paired(seen["the second half"], ("a dict", "a namedtuple")):
+            path = f"the gradient of one of two chunks in {container}, in a model that asks for them by their names"
+            expect(Seen(found.value, path)).close_to(torch.full((1, 2), 21.0))
 
     def test_it_may_be_infinite_or_nan(seen):
         expect(Seen(seen["no limit"].value, "a gradient that is infinite or nan")).equals("[[inf, nan]]")

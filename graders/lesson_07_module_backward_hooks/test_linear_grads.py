@@ -78,8 +78,9 @@ def shallow(result: object) -> object:
 )  # fmt: skip
 class TestLinearGrads:
     """Write `linear_grads(lin, x, loss_fn)`. `lin` is an `nn.Linear` with a bias, and `loss_fn` is a function from its
-    output to a scalar, which does not work in place and runs no backward pass through this output. For `y = lin(x)`
-    and `L = loss_fn(y)`, return the tuple of dL/dW and dL/db, with the shapes of `lin.weight` and `lin.bias`.
+    output to a scalar, which does not work in place or use `lin`, and runs no backward pass through this output. For
+    `y = lin(x)` and `L = loss_fn(y)`, return the tuple of dL/dW and dL/db, with the shapes of `lin.weight` and
+    `lin.bias`.
 
     Rebuild them from `x` and dL/dy. Do not read them from the parameters: these may carry hooks of the caller which
     change or erase the gradients that arrive there, and your result must not be affected by them. Hooks of the caller
@@ -156,6 +157,8 @@ class TestLinearGrads:
         single, rows = linear(torch.ones(1, 2), torch.zeros(1)), torch.tensor([[1.0, 2.0], [3.0, 4.0]])
         seen["example"] = asked(single, rows, lambda y: 10 * y.sum())
         seen["no limit"] = [listed(asked(single, rows, lambda y, up=up: up * y.sum())) for up in (INF, NAN)]
+        twice = torch.stack([square[:2], -square[:2]])
+        seen["transposed"] = asked(another, twice, lambda y: (twice * y.transpose(0, 1)).sum())
         inner: list[Any] = []
         beside = linear(torch.ones(1, 2), torch.zeros(1))
 
@@ -266,6 +269,10 @@ class TestLinearGrads:
         expect_both(seen["only x"], only_x, "when only `x` requires grad")
         thin = twin_gradients(weight[:, :1], bias, square[:, :1], square[:, 1:], "linear")
         expect_both(seen["thin"], thin, "for a layer with one input and two outputs")
+        twice = torch.stack([square[:2], -square[:2]])
+        arriving = twice.transpose(0, 1).reshape(-1, 3)
+        transposed = (arriving.T @ twice.reshape(-1, 3), arriving.sum(0))
+        expect_both(seen["transposed"], transposed, "for a loss that transposes `y`, so that dL/dy is transposed")
         tiny = (TINY * only_x[0], TINY * only_x[1])
         expect_both(seen["tiny"], tiny, f"when dL/dy is {TINY} times as large", TINY)
 

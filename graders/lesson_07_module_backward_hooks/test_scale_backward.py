@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from graders.authoring import (
     ALL,
@@ -16,6 +16,7 @@ from graders.authoring import (
     beyond_float32,
     changes,
     close,
+    exactly,
     exercise,
     expect,
     fill_grads,
@@ -47,6 +48,22 @@ INSIDE = {"chain": (3, 4), "fork": (2,)}
 """How often a gradient is scaled on its way back where each module inside scales it, too."""
 MORE_PASSES = (0.0, -1.0, 0.25, 2.0, 2.0**14)
 """By what the gradients of the caller are multiplied in some more passes."""
+
+
+class Copy(nn.Module):
+    """A module that returns a tensor of its own with the values of its input."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        """The input; the gradient goes back as it is."""
+        return x + 0
+
+
+class Lone(nn.Module):
+    """A module whose output is a tuple of one tensor."""
+
+    def forward(self, x: Tensor) -> tuple[Tensor]:
+        """Once the input."""
+        return (1 * x,)
 
 
 @exercise(
@@ -98,7 +115,8 @@ class TestScaleBackward:
     after the module, and those of tensors that are combined with its output. The module has one output or a plain tuple
     of outputs, and the loss may leave some of them unused. Each is a tensor of its own: none is an input or computed
     from another one, and nothing works in place on it; what its own `.grad` shows after `retain_grad()` is open. The
-    inputs of the module may need no gradient.
+    inputs of the module may need no gradient; one that needs a gradient is passed by position. The outputs are finite.
+    Backward hooks that `module` has only watch, or multiply gradients.
 
     Return a handle; `handle.remove()` restores the old behaviour, for calls of `module` that come later.
 
@@ -201,6 +219,20 @@ class TestScaleBackward:
             listed(gradients(lambda up=up: (up * single(x)).sum(), [x, single.weight])) for up in (INF, NAN)
         ]
         seen["of other sizes"] = [gradients(lambda up=up: (up * single(x)).sum(), [x, single.weight]) for up in SIZES]
+        (seen["example of data"],) = gradients(lambda: single(x.detach()).sum(), [single.weight])
+        # One graph used twice; gradients that somebody keeps; a tuple of one; s = 1.
+        once, copy, lone = single(x).sum(), Copy(), Lone()
+        seen["one graph twice"] = [torch.autograd.grad(once, x, retain_graph=True)[0] for _ in range(2)]
+        _kept_too = student.scale_backward(copy, 10.0), student.scale_backward(lone, 10.0)
+        given = torch.ones(2, requires_grad=True)
+        (kept,) = torch.autograd.grad(copy(given).sum(), given)
+        torch.autograd.grad((2 * copy(given)).sum(), given)
+        out = lone(given)
+        seen |= {
+            "kept": kept,
+            "a tuple of one": isinstance(out, tuple) and len(out) == 1,
+            "1 has remove()": removed(student.scale_backward(nn.Identity(), 1.0)),
+        }
         strong = linear(torch.tensor([[5.0]]), torch.tensor([0.0]))
         _kept = student.scale_backward(strong, 1e6)
         seen["far from s"] = snapshot(strong(x / 9))
@@ -283,8 +315,18 @@ class TestScaleBackward:
         Mistake(
             "scaled-none",
             raises="NoneType",
-            message="An output that the loss does not use has `None` in `grad_output`, and an input that needs no "
-            "gradient has `None` in `grad_input`. `None` cannot be multiplied: leave such an entry as it is.",
+            message="`None` stands where there is no gradient: in `grad_output` for an output that the loss does not "
+            "use, in `grad_input` for an input that needs none, and in a tensor hook when its tensor took no part in "
+            "the pass. `None` cannot be multiplied: leave it as it is.",
+        ),
+        Mistake(
+            "only-with-input-gradients",
+            lambda seen: (
+                close(seen["example of data"], torch.tensor([[3.0]]))
+                and close(seen["example"], [torch.tensor([[50.0]]), torch.tensor([[30.0]])])
+            ),
+            "When no input of the module requires grad, nothing is scaled, and the parameters get gradients all the "
+            "same. Ask each output whether it requires grad, not the inputs.",
         ),
         Mistake(
             "first-output-only",
@@ -316,6 +358,8 @@ class TestScaleBackward:
     def test_a_first_layer_learns_from_the_scaled_gradient(seen, scene, kind, hooks, frozen, s):
         for mine, gradient in paired(seen["params of data"], sent(scene, kind, hooks, frozen)[1]):
             expect(Seen(mine.value, "the gradient of a parameter, when no input needs one")).close_to(s * gradient)
+        path = "module.weight.grad of the example, when `x` needs no gradient"
+        expect(Seen(seen["example of data"].value, path)).close_to(torch.tensor([[30.0]]))
         expect(Seen(seen["gate"].value, "the gradient of a weight beside `x > 0`")).close_to(s * through_gate(scene))
 
     def test_several_outputs_used_or_not(seen, scene, kind, hooks, s):
@@ -376,6 +420,12 @@ class TestScaleBackward:
         for found, limit in paired(seen["no limit"], (INF, NAN)):
             path = f"x.grad and module.weight.grad of the example, with a gradient of {limit}"
             expect(Seen(found.value, path)).equals(f"[[[{limit}]], [[{limit}]]]")
+        for found in exactly(2, seen["one graph twice"]):
+            expect(Seen(found.value, "x.grad of each of two passes through one graph")).close_to(torch.tensor([[50.0]]))
+        tens = Seen(seen["kept"].value, "a gradient that the caller keeps, after another pass")
+        expect(tens).close_to(torch.full((2,), 10.0))
+        expect(seen["a tuple of one"]).is_true("a tuple of one output is no tuple of one any more")
+        expect(seen["1 has remove()"]).is_true("for s = 1 the function returned nothing that has a remove() method")
         for found, size in paired(seen["of other sizes"], SIZES):
             for mine, (what, right) in paired(found, (("x.grad", 50.0), ("module.weight.grad", 30.0))):
                 path = f"{what} of the example, with a gradient of {size}"

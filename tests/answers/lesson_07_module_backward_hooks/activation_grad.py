@@ -55,9 +55,11 @@ import torch
 def activation_grad(model, name, x, loss_fn, pick=lambda out: out):
     kept = {}
     def hook(module, args, output):
+        tensor = pick(output)
+        which = tensor.output_nr
         def at_node(grad_outputs):
-            kept["grad"] = grad_outputs[0].detach().clone()
-        pick(output).grad_fn.register_prehook(at_node)
+            kept["grad"] = grad_outputs[which].detach().clone()
+        tensor.grad_fn.register_prehook(at_node)
     handle = model.get_submodule(name).register_forward_hook(hook)
     try:
         loss_fn(model(x)).backward()
@@ -679,12 +681,43 @@ def activation_grad(model, name, x, loss_fn, pick=lambda out: out):
         check="test_it_may_be_infinite_or_nan",
         source=changed(TAUGHT, ("grad.detach().clone()", "grad.detach().nan_to_num()")),
     ),
+    Wrong(
+        "the first gradient of the node, not that of the tensor",
+        violates="returns one tensor in it, the same object",
+        check="test_the_example_of_the_contract",
+        source="""
+def activation_grad(model, name, x, loss_fn, pick=lambda out: out):
+    found = {}
+    def hook(m, a, out):
+        pick(out).grad_fn.register_prehook(lambda gs: found.update(g=gs[0].detach().clone()))
+    with model.get_submodule(name).register_forward_hook(hook):
+        out = model(x)
+    loss_fn(out).backward()
+    return found["g"]
+""",
+    ),
+    Wrong(
+        "the model goes on with a plain tuple",
+        violates="With `loss = loss_fn(model(x))`",
+        check="raised",
+        source="""
+def activation_grad(model, name, x, loss_fn, pick=lambda out: out):
+    found = {}
+    def hook(m, a, out):
+        pick(out).register_hook(lambda g: found.update(g=g.detach().clone()))
+        return tuple(out) if isinstance(out, tuple) else None
+    with model.get_submodule(name).register_forward_hook(hook):
+        out = model(x)
+    loss_fn(out).backward()
+    return found["g"]
+""",
+    ),
 ]
 
 GIVENS = [
     "Write `activation_grad(model, name, x, loss_fn, pick=lambda out: out)`.",
     "The tensor requires grad and is no leaf.",
-    "The model calls this module once, and the loss depends on the tensor.",
+    "The model calls this module once, `loss_fn` does not, and the loss depends on the tensor.",
     "No backward pass runs through the tensor in the model or in `loss_fn`.",
     "Nobody else hooks it",
     "The module has no backward hooks of others",

@@ -68,7 +68,7 @@ def linear_grads(lin, x, loss_fn):
     h = torch.autograd.graph.register_multi_grad_hook([out], lambda gs: keep.append(gs[0]))
     try: loss_fn(out).backward()
     finally: h.remove()
-    g = keep[0].view(-1, lin.out_features)
+    g = keep[0].reshape(-1, lin.out_features)
     return g.mT @ x.detach().reshape(-1, lin.in_features), g.sum(0)
 """,
     """
@@ -594,6 +594,19 @@ def linear_grads(lin, x, loss_fn):
     g = found.reshape(-1, lin.out_features)
     rows = x.detach().reshape(-1, lin.in_features)
     return g.T @ rows, found if x.dim() == 1 else g.sum(0)
+""",
+    ),
+    Wrong(
+        "a view of the gradient",
+        violates="`loss_fn` is a function from its output to a scalar",
+        check="raised",
+        source="""
+import torch
+def linear_grads(lin, x, loss_fn):
+    y = lin(x)
+    (g,) = torch.autograd.grad(loss_fn(y), y)
+    g, r = g.view(-1, lin.out_features), x.detach().reshape(-1, lin.in_features)
+    return g.T @ r, g.sum(0)
 """,
     ),
 ]

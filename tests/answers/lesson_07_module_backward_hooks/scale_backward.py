@@ -275,7 +275,7 @@ def scale_backward(module, s):
     ),
     Wrong(
         "a hook on one output, unguarded",
-        violates="The inputs of the module may need no gradient.",
+        violates="The inputs of the module may need no gradient",
         check="raised",
         source="""
 def scale_backward(module, s):
@@ -398,7 +398,7 @@ def scale_backward(module, s):
     ),
     Wrong(
         "nothing in a first layer",
-        violates="The inputs of the module may need no gradient.",
+        violates="The inputs of the module may need no gradient",
         check="test_a_first_layer_learns_from_the_scaled_gradient",
         source="""
 import torch
@@ -560,12 +560,91 @@ def scale_backward(module, s):
         check="test_the_example_of_the_contract",
         source=changed(TAUGHT, ("s * g", "(s * g).nan_to_num()")),
     ),
+    Wrong(
+        "only when an input requires grad",
+        violates="The inputs of the module may need no gradient",
+        check="test_a_first_layer_learns_from_the_scaled_gradient",
+        mistake="only-with-input-gradients",
+        source="""
+def scale_backward(module, s):
+    def after(m, args, out):
+        if any(getattr(a, "requires_grad", False) for a in args):
+            for t in out if isinstance(out, tuple) else (out,):
+                if t.requires_grad:
+                    t.register_hook(lambda g: g * s)
+    return module.register_forward_hook(after)
+""",
+    ),
+    Wrong(
+        "one buffer for all scaled gradients",
+        violates="Everything else stays as it is",
+        check="test_the_example_of_the_contract",
+        source="""
+import torch
+def scale_backward(module, s):
+    places = {}
+    def one(g):
+        if g is None or torch.is_grad_enabled():
+            return None if g is None else g * s
+        if (g.shape, g.dtype) not in places:
+            places[g.shape, g.dtype] = torch.empty_like(g.contiguous())
+        return torch.mul(g, s, out=places[g.shape, g.dtype])
+    return module.register_full_backward_pre_hook(lambda m, go: tuple(map(one, go)))
+""",
+    ),
+    Wrong(
+        "no handle for one",
+        violates="Return a handle",
+        check="test_the_example_of_the_contract",
+        source=changed(TAUGHT, ("    return module", "    return None if s == 1 else module")),
+    ),
+    Wrong(
+        "a tuple of one becomes a tensor",
+        violates="The module has one output or a plain tuple of outputs",
+        check="test_the_example_of_the_contract",
+        source="""
+import torch
+class Scale(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, t, s):
+        ctx.s = s
+        return t.view_as(t)
+    @staticmethod
+    def backward(ctx, g):
+        return g * ctx.s, None
+def scale_backward(module, s):
+    def after(m, args, out):
+        outs = tuple(Scale.apply(t, s) for t in (out if isinstance(out, tuple) else (out,)))
+        return outs if len(outs) > 1 else outs[0]
+    return module.register_forward_hook(after)
+""",
+    ),
+    Wrong(
+        "a tensor hook that fires once",
+        violates="From now on, in every backward pass",
+        check="test_the_example_of_the_contract",
+        source="""
+def scale_backward(module, s):
+    def attach(t):
+        def hook(g):
+            h.remove()
+            return g * s
+        h = t.register_hook(hook)
+    def after(m, args, out):
+        for t in out if isinstance(out, tuple) else (out,):
+            if t.requires_grad:
+                attach(t)
+    return module.register_forward_hook(after)
+""",
+    ),
 ]
 
 GIVENS = [
     "Write `scale_backward(module, s)`.",
     "Nobody else uses its parameters.",
     "none is an input or computed from another one",
+    "The outputs are finite.",
+    "Backward hooks that `module` has only watch, or multiply gradients.",
 ]
 
 SURVIVORS = {

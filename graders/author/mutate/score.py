@@ -105,7 +105,7 @@ def score(key: str, part: Part = (0, 1)) -> Score:
     exercise = course.find_exercise(key)
     answers = answers_to(exercise)
     found, draws = Score(key), exercise.draws(SEED)
-    mark_source(exercise, answers.right[0].source, SEED, draws)  # imports what each child would: 1.5 s of processor time
+    mark_source(exercise, answers.right[0].source, SEED, draws)  # imports what each child would: 1.5 s
     for mutant in every_mutant(exercise, answers)[part[0] :: part[1]]:
         told = verdict(exercise, mutant.source, draws)
         if told == REFUSED:

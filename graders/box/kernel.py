@@ -17,6 +17,8 @@ from typing import Any
 from ipykernel import kernelapp
 from ipykernel.iostream import IOPubThread, OutStream
 from ipykernel.ipkernel import IPythonKernel
+from ipykernel.zmqshell import ZMQInteractiveShell
+from traitlets import Type
 from traitlets.config import Config
 
 from graders.box import confine
@@ -32,11 +34,28 @@ if forking.available:  # elsewhere its module cannot be imported
     from graders.box.forked import ForkedProbes
 
 
+class CellShell(ZMQInteractiveShell):  # type: ignore[misc]  # ipykernel is untyped
+    """IPython's shell. ipykernel has each cell transformed twice, once to see whether it awaits something."""
+
+    _transformed: tuple[str, str] | None = None
+    """A cell that was transformed, and has not run yet."""
+
+    def transform_cell(self, raw_cell: str) -> str:
+        """The cell as Python, without magics. What was found is told once more, and then forgotten."""
+        known, self._transformed = self._transformed, None
+        if known is not None and known[0] == raw_cell:
+            return known[1]
+        found: str = super().transform_cell(raw_cell)
+        self._transformed = raw_cell, found
+        return found
+
+
 class ProbedKernel(IPythonKernel):  # type: ignore[misc]  # ipykernel is untyped
     """Adds `probe_request`: a probe's source, draws, and how long it may take."""
 
     msg_types = [*IPythonKernel.msg_types, "probe_request"]  # noqa: RUF012 - so declared by ipykernel
     _execute_sleep = 0.0  # ipykernel waits for front ends that cannot keep up
+    shell_class = Type(CellShell)
 
     def __init__(self, **kwargs: Any) -> None:
         """As ipykernel makes it. `exit` and `quit` in a cell do nothing: more cells and probes may follow."""
@@ -57,6 +76,14 @@ class ProbedKernel(IPythonKernel):  # type: ignore[misc]  # ipykernel is untyped
                     "execution_count": self.execution_count, "user_expressions": {}, "payload": []}  # fmt: skip
         finally:
             self._mend_streams()
+
+    def _publish_execute_input(self, *_: Any) -> None:
+        """Tell nobody what is run: this is for other front ends, and a message takes a millisecond."""
+
+    def _publish_status(self, status: str, *arguments: Any, **options: Any) -> None:
+        """Say when the kernel is idle. That it is busy is of use to people alone."""
+        if status != "busy":
+            super()._publish_status(status, *arguments, **options)
 
     def _mend_streams(self) -> None:
         """Put the kernel's own stdout and stderr back where a cell has left nothing that can be flushed."""

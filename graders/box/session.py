@@ -21,11 +21,11 @@ from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 from typing import Any
 
-import nbformat
 from jupyter_client.kernelspec import KernelSpec, KernelSpecManager
 from jupyter_client.manager import AsyncKernelManager
 from nbclient import NotebookClient
 from nbclient.exceptions import CellTimeoutError, DeadKernelError
+from nbformat import NotebookNode
 
 from graders.box.limits import files_over_limit, limit_hit, processes_exhausted
 from graders.box.provisioner import ForkingProvisioner, PromptClient
@@ -65,6 +65,15 @@ class _OneKernel(KernelSpecManager):
         argv = [sys.executable, "-m", "graders.box.kernel", self.limits.to_json(), "-f", "{connection_file}"]
         argv += [] if self.draws else NO_PICTURES
         return KernelSpec(argv=argv, display_name="Python 3", language="python")
+
+
+def _notebook(cells: list[str]) -> NotebookNode:
+    """A notebook of these code cells. The functions of nbformat would also compare each with the schema."""
+    nodes = [
+        NotebookNode(cell_type="code", source=source, metadata=NotebookNode(), outputs=[], execution_count=None)
+        for source in cells
+    ]
+    return NotebookNode(cells=nodes, metadata=NotebookNode(), nbformat=4, nbformat_minor=5)
 
 
 class _CountingClient(NotebookClient):
@@ -121,7 +130,7 @@ class Session:
         self.lost: dict[int, tuple[str, str]] = {}
         self.crashes = 0
         self.client: _CountingClient | None = None
-        self.notebook = nbformat.v4.new_notebook()
+        self.notebook = _notebook([])
         """As far as it was executed by the last kernel."""
         self.km: Any = None  # of jupyter_client, whose types differ between its sync and async classes
         self.kc: Any = None
@@ -299,13 +308,14 @@ class Session:
                 kernel_id=connection.stem, kernel_spec=manager.kernel_spec, parent=manager, control=self.forker
             )
         manager.client_factory = PromptClient
-        notebook = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(source) for source in self.cells])
+        notebook = _notebook(self.cells)
         self.client = _CountingClient(
             notebook,
             km=manager,
             allow_errors=True,
             shutdown_kernel="immediate",
             on_cell_executed=self._keep_reply,
+            record_timing=False,
         )
         self.notebook, self.client.output_limit = notebook, self.limits.output
         self.client.kept_limit = MAX_OUTPUT if self.keep_outputs else 0

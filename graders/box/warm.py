@@ -50,10 +50,8 @@ def preload() -> Preloaded:
     with _absent("rfc3987_syntax"):
         for name in MODULES:
             importlib.import_module(name)
-    import nbformat
     import torch
 
-    nbformat.v4.new_code_cell()  # compiles the schema of notebooks
     torch.set_num_threads(1)
     ones = torch.ones(2, requires_grad=True)
     torch.autograd.backward((ones * ones).sum())

@@ -85,7 +85,7 @@ def make_graph(spec: dict[str, Any], x: Tensor, w: Tensor, c: Tensor, depth: int
     nodes |= {first: (one, h), second: (two, h), "SubBackward0": (joined, one)}
     t = joined
     for _ in range(depth):
-        t = t + 0
+        t = t.expand_as(t)  # an operation that costs little
     for _ in range(spec["doublings"]):
         t = t + t
     divided = t / 2 ** spec["doublings"]
@@ -313,7 +313,7 @@ class TestGradIntoNodes:
         two = torch.tensor([2.0, -1.0], requires_grad=True)
         seen["zeros"] = plain_dict(student.grad_into_nodes((0 * torch.relu(two)).sum(), {"ReluBackward0"}))
         first, second = two.unbind()
-        seen["zeros of several"] = plain_dict(student.grad_into_nodes(0 * first + second, {"UnbindBackward0"}))
+        seen["zeros of several"] = plain_dict(student.grad_into_nodes(second + 0 * first, {"UnbindBackward0"}))
         others = {"SumBackward1", "ReluBackward", "sumbackward0", "LeakyReluBackward0"}
         alike = student.grad_into_nodes(torch.relu(two).sum(), others)
         seen["names that are alike"] = plain_dict(alike)
@@ -340,7 +340,7 @@ class TestGradIntoNodes:
         Mistake(
             "grad-leaving-the-node",
             lambda seen, spec, x, w, c, wanted, hooks: is_as(
-                seen, node_gradients(spec, x, w, c, wanted, hooks)["leaving"]
+                seen, node_gradients(spec, x, w, c, wanted, hooks), "leaving"
             ),
             "You took the first entry of `grad_inputs`, the gradient that leaves the node. The gradient that arrives "
             "at it is in `grad_outputs`: the only argument of a pre-hook, the second of a hook. (`grad_inputs` has "
@@ -367,6 +367,12 @@ class TestGradIntoNodes:
             ),
             "Nodes are missing that are not on the way of the first inputs. A node has one next node for each input: "
             "walk over all of `next_functions`, not only over `next_functions[0]`.",
+        ),
+        Mistake(
+            "leaf-left-out",
+            lambda seen, wanted, absent: LEAF in wanted and {*seen["result"].keys} == {*wanted} - {LEAF, absent},
+            "The node of a leaf is missing. A leaf that requires grad has a node, too, and its name is what `name()` "
+            "returns, which may begin with `torch::autograd::`.",
         ),
         Mistake(
             "late-binding",
@@ -541,9 +547,11 @@ def same_gradients(seen: Seen, expected: dict[str, Tensor]) -> None:
         expect(seen[name]).close_to(gradient, rtol=1e-4, atol=1e-4)
 
 
-def is_as(seen: Seen, expected: dict[str, Tensor]) -> bool:
-    """Whether the result, which is not empty, holds these gradients."""
-    return len(seen["result"]) > 0 and close(seen["result"], expected, rtol=1e-4, atol=1e-4)
+def is_as(seen: Seen, gradients: dict[str, dict[str, Tensor]], which: str) -> bool:
+    """Whether the result holds the gradients of this kind, and not those that arrive."""
+    return close(seen["result"], gradients[which], 1e-4, 1e-4) and not close(
+        seen["result"], gradients["arriving"], 1e-4, 1e-4
+    )
 
 
 def multiplied(seen: Seen, expected: dict[str, Tensor]) -> bool:

@@ -149,6 +149,28 @@ def changed(old: str, new: str) -> str:
     return HOOKED.replace(old, new)
 
 
+BY_OUTPUT = """
+def grad_into_nodes(y, node_names):
+    result, handles, seen, todo = {}, [], set(), [(y.grad_fn, 0)]
+    while todo:
+        node, number = place = todo.pop()
+        if node is None or place in seen:
+            continue
+        seen.add(place)
+        todo += node.next_functions
+        name = node.name()
+        if name in node_names:
+            def keep(grads, name=name, number=number):
+                result[name] = grads[number].detach().clone()
+            handles.append(node.register_prehook(keep))
+    try:
+        y.backward()
+    finally:
+        for handle in handles:
+            handle.remove()
+    return result
+"""
+
 WRONG = [
     Wrong(
         "takes the first output whose gradient is not zero",
@@ -400,6 +422,25 @@ def grad_into_nodes(y, node_names):
         check=COPIES,
         mistake="stored-alias",
         source=changed("grads[0].detach().clone()", "grads[0]"),
+    ),
+    Wrong(
+        "the output by which the node is met last",
+        violates="for the node's first output",
+        check="test_zeros_that_arrive_are_a_gradient",
+        source=BY_OUTPUT,
+    ),
+    Wrong(
+        "the output by which the node is met first",
+        violates="for the node's first output",
+        check=FIRST,
+        source=BY_OUTPUT.replace("grads[number]", "result.get(name, grads[number])"),
+    ),
+    Wrong(
+        "the name without what stands before it",
+        violates="The name of a node is what its method `name()` returns.",
+        check=FIRST,
+        mistake="leaf-left-out",
+        source=changed("node.name()", "type(node).__name__"),
     ),
     Wrong(
         "the tuple of all outputs",

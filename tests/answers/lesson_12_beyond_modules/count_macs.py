@@ -216,6 +216,7 @@ def count_macs(model, x):
         "leaves out modules that have modules in them",
         violates="also those with modules in them",
         check=FIRST,
+        mistake="subclasses-left-out",
         source="""
 from contextlib import ExitStack
 from torch import nn
@@ -258,7 +259,9 @@ def count_macs(model, x):
              "(module.dilation[0] * (module.kernel_size[0] - 1) + 1) * "
              f"(module.dilation[1] * (module.kernel_size[1] - 1) + 1) if {CONV} else {LINEAR}"),
             ("only convolutions", None, SUM, f"{RIGHT_WORK} if {CONV} else 0"),
-            ("without subclasses", None, "Subclasses of these two count as well",
+            ("the bias of convolutions", "counted-bias", "Adding a bias is no MAC.",
+             f"output.numel() * (module.weight[0].numel() + (module.bias is not None)) if {CONV} else {LINEAR}"),
+            ("without subclasses", "subclasses-left-out", "Subclasses of these two count as well",
              f"{RIGHT_WORK} if type(module) in (nn.Conv2d, nn.Linear) else 0"),
             ("only linear layers on two dimensions", None, "may have any number of dimensions before it",
              f"{RIGHT_WORK} if {CONV} or output.dim() == 2 else 0"),
@@ -368,6 +371,7 @@ def count_macs(model, x):
         "two hooks on a module with two names",
         violates="some of them under two names",
         check=FIRST,
+        mistake="counted-by-name",
         source=changed("for m in model.modules()", "for _, m in model.named_modules(remove_duplicate=False)"),
     ),
     Wrong(
@@ -381,7 +385,7 @@ def count_macs(model, x):
               "return sum(macs)", "return sum(macs) * (len(x) if x.dim() == 4 else 1)")),
     Wrong("two runs", violates="Run `model(x)` once", check=RAN,
           source=changed("    macs = []", "    model(x)\n    macs = []")),
-    Wrong("in training mode", violates="each part in its mode", check=FIRST,
+    Wrong("in training mode", violates="each part in its mode", check=FIRST, mistake="changed-the-mode",
           source=changed("    try:", "    modes = [(m, m.training) for m in model.modules()]\n    model.train()\n"
                          "    try:")
           .replace("    return", "    for m, mode in modes:\n        m.training = mode\n    return")),

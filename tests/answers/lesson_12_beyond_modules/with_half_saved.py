@@ -112,7 +112,7 @@ WRONG = [
     Wrong(
         "spares masks and indices of 64 bits alone",
         violates="All other saved tensors, such as indices and masks, come back as they were.",
-        check="test_large_numbers_become_infinite_and_large_indices_stay",
+        check="test_large_indices_stay",
         source="""
 import torch
 from torch.autograd.graph import saved_tensors_hooks
@@ -139,13 +139,50 @@ def with_half_saved(fn):
     Wrong(
         "the largest number of float16 in the place of infinity",
         violates="What is too large for float16 comes back infinite",
-        check="test_large_numbers_become_infinite_and_large_indices_stay",
+        check="test_tensors_of_all_kinds_come_back",
         source=changed(HALVED, "        return tensor.dtype, tensor.detach().clamp(-65504, 65504).half()\n"),
+    ),
+    Wrong(
+        "the largest number of the old dtype in the place of infinity",
+        violates="What is too large for float16 comes back infinite",
+        check="test_tensors_of_all_kinds_come_back",
+        source=changed("return tensor.to(dtype)", "tensor = tensor.to(dtype)\n        "
+                       "return tensor.nan_to_num(nan=torch.nan) if dtype.is_floating_point else tensor"),
+    ),
+    Wrong(
+        "zero in the place of a NaN",
+        violates="only a float16 copy is kept",
+        check="test_tensors_of_all_kinds_come_back",
+        source=changed(HALVED, "        return tensor.dtype, tensor.detach().half().nan_to_num(posinf=torch.inf, "
+                       "neginf=-torch.inf)\n"),
+    ),
+    Wrong(
+        "keeps what unpack has made",
+        violates="only a float16 copy is kept",
+        check=KEPT,
+        mistake="stored-in-full",
+        source="""
+import torch
+from torch.autograd.graph import saved_tensors_hooks
+
+class Halved:
+    def __init__(self, tensor):
+        self.dtype, self.tensor = tensor.dtype, tensor.detach()
+        if tensor.is_floating_point():
+            self.tensor = self.tensor.half()
+    def restored(self):
+        self.tensor = self.tensor.to(self.dtype)
+        return self.tensor
+
+def with_half_saved(fn):
+    with saved_tensors_hooks(Halved, Halved.restored):
+        return fn()
+""",
     ),
     Wrong(
         "indices of 16 bits",
         violates="All other saved tensors, such as indices and masks, come back as they were.",
-        check="test_large_numbers_become_infinite_and_large_indices_stay",
+        check="test_large_indices_stay",
         source="""
 import torch
 from torch.autograd.graph import saved_tensors_hooks

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import itertools
 from collections.abc import Callable
 from typing import Any
 
@@ -255,7 +256,7 @@ class TestSavedBytes:
 
     def probe(
         student, kinds, x, w, wide, mask, index, layout, place, grad, hooks, call, grad_mode, backward, failure,
-        failing_run, result_is, inside,
+        failing_run, saves, result_is, inside,
     ):  # fmt: skip
         leaf = prepared(x, layout=layout, place="parameter" if place == "parameter" else "leaf", grad=grad)
         t = leaf.view_as(leaf) if place == "non-leaf" else leaf
@@ -292,6 +293,8 @@ class TestSavedBytes:
             packs_of_the_caller(lambda: again.during(lambda: student.saved_bytes(again.strike)), leaf),
         ]
         leave_saved_hooks()
+        if saves != "nothing":
+            return seen
         three = torch.tensor([1.0, 2.0, 3.0], requires_grad=True)
         sums: list[Tensor] = []
         student.saved_bytes(lambda: sums.append((three * three).sum() + three[:2].square().sum()))
@@ -338,6 +341,15 @@ class TestSavedBytes:
             ),
             "You counted a tensor that is saved twice only once. `x * x` saves `x` twice, once for each factor, and "
             "the contract counts both.",
+        ),
+        Mistake(
+            "some-left-out",
+            lambda seen, kinds, x, w, wide, mask, index, layout, inside: any(
+                weighed(seen, how, kinds, x, [w, wide, mask, index], layout, inside)
+                for how in ("with grad", "of numbers")
+            ),
+            "You left some saved tensors out. Each counts that comes to `pack`: also an index, a mask, and a tensor "
+            "that requires no grad.",
         ),
         Mistake(
             "whole-storage",
@@ -395,7 +407,8 @@ class TestSavedBytes:
             refuse(f"`fn` was called {seen['calls'].value} times in one call of your function")
 
     def test_the_gradients_stay_right(seen, kinds, x, w, wide, mask, index, hooks, grad_mode, backward):
-        expect(seen["error"]).equals("")
+        if error := seen["error"].value:
+            refuse(f"a backward pass of the caller, after your function has returned, raised {error}")
         leaves = [t.detach().clone().requires_grad_() for t in (x, w, wide)]
         if hooks == "replacing":
             leaves[0].register_hook(lambda gradient: FACTOR * gradient)
@@ -408,23 +421,26 @@ class TestSavedBytes:
                 else:
                     expect(seen["grads"][key][place]).close_to(gradient)
 
-    def test_two_tensors_with_one_address_both_come_back(seen):
-        grad = Seen(seen["of one address"].value, "`t.grad` for `(t * t).sum() + t[:2].square().sum()`")
-        expect(grad).close_to(torch.tensor([4.0, 8.0, 6.0]))
+    def test_two_tensors_with_one_address_both_come_back(seen, saves):
+        if saves == "nothing":
+            grad = Seen(seen["of one address"].value, "`t.grad` for `(t * t).sum() + t[:2].square().sum()`")
+            expect(grad).close_to(torch.tensor([4.0, 8.0, 6.0]))
 
-    def test_tensors_that_live_briefly_come_back(seen):
-        for gradient, number in paired(seen["of products"], range(PRODUCTS)):
-            found = Seen(gradient.value, f"`t.grad` for `((2 * t) * (3 * t) * (t + 1)).sum()`, `t = [{number}, 1]`")
-            expect(found).close_to(torch.tensor([18.0 * number**2 + 12 * number, 30.0]))
-        square = Seen(seen["of a square"].value, f"`t.grad` for `(t * t.T).sum()`, `t = {SQUARE.tolist()}`")
-        expect(square).close_to(2 * SQUARE.T)
-        row = Seen(seen["of equal sums"].value, "`t.grad` for `(t * u).sum()`, `t = [1, 2]` and `u = [2, 1]`")
-        expect(row).close_to(torch.tensor([2.0, 1.0]))
+    def test_tensors_that_live_briefly_come_back(seen, saves):
+        if saves == "nothing":
+            for gradient, number in paired(seen["of products"], range(PRODUCTS)):
+                found = Seen(gradient.value, f"`t.grad` for `((2 * t) * (3 * t) * (t + 1)).sum()`, `t = [{number}, 1]`")
+                expect(found).close_to(torch.tensor([18.0 * number**2 + 12 * number, 30.0]))
+            square = Seen(seen["of a square"].value, f"`t.grad` for `(t * t.T).sum()`, `t = {SQUARE.tolist()}`")
+            expect(square).close_to(2 * SQUARE.T)
+            row = Seen(seen["of equal sums"].value, "`t.grad` for `(t * u).sum()`, `t = [1, 2]` and `u = [2, 1]`")
+            expect(row).close_to(torch.tensor([2.0, 1.0]))
 
-    def test_what_a_pass_in_fn_saves_counts(seen):
-        expect(
-            Seen(seen["in a pass"].value, "the bytes of a `fn` that differentiates with `create_graph=True`")
-        ).equals(bytes_of_a_pass())
+    def test_what_a_pass_in_fn_saves_counts(seen, saves):
+        if saves == "nothing":
+            expect(
+                Seen(seen["in a pass"].value, "the bytes of a `fn` that differentiates with `create_graph=True`")
+            ).equals(bytes_of_a_pass())
 
     def test_nothing_else_changes_and_only_the_hooks_of_the_caller_are_active(seen):
         nothing_changed(seen["changed"])
@@ -435,17 +451,21 @@ class TestSavedBytes:
         nothing_changed(seen["changed by failure"], when="after an exception")
         callers_hooks_active(seen["packs of the caller"][1], "after an exception, ")
 
-    def test_the_example_of_the_contract_comes_out(seen):
-        expect(seen["example"]).equals([400, 0, 800])
+    def test_the_example_of_the_contract_comes_out(seen, saves):
+        if saves == "nothing":
+            expect(seen["example"]).equals([400, 0, 800])
 
 
 def weighed(seen: Seen, how: str, kinds: list[str], x: Tensor, others: list[Tensor], layout: str, inside: str) -> bool:
     """Whether the number is that of those who weigh in another way, as a pair of hooks of our own finds it."""
     saved: list[Tensor] = []
+    kept: dict[str, list[bool]] = {"with grad": [], "of numbers": []}
     leaves = [prepared(x, layout=layout), *(t.detach().clone().requires_grad_() for t in others[:2])]
 
     def pack(tensor: Tensor) -> Tensor:
         saved.append(tensor.detach())
+        kept["with grad"].append(tensor.requires_grad)
+        kept["of numbers"].append(tensor.is_floating_point())
         return tensor.detach()
 
     with saved_tensors_hooks(pack, lambda tensor: tensor):
@@ -456,5 +476,6 @@ def weighed(seen: Seen, how: str, kinds: list[str], x: Tensor, others: list[Tens
         "four bytes": sum(4 * t.numel() for t in saved),
         "once": sum({(t.data_ptr(), t.shape, t.dtype): size for t, size in zip(saved, bytes_of)}.values()),
         "storages": sum(t.untyped_storage().nbytes() for t in saved),
+        **{name: sum(itertools.compress(bytes_of, counts)) for name, counts in kept.items()},
     }[how]
     return bool(seen["bytes"].value == number != sum(bytes_of))

@@ -134,6 +134,14 @@ def saved_bytes(fn):
         mistake="four-bytes-each",
         source=changed(WEIGHED, "4 * tensor.numel()"),
     ),
+    *(
+        Wrong(what, violates="Each tensor that is saved counts", check=FIRST, mistake="some-left-out",
+              source=changed(WEIGHED, f"{WEIGHED} * ({kept})"))
+        for what, kept in [
+            ("only what requires grad", "tensor.requires_grad"),
+            ("only floating-point numbers", "tensor.is_floating_point()"),
+        ]
+    ),
     Wrong(
         "counts in unpack",
         violates="Return how many bytes of tensors autograd saves for backward while `fn()` runs",
@@ -360,7 +368,7 @@ def saved_bytes(fn):
             "            sizes.append(tensor.numel() * tensor.element_size())\n",
         ),
     ),
-]
+]  # fmt: skip
 
 GIVENS = [
     "While `fn()` runs, they may be silent.",

@@ -214,13 +214,12 @@ def left_on(before: Any, left: Any, spec: list[Any]) -> list[str] | None:
     return [name for (name, _), now in zip(walk(spec), rows[1]) if any(now)]
 
 
-def left_below(names: list[str] | None) -> bool:
-    """Whether hooks are left on modules deeper down only, or there and on the model itself."""
-    return (
-        bool(names)
-        and any("." in name for name in names or ())
-        and all("." in name or not name for name in names or ())
-    )
+def left_below(names: list[str] | None, before: dict[str, Any], spec: list[Any]) -> bool:
+    """Whether hooks are left on modules deeper down only, or there and on the model itself, or everywhere but there."""
+    if not names:
+        return False
+    below = [name for (name, _), had in zip(walk(spec), zip(*before.values())) if name and any(had)]
+    return names == below or (any("." in name for name in names) and all("." in name or not name for name in names))
 
 
 def left_on_containers(names: list[str] | None, spec: list[Any]) -> bool:

@@ -305,7 +305,9 @@ class TestCleanCopy:
         ),
         Mistake(
             "children-only",
-            lambda seen, spec, whole: left_below(still_hooked(seen, spec)) if whole == "net" else SILENT,
+            lambda seen, spec, whole: (
+                left_below(still_hooked(seen, spec), seen["hooks"]["before"].value, spec) if whole == "net" else SILENT
+            ),
             "Some modules of the copy still have their hooks. `modules()` yields the copy itself and everything in it, "
             "at any depth; `children()` only the next level.",
         ),

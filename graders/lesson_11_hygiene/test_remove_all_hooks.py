@@ -210,7 +210,9 @@ class TestRemoveAllHooks:
         Mistake(
             "children-only",
             lambda seen, spec, whole: (
-                left_below(left_on(seen["before"].value, seen["left"].value, spec)) if whole == "net" else SILENT
+                left_below(left_on(seen["before"].value, seen["left"].value, spec), seen["before"].value, spec)
+                if whole == "net"
+                else SILENT
             ),
             "Some modules lost their hooks, and others kept theirs. `children()` yields only the next level, without "
             "the model itself. `modules()` yields the model and everything in it, at any depth.",
@@ -278,7 +280,7 @@ class TestRemoveAllHooks:
         ),
         Mistake(
             "replaced-the-dict",
-            lambda seen: gone(seen) and isinstance(seen["new"].value, str),
+            lambda seen: gone(seen) and "weak reference" in str(seen["new"].value),
             "You put new dicts in the place of the old ones, and now no hook can be registered any more: a handle "
             "needs a weak reference to the dict, which a plain `{}` does not allow. Empty the old dict with `clear()`.",
         ),

@@ -220,6 +220,13 @@ def clean_copy(model):
         source=changed(COPY, "model.modules()", "model.children()"),
     ),
     Wrong(
+        "the model itself only",
+        violates="on any of `model.modules()`",
+        check="test_the_copy_has_no_hooks_and_computes_the_same",
+        mistake="children-only",
+        source=changed(COPY, "in model.modules()", "in [model]"),
+    ),
+    Wrong(
         "not the model itself",
         violates="it may be a single layer",
         check="test_the_copy_has_no_hooks_and_computes_the_same",

@@ -213,6 +213,13 @@ def remove_all_hooks(model):
         source=changed(REMOVE, "model.modules()", "model.children()"),
     ),
     Wrong(
+        "the model itself only",
+        violates="from every module in it, at any depth",
+        check="test_all_module_hooks_are_removed",
+        mistake="children-only",
+        source=changed(REMOVE, "in model.modules()", "in [model]"),
+    ),
+    Wrong(
         "not the model itself",
         violates="Remove all module hooks from `model`",
         check="test_all_module_hooks_are_removed",

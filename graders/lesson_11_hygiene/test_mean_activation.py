@@ -359,6 +359,12 @@ class TestMeanActivation:
             "You switched the model to another mode, with `eval()` or `train()`. Run the model in the mode in which "
             "you got it, and leave it so.",
         ),
+        Mistake(
+            "ran-twice",
+            lambda seen: seen["calls"].value > 1,
+            "You ran the model more than once. A layer such as dropout gives another output each time: one run is "
+            "asked for, and one is enough.",
+        ),
         Mistake("hook-left-behind", lambda seen: bool(changes(seen["changed"], "hook-left *"))),
         Mistake(
             "hook-left-after-exception",

@@ -299,6 +299,7 @@ def mean_activation(model, name, x):
         "runs twice",
         violates="Run `model(x)` exactly once",
         check="test_the_model_runs_once_as_it_is",
+        mistake="ran-twice",
         source=changed(MEAN, "        model(x)", "        model(x)\n        model(x)"),
     ),
     Wrong(

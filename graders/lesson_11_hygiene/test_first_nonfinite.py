@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable
 from typing import Any
 
@@ -228,8 +229,8 @@ class TestFirstNonfinite:
     - A leaf that already gets a NaN or an Inf is not to blame for what it passes on. A NaN that the code between the
       leaves makes has no leaf to blame; a module that is called and not registered is such code. `x` may have NaN and
       infinite entries itself.
-    - A leaf may run more than once, and each call is judged by itself. The model may catch what a part of it raises,
-      and what your hooks raise there, and go on.
+    - A leaf may run more than once, and each call is judged by itself. The model may catch an `Exception` of a part
+      of it, also one that your hooks raise there, and go on.
     - You may stop the forward pass as soon as the leaf is found: hooks of the caller fire as far as the pass goes. When
       the model itself raises an exception of any type before that, it comes through; after that, it may come through,
       or you return the name.
@@ -484,6 +485,14 @@ class TestFirstNonfinite:
             "on: note the name in your hook before you raise, and return what is noted.",
         ),
         Mistake(
+            "out-of-step",
+            lambda seen, net, x, caught: caught and blames(seen, net, x, first_by_the_call_before(net, x)),
+            "You judged calls by the inputs of other calls. A leaf raised, the model caught it and went on: no forward "
+            "hook followed this pre-hook, and a list of what was noted is out of step from there on. Note it anew in "
+            "each pre-hook.",
+            rather_than=("blamed-the-victim",),
+        ),
+        Mistake(
             "minus-infinity-missed",
             lambda seen, net, x: (
                 seen["beside None"].value is None and blames(seen, net, x, first_by(nan_or_plus_infinity, net, x))
@@ -604,7 +613,8 @@ class TestFirstNonfinite:
         expect(Seen(seen["after a bad input"].value, "for a leaf that gets NaN first and finite numbers later")).equals(
             "log"
         )
-        expect(Seen(seen["at once"].value, "for `nn.Sequential(Log(), nn.ReLU())` and zeros, the result")).equals("0")
+        path = "for `nn.Sequential(Log(), nn.ReLU())`, where `Log()` has a child that is `None`, and zeros, the result"
+        expect(Seen(seen["at once"].value, path)).equals("0")
 
 
 def named(seen: Seen, guilty: list[str]) -> None:
@@ -638,6 +648,12 @@ def leaves(net: dict[str, Any], x: Tensor) -> list[Call]:
 def culprits(net: dict[str, Any], x: Tensor) -> list[str]:
     """The names of the leaves that make something non-finite from finite inputs, in order of execution."""
     return [call.name for call in leaves(net, x) if call.bad_out and not call.bad_in]
+
+
+def first_by_the_call_before(net: dict[str, Any], x: Tensor) -> str | None:
+    """The answer of one who judges an output by the inputs of the call before."""
+    calls = itertools.pairwise(leaves(net, x))
+    return next((call.name for before, call in calls if call.bad_out and not before.bad_in), None)
 
 
 def last_culprit(net: dict[str, Any], x: Tensor) -> str | None:

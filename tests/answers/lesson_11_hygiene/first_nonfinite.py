@@ -161,33 +161,7 @@ def first_nonfinite(model, x):
 """,
 ]
 
-WRONG = [
-    Wrong(
-        "one list for all calls",
-        violates="rule 1: also when one call runs inside another",
-        check="test_a_call_inside_a_call_finds_its_own",
-        source=changed(
-            FIRST, "    found, good, handles = [], {}, []\n", "    found.clear()\n    good, handles = {}, []\n"
-        ).replace("def first_nonfinite", "found = []\n\ndef first_nonfinite", 1),
-    ),
-    Wrong(
-        "an empty slot for a child is a child",
-        violates="A leaf is a module of `model.named_modules()` without children",
-        check="test_the_example_comes_out",
-        source=changed(FIRST, "if list(module.children()):", "if module._modules:"),
-    ),
-    Wrong(
-        "the largest entry decides",
-        violates="rule 1: for tensors of any shape",
-        check="raised",
-        source=changed(FIRST, "torch.isfinite(value).all()", "torch.isfinite(value.abs().max())"),
-    ),
-    Wrong(
-        "has only an exception bring the name, and the model catches it",
-        violates="The model may catch what a part of it raises, and what your hooks raise there, and go on.",
-        check="test_the_first_leaf_to_blame_is_named",
-        mistake="stopped-by-an-exception-alone",
-        source="""
+STOPPED = """
 import torch
 from contextlib import ExitStack
 
@@ -212,7 +186,44 @@ def first_nonfinite(model, x):
             model(x)
         except Stop as stop:
             return stop.args[0]
-""",
+"""
+
+WRONG = [
+    Wrong(
+        "one list for all calls",
+        violates="rule 1: also when one call runs inside another",
+        check="test_a_call_inside_a_call_finds_its_own",
+        source=changed(
+            FIRST, "    found, good, handles = [], {}, []\n", "    found.clear()\n    good, handles = {}, []\n"
+        ).replace("def first_nonfinite", "found = []\n\ndef first_nonfinite", 1),
+    ),
+    Wrong(
+        "an empty slot for a child is a child",
+        violates="A leaf is a module of `model.named_modules()` without children",
+        check="test_the_example_comes_out",
+        source=changed(FIRST, "if list(module.children()):", "if module._modules:"),
+    ),
+    Wrong(
+        "the largest entry decides",
+        violates="rule 1: for tensors of any shape",
+        check="raised",
+        source=changed(FIRST, "torch.isfinite(value).all()", "torch.isfinite(value.abs().max())"),
+    ),
+    Wrong(
+        "has only an exception bring the name, and the model catches it",
+        violates="also one that your hooks raise there, and go on.",
+        check="test_the_first_leaf_to_blame_is_named",
+        mistake="stopped-by-an-exception-alone",
+        source=STOPPED,
+    ),
+    Wrong(
+        "a row of what came in, and a leaf that raises takes nothing out",
+        violates="The model may catch an `Exception` of a part",
+        check="test_the_first_leaf_to_blame_is_named",
+        mistake="out-of-step",
+        source=changed(FIRST, "found, good, handles = [], {}, []", "found, good, handles = [], [], []")
+        .replace("good[module] = finite(args)", "good.append(finite(args))")
+        .replace("if good[module] and", "if good.pop(0) and"),
     ),
     Wrong(
         "blames what is not registered by its class",
@@ -501,7 +512,7 @@ def first_nonfinite(model, x):
     ),
     Wrong(
         "a stack that a leaf which raises leaves too high",
-        violates="The model may catch what a part of it raises",
+        violates="The model may catch an `Exception` of a part",
         check="test_the_first_leaf_to_blame_is_named",
         source=changed(FIRST, "good[module] = finite(args)", "good.setdefault(0, []).append(finite(args))").replace(
             "if good[module] and not", "if good[0].pop(0) and not"

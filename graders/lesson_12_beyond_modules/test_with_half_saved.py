@@ -115,7 +115,7 @@ def kept_in_full(with_half_saved: Callable[[Callable[[], Any]], Any], dtype: tor
     t, sums, found = torch.ones((), dtype=dtype, requires_grad=True), [], []
     gc.freeze()  # what exists by now is not looked at
     try:
-        with_half_saved(lambda: sums.append((t * torch.ones(MANY, dtype=dtype)).sum()))
+        with_half_saved(lambda: sums.append(square(t * torch.ones(MANY, dtype=dtype)).sum()))
         for run in (lambda: None, lambda: sums[0].backward(retain_graph=True)):
             with contextlib.suppress(Exception):  # what is kept is no tensor any more
                 run()

@@ -16,6 +16,7 @@ from graders.authoring import (
     Seen,
     Witness,
     came_through,
+    changes,
     close,
     exercise,
     expect,
@@ -166,7 +167,21 @@ class TestBranchGrads:
             "One of `a` and `b` kept its gradient, and the other did not. Neither is a leaf: call `retain_grad()` on "
             "both of them before `backward()`.",
         ),
-        Mistake("values-not-gradients", lambda seen, w, x: close(seen["grads"]["a"], w + x) if w.numel() else SILENT),
+        Mistake(
+            "values-not-gradients",
+            lambda seen, w, x: close(seen["grads"]["a"], w + x) if w.numel() else SILENT,
+            'Under "a" you return the value of `a`. Its gradient is the value of `b`: nudge `a` a little, and `y` '
+            "changes by `b` times as much. In the same way the gradient of `b` is the value of `a`.",
+        ),
+        Mistake(
+            "one-slot-for-all",
+            lambda seen, w, x: not right(seen["grads"], w, x) and all_alike(seen["grads"], seen["the same x"]),
+            "A later call rewrote what an earlier one returned: both return one dict. Make a new one in each call.",
+        ),
+        Mistake(
+            "hook-left-behind",
+            lambda seen, w, x: changes(seen["changed"], "hook-left *") != [] and right(seen["the same x"], w / 2, x),
+        ),
     )
 
     def test_all_four_gradients_are_right(seen, w, x):
@@ -217,6 +232,17 @@ def expect_gradients(grads: Seen, w: Tensor, x: Tensor) -> None:
     a, b = w + x, w + 1
     for name, gradient in {"w": a + b, "x": b, "a": b, "b": a}.items():
         expect(grads[name]).close_to(gradient, detached=False)
+
+
+def right(grads: Seen, w: Tensor, x: Tensor) -> bool:
+    """Whether these are the four gradients."""
+    a, b = w + x, w + 1
+    return all(close(grads[name], gradient) for name, gradient in {"w": a + b, "x": b, "a": b, "b": a}.items())
+
+
+def all_alike(grads: Seen, others: Seen) -> bool:
+    """Whether two calls returned the same numbers."""
+    return all((t := others[name].tensor) is not None and close(grads[name], t) for name in "wxab")
 
 
 def none_at(seen: Seen, *names: str) -> bool:

@@ -106,8 +106,8 @@ class TestChainGrads:
 
     A function may mix the elements of its argument, change its shape or dtype, return it as it is, or overwrite it in
     place, also the first one: give it a copy of `x`. Its result depends on its argument and on no other `h`. An `h` may
-    stay as `retain_grad` leaves it. Other leaves that a function uses may get a `.grad`, too. Grad mode is on. Hooks
-    that the caller has on `x` only watch, and need not be called.
+    keep its `.grad` and hooks of yours. Other leaves that a function uses may get a `.grad`, too. Grad mode is on.
+    Hooks that the caller has on `x` only watch, and need not be called.
 
     **Example.** For `fns = [lambda t: 3 * t, lambda t: t * t]` and `x = tensor([2.])` the chain is 2, 6, 36. The
     result is `[tensor([12.]), tensor([1.])]`, and `x.grad` is `tensor([36.])`.

@@ -1,6 +1,6 @@
 """Answers to 01-branch-grads."""
 
-from graders.author.answers import Wrong
+from graders.author.answers import Wrong, changed
 
 RIGHT = [
     """
@@ -115,6 +115,35 @@ def branch_grads(w, x):
     (a * b).sum().backward()
     return {"w": w.grad, "x": x.grad, "a": a.detach(), "b": b.detach()}
 """,
+    ),
+    Wrong(
+        "a and b exchanged",
+        violates="the four gradients of `y` as a dict with the keys",
+        check="test_all_four_gradients_are_right",
+        mistake="values-not-gradients",
+        source=changed(RIGHT[1], ('["w", "x", "a", "b"]', '["w", "x", "b", "a"]')),
+    ),
+    Wrong(
+        "one dict for all calls",
+        violates="rule 1: It works however often it is called",
+        check="test_all_four_gradients_are_right",
+        mistake="one-slot-for-all",
+        source=changed(
+            RIGHT[1],
+            ("def branch", "found = {}\n\ndef branch"),
+            ("    return dict(", "    found.update("),
+            ("grads))\n", "grads))\n    return found\n"),
+        ),
+    ),
+    Wrong(
+        "hooks that stay on w and x, and rewrite the result in a later pass",
+        violates="rule 3: none of your own hooks is left",
+        check="test_no_graph_comes_along_and_w_and_x_stay_as_they_were",
+        mistake="hook-left-behind",
+        source=changed(
+            RIGHT[2],
+            ("    finally:\n        for handle in handles:\n            handle.remove()\n", "    finally: pass\n"),
+        ),
     ),
     Wrong(
         "retained one of two",

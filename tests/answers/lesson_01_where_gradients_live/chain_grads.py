@@ -453,7 +453,7 @@ GIVENS = [
     "`x` is a leaf that\n    requires grad and whose `.grad` is `None`.",
     "Where two of all these gradients\n    are equal, they may be one tensor.",
     "Its result depends on its argument and on no other `h`.",
-    "An `h` may\n    stay as `retain_grad` leaves it.",
+    "An `h` may\n    keep its `.grad` and hooks of yours.",
     "Other leaves that a function uses may get a `.grad`, too.",
     "Grad mode is on.",
     "Hooks that the caller has on `x` only watch, and need not be called.",

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 from torch.nn.functional import linear
 
-from graders.authoring import FACTOR, Mistake, Seen, close, expect
+from graders.authoring import FACTOR, Kind, Mistake, Seen, close, expect, refuse
 
 
 def net_data(rng: Any, dtype: torch.dtype | str, values: str = "round") -> dict[str, Any]:
@@ -67,6 +67,13 @@ def same_tensors(seen: Seen, expected: dict[str, Tensor]) -> None:
     for name, tensor in expected.items():
         limit = 1e-10 if tensor.dtype == torch.float64 else 1e-4
         expect(seen[name]).close_to(tensor, rtol=limit, atol=limit)
+
+
+def autograd_on(modes: Seen) -> None:
+    """Expect that the caller's hook behind yours found autograd switched on, in a pass with `create_graph=True`."""
+    if modes.value == [False]:
+        refuse("in a pass with `create_graph=True`, a hook behind yours finds autograd switched off", Kind.CHANGED)
+    expect(modes).equals([True])
 
 
 def no_error(error: Seen, where: str = "") -> None:

@@ -66,6 +66,13 @@ def grads_of(net: nn.Module) -> dict[str, Tensor | None]:
     return {name: snapshot(p.grad) for name, p in net.named_parameters()}
 
 
+def modes_behind(p: Tensor) -> list[bool]:
+    """What a hook of the caller, registered behind those that are on `p` already, will find: whether autograd is on."""
+    found: list[bool] = []
+    p.register_post_accumulate_grad_hook(lambda _: found.append(torch.is_grad_enabled()))
+    return found
+
+
 def none_error(run: Callable[[], Any]) -> str:
     """Run, and answer with the error of a hook that met a `.grad` of None; empty when there was none.
 

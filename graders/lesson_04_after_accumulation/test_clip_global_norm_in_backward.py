@@ -26,7 +26,8 @@ from graders.authoring import (
     prepared,
     snapshot,
 )
-from graders.lesson_04_after_accumulation.judging import RETURNED
+from graders.lesson_04_after_accumulation.judging import RETURNED, autograd_on
+from graders.lesson_04_after_accumulation.shared import modes_behind
 
 OTHER_LISTS: list[tuple[list[list[float]], float]] = [
     ([[0.0], [0.0, 0.0]], 0.5),
@@ -209,6 +210,7 @@ class TestClipGlobalNormInBackward:
         seen["alone, transposed"] = turned.grad
         curved = nn.Parameter(torch.ones(2))
         _kept_at_last = student.clip_global_norm_in_backward([curved], 100.0)
+        modes = modes_behind(curved)
         (curved * curved).sum().backward(create_graph=True)
         steep = nn.Parameter(torch.tensor([3.0, 4.0]))
         _kept_in_the_end = student.clip_global_norm_in_backward([steep], 1.0)
@@ -216,6 +218,7 @@ class TestClipGlobalNormInBackward:
         return {
             **seen,
             "keeps its graph": curved.grad.requires_grad,
+            "modes": modes,
             "clipped with its graph": [steep.grad.detach(), steep.grad.requires_grad],
         }
 
@@ -261,6 +264,14 @@ class TestClipGlobalNormInBackward:
             "The first pass is right, the second is not. Either what told your hook that all had arrived was not set "
             "back (reset your counter as soon as you have clipped; a `.grad` that is not `None` may stem from an "
             "earlier pass), or your hooks are gone.",
+        ),
+        Mistake(
+            "counted-autograd-grad",
+            lambda seen, params, passes, grad, hooks, backward: (
+                backward == "autograd.grad" and close(seen["grads"][0], first_totals(params, passes, grad, hooks))
+            ),
+            "After `torch.autograd.grad` your hooks do not clip in the next pass. It calls tensor hooks, and what they "
+            "counted is no arrival: nothing was written. Count in post-accumulate-grad hooks only.",
         ),
         Mistake(
             "scaled-up",
@@ -320,6 +331,7 @@ class TestClipGlobalNormInBackward:
         expect(seen["outside"]).close_to(len(passes) * outside + 1)
         nothing_changed(seen["changed"], but=["hook-left params*"])
         nothing_changed(seen["changed later"])
+        autograd_on(seen["modes"])
 
     def test_the_handles_remove_the_hooks(seen, passes, hooks):
         expect(seen["has_remove"]).is_true("the function did not return a list of handles, each with a remove() method")

@@ -126,6 +126,24 @@ def clip_global_norm_in_backward(params, c):
 
 WRONG = [
     Wrong(
+        "switches autograd off for the hooks behind it",
+        violates="rule 2: Settings of PyTorch are afterwards as they were",
+        check="test_nothing_else_changes",
+        mistake="changed-what-was-given",
+        source=changed(COUNTING, ("    def hook(p):\n", "    def hook(p):\n        torch.set_grad_enabled(False)\n")),
+    ),
+    Wrong(
+        "counts in tensor hooks, which `torch.autograd.grad` calls",
+        violates="`torch.autograd.grad` stores no `.grad`, and nothing is clipped.",
+        check="test_the_joint_norm_is_clipped_once_all_have_arrived",
+        mistake="counted-autograd-grad",
+        source=changed(
+            COUNTING,
+            ("        arrived.append(p)\n", ""),
+            ("    return [p", "    return [p.register_hook(lambda grad: arrived.append(1)) for p in params] + [p"),
+        ),
+    ),
+    Wrong(
         "one list of handles for all calls",
         violates="rule 3: it removes exactly the hook that it stands for",
         check="test_the_handles_remove_the_hooks",

@@ -1,6 +1,6 @@
 """Answers to 04-offload-grads."""
 
-from graders.author.answers import Wrong
+from graders.author.answers import Wrong, changed
 
 RIGHT = [
     """
@@ -90,6 +90,46 @@ def offload_grads(params):
 ]
 
 WRONG = [
+    Wrong(
+        "switches autograd off for the hooks behind it",
+        violates="rule 2: Settings of PyTorch are afterwards as they were",
+        check="test_nothing_else_changes",
+        mistake="changed-what-was-given",
+        source=changed(RIGHT[0], ("    def hook(p):\n", "    def hook(p):\n        torch.set_grad_enabled(False)\n")),
+    ),
+    Wrong(
+        "a second call goes on with the sum of the first",
+        violates="over all backward passes since your call",
+        check="test_each_parameter_has_a_sum_of_its_own",
+        source=changed(
+            RIGHT[0],
+            ("def offload", "totals = {}\n\ndef offload"),
+            (
+                "sums[p] + gradient if p in sums else gradient",
+                "totals[p] = totals[p] + gradient if p in totals else gradient",
+            ),
+        ),
+    ),
+    Wrong(
+        "the loop variable in sums that begin with zeros",
+        violates="each parameter `p` of the list that it reached has `p.grad` equal to",
+        check="test_the_sums_grow_with_every_pass",
+        mistake="late-binding",
+        source="""
+import torch
+
+def offload_grads(params):
+    sums = {p: torch.zeros(p.shape, dtype=torch.float64) for p in params}
+    handles = []
+    for p in params:
+        def move(_):
+            if p.grad is not None:
+                sums[p] += p.grad
+                p.grad = None
+        handles.append(p.register_post_accumulate_grad_hook(move))
+    return sums, handles
+""",
+    ),
     Wrong(
         "one list of handles for all calls",
         violates="rule 3: it removes exactly the hook that it stands for",

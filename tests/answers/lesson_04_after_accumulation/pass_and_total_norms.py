@@ -1,6 +1,6 @@
 """Answers to 04-pass-and-total-norms."""
 
-from graders.author.answers import Wrong
+from graders.author.answers import Wrong, changed
 
 RIGHT = [
     """
@@ -490,6 +490,7 @@ def pass_and_total_norms(p):
         "frees .grad after each pass",
         violates='the tuple `("total", norm)` with the norm of `p.grad` as it is after this pass',
         check="raised",
+        mistake="dot-grad-was-none",
         source="""
 def pass_and_total_norms(p):
     log = []
@@ -500,6 +501,41 @@ def pass_and_total_norms(p):
     p.register_post_accumulate_grad_hook(after)
     return log
 """,
+    ),
+    Wrong(
+        "holds the norm of the pass in one place for all: a pass that a later hook runs inside this one replaces it",
+        violates="rule 1: also when one call runs inside another",
+        check="test_the_total_is_what_a_later_hook_left",
+        mistake="one-slot-for-all",
+        source="""
+LAST = [0.0]
+
+def pass_and_total_norms(p):
+    log = []
+    def arriving(grad):
+        LAST[0] = grad.norm().item()
+    def written(q):
+        log.extend([("pass", LAST[0]), ("total", q.grad.norm().item())])
+    p.register_hook(arriving)
+    p.register_post_accumulate_grad_hook(written)
+    return log
+""",
+    ),
+    Wrong(
+        "takes the hooks of the caller away first",
+        violates="rule 3: Hooks of others stay",
+        check="test_the_flow_is_unchanged",
+        mistake="removed-the-callers-hooks",
+        source=changed(
+            RIGHT[1], ("    log = []\n", "    log = []\n    p._backward_hooks and p._backward_hooks.clear()\n")
+        ),
+    ),
+    Wrong(
+        "squares the total in place",
+        violates="Your hooks stay for good, and change no gradient.",
+        check="test_the_flow_is_unchanged",
+        mistake="changed-the-gradient",
+        source=changed(RIGHT[1], ("q.grad.norm().item()", "q.grad.detach().square_().sum().sqrt().item()")),
     ),
 ]
 

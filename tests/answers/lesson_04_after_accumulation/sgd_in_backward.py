@@ -1,6 +1,6 @@
 """Answers to 04-sgd-in-backward."""
 
-from graders.author.answers import Wrong
+from graders.author.answers import Wrong, changed
 
 RIGHT = [
     """
@@ -82,6 +82,31 @@ def sgd_in_backward(model, lr):
 ]
 
 WRONG = [
+    Wrong(
+        "switches autograd off for the hooks behind it",
+        violates="rule 2: Settings of PyTorch are afterwards as they were",
+        check="test_autograd_grad_takes_no_step",
+        mistake="changed-what-was-given",
+        source=changed(RIGHT[0], ("        with torch.no_grad():\n    ", "        torch.set_grad_enabled(False)\n")),
+    ),
+    Wrong(
+        "one step for each parameter until all have taken one",
+        violates="each parameter that it reached has taken one step",
+        check="test_a_pass_through_one_layer_moves_that_layer",
+        source=changed(
+            RIGHT[0],
+            ("    def step(p):\n", "    params, done = list(model.parameters()), set()\n    def step(p):\n"),
+            ("            p -= lr * p.grad\n", "            p -= lr * p.grad * (p not in done)\n"),
+            (
+                "        p.grad = None\n",
+                """        p.grad = None
+        done.add(p)
+        if len(done) == len(params):
+            done.clear()
+""",
+            ),
+        ),
+    ),
     Wrong(
         "one list of handles for all calls",
         violates="rule 3: it removes exactly the hook that it stands for",

@@ -117,7 +117,14 @@ def apart(*tensors: torch.Tensor) -> bool:
     )
 
 
-def _differences(value: torch.Tensor, expected: torch.Tensor, rtol: float | None, atol: float | None) -> torch.Tensor:
+def _differences(
+    value: torch.Tensor,
+    expected: torch.Tensor,
+    rtol: float | None,
+    atol: float | None,
+    *,
+    equal_nan: bool = False,
+) -> torch.Tensor:
     """A bool tensor that marks the entries of `value` which are not close to `expected`."""
     default_rtol, default_atol = TOLERANCE.get(value.dtype, (1e-5, 1e-5))
     return ~torch.isclose(
@@ -125,6 +132,7 @@ def _differences(value: torch.Tensor, expected: torch.Tensor, rtol: float | None
         expected.to(torch.float64),
         rtol=default_rtol if rtol is None else rtol,
         atol=default_atol if atol is None else atol,
+        equal_nan=equal_nan,
     )
 
 
@@ -167,7 +175,7 @@ class expect:
         atol: float | None = None,
         detached: bool = True,
     ) -> None:
-        """A tensor of the same dtype, shape and values as `expected`, without a graph.
+        """A tensor of the same dtype, shape and values as `expected`, without a graph. NaN where NaN is expected.
 
         A Python number is compared with a Python number. `detached=False` admits a tensor that requires
         grad. Tolerances default to those of the dtype.
@@ -189,7 +197,7 @@ class expect:
             self.differs(f"the shape {tuple(expected.shape)}", str(tuple(seen.shape)), Kind.SHAPE)
         if seen.dtype != expected.dtype:
             self.differs(f"the dtype {expected.dtype}", str(seen.dtype), Kind.DTYPE)
-        unlike = _differences(seen, expected, rtol, atol)
+        unlike = _differences(seen, expected, rtol, atol, equal_nan=True)
         if bool(unlike.any()):
             self._first_of(unlike, seen, expected)
         if detached and self.value.requires_grad:

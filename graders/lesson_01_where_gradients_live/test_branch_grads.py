@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import torch
 from torch import Tensor
 
@@ -25,6 +27,9 @@ from graders.authoring import (
     recording_calls,
     shares_storage,
 )
+
+ENDLESS = [math.inf, -math.inf, math.inf], [1.0, 1.0, -math.inf]
+"""Values of `w` and `x` with every kind of number among the gradients that is not finite."""
 
 
 @exercise(
@@ -138,8 +143,7 @@ class TestBranchGrads:
         one_first = [values.reshape(-1)[:2].reshape(1, -1, 1) for values in (w, x)]
         seen["three dimensions"] = student.branch_grads(*map(prepared, one_first))
         seen["five dimensions"] = student.branch_grads(*map(prepared, deep))
-        endless = (prepared(torch.tensor([value])) for value in (torch.inf, 1.0))
-        seen["beside infinity"] = student.branch_grads(*endless)
+        seen["beside infinity"] = student.branch_grads(*(prepared(torch.tensor(t)) for t in ENDLESS))
         seen["almost opposite"] = student.branch_grads(*(prepared(t) for t in opposite))
         example = (prepared(torch.tensor([value])) for value in (1.0, 2.0))
         return {**seen, "example": student.branch_grads(*example)}
@@ -197,7 +201,7 @@ class TestBranchGrads:
         expect_gradients(seen["five dimensions"], *deep)
         one_first = [values.reshape(-1)[:2].reshape(1, -1, 1) for values in (w, x)]
         expect_gradients(seen["three dimensions"], *one_first)
-        expect_gradients(seen["beside infinity"], torch.tensor([torch.inf]), torch.tensor([1.0]))
+        expect_gradients(seen["beside infinity"], *map(torch.tensor, ENDLESS))
 
     def test_a_call_inside_a_call_has_its_own_gradients(seen, w, x):
         expect_gradients(seen["beside zeros"], w, torch.zeros_like(x))

@@ -49,6 +49,9 @@ BACK = {
 TAIL = [["flatten", -1.0], *(["scale", k] for k in (2.0, 0.5, -2.0, -0.5, 2.0, 0.5, -1.0))]
 """The end of a long chain: another shape with as many elements, and what is before it keeps its gradients."""
 
+ENDLESS = [torch.inf, -torch.inf, torch.nan, 0.5]
+"""Factors that are not finite, and one that is."""
+
 Chain = list[list[str | float]]
 
 
@@ -210,10 +213,12 @@ class TestChainGrads:
 
         t = prepared(torch.tensor([2.0]))
         seen["example"] = student.chain_grads([lambda t: 3 * t, lambda t: t * t], t)
-        unbounded = prepared(torch.tensor([2.0]))
-        grads = student.chain_grads([lambda t: 3 * t, lambda t: t * torch.inf], unbounded)
-        seen["a chain times infinity"] = [snapshot(entry) for entry in grads] if isinstance(grads, list) else grads
+        unbounded = prepared(torch.ones(len(ENDLESS)))
+        endless = [lambda t: 3 * t, lambda t: t * torch.tensor(ENDLESS)]
+        seen["a chain times infinity"] = student.chain_grads(endless, unbounded)
         seen["a chain times infinity, x.grad"] = unbounded.grad
+        grads = student.chain_grads([lambda t: t + 1, lambda t: 0 * t], prepared(torch.tensor([2.0])))
+        seen["a chain times 0"] = [snapshot(entry) for entry in grads] if isinstance(grads, list) else grads
         for entry in grads if isinstance(grads, list) else ():
             if isinstance(entry, Tensor):
                 entry.data.fill_(9)  # what an earlier call returned has memory of its own
@@ -289,8 +294,9 @@ class TestChainGrads:
     def test_another_call_has_its_own_gradients(seen, chain, x, call):
         if call != "once":
             expect_chain(seen["another call"], gradients(chain, x / 2)[1:])
-        expect_chain(seen["a chain times infinity"], [torch.tensor([torch.inf]), torch.tensor([1.0])])
-        expect(seen["a chain times infinity, x.grad"]).close_to(torch.tensor([torch.inf]))
+        expect_chain(seen["a chain times infinity"], [torch.tensor(ENDLESS), torch.ones(len(ENDLESS))])
+        expect(seen["a chain times infinity, x.grad"]).close_to(3 * torch.tensor(ENDLESS))
+        expect_chain(seen["a chain times 0"], [torch.zeros(1), torch.ones(1)])
 
     def test_a_call_inside_a_call_changes_nothing(seen, x):
         of = torch.ones_like(x.reshape(-1)[0])

@@ -270,6 +270,13 @@ def test_a_type_has_its_article(value: Any, name: str) -> None:
     assert kind(value) == name
 
 
+def test_nan_is_close_to_nan_where_it_is_expected_and_explains_nothing() -> None:
+    unknown = torch.tensor([math.nan, 1.0])
+    expect(out_of_the_box(unknown.clone())).close_to(unknown)
+    assert why(expect(out_of_the_box(torch.ones(2))).close_to, unknown).endswith("at [0]; 1 of 2 entries differ")
+    assert not close(out_of_the_box(unknown.clone()), unknown)
+
+
 def test_finite_holds_for_numbers_and_tensors_without_nan_and_infinity() -> None:
     values = [1, 2.5, torch.ones(2), math.nan, math.inf, torch.tensor([1.0, math.nan]), None, "1"]
     assert [finite(out_of_the_box(value)) for value in values] == [True] * 3 + [False] * 5

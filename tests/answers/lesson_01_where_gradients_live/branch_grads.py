@@ -124,6 +124,12 @@ def branch_grads(w, x):
         source=changed(RIGHT[1], ('["w", "x", "a", "b"]', '["w", "x", "b", "a"]')),
     ),
     Wrong(
+        "no gradient is NaN",
+        violates="the four gradients of `y` as a dict with the keys",
+        check="test_another_call_has_its_own_gradients",
+        source=changed(RIGHT[1], ("grads))\n", "(grad.where(grad == grad, 0) for grad in grads)))\n")),
+    ),
+    Wrong(
         "one dict for all calls",
         violates="rule 1: It works however often it is called",
         check="test_all_four_gradients_are_right",

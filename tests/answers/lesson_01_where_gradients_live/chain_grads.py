@@ -82,6 +82,18 @@ def chain_grads(fns, x):
 
 WRONG = [
     Wrong(
+        "a gradient of zeros is left out",
+        violates="Return a list with the gradient of the output",
+        check="test_another_call_has_its_own_gradients",
+        source=changed(PLAIN, ("for h in steps]", "for h in steps if h.grad.any() or not h.grad.numel()]")),
+    ),
+    Wrong(
+        "no gradient is NaN",
+        violates="Return a list with the gradient of the output",
+        check="test_another_call_has_its_own_gradients",
+        source=changed(PLAIN, ("[h.grad for", "[h.grad.where(h.grad == h.grad, 0) for")),
+    ),
+    Wrong(
         "steps in place share a tensor",
         violates="or overwrite it in place",
         check="test_every_step_has_its_gradient",

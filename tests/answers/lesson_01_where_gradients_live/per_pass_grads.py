@@ -1,6 +1,6 @@
 """Answers to 01-per-pass-grads."""
 
-from graders.author.answers import Wrong
+from graders.author.answers import Wrong, changed
 
 RIGHT = [
     """
@@ -61,6 +61,24 @@ def per_pass_grads(p, losses):
 ]
 
 WRONG = [
+    Wrong(
+        "rounded to nine places",
+        violates="the gradient with respect to `p` of that loss alone",
+        check="test_a_small_gradient_follows_a_large_one",
+        source=changed(RIGHT[1], ("p)[0]", "p)[0].round(decimals=9)")),
+    ),
+    Wrong(
+        "a loss that is NaN has no gradient",
+        violates="return a list with one gradient for each",
+        check="test_a_small_gradient_follows_a_large_one",
+        source="""
+import torch
+
+def per_pass_grads(p, losses):
+    values = [loss(p) for loss in losses]
+    return [torch.zeros_like(p) if value.isnan() else torch.autograd.grad(value, p)[0].clone() for value in values]
+""",
+    ),
     Wrong(
         "sums",
         violates="the gradient with respect to `p` of that loss alone",

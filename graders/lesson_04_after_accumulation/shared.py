@@ -10,6 +10,9 @@ from torch import Tensor, nn
 
 from graders.authoring import laid_out, snapshot
 
+UNUSUAL = [torch.inf, -torch.inf, torch.nan, 1e-30, 0.0]
+"""Gradients that are large, small, and no number at all."""
+
 
 class Net(nn.Module):
     """Linear layers with tanh between them, some nested, called in another order than they are defined.

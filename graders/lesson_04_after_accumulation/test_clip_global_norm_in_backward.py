@@ -32,7 +32,7 @@ from graders.lesson_04_after_accumulation.shared import modes_behind
 OTHER_LISTS: list[tuple[list[list[float]], float]] = [
     ([[0.0], [0.0, 0.0]], 0.5),
     ([[3.0], [4.0]], 4.5),  # each norm is below the bound, and the joint one is not
-    ([[30.0], [40.0]], 1),
+    ([[3000.0], [4000.0]], 1000),
     ([[0.3, 0.4]], 1e-3),
     ([[1.0], [2.0], [], *[[1.0]] * 9], 1.0),
     ([[0.3], [0.4]], 0.4),  # the square of the norm is below the bound
@@ -173,6 +173,10 @@ class TestClipGlobalNormInBackward:
         p.grad = q.grad = None
         (3 * p + 4 * q).sum().backward()
         seen["after remove() on the handles of another list"] = [snapshot(p.grad), snapshot(q.grad)]
+        p.grad = q.grad = None
+        with p.register_hook(lambda grad: 2 * grad):
+            (3 * p + 8 * q).sum().backward()
+        seen["a later hook"] = [snapshot(p.grad), snapshot(q.grad)]
         wide, still = (nn.Parameter(torch.zeros(16, dtype=torch.float64)) for _ in range(2))
         _kept_as_well = student.clip_global_norm_in_backward([wide, still], c)
         seen["many small entries"] = []
@@ -180,15 +184,17 @@ class TestClipGlobalNormInBackward:
             wide.grad = still.grad = None
             (size * wide + 0 * still).sum().backward()
             seen["many small entries"].append([snapshot(wide.grad), snapshot(still.grad)])
-        p.grad = q.grad = None
-        (torch.inf * p + 4 * q).sum().backward()
-        seen["beside an infinite gradient"] = q.grad
+        seen["infinite"] = []
+        for size in (torch.inf, -torch.inf):
+            p.grad = q.grad = None
+            (size * p + 4 * q).sum().backward()
+            seen["infinite"].append([snapshot(p.grad), snapshot(q.grad)])
 
         def clipped(gradients, c):
             params = [nn.Parameter(torch.zeros(len(gradient))) for gradient in gradients]
             _kept = student.clip_global_norm_in_backward(list(params), c)
             sum((torch.tensor(gradient) * p).sum() for gradient, p in zip(gradients, params)).backward()
-            return [p.grad for p in params]
+            return joined(params)
 
         again = nn.Parameter(torch.zeros(2))
         all_removed(student.clip_global_norm_in_backward([again], 1.0))
@@ -203,24 +209,19 @@ class TestClipGlobalNormInBackward:
         for first in range(len(special)):
             order = [(first + index) % len(special) for index in range(len(special))]
             run_pass(special, {"order": order, "factors": ones, "fresh": True}, 0)
-            seen["each of them last"].append([snapshot(p.grad) for p in special])
+            seen["each of them last"].append(joined(special))
         turned = nn.Parameter(torch.zeros(3, 2).t())
         _kept_alone = student.clip_global_norm_in_backward([turned], 1.0)
         turned.sum().backward()
         seen["alone, transposed"] = turned.grad
-        curved = nn.Parameter(torch.ones(2))
-        _kept_at_last = student.clip_global_norm_in_backward([curved], 100.0)
-        modes = modes_behind(curved)
-        (curved * curved).sum().backward(create_graph=True)
-        steep = nn.Parameter(torch.tensor([3.0, 4.0]))
-        _kept_in_the_end = student.clip_global_norm_in_backward([steep], 1.0)
-        (steep * steep).sum().backward(create_graph=True)
-        return {
-            **seen,
-            "keeps its graph": curved.grad.requires_grad,
-            "modes": modes,
-            "clipped with its graph": [steep.grad.detach(), steep.grad.requires_grad],
-        }
+        for what, c in (("small", 100.0), ("steep", 1.0)):
+            curved = [nn.Parameter(torch.tensor(value)) for value in (3.0, 4.0)]
+            _kept_with_graph = student.clip_global_norm_in_backward(list(curved), c)
+            modes = modes_behind(curved[0])
+            sum(p * p for p in curved).backward(create_graph=True)
+            seen[what] = [snapshot(p.grad) for p in curved]
+            seen[f"{what}, with graph"] = [p.grad.requires_grad for p in curved]
+        return {**seen, "modes": modes}
 
     mistakes = (
         Mistake(
@@ -291,14 +292,19 @@ class TestClipGlobalNormInBackward:
             seen["called again"].value, "[3, 4] with c = 2, after a first call with c = 1 was undone by its handles"
         )
         expect(again).close_to(torch.tensor([1.2, 1.6]), rtol=1e-5, atol=1e-5)
-        clipped, has_graph = exactly(2, seen["clipped with its graph"])
-        steep = Seen(clipped.value, "`.grad` of [3, 4] after `(p * p).sum().backward(create_graph=True)` with c = 1")
-        expect(steep).close_to(torch.tensor([0.6, 0.8]), rtol=1e-5, atol=1e-5)
-        expect(has_graph).is_true("after a pass with `create_graph=True`, a clipped `.grad` has lost its graph")
-        expect(seen["beside an infinite gradient"]).close_to(torch.zeros(1))
+        steep = Seen(seen["steep"].value, "`.grad` of 3 and 4 after a pass through their squares with c = 1")
+        same_grads(steep, [torch.tensor(0.6), torch.tensor(0.8)])
+        for has_graph in exactly(2, seen["steep, with graph"]):
+            expect(has_graph).is_true("after a pass with `create_graph=True`, a clipped `.grad` has lost its graph")
+        late = Seen(seen["a later hook"].value, "where a later hook of the caller doubles a gradient, `.grad`")
+        same_grads(late, [torch.tensor([0.6]), torch.tensor([0.8])])
+        for grads in exactly(2, seen["infinite"]):
+            infinite = Seen(grads.value, "where the first gradient is infinite, `.grad`")
+            same_grads(infinite, [torch.tensor([torch.nan]), torch.zeros(1)])
         for grads, (gradients, norm) in paired(seen["other lists"], OTHER_LISTS):
-            plain = [torch.tensor(gradient) for gradient in gradients]
-            same_grads(grads, [gradient * clip_factor(plain, norm) for gradient in plain])
+            plain = torch.tensor([entry for gradient in gradients for entry in gradient])
+            clipped = Seen(grads.value, f"the gradients {gradients}, clipped with c = {norm},")
+            same_grad(clipped, plain * clip_factor([plain], norm))
 
     def test_the_next_pass_accumulates_and_is_clipped_again(seen, params, passes, c, grad, hooks):
         right = clipped_runs(params, passes, c, grad, hooks)
@@ -307,14 +313,16 @@ class TestClipGlobalNormInBackward:
         alone = Seen(seen["alone, transposed"].value, "a gradient of ones for a transposed parameter that is alone")
         expect(alone).close_to(torch.full((2, 3), 6**-0.5))
         for grads in exactly(5, seen["each of them last"]):
-            shapes = ((2,), (1, 2, 3), (0, 2), (), (2, 3))
-            same_grads(grads, [torch.full(shape, 15**-0.5) for shape in shapes])
+            ones = Seen(grads.value, "gradients of ones, for parameters of five shapes in another order each time,")
+            same_grad(ones, torch.full((15,), 15**-0.5))
 
     def test_a_small_gradient_stays_as_it_is(seen, passes, hooks):
         same_grads(seen["grads"][2], arriving(passes, hooks)[2]["factors"])
-        expect(seen["keeps its graph"]).is_true(
-            "after a pass with `create_graph=True` whose norm is below `c`, `.grad` has lost its graph"
-        )
+        same_grads(seen["small"], [torch.tensor(6.0), torch.tensor(8.0)])
+        for has_graph in exactly(2, seen["small, with graph"]):
+            expect(has_graph).is_true(
+                "after a pass with `create_graph=True` whose norm is below `c`, `.grad` has lost its graph"
+            )
 
     def test_the_norm_is_joint_over_all_entries(seen, c):
         clipped = torch.full((16,), c / 4, dtype=torch.float64)
@@ -338,6 +346,12 @@ class TestClipGlobalNormInBackward:
         same_grads(seen["unclipped"], arriving(passes, hooks)[0]["factors"])
         nothing_changed(seen["hooks afterwards"], when="after remove()")
         same_grads(seen["after remove() on the handles of another list"], [torch.tensor([0.6]), torch.tensor([0.8])])
+
+
+def joined(params: list[Tensor]) -> Tensor | None:
+    """All entries of all gradients, one after the other; None when one has no gradient."""
+    grads = [p.grad for p in params if p.grad is not None]
+    return torch.cat([grad.detach().flatten() for grad in grads]) if len(grads) == len(params) else None
 
 
 def run_pass(params: list[Tensor], step: dict[str, Any], rest: Any, *, create_graph: bool = False) -> None:
@@ -374,8 +388,13 @@ def first_totals(params: list[Tensor], passes: list[dict[str, Any]], grad: str, 
 def same_grads(seen: Seen, expected: list[Tensor]) -> None:
     """Expect these gradients, one for each parameter."""
     for entry, gradient in paired(seen, expected):
-        limit = 1e-5 if gradient.dtype == torch.float32 else 1e-6  # 1e-6 is what torch adds to the norm
-        expect(entry).close_to(gradient, rtol=2 * limit, atol=limit)
+        same_grad(entry, gradient)
+
+
+def same_grad(seen: Seen, expected: Tensor) -> None:
+    """Expect this gradient."""
+    limit = 1e-5 if expected.dtype == torch.float32 else 1e-6  # 1e-6 is what torch adds to the norm
+    expect(seen).close_to(expected, rtol=2 * limit, atol=limit)
 
 
 def joint_norm(grads: list[Tensor]) -> float:

@@ -42,6 +42,7 @@ from graders.lesson_04_after_accumulation.judging import (
     same_tensors,
 )
 from graders.lesson_04_after_accumulation.shared import (
+    UNUSUAL,
     Net,
     grads_of,
     lay_out,
@@ -201,13 +202,13 @@ class TestSgdInBackward:
         seen["after zeros"] = grads_of(net)
         seen["a list"], stored_again = type(handles) is list, []
         if seen["a list"] and len(handles) > 1 and removed(handles[0]):
-            none_error(large_loss(net).backward)
-            seen["others go on"] = any(p.grad is None for p in net.parameters())
             for params in (list(net.parameters()), list(net.parameters())[::-1]):  # they arrive from the last on
                 net.zero_grad()
                 none_error(sum((2 * p).sum() for p in params).backward)
+                stored = sum(p.grad is not None for p in params)
+                seen["others go on"] = stored < len(params)
                 if len(handles) == len(params):
-                    stored_again.append(sum(p.grad is not None for p in params))
+                    stored_again.append(stored)
             seen["stored again"] = stored_again
         seen["has_remove"] = all_removed(handles)
         last = values_of(net)
@@ -221,21 +222,22 @@ class TestSgdInBackward:
         seen["another model steps on"] = one.weight.grad is None
         seen["removed"] = {"kept": all(torch.equal(last[name], p) for name, p in net.named_parameters()),
                            "stored": all(p.grad is not None for p in net.parameters())}  # fmt: skip
-        deep = nn.Sequential(nn.Sequential(nn.Sequential(nn.Linear(1, 1, bias=False)))).eval()
-        deep[0][0][0].weight.data.fill_(2.0)
-        witness = Witness(model=deep)
-        _its = student.sgd_in_backward(deep, 0.1)
+        deep = inner = nn.Linear(1, 1, bias=False)
+        for _ in range(5):
+            deep = nn.Sequential(deep)
+        inner.weight.data.fill_(2.0)
+        witness = Witness(model=deep.eval())
+        _its = student.sgd_in_backward(deep, 2)
         seen["changed in a deep model"] = witness.changes()
         none_error(deep(torch.tensor([[3.0]])).sum().backward)
-        seen["deep"] = snapshot(deep[0][0][0].weight)
-        number = nn.Module()
-        number.scale = nn.Parameter(torch.tensor(2.0))
-        _its = student.sgd_in_backward(number, 0.1)
-        modes = modes_behind(number.scale)
-        none_error(partial((3 * number.scale).backward, create_graph=True))
-        seen["number"], seen["modes"] = [snapshot(number.scale), number.scale.grad is None], modes
-        return {**seen, "example": one_step(student, 0.1, 3.0), "lr = 0": one_step(student, 0, 3.0),
-                "infinite": one_step(student, 0.1, torch.inf)}  # fmt: skip
+        seen["deep"] = snapshot(inner.weight)
+        odd = nn.ParameterDict({"number": torch.tensor(2.0), "unusual": torch.zeros(5), "empty": torch.zeros(0)})
+        _its = student.sgd_in_backward(odd, 0.1)
+        modes = modes_behind(odd["number"])
+        losses = 3 * odd["number"], (torch.tensor(UNUSUAL) * odd["unusual"]).sum(), odd["empty"].sum()
+        none_error(partial(sum(losses).backward, create_graph=True))
+        seen |= {"odd": values_of(odd), "odd, stored": grads_of(odd), "modes": modes}
+        return {**seen, "example": one_step(student, 0.1, 3.0), "lr = 0": one_step(student, 0, 3.0)}
 
     mistakes = (
         Mistake(
@@ -333,18 +335,21 @@ class TestSgdInBackward:
             same_tensors(step, values)
         expect(seen["in_place"]).is_true("a view of a parameter does not follow: the step was not taken in place")
         expect(seen["example"]["weight"]).close_to(torch.tensor([[1.7]]))
-        expect(seen["deep"]).close_to(torch.tensor([[1.7]]))
-        number = Seen(seen["number"][0].value, "a parameter of shape () with the value 2, whose gradient is 3")
+        deep = Seen(seen["deep"].value, "with lr = 2, and a gradient of 3, the weight 2 of a layer five levels deep")
+        expect(deep).close_to(torch.tensor([[-4.0]]))
+        number = Seen(seen["odd"]["number"].value, "a parameter of shape () with the value 2, whose gradient is 3")
         expect(number).close_to(torch.tensor(1.7))
-        expect(seen["number"][1]).is_true("a parameter of shape () has a `.grad` after its step")
+        unusual = Seen(seen["odd"]["unusual"].value, f"zeros after a step with the gradient {UNUSUAL}")
+        expect(unusual).close_to(-0.1 * torch.tensor(UNUSUAL), atol=0)
+        expect(seen["odd"]["empty"]).close_to(torch.zeros(0))
         expect(seen["lr = 0"]["weight"]).close_to(torch.tensor([[2.0]]), rtol=0, atol=0)
-        expect(seen["infinite"]["weight"]).close_to(torch.tensor([[-torch.inf]]))
 
     def test_no_gradient_is_left(seen, batches):
         for stored, number in paired(seen["stored"], range(1, len(batches) + 1)):
             nothing_stored(stored, f"after pass {number}")
         nothing_stored(seen["example"]["stored"], "after the pass of the example")
         nothing_stored(seen["lr = 0"]["stored"], "after a pass with `lr = 0`")
+        nothing_stored(seen["odd, stored"], "after a step of parameters of other shapes")
         nothing_stored(seen["after zeros"], "after a pass with a gradient of zeros")
 
     def test_a_tied_parameter_steps_once_with_the_sum(seen, layers, calls, scale, batches, lr):

@@ -126,6 +126,61 @@ def clip_global_norm_in_backward(params, c):
 
 WRONG = [
     Wrong(
+        "clips nothing when a gradient is minus infinity",
+        violates="is what `torch.nn.utils.clip_grad_norm_(params, c)` would have made of it",
+        check="test_the_joint_norm_is_clipped_once_all_have_arrived",
+        source=changed(
+            COUNTING, (CLIPS, "            if not sum(q.grad.isneginf().sum() for q in params):\n    " + CLIPS)
+        ),
+    ),
+    Wrong(
+        "an infinite gradient becomes 0",
+        violates="is what `torch.nn.utils.clip_grad_norm_(params, c)` would have made of it",
+        check="test_the_joint_norm_is_clipped_once_all_have_arrived",
+        source=changed(COUNTING, (CLIPS, CLIPS + "            for q in params: q.grad[q.grad.isnan()] = 0\n")),
+    ),
+    Wrong(
+        "no bound above 100",
+        violates="is greater than `c`, each is multiplied by the same factor",
+        check="test_the_joint_norm_is_clipped_once_all_have_arrived",
+        source=changed(COUNTING, ("(params, c)\n    return", "(params, min(c, 100))\n    return")),
+    ),
+    Wrong(
+        "the graph of the first gradient alone",
+        violates="After a pass with `create_graph=True`\n    each `.grad` keeps its graph",
+        check="test_a_small_gradient_stays_as_it_is",
+        source=changed(
+            COUNTING,
+            (CLIPS, CLIPS + "            for q in params[1:]:\n                q.grad = q.grad.detach()\n"),
+        ),
+    ),
+    Wrong(
+        "adds up the norm in tensor hooks, before a later hook changes the gradient",
+        violates="is what `torch.nn.utils.clip_grad_norm_(params, c)` would have made of it",
+        check="test_the_joint_norm_is_clipped_once_all_have_arrived",
+        source="""
+import torch
+
+def clip_global_norm_in_backward(params, c):
+    squares, arrived = {}, []
+    def coming(p):
+        def hook(grad):
+            total = grad if p.grad is None else p.grad + grad
+            squares[p] = total.detach().double().square().sum().item()
+        return hook
+    @torch.no_grad()
+    def come(p):
+        arrived.append(p)
+        if len(arrived) == len(params):
+            arrived.clear()
+            norm = sum(squares.values()) ** 0.5
+            for q in params:
+                q.grad.mul_(c / max(norm, c))
+    handles = [p.register_hook(coming(p)) for p in params]
+    return handles + [p.register_post_accumulate_grad_hook(come) for p in params]
+""",
+    ),
+    Wrong(
         "switches autograd off for the hooks behind it",
         violates="rule 2: Settings of PyTorch are afterwards as they were",
         check="test_nothing_else_changes",

@@ -91,6 +91,18 @@ def offload_grads(params):
 
 WRONG = [
     Wrong(
+        "NaN is not counted",
+        violates="`sums[p]` is the sum of the gradients of `p` over all backward passes",
+        check="test_the_sums_are_made_in_float64",
+        source=changed(RIGHT[0], ("torch.float64)\n", "torch.float64)\n        gradient[gradient.isnan()] = 0\n")),
+    ),
+    Wrong(
+        "rounded to twelve places",
+        violates="added up in `float64`",
+        check="test_the_sums_are_made_in_float64",
+        source=changed(RIGHT[0], ("torch.float64)\n", "torch.float64).round(decimals=12)\n")),
+    ),
+    Wrong(
         "switches autograd off for the hooks behind it",
         violates="rule 2: Settings of PyTorch are afterwards as they were",
         check="test_nothing_else_changes",

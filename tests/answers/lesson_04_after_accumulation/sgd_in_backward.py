@@ -83,6 +83,36 @@ def sgd_in_backward(model, lr):
 
 WRONG = [
     Wrong(
+        "no learning rate above 1",
+        violates="`lr` is a number, 0 or more",
+        check="test_every_backward_takes_one_step",
+        source=changed(RIGHT[0], ("p -= lr *", "p -= min(lr, 1) *")),
+    ),
+    Wrong(
+        "no step along NaN",
+        violates="`p = p - lr * gradient`",
+        check="test_every_backward_takes_one_step",
+        source=changed(RIGHT[0], ("lr * p.grad\n", "lr * p.grad.where(p.grad == p.grad, 0)\n")),
+    ),
+    Wrong(
+        "no step where the gradient is tiny",
+        violates="`p = p - lr * gradient`",
+        check="test_every_backward_takes_one_step",
+        source=changed(RIGHT[0], ("lr * p.grad\n", "lr * p.grad.where(p.grad.abs() > 1e-7, 0)\n")),
+    ),
+    Wrong(
+        "asks for the largest entry of a gradient that may have none",
+        violates="rule 1: for tensors of any shape",
+        check="raised",
+        source=changed(RIGHT[0], ("        p.grad = None\n", "        p.grad.max()\n        p.grad = None\n")),
+    ),
+    Wrong(
+        "four levels",
+        violates="Every parameter of `model`, at any depth",
+        check="test_every_backward_takes_one_step",
+        source=changed(RIGHT[0], ("p in model.parameters()]", 'n, p in model.named_parameters() if n.count(".") < 5]')),
+    ),
+    Wrong(
         "switches autograd off for the hooks behind it",
         violates="rule 2: Settings of PyTorch are afterwards as they were",
         check="test_autograd_grad_takes_no_step",

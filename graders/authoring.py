@@ -8,7 +8,7 @@ from __future__ import annotations
 
 # Instruments of probes: what a caller may have and do, what became of it, and models that a draw describes as data.
 from graders.box.callers_hooks import FACTOR, CallersHooks, times
-from graders.box.failures import Failure
+from graders.box.failures import Failure, every_kind
 from graders.box.model_specs import module_names, resolve
 from graders.box.models import Calling, Meanwhile, Returning, fill_grads, freeze_part, in_mode, packed, tie, unpacked
 from graders.box.passes import abort, aborting, grad_mode, gradients, own_grads
@@ -32,6 +32,7 @@ from graders.core.circumstances import ALL, Circumstances, every_pair
 # Conditions that contracts share, and their mistakes.
 from graders.core.conditions import (
     HOOK_MISTAKES,
+    all_came_through,
     came_through,
     changes,
     model_unchanged,

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from fnmatch import fnmatchcase
 
+from graders.core.circumstances import BY_NAME
 from graders.core.difference import Kind
 from graders.core.exercise import Mistake
 from graders.core.expect import Seen, expect, refuse
@@ -104,6 +105,12 @@ def came_through(what: Seen, raised_by: str) -> None:
         refuse(
             f"{raised_by} raised an exception, and another one came out of your function: {what.value}", Kind.EXCEPTION
         )
+
+
+def all_came_through(what: Seen, raised_by: str) -> None:
+    """The same for an exception of each kind, as `every_kind` tells it."""
+    for kind in BY_NAME["failure"].values:
+        came_through(what[kind], raised_by)
 
 
 def no_hook_left(count: Seen, before: int = 0, when: str = "") -> None:

@@ -13,9 +13,11 @@ from torch import Tensor
 
 from graders.authoring import (
     FACTOR,
+    SILENT,
     Mistake,
     Rng,
     Seen,
+    all_came_through,
     came_through,
     changes,
     expect,
@@ -294,7 +296,7 @@ def went_on(seen: Seen) -> None:
     expect(seen["goes on"]).is_true("the layer behind the submodule got another tensor than the submodule returned")
     expect(seen["graph goes on"]).is_true(
         "grad mode was on, and the layer behind the submodule got an output without a graph: copy it, and leave the "
-        "output itself as it is (`detach_()` changes it)"
+        "output itself, and the parameters, as they are"
     )
 
 
@@ -306,6 +308,7 @@ def stays(seen: Seen) -> None:
 def stays_when_the_model_raises(seen: Seen) -> None:
     """As `stays`, and the exception came through."""
     came_through(seen["failure"], "the model")
+    all_came_through(seen["failures at the end"], "the last layer of a model")
     nothing_changed(seen["changed by failure"], but=["buffer *"], when="after an exception")
 
 
@@ -366,6 +369,10 @@ RETURNED_THE_COPY = Mistake(
     "Your hook returns what it stored, and what a hook returns takes the place of the output. So the model went on "
     "with your copy. A hook that only watches returns `None`.",
 )
+CHANGED_THE_MODE = (
+    "You switched the model to another mode, with `eval()` or `train()`. BatchNorm and Dropout then compute something "
+    "else. Run the model in the mode in which you got it, and leave it so."
+)
 RETURNED_A_LIST = Mistake(
     "returned-a-list",
     message="A hook of yours returned a list, and that took the place of the output. Mind the lambda: "
@@ -394,8 +401,32 @@ MISTAKES = (
     Mistake(
         "changed-the-mode",
         in_another_mode,
-        "You switched the model to another mode, with `eval()` or `train()`. BatchNorm and Dropout then compute "
-        "something else. Run the model in the mode in which you got it, and leave it so.",
+        CHANGED_THE_MODE,
+    ),
+    Mistake(
+        "ran-more-than-once",
+        lambda seen: (seen["calls"].value or 0) > 1,
+        "You ran the model more than once. A second run computes everything again, and counts in what the model "
+        "changes itself, as a batch norm does. One run is enough: the hook sees all of it.",
+    ),
+    Mistake(
+        "stopped-the-run",
+        lambda seen: seen["calls"].value == 1 and seen["calls of a chain"].value == 0,
+        "You stopped the run when you had what you need. The task asks for a run to its end: hook, store, and let the "
+        "model go on.",
+        rather_than=("changed-the-mode",),
+    ),
+    Mistake(
+        "ran-a-copy",
+        lambda seen, net: seen["calls"].value == 1 and seen["runs"].value == 0 if net["spec"][0] == "net" else SILENT,
+        "You ran a copy of the model. What a run changes in a model, such as the statistics of a batch norm, has to "
+        "change in the model itself: call `model(x)`.",
+        rather_than=("changed-the-mode",),
+    ),
+    Mistake(
+        "callers-hook-removed",
+        lambda seen, net: bool(changes(seen["changed"], "hook-removed *")) if net["watched"] else SILENT,
+        "Hooks of the caller are gone. Remove your own hooks only, each by its handle.",
     ),
 )
 """For a probe that tells what `observed` does."""

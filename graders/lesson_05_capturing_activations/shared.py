@@ -15,6 +15,7 @@ from graders.authoring import (
     Failure,
     Meanwhile,
     Witness,
+    every_kind,
     fill_grads,
     freeze_part,
     grad_mode,
@@ -276,8 +277,9 @@ def observed(
     model, callers = made(net)
     called: list[int] = []
     model.register_forward_pre_hook(lambda module, args: called.append(1))
+    given = {"x": x, "names" if isinstance(named, list) else "name": named}
     with grad_mode(under):
-        witness = Witness(model=model, x=x, named=named)
+        witness = Witness(model=model, **given)
         seen = {"result": ask(model, named, x)}
         seen |= {
             "calls": len(called),
@@ -290,11 +292,23 @@ def observed(
             seen["later"] = ask(model if call == "again" else made(net)[0], named, later)
         failing, broken = Failure(failure, failing_run), made(net)[0]
         broken.get_submodule(breaks).register_forward_pre_hook(failing.strike)
-        witness = Witness(model=broken, x=x, named=named)
+        witness = Witness(model=broken, **given)
         seen["failure"] = failing.during(lambda: [ask(broken, named, x), ask(broken, named, later)])
         seen["changed by failure"] = witness.changes()
         seen["afterwards"] = ask(made(net)[0], named, x)
-    return {**seen, **goes_on(ask, ["0"] if isinstance(named, list) else "0", rounds)}
+    first = ["0"] if isinstance(named, list) else "0"
+    return {**seen, **goes_on(ask, first, rounds), "failures at the end": failing_at_the_end(ask, first)}
+
+
+def failing_at_the_end(ask: Callable[[nn.Module, Any, Tensor], Any], named: Any) -> dict[str, str]:
+    """What becomes of exceptions that the last layer of a model raises, when the layer "0" has put out something."""
+
+    def call(failure: Failure) -> None:
+        chain = nn.Sequential(nn.Tanh(), nn.Identity())
+        chain[1].register_forward_pre_hook(failure.strike)
+        ask(chain, named, torch.ones(1, 2))
+
+    return every_kind(call)
 
 
 def goes_on(ask: Callable[[nn.Module, Any, Tensor], Any], named: Any, rounds: int) -> dict[str, Any]:
@@ -317,12 +331,16 @@ def goes_on(ask: Callable[[nn.Module, Any, Tensor], Any], named: Any, rounds: in
 
 
 def asked_of_any_shape(ask: Callable[[nn.Module, str, Tensor], Any], outputs: list[Tensor]) -> list[Any]:
-    """What `ask(model, name, x)` returns for modules with these outputs; the names of others end as theirs do."""
+    """What `ask(model, name, x)` returns for modules with these outputs.
 
-    def between(module: nn.Module) -> nn.Module:
-        return nn.Sequential(*(nn.Sequential(nn.Tanh(), nn.Tanh()) if other else module for other in (1, 0, 1)))
+    The names of others end as theirs do, and one that runs before them looks alike when it is printed.
+    """
 
-    return [ask(between(Giving(output)), "1", torch.ones(1, 2)) for output in outputs]
+    def between(output: Tensor) -> nn.Module:
+        alike = nn.Sequential(nn.Tanh(), Giving(torch.full_like(output, 9.0)))
+        return nn.Sequential(alike, Giving(output), nn.Sequential(nn.Tanh(), nn.Tanh()))
+
+    return [ask(between(output), "1", torch.ones(1, 2)) for output in outputs]
 
 
 def asked_meanwhile(ask: Callable[[nn.Module, Any, Tensor], Any], named: Any) -> list[Any]:

@@ -33,6 +33,7 @@ from graders.authoring import (
 )
 from graders.lesson_05_capturing_activations.judging import (
     BEFORE_THE_CALLERS_HOOK,
+    CHANGED_THE_MODE,
     LATE_BINDING,
     RETURNED_A_LIST,
     RETURNED_THE_COPY,
@@ -347,6 +348,7 @@ class TestActivationStore:
         ),
         RETURNED_THE_COPY,
         RETURNED_A_LIST,
+        Mistake("changed-the-mode", lambda seen: bool(changes(seen["changed first"], "mode *")), CHANGED_THE_MODE),
         Mistake(
             "before-the-callers-hook",
             lambda seen, net, names, x, later: (

@@ -162,6 +162,9 @@ class TestCaptureCalls:
         of_varied = asked_of_varied(student.capture_calls, plain)
         seen["of varied"] = [found[:6] if isinstance(found, list) else found for found in of_varied]
         seen["one memory"] = any(share_memory(found) for found in (seen["result"], *of_varied))
+        handed_on = student.capture_calls(nn.Identity(), "", plain)
+        seen["handed on"] = handed_on[:6] if isinstance(handed_on, list) else handed_on
+        seen["memory of x"] = share_memory([*handed_on, plain]) if isinstance(handed_on, list) else False
         return seen
 
     mistakes = (
@@ -225,6 +228,8 @@ class TestCaptureCalls:
         for found in exactly(2, seen["of varied"]):
             all_close(Seen(found.value, "the result for a layer that hands on its input"), varied(plain))
         expect(seen["one memory"]).is_false("two entries of your list share their memory")
+        all_close(Seen(seen["handed on"].value, "the result for nn.Identity itself"), [plain])
+        expect(seen["memory of x"]).is_false("the entry for nn.Identity itself shares its memory with `x`")
 
     def test_each_result_is_a_list_of_its_own(seen):
         expect(seen["one list"]).is_false("two calls of your function returned the same list")

@@ -188,6 +188,8 @@ class TestCaptureMany:
             ),
             "You ran the model once for each name. Register all hooks first, and run it a single time: every hook "
             "writes its own entry.",
+            rather_than=("ran-more-than-once",),
+            everywhere=True,
         ),
         Mistake(
             "stored-alias",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import tempfile
 from pathlib import Path
 from typing import Any
@@ -153,12 +154,13 @@ class TestSaveActivation:
 
     def probe(student, net, name, x, later, run, wide, window, page, old, shaped, plain, path_is, file):
         with tempfile.TemporaryDirectory() as folder:
-            paths = []
+            paths, older = [], io.BytesIO()
+            torch.save(old, older)
 
             def ask(model, named, t):
                 paths.append(path := Path(folder) / (f"{len(paths)}.activation" if len(paths) % 2 else f"{len(paths)}"))
                 if file == "an old one":
-                    torch.save(old, path)
+                    path.write_bytes(older.getvalue())
                 shape = student.save_activation(model, named, t, str(path) if path_is == "str" else path)
                 return {"path": path, "shape": plain_tuple(shape)}
 
@@ -219,8 +221,8 @@ class TestSaveActivation:
         Mistake(
             "another-file",
             lambda seen: seen["other files"].value != 0,
-            "You wrote to another file than `path`. Hand `path` to `torch.save` as it is: the name need not end in "
-            "`.pt`.",
+            "There is a file of yours besides `path`. Hand `path` to `torch.save` as it is: the name need not end in "
+            "`.pt`. If you need another file on the way, remove it.",
         ),
         *MISTAKES,
         RETURNED_A_LIST,

@@ -3,11 +3,21 @@
 from __future__ import annotations
 
 import inspect
+from contextlib import suppress
 
 import pytest
 
 from graders.box import witness
-from graders.core.conditions import CHANGES, came_through, changes, no_hook_left, nothing_changed, unwanted
+from graders.box.failures import Failure, every_kind
+from graders.core.conditions import (
+    CHANGES,
+    all_came_through,
+    came_through,
+    changes,
+    no_hook_left,
+    nothing_changed,
+    unwanted,
+)
 from graders.core.difference import Kind
 from graders.core.expect import Mismatch, Seen
 
@@ -62,6 +72,22 @@ def test_exceptions_that_did_not_come_through(what: str, message: str) -> None:
     with pytest.raises(Mismatch, match=message):
         came_through(Seen(what), "the model")
     came_through(Seen("came through"), "the model")
+
+
+def test_exceptions_of_every_kind() -> None:
+    def caught(failure: Failure) -> None:
+        with suppress(KeyError):
+            failure.strike()
+
+    def passed_on(failure: Failure) -> None:
+        failure.strike()
+
+    all_came_through(Seen(every_kind(passed_on)), "the model")
+    told = every_kind(caught)
+    assert [kind for kind, became in told.items() if became != "came through"] == ["KeyError"]
+    for what in (told, {}, None):
+        with pytest.raises(Mismatch, match="the model raised an exception"):
+            all_came_through(Seen(what), "the model")
 
 
 @pytest.mark.parametrize(

@@ -501,6 +501,7 @@ class ActivationStore:
         "switches to eval mode",
         violates="rule 2: the mode of each part",
         check="test_nothing_of_the_caller_changes",
+        mistake="changed-the-mode",
         source="""
 class ActivationStore:
     def __init__(self, model, names):

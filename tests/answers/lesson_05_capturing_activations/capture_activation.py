@@ -209,12 +209,14 @@ def capture_activation(model, name, x):
         "runs twice",
         violates="Run `model(x)` exactly once",
         check="test_the_model_runs_once_as_it_is",
+        mistake="ran-more-than-once",
         source=changed(WITH_LAMBDA, ("return kept[0]", "model(x)\n    return kept[0]")),
     ),
     Wrong(
         "removes the hooks of others",
         violates="rule 3: Hooks that were there before are there afterwards",
         check="test_nothing_of_the_caller_changes",
+        mistake="callers-hook-removed",
         source="""
 def capture_activation(model, name, x):
     kept, module = [], model.get_submodule(name)
@@ -245,6 +247,7 @@ def capture_activation(model, name, x):
         "ends the run when it has what it wants",
         violates="Run `model(x)` exactly once, to its end",
         check="test_the_model_runs_once_as_it_is",
+        mistake="stopped-the-run",
         source="""
 class Stop(Exception):
     pass
@@ -440,6 +443,7 @@ def capture_activation(model, name, x):
         "runs on a copy of the model",
         violates="Run `model(x)` exactly once",
         check="test_the_model_runs_once_as_it_is",
+        mistake="ran-a-copy",
         source="""
 import copy
 
@@ -552,6 +556,36 @@ def capture_activation(model, name, x):
         source=changed(
             CAPTURE_ACTIVATION,
             ("output.detach().clone()", "output.detach() if args and output is args[0] else output.detach().clone()"),
+        ),
+    ),
+    Wrong(
+        "swallows an error of the layers that follow",
+        violates="rule 4: Errors come through.",
+        check="test_it_holds_when_the_model_raises",
+        source=changed(
+            CAPTURE_ACTIVATION,
+            (
+                "        model(x)\n",
+                "        try:\n"
+                "            model(x)\n"
+                "        except RuntimeError:\n"
+                "            if not kept:\n"
+                "                raise\n",
+            ),
+        ),
+    ),
+    Wrong(
+        "the first module that prints alike",
+        violates="return the output of that submodule as it left the submodule",
+        check="test_it_has_the_shape_of_any_output",
+        source=changed(
+            CAPTURE_ACTIVATION,
+            (
+                "    with model.get_submodule(name).register",
+                "    printed = repr(model.get_submodule(name))\n"
+                "    module = next(module for module in model.modules() if repr(module) == printed)\n"
+                "    with module.register",
+            ),
         ),
     ),
 ]

@@ -429,27 +429,6 @@ def capture_calls(model, name, x):
         ),
     ),
     Wrong(
-        "ends the run after the first call",
-        violates="to its end",
-        check="test_the_model_runs_once_as_it_is",
-        source="""
-class Enough(Exception):
-    pass
-
-def capture_calls(model, name, x):
-    calls = []
-    def hook(module, args, output):
-        calls.append(output.detach().clone())
-        raise Enough
-    with model.get_submodule(name).register_forward_hook(hook):
-        try:
-            model(x)
-        except Enough:
-            pass
-    return calls
-""",
-    ),
-    Wrong(
         "swallows what the model raises",
         violates="rule 4: Errors come through.",
         check="test_it_holds_when_the_model_raises",
@@ -459,6 +438,7 @@ def capture_calls(model, name, x):
         "removes the hooks of others",
         violates="rule 3: Hooks that were there before are there afterwards",
         check="test_nothing_of_the_caller_changes",
+        mistake="callers-hook-removed",
         source=changed(CAPTURE_CALLS, ("handle.remove()", "model.get_submodule(name)._forward_hooks.clear()")),
     ),
     Wrong(
@@ -515,6 +495,60 @@ def capture_calls(model, name, x):
                 "known = any(call.equal(output) for call in calls)\n"
                 "        calls.append(output.detach() if known else output.detach().clone())",
             ),
+        ),
+    ),
+    Wrong(
+        "the result of the model itself for the empty name",
+        violates="rule 6: it shares its memory with no other tensor",
+        check="test_each_is_a_copy_of_its_own_shape_and_dtype",
+        source=changed(
+            CAPTURE_CALLS,
+            ("    calls = []\n", '    if name == "":\n        return [model(x).detach()]\n    calls = []\n'),
+        ),
+    ),
+    Wrong(
+        "swallows an error of the layers that follow",
+        violates="rule 4: Errors come through.",
+        check="test_it_holds_when_the_model_raises",
+        source=changed(
+            CAPTURE_CALLS,
+            (
+                "        model(x)\n    finally",
+                "        model(x)\n    except RuntimeError:\n        if not calls:\n            raise\n    finally",
+            ),
+        ),
+    ),
+    Wrong(
+        "runs twice",
+        violates="Run `model(x)` exactly once",
+        check="test_the_model_runs_once_as_it_is",
+        mistake="ran-more-than-once",
+        source=changed(CAPTURE_CALLS, ("    calls = []", "    model(x)\n    calls = []")),
+    ),
+    Wrong(
+        "ends the run after the first call",
+        violates="Run `model(x)` exactly once, to its end",
+        check="test_the_model_runs_once_as_it_is",
+        mistake="stopped-the-run",
+        source=changed(
+            CAPTURE_CALLS,
+            ("def capture_calls", "class Stop(Exception):\n    pass\n\ndef capture_calls"),
+            (
+                "        calls.append(output.detach().clone())",
+                "        calls.append(output.detach().clone())\n        raise Stop",
+            ),
+            ("        model(x)\n    finally", "        model(x)\n    except Stop:\n        pass\n    finally"),
+        ),
+    ),
+    Wrong(
+        "runs on a copy of the model",
+        violates="Run `model(x)` exactly once",
+        check="test_the_model_runs_once_as_it_is",
+        mistake="ran-a-copy",
+        source=changed(
+            CAPTURE_CALLS,
+            ("def capture_calls", "import copy\n\ndef capture_calls"),
+            ("    calls = []", "    model, calls = copy.deepcopy(model), []"),
         ),
     ),
 ]

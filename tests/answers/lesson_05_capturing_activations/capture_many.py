@@ -498,6 +498,7 @@ def capture_many(model, names, x):
         "removes the hooks of others",
         violates="rule 3: Hooks that were there before are there afterwards",
         check="test_nothing_of_the_caller_changes",
+        mistake="callers-hook-removed",
         source=changed(
             CAPTURE_MANY,
             (
@@ -562,6 +563,53 @@ def capture_many(model, names, x):
                 "same = [kept for kept in found.values() if kept.equal(output)]\n"
                 "                found[name] = same[0] if same else output.detach().clone()",
             ),
+        ),
+    ),
+    Wrong(
+        "swallows an error of the layers that follow",
+        violates="rule 4: Errors come through.",
+        check="test_it_holds_when_the_model_raises",
+        source=changed(
+            CAPTURE_MANY,
+            (
+                "        model(x)\n    finally",
+                "        model(x)\n    except RuntimeError:\n        if not found:\n            raise\n    finally",
+            ),
+        ),
+    ),
+    Wrong(
+        "runs twice",
+        violates="Run `model(x)` exactly once",
+        check="test_the_model_runs_once_as_it_is",
+        mistake="ran-more-than-once",
+        source=changed(CAPTURE_MANY, ("    found, handles", "    model(x)\n    found, handles")),
+    ),
+    Wrong(
+        "ends the run when it has what it wants",
+        violates="Run `model(x)` exactly once, to its end",
+        check="test_the_model_runs_once_as_it_is",
+        mistake="stopped-the-run",
+        source=changed(
+            CAPTURE_MANY,
+            ("def capture_many", "class Stop(Exception):\n    pass\n\ndef capture_many"),
+            (
+                "                found[name] = output.detach().clone()",
+                "                found[name] = output.detach().clone()\n"
+                "                if len(found) == len(set(names)):\n"
+                "                    raise Stop",
+            ),
+            ("        model(x)\n    finally", "        model(x)\n    except Stop:\n        pass\n    finally"),
+        ),
+    ),
+    Wrong(
+        "runs on a copy of the model",
+        violates="Run `model(x)` exactly once",
+        check="test_the_model_runs_once_as_it_is",
+        mistake="ran-a-copy",
+        source=changed(
+            CAPTURE_MANY,
+            ("def capture_many", "import copy\n\ndef capture_many"),
+            ("    found, handles", "    model = copy.deepcopy(model)\n    found, handles"),
         ),
     ),
 ]

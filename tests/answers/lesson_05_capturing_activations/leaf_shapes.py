@@ -364,6 +364,7 @@ def leaf_shapes(model, x):
         "removes the hooks of others",
         violates="rule 3: Hooks that were there before are there afterwards",
         check="test_nothing_of_the_caller_changes",
+        mistake="callers-hook-removed",
         source="""
 def leaf_shapes(model, x):
     shapes = {}
@@ -663,6 +664,53 @@ def leaf_shapes(model, x):
             LEAF_SHAPES,
             ("shapes[name] = tuple(output.shape)", "shapes[name] = output"),
             ("    return shapes", "    return {name: tuple(output.shape) for name, output in shapes.items()}"),
+        ),
+    ),
+    Wrong(
+        "swallows an error of the layers that follow",
+        violates="rule 4: Errors come through.",
+        check="test_it_holds_when_the_model_raises",
+        source=changed(
+            LEAF_SHAPES,
+            (
+                "        model(x)\n    finally",
+                "        model(x)\n    except RuntimeError:\n        if not shapes:\n            raise\n    finally",
+            ),
+        ),
+    ),
+    Wrong(
+        "runs twice",
+        violates="Run `model(x)` exactly once",
+        check="test_the_model_runs_once_as_it_is",
+        mistake="ran-more-than-once",
+        source=changed(LEAF_SHAPES, ("    shapes, handles", "    model(x)\n    shapes, handles")),
+    ),
+    Wrong(
+        "ends the run when it has seen each layer",
+        violates="Run `model(x)` exactly once, to its end",
+        check="test_the_model_runs_once_as_it_is",
+        mistake="stopped-the-run",
+        source=changed(
+            LEAF_SHAPES,
+            ("def leaf_shapes", "class Stop(Exception):\n    pass\n\ndef leaf_shapes"),
+            (
+                "                shapes[name] = tuple(output.shape)",
+                "                shapes[name] = tuple(output.shape)\n"
+                "                if len(shapes) == len(handles):\n"
+                "                    raise Stop",
+            ),
+            ("        model(x)\n    finally", "        model(x)\n    except Stop:\n        pass\n    finally"),
+        ),
+    ),
+    Wrong(
+        "runs on a copy of the model",
+        violates="Run `model(x)` exactly once",
+        check="test_the_model_runs_once_as_it_is",
+        mistake="ran-a-copy",
+        source=changed(
+            LEAF_SHAPES,
+            ("def leaf_shapes", "import copy\n\ndef leaf_shapes"),
+            ("    shapes, handles", "    model = copy.deepcopy(model)\n    shapes, handles"),
         ),
     ),
 ]

@@ -423,6 +423,7 @@ def save_activation(model, name, x, path):
         "runs twice",
         violates="Run `model(x)` exactly once",
         check="test_the_model_runs_once_as_it_is",
+        mistake="ran-more-than-once",
         source=changed(SAVE_ACTIVATION, ("finally:", "    model(x)\n    finally:")),
     ),
     Wrong(
@@ -481,6 +482,7 @@ def save_activation(model, name, x, path):
         "removes the hooks of others",
         violates="rule 3: Hooks that were there before are there afterwards",
         check="test_nothing_of_the_caller_changes",
+        mistake="callers-hook-removed",
         source=changed(SAVE_ACTIVATION, ("handle.remove()", "model.get_submodule(name)._forward_hooks.clear()")),
     ),
     Wrong(
@@ -566,6 +568,44 @@ def save_activation(model, name, x, path):
                 "outputs.append(output.detach().clone())",
                 "outputs.append(output.detach().clone())\n        return outputs[-1].clone() if outputs[1:] else None",
             ),
+        ),
+    ),
+    Wrong(
+        "swallows an error of the layers that follow",
+        violates="rule 4: Errors come through.",
+        check="test_it_holds_when_the_model_raises",
+        source=changed(
+            SAVE_ACTIVATION,
+            (
+                "        model(x)\n    finally",
+                "        model(x)\n    except RuntimeError:\n        if not outputs:\n            raise\n    finally",
+            ),
+        ),
+    ),
+    Wrong(
+        "ends the run when it has what it wants",
+        violates="Run `model(x)` exactly once, to its end",
+        check="test_the_model_runs_once_as_it_is",
+        mistake="stopped-the-run",
+        source=changed(
+            SAVE_ACTIVATION,
+            ("def save_activation", "class Stop(Exception):\n    pass\n\ndef save_activation"),
+            (
+                "        outputs.append(output.detach().clone())",
+                "        outputs.append(output.detach().clone())\n        raise Stop",
+            ),
+            ("        model(x)\n    finally", "        model(x)\n    except Stop:\n        pass\n    finally"),
+        ),
+    ),
+    Wrong(
+        "runs on a copy of the model",
+        violates="Run `model(x)` exactly once",
+        check="test_the_model_runs_once_as_it_is",
+        mistake="ran-a-copy",
+        source=changed(
+            SAVE_ACTIVATION,
+            ("def save_activation", "import copy\n\ndef save_activation"),
+            ("    outputs = []", "    model, outputs = copy.deepcopy(model), []"),
         ),
     ),
 ]

@@ -214,6 +214,11 @@ BEFORE_OTHER_HOOKS = (
     "the next layer gets it: register your hook behind the others, without `prepend=True`, and leave `forward` alone."
 )
 
+CALLED_FORWARD = (
+    'You called `model.forward(x)`, which runs no hook of the model itself: neither yours, when the name is `""`, nor '
+    "those of the caller. Call the model: `model(x)`."
+)
+
 RAN_IN_EVAL = (
     "The model ran in eval mode, and it was in training mode. A norm then computes something else. Call the model as "
     "it is, and leave modes alone."

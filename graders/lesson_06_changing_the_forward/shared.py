@@ -9,7 +9,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from graders.authoring import CallersHooks, fill_grads, freeze_part, gradients, in_mode
+from graders.authoring import CallersHooks, Failure, every_kind, fill_grads, freeze_part, gradients, in_mode
 
 
 def layer_of(layers: str, weight: Tensor, rank: int) -> nn.Module:
@@ -185,6 +185,21 @@ class ShowsItsMode(nn.Sequential):
         """A new tensor in eval mode alone."""
         output: Tensor = super().forward(input)
         return output if self.training else -output
+
+
+def failures_at_the_end(ask: Callable[[nn.Module], Any], given: Tensor | None = None) -> dict[str, str]:
+    """What becomes of exceptions that a model raises when its layers have run, on any input or a `given` one alone."""
+    model = nn.Sequential(nn.Identity(), nn.Identity())
+
+    def call(failure: Failure) -> None:
+        def end(module: nn.Module, args: tuple[Tensor], output: Tensor) -> None:
+            if given is None or torch.equal(args[0], given):
+                failure.strike()
+
+        with model.register_forward_hook(end):
+            ask(model)
+
+    return every_kind(call)
 
 
 def is_nan(result: object) -> object:

@@ -16,6 +16,7 @@ from graders.authoring import (
     Mistake,
     Seen,
     Witness,
+    all_came_through,
     came_through,
     changes,
     close,
@@ -28,6 +29,7 @@ from graders.authoring import (
 )
 from graders.lesson_06_changing_the_forward.judging import (
     BEFORE_OTHER_HOOKS,
+    CALLED_FORWARD,
     CHANGED_CALLERS_TENSOR,
     FOUR_DIMENSIONS,
     IN_PLACE,
@@ -52,6 +54,7 @@ from graders.lesson_06_changing_the_forward.shared import (
     Viewed,
     alike,
     dotted,
+    failures_at_the_end,
     hooks_on,
     is_nan,
     two_path,
@@ -183,6 +186,8 @@ class TestAblateChannels:
         seen["failure"] = boom.during(lambda: student.ablate_channels(model, name, mine, other))
         seen["changed by failure"] = witness.changes()
 
+        ones = torch.ones(1, 2)
+        seen["failures at the end"] = failures_at_the_end(lambda chain: student.ablate_channels(chain, "0", [0], ones))
         handing_on = nn.Sequential(nn.Identity(), nn.Identity())
         handing_on.register_forward_hook(lambda module, args, output: of_chain.append(1))
         handing_on[0].register_forward_hook(lambda module, args, output: output + 1)
@@ -240,6 +245,12 @@ class TestAblateChannels:
             ),
             "This is the ordinary output of the model: the zeros did not arrive. A forward hook that returns `None` "
             "keeps the old output. Return the changed tensor.",
+        ),
+        Mistake(
+            "called-forward",
+            lambda seen: seen["runs"].value == 1 and seen["ended"].value == 0,
+            CALLED_FORWARD,
+            rather_than=("forgot-return",),
         ),
         Mistake(
             "changed-the-input",
@@ -373,6 +384,7 @@ class TestAblateChannels:
 
     def test_an_exception_comes_through_and_nothing_is_left(seen, mode):
         came_through(seen["failure"], "the model")
+        all_came_through(seen["failures at the end"], "the last layer of a model")
         nothing_changed(seen["changed by failure"], but=["buffer *"] * (mode == "train"), when="after an exception")
 
     def test_the_example_of_the_contract_comes_out(seen):

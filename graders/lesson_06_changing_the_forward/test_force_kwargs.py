@@ -49,11 +49,16 @@ class Listener(nn.Module):
 
 
 class Affine(nn.Module):
-    """The module of the contract's example."""
+    """The module of the contract's example. Around another one, it calls that one first."""
+
+    def __init__(self, inner: nn.Module | None = None) -> None:
+        """`inner` is called without keywords."""
+        super().__init__()
+        self.inner = inner
 
     def forward(self, x: Tensor, *, scale: float = 1.0, shift: float = 0.0) -> Tensor:
         """A multiple of x, and a number more."""
-        return x * scale + shift
+        return (x if self.inner is None else self.inner(x)) * scale + shift
 
 
 def told(module: Listener, kw: dict[str, Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[str, Any]:
@@ -219,12 +224,10 @@ class TestForceKwargs:
         _kept = student.force_kwargs(broken, **kw)
         seen["failure"] = boom.during(lambda: broken(x, **beside))
         seen["after a failure"] = told(broken, kw, (x,), {})
-        container = nn.Sequential(nn.Identity().eval())
+        container, affine, two = Affine(Affine().eval()), Affine(), torch.tensor(2.0)
         witness = Witness(container=container)
-        _kept = student.force_kwargs(container, **kw)
-        seen["changed in a container"] = witness.changes()
-        affine, two = Affine(), torch.tensor(2.0)
-        _kept = student.force_kwargs(affine, scale=10.0)
+        _kept = student.force_kwargs(container, scale=5.0), student.force_kwargs(affine, scale=10.0)
+        seen |= {"changed in a container": witness.changes(), "of a container": container(two)}
         return {**seen, "example": affine(two, scale=3.0, shift=1.0)}
 
     mistakes = (
@@ -331,6 +334,8 @@ class TestForceKwargs:
                 after_hooks(torch.ones(2), hooks)
             )
         as_passed(seen["twin"]["rest"], "in a call of another module of this class")
+        path = "the output for 2 of the module of the example with scale=5, which calls another one of its class first"
+        expect(Seen(seen["of a container"].value, path)).close_to(torch.tensor(10.0))
 
     def test_each_handle_removes_its_own_hook(seen):
         expect(seen["has_remove"]).is_true("the function returned nothing that has a remove() method")

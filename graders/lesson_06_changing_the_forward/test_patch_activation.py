@@ -17,6 +17,7 @@ from graders.authoring import (
     Mistake,
     Seen,
     Witness,
+    all_came_through,
     came_through,
     changes,
     close,
@@ -29,6 +30,7 @@ from graders.authoring import (
 )
 from graders.lesson_06_changing_the_forward.judging import (
     BEFORE_OTHER_HOOKS,
+    CALLED_FORWARD,
     CHANGED_CALLERS_TENSOR,
     FOUR_DIMENSIONS,
     IN_PLACE,
@@ -53,6 +55,7 @@ from graders.lesson_06_changing_the_forward.shared import (
     Viewed,
     alike,
     dotted,
+    failures_at_the_end,
     hooks_on,
     is_nan,
     two_path,
@@ -130,7 +133,9 @@ class TestPatchActivation:
         }
 
     def oracle(net, clean, corrupt, channels, mode, named, hooks, hooked):
-        return list(expected(net, clean, corrupt, channels, mode, named, hooks, hooked).values())
+        at = (mode, named, hooks, hooked)
+        calls = ((clean, corrupt, None), (clean, corrupt, channels), (corrupt, clean, channels))
+        return [patched(net, *call, *at) for call in calls]
 
     def alive(net, clean, corrupt, channels, mode, named, hooks, hooked, layout):
         at = (mode, named, hooks, hooked)
@@ -197,6 +202,13 @@ class TestPatchActivation:
         stop.during(lambda: student.patch_activation(model, name, clean, corrupt, mine))
         seen["changed by an interrupt"] = witness.changes()
 
+        ones, twos = torch.ones(1, 2), torch.full((1, 2), 2.0)
+
+        def patch(chain):
+            student.patch_activation(chain, "0", ones, twos, [0])
+
+        for run, given in (("first", ones), ("second", twos)):
+            seen[f"failures at the end of the {run} run"] = failures_at_the_end(patch, given)
         handing_on = nn.Sequential(nn.Identity(), nn.Identity())
         handing_on.register_forward_pre_hook(lambda module, args: of_chain.append(1))
         handing_on[0].register_forward_hook(lambda module, args, output: output.flip(1))
@@ -217,7 +229,6 @@ class TestPatchActivation:
         witness = Witness(model=outer)
         seen["in a call"] = [student.patch_activation(outer, "", *given[2:], [0]), *inner[:1]]
         seen["changed by a call in a call"] = witness.changes()
-        ones, twos = torch.ones(1, 2), torch.full((1, 2), 2.0)
         seen["mode of the root"] = student.patch_activation(ShowsItsMode(nn.Identity().eval()), "0", ones, twos, [0])
         orders, any_model = [], nn.Identity()
         any_model.register_forward_pre_hook(lambda module, args: orders.append(float(args[0].mean())))
@@ -261,6 +272,12 @@ class TestPatchActivation:
             ),
             "This is the ordinary output for `corrupt`: the patch did not arrive. Either your hook returned `None`, or "
             "the hook that keeps the clean output was still there in the second run and overwrote what it had kept.",
+        ),
+        Mistake(
+            "called-forward",
+            lambda seen: seen["called"].value == 0 and len(seen["runs"]) == 2,
+            CALLED_FORWARD,
+            rather_than=("forgot-return",),
         ),
         Mistake(
             "swapped-runs",
@@ -388,17 +405,17 @@ class TestPatchActivation:
         ),
     )
 
-    def test_the_whole_output_comes_from_the_clean_run(seen, net, clean, corrupt, channels, mode, named, hooks, hooked):
-        right = expected(net, clean, corrupt, channels, mode, named, hooks, hooked)
-        expect(result(seen, "full")).close_to(right["full"], detached=False)
+    def test_the_whole_output_comes_from_the_clean_run(seen, net, clean, corrupt, mode, named, hooks, hooked):
+        right = patched(net, clean, corrupt, None, mode, named, hooks, hooked)
+        expect(result(seen, "full")).close_to(right, detached=False)
 
     def test_only_the_listed_channels_are_replaced(seen, net, clean, corrupt, channels, mode, named, hooks, hooked):
-        right = expected(net, clean, corrupt, channels, mode, named, hooks, hooked)
-        expect(result(seen, "part")).close_to(right["part"], detached=False)
+        right = patched(net, clean, corrupt, channels, mode, named, hooks, hooked)
+        expect(result(seen, "part")).close_to(right, detached=False)
 
     def test_a_later_call_starts_afresh(seen, net, clean, corrupt, channels, mode, named, hooks, hooked):
-        right = expected(net, clean, corrupt, channels, mode, named, hooks, hooked)
-        expect(result(seen, "exchanged")).close_to(right["exchanged"], detached=False)
+        right = patched(net, corrupt, clean, channels, mode, named, hooks, hooked)
+        expect(result(seen, "exchanged")).close_to(right, detached=False)
 
     def test_the_module_of_this_name_is_meant(seen):
         corrupt = torch.full((3, 3), 2.0)
@@ -469,6 +486,10 @@ class TestPatchActivation:
 
     def test_an_exception_comes_through_and_nothing_is_left(seen, mode):
         came_through(seen["failure"], "the model")
+        all_came_through(seen["failures at the end of the second run"], "the end of the model on `corrupt`")
+        of_the_first = seen["failures at the end of the first run"]
+        if of_the_first["own"].value != "never raised":  # as it is when that run was stopped
+            all_came_through(of_the_first, "the end of the model on `clean`")
         for when in ("changed by failure", "changed by an interrupt"):
             nothing_changed(seen[when], but=["buffer *"] * (mode == "train"), when="after an exception")
 
@@ -490,19 +511,6 @@ TURNED_ROUND = [[3.0, 0.5, 1.0]] * 3
 def result(seen: Seen, key: str) -> Seen:
     """The result of a call, with a path that says which."""
     return Seen(seen[key].value, RESULTS[key])
-
-
-def expected(
-    net: dict[str, Any], clean: Tensor, corrupt: Tensor, channels: list[int], mode: str, named: str, hooks: str,
-    hooked: str
-) -> dict[str, Tensor]:  # fmt: skip
-    """The results of the calls, by name."""
-    at = (mode, named, hooks, hooked)
-    return {
-        "full": patched(net, clean, corrupt, None, *at),
-        "part": patched(net, clean, corrupt, channels, *at),
-        "exchanged": patched(net, corrupt, clean, channels, *at),
-    }
 
 
 def patched(

@@ -180,7 +180,17 @@ class TestScaleOutput:
             lambda seen, x, weight, layers, hooks: (
                 bool(changes(seen["changed"], "hook-left *"))
                 and all(close(seen[call], after_hooks(plain(layers, weight, x), hooks)) for call in CALLS)
+                and close(seen["3 times 3"], torch.tensor([5.0]))  # else it is `s` that makes the difference
             ),
+        ),
+        Mistake(
+            "edited-weights",
+            lambda seen, layers: (
+                SILENT if layers == "activation" else bool(changes(seen["changed"], "values module.*"))
+            ),
+            "You changed the weights. They belong to the caller, and `s` times the weight is not `s` times the output: "
+            "a bias, or a hook of the caller, comes after them. Return `output * s` from a forward hook.",
+            rather_than=("before-other-hooks", "data-edit", "no-handle"),
         ),
         Mistake(
             "in-place-output",

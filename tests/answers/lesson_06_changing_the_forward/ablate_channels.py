@@ -602,6 +602,7 @@ def ablate_channels(model, name, channels, x):
         "calls `forward`",
         violates="rule 3: Hooks that were there before",
         check="test_the_listed_channels_are_off",
+        mistake="called-forward",
         source=changed(ABLATE_CHANNELS, ("model(x).detach()", "model.forward(x).detach()")),
     ),
     Wrong(
@@ -752,6 +753,26 @@ def ablate_channels(model, name, channels, x):
             "    with ",
             "    for part in model.modules():\n        if hasattr(part, 'p'):\n            part.p = 0.0\n    with ",
             1,
+        ),
+    ),
+    Wrong(
+        "swallows a KeyError of the layers that follow",
+        violates="rule 4: Errors come through.",
+        check="test_an_exception_comes_through_and_nothing_is_left",
+        source=changed(
+            ABLATE_CHANNELS,
+            (
+                "    def hook(module, args, output):\n",
+                "    ran = []\n    def hook(module, args, output):\n        ran.append(True)\n",
+            ),
+            (
+                "        return model(x).detach()",
+                "        try:\n"
+                "            return model(x).detach()\n"
+                "        except KeyError:\n"
+                "            if not ran:\n"
+                "                raise",
+            ),
         ),
     ),
 ]

@@ -491,6 +491,26 @@ def force_kwargs(module, **kw):
     return module.register_forward_pre_hook(hook, with_kwargs=True)
 """,
     ),
+    Wrong(
+        "forces the parts that know the keyword, too",
+        violates="rule 3: they act on what you were given and on nothing else",
+        check="test_nothing_else_changes",
+        source="""
+import inspect
+
+class Handles(tuple):
+    def remove(self):
+        for handle in self:
+            handle.remove()
+
+def force_kwargs(module, **kw):
+    def hook(module, args, kwargs):
+        return args, {**kwargs, **kw}
+    parts = [part for part in module.modules()
+             if part is module or kw.keys() & inspect.signature(part.forward).parameters.keys()]
+    return Handles(part.register_forward_pre_hook(hook, with_kwargs=True) for part in parts)
+""",
+    ),
 ]
 
 GIVENS = [

@@ -943,6 +943,48 @@ def patch_activation(model, name, clean, corrupt, channels=None):
             "        output = output.clone()",
         ),
     ),
+    Wrong(
+        "calls `forward` in both runs",
+        violates='or `""`, the model itself',
+        check="test_the_whole_output_comes_from_the_clean_run",
+        mistake="called-forward",
+        source=changed(
+            PATCH_ACTIVATION,
+            ("        model(clean)", "        model.forward(clean)"),
+            ("return model(corrupt)", "return model.forward(corrupt)"),
+        ),
+    ),
+    Wrong(
+        "swallows an error of the layers that follow, in the run on clean",
+        violates="rule 4: Errors come through.",
+        check="test_an_exception_comes_through_and_nothing_is_left",
+        source=changed(
+            PATCH_ACTIVATION,
+            (
+                "        model(clean)",
+                "        try:\n"
+                "            model(clean)\n"
+                "        except RuntimeError:\n"
+                "            if not kept:\n"
+                "                raise",
+            ),
+        ),
+    ),
+    Wrong(
+        "swallows an error of the layers that follow, in the run on corrupt",
+        violates="rule 4: Errors come through.",
+        check="test_an_exception_comes_through_and_nothing_is_left",
+        source=changed(
+            PATCH_ACTIVATION,
+            (
+                "        return model(corrupt).detach()",
+                "        try:\n"
+                "            return model(corrupt).detach()\n"
+                "        except KeyError:\n"
+                "            return corrupt.detach()",
+            ),
+        ),
+    ),
 ]
 
 GIVENS = [

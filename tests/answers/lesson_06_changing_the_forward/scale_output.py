@@ -1,6 +1,6 @@
 """Answers to 06-scale-output."""
 
-from graders.author.answers import Wrong
+from graders.author.answers import Wrong, changed
 
 RIGHT = [
     """
@@ -567,6 +567,37 @@ def scale_output(module, s):
     if (module, s) not in KNOWN:
         KNOWN[module, s] = module.register_forward_hook(lambda module, args, output: output * s)
     return KNOWN[module, s]
+""",
+    ),
+    Wrong(
+        "takes 0 for nothing",
+        violates="`s` is a number",
+        check="test_every_output_is_multiplied",
+        source=changed(RIGHT[0], ("output * s", "output * (s or 1)")),
+    ),
+    Wrong(
+        "scales the weights",
+        violates="rule 2: A model keeps its parameters",
+        check="test_nothing_else_changes",
+        mistake="edited-weights",
+        source="""
+import torch
+
+class Handle:
+    def __init__(self, weights, s):
+        self.weights, self.s = weights, s
+
+    def remove(self):
+        for weight in self.weights:
+            weight.data /= self.s
+
+def scale_output(module, s):
+    weights = list(module.parameters())
+    if not weights:
+        return module.register_forward_hook(lambda module, args, output: output * s)
+    for weight in weights:
+        weight.data *= s
+    return Handle(weights, s)
 """,
     ),
 ]

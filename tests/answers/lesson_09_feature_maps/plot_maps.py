@@ -380,6 +380,15 @@ def plot_maps(fm, ncols=8, shared=False):
 
 WRONG += [
     Wrong(
+        "one figure for all calls",
+        violates="rule 1: It works however often it is called",
+        check="test_every_channel_has_its_image_row_by_row",
+        mistake="one-figure-for-all-calls",
+        source=PLOT.replace("def plot_maps", "figure = Figure()\n\ndef plot_maps").replace(
+            "    figure = Figure()", "    figure.clear()"
+        ),
+    ),
+    Wrong(
         "leaves the settings of matplotlib itself",
         violates="The settings of matplotlib (`rcParams`) stay as they were.",
         check="test_no_figure_is_left_open_and_nothing_else_changes",

@@ -22,6 +22,10 @@ COMMON: dict[str, str] = {
         "The model raised an exception, and your `remove()` was skipped. Put it into `finally`, "
         "or use the handle as a context manager: `with module.register_forward_hook(hook):`."
     ),
+    "another-mode": (
+        "These are the numbers of the model in another mode: your function calls `eval()` or `train()`. A model may "
+        "compute something else then; run it in the mode in which it is."
+    ),
     "late-binding": (
         "All your lambdas read the loop variable when they run, and by then it has its last value. "
         "Bind it with a default argument: `lambda grad, name=name: ...`."

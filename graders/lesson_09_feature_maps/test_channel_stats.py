@@ -339,6 +339,7 @@ class TestChannelStats:
             "not-per-channel",
             lambda seen, kind, inputs, weight, bias, mixing: (
                 "mean" in seen["stats"].keys
+                and seen["stats"]["mean"].value != 0  # what a sum over nothing gives
                 and ((mean := seen["stats"]["mean"].tensor) is None or mean.shape != bias.shape)
                 and not mean_about(seen, stats_of(inputs_of(layer_calls(kind, inputs, weight, bias, mixing))))
             ),
@@ -384,7 +385,8 @@ class TestChannelStats:
             lambda seen, kind, inputs, weight, bias, mixing: (
                 cancelled(seen, kind, layer_calls(kind, inputs, weight, bias, mixing))
                 if kind == "conv"
-                else about(seen, right_stats(kind, inputs, weight, bias, mixing))
+                else about(seen, right := right_stats(kind, inputs, weight, bias, mixing))
+                and not stats_close(seen, right)
             ),
             "The variance is lost in rounding: with a mean of 1000, squares are about a million, and float32 keeps "
             "seven digits of them. Convert each output with `.double()` before you square and add.",
@@ -404,12 +406,25 @@ class TestChannelStats:
         ),
         Mistake(
             "read-the-batches-twice",
-            lambda seen, kind, inputs, weight, bias, mixing: (
-                stats_close(seen, right_stats(kind, inputs, weight, bias, mixing), "mean")
-                and bool(((var := seen["stats"]["var"].tensor).isnan() | (var == 0)).all())
+            lambda seen, batches, kind, inputs, weight, bias, mixing: (
+                len(seen["sizes"]) > len(batches)
+                or seen["stats"]["mean"].value == 0
+                or (
+                    stats_close(seen, right_stats(kind, inputs, weight, bias, mixing), "mean")
+                    and bool(((var := seen["stats"]["var"].tensor).isnan() | (var == 0)).all())
+                )
             ),
-            "Your second loop over the batches found nothing: a generator can be read only once. Collect sums and sums "
-            "of squares in the same loop.",
+            "You loop over the batches more than once. A generator can be read only once: the second loop finds "
+            "nothing. Collect sums and sums of squares in the same loop.",
+        ),
+        Mistake(
+            "not-float64",
+            lambda seen: any(
+                (found := seen["stats"][name].tensor) is not None and found.dtype != torch.float64
+                for name in ("mean", "var", "zero_frac")
+            ),
+            "A tensor of your result is not float64, which the contract asks for whatever the dtype of the output. A "
+            "count of zeros is a tensor of whole numbers: call `.double()` before you divide.",
         ),
         Mistake(
             "graph-was-built",

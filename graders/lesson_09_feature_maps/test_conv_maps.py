@@ -19,6 +19,7 @@ from graders.authoring import (
     Seen,
     Witness,
     came_through,
+    changes,
     close,
     exercise,
     expect,
@@ -415,6 +416,18 @@ class TestConvMaps:
             lambda seen, names: {names["stem"], names["twin"]} <= {*seen["keys"].value},
             "A convolution that stands in the model under two names is in your dict under both. `named_modules()` "
             "gives each module once, under its first name.",
+        ),
+        Mistake(
+            "another-mode",
+            lambda seen, names, order, weights, x, mode, registered, hooks, hooked: values_right(
+                seen, names, order, weights, x, "eval" if mode == "train" else "train", registered, hooks, hooked
+            ),
+        ),
+        Mistake(
+            "callers-hooks-cleared",
+            lambda seen: bool(changes(seen["changed"], "hook-removed *")),
+            "A hook of the caller is gone, so the next run computes something else. Remove only your own hooks, each "
+            "by its handle.",
         ),
     )
 

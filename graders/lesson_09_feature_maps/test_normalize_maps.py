@@ -20,7 +20,7 @@ from graders.authoring import (
     nothing_changed,
     prepared,
 )
-from graders.lesson_09_feature_maps.judging import normalized
+from graders.lesson_09_feature_maps.judging import SHARED, another_array, normalized
 
 SCALES = {
     "float32": (1.0, 2.0**90, 2.0**-90),
@@ -47,8 +47,11 @@ def compare_channels(seen: Seen, expected: Tensor, which: Tensor) -> None:
     expect(Seen(Array(values, False, value.kind), seen.path)).array_close_to(torch.where(marked, expected, 0.0))
 
 
-NEARLY_EQUAL = 1024 + torch.tensor([[[0.0, 1.0, 4.0]]]) * 2.0**-13
-"""Values that differ in the last bits of float32."""
+NEARLY_EQUAL = 1000 + torch.tensor([[[0.0, 1.0, 3.0]]]) * 2.0**-14
+"""Values that differ in the last bits of float32; they cannot be divided by their span before one is subtracted."""
+
+ONE_VALUE = torch.tensor([0.1, 0.3, 0.7, 1.1, 1.7], dtype=torch.float64).reshape(5, 1, 1).repeat(1, 1, 7)
+"""Channels with only one value each, whose mean is another number, by rounding."""
 
 
 @exercise(
@@ -119,6 +122,7 @@ class TestNormalizeMaps:
             "of one pixel each": student.normalize_maps(fm[:, :1, :1]),
             "example": student.normalize_maps(torch.tensor([[[1.0, 2, 5]], [[7.0, 7, 7]]])),
             "of nearly equal values": student.normalize_maps(NEARLY_EQUAL.clone()),
+            "of one value each": student.normalize_maps(ONE_VALUE.clone()),
             "before the tensor changed": early,
             "changed": witness.changes(),
         }
@@ -185,6 +189,12 @@ class TestNormalizeMaps:
             "`-=` and `/=` write into it. Compute new arrays: `a - low`, not `a -= low`.",
             raises="a leaf Variable that requires grad",
         ),
+        Mistake(
+            "shared-memory",
+            lambda seen: close(seen["before the tensor changed"], 7.0) and not changes(seen["changed"], "values fm"),
+            SHARED,
+        ),
+        another_array("maps"),
     )
 
     def test_every_channel_goes_from_0_to_1(seen, fm):
@@ -193,9 +203,10 @@ class TestNormalizeMaps:
 
     def test_a_constant_channel_becomes_0(seen, fm):
         compare_channels(seen["maps"], torch.zeros(fm.shape), constant(fm))
+        expect(seen["of one value each"]).array_close_to(torch.zeros(ONE_VALUE.shape))
 
     def test_nearly_equal_values_go_from_0_to_1(seen):
-        expect(seen["of nearly equal values"]).array_close_to(torch.tensor([[[0.0, 0.25, 1.0]]]))
+        expect(seen["of nearly equal values"]).array_close_to(normalized(NEARLY_EQUAL))
 
     def test_one_channel_one_pixel_and_the_example_come_out(seen, fm):
         expect(seen["of the first channel"]).array_close_to(normalized(fm[:1]))

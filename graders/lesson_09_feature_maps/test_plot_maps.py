@@ -352,8 +352,8 @@ class TestPlotMaps:
         Mistake(
             "one-figure-for-all-calls",
             lambda seen, fm, call: call == "again" and close(arrays(seen), list(-fm)),
-            "A second call changed the figure that the first had returned: both drew on the same one. Make a new figure "
-            "in each call.",
+            "A second call changed the figure that the first had returned: both drew on the same one. Make a new "
+            "figure in each call.",
         ),
         Mistake(
             "scaled-the-values",

@@ -17,7 +17,7 @@ from graders.authoring import (
     laid_out,
     nothing_changed,
 )
-from graders.lesson_09_feature_maps.judging import normalized
+from graders.lesson_09_feature_maps.judging import SHARED, another_array, normalized
 
 GRIDS = {
     "last row not full": ((20, 3, 5), 8),
@@ -160,7 +160,7 @@ class TestTileMaps:
         Mistake(
             "column-major",
             lambda seen, fm, ncols, pad, fill: (
-                len(fm) > ncols
+                len(fm) > ncols > 1
                 and close(seen["sheet"], sheet(fm, *reversed(rows_and_columns(fm, ncols)), pad, fill, by_column=True))
             ),
             "Your sheet is filled column by column. Fill it row by row: tile `k` stands in row `k // columns` and "
@@ -216,6 +216,14 @@ class TestTileMaps:
             "You scaled the channels. A sheet shows the values as they are; whoever wants them from 0 to 1 calls "
             "`normalize_maps` first.",
         ),
+        Mistake(
+            "shared-memory",
+            lambda seen, fm, ncols, pad, fill: (
+                close(seen["of the first channel"], 0.0) and close(seen["sheet"], right_sheet(fm, ncols, pad, fill))
+            ),
+            SHARED,
+        ),
+        another_array("sheet"),
     )
 
     def test_the_channels_stand_row_by_row(seen, fm, ncols, pad, fill):

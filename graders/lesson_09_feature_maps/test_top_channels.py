@@ -11,6 +11,7 @@ from graders.authoring import (
     Mistake,
     Seen,
     Witness,
+    changes,
     close,
     exercise,
     expect,
@@ -24,6 +25,9 @@ STEPS = {"wide": 2.0**-1, "narrow": 2.0**-12}
 """How far neighbouring means are apart. Rounding to float32 hides neither."""
 FINER = 2.0**-20
 """Narrow steps of a float64 tensor are smaller by this factor: then float32 hides them."""
+
+FAR_BELOW = torch.tensor([[[-2e30]], [[-3e30]], [[-1e30]]], dtype=torch.float64)
+"""No number stands for "already taken", unless it is minus infinity."""
 
 
 def ranking(values: Tensor, k: int) -> list[int]:
@@ -148,6 +152,7 @@ class TestTopChannels:
             **seen,
             "of the same tensor, changed in place": student.top_channels(fm, k),
             "of maps of 99 by 101 pixels": student.top_channels(large, 3),
+            "of values far below 0": student.top_channels(FAR_BELOW.clone(), 3),
             "of one pixel each": student.top_channels(torch.tensor([[[-98.0]], [[-100.0]], [[-97.0]]]), 3),
         }
 
@@ -179,6 +184,12 @@ class TestTopChannels:
                 seen["channels"].value in (ranking(-fm.mean((1, 2)), k), ranking(fm.mean((1, 2)), k)[::-1])
             ),
             "Your order is ascending. The channel with the largest mean comes first.",
+        ),
+        Mistake(
+            "changed-callers-tensor",
+            lambda seen: bool(changes(seen["changed"], "values fm")),
+            "You changed the caller's tensor, so another call finds other values. Work with the means, or with a copy: "
+            "`fm.clone()`.",
         ),
         Mistake(
             "rounded-means",
@@ -223,6 +234,7 @@ class TestTopChannels:
         expect(seen["of the same tensor, changed in place"]).equals(ranking(-fm.mean((1, 2)), k))
         expect(seen["of maps of 99 by 101 pixels"]).equals([2, 1, 0])
         expect(seen["of one pixel each"]).equals([2, 0, 1])
+        expect(seen["of values far below 0"]).equals([2, 0, 1])
         expect(seen["example"]).equals([1, 0])
 
     def test_the_tensor_passed_in_is_unchanged(seen):

@@ -169,12 +169,6 @@ INPUT_TOUCHED = (
 )
 
 
-ANOTHER_MODE = (
-    "These are the numbers of the model in another mode: your function calls `eval()` or `train()`. A model may "
-    "compute something else then; run it in the mode in which it is."
-)
-
-
 def in_another_mode(net: dict[str, Any]) -> float:
     """The factor of a gradient in the mode in which the model is not: what the layer does that shows the mode."""
     return 1 / 2 if net["gain"] == 2 else 2.0

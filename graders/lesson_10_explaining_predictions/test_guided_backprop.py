@@ -19,7 +19,6 @@ from graders.authoring import (
     module_hooks,
 )
 from graders.lesson_10_explaining_predictions.judging import (
-    ANOTHER_MODE,
     GRADS_TOUCHED,
     INPUT_TOUCHED,
     TOLERANCE,
@@ -269,7 +268,6 @@ class TestGuidedBackprop:
             lambda seen, net, x, classes: matches(
                 seen, (guided_gradient(net, x, target) * in_another_mode(net) for target in range(classes))
             ),
-            ANOTHER_MODE,
         ),
         Mistake(
             "polluted-grads",

@@ -14,11 +14,11 @@ from graders.authoring import (
     Circumstances,
     Mistake,
     Seen,
+    changes,
     exercise,
     expect,
 )
 from graders.lesson_10_explaining_predictions.judging import (
-    ANOTHER_MODE,
     GRADS_TOUCHED,
     INPUT_TOUCHED,
     TOLERANCE,
@@ -198,6 +198,7 @@ class TestGuidedGradCam:
         again = student.guided_grad_cam(model, module, x.flip(0) / 2, 1)
         small = nn.Sequential(nn.Conv2d(1, 1, (1, 2), bias=False), nn.Flatten())
         small[0].weight.data.copy_(torch.tensor([[[[2.0, 5.0]]]]))
+        small.register_parameter("unused", nn.Parameter(torch.ones(1)))
         image = torch.tensor([[[[-1.0, 1.0]]]])
         examples = [student.guided_grad_cam(small, small[0], image, 0)]
         model.strike = lambda: examples.append(student.guided_grad_cam(small, small[0], image, 0))  # within a call
@@ -265,7 +266,12 @@ class TestGuidedGradCam:
                 )
                 for power in (1, 2)
             ),
-            ANOTHER_MODE,
+        ),
+        Mistake(
+            "guided-hooks-stay",
+            lambda seen: bool(changes(seen["changed"], "hook-left *")),
+            "Your hooks for guided backprop stay on the ReLUs, and the Grad-CAM of the next call is computed with "
+            "them. Remove them in `finally`.",
         ),
         Mistake(
             "polluted-grads",

@@ -1,6 +1,6 @@
 """Answers to 09-channel-stats."""
 
-from graders.author.answers import Wrong
+from graders.author.answers import Wrong, changed
 
 LOOP = """
         for b in batches:
@@ -213,6 +213,53 @@ def channel_stats(model, layer, batches):
         "var": values.var(1, correction=0),
         "zero_frac": (values == 0).double().mean(1),
     }
+""",
+    ),
+    Wrong(
+        "percent",
+        violates="the share of values that are exactly 0, from 0 to 1",
+        check="test_the_statistics_describe_all_values_of_each_channel",
+        source=changed(stats(), ("z / n}", "100 * z / n}")),
+    ),
+    Wrong(
+        "zeros are divided as whole numbers",
+        violates="dtype float64",
+        check="test_the_statistics_describe_all_values_of_each_channel",
+        mistake="not-float64",
+        source=stats(zero="(rows == 0)").replace("z / n}", "z.long() / n}"),
+    ),
+    Wrong(
+        "removes the hook unless it is interrupted",
+        violates="rule 4: also for `KeyboardInterrupt`",
+        check="test_an_exception_comes_through_and_leaves_nothing_behind",
+        mistake="hook-left",
+        source=stats(
+            run="handle = layer.register_forward_hook(hook)\n    try:\n        with torch.no_grad():\n"
+            "            for b in batches:\n                model(b)\n    except Exception:\n        handle.remove()\n"
+            "        raise\n    handle.remove()"
+        ),
+    ),
+    Wrong(
+        "a loop over the batches for each sum",
+        violates="which can be read only once",
+        check="test_the_statistics_describe_all_values_of_each_channel",
+        mistake="read-the-batches-twice",
+        source="""
+import torch
+
+def channel_stats(model, layer, batches):
+    def total(part):
+        found = []
+        hook = lambda module, args, output: found.append(part(output.double().transpose(0, 1).flatten(1)))
+        with layer.register_forward_hook(hook), torch.no_grad():
+            for batch in batches:
+                model(batch)
+        return sum(found)
+
+    n = total(lambda rows: rows.shape[1])
+    mean = total(lambda rows: rows.sum(1)) / n
+    var = total(lambda rows: (rows * rows).sum(1)) / n - mean**2
+    return {"mean": mean, "var": var, "zero_frac": total(lambda rows: (rows == 0).double().sum(1)) / n}
 """,
     ),
     Wrong(

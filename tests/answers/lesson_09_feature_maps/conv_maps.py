@@ -275,6 +275,7 @@ def conv_maps(model, x):
         "switches to eval mode for good",
         violates="rule 2: the mode of each part",
         check="test_every_conv2d_has_its_map_as_the_layer_returned_it",
+        mistake="another-mode",
         source=conv_maps().replace("    try:", "    model.eval()\n    try:"),
     ),
     Wrong(
@@ -287,6 +288,7 @@ def conv_maps(model, x):
         "clears all hooks",
         violates="rule 3: Hooks that were there before",
         check="test_the_model_runs_once_and_stays_as_it_was",
+        mistake="callers-hooks-cleared",
         source=conv_maps()
         .replace("        for handle in handles:\n            handle.remove()", "        pass")
         .replace("return maps", "[m._forward_hooks.clear() for m in model.modules()]\n    return maps"),

@@ -1,6 +1,6 @@
 """Answers to 09-normalize-maps."""
 
-from graders.author.answers import Wrong
+from graders.author.answers import Wrong, changed
 
 RIGHT = [
     """
@@ -203,6 +203,7 @@ def normalize_maps(fm):
         "float64",
         violates="of dtype float32",
         check="test_every_channel_goes_from_0_to_1",
+        mistake="not-float32",
         source="""
 import numpy as np
 
@@ -341,6 +342,42 @@ def normalize_maps(fm):
 ]
 
 WRONG += [
+    Wrong(
+        "divides before it subtracts",
+        violates="`(v - min) / (max - min)`",
+        check="test_nearly_equal_values_go_from_0_to_1",
+        source=changed(
+            RIGHT[1],
+            (
+                "(a - low) / np.where(span == 0, 1, span)",
+                "a / np.where(span == 0, 1, span) - low / np.where(span == 0, 1, span)",
+            ),
+        ),
+    ),
+    Wrong(
+        "a channel is constant where its mean is its maximum",
+        violates="A channel with only\n    one value, whatever it is, becomes 0 everywhere.",
+        check="test_a_constant_channel_becomes_0",
+        source="""
+def normalize_maps(fm):
+    v = fm.detach().double()
+    low, high, mean = v.amin((1, 2), keepdim=True), v.amax((1, 2), keepdim=True), v.mean((1, 2), keepdim=True)
+    return ((v - low) / (high - low)).where(mean != high, 0.0).float().numpy()
+""",
+    ),
+    Wrong(
+        "hands out the memory of a map that is scaled already",
+        violates="The array shares no memory with `fm`.",
+        check="test_the_array_has_its_own_memory",
+        mistake="shared-memory",
+        source=changed(
+            RIGHT[1],
+            (
+                "    span =",
+                "    if (low == 0).all() and (a.max(axis=(1, 2)) == 1).all():\n        return a\n    span =",
+            ),
+        ),
+    ),
     Wrong(
         "remembers arrays by their shape",
         violates="rule 1: It works however often it is called",

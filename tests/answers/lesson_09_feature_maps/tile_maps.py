@@ -1,6 +1,6 @@
 """Answers to 09-tile-maps."""
 
-from graders.author.answers import Wrong
+from graders.author.answers import Wrong, changed
 
 TILE = """
 import math
@@ -136,6 +136,20 @@ WRONG = [
         source=TILE.replace("range(count)", "range(min(count, 64))"),
     ),
     Wrong(
+        "one column without gaps is a view",
+        violates="that shares no memory with `fm`",
+        check="test_one_channel_the_defaults_and_the_example_come_out",
+        mistake="shared-memory",
+        source=changed(
+            TILE,
+            (
+                "    columns = min(ncols, count)",
+                "    columns = min(ncols, count)\n    if columns == 1 and (count == 1 or pad == 0):\n"
+                "        return fm.numpy().reshape(count * height, width)",
+            ),
+        ),
+    ),
+    Wrong(
         "fills with 0",
         violates="hold the value `fill`",
         check="test_the_channels_stand_row_by_row",
@@ -145,6 +159,7 @@ WRONG = [
         "float64",
         violates="of dtype float32",
         check="test_the_channels_stand_row_by_row",
+        mistake="not-float32",
         source=TILE.replace("dtype=np.float32", "dtype=np.float64"),
     ),
     Wrong(

@@ -39,6 +39,35 @@ RANKED = "def top_channels(fm, k):\n    return ({}).topk(k).indices.tolist()"
 
 WRONG = [
     Wrong(
+        "-1000 stands for a channel that is taken",
+        violates="those of a `float32` tensor lie\n    between -100 and 100",
+        check="test_every_tensor_has_its_own_ranking",
+        source="""
+def top_channels(fm, k):
+    means, found = fm.mean((1, 2)), []
+    for _ in range(k):
+        found.append(int(means.argmax()))
+        means[found[-1]] = -1000
+    return found
+""",
+    ),
+    Wrong(
+        "takes channels out of the caller's tensor",
+        violates="rule 2: Tensors keep their values",
+        check="test_every_tensor_has_its_own_ranking",
+        mistake="changed-callers-tensor",
+        source="""
+import torch
+
+def top_channels(fm, k):
+    found = []
+    for _ in range(k):
+        found.append(int(fm.mean((1, 2)).argmax()))
+        fm[found[-1]] = -torch.inf
+    return found
+""",
+    ),
+    Wrong(
         "leaves strongly negative channels out",
         violates="Return a list of k Python ints",
         check="test_every_tensor_has_its_own_ranking",

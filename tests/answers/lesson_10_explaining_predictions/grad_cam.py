@@ -1,6 +1,6 @@
 """Answers to 10-grad-cam."""
 
-from graders.author.answers import Wrong
+from graders.author.answers import Wrong, changed
 
 CAM = """
 import torch
@@ -178,7 +178,7 @@ def grad_cam(model, layer, x, cls):
     second = layer.register_full_backward_hook(lambda m, gi, go: kept.update(g=go[0].detach().clone()))
     try:
         logits = model(x)
-        torch.autograd.grad(logits[:, cls].sum(), list(model.parameters()))
+        torch.autograd.grad(logits[:, cls].sum(), list(model.parameters()), allow_unused=True)
     finally:
         first.remove()
         second.remove()
@@ -247,6 +247,12 @@ def by_hand(cleaned: str) -> str:
 
 
 WRONG = [
+    Wrong(
+        "every parameter has to be used",
+        violates="A is computed with at least one of them",
+        check="raised",
+        source=changed(RIGHT[3], (", allow_unused=True", "")),
+    ),
     Wrong(
         "the layer in eval mode",
         violates="Run the model in the mode in which it is",
@@ -643,8 +649,6 @@ SURVIVORS = {
     "lost copy: for image in _not_detached(x)": "only the gradient of the layer's output is asked for",
     "lost copy: torch.autograd.grad(logits[:, cls].sum(), _not_copied(model.parameters())": "a generator will do",
     "a list for a tuple: torch.autograd.grad(": "torch takes either",
-    "almost: torch.autograd.grad(logits[:, cls].sum(), list(model.parameters()), allow_unused=False)": "the logits "
-    "depend on all parameters",
     "almost: with layer.register_forward_hook(hook, prepend=False)": "hooks of others on the layer only watch",
     "almost: return torch.relu((got['g'].mean((2, -1)": "2 is -2 in four dimensions",
     "not for all: for p in _part(parameters": "to freeze parameters saves time, and changes no result",

@@ -428,6 +428,7 @@ WRONG = [
         "guided hooks stay",
         violates="rule 3: none of your own hooks is left",
         check=KEPT,
+        mistake="guided-hooks-stay",
         source=swap("            handle.remove()", "            pass"),
     ),
     Wrong(

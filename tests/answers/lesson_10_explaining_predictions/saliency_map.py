@@ -101,6 +101,12 @@ FAILED = "test_an_exception_comes_through_and_leaves_nothing_behind"
 
 WRONG = [
     Wrong(
+        "flattens the gradient by `view`",
+        violates="rule 1: in any layout",
+        check="raised",
+        source=saliency(reduced="gradient.abs().view(*x.shape[:2], -1).amax(1).view(len(x), *x.shape[2:])"),
+    ),
+    Wrong(
         "one map for each class, and not for each sample",
         violates="one\n    class for each sample",
         check=VALUES,

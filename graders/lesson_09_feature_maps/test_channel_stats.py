@@ -325,6 +325,7 @@ class TestChannelStats:
             ),
             "You averaged the means of the batches. The batches differ in size, so a value in a small batch counts "
             "more. Add up sums and counts, and divide once at the end.",
+            rather_than=("averaged-variances",),
         ),
         Mistake(
             "only-last-call",
@@ -418,6 +419,22 @@ class TestChannelStats:
             "nothing. Collect sums and sums of squares in the same loop.",
         ),
         Mistake(
+            "averaged-variances",
+            lambda seen, kind, inputs, weight, bias, mixing: any(
+                close(seen["stats"]["var"], var, 1e-8, 1e-8)
+                for var in averaged_variances(layer_calls(kind, inputs, weight, bias, mixing))
+            ),
+            "You averaged the variances of the batches. That leaves out how far the means of the batches are apart. "
+            "Add up values and squares, and compute the variance once at the end.",
+        ),
+        Mistake(
+            "standard-deviation",
+            lambda seen, kind, inputs, weight, bias, mixing: close(
+                seen["stats"]["var"], right_stats(kind, inputs, weight, bias, mixing)["var"].sqrt(), 1e-6, 1e-6
+            ),
+            "This is the standard deviation. The variance is its square.",
+        ),
+        Mistake(
             "not-float64",
             lambda seen: any(
                 (found := seen["stats"][name].tensor) is not None and found.dtype != torch.float64
@@ -509,6 +526,14 @@ def right_stats(kind: str, inputs: list[Tensor], weight: Tensor, bias: Tensor, m
 def averaged(runs: list[list[Any]]) -> dict[str, Tensor]:
     """The mean of the means of all calls."""
     return {"mean": torch.stack([stats_of([output])["mean"] for output in outputs_of(runs)]).mean(0)}
+
+
+def averaged_variances(runs: list[list[Any]]) -> list[Tensor]:
+    """The mean of the variances of all calls, and the same by how many values each has."""
+    outputs = outputs_of(runs)
+    each = torch.stack([stats_of([output])["var"] for output in outputs])
+    weights = torch.tensor([output[:, 0].numel() for output in outputs], dtype=each.dtype)
+    return [each.mean(0), weights @ each / weights.sum()]
 
 
 def last_calls(runs: list[list[Any]]) -> Iterator[list[Tensor]]:

@@ -190,6 +190,12 @@ class TestNormalizeMaps:
             raises="a leaf Variable that requires grad",
         ),
         Mistake(
+            "taken-for-constant",
+            lambda seen, fm: bool((seen["maps"].tensor[~constant(fm)] == 0).flatten(1).all(1).any()),
+            "A channel whose values differ became 0 everywhere: your function takes it for constant. Only a span of "
+            "exactly 0 makes it so; other spans may be very small.",
+        ),
+        Mistake(
             "shared-memory",
             lambda seen: close(seen["before the tensor changed"], 7.0) and not changes(seen["changed"], "values fm"),
             SHARED,

@@ -350,6 +350,12 @@ class TestPlotMaps:
             "Your titles count from 1. The title is the index of the channel, and `fm[0]` is the first.",
         ),
         Mistake(
+            "column-major",
+            lambda seen, fm, ncols: close(arrays(seen), by_column(fm, ncols)),
+            "Your maps stand column by column. `axes.flat` goes row by row: channel `k` stands in row `k // columns` "
+            "and column `k % columns`.",
+        ),
+        Mistake(
             "one-figure-for-all-calls",
             lambda seen, fm, call: call == "again" and close(arrays(seen), list(-fm)),
             "A second call changed the figure that the first had returned: both drew on the same one. Make a new "
@@ -413,6 +419,14 @@ def clims(seen: Seen) -> Seen:
 def arrays(seen: Seen) -> Seen:
     """The values of all images."""
     return Seen([panel["array"].value for panel in seen["figure"]["maps"]])
+
+
+def by_column(fm: Tensor, ncols: int) -> list[Tensor]:
+    """The maps in reading order, when they were put down column by column."""
+    columns = min(ncols, len(fm))
+    rows = -(-len(fm) // columns)
+    order = [row + rows * column for row in range(rows) for column in range(columns)]
+    return [fm[k] for k in order if k < len(fm)]
 
 
 def numbers(first: int, count: int) -> list[str]:

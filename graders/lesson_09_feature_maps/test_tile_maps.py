@@ -63,6 +63,11 @@ def inner_of(value: Tensor, pad: int, right: Tensor) -> bool:
     return False
 
 
+def tiles_right(value: Tensor | None, right: Tensor) -> bool:
+    """Whether a sheet equals the right one wherever that is a number."""
+    return value is not None and value.shape == right.shape and bool(((value == right) | right.isnan()).all())
+
+
 WIDE = torch.tensor([[[-30_000.0, 2.0**-20], [0.0, 20_000.0]]])
 """A channel with large and small values."""
 
@@ -215,6 +220,14 @@ class TestTileMaps:
             ),
             "You scaled the channels. A sheet shows the values as they are; whoever wants them from 0 to 1 calls "
             "`normalize_maps` first.",
+        ),
+        Mistake(
+            "another-fill",
+            lambda seen, fm, ncols, pad, fill: (
+                tiles_right(seen["sheet"].tensor, right_sheet(fm, ncols, pad, torch.nan))
+                and not close(seen["sheet"], right_sheet(fm, ncols, pad, fill))
+            ),
+            "All tiles are right. What differs is a gap, or a place that stays empty: these hold the value `fill`.",
         ),
         Mistake(
             "shared-memory",

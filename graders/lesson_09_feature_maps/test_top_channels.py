@@ -7,6 +7,7 @@ from torch import Tensor
 
 from graders.authoring import (
     ALL,
+    SILENT,
     Circumstances,
     Mistake,
     Seen,
@@ -184,6 +185,11 @@ class TestTopChannels:
                 seen["channels"].value in (ranking(-fm.mean((1, 2)), k), ranking(fm.mean((1, 2)), k)[::-1])
             ),
             "Your order is ascending. The channel with the largest mean comes first.",
+        ),
+        Mistake(
+            "sorted-by-index",
+            lambda seen, fm, k: SILENT if k == 1 else seen["channels"].value == sorted(ranking(fm.mean((1, 2)), k)),
+            "These are the right channels, in the order of their indices. The one with the largest mean comes first.",
         ),
         Mistake(
             "changed-callers-tensor",

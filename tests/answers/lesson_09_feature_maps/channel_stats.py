@@ -216,6 +216,33 @@ def channel_stats(model, layer, batches):
 """,
     ),
     Wrong(
+        "the mean of the variances",
+        violates="all values of each channel over all batches together",
+        check="test_the_statistics_describe_all_values_of_each_channel",
+        mistake="averaged-variances",
+        source="""
+import torch
+
+def channel_stats(model, layer, batches):
+    parts = []
+    def hook(module, args, output):
+        parts.append(output.double().clone().transpose(0, 1).flatten(1))
+    with layer.register_forward_hook(hook), torch.no_grad():
+        for batch in batches:
+            model(batch)
+    rows = torch.cat(parts, 1)
+    var = torch.stack([part.var(1, correction=0) for part in parts]).mean(0)
+    return {"mean": rows.mean(1), "var": var, "zero_frac": (rows == 0).double().mean(1)}
+""",
+    ),
+    Wrong(
+        "the standard deviation",
+        violates='- `"var"`: their variance',
+        check="test_the_statistics_describe_all_values_of_each_channel",
+        mistake="standard-deviation",
+        source=stats(var="(q / n - (s / n) ** 2).clamp(min=0).sqrt()"),
+    ),
+    Wrong(
         "percent",
         violates="the share of values that are exactly 0, from 0 to 1",
         check="test_the_statistics_describe_all_values_of_each_channel",

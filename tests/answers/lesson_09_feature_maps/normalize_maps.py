@@ -343,6 +343,13 @@ def normalize_maps(fm):
 
 WRONG += [
     Wrong(
+        "spans below 1e-8 count as 0",
+        violates="or from 1e-30 to 1e30",
+        check="test_every_channel_goes_from_0_to_1",
+        mistake="taken-for-constant",
+        source=changed(RIGHT[1], ("span == 0, 1, span", "span < 1e-8, 1e30, span")),
+    ),
+    Wrong(
         "divides before it subtracts",
         violates="`(v - min) / (max - min)`",
         check="test_nearly_equal_values_go_from_0_to_1",

@@ -264,6 +264,7 @@ def plot_maps(fm, ncols=8, shared=False):
         "column by column",
         violates="The axes stand row by row",
         check="test_every_channel_has_its_image_row_by_row",
+        mistake="column-major",
         source=PLOT.replace("axes.flat[k]", "axes.T.flat[k]"),
     ),
     Wrong(

@@ -153,6 +153,7 @@ WRONG = [
         "fills with 0",
         violates="hold the value `fill`",
         check="test_the_channels_stand_row_by_row",
+        mistake="another-fill",
         source=TILE.replace("fill, dtype=np.float32", "0, dtype=np.float32"),
     ),
     Wrong(

@@ -52,6 +52,13 @@ def top_channels(fm, k):
 """,
     ),
     Wrong(
+        "the right channels by their indices",
+        violates="The\n    channel with the largest mean comes first.",
+        check="test_the_channels_with_the_largest_means_come_first",
+        mistake="sorted-by-index",
+        source="def top_channels(fm, k):\n    return fm.mean((1, 2)).topk(k).indices.sort().values.tolist()",
+    ),
+    Wrong(
         "takes channels out of the caller's tensor",
         violates="rule 2: Tensors keep their values",
         check="test_every_tensor_has_its_own_ranking",

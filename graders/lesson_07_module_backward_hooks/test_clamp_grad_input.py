@@ -48,10 +48,13 @@ MORE_PASSES = (0.0, -1.0, 0.25, 2.0, 512.0)
 
 
 class Multiple(nn.Module):
-    """A module whose first input is no tensor."""
+    """A module whose first input is no tensor, and which remembers what it was."""
+
+    got = "nothing"
 
     def forward(self, k: float, x: Tensor) -> Tensor:
         """`k` times the second one."""
+        self.got = type(k).__name__
         return k * x
 
 
@@ -218,10 +221,12 @@ class TestClampGradInput:
         seen["two calls"] = gradients(lambda: (single(x) + single(2 * x)).sum(), [x, single.weight])
         (unknown,) = gradients(lambda: (float("nan") * single(x)).sum(), [x])
         seen["nan"] = None if unknown is None else unknown.isnan()
-        seen["infinite"] = [gradients(lambda up=up: (up * single(x)).sum(), [x])[0] for up in (INF, -INF)]
+        out = single(x).sum()  # one graph for two passes
+        seen["infinite"] = [torch.autograd.grad(up * out, x, retain_graph=True)[0] for up in (INF, -INF)]
         identity, multiple = nn.Identity(), Multiple()
         _kept = student.clamp_grad_input(identity, TINY), student.clamp_grad_input(multiple, 2.0)
-        (seen["behind a number"],) = gradients(lambda: multiple(5.0, x).sum(), [x])
+        (seen["behind a number"],) = gradients(lambda: multiple(5, x).sum(), [x])
+        seen["the number"] = multiple.got
         empty = torch.zeros(0, 3, requires_grad=True)
         (seen["empty"],) = gradients(lambda: identity(1 * empty).sum(), [empty])
         precise = x.detach().double().requires_grad_()
@@ -278,6 +283,7 @@ class TestClampGradInput:
                 below_is(seen, at_leaf(scene, kind, hooks, place, None))
                 and changes(seen["changed"], "hook-left *")
                 and close(seen["of another"], 3 * c * (1 - torch.tanh(scene["x"] / 4) ** 2))
+                and close(seen["example"][0], 5.0)
                 and params_are_right(seen, scene, kind, hooks, frozen, place)
             ),
             "The gradient below the module is not clamped. A hook that returns `None` keeps `grad_input` as it is: "
@@ -334,6 +340,27 @@ class TestClampGradInput:
             lambda seen, scene, kind, c, hooks, place: below_is(seen, whole_clamped(scene, kind, hooks, place, c)),
             "You clamped the whole gradient of the input tensor, together with what comes from its other uses. Only "
             "the share that this module sends is to be clamped.",
+        ),
+        Mistake(
+            "clamped-before-the-callers-hooks",
+            lambda seen, scene, kind, c, hooks, place: (
+                hooks == "replacing" and below_is(seen, at_leaf(scene, kind, hooks, place, c, late=times(hooks)))
+            ),
+            "You clamped before a full backward hook that the module has already, and that one multiplied the gradient "
+            "again. Hooks of one kind run in the order of registration: register yours on the module, without "
+            "`prepend`.",
+        ),
+        Mistake(
+            "one-side-only",
+            lambda seen, scene, kind, c, hooks, place: (
+                close(seen["infinite"][0], 2.0)
+                and not close(seen["infinite"][1], -2.0)
+                and not all(
+                    close(entry, at_leaf(scene, kind, hooks, place, c, scale * scene["ups"][0]))
+                    for entry, scale in zip(seen["more"], MORE_PASSES)
+                )
+            ),
+            "Positive gradients are clamped as they should be, and negative ones are not: the range is [-c, c].",
         ),
     )
 
@@ -401,6 +428,7 @@ class TestClampGradInput:
         ):
             expect(Seen(seen[when].value, path)).close_to(out)
         expect(Seen(seen["out of inf"].value, "the output of Identity for inf")).close_to(torch.tensor([INF]))
+        expect(Seen(seen["the number"].value, "the type of an input that is the number 5")).equals("int")
         expect(seen["needs grad"]).is_false("the output of Identity for data requires grad, and did not without you")
         expect(Seen(seen["neighbour"].value, "the gradient of a neighbour")).close_to(-scene["ups"][0])
         nothing_changed(seen["changed"], but=["hook-left *"])
@@ -431,7 +459,9 @@ class TestClampGradInput:
         )
         for entry, up in paired(seen["infinite"], (INF, -INF)):
             right = torch.tensor([[2.0 if up > 0 else -2.0]])
-            expect(Seen(entry.value, f"a gradient of {up} with c = 2")).close_to(right)
+            expect(
+                Seen(entry.value, f"a gradient of {up} with c = 2, in one of two passes through one graph")
+            ).close_to(right)
         expect(Seen(seen["empty"].value, "a gradient of shape (0, 3)")).close_to(torch.zeros(0, 3))
         behind = Seen(seen["behind a number"].value, "a gradient of 5 with c = 2, of an input behind a number")
         expect(behind).close_to(torch.tensor([[2.0]]))
@@ -443,11 +473,16 @@ class TestClampGradInput:
             expect(Seen(entry.value, path)).close_to(torch.tensor([TINY]), atol=0)
 
 
-def at_leaf(scene: Scene, kind: str, hooks: str, place: str, c: float | None, up: Tensor | None = None) -> Tensor:
-    """What arrives at the leaf: the module's share, clamped when there is a `c`, and that of the other use."""
+def at_leaf(
+    scene: Scene, kind: str, hooks: str, place: str, c: float | None, up: Tensor | None = None, late: float = 1.0
+) -> Tensor:
+    """What arrives at the leaf: the module's share, clamped when there is a `c`, and that of the other use.
+
+    `late` is by what the share is multiplied after it was clamped.
+    """
     ups = () if up is None else (up,)
     (share, *_), _ = sent({**scene, "x": stretch(place) * scene["x"]}, kind, hooks, "nothing", *ups)
-    return stretch(place) * ((share if c is None else share.clamp(-c, c)) + scene["side"])
+    return stretch(place) * ((share if c is None else late * (share / late).clamp(-c, c)) + scene["side"])
 
 
 def whole_clamped(scene: Scene, kind: str, hooks: str, place: str, c: float) -> Tensor:

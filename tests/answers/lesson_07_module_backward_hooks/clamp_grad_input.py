@@ -577,6 +577,68 @@ def clamp_grad_input(module, c):
     return module.register_forward_pre_hook(pre, prepend=True)
 """,
     ),
+    Wrong(
+        "all inputs become tensors",
+        violates="Other inputs (numbers, or what is passed by keyword; its gradients are up to you) may be there, too.",
+        check="test_nothing_else_changes",
+        source="""
+import torch
+
+def clamp_grad_input(module, c):
+    def pre(module, args):
+        new = []
+        for a in map(torch.as_tensor, args):
+            if a.requires_grad and torch.is_grad_enabled():
+                a = a.view_as(a)
+                a.register_hook(lambda g: g.clamp(-c, c))
+            new.append(a)
+        return tuple(new)
+    return module.register_forward_pre_hook(pre)
+""",
+    ),
+    Wrong(
+        "clamps once for each call of the module",
+        violates="From now on, in every backward pass, each",
+        check="test_any_bound_and_any_gradient",
+        source="""
+class Both(list):
+    def remove(self):
+        while self:
+            self.pop().remove()
+
+def clamp_grad_input(module, c):
+    calls = []
+    def hook(module, grad_input, grad_output):
+        if calls:
+            calls.pop()
+            return tuple(None if g is None else g.clamp(-c, c) for g in grad_input)
+    forward = module.register_forward_hook(lambda *args: calls.append(1))
+    return Both([forward, module.register_full_backward_hook(hook)])
+""",
+    ),
+    Wrong(
+        "clamps float32 only",
+        violates="rule 1: in `float32` and in `float64`",
+        check="test_what_the_module_sends_back_is_clamped",
+        source="import torch\n" + changed(TAUGHT, ("None if g is None", "g if g is None or g.dtype is torch.float64")),
+    ),
+    *(
+        Wrong(
+            f"one side alone: {clamped}",
+            violates="is clamped elementwise to [-c, c]",
+            check="test_what_the_module_sends_back_is_clamped",
+            mistake="one-side-only",
+            source=changed(TAUGHT, ("g.clamp(-c, c)", clamped)),
+        )
+        for clamped in ("g.clamp(max=c)", "g.clamp(0, c)")
+    ),
+    Wrong(
+        "its hook is the first of the full backward hooks",
+        violates="each\n    gradient that `module`, with the hooks that it has, sends to one of its inputs is clamped",
+        check="test_what_the_module_sends_back_is_clamped",
+        mistake="clamped-before-the-callers-hooks",
+        source=changed(TAUGHT, ("_hook(hook)", "_hook(hook, prepend=True)")),
+    ),
 ]
 
 GIVENS = [

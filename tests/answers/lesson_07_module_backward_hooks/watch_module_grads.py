@@ -638,6 +638,27 @@ def watch_module_grads(target):
             ),
         ),
     ),
+    Wrong(
+        "notes one pass for each call of the module",
+        violates="Whenever PyTorch calls full backward hooks of `module`, the dict holds",
+        check="test_the_latest_pass_is_kept",
+        source="""
+class Both(list):
+    def remove(self):
+        while self:
+            self.pop().remove()
+
+def watch_module_grads(module):
+    d, calls = {}, []
+    def hook(module, gi, go):
+        if calls:
+            calls.clear()
+            d["gi"] = tuple(None if g is None else g.detach().clone() for g in gi)
+            d["go"] = tuple(None if g is None else g.detach().clone() for g in go)
+    forward = module.register_forward_hook(lambda *args: calls.append(1))
+    return d, Both([forward, module.register_full_backward_hook(hook)])
+""",
+    ),
 ]
 
 GIVENS = [

@@ -147,9 +147,17 @@ class TestLinearGrads:
         seen["another"] = asked(another, x, lambda y: (y * y).sum())
         seen["changed in turn"] = witness.changes()
         row = up.reshape(-1, 2)[0].clone()
-        of_one_row = asked(lin, value.reshape(-1, 3)[0], lambda y: Weighted.apply(y, row))
+        kept: list[Tensor] = []
+
+        def keeping(y):
+            kept.append(y)
+            return Weighted.apply(y, row)
+
+        of_one_row = asked(lin, value.reshape(-1, 3)[0], keeping)
         seen |= {"one row": copied(of_one_row), "one row later": of_one_row}
-        row.zero_()
+        for theirs in (row, *(y.grad for y in kept if y.is_leaf or y.retains_grad)):
+            if theirs is not None:
+                theirs.zero_()
         frozen_layer, alone = linear(weight, bias).requires_grad_(False), value.clone().requires_grad_()
         seen["only x"] = asked(frozen_layer, alone, lambda y: (up * y).sum())
         seen["thin"] = asked(linear(weight[:, :1], bias), square[:, :1], lambda y: (square[:, 1:] * y).sum())
@@ -290,7 +298,7 @@ class TestLinearGrads:
         when = "when the loss has written zeros into its own memory"
         expect_both(seen["grads"], twin_gradients(weight, bias, value, up, loss), when)
         row, row_up = value.reshape(-1, 3)[0], up.reshape(-1, 2)[0]
-        expect_both(seen["one row later"], (torch.outer(row_up, row), row_up), f"for a single row, {when}")
+        expect_both(seen["one row later"], (torch.outer(row_up, row), row_up), f"for a single row, {when} and `y.grad`")
 
     def test_nothing_else_changes(seen):
         nothing_changed(seen["changed"], but=["grad-* *"])

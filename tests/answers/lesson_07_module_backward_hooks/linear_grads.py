@@ -609,6 +609,19 @@ def linear_grads(lin, x, loss_fn):
     return g.T @ r, g.sum(0)
 """,
     ),
+    Wrong(
+        "for a single row, a view of the retained gradient of the output",
+        violates="rule 6: it shares its memory with no other tensor",
+        check="test_they_are_copies_without_a_graph",
+        source="""
+def linear_grads(lin, x, loss_fn):
+    y = lin(x)
+    y.retain_grad()
+    loss_fn(y).backward()
+    g, rows = y.grad.reshape(-1, lin.out_features), x.detach().reshape(-1, lin.in_features)
+    return g.T @ rows, g[0] if len(g) == 1 else g.sum(0)
+""",
+    ),
 ]
 
 GIVENS = [

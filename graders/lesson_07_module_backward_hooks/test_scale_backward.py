@@ -273,6 +273,7 @@ class TestScaleBackward:
                 and changes(seen["changed"], "hook-left *")
                 and not changes(seen["changed"], "hook-left module.*")
                 and close(seen["beside another"], sent(scene, kind, hooks)[0][0] + sent(scene, kind, "none")[0][0])
+                and close(seen["example"][0], 5.0)
                 and (kind != "fork" or close(seen["second output"], two_outputs(scene, kind, hooks, 0, 1)))
             ),
             "Nothing was scaled. A hook that returns `None` keeps the gradients as they are: return a tuple with the "
@@ -293,7 +294,8 @@ class TestScaleBackward:
         Mistake(
             "scaled-twice",
             lambda seen, scene, kind, hooks, place, s: (
-                below_is(seen, scene, kind, hooks, place, s * s)
+                s != 0
+                and below_is(seen, scene, kind, hooks, place, s * s)
                 and close(seen["more"][3], at_leaf(scene, kind, hooks, place, s * s, MORE_PASSES[3] * scene["ups"][0]))
             ),
             "The gradient behind the module is scaled twice. What you return from the pre-hook is what the module "
@@ -337,6 +339,22 @@ class TestScaleBackward:
             ),
             "You scaled the gradient of the first output only. `grad_output` has one entry for each output: scale all "
             "that are tensors.",
+        ),
+        Mistake(
+            "tuple-left-alone",
+            lambda seen, scene, kind, hooks, place: (
+                kind == "fork"
+                and below_is(seen, scene, kind, hooks, place, 1)
+                and close(seen["second output"], two_outputs(scene, kind, hooks, 0, 1))
+                and close(seen["example"][0], 50.0)
+            ),
+            "Where the module returns a tuple, nothing is scaled. Scale what arrives at each output in it.",
+        ),
+        Mistake(
+            "none-for-zero",
+            lambda seen, s: s == 0 and any(gradient.value is None for gradient in seen["params"]),
+            "Where `s` is 0, the parameters get no gradient at all. They are to get zeros: `None` says that nothing "
+            "arrives.",
         ),
     )
 

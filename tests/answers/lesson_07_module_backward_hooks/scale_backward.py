@@ -637,6 +637,26 @@ def scale_backward(module, s):
     return module.register_forward_hook(after)
 """,
     ),
+    Wrong(
+        "a tuple of outputs is left as it is",
+        violates="The module has one output or a plain tuple\n    of outputs",
+        check="test_several_outputs_used_or_not",
+        mistake="tuple-left-alone",
+        source="""
+def scale_backward(module, s):
+    def hook(module, args, output):
+        if not isinstance(output, tuple) and output.requires_grad:
+            output.register_hook(lambda g: g * s)
+    return module.register_forward_hook(hook)
+""",
+    ),
+    Wrong(
+        "None where s is 0",
+        violates="(zeros when\n    `s` is 0)",
+        check="test_its_own_parameters_and_what_flows_further_back_are_scaled",
+        mistake="none-for-zero",
+        source=changed(TAUGHT, ("None if g is None", "None if g is None or s == 0")),
+    ),
 ]
 
 GIVENS = [

@@ -443,6 +443,34 @@ class TestActivationGrad:
             "changed it in place. Store a copy: `grad.detach().clone()`.",
         ),
         Mistake(
+            "before-the-callers-hooks",
+            lambda seen, scene, mode, frozen, tied, named, output, follower, registered, hooks, x_is, loss: (
+                hooks == "replacing"
+                and close(
+                    seen["at once"],
+                    times(hooks)
+                    * trace(scene, mode, frozen, tied, named, output, follower, registered, hooks, x_is, loss)[
+                        "gradient"
+                    ],
+                )
+            ),
+            "This is the gradient at a value that a forward hook of the caller replaced before it left the module. "
+            "Hooks of one module run in the order of registration, those for all modules first: register yours on the "
+            "module, without `prepend`.",
+        ),
+        Mistake(
+            "cleared-callers-grad",
+            lambda seen, scene, mode, frozen, tied, named, output, follower, x_is, loss: all(
+                close(seen["grads of another model"][name], 2 * gradient)
+                for name, gradient in trace(
+                    scene, mode, frozen, tied, named, output, follower, "yes", "none", x_is, loss
+                )["grads"].items()
+                if name != "x" and gradient is not None
+            ),
+            "The `.grad` of a parameter held something before your call, and that is gone: `backward()` adds to it, "
+            "and nobody asked for `zero_grad()`.",
+        ),
+        Mistake(
             "ignored-pick",
             raises=(
                 "'dict' object has no attribute",

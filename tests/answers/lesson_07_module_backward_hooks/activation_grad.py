@@ -712,6 +712,20 @@ def activation_grad(model, name, x, loss_fn, pick=lambda out: out):
     return found["g"]
 """,
     ),
+    Wrong(
+        "its hook is the first of the forward hooks",
+        violates="as it leaves the module",
+        check="test_it_is_the_gradient_at_the_value_that_left_the_module",
+        mistake="before-the-callers-hooks",
+        source=changed(TAUGHT, ("_hook(hook)", "_hook(hook, prepend=True)")),
+    ),
+    Wrong(
+        "clears what the parameters have in their `.grad`",
+        violates="Either the `.grad` of every parameter stays as it is, or one plain pass is\n    added to every one.",
+        check="test_the_parameters_keep_their_gradient_or_add_one_pass",
+        mistake="cleared-callers-grad",
+        source=changed(TAUGHT, ("    loss.backward()", "    model.zero_grad()\n    loss.backward()")),
+    ),
 ]
 
 GIVENS = [

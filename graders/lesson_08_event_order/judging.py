@@ -5,7 +5,8 @@ from __future__ import annotations
 import torch
 from torch import Tensor, nn
 
-from graders.authoring import Kind, Seen, expect, refuse
+from graders.authoring import Kind, Seen, close, expect, refuse
+from graders.lesson_08_event_order.shared import OLD
 
 
 def plain_grads(model: nn.Module, x: Tensor, needs: bool) -> dict[str, Tensor]:
@@ -20,10 +21,15 @@ def plain_grads(model: nn.Module, x: Tensor, needs: bool) -> dict[str, Tensor]:
     return {name: gradient for name, gradient in zip(wanted, found) if gradient is not None}
 
 
-def expect_grad(grads: Seen, name: str, gradient: Tensor | None) -> None:
-    """Expect this gradient in what `dot_grads` told of a parameter or of "x"; None stands for nothing."""
+def expect_grad(grads: Seen, name: str, gradient: Tensor | None, grad: str) -> None:
+    """Expect this gradient in what `dot_grads` told of a parameter or of "x"; None stands for nothing.
+
+    With `grad="filled"`, the gradient is what there was before, and what was added.
+    """
     if gradient is not None and grads[name].value is None:
         refuse(f"a gradient has to come to `{name}`, and `{name}.grad` is `None`", Kind.MISSING)
+    elif gradient is not None and grad == "filled" and close(grads[name], gradient - OLD, 1e-4, 1e-4):
+        refuse(f"what `{name}.grad` held before is gone, and `backward()` would add to it", Kind.CHANGED)
     elif gradient is not None:
         expect(Seen(grads[name].value, f"{name}.grad")).close_to(gradient, rtol=1e-4, atol=1e-4)
     elif grads[name].value is not None:

@@ -646,6 +646,32 @@ def trace_events(model, x):
             ),
         ),
     ),
+    Wrong(
+        "wraps every forward, for good",
+        violates="rule 2: What you were given stays as it was",
+        check="test_nothing_else_changes",
+        source="""
+from contextlib import ExitStack
+
+def trace_events(model, x):
+    events = []
+    def wrapped(name, forward):
+        def call(*args, **kwargs):
+            events.append(name + ".fpre")
+            out = forward(*args, **kwargs)
+            events.append(name + ".fwd")
+            return out
+        return call
+    with ExitStack() as stack:
+        for name, m in model.named_modules():
+            name = name or "net"
+            m.forward = wrapped(name, m.forward)
+            stack.enter_context(m.register_full_backward_pre_hook(lambda *a, n=name: events.append(n + ".bpre")))
+            stack.enter_context(m.register_full_backward_hook(lambda *a, n=name: events.append(n + ".bwd")))
+        model(x).sum().backward()
+    return events
+""",
+    ),
 ]
 
 WRONG += [

@@ -177,15 +177,16 @@ class Costly(nn.Module):
 def on_the_clock(model: nn.Module, clock: Clock) -> None:
     """All layers of the model spend time of this clock."""
     for module in model.modules():
-        if isinstance(module, Costly):
-            module.clock = clock
+        for costly in (module, getattr(module, "hidden", None)):
+            if isinstance(costly, Costly):
+                costly.clock = clock
 
 
 class Block(nn.Module):
     """A container: children registered in one order, called in another, joined in one of three ways.
 
-    Its parts that are containers get their input by position or by keyword. With `hidden`, a module that is no
-    submodule is called last.
+    Its parts that are containers get their input by position or by keyword. With `hidden`, or with a `cost` of its own,
+    a module that is no submodule is called last.
     """
 
     hidden: nn.Module | None
@@ -196,7 +197,8 @@ class Block(nn.Module):
         made = {part["name"]: build(part) for part in spec["children"] if part["kind"] != "alias"}
         for part in spec["children"]:
             self.add_module(part["name"], made[part.get("of", part["name"])])
-        object.__setattr__(self, "hidden", nn.Tanh() if spec.get("hidden") else None)
+        own = Costly(torch.ones(()), spec["cost"]) if "cost" in spec else nn.Tanh() if spec.get("hidden") else None
+        object.__setattr__(self, "hidden", own)
 
     def forward(self, x: Tensor) -> Tensor:
         results, h = [], x

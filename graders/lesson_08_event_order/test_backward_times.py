@@ -39,24 +39,27 @@ SHORT = 2.0**-30
 
 
 def draw_model(rng, dtype, second_name):
-    """A nested model of layers that take time, with random names; one is called twice, and one never.
+    """A nested model of layers and blocks that take time, with random names; one is called twice, and one never.
 
     `second_name`: the one that is called twice has another name for the second call.
     """
     fresh = iter([name for name in rng.names(10) if name != "net"])
+
+    def cost():
+        return rng.integer(1025, 9215) / 1024  # sums of these are exact, and few have three decimals
 
     def leaf():
         return {
             "name": next(fresh),
             "kind": "costly",
             "weight": rng.tensor(low=-2, high=2, away=0.5, dtype=dtype),
-            "cost": rng.integer(1025, 9215) / 1024,  # sums of these are exact, and few have three decimals
+            "cost": cost(),
         }
 
     def block(kinds, children, calls=None):
         calls = calls or [child["name"] for child in children]
         return {"name": next(fresh), "kind": rng.choice(kinds), "children": children, "calls": calls,
-                "passing": "position"}  # fmt: skip
+                "passing": "position", "cost": cost()}  # fmt: skip
 
     joins = ("chain", "residual", "sum")
     first, often, last = leaf(), leaf(), leaf()
@@ -238,6 +241,14 @@ class TestBackwardTimes:
             ),
             "A module that is called twice has the time of one call. Add up the times of all its calls.",
         ),
+        Mistake(
+            "only-its-own",
+            lambda seen, spec, hooks, hooked: (
+                SILENT if hooks != "none" and hooked == "named" else close(seen["times"]["net"], spec["cost"])
+            ),
+            "The time of the parts of a module is missing in its time: that is of its whole backward pass, with all "
+            "that is inside it.",
+        ),
     )
 
     def test_each_time_is_right(seen, spec, hooks, hooked, part):
@@ -264,7 +275,7 @@ class TestBackwardTimes:
             refuse(f"the model is to be called once, and it was called {len(seen['inputs'])} times")
         expect(Seen(seen["inputs"][0].value, "the input of the model")).close_to(x)
         for name, gradient in accumulated(spec, x, needs, grad, mode, frozen).items():
-            expect_grad(seen["grads"], name, gradient)
+            expect_grad(seen["grads"], name, gradient, grad)
 
     def test_nothing_else_changes(seen, needs):
         allowed = [

@@ -298,6 +298,35 @@ def backward_times(model, x, clock):
     return timed(model.requires_grad_(), own(x), clock)
 """,
     ),
+    Wrong(
+        "a block has the time of the layers inside it",
+        violates="how\n    long the backward pass of this module took, with all that is inside it.",
+        check="test_each_time_is_right",
+        source=TIMED
+        + """
+def backward_times(model, x, clock):
+    times = timed(model, own(x), clock)
+    layers = {name: time for name, time in times.items() if not any(other.startswith(name + ".") for other in times)}
+    for name in times.keys() - layers.keys():
+        times[name] = sum(time for layer, time in layers.items() if layer.startswith(name + ".") and layer != "net")
+    return times
+""",
+    ),
+    Wrong(
+        "without the time of what is inside",
+        violates="how\n    long the backward pass of this module took, with all that is inside it.",
+        check="test_each_time_is_right",
+        mistake="only-its-own",
+        source=TIMED
+        + """
+def backward_times(model, x, clock):
+    times = timed(model, own(x), clock)
+    alone = dict(times)
+    for name in times.keys() - {"net"}:
+        alone[name.rpartition(".")[0] or "net"] -= times[name]
+    return alone
+""",
+    ),
 ]
 
 WRONG += [

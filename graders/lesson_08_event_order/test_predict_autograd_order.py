@@ -23,7 +23,10 @@ AUTOGRAD_ORDER = {
     "leaf": ["tensor", "node_pre", "post_acc", "node_post"],
 }
 
-ALMOST_KINDS = ["", "Leaf", "leaf ", "nonleaf", "a non-leaf", "lea", "f", "non", "leafs", "non-leafs", "non_leaf"]
+ALMOST_KINDS = [
+    *("", "Leaf", "LEAF", "NON-LEAF", "leaf ", "leaf\n", "nonleaf", "a non-leaf", "lea", "f", "non"),
+    *("leafs", "non-leafs", "non_leaf"),
+]
 
 
 def error_of(call: Callable[[], Any]) -> str:
@@ -128,6 +131,20 @@ class TestPredictAutogradOrder:
             lambda seen: seen["orders"]["leaf"].value == ["tensor", "node_pre", "node_post", "post_acc"],
             "You put the post-accumulate-grad hook last. It runs inside the node of the leaf, right after `.grad` is "
             "written, and the post hook of the node waits until that work is done.",
+        ),
+        Mistake(
+            "node-not-held",
+            lambda seen: seen["orders"]["leaf"].value == ["tensor", "post_acc"],
+            "The hooks of the node of the leaf were never called. If no variable refers to this node and no graph uses "
+            "it yet, it is thrown away, and its hooks with it: hold on to it.",
+        ),
+        Mistake(
+            "kinds-exchanged",
+            lambda seen: all(
+                seen["orders"][kind].value == AUTOGRAD_ORDER[other]
+                for kind, other in (("leaf", "non-leaf"), ("non-leaf", "leaf"))
+            ),
+            "You exchanged the two: this is the list of a leaf for a non-leaf, and that of a non-leaf for a leaf.",
         ),
         Mistake(
             "unknown-kind-accepted",

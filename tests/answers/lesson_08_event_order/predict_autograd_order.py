@@ -293,11 +293,50 @@ def predict_autograd_order(kind):
         )
         for normal in (
             "kind.lower()",
+            "kind.lower() if kind.isupper() else kind",
             "kind.strip()",
+            "kind.removesuffix(chr(10))",
             "kind.replace('nonleaf', 'non-leaf')",
             "'leaf' if kind.endswith('leaf') and not kind.startswith('non') else kind",
             "next((known for known in ORDERS if known.startswith(kind)), kind)",
         )
+    ),
+    Wrong(
+        "measures at a node of the leaf that nobody holds",
+        violates="It returns the order of four events of one backward pass",
+        check="test_both_orders_are_right",
+        mistake="node-not-held",
+        source="""
+import torch
+from torch.autograd.graph import get_gradient_edge
+
+def predict_autograd_order(kind):
+    if kind == "non-leaf":
+        return ["tensor", "retain_grad", "node_pre", "node_post"]
+    if kind != "leaf":
+        raise ValueError(kind)
+    x, events = torch.ones(1, requires_grad=True), []
+    get_gradient_edge(x).node.register_hook(lambda *args: events.append("node_post"))
+    get_gradient_edge(x).node.register_prehook(lambda *args: events.append("node_pre"))
+    x.register_post_accumulate_grad_hook(lambda *args: events.append("post_acc"))
+    x.register_hook(lambda *args: events.append("tensor"))
+    (3 * x).sum().backward()
+    return events
+""",
+    ),
+    Wrong(
+        "leaf and non-leaf are exchanged",
+        violates='For `kind == "leaf"` it is about the leaf `x`',
+        check="test_both_orders_are_right",
+        mistake="kinds-exchanged",
+        source="""
+def predict_autograd_order(kind):
+    if kind == "leaf":
+        return ["tensor", "retain_grad", "node_pre", "node_post"]
+    if kind == "non-leaf":
+        return ["tensor", "node_pre", "post_acc", "node_post"]
+    raise ValueError(kind)
+""",
     ),
 ]
 

@@ -372,6 +372,15 @@ def predict_module_order():
     return [f"{hook}.{kind}" for kind in ("pre", "fwd", "bpre", "bwd") for hook in hooks]
 """,
     ),
+    Wrong(
+        "the last label is missing",
+        violates="Return a new list of all twelve labels",
+        check="test_the_twelve_hooks_are_in_the_order_in_which_they_fire",
+        source="""
+def predict_module_order():
+    return [f"{hook}.{kind}" for kind in ("pre", "fwd", "bpre", "bwd") for hook in "GPA"][:-1]
+""",
+    ),
 ]
 
 WRONG += [

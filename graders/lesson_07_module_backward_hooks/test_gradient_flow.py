@@ -123,6 +123,16 @@ def steps(
 LOSSES = {"linear": lambda out, up: (up * out).sum(), "square": lambda out, up: (up * out * out).sum()}
 
 
+def square(g: Tensor) -> Tensor:
+    """The mean of the squares."""
+    return (g * g).mean()
+
+
+def row_sums(g: Tensor) -> Tensor:
+    """The mean over the rows of their sums of absolute values."""
+    return g.abs().sum(-1).mean()
+
+
 def keys_in_order(order: Callable[[list[str], dict[str, Any]], list[str]]) -> Callable[..., Any]:
     """A recogniser: all means are right, and the keys are in an order made of (right order, scene).
 
@@ -271,7 +281,7 @@ class TestGradientFlow:
             losses.append(1.0)
             return LOSSES[loss](out, scene["up"])
 
-        witness = Witness(model=model, x=leaf)
+        witness = Witness(model=model, x=given)
         means = measured(model, loss_fn, given)
         seen: dict[str, Any] = {
             "means": means,
@@ -326,7 +336,7 @@ class TestGradientFlow:
 
         if raised_in == "model":
             model.get_submodule(head).register_forward_pre_hook(boom.strike)
-        witness = Witness(model=model, x=leaf)
+        witness = Witness(model=model, x=given)
         seen["failure"] = boom.during(lambda: student.gradient_flow(model, failing, given))
         seen["changed by failure"] = witness.changes()
         error = Failure("RuntimeError")  # autograd itself raises this kind
@@ -350,6 +360,19 @@ class TestGradientFlow:
                 for reduce in (Tensor.mean, lambda g: g.mean().abs())
             ),
             "Positive and negative gradients cancel in your mean. Take `abs()` first, then the mean.",
+        ),
+        Mistake(
+            "not-the-mean",
+            lambda seen, scene, mode, frozen, tied, registered, hooks, x, loss: any(
+                close(
+                    seen["means"],
+                    means_of(flow(scene, mode, frozen, tied, registered, hooks, x, loss), reduce),
+                    **digits(scene),
+                )
+                for reduce in (Tensor.norm, lambda g: g.abs().sum(), lambda g: g.abs().max(), square, row_sums)
+            ),
+            "These are not the means: you took a sum, a norm, a largest entry or squares. The task asks for the mean "
+            "of the absolute values, over all elements.",
         ),
         Mistake(
             "parameter-grads",

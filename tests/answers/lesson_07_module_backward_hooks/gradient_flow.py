@@ -854,6 +854,29 @@ def gradient_flow(model, loss_fn, x):
         check="raised",
         source=changed(TAUGHT, ("grad_output[0].abs()", "grad_output[0].view(-1).abs()")),
     ),
+    Wrong(
+        "the input retains its gradient, too",
+        violates="rule 2: Tensors keep their values, their `requires_grad` and their `.grad`",
+        check="test_nothing_else_changes",
+        mistake="changed-what-was-given",
+        source=changed(
+            TAUGHT,
+            (
+                "        loss_fn(model(x)).backward()",
+                "        x.retain_grad() if x.requires_grad else None\n        loss_fn(model(x)).backward()",
+            ),
+        ),
+    ),
+    *(
+        Wrong(
+            f"another number than the mean: {number}",
+            violates="The value is a Python float: the mean of\n    |d loss / d output| over all elements",
+            check="test_every_layer_has_its_mean_gradient",
+            mistake="not-the-mean",
+            source=changed(TAUGHT, ("grad_output[0].abs().mean()", number)),
+        )
+        for number in ("grad_output[0].norm()", "grad_output[0].abs().sum(-1).mean()", "grad_output[0].abs().max()")
+    ),
 ]
 
 GIVENS = [

@@ -223,8 +223,7 @@ class TestDeadChannels:
     - `batches` may be empty. All sizes but the number of channels may differ from call to call of a module; each
       tensor holds one input or more.
 
-    Whether autograd records the runs or not is up to you. What they change by themselves, such as the buffers of a
-    BatchNorm in training mode, may change.
+    Whether autograd records the runs or not is up to you.
 
     **Example.** For `nn.Sequential(nn.ReLU())` and the batches `[torch.tensor([[-1., 2., 0.]]),
     torch.tensor([[0., -3., -4.]])]` the result is `{"0": [0, 2]}`: channel 1 fires in the first batch.
@@ -322,11 +321,13 @@ class TestDeadChannels:
             lambda: inner.append(student.dead_channels(nn.Sequential(nn.ReLU()), [torch.tensor([[1.0, -1.0, 1.0]])])),
             nn.ReLU(), nn.ReLU6(),
         )  # fmt: skip
-        seen["in a call"] = [student.dead_channels(meanwhile, [torch.tensor([[-1.0, 2.0, -3.0]])]), *inner]
+        two = [torch.tensor([[-1.0, 2.0, -3.0]]), torch.tensor([[1.0, 2.0, -3.0]])]
+        seen["in a call"] = [student.dead_channels(meanwhile, two), *inner]
         counted, runs = nn.Sequential(nn.ReLU()).eval(), []
         counted.register_forward_pre_hook(lambda module, args: runs.append(1))
         rare = torch.tensor([[1e-45, torch.inf, -1.0], [0.0, 0.0, 0.0], [0.0, 0.0, 0.0]])
-        seen["rare numbers"] = student.dead_channels(counted, [rare, torch.zeros(3, 3), torch.zeros(3, 3)])
+        rare = rare.view(3, 3, 1, 1).repeat(1, 1, 2, 3).transpose(2, 3)
+        seen["rare numbers"] = student.dead_channels(counted, [rare, torch.zeros(3, 3, 3, 2), torch.zeros(3, 3, 3, 2)])
         seen["runs with equal shapes"] = len(runs)
         example = [torch.tensor([[-1.0, 2.0, 0.0]]), torch.tensor([[0.0, -3.0, -4.0]])]
         return {**seen, "example": student.dead_channels(nn.Sequential(nn.ReLU()), example)}
@@ -424,7 +425,9 @@ class TestDeadChannels:
             same(seen["another model"], dead({**net, "swaps": {}}, again))
 
     def test_a_call_inside_a_call_changes_nothing(seen):
-        for found, (channels, whose) in paired(seen["in a call"], (([0, 2], "outer"), ([1], "inner"))):
+        for found, (channels, whose) in paired(
+            seen["in a call"], (([2], "outer"), ([1], "first inner"), ([1], "second inner"))
+        ):
             same(Seen(found.value, f"the result of the {whose} call"), {"0": channels})
 
     def test_each_batch_runs_once(seen, batches):

@@ -4,7 +4,6 @@ from graders.author.answers import Wrong, changed
 
 GIVENS = [
     "What leaves an `nn.ReLU` is never negative, and not NaN, whoever made it.",
-    "What they change by themselves, such as the buffers of a BatchNorm in training mode, may change.",
     "Channels lie along dimension 1 of the output, which has 2 to 5 dimensions.",
     "Whether autograd records the runs or not is up to you.",
 ]
@@ -129,6 +128,32 @@ FOUND = "test_the_dead_channels_are_found"
 AS_BEFORE = "test_everything_else_is_as_it_was"
 
 WRONG = [
+    Wrong(
+        "one list of handles for all calls",
+        violates="rule 1: when one call runs inside another",
+        check="test_a_call_inside_a_call_changes_nothing",
+        source=changed(
+            RIGHT[0],
+            ("import torch\n", "import torch\n\nhandles = []\n"),
+            (
+                "    handles = [m.register_forward_hook(hook) for m in modules]",
+                "    handles.extend(m.register_forward_hook(hook) for m in modules)",
+            ),
+            (
+                "        for handle in handles:\n            handle.remove()",
+                "        while handles:\n            handles.pop().remove()",
+            ),
+        ),
+    ),
+    Wrong(
+        "a view of the output",
+        violates="rule 1: in any layout",
+        check="raised",
+        source=changed(
+            RIGHT[0],
+            (".transpose(0, 1).flatten(1).any(1))", ".view(*output.shape[:2], -1).any(2).any(0))"),
+        ),
+    ),
     Wrong(
         "returns nothing",
         violates="Write `dead_channels(model, batches)`.",

@@ -206,22 +206,20 @@ class TestSignalReport:
 
     - `output` is the RMS of what the leaf returned, as it left the leaf: the root of the mean of the squares of all
       numbers, as a `float`.
-    - `gradient` is the RMS of the gradient of the loss with respect to the tensor that the leaf returned, as a `float`.
-      Where none arrives it is `0.0`: before a `detach`, when the leaf and all before it are frozen, when nothing uses
-      the output, or when the loss has no graph at all.
-    - A leaf may return a tuple or a dict that holds tensors and other values. All its tensors of a floating dtype
-      count, as if they were one long tensor; where no gradient arrives at one of them, its gradient is 0 everywhere.
-      There is at least one. Tuples and dicts are not nested, and no leaf calls another one.
+    - `gradient` is the RMS of the gradient of the loss with respect to that, as a `float`. Where none arrives it is
+      `0.0`: before a `detach`, when the leaf and all before it are frozen, when nothing uses the output, or when the
+      loss has no graph at all.
+    - A leaf may return a tuple or a dict that holds tensors and other values, not nested. All its tensors of a floating
+      dtype, one or more, count as if they were one long tensor; where no gradient arrives at one of them, its gradient
+      is 0 everywhere. A leaf may return one of its parameters. It calls no other leaf.
     - The next layer may work in place, on an output that is no view: what counts is the tensor as it was before.
-    - A leaf may be called several times, each time with an entry of its own, or never, and then it has none. Nor has a
-      module that is called and not registered. The model may be a leaf itself; its name is then `""`.
-    - `x` requires no grad, and stays so. A leaf may return one of its parameters.
+    - Each call has an entry of its own. A leaf that is never called has none, nor a module that is not registered. The
+      model may be a leaf itself; its name is then `""`.
     - Your function may be called under `torch.no_grad()`, and runs forward and backward all the same.
 
-    What the run changes by itself, such as the buffers of a BatchNorm in training mode, may change. Only parameters in
-    `model.parameters()` require grad. Hooks of the caller on gradients only watch. No backward pass runs in `model` or
-    `loss_fn`. No sum of squares is too large for the dtype, and the square of no number but 0 is 0 in it. A relative
-    error of 1e-5 does not matter.
+    `x` requires no grad, and only parameters in `model.parameters()` do. Hooks of the caller on gradients only watch.
+    No backward pass runs in `model` or `loss_fn`. No sum of squares is too large for the dtype, and the square of no
+    number but 0 is 0 in it. A relative error of 1e-5 does not matter.
 
     **Example.** A layer `nn.Linear(2, 2, bias=False)` with the weight `[[2., 0.], [0., 2.]]`, the `loss_fn`
     `lambda out: out.sum()`, and the `x` `torch.tensor([[1., 7.]])`: for `nn.Sequential(layer)` the result is
@@ -307,14 +305,14 @@ class TestSignalReport:
                 lambda: [student.signal_report(broken, broken_loss, two) for _ in range(2)]
             )
             seen["changed by the failure"] = witness.changes()
-        row = torch.tensor([[1.0, 2.0]])
+        row = torch.tensor([[1.0, 1.0], [2.0, 2.0]]).t()  # not as a new tensor lies in memory
         seen["of unequal sizes"] = [
             student.signal_report(Apart(Parts), lambda out: out.some.sum() + 3 * out.all.sum(), row),
             student.signal_report(Apart(OrderedDict), lambda out: out["some"].sum() + 3 * out["all"].sum(), row),
         ]
-        small = nn.Linear(1, 1, bias=False)
-        small.weight.data.fill_(1e-17)
-        seen["small"] = student.signal_report(small, lambda out: 1e-17 * out.sum(), torch.ones(1, 1))
+        small = nn.Linear(1, 1, bias=False, dtype=torch.float64)
+        small.weight.data.fill_(1e-100)
+        seen["small"] = student.signal_report(small, lambda out: 1e-100 * out.sum(), torch.ones(1, 1).double())
         frozen = fill_grads(nn.Sequential(nn.Linear(2, 2), nn.Sequential())).requires_grad_(False)
         frozen[0].weight.data.fill_(1.0)
         frozen[0].bias.data.fill_(0.0)
@@ -396,8 +394,8 @@ class TestSignalReport:
             is_report(of_kind, [("", 8**0.5, (19 / 3) ** 0.5)])
 
     def test_small_numbers_count(seen):
-        of_layer = Seen(seen["small"].value, "the report of a layer with the weight 1e-17, and a loss times 1e-17")
-        is_report(of_layer, [("", 1e-17, 1e-17)])
+        of_layer = Seen(seen["small"].value, "the report of a layer with the weight 1e-100, and a loss times 1e-100")
+        is_report(of_layer, [("", 1e-100, 1e-100)])
 
     def test_a_call_inside_a_call_changes_nothing(seen):
         is_report(seen["around a call"], [("0", 0.0, 0.0), ("1", 0.0, 0.0)])

@@ -3,13 +3,10 @@
 from graders.author.answers import Wrong, changed
 
 GIVENS = [
-    "What the run changes by itself, such as the buffers of a BatchNorm in training mode, may change.",
-    "Only parameters in `model.parameters()` require grad.",
     "Hooks of the caller on gradients only watch.",
-    "No sum of squares is too large for the dtype, and the square of no number but 0 is 0 in it.",
-    "No backward pass runs in `model` or\n    `loss_fn`.",
-    "There is at least one.",
-    "Tuples and dicts are not nested, and no leaf calls another one.",
+    "No sum of squares is too large for the dtype, and the square of no\n    number but 0 is 0 in it.",
+    "No backward pass runs in `model` or `loss_fn`.",
+    "It calls no other leaf.",
 ]
 
 RIGHT = [
@@ -193,7 +190,7 @@ WRONG = [
     ),
     Wrong(
         "one entry for each leaf, with the last call",
-        violates="A leaf may be called several times, each time with an entry of its own",
+        violates="Each call has an entry of its own.",
         check=REPORT,
         mistake="last-calls-only",
         source=but(
@@ -206,7 +203,7 @@ WRONG = [
     ),
     Wrong(
         "one entry for each leaf, with the first call",
-        violates="A leaf may be called several times, each time with an entry of its own",
+        violates="Each call has an entry of its own.",
         check=REPORT,
         mistake="first-calls-only",
         source=but(
@@ -277,7 +274,7 @@ WRONG = [
     ),
     Wrong(
         "the first tensor of several",
-        violates="All its tensors of a floating dtype count, as if they were one long tensor;",
+        violates="All its tensors of a floating\n      dtype, one or more, count as if they were one long tensor;",
         check=REPORT,
         mistake="first-tensor-only",
         source=but(("v.is_floating_point()]\n", "v.is_floating_point()][:1]\n")),
@@ -297,19 +294,19 @@ WRONG = [
     ),
     Wrong(
         "hooks the first tensor of several only",
-        violates="All its tensors of a floating dtype count, as if they were one long tensor;",
+        violates="All its tensors of a floating\n      dtype, one or more, count as if they were one long tensor;",
         check=REPORT,
         source=but(("            for t in tensors:\n", "            for t in tensors[:1]:\n")),
     ),
     Wrong(
         "counts integers",
-        violates="All its tensors of a floating dtype count",
+        violates="All its tensors of a floating\n      dtype, one or more, count",
         check=REPORT,
         source=but(("isinstance(v, torch.Tensor) and v.is_floating_point()]", "isinstance(v, torch.Tensor)]")),
     ),
     Wrong(
         "knows tensors only",
-        violates="A leaf may return a tuple or a dict that holds tensors and other values.",
+        violates="A leaf may return a tuple or a dict that holds tensors and other values",
         check="raised",
         source=but(
             ("values = [output] if isinstance(output, torch.Tensor) else output", "values = [output]"),
@@ -380,7 +377,7 @@ def signal_report(model, loss_fn, x):
     ),
     Wrong(
         "lets x require grad",
-        violates="`x` requires no grad, and stays so.",
+        violates="`x` requires no grad",
         check=REPORT,
         mistake="x-requires-grad",
         source=but(("loss_fn(model(x))", "loss_fn(model(x.detach().clone().requires_grad_()))")),
@@ -466,7 +463,7 @@ def signal_report(model, loss_fn, x):
     ),
     Wrong(
         "names a module that is not registered",
-        violates="Nor has a module that is called and not registered.",
+        violates="nor a module that is not registered",
         check=REPORT,
         source=but(
             (
@@ -483,7 +480,7 @@ def signal_report(model, loss_fn, x):
     ),
     Wrong(
         "lists leaves that are never called",
-        violates="or never, and then it has none",
+        violates="A leaf that is never called has none",
         check=REPORT,
         source=but(
             (
@@ -543,6 +540,22 @@ def signal_report(model, loss_fn, x):
         source=but(
             ("import torch\n", "import torch\n\nCALLS = []\n"),
             ("    calls, handles = [], []\n", "    CALLS.clear()\n    calls, handles = CALLS, []\n"),
+        ),
+    ),
+    Wrong(
+        "a view of the output",
+        violates="rule 1: in any layout",
+        check="raised",
+        source=changed(
+            RIGHT[0], ("torch.cat([t.flatten() for t in tensors])", "torch.cat([t.view(-1) for t in tensors])")
+        ),
+    ),
+    Wrong(
+        "squares in float32",
+        violates="rule 1: in `float32` and in `float64`",
+        check="test_small_numbers_count",
+        source=changed(
+            RIGHT[0], ("torch.cat([t.flatten() for t in tensors])", "torch.cat([t.flatten() for t in tensors]).float()")
         ),
     ),
 ]

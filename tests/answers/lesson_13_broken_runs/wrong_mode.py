@@ -242,19 +242,19 @@ def wrong_mode(model, x):
 WRONG = [
     Wrong(
         "does not look at the first tensor of several",
-        violates="An output is another one if an entry of a tensor in it is",
-        check="test_each_tensor_of_an_output_is_compared",
+        violates="Then an entry of a tensor in it differs",
+        check="test_any_output_is_compared",
         source=changed(RUNS, ("for v in value for t", "for v in (value[1:] or value) for t")),
     ),
     Wrong(
         "gives both calls the same keyword arguments",
-        violates="with the values that it had when the call began",
+        violates="and may work on it in place",
         check="test_a_keyword_argument_is_as_it_was",
         source=changed(FIRST, ("a.clone() if torch.is_tensor(a) else a for k, a in kwargs", "a for k, a in kwargs")),
     ),
     Wrong(
         "keeps outputs without a copy",
-        violates="An output is another one if an entry of a tensor in it is",
+        violates="Then an entry of a tensor in it differs",
         check="test_an_output_that_is_a_buffer_is_compared_as_it_was",
         source=changed(RUNS, ("return [value.clone()]", "return [value]")),
     ),
@@ -295,7 +295,7 @@ def wrong_mode(model, x):
     ),
     Wrong(
         "switches the children, too",
-        violates="its children keep their modes",
+        violates="and the modes of all other modules",
         check="test_the_modules_in_the_wrong_mode_are_named",
         source=changed(
             FIRST,
@@ -339,19 +339,19 @@ def wrong_mode(model, x):
     ),
     Wrong(
         "puts back the buffers of `state_dict` only",
-        violates="Afterwards all modes and buffers",
+        violates="Afterwards all buffers",
         check="test_nothing_of_the_caller_changes",
         source=FIRST.replace("model.buffers()", "(b for n, b in model.named_buffers() if n in model.state_dict())"),
     ),
     Wrong(
         "leaves the buffers as the run left them",
-        violates="Afterwards all modes and buffers (such as running statistics)",
+        violates="Afterwards all buffers (such as running statistics)",
         check="test_nothing_of_the_caller_changes",
         source=changed(FIRST, ("        reset(random, buffers)\n", "        torch.set_rng_state(random)\n")),
     ),
     Wrong(
         "leaves the random numbers as the run left them",
-        violates="the state of PyTorch's random number generator, are as before",
+        violates="the state of\n      PyTorch's random number generator are as before",
         check="test_nothing_of_the_caller_changes",
         source=changed(
             FIRST,
@@ -363,7 +363,7 @@ def wrong_mode(model, x):
     ),
     Wrong(
         "a seed of its own",
-        violates="the state of PyTorch's random number generator, are as before",
+        violates="the state of\n      PyTorch's random number generator are as before",
         check="test_nothing_of_the_caller_changes",
         source=changed(RUNS, ("torch.random.fork_rng(devices=[]), torch.no_grad()", "torch.no_grad()")),
     ),
@@ -412,7 +412,7 @@ def wrong_mode(model, x):
     ),
     Wrong(
         "gives each module `x`",
-        violates="counts with the values that it had when the call began",
+        violates="all else is equal: the input",
         check="raised",
         source=changed(
             RUNS,
@@ -421,7 +421,7 @@ def wrong_mode(model, x):
     ),
     Wrong(
         "the whole model in both modes",
-        violates="The calls are those that `model(x)` makes when each module is in the mode in which you got it.",
+        violates="The calls are those that `model(x)` makes when each module is in the mode in which you got it",
         check="test_the_modules_in_the_wrong_mode_are_named",
         source=changed(
             RUNS,
@@ -469,7 +469,7 @@ def wrong_mode(model, x):
     ),
     Wrong(
         "calls the module with the tensors themselves",
-        violates="some modules work in place",
+        violates="and may work on it in place",
         check="test_the_modules_in_the_wrong_mode_are_named",
         source=changed(
             FIRST, ("inputs = [a.clone() if torch.is_tensor(a) else a for a in args]", "inputs = args")
@@ -477,7 +477,7 @@ def wrong_mode(model, x):
     ),
     Wrong(
         "asks in the forward hook, where the input is overwritten",
-        violates="with the values that it had when the call began",
+        violates="and may work on it in place",
         check="test_the_modules_in_the_wrong_mode_are_named",
         mistake="input-overwritten",
         source=changed(
@@ -488,25 +488,25 @@ def wrong_mode(model, x):
     ),
     Wrong(
         "looks at the first tensor of an output",
-        violates="if an entry of a tensor in it is",
+        violates="Then an entry of a tensor in it differs",
         check="test_the_modules_in_the_wrong_mode_are_named",
         source=changed(FIRST, ("for t in output if torch.is_tensor(t)]", "for t in output if torch.is_tensor(t)][:1]")),
     ),
     Wrong(
         "keeps outputs that the next module overwrites",
-        violates="some modules work in place",
+        violates="and may work on it in place",
         check="test_the_modules_in_the_wrong_mode_are_named",
         source=changed(RUNS, ("        return [value.clone()]", "        return [value]")),
     ),
     Wrong(
         "compares sums",
-        violates="if an entry of a tensor in it is",
+        violates="Then an entry of a tensor in it differs",
         check="test_the_modules_in_the_wrong_mode_are_named",
         source=changed(FIRST, ("not torch.equal(a, b)", "not torch.equal(a.reshape(-1)[:1], b.reshape(-1)[:1])")),
     ),
     Wrong(
         "leaves only",
-        violates="A container counts for what it does itself",
+        violates="So it counts what a module does, and not its class",
         check="test_the_modules_in_the_wrong_mode_are_named",
         source=changed(
             FIRST,
@@ -527,7 +527,7 @@ def wrong_mode(model, x):
     ),
     Wrong(
         "tensors only as outputs",
-        violates="Outputs are tensors, or tuples or dicts with tensors in them.",
+        violates="It returns a tensor, or a tuple\n      or dict with tensors in it",
         check="test_the_modules_in_the_wrong_mode_are_named",
         source=changed(FIRST, ("        output = tuple(output.values())", "        return []")),
     ),
@@ -562,7 +562,7 @@ def wrong_mode(model, x):
     ),
     Wrong(
         "modules that were never called, on `x`",
-        violates="One that is never called is not in the list",
+        violates="The calls are those that `model(x)` makes",
         check="test_the_modules_in_the_wrong_mode_are_named",
         source=changed(
             RUNS,
@@ -589,7 +589,7 @@ def wrong_mode(model, x):
     ),
     Wrong(
         "mends the modes at once",
-        violates="Afterwards all modes",
+        violates="rule 2: the mode of each part",
         check="test_nothing_of_the_caller_changes",
         source=changed(
             FIRST,
@@ -606,8 +606,74 @@ def wrong_mode(model, x):
         source="def wrong_mode(model, x):\n    return []",
     ),
     Wrong(
+        "compares means",
+        violates="Then an entry of a tensor in it differs",
+        check="test_any_output_is_compared",
+        source=changed(FIRST, ("any(not torch.equal(a, b)", "any(a.double().mean() != b.double().mean()")),
+    ),
+    Wrong(
+        "differences below 0.1 do not count",
+        violates="differs by 0.01 or more",
+        check="test_any_output_is_compared",
+        source=changed(
+            FIRST, ("any(not torch.equal(a, b)", "any(not torch.allclose(a.double(), b.double(), rtol=0, atol=0.1)")
+        ),
+    ),
+    Wrong(
+        "buffers of the start of the run, not of the call",
+        violates="as they are when\n      the call begins",
+        check="test_buffers_are_as_they_were_when_the_call_began",
+        source=changed(
+            FIRST,
+            (
+                "            reset(here, now)\n            module",
+                "            reset(here, buffers)\n            module",
+            ),
+        ),
+    ),
+    Wrong(
+        "both names of a module",
+        violates="in the order of `model.named_modules()`",
+        check="test_buffers_are_as_they_were_when_the_call_began",
+        source=changed(
+            FIRST,
+            (
+                "for name, m in model.named_modules() if m in found]",
+                "for name, m in model.named_modules(remove_duplicate=False) if m in found]",
+            ),
+        ),
+    ),
+    Wrong(
+        "all other modules in the mode of the model",
+        violates="and the modes of all other modules",
+        check="test_a_call_inside_a_call_changes_nothing",
+        source=changed(
+            FIRST,
+            (
+                "            module.training = training\n            inputs",
+                "            for m in modes:\n                m.training = root\n"
+                "            module.training = training\n            inputs",
+            ),
+            (
+                "        module.training = own\n",
+                "        for m, mode in modes.items():\n            m.training = mode\n",
+            ),
+        ),
+    ),
+    Wrong(
+        "one flag for all calls",
+        violates="rule 1: when one call runs inside another",
+        check="test_a_call_inside_a_call_changes_nothing",
+        source=changed(
+            FIRST,
+            ("def tensors", "busy = False\n\ndef tensors"),
+            ("    busy = False\n\n    def", "    def"),
+            ("nonlocal busy", "global busy"),
+        ),
+    ),
+    Wrong(
         "whole numbers do not count",
-        violates="An output is\n      another one if an entry of a tensor in it is",
+        violates="Then an entry of a tensor in it differs",
         check="test_any_output_is_compared",
         source=changed(
             FIRST, ("if any(not torch.equal(a, b)", "if any(a.is_floating_point() and not torch.equal(a, b)")
@@ -615,13 +681,13 @@ def wrong_mode(model, x):
     ),
     Wrong(
         "compared with the largest entry",
-        violates="An output is\n      another one if an entry of a tensor in it is",
+        violates="Then an entry of a tensor in it differs",
         check="test_any_output_is_compared",
         source=changed(FIRST, ("any(not torch.equal(a, b)", "any((a - b).abs().max() > 1e-5 * b.abs().max()")),
     ),
     Wrong(
         "an infinite number differs from itself",
-        violates="An output is\n      another one if an entry of a tensor in it is",
+        violates="Then an entry of a tensor in it differs",
         check="test_any_output_is_compared",
         source=changed(FIRST, ("any(not torch.equal(a, b)", "any(not ((a - b).abs() <= 1e-6).all()")),
     ),
@@ -635,12 +701,8 @@ def wrong_mode(model, x):
 
 GIVENS = [
     "Write `wrong_mode(model, x)`.",
-    "Everything else is equal for the two",
-    "Each module works in both modes.",
-    "What it returns depends only on its input",
-    "A module gets one tensor.",
-    "Hooks of the caller may replace outputs, and leave inputs alone.",
-    "Compare what `forward` returns or what hooks of the caller make of it, as you like",
+    "It works in both modes and changes none; buffers it changes in place.",
+    "Hooks of the caller may replace outputs, which hides\n      no difference, and leave inputs alone.",
     "No entry is NaN.",
     "You may call the model and its modules any number of times",
 ]

@@ -27,6 +27,7 @@ from graders.authoring import (
     refuse,
     unpacked,
 )
+from graders.lesson_13_broken_runs.shared import Linear
 
 # Nets of stages. Each stage adds to a stream, by one of many ways, so that what is wrong with one leaves the others
 # alone; between two stages the stream itself may be cut, or multiplied by 0.
@@ -74,8 +75,9 @@ class Tally(nn.Module):
     """Hands on what it gets, and counts its calls in training mode, in a buffer that `state_dict` leaves out."""
 
     def __init__(self) -> None:
-        """No call yet."""
+        """No call yet. Another buffer is `None`, as a norm without statistics has it."""
         super().__init__()
+        self.register_buffer("unset", None)
         self.register_buffer("count", torch.zeros((), dtype=torch.int64), persistent=False)
 
     def forward(self, x: Tensor) -> Tensor:
@@ -92,20 +94,13 @@ class Block(nn.Module):
         super().__init__()
         self.names, self.detaches = names, detaches
         self.register_parameter(names[0], nn.Parameter(stage["own"].clone()))
-        self.add_module(names[1], linear(stage["weight"], stage["bias"]))
-        self.add_module(names[2], linear(stage["weight"], stage["bias"]))
+        self.add_module(names[1], Linear(stage["weight"], stage["bias"]))
+        self.add_module(names[2], Linear(stage["weight"], stage["bias"]))
 
     def forward(self, h: Tensor) -> Tensor:
         """With `detaches`, the layer gets a gradient and the own parameter none."""
         own, inner = getattr(self, self.names[0]), self.get_submodule(self.names[1])
         return (own.detach() if self.detaches else own) * inner(h)
-
-
-def linear(weight: Tensor, bias: Tensor) -> nn.Linear:
-    """A linear layer with these parameters."""
-    layer = nn.Linear(weight.shape[1], weight.shape[0], dtype=weight.dtype)
-    layer.weight, layer.bias = nn.Parameter(weight.clone()), nn.Parameter(bias.clone())
-    return layer
 
 
 class Stream(nn.Module):
@@ -131,7 +126,7 @@ class Stream(nn.Module):
             made[other].weight = made[one].weight
         if not first:
             self.add_module(name, made[twice])
-        object.__setattr__(self, "outsider", linear(net["outsider"], like))
+        object.__setattr__(self, "outsider", Linear(net["outsider"], like))
         for stage in net["stages"].values():
             self.faulty_hooks(stage, made)
 
@@ -139,7 +134,7 @@ class Stream(nn.Module):
         """The module of a stage, frozen where it has to be."""
         if "block" in stage["way"]:
             return Block(stage["names"], stage, stage["way"] != "block")
-        layer = linear(stage["weight"], stage["bias"] - (100 if stage["way"] == "dead" else 0))
+        layer = Linear(stage["weight"], stage["bias"] - (100 if stage["way"] == "dead" else 0))
         if stage["way"] in ("frozen", "frozen, and never", "frozen, and detach"):
             layer.requires_grad_(False)
         if stage["way"] == "frozen bias":
@@ -187,7 +182,7 @@ class Around(nn.Module):
     def __init__(self, inside: Callable[[], Any]) -> None:
         """`inside` is called once in each pass, after the layer."""
         super().__init__()
-        self.layer, self.inside = linear(torch.ones(1, 1), torch.zeros(1)), inside
+        self.layer, self.inside = Linear(torch.ones(1, 1), torch.zeros(1)), inside
 
     def forward(self, input: Tensor) -> Tensor:
         """The output, cut off from its graph."""
@@ -266,8 +261,8 @@ class TestWhyNoGradient:
       require grad, no backward pass is possible, and no gradient comes to any parameter. No backward pass runs in
       `model` or `loss_fn`.
 
-    Afterwards `.grad` of each parameter and of `x` is as it was, and so are buffers, also those that a layer in
-    training mode changes in place.
+    Afterwards `.grad` of each parameter and of `x` is as it was, and so are buffers, which a layer in training mode
+    changes in place.
 
     **Example.** Let `model = Sequential(Linear(1, 1), ReLU(), Linear(1, 1))` with all weights 1 and the biases -9 and
     0, and `x = ones(1, 1)`. With `loss_fn = lambda out: out.sum()` the result is
@@ -374,27 +369,32 @@ class TestWhyNoGradient:
         seen["failure"] = boom.during(lambda: [measured(broken, failing, given) for _ in "12"])
         seen["changed by failure"] = witness.changes()
 
-        broken, boom = linear(net["outsider"], net["gain"]), Failure("RuntimeError")
+        broken, boom = Linear(net["outsider"], net["gain"]), Failure("RuntimeError")
         broken.register_forward_hook(late)
         seen["failure of a layer"] = boom.during(lambda: measured(broken, lambda out: out.sum(), x))
 
-        frozen = fill_grads(linear(net["outsider"], net["gain"])).requires_grad_(False)
-        witness = Witness(model=frozen)
+        frozen = fill_grads(Linear(net["outsider"], net["gain"])).requires_grad_(False)
+        asking = x.clone().requires_grad_()
+        witness = Witness(model=frozen, x=asking)
         seen["all frozen"] = measured(frozen, lambda out: out.sum(), x)
+        seen["all frozen, and x not"] = measured(frozen, lambda out: out.sum(), asking)
         seen["changed in a frozen layer"] = witness.changes()
         seen["around a call"] = measured(
             Around(lambda: measured(frozen, lambda out: out.sum(), x)), torch.sum, torch.ones(2, 1)
         )
-        spoilt = linear(torch.ones(1, 2), torch.zeros(1))
+        # Numbers that need all their digits, in three dimensions.
+        third = {"fill_value": 1 / 3, "dtype": torch.float64}
+        tiny, cube = Linear(torch.full((1, 2), **third), torch.full((1,), **third)), torch.full((2, 1, 2), **third)
+        witness = Witness(model=tiny, x=cube)
+        seen["tiny"] = measured(tiny, lambda out: 1e-200 * out.sum(), cube)
+        seen["changed in a tiny layer"] = witness.changes()
+        spoilt = Linear(torch.ones(1, 2), torch.zeros(1))
+        spoilt.hollow, spoilt.spare = nn.Parameter(torch.zeros(0)), tiny
+        spoilt.register_forward_hook(lambda module, args, output: output + module.hollow.sum())
         seen["NaN, a loss of one dimension"] = measured(
             spoilt, lambda out: torch.nan * out.sum().reshape(1), torch.ones(1, 2)
         )
-        # Numbers that need all their digits, in three dimensions.
-        tiny, cube = linear(torch.full((1, 2), 1 / 3), torch.zeros(1)), torch.full((2, 1, 2), 1 / 3)
-        witness = Witness(model=tiny, x=cube)
-        seen["tiny"] = measured(tiny, lambda out: 1e-30 * out.sum(), cube)
-        seen["changed in a tiny layer"] = witness.changes()
-        dead = nn.Sequential(*(linear(torch.ones(1, 1), torch.tensor([bias])) for bias in (-9.0, 0.0)))
+        dead = nn.Sequential(*(Linear(torch.ones(1, 1), torch.tensor([bias])) for bias in (-9.0, 0.0)))
         dead.insert(1, nn.ReLU())
         seen["example"] = measured(dead, lambda out: out.sum(), torch.ones(1, 1))
         return seen
@@ -493,7 +493,11 @@ class TestWhyNoGradient:
         came_through(seen["failure of a layer"], "`backward()`")
 
     def test_a_loss_without_a_graph_is_no_error(seen):
-        expect_reasons(seen["all frozen"], {"weight": "frozen", "bias": "frozen"}, "the dict of a layer that is frozen")
+        frozen = {"weight": "frozen", "bias": "frozen"}
+        expect_reasons(seen["all frozen"], frozen, "the dict of a layer that is frozen")
+        expect_reasons(
+            seen["all frozen, and x not"], frozen, "the dict of a layer that is frozen, where `x` requires grad"
+        )
         nothing_changed(seen["changed in a frozen layer"])
 
     def test_a_call_inside_a_call_changes_nothing(seen):
@@ -501,14 +505,17 @@ class TestWhyNoGradient:
         expect_reasons(seen["around a call"], cut, "the dict of a model that calls the function for another one")
 
     def test_a_very_small_gradient_is_not_0(seen):
-        which = "the dict of a layer whose gradients are all about 1e-30, and whose input has three dimensions"
+        which = "the dict of a layer whose gradients are all about 1e-200, and whose input has three dimensions"
         expect_reasons(seen["tiny"], {}, which)
         nothing_changed(seen["changed in a tiny layer"])
-        expect_reasons(
-            seen["NaN, a loss of one dimension"],
-            {},
-            "the dict of a layer whose gradients are NaN, for a loss of shape (1,)",
+
+    def test_gradients_of_nan_or_without_entries_and_a_module_that_was_called_in_another_pass(seen):
+        expected = {"hollow": "zero", "spare.weight": "never called", "spare.bias": "never called"}
+        which = (
+            "the dict of a layer whose gradients are NaN, with a parameter without entries, and a part that is called "
+            "in another pass only, for a loss of shape (1,)"
         )
+        expect_reasons(seen["NaN, a loss of one dimension"], expected, which)
 
     def test_the_example_of_the_contract(seen):
         expect_reasons(

@@ -135,7 +135,55 @@ FIRST = "test_each_parameter_without_a_gradient_has_its_reason"
 NOTHING = "test_nothing_changes"
 FAILING = "test_an_exception_comes_through_and_nothing_changes"
 
+LATER = "test_gradients_of_nan_or_without_entries_and_a_module_that_was_called_in_another_pass"
+
 WRONG = [
+    Wrong(
+        "remembers the modules of earlier passes",
+        violates="no module that holds it is called in this forward pass",
+        check=LATER,
+        source=changed(
+            BACKWARD,
+            ("import torch\n", "import torch\n\nCALLED = []\n"),
+            ("called, handles, result = [], [], {}", "called, handles, result = CALLED, [], {}"),
+        ),
+    ),
+    Wrong(
+        "asks for the gradients of no parameter",
+        violates="the parameter does not require grad",
+        check="raised",
+        source=changed(
+            BACKWARD,
+            (
+                "            loss.backward()\n",
+                "            leaves = [p for p in model.parameters() if p.requires_grad]\n"
+                "            for p, grad in zip(leaves, torch.autograd.grad(loss, leaves, allow_unused=True)):\n"
+                "                p.grad = grad\n"
+                "            leaves = [*model.parameters(), x]\n",
+            ),
+        ),
+    ),
+    Wrong(
+        "the largest entry of a gradient without entries",
+        violates="rule 1: tensors of any shape",
+        check="raised",
+        source=changed(BACKWARD, ("if (p.grad == 0).all():", "if p.grad.abs().max() == 0:")),
+    ),
+    Wrong(
+        "a gradient as float32",
+        violates="A very small number is not 0.",
+        check="test_a_very_small_gradient_is_not_0",
+        source=changed(BACKWARD, ("if (p.grad == 0).all():", "if (p.grad.float() == 0).all():")),
+    ),
+    Wrong(
+        "copies a buffer that is None",
+        violates="and so are buffers",
+        check="raised",
+        source=changed(
+            BACKWARD,
+            ("for buffer in model.buffers()]", "for module in model.modules() for buffer in module._buffers.values()]"),
+        ),
+    ),
     Wrong(
         "takes the norm for what is there",
         violates="A very small number is not 0.",
@@ -185,7 +233,7 @@ WRONG = [
     ),
     Wrong(
         "leaves the buffers as the pass makes them",
-        violates="and so are buffers, also those that a layer in training mode changes",
+        violates="and so are buffers, which a layer in training mode",
         check=NOTHING,
         source=changed(BACKWARD, ("buffer.copy_(old)", "pass")),
     ),
@@ -267,7 +315,7 @@ WRONG = [
         violates="a gradient comes to it, and all entries are 0",
         check=FIRST,
         mistake="one-zero-is-not-all",
-        source=changed(BACKWARD, ("(p.grad == 0).all()", "p.grad.flatten()[0] == 0")),
+        source=changed(BACKWARD, ("(p.grad == 0).all()", "(p.grad.flatten()[:1] == 0).all()")),
     ),
     Wrong(
         "takes None for 0",
@@ -437,7 +485,7 @@ WRONG = [
     Wrong(
         "NaN is nothing",
         violates="a gradient comes to it, and all entries are 0",
-        check="test_a_very_small_gradient_is_not_0",
+        check=LATER,
         source=changed(BACKWARD, ("if (p.grad == 0).all():", "if not (p.grad.abs() > 0).any():")),
     ),
     Wrong(

@@ -175,11 +175,7 @@ class Draft:
         body, inner = next(self.names), next(self.names)
         stem, first, act, second, deep, tail, head, bent = (next(self.names) for _ in range(8))
         step = self.label == "dead"  # no other ReLU may die of the same step
-        decoys = {decoy, *TOGETHER.get(self.way, ()), *(name for name in DECOYS if rng.integer(0, 4) == 0)}
-        if self.way in STEEP:
-            decoys -= {"tiny loss", "large loss", "dead channel"}
-        elif {"tiny loss", "large loss"} <= decoys:
-            decoys.remove("large loss" if "tiny loss" in (decoy, *TOGETHER.get(self.way, ())) else "tiny loss")
+        decoys = {decoy, *TOGETHER.get(self.way, ())}
         block = {first: self.linear(), act: ["tanh" if step else "relu"], second: self.linear()}
         block[inner] = ["block", {deep: self.linear(), bent: ["tanh"]}, [["call", deep], ["call", bent]]]
         block_program = [["call", name] for name in (first, act, inner, second)]
@@ -214,6 +210,12 @@ class Draft:
         if self.way == "behind the first":
             where = stem
             front.insert(1, ["detach", None])
+        if self.way == "numbers":
+            where = head
+            back.append(["numbers", None])
+        if self.way == "loss":  # largest in the middle, smallest at the first, and not far from what comes to the last
+            front.append(["grad times", 1 / 30000])
+            back.insert(1, ["grad times", 300.0])
         early, late = ([], steps) if self.label == "cut" else (steps, [])
         whole = [*front, *early, ["call", body], *program, *late, *back]
         linears = [stem, head, f"{body}.{first}", f"{body}.{second}", f"{body}.{inner}.{deep}"]
@@ -226,17 +228,21 @@ class Draft:
         if self.label == "hook":
             where = rng.choice({"parameter": linears, "forward": [*linears, body], "backward": [body, head]}[self.way])
             name = f"{where}.{rng.choice(('weight', 'bias'))}" if self.way == "parameter" else where
-            self.more["hooks"].append([self.way, name, rng.choice((0.0, 0.125, 16.0, -1.0))])
+            # One keeps the norm of the gradient, and a hook that watches is on the first of all modules.
+            factor = -1.0 if self.way == "backward" else rng.choice((0.0, 0.125, 16.0))
+            self.more["hooks"] += [["forward", "", None], [self.way, name, factor]]
         self.more["frozen"] = list(dict.fromkeys(self.more["frozen"]))
         return {
             "spec": ["block", self.defined(top), whole],
             "sound": ["block", *sound],
             **self.more,
             "sum": "large loss" in decoys,
-            "times": 1e-5 if "tiny loss" in decoys else 1.0,
+            # A step of SGD with `lr` is large enough to kill a ReLU, and one with 1 is not.
+            "times": 1e-5 if "tiny loss" in decoys else 1 / 32 if self.way == "after a step" else 1.0,
             "lr": 20.0 if self.way in STEEP else 0.002,
             "label": self.label,
             "where": where,
+            "head": head,
         }
 
     def decoys(self, chosen: set[str], bias: str, idle: list[str]) -> tuple[dict[str, list[Any]], list[list[Any]]]:
@@ -276,7 +282,7 @@ class Draft:
             "nan": self.nan, "mode": self.mode, "unused": self.unused, "cut": self.cut, "dead": self.dead,
             "exploding": self.growing, "vanishing": self.growing,
         }  # fmt: skip
-        there = self.label not in makers or self.way in ("in the last", "behind the first")
+        there = self.label not in makers or self.way in ("in the last", "behind the first", "numbers")
         return ({}, [], None) if there else makers[self.label]()
 
     def nan(self) -> Piece:
@@ -290,14 +296,14 @@ class Draft:
         return children, [["call", before], ["call", it], ["call", behind]], it
 
     def mode(self) -> Piece:
-        """A layer whose mode matters."""
-        it = next(self.names)
+        """A layer whose mode matters, and perhaps cuts off what is before it, or leaves out what is in it."""
+        it, inside = next(self.names), next(self.names)
         mean = self.rng.tensor(SIZE, low=-6, high=-4, dtype=self.dtype)
         specs: dict[str, list[Any]] = {
             "batchnorm": ["batchnorm", mean],
             "dropout": ["dropout", 0.5],
             "jump": ["jump"],
-            "block": ["block", {next(self.names): ["tanh"]}, [["jump", None]]],
+            "block": ["block", {inside: self.linear()}, [["jump", inside]]],
         }
         return {it: specs[self.way]}, [["call", it]], it
 
@@ -313,7 +319,6 @@ class Draft:
             calls = [["call", name] for name in (it, between, it)]
             return {it: self.linear(), between: self.linear()}, [*calls, ["detach", None]], it
         steps: dict[str, list[list[Any]]] = {
-            "numbers": [["call", it], ["numbers", None]],
             "no_grad": [["no_grad", it]],
             "plus detached": [["plus detached", it]],
         }

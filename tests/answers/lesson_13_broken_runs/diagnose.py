@@ -373,6 +373,7 @@ EXPLODING = FIRST[
     )
 ]
 FLOW = FIRST[FIRST.index("    arriving = [") : FIRST.index("    with torch.no_grad():\n        for p in")]
+MODE = FIRST[FIRST.index("    for name, module in modules.items()") : FIRST.index("    own = {n: list")]
 NAN = FIRST[FIRST.index("    for name, output, _ in calls:") : FIRST.index("    first = grads")]
 
 WRONG = [
@@ -455,7 +456,7 @@ WRONG = [
     ),
     wrong(
         "a gradient comes to y",
-        "`x` and `y` stay as they are, with their `.grad`",
+        "rule 2: Tensors keep their values, their `requires_grad` and their `.grad`",
         ("x.detach(), y.detach(), loss_fn", "x.detach(), y, loss_fn"),
         check="test_nothing_of_the_caller_changes",
     ),
@@ -554,6 +555,7 @@ WRONG = [
         "no label for what is cut",
         '`"cut"`: a module with parameters of its own is called',
         (CUT, ""),
+        ("last = arriving[0][1]", "last = arriving[0][1] if arriving else 0.0"),
     ),
     wrong(
         "explodes at the first call of all",
@@ -685,6 +687,47 @@ WRONG = [
         ("isinstance(modules[name], nn.ReLU) and (output == 0).all(0)", "(output == 0).all(0)"),
     ),
     wrong(
+        "a step of another size",
+        "moves each parameter `p` that has a gradient by `-lr * p.grad`",
+        ("p -= lr * p.grad", "p -= 0.1 * p.grad"),
+        mistake="only-the-first-pass",
+    ),
+    wrong(
+        "compares with the largest gradient",
+        "less than 1/10000 of the one at\n       the last call of a leaf",
+        ("if size < last / 10000:", "if size < max(size for _, size in arriving) / 10000:"),
+    ),
+    wrong(
+        "asks for modes behind cuts",
+        "so the **first label of this list that fits** is the answer",
+        (MODE, ""),
+        (CUT, CUT + MODE),
+        mistake="named-the-consequence",
+    ),
+    wrong(
+        "no answer where the loss has no graph",
+        '`"cut"`: a module with parameters of its own is called',
+        (
+            "    first = grads(model)\n",
+            "    first = grads(model)\n    if all(grad is None for grad in first.values()):\n"
+            "        return 'healthy', None\n",
+        ),
+    ),
+    wrong(
+        "takes all hooks away at once",
+        "than it would if one of the hooks were not there",
+        (
+            "        for hooks in hooks_of(other.get_submodule(name)):\n            hooks.clear()\n",
+            "        for part in other.modules():\n            for hooks in hooks_of(part):\n"
+            "                hooks.clear()\n",
+        ),
+    ),
+    wrong(
+        "compares norms of gradients",
+        "a parameter gets another gradient",
+        ("not torch.allclose(one, other, rtol=1e-4, atol=0)", "not torch.allclose(one.norm(), other.norm(), atol=0)"),
+    ),
+    wrong(
         "NaN after the step, too",
         "in the first pass an output of a leaf has a NaN or an infinite entry",
         (NAN, ""),
@@ -708,13 +751,13 @@ WRONG = [
     wrong("a label alone, when all is well", '`("healthy", None)`', ('return "healthy", None', 'return ("healthy",)')),
     wrong(
         "fills `x.grad`",
-        "`x` and `y` stay as they are, with their `.grad`",
+        "rule 2: Tensors keep their values, their `requires_grad` and their `.grad`",
         ("x.detach(), y.detach()", "x, y"),
         check=KEPT,
     ),
     wrong(
         "its own seed",
-        "and so does the state of PyTorch's random number generator",
+        "Afterwards the state of PyTorch's random\n      number generator is as before.",
         ("    finally:\n        torch.set_rng_state(state)", "    finally:\n        torch.manual_seed(0)"),
         check=KEPT,
     ),
@@ -755,9 +798,9 @@ GIVENS = [
     "It gets one tensor and returns one, both of shape (inputs, channels)",
     "The root is in training mode.",
     "RMS is the root of the mean square.",
-    "Modules are nested and may be called several times",
-    "If a gradient arrives at any leaf, one arrives at the last call of a leaf.",
-    "No parameter has a\n      post-accumulate-grad hook.",
+    "Modules may be called several times",
+    "If a\n      gradient arrives at any leaf, one arrives at the last call of a leaf.",
+    "No parameter has a post-accumulate-grad hook.",
     "All numbers are far from the bounds",
-    "You may call `make`, its models and `loss_fn` any number of times",
+    "You may do with the models what you like",
 ]

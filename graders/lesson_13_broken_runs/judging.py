@@ -197,7 +197,7 @@ class Draft:
             top |= children
         top |= looks
         top[body] = ["block", self.defined(block), block_program]
-        back = [["call", tail], ["call", head]]
+        back: list[list[Any]] = [["call", tail], ["call", head]]
         if self.way in (*STEEP, "before the last"):
             back = [["call", head]]
             del top[tail]

@@ -179,7 +179,7 @@ class TestGradsByName:
     mistakes = (
         Mistake(
             "late-binding",
-            lambda seen: len(seen["example"].keys) == 1 and seen["example"].keys[0] == "c",
+            lambda seen: seen["example"].keys == ["c"] and close(seen["example"]["c"], 6.0),  # that of b
         ),
         Mistake(
             "dot-grad-on-non-leaf",
@@ -199,6 +199,13 @@ class TestGradsByName:
         Mistake(
             "stored-alias",
             lambda seen: close(seen["overwritten"]["d"], 0.0),
+        ),
+        Mistake(
+            "never-accumulated",
+            lambda seen: seen["beside.grad"].value is None,
+            "No pass wrote `.grad` of a leaf that is not in the dict: `torch.autograd.grad` writes none. Run "
+            "`loss.backward()`, and let hooks collect the gradients.",
+            rather_than=("stored-alias",),
         ),
         Mistake(
             "hook-left-behind",

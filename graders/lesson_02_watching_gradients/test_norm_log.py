@@ -223,6 +223,21 @@ class TestNormLog:
             "passes, on top of what `p.grad` held before.",
         ),
         Mistake(
+            "only-p-accumulates",
+            lambda seen: close(seen["bias.grad"], OLD) and seen["example.grad"].value is not None,
+            "`p.grad` was filled, and that of another leaf in a loss was not: `torch.autograd.grad` writes none. "
+            "Run `loss(p).backward()`, and let a hook on `p` take the norm.",
+        ),
+        Mistake(
+            "spectral-norm",
+            lambda seen, weight, bias, points, targets: close(
+                seen["layer"],
+                [torch.linalg.matrix_norm(w, 2).item() for w, _ in layer_gradients(weight, bias, points, targets)],
+            ),
+            "For a matrix, `torch.linalg.norm(grad, 2)` is the largest singular value. The L2 norm is that of all "
+            "entries, whatever the shape: `grad.norm()`, or `torch.linalg.vector_norm(grad)`.",
+        ),
+        Mistake(
             "hook-left-behind",
             lambda seen: (
                 bool(changes(seen["changed"], "hook-left *")) and not changes(seen["changed"], "hook-removed *")

@@ -454,6 +454,27 @@ def grads_by_name(tensors, loss):
         check="test_each_has_the_dtype_of_its_tensor_and_any_name",
         source=without("t is loss"),
     ),
+    Wrong(
+        "copies of what autograd.grad returns",
+        violates="Run `loss.backward()` exactly once",
+        check="test_backward_runs_once_and_leaves_accumulate",
+        mistake="never-accumulated",
+        source="""
+import torch
+
+def grads_by_name(tensors, loss):
+    if not tensors:
+        return {}
+    grads = torch.autograd.grad(loss, list(tensors.values()), allow_unused=True)
+    return {name: grad.clone() for name, grad in zip(tensors, grads) if grad is not None}
+""",
+    ),
+    Wrong(
+        "leaves out leaves",
+        violates="leaves or not",
+        check="test_every_reached_tensor_has_its_gradient",
+        source=without("t.is_leaf"),
+    ),
 ]  # fmt: skip
 
 GIVENS = ["Write `grads_by_name(tensors, loss)`.", "`loss` is a scalar.", "The order of the keys is free."]

@@ -191,6 +191,23 @@ def norm_log(p, losses):
 """,
     ),
     Wrong(
+        "autograd.grad, and added to p.grad",
+        violates="run\n    `loss(p).backward()` once",
+        check="test_it_works_on_the_weight_of_a_layer",
+        mistake="only-p-accumulates",
+        source="""
+import torch
+
+def norm_log(p, losses):
+    norms = []
+    for loss in losses:
+        (grad,) = torch.autograd.grad(loss(p), p)
+        norms.append(grad.norm().item())
+        p.grad = grad if p.grad is None else p.grad + grad
+    return norms
+""",
+    ),
+    Wrong(
         "the total is put back at the end only",
         violates="also when a loss raises",
         check="test_an_exception_comes_through_and_leaves_what_the_plain_loop_leaves",
@@ -390,8 +407,8 @@ def norm_log(p, losses):
         source=HOOKED.replace("norms.append(NORM)", "norms.append(grad.norm().item()) if grad.any() else None"),
     ),
     *(
-        Wrong(what, violates=violates, check=check, source=HOOKED.replace("NORM", norm))
-        for what, norm, violates, check in [
+        Wrong(what, violates, check, HOOKED.replace("NORM", norm), *mistake)
+        for what, norm, violates, check, *mistake in [
             ("tensors", "grad.norm()", "one Python float for each",
              "test_each_pass_has_its_own_norm"),
             ("numpy's floats", "grad.norm().numpy()[()]", "one Python float for each",
@@ -400,7 +417,7 @@ def norm_log(p, losses):
              "test_each_pass_has_its_own_norm"),
             ("a matrix norm", "torch.linalg.norm(grad, 2).item()", "the L2 norm of the gradient", "raised"),
             ("a matrix norm of matrices", "torch.linalg.norm(grad, 2 if grad.dim() == 2 else None).item()",
-             "the sum of all squared entries", "test_it_works_on_the_weight_of_a_layer"),
+             "the sum of all squared entries", "test_it_works_on_the_weight_of_a_layer", "spectral-norm"),
             ("norms of the rows", "grad.norm(dim=-1).sum().item()", "the L2 norm of the gradient",
              "test_it_works_on_the_weight_of_a_layer"),
             ("the largest column", "(grad.norm(dim=0).max() if grad.dim() > 1 else grad.norm()).item()",

@@ -1,6 +1,6 @@
 """Answers to 02-old-and-new-grad."""
 
-from graders.author.answers import Wrong
+from graders.author.answers import Wrong, changed
 
 RIGHT = [
     """
@@ -214,6 +214,7 @@ def old_and_new_grad(x, k, loss_fn):
         "a third of x.grad",
         violates="with respect to `t` before the multiplication",
         check=RIGHT_PAIR,
+        mistake="a-third-of-the-total",
         source=hooked('seen["old"], seen["new"]', 'x.grad / 3, seen["new"]'),
     ),
     Wrong(
@@ -242,6 +243,7 @@ def old_and_new_grad(x, k, loss_fn):
         "x.grad stays empty",
         violates="`x.grad` is written as by `loss.backward()`",
         check=ONE_PASS,
+        mistake="never-accumulated",
         source=hooked("t = 3 * x", "t = (3 * x.detach()).requires_grad_() * 1"),
     ),
     Wrong(
@@ -360,12 +362,36 @@ def old_and_new_grad(x, k, loss_fn):
     return old.grad, cut.grad
 """,
     ),
+    Wrong(
+        "multiplied out of sight, and the old gradient by hand",
+        violates="`x.grad` is written as by `loss.backward()`",
+        check=ONE_PASS,
+        mistake="multiplied-out-of-sight",
+        source=changed(
+            HOOKED, ("t.mul_(k)", "t.data.mul_(k)"), ('return seen["old"], seen', 'return k * seen["new"], seen')
+        ),
+    ),
+    Wrong(
+        "both from retain_grad()",
+        violates="it may itself work in place on the tensor that it gets",
+        check=RIGHT_PAIR,
+        mistake="moved-on",
+        source="""
+def old_and_new_grad(x, k, loss_fn):
+    t = 3 * x
+    t.mul_(k)
+    t.retain_grad()
+    loss_fn(t).backward()
+    return k * t.grad, t.grad
+""",
+    ),
 ]  # fmt: skip
 
 GIVENS = [
     "Write `old_and_new_grad(x, k, loss_fn)`.",
     "`x` is a leaf",
     "Whether other leaves that `loss_fn` uses get a `.grad` is free.",
+    "Hooks on `t` may stay.",
 ]
 
 SURVIVORS = {

@@ -112,7 +112,7 @@ class TestClampGrad:
             handle = student.clamp_grad(t, lo, hi)
             changed = witness.changes()
             # A handle may keep its hook alive.
-            kept = [student.clamp_grad(second, lo + 0.125, hi + 0.125), student.clamp_grad(half, lo, hi)]
+            kept = [student.clamp_grad(half, lo, hi), student.clamp_grad(second, -1.0, 0)]
 
         def hooked(t):
             kept.append(student.clamp_grad(t, lo, hi))
@@ -123,7 +123,7 @@ class TestClampGrad:
         (3 * half).sum().backward()
         seen |= {"the gradient of a second tensor": second.grad, "the gradient of a bfloat16 tensor": half.grad}
         seen |= rare(hooked, rare_up) | {"x.grad after two passes": accumulated(x, t, neighbour, factors)}
-        twice = student.clamp_grad(t, *narrower(lo, hi))
+        twice = student.clamp_grad(t, *higher(lo, hi))
         seen |= {"x.grad with two hooks": flow(x, lambda: t, other, neighbour, factors, up, "plain")["x.grad"]}
         seen |= after_remove("first_handle", handle, x, t, factors[0])
         seen |= after_remove("second_handle", twice, x, t, factors[0])
@@ -186,6 +186,19 @@ class TestClampGrad:
             "each element by itself, as `grad.clamp(lo, hi)` does.",
         ),
         Mistake(
+            "one-bound-only",
+            lambda seen, factors, lo, hi, hooks: any(
+                all(close(seen[name], (times(hooks) * f).clamp(**bound)) for name, f in zip(TWO_PASSES, factors))
+                for bound in ({"min": lo}, {"max": hi})
+            ),
+            "Elements beyond one of the two bounds go on as they are. Both count, also one that is 0 (and `lo or ...` "
+            "takes 0 for nothing).",
+        ),
+        Mistake(
+            "one-slot-for-all",
+            lambda seen, factors, hooks: close(seen["x.grad"], (times(hooks) * factors[0]).clamp(-1, 0)),
+        ),
+        Mistake(
             "hooked-a-copy",
             lambda seen, factors, hooks: (
                 close(seen["x.grad"], times(hooks) * factors[0])
@@ -226,10 +239,10 @@ class TestClampGrad:
 
     def test_any_tensor_and_several_at_a_time(seen, factors, lo, hi, rare_up, hooks):
         expect_rare(seen, rare_up, of_two=(2 * rare_up[0]).clamp(lo, hi), turned=rare_up.clamp(lo, hi))
-        expect(seen["the gradient of a second tensor"]).close_to(factors[0].clamp(lo + 0.125, hi + 0.125))
+        expect(seen["the gradient of a second tensor"]).close_to(factors[0].clamp(-1, 0))
         three = (3 * ones(2, torch.bfloat16)).clamp(lo, hi)
         expect(seen["the gradient of a bfloat16 tensor"]).close_to(three, rtol=1e-2, atol=1e-2)
-        expect(seen["x.grad with two hooks"]).close_to((times(hooks) * factors[0]).clamp(*narrower(lo, hi)))
+        expect(seen["x.grad with two hooks"]).close_to((times(hooks) * factors[0]).clamp(lo, hi).clamp(*higher(lo, hi)))
 
     def test_nothing_else_changes(seen, factors, up):
         expect(seen["neighbour.grad"]).close_to(-factors[0])
@@ -238,19 +251,19 @@ class TestClampGrad:
         nothing_changed(seen["changed"], but=["hook-left t"])
 
     def test_the_handle_removes_the_hook_and_no_other(seen, factors, lo, hi, hooks):
+        for handle, range_left in (("first_handle", higher(lo, hi)), ("second_handle", (-math.inf, math.inf))):
+            expect(seen[f"{handle} has remove()"]).is_true("the function returned nothing that has a remove() method")
+            expect(seen[f"x.grad after {handle}.remove()"]).close_to((times(hooks) * factors[0]).clamp(*range_left))
         expect(seen["without bounds, has remove()"]).is_true(
             "for infinite bounds the function returned nothing that has a remove() method"
         )
-        for handle, range_left in (("first_handle", narrower(lo, hi)), ("second_handle", (-math.inf, math.inf))):
-            expect(seen[f"{handle} has remove()"]).is_true("the function returned nothing that has a remove() method")
-            expect(seen[f"x.grad after {handle}.remove()"]).close_to((times(hooks) * factors[0]).clamp(*range_left))
         nothing_changed(seen["changed in the end"], but=["grad-* *"], when="after `remove()`")
 
 
-def narrower(lo: float, hi: float) -> tuple[float, float]:
-    """The middle half of a range."""
+def higher(lo: float, hi: float) -> tuple[float, float]:
+    """A range that has a part in common with this one: neither replaces the other."""
     quarter = (hi - lo) / 4
-    return lo + quarter, hi - quarter
+    return lo + quarter, hi + quarter
 
 
 def parallel(first: Tensor | None, second: Tensor) -> bool:

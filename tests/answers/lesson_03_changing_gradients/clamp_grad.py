@@ -1,6 +1,6 @@
 """Answers to 03-clamp-grad."""
 
-from graders.author.answers import Wrong
+from graders.author.answers import Wrong, changed
 
 RIGHT = [
     """
@@ -151,6 +151,7 @@ def clamp_grad(t, lo, hi):
         "the upper bound only",
         violates="each element of the gradient that arrives at `t` is limited to the range from `lo` to `hi`",
         check="test_every_element_is_clamped",
+        mistake="one-bound-only",
         source="""
 def clamp_grad(t, lo, hi):
     return t.register_hook(lambda grad: grad.clamp(max=hi))
@@ -209,7 +210,8 @@ def clamp_grad(t, lo, hi):
     Wrong(
         "one pair of bounds for all tensors",
         violates="rule 1: on one object or on several at the same time",
-        check="test_any_tensor_and_several_at_a_time",
+        check="test_every_element_is_clamped",
+        mistake="one-slot-for-all",
         source="""
 bounds = {}
 
@@ -425,6 +427,26 @@ def clamp_grad(t, lo, hi):
             return grad * (hi / grad.norm()).clamp(max=1)
         return grad.clamp(lo, hi)
     return t.register_hook(hook)
+""",
+    ),
+    Wrong(
+        "an upper bound of 0 is none",
+        violates="`lo` and `hi` are numbers that this dtype can hold, with `lo < hi`",
+        check="test_any_tensor_and_several_at_a_time",
+        source=changed(RIGHT[0], ("grad.clamp(lo, hi)", "grad.clamp(lo, hi or None)")),
+    ),
+    Wrong(
+        "a second call replaces the first",
+        violates="rule 1: It works however often it is called, on one object",
+        check="test_any_tensor_and_several_at_a_time",
+        source="""
+handles = {}
+
+def clamp_grad(t, lo, hi):
+    if id(t) in handles:
+        handles[id(t)].remove()
+    handles[id(t)] = t.register_hook(lambda grad: grad.clamp(lo, hi))
+    return handles[id(t)]
 """,
     ),
 ]

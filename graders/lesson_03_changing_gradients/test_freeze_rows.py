@@ -78,10 +78,10 @@ class TestFreezeRows:
 
     def probe(student, p, other, factors, up, rows, rare_up, layout, place, grad, hooks, backward):
         surroundings = Witness()
-        example = nn.Parameter(torch.ones(3, 2))  # before all others: the very first call of a hook counts, too
-        removed(student.freeze_rows(example, [1]))
+        free, example = (nn.Parameter(torch.ones(3, 2)) for _ in range(2))  # the very first calls count, too
+        removed(student.freeze_rows(free, [1]))
         student.freeze_rows(example, [0, 2])
-        (5 * example).sum().backward()
+        (5 * (free + example)).sum().backward()
         p, _, neighbour = scene(p, other, layout, place, grad, hooks)
         factors = [laid_out(factor, layout) for factor in factors]
         second = nn.Parameter(torch.ones_like(p))
@@ -91,7 +91,7 @@ class TestFreezeRows:
         seen = {"changed": witness.changes()}
         # A handle may keep its hook alive.
         turned = nn.Parameter(torch.zeros_like(rare_up))
-        _kept = [student.freeze_rows(t, which) for t, which in ((second, [0]), (half, rows), (turned, rows))]
+        _kept = [student.freeze_rows(t, which) for t, which in ((second, [0]), (half, [*rows]), (turned, [*rows]))]
         seen |= flow(p, lambda: p, other, neighbour, factors, up, backward)
         ((p + second) * factors[0]).sum().backward(inputs=[second])
         (3 * half).sum().backward()
@@ -99,8 +99,10 @@ class TestFreezeRows:
         sizes = [nn.Parameter(torch.ones(3, 2)) for _ in EXTREMES]
         for size, t in zip(EXTREMES, sizes):
             _kept.append(student.freeze_rows(t, [0, 2]))
+            t.data.fill_(2.0)  # as an optimizer does
             (size * t).sum().backward()
         seen["gradients of other sizes"] = [t.grad for t in sizes]
+        seen["a parameter that an optimizer has changed"] = sizes[0].detach()
         seen["the gradient that lies in another order"] = turned.grad
         seen |= {"the gradient of a second tensor": second.grad, "the gradient of a bfloat16 tensor": half.grad}
         seen |= {"x.grad after two passes": accumulated(p, p, neighbour, factors)}
@@ -109,7 +111,12 @@ class TestFreezeRows:
         seen |= after_remove("first_handle", handle, p, p, factors[0])
         seen |= after_remove("second_handle", twice, p, p, factors[0])
         seen["changed around it"] = surroundings.changes()
-        return {**seen, "changed in the end": witness.changes(), "example": example.grad}
+        return {
+            **seen,
+            "changed in the end": witness.changes(),
+            "example": example.grad,
+            "removed at once": free.grad,
+        }
 
     mistakes = (
         Mistake(
@@ -165,7 +172,22 @@ class TestFreezeRows:
                 "does not require grad",
             ),
         ),
-        Mistake("changed-values", lambda seen: changes(seen["changed in the end"], "values p")),
+        Mistake(
+            "changed-values",
+            lambda seen: (
+                changes(seen["changed in the end"], "values p")
+                or not close(seen["a parameter that an optimizer has changed"], 2.0)
+            ),
+        ),
+        Mistake(
+            "an-index-counts-twice",
+            lambda seen, factors, rows, collection, hooks: (
+                collection == "repeated"
+                and any(close(seen["x.grad"], times(hooks) * counted(factors[0], rows, k)) for k in (-1, 1))
+            ),
+            "An index that stands twice in `rows` counted twice in your mask. Set its entry to 0, however often it "
+            "comes.",
+        ),
         Mistake(
             "hooked-a-copy",
             lambda seen, factors, rows, hooks: (
@@ -230,18 +252,28 @@ class TestFreezeRows:
         expect(seen["neighbour.grad of a sum"]).close_to(torch.full_like(up, -1))
         expect(seen["gradient="]).close_to(up)
         nothing_changed(seen["changed"], but=["hook-left p"])
+        expect(seen["a parameter that an optimizer has changed"]).close_to(torch.full((3, 2), 2.0))
         nothing_changed(seen["changed around it"])
 
     def test_the_handle_removes_the_hook_and_no_other(seen, factors, rows, hooks):
         for handle, left in (("first_handle", [0]), ("second_handle", [])):
             expect(seen[f"{handle} has remove()"]).is_true("the function returned nothing that has a remove() method")
             expect(seen[f"x.grad after {handle}.remove()"]).close_to(times(hooks) * without(factors[0], left))
+        at_once = Seen(seen["removed at once"].value, "the gradient of a parameter whose handle was removed at once")
+        expect(at_once).close_to(torch.full((3, 2), 5.0))
         nothing_changed(seen["changed in the end"], but=["grad-* *"], when="after `remove()`")
 
 
 def without(gradient: Tensor, rows: list[int], dim: int = 0) -> Tensor:
     """The gradient with zeros in these rows (or along another dimension)."""
     return gradient.index_fill(dim, torch.tensor(rows, dtype=torch.long), 0)
+
+
+def counted(gradient: Tensor, rows: list[int], k: int) -> Tensor:
+    """The gradient with zeros in these rows, and `k` times itself in the first, which stands twice."""
+    found = without(gradient, rows)
+    found[rows[0]] = k * gradient[rows[0]]
+    return found
 
 
 def masked_elsewhere(gradient: Tensor, rows: list[int]) -> list[Tensor]:

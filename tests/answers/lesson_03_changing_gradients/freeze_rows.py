@@ -1,6 +1,6 @@
 """Answers to 03-freeze-rows."""
 
-from graders.author.answers import Wrong
+from graders.author.answers import Wrong, changed
 
 RIGHT = [
     """
@@ -413,6 +413,7 @@ def freeze_rows(p, rows):
         "an index that stands twice counts for nothing",
         violates="an index may stand in it twice",
         check="test_the_rows_get_zero_and_the_others_their_gradient",
+        mistake="an-index-counts-twice",
         source="""
 import torch
 
@@ -604,6 +605,36 @@ def freeze_rows(p, rows):
         return buffer
     return p.register_hook(hook)
 """,
+    ),
+    Wrong(
+        "takes 1 off the mask for each index",
+        violates="an index may stand in it twice",
+        check="test_the_rows_get_zero_and_the_others_their_gradient",
+        mistake="an-index-counts-twice",
+        source="""
+import torch
+
+def freeze_rows(p, rows):
+    def hook(grad):
+        mask = torch.ones_like(grad)
+        for row in rows:
+            mask[row] -= 1
+        return grad * mask
+    return p.register_hook(hook)
+""",
+    ),
+    Wrong(
+        "puts the rows back",
+        violates="rule 2: Tensors keep their values",
+        check="test_nothing_else_changes",
+        mistake="changed-values",
+        source=changed(
+            RIGHT[0],
+            (
+                "    def hook(grad):\n",
+                "    old = p.detach().clone()\n    def hook(grad):\n        p.data[rows] = old[rows]\n",
+            ),
+        ),
     ),
 ]
 

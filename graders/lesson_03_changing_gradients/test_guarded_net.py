@@ -393,6 +393,8 @@ class TestGuardedNet:
         if close(seen["grads"]["x"], raw["x"], 1e-4, 1e-4):
             refuse(f"the gradient at the output of `body` was not clamped (mode: {mode}; frozen of `body`: {frozen})")
         same(seen["grads"], {name: gradient for name, gradient in true.items() if name.startswith(("x", "body"))})
+        if close(seen["example"]["x"], torch.tensor([[5.0, 0.5]])):
+            refuse("the gradient at the output of `body` was not clamped where `body` has no parameters (the example)")
         expect(seen["example"]["x"]).close_to(torch.tensor([[1.0, 0.5]]))
 
     def test_the_bias_gets_zeros_and_the_weight_its_gradient(

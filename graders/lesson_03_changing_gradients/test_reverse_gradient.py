@@ -127,10 +127,11 @@ class TestReverseGradient:
             "hooked-the-input",
             lambda seen, factors, lam, hooks: (
                 changes(seen["changed"], "hook-left *")
+                or changes(seen["changed inside"], "hook-left *")
                 or close(seen["x.grad of two ways"], -lam * times(hooks) * sum(factors))
             ),
-            "You hooked `x`, so all of its gradient is reversed, also the part from its other uses. Make a new tensor "
-            "with the same values, hook that one and return it.",
+            "You hooked `x` itself, always or under `no_grad` alone. So all of its gradient is reversed, also the part "
+            "from its other uses. Make a new tensor with the same values, hook that one and return it.",
         ),
         Mistake(
             "changed-forward",
@@ -162,6 +163,12 @@ class TestReverseGradient:
             "No gradient came through your tensor to `x`: `detach()` (or `.data`, or a new leaf) cut the connection. "
             "Make the new tensor by an operation on `x`, such as `x * 1`.",
             raises="does not require grad and does not have a grad_fn",
+        ),
+        Mistake(
+            "one-slot-for-all",
+            lambda seen, factors, lam, hooks: close(
+                seen["x.grad of two ways"], times(hooks) * (factors[1] - 2 * lam * factors[0])
+            ),
         ),
         Mistake(
             "hook-without-grad",

@@ -6,6 +6,7 @@ import torch
 
 from graders.authoring import (
     ALL,
+    SILENT,
     Circumstances,
     Mistake,
     Seen,
@@ -91,9 +92,9 @@ class TestScaleGrad:
             witness = Witness(**things)
             handle = student.scale_grad(t, s)
             changed = witness.changes()
-            kept = [student.scale_grad(second, 2 * s), student.scale_grad(half, s)]  # a handle may keep its hook alive
             same = torch.ones_like(x).requires_grad_()
-            kept.append(student.scale_grad(same, 1.0))
+            # A handle may keep its hook alive.
+            kept = [student.scale_grad(u, number) for u, number in ((same, 1.0), (half, s), (second, 2 * s))]
 
         def hooked(t):
             kept.append(student.scale_grad(t, s))
@@ -103,7 +104,7 @@ class TestScaleGrad:
         (t + second).backward(gradient=factors[0], inputs=[second])
         (3 * half).sum().backward()
         (3 * same).sum().backward()
-        seen |= {"the gradient for s = 1": same.grad, "for s = 1 has remove()": removed(kept[-1])}
+        seen |= {"the gradient for s = 1": same.grad, "for s = 1 has remove()": removed(kept[0])}
         seen |= {"the gradient of a second tensor": second.grad, "the gradient of a bfloat16 tensor": half.grad}
         seen |= rare(hooked, rare_up) | {"x.grad after two passes": accumulated(x, t, neighbour, factors)}
         twice = student.scale_grad(t, 0.5)
@@ -157,6 +158,10 @@ class TestScaleGrad:
             raises="cannot register a hook on a tensor that doesn't require gradient",
         ),
         Mistake("changed-dtype", raises="has changed the type of value"),
+        Mistake(
+            "one-slot-for-all",
+            lambda seen, factors, s, hooks: close(seen["x.grad"], 2 * s * times(hooks) * factors[0]) if s else SILENT,
+        ),
     )
 
     def test_the_gradient_is_scaled(seen, factors, s, place, hooks):
@@ -199,12 +204,12 @@ class TestScaleGrad:
         nothing_changed(seen["changed"], but=["hook-left t"])
 
     def test_the_handle_removes_the_hook_and_no_other(seen, factors, s, hooks):
-        expect(seen["for s = 1 has remove()"]).is_true(
-            "for s = 1 the function returned nothing that has a remove() method"
-        )
-        at_once = Seen(seen["removed at once"].value, "the gradient of a tensor whose handle was removed at once")
-        expect(at_once).close_to(torch.full((2,), 3.0))
         for handle, left in (("first_handle", 0.5), ("second_handle", 1)):
             expect(seen[f"{handle} has remove()"]).is_true("the function returned nothing that has a remove() method")
             expect(seen[f"x.grad after {handle}.remove()"]).close_to(times(hooks) * left * factors[0])
+        at_once = Seen(seen["removed at once"].value, "the gradient of a tensor whose handle was removed at once")
+        expect(at_once).close_to(torch.full((2,), 3.0))
+        expect(seen["for s = 1 has remove()"]).is_true(
+            "for s = 1 the function returned nothing that has a remove() method"
+        )
         nothing_changed(seen["changed in the end"], but=["grad-* *"], when="after `remove()`")

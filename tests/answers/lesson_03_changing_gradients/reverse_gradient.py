@@ -1,6 +1,6 @@
 """Answers to 03-reverse-gradient."""
 
-from graders.author.answers import Wrong
+from graders.author.answers import Wrong, changed
 
 RIGHT = [
     """
@@ -325,6 +325,7 @@ def reverse_gradient(x, lam):
         "one `lam` for all calls",
         violates="rule 1: on one object or on several at the same time",
         check="test_only_what_passes_through_y_is_reversed",
+        mistake="one-slot-for-all",
         source="""
 import torch
 
@@ -645,6 +646,13 @@ def reverse_gradient(x, lam):
         y.register_hook(lambda grad: -lam * grad)
     return y
 """,
+    ),
+    Wrong(
+        "hooks `x` under `no_grad`",
+        violates="Your function leaves no hook on `x`.",
+        check="test_without_gradients_the_values_come_back",
+        mistake="hooked-the-input",
+        source="import torch\n" + changed(RIGHT[0], ("y = x * 1", "y = x * 1 if torch.is_grad_enabled() else x")),
     ),
 ]
 

@@ -233,7 +233,8 @@ def scale_grad(t, s):
     Wrong(
         "one number for all tensors",
         violates="rule 1: on one object or on several at the same time",
-        check="test_any_tensor_and_several_at_a_time",
+        check="test_the_gradient_is_scaled",
+        mistake="one-slot-for-all",
         source="""
 factor = 1.0
 

@@ -156,7 +156,16 @@ class TestGradsByName:
         other_dtype = torch.float32 if values.dtype == torch.float64 else torch.float64
         loss = sum((k * t * t).sum() for k, t in enumerate(unlike, 1)).to(other_dtype)
         odd = dict(zip(odd_names, [*unlike, loss]))
+        inner, within = torch.ones(2, requires_grad=True), []
+        inner_loss = (3 * inner).sum()
+
+        def call_within(grad):
+            if not within:
+                within.append(plain(student.grads_by_name({odd_names[0]: inner}, inner_loss)))
+
+        unlike[1].register_hook(call_within)
         seen["entries of every kind"] = plain(student.grads_by_name(odd, loss))
+        seen["of a call within the pass"] = within[0] if within else None
 
         c = 3 * x
         d, e = c * c, 2 * x
@@ -227,6 +236,7 @@ class TestGradsByName:
             expect_gradients(seen["again"], {names[0]: factor(hooks) * 2 * x})
         elif call == "in turn":
             expect_gradients(seen["in turn"], {names[1]: every["b"], names[2]: every["a"]})
+        expect_gradients(seen["of a call within the pass"], {"": torch.full((2,), 3.0)})
 
     def test_each_has_the_dtype_of_its_tensor_and_any_name(seen, x, odd_names):
         other_dtype = torch.float32 if x.dtype == torch.float64 else torch.float64

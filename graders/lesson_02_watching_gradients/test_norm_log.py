@@ -194,6 +194,7 @@ class TestNormLog:
         two = torch.tensor([1.0, 2.0], requires_grad=True)
         unknown = student.norm_log(two, [lambda p: (torch.tensor([3.0, math.nan]) * p).sum()])
         seen["nan"] = [str(norm) for norm in unknown] if isinstance(unknown, list) else unknown
+        seen["empty"] = plain(student.norm_log(torch.zeros(0, 2, requires_grad=True), [torch.sum]))
         two.grad = None
         example = student.norm_log(two, [lambda p: (torch.tensor([3.0, 4.0]) * p).sum(), lambda p: 2 * p[0]])
         return {**seen, "example": plain(example), "example.grad": two.grad}
@@ -260,6 +261,9 @@ class TestNormLog:
 
     def test_a_gradient_with_nan_has_the_norm_nan(seen):
         expect(seen["nan"]).equals(["nan"])
+
+    def test_a_gradient_without_entries_has_the_norm_0(seen):
+        expect_norms(seen["empty"], [0.0], torch.zeros(1))
 
     def test_another_call_starts_afresh(seen, p, losses, grad, spoilt, hooks, call):
         if call == "again":

@@ -139,10 +139,16 @@ class TestOldAndNewGrad:
             seen["in turn"] = plain(student.old_and_new_grad(other, k + 1, loss_of(other)))
             seen["x.grad in turn"] = other.grad
 
-        beside, kept = torch.ones_like(values).requires_grad_(), []
+        beside, kept, within = torch.ones_like(values).requires_grad_(), [], []
         beside.register_hook(kept.append)
-        pair = student.old_and_new_grad(prepared(values, layout=layout), k, lambda t: ((t + beside) * c).sum())
-        seen["shared with a neighbour"] = tied(plain(pair), kept[0] if kept else None)
+
+        def calling(t):
+            within.append(plain(student.old_and_new_grad(prepared(values), 2, lambda t: (t + 5 * t).sum())))
+            return ((t + beside) * c).sum()
+
+        pair = plain(student.old_and_new_grad(prepared(values, layout=layout), k, calling))
+        seen["shared with a neighbour"] = tied(pair, kept[0] if kept else None)
+        seen |= {"around another call": pair, "of a call within `loss_fn`": within[0] if within else None}
         watched, passes = prepared(values, layout=layout), []
         watched.register_hook(lambda gradient: passes.append(1))
         seen["x in the loss"] = plain(student.old_and_new_grad(watched, k, loss_of(watched, also_x="yes")))
@@ -234,6 +240,11 @@ class TestOldAndNewGrad:
         elif call == "in turn":
             expect_pair(seen["in turn"], -x, k + 1, kind, c)
             expect(seen["x.grad in turn"]).close_to(added_to_x(-x, k + 1, kind, c, uses_x))
+
+        for name, old, new in (("around another call", k * c, c), ("of a call within `loss_fn`", 12, 6)):
+            expect(seen[name]).has_length(2, "gradients", tuple)
+            for entry, gradient in zip(seen[name], (old, new)):
+                expect(entry).close_to(torch.zeros_like(x) + gradient)
 
     def test_x_has_its_gradient_from_one_pass(seen, x, k, kind, c, uses_x, grad, hooks):
         added = factor(hooks) * added_to_x(x, k, kind, c, uses_x)

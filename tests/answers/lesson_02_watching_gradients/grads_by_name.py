@@ -475,6 +475,13 @@ def grads_by_name(tensors, loss):
         check="test_every_reached_tensor_has_its_gradient",
         source=without("t.is_leaf"),
     ),
+    Wrong(
+        "one dict that each call empties",
+        violates="rule 1: also when one call runs inside another",
+        check="test_each_has_the_dtype_of_its_tensor_and_any_name",
+        source="grads = {}\n"
+        + changed(RIGHT[0], ("    grads = {}\n", "    grads.clear()\n"), ("return grads", "return dict(grads)")),
+    ),
 ]  # fmt: skip
 
 GIVENS = ["Write `grads_by_name(tensors, loss)`.", "`loss` is a scalar.", "The order of the keys is free."]

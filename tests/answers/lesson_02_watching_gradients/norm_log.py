@@ -440,6 +440,16 @@ def norm_log(p, losses):
     return [norms[loss] for loss in losses]
 """,
     ),
+    Wrong(
+        "divided by the largest entry",
+        violates="rule 1: Your function works for tensors of any shape",
+        check="raised",
+        source=HOOKED.replace("norms.append(NORM)", "norms.append(scaled(grad))").replace(
+            "def norm_log",
+            "def scaled(grad):\n    most = grad.abs().max()\n"
+            "    return (most * (grad / most).norm()).item() if most else 0.0\n\ndef norm_log",
+        ),
+    ),
 ]  # fmt: skip
 
 GIVENS = [

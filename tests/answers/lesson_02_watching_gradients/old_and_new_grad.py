@@ -385,6 +385,23 @@ def old_and_new_grad(x, k, loss_fn):
     return k * t.grad, t.grad
 """,
     ),
+    Wrong(
+        "one list that each call empties",
+        violates="rule 1: also when one call runs inside another",
+        check="test_another_call_starts_afresh",
+        source="""
+found = []
+
+def old_and_new_grad(x, k, loss_fn):
+    found.clear()
+    t = 3 * x
+    t.register_hook(lambda grad: found.append(grad.clone()))
+    t.mul_(k)
+    t.register_hook(lambda grad: found.append(grad.clone()))
+    loss_fn(t).backward()
+    return found[1], found[0]
+""",
+    ),
 ]  # fmt: skip
 
 GIVENS = [

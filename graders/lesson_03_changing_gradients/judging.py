@@ -14,6 +14,12 @@ SINGLE_LOCATION = "refers to a single memory location"
 """What PyTorch says when a hook writes into a gradient that was expanded from one number."""
 
 
+ONE_BOUND = (
+    "Elements beyond one of the two bounds go on as they are. Both count, also one that is 0 (`lo or ...` takes it for "
+    "none)."
+)
+
+
 def times(hooks: str) -> float:
     """By what the hooks of the caller multiply a gradient."""
     return FACTOR if hooks == "replacing" else 1.0

@@ -23,6 +23,7 @@ from graders.authoring import (
     snapshot,
 )
 from graders.lesson_03_changing_gradients.judging import (
+    ONE_BOUND,
     SINGLE_LOCATION,
     around,
     bounds_like,
@@ -191,8 +192,8 @@ class TestClampGrad:
                 all(close(seen[name], (times(hooks) * f).clamp(**bound)) for name, f in zip(TWO_PASSES, factors))
                 for bound in ({"min": lo}, {"max": hi})
             ),
-            "Elements beyond one of the two bounds go on as they are. Both count, also one that is 0 (and `lo or ...` "
-            "takes 0 for nothing).",
+            ONE_BOUND,
+            rather_than=("norm-not-elements", "clamped-the-total"),  # the same for a single number
         ),
         Mistake(
             "one-slot-for-all",

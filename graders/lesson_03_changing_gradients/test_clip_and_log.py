@@ -28,6 +28,7 @@ from graders.authoring import (
     snapshot,
 )
 from graders.lesson_03_changing_gradients.judging import (
+    ONE_BOUND,
     SINGLE_LOCATION,
     differentiated_as,
     expect_rare,
@@ -232,6 +233,15 @@ class TestClipAndLog:
             ),
             "The numbers are right, but an entry of your log is not a copy: it shares its memory with a tensor that "
             "others may write into, or the next pass writes into it. Store `grad.detach().clone()` in every pass.",
+        ),
+        Mistake(
+            "one-bound-only",
+            lambda seen, factors, lo, hi, hooks: any(
+                close(seen["x.grad"], (factors[0] * times(hooks)).clamp(**bound))
+                and close(seen["x.grad of another pass"], (factors[1] * times(hooks)).clamp(**bound))
+                for bound in ({"min": lo}, {"max": hi})
+            ),
+            ONE_BOUND,
         ),
         Mistake(
             "rebound-dict",

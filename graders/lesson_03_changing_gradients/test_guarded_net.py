@@ -35,7 +35,7 @@ from graders.authoring import (
     refuse,
     snapshot,
 )
-from graders.lesson_03_changing_gradients.judging import differentiated_as
+from graders.lesson_03_changing_gradients.judging import ONE_BOUND, differentiated_as
 
 OLD = 0.75
 """What a filled `.grad` holds; float32 holds it, too, so that `double()` does not change it."""
@@ -359,6 +359,19 @@ class TestGuardedNet:
             "The gradient at the output of `body`, or that of `fc.bias`, came through unchanged. Each of the two needs "
             "a hook, and a hook changes a gradient only by returning the new one.",
             everywhere=True,
+        ),
+        Mistake(
+            "one-bound-only",
+            lambda seen, layers, mode, hooks, hooked, state, inputs, ups, lo, hi: any(
+                close(
+                    seen["grads"]["x"],
+                    Case(layers, mode, hooks, hooked, state).truth(inputs[0], ups[0], *bounds)["x"],
+                    1e-4,
+                    1e-4,
+                )
+                for bounds in ((lo, torch.inf), (-torch.inf, hi))
+            ),
+            ONE_BOUND,
         ),
         Mistake(
             "bias-without-grad",

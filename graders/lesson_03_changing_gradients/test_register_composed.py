@@ -251,6 +251,16 @@ class TestRegisterComposed:
             raises=SINGLE_LOCATION,
         ),
         Mistake(
+            "a-handle-is-missing",
+            lambda seen, factors, hooks: (
+                seen["first_handles has remove()"].value is True
+                and bool(changes(seen["changed in the end"], "hook-left t"))
+                and not close(seen["x.grad after first_handles.remove()"], 3 * factors[0] * times(hooks))
+            ),
+            "The caller removed all handles of your list, and a function is still called. The list needs the handle of "
+            "every hook that you register.",
+        ),
+        Mistake(
             "changed-the-list",
             lambda seen: changes(seen["changed"], "entries fs"),
             "Your function changed the caller's list `fs`. `reversed(fs)` and `fs[::-1]` leave it as it is; "

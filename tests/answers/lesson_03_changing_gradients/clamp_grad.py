@@ -251,9 +251,10 @@ def clamp_grad(t, lo, hi):
         "takes a bound of 0 for none",
         violates="`lo` and `hi` are numbers that this dtype can hold, with `lo < hi`",
         check="test_every_element_is_clamped",
+        mistake="one-bound-only",
         source="""
 def clamp_grad(t, lo, hi):
-    return t.register_hook(lambda grad: grad.clamp(lo or -100.0, hi or 100.0))
+    return t.register_hook(lambda grad: grad.clamp(lo or None, hi or None))
 """,
     ),
     Wrong(

@@ -292,12 +292,14 @@ def clip_and_log(t, lo, hi):
         "the upper bound only",
         violates="to the range from `lo` to `hi`",
         check="test_the_clipped_gradient_goes_on",
+        mistake="one-bound-only",
         source=clip_and_log("grad.clamp(lo, hi)", "grad.clamp(max=hi)"),
     ),
     Wrong(
         "a bound of 0 counts as none",
         violates="`lo` and `hi` are numbers that its dtype can hold, with `lo < hi`.",
         check="test_the_clipped_gradient_goes_on",
+        mistake="one-bound-only",
         source=clip_and_log("grad.clamp(lo, hi)", "grad.clamp(lo or -1e9, hi or 1e9)"),
     ),
     Wrong(

@@ -264,12 +264,14 @@ WRONG = [
         "the upper bound only",
         violates="to the range from `lo` to `hi`",
         check="test_the_gradient_at_the_output_of_body_is_clamped",
+        mistake="one-bound-only",
         source=guarded_net("grad.clamp(self.lo, self.hi)", "grad.clamp(max=self.hi)"),
     ),
     Wrong(
         "a bound of 0 counts as none",
         violates="`lo` and `hi` are numbers that the dtype of the network can hold, with `lo < hi`.",
         check="test_the_gradient_at_the_output_of_body_is_clamped",
+        mistake="one-bound-only",
         source=guarded_net("grad.clamp(self.lo, self.hi)", "grad.clamp(self.lo or -1e9, self.hi or 1e9)"),
     ),
     Wrong(

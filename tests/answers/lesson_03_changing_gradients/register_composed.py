@@ -197,6 +197,7 @@ def register_composed(t, fs):
         "the last handle only",
         violates="When `remove()` was called on all of them, gradients pass as they are.",
         check="test_the_handles_remove_all_hooks_and_no_other",
+        mistake="a-handle-is-missing",
         source="""
 def register_composed(t, fs):
     for f in reversed(fs):

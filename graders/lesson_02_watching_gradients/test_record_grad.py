@@ -110,14 +110,12 @@ class TestRecordGrad:
             removed(other)
             (u * u).sum().backward()
             seen["more_after_remove"] = len(more) - len(seen["more"])
-        infinite, recorded = prepared(x, layout=layout), []
-        student.record_grad(infinite, recorded)
+        infinite, empty, recorded = prepared(x, layout=layout), torch.zeros(0, 3, dtype=x.dtype, requires_grad=True), []
+        for each in (infinite, empty):
+            student.record_grad(each, recorded)
         infinite.backward(torch.full_like(infinite, torch.inf))
-        seen |= {"infinite": recorded[:3], "infinite.grad": infinite.grad}
-        empty, recorded = torch.zeros(0, 3, dtype=x.dtype, requires_grad=True), []
-        student.record_grad(empty, recorded)
         empty.sum().backward()
-        seen["of an empty tensor"] = recorded[:3]
+        seen |= {"of two tensors in one list": recorded[:4], "infinite.grad": infinite.grad}
         seen["graph_flows_on"] = graph_beneath(lambda t: student.record_grad(t, []), x)
         y, example = torch.tensor([2.0], requires_grad=True), []
         student.record_grad(y, example)
@@ -177,10 +175,10 @@ class TestRecordGrad:
     def test_entries_are_copies_without_a_graph(seen, x, up, hooks, backward):
         for entry, gradient in paired(seen["store"], arriving(x, up, hooks, backward)):
             expect(entry).close_to(gradient)
-        expect(seen["infinite"]).has_length(1, "recorded gradients")
-        expect(seen["infinite"][0]).close_to(torch.full_like(x, torch.inf))
-        expect(seen["of an empty tensor"]).has_length(1, "recorded gradients")
-        expect(seen["of an empty tensor"][0]).close_to(torch.zeros(0, 3, dtype=x.dtype))
+        both = seen["of two tensors in one list"]
+        expect(both).has_length(2, "recorded gradients")
+        expect(both[0]).close_to(torch.full_like(x, torch.inf))
+        expect(both[1]).close_to(torch.zeros(0, 3, dtype=x.dtype))
 
     def test_the_flow_is_unchanged(seen, x, up, grad, hooks):
         expect(seen["leaf.grad"]).close_to(flowing(x, up, grad, hooks))

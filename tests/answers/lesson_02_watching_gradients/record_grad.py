@@ -437,6 +437,20 @@ def record_grad(t, store):
     return t.register_hook(hook)
 """,
     ),
+    Wrong(
+        "one hook for each list",
+        violates="rule 1: on one object or on several at the same time",
+        check="test_entries_are_copies_without_a_graph",
+        source="""
+handles = {}
+
+def record_grad(t, store):
+    if id(store) in handles:
+        handles[id(store)].remove()
+    handles[id(store)] = t.register_hook(lambda grad: store.append(grad.detach().clone()))
+    return handles[id(store)]
+""",
+    ),
 ]
 
 GIVENS = ["Write `record_grad(t, store)`.", "`t` is a tensor that requires grad, leaf or not.", "`store` is a list."]

@@ -389,7 +389,7 @@ def register_composed(t, fs):
     Wrong(
         "hands a function as much as it takes",
         violates="is replaced by `fs[0](fs[1](...fs[-1](g)))`",
-        check="raised",
+        check="test_each_call_has_functions_of_its_own",
         source="""
 import inspect
 
@@ -444,6 +444,19 @@ def register_composed(t, fs):
         known.append((grad, result))
         return result
     return [t.register_hook(hook)]
+""",
+    ),
+    Wrong(
+        "one hook for each list",
+        violates="rule 1: on one object or on several at the same time",
+        check="test_any_tensor_changes_before_the_hooks_that_came_later",
+        source="""
+handles = {}
+
+def register_composed(t, fs):
+    if id(fs) not in handles:
+        handles[id(fs)] = [t.register_hook(f) for f in reversed(fs)]
+    return handles[id(fs)]
 """,
     ),
 ]

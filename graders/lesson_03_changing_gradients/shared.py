@@ -12,6 +12,8 @@ from graders.authoring import CallersHooks, gradients, own_grads, prepared, remo
 
 TINY = 2.0**-60
 """A gradient that float16 does not hold."""
+FAR = (1e-30, 1e30)
+"""Numbers that float32 holds, far from 1."""
 
 
 def scene(

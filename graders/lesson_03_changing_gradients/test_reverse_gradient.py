@@ -8,6 +8,7 @@ from graders.authoring import (
     ALL,
     Circumstances,
     Mistake,
+    Seen,
     Witness,
     beyond_float32,
     changes,
@@ -16,11 +17,12 @@ from graders.authoring import (
     expect,
     laid_out,
     nothing_changed,
+    paired,
     snapshot,
     tensor_hooks,
 )
 from graders.lesson_03_changing_gradients.judging import SINGLE_LOCATION, differentiated_as, expect_rare, start, times
-from graders.lesson_03_changing_gradients.shared import TINY, flow, rare, scene
+from graders.lesson_03_changing_gradients.shared import FAR, TINY, flow, rare, scene
 
 
 @exercise(
@@ -117,6 +119,11 @@ class TestReverseGradient:
         if isinstance(y, torch.Tensor):
             seen |= {"requires grad without": y.requires_grad}
             (y * w).sum().backward()
+        small, far = torch.tensor([1e-20, -3e-12], requires_grad=True), [torch.ones(2, requires_grad=True) for _ in FAR]
+        seen["y of small values"] = snapshot(student.reverse_gradient(small, 0.5))
+        for u, number in zip(far, FAR):
+            (3 * student.reverse_gradient(u, number)).sum().backward()
+        seen["gradients far from 1"] = [u.grad for u in far]
         x = torch.tensor([3.0], requires_grad=True)
         y = student.reverse_gradient(x, 0.5)
         (10 * y + 2 * x).sum().backward()
@@ -182,6 +189,7 @@ class TestReverseGradient:
         expect(seen["y"]).close_to(x)
         expect(seen["x.grad"]).close_to(-lam * times(hooks) * factors[0])
         expect(seen["y after a call for another tensor"]).close_to(x)
+        expect(seen["y of small values"]).close_to(torch.tensor([1e-20, -3e-12]), atol=0, detached=False)
 
     def test_only_what_passes_through_y_is_reversed(seen, factors, lam, rare_up, hooks):
         expect_rare(seen, rare_up, of_two=(1 - lam) * rare_up[0], turned=-lam * rare_up)
@@ -201,6 +209,8 @@ class TestReverseGradient:
         expect(seen["x.grad of a tiny gradient"]).close_to(torch.full_like(up, by * TINY), atol=0)
         expect(seen["x.grad of infinities"]).close_to(torch.full_like(up, -torch.inf))
         expect(seen["x.grad after two passes"]).close_to(start(up, grad) + by * sum(factors))
+        for entry, number in paired(seen["gradients far from 1"], FAR):
+            expect(Seen(entry.value, f"x.grad for lam = {number:g}")).close_to(torch.full((2,), -3 * number), atol=0)
 
     def test_the_gradient_can_be_differentiated_again(seen, factors, lam, hooks):
         differentiated_as(seen["x.grad differentiated"], torch.full_like(factors[0], -lam * times(hooks)))

@@ -18,6 +18,7 @@ from graders.authoring import (
     expect,
     laid_out,
     nothing_changed,
+    paired,
     refuse,
     removed,
 )
@@ -28,7 +29,7 @@ from graders.lesson_03_changing_gradients.judging import (
     start,
     times,
 )
-from graders.lesson_03_changing_gradients.shared import TINY, accumulated, after_remove, flow, rare, scene
+from graders.lesson_03_changing_gradients.shared import FAR, TINY, accumulated, after_remove, flow, rare, scene
 
 
 @exercise(
@@ -104,6 +105,11 @@ class TestScaleGrad:
         (t + second).backward(gradient=factors[0], inputs=[second])
         (3 * half).sum().backward()
         (3 * same).sum().backward()
+        far = [torch.ones(2, requires_grad=True) for _ in FAR]
+        for u, number in zip(far, FAR):
+            kept.append(student.scale_grad(u, number))
+            (3 * u).sum().backward()
+        seen["gradients far from 1"] = [u.grad for u in far]
         seen |= {"the gradient for s = 1": same.grad, "for s = 1 has remove()": removed(kept[0])}
         seen |= {"the gradient of a second tensor": second.grad, "the gradient of a bfloat16 tensor": half.grad}
         seen |= rare(hooked, rare_up) | {"x.grad after two passes": accumulated(x, t, neighbour, factors)}
@@ -183,6 +189,8 @@ class TestScaleGrad:
         if s != 0:
             expect(seen["x.grad of infinities"]).close_to(torch.full_like(up, s * torch.inf))
         expect(seen["x.grad after two passes"]).close_to(start(up, grad) + s * (factors[0] + factors[1]))
+        for entry, number in paired(seen["gradients far from 1"], FAR):
+            expect(Seen(entry.value, f"the gradient for s = {number:g}")).close_to(torch.full((2,), 3 * number), atol=0)
 
     def test_the_gradient_can_be_differentiated_again(seen, factors, s, hooks):
         differentiated_as(seen["x.grad differentiated"], torch.full_like(factors[0], times(hooks) * s))

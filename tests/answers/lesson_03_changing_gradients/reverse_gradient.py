@@ -654,6 +654,18 @@ def reverse_gradient(x, lam):
         mistake="hooked-the-input",
         source="import torch\n" + changed(RIGHT[0], ("y = x * 1", "y = x * 1 if torch.is_grad_enabled() else x")),
     ),
+    Wrong(
+        "adds 1 and takes it away",
+        violates="Return a tensor `y` with the same values as `x`, up to rounding",
+        check="test_the_values_stay_and_the_gradient_is_reversed",
+        source=changed(RIGHT[0], ("x * 1", "x + 1 - 1")),
+    ),
+    Wrong(
+        "a number within bounds",
+        violates="`lam` is a positive number that this dtype can hold",
+        check="test_every_call_and_every_pass_reverses",
+        source=changed(RIGHT[0], ("-lam * grad", "-max(min(lam, 1e6), 1e-6) * grad")),
+    ),
 ]
 
 GIVENS = [

@@ -1,6 +1,6 @@
 """Answers to 03-scale-grad."""
 
-from graders.author.answers import Wrong
+from graders.author.answers import Wrong, changed
 
 RIGHT = [
     """
@@ -513,6 +513,18 @@ def scale_grad(t, s):
     t.register_hook(lambda grad: grad * s)
     return Handle(t)
 """,
+    ),
+    Wrong(
+        "takes a small number for 0",
+        violates="the gradient that arrives at `t` is multiplied by `s`",
+        check="test_every_pass_is_scaled_once",
+        source=changed(RIGHT[0], ("grad * s", "grad * s if abs(s) > 1e-6 else grad * 0")),
+    ),
+    Wrong(
+        "a number within bounds",
+        violates="`s` is a number that this dtype can hold.",
+        check="test_every_pass_is_scaled_once",
+        source=changed(RIGHT[0], ("grad * s", "grad * max(min(s, 1e6), -1e6)")),
     ),
 ]
 

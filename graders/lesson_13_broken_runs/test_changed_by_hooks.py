@@ -42,13 +42,12 @@ class Growing(nn.Module):
         """The buffer starts with 0; another one is `None`, as a norm without statistics has it."""
         super().__init__()
         self.register_buffer("unset", None)
-        self.hollow = nn.Parameter(like.new_zeros(0))
         self.register_buffer("count", torch.zeros((), dtype=like.dtype), persistent=False)
 
     def forward(self, x: Tensor) -> Tensor:
         """A new tensor."""
         self.count += self.training
-        return (1 + self.count / 2) * x + self.hollow.sum()
+        return (1 + self.count / 2) * x
 
 
 class Scaled(nn.Module):
@@ -347,8 +346,8 @@ class TestChangedByHooks:
       more of itself, and by 2 percent or more of the largest entry, however small the gradient is (as 1e-12). Nothing
       in between occurs: no entry is NaN, or what rounding leaves of a sum that cancels.
     - With and without hooks, the pass starts with the same buffers, and each module is in its mode. The model draws no
-      random numbers. Grad mode is on. `x` is a leaf. `loss_fn` uses nothing of the model but its output.
-      `copy.deepcopy(model)` works. No hook removes itself.
+      random numbers. Grad mode is on. `x` is a leaf. No parameter is empty. `loss_fn` uses nothing of the model but
+      its output. `copy.deepcopy(model)` works. No hook removes itself.
 
     Afterwards each hook is there again: the same one, in its place, with its options, and its handle removes it.
     `.grad` of each parameter and of `x` is as it was, and so are buffers, which a layer in training mode changes in

@@ -270,9 +270,9 @@ def any_of(answers: Iterable[Any]) -> Any:
 
 
 def trained(net: dict[str, Any], mode: str) -> list[str]:
-    """The names of the parameters that require grad and have an entry."""
+    """The names of the parameters that require grad."""
     model, _ = prepared_model(net, mode, [])
-    return [name for name, parameter in model.named_parameters() if parameter.requires_grad and parameter.numel()]
+    return [name for name, parameter in model.named_parameters() if parameter.requires_grad]
 
 
 PLANS = (

@@ -389,9 +389,10 @@ class TestDeadChannels:
             "You put the model into eval mode, and there other channels are 0. Leave each part in its mode.",
         ),
         Mistake(
-            "subclasses-left-out",
+            "relus-left-out",  # the one that lies in another module is of a subclass
             answers("subclasses"),
-            "A module of a subclass of `nn.ReLU` is missing. Ask with `isinstance(module, nn.ReLU)`.",
+            "A ReLU is missing that lies in another module, and is of a subclass of `nn.ReLU`. `named_modules()` has "
+            "modules of every depth, `named_children()` does not. Ask with `isinstance(module, nn.ReLU)`.",
         ),
         Mistake(
             "listed-the-living",

@@ -269,7 +269,7 @@ WRONG = [
         "asks for the class itself",
         violates="Subclasses of `nn.ReLU` count as well.",
         check=FOUND,
-        mistake="subclasses-left-out",
+        mistake="relus-left-out",
         source=but(("if isinstance(module, nn.ReLU):", "if type(module) is nn.ReLU:")),
     ),
     Wrong(
@@ -288,6 +288,7 @@ WRONG = [
         "looks one level deep",
         violates="its name in `model.named_modules()`",
         check=FOUND,
+        mistake="relus-left-out",
         source=but(("model.named_modules()", "model.named_children()")),
     ),
     Wrong(

@@ -214,8 +214,8 @@ assert watched.grad is None
 # ## The rules of all exercises
 #
 # Above each exercise stands its *contract*: the text that says what your function does. The contracts are short,
-# because six rules hold in every exercise. The check tries them, too. You do not have to remember all of this now. Come
-# back when a check names a rule, or when you know more of the words. Wherever a contract says something else, the
+# because eight rules hold in every exercise. The check tries them, too. You do not have to remember all of this now.
+# Come back when a check names a rule, or when you know more of the words. Wherever a contract says something else, the
 # contract counts.
 #
 # {{rules}}

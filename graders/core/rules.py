@@ -41,9 +41,10 @@ RULES = (
         "are there afterwards, the same ones in the same order. They may watch or replace values, and may sit "
         'on any tensor, parameter or part of a model. "As it left the module" means the value that the next '
         "part of the model gets. When your function has returned, or raised, none of your own hooks is left. "
-        "If the contract asks for hooks that stay, they act on what you were given and on nothing else, and your "
-        "function returns handles. A handle is an object whose `remove()` takes a hook away: it removes exactly "
-        "the hook that it stands for.",
+        "If the contract asks for hooks that stay, they act on what you were given and on nothing else: not on the "
+        "gradient of a neighbour (in `t + u`, that of `u`), and not on a tensor that the caller hands to "
+        "`backward(gradient=...)`. Your function then returns handles. A handle is an object whose `remove()` takes "
+        "a hook away: it removes exactly the hook that it stands for.",
     ),
     Rule(
         4,
@@ -65,6 +66,23 @@ RULES = (
         "any kind of dict is right. A number is an `int` or a `float`, as the contract says. A tensor that you "
         "return has no graph, and it shares its memory with no other tensor, unless the contract asks for the "
         "tensor object itself.",
+    ),
+    Rule(
+        7,
+        'What "run the model" means (from lesson 5 on).',
+        "Call `model(x)` exactly once, to its end, and with each part in its mode. It computes what it computes "
+        "without you. A part of the model is called what `model.named_modules()` calls it; if it has several "
+        "names, the first one counts. What it returned is the value as it left the module, also when a later "
+        "layer overwrites this value in place. Where no gradient is asked for, you may switch grad mode off for "
+        "the run, and your caller may have done so; the model does not switch it.",
+    ),
+    Rule(
+        8,
+        "What you may count on.",
+        "Where a gradient is asked for, grad mode is on when you are called. The models, losses and functions "
+        "that you are given run no backward pass of their own. No hook on a tensor gets `None` for a gradient. "
+        "Nobody changes a list or dict that you were given, or one that you returned. A leaf of which the "
+        "contract says nothing may get a `.grad` in the passes that you run.",
     ),
 )
 

@@ -35,14 +35,14 @@ def test_the_notebooks_are_what_their_source_builds(lesson: str) -> None:
 
 @pytest.mark.parametrize("exercise", EXERCISES, ids=lambda exercise: exercise.key)
 def test_the_exercise_is_well_formed_and_its_mistakes_are_recognised(exercise: Exercise) -> None:
-    # One wrong answer for each mistake, on one seed. `hookwork build --check` takes every answer, and more seeds.
+    # A wrong answer for every third mistake, on one seed. `hookwork build --check` takes every answer, and more seeds.
     answers = answers_to(exercise)
     assert [*prove.well_formed(exercise), *prove.well_answered(exercise, answers)] == []
     mistaken = {answer.mistake: answer for answer in answers.every if answer.mistake}
-    assert list(prove.come_out_right(exercise, tuple(mistaken.values()), [1000])) == []
+    assert list(prove.come_out_right(exercise, [answers.right[0], *mistaken.values()][::3], [1000])) == []
 
 
-@pytest.mark.parametrize("lesson", LESSONS)
+@pytest.mark.parametrize("lesson", LESSONS[:3])  # and all of them in `hookwork build --check`
 def test_the_lesson_runs_and_is_marked_in_a_box(lesson: str, kit: Path, warm: WarmProcess) -> None:
     # In an ordinary kernel, where its checks are shown, `hookwork build --check` runs it, too.
     assert prove.marked_in_a_box(lesson, BoxRunner(kit, warm=warm)) == []

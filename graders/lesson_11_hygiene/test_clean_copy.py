@@ -119,22 +119,20 @@ class Uncopyable:
 )  # fmt: skip
 class TestCleanCopy:
     """Write `clean_copy(model)`. `model` is an `nn.Module`; it may be a single layer. Return a deep copy of it, as
-    `copy.deepcopy` makes it, but without any module hooks: no forward pre-hooks, forward hooks, full backward pre-hooks
-    and backward hooks (those of both kinds), on any of `model.modules()`.
+    `copy.deepcopy` makes it, but without module hooks of any kind (the last exercise lists them), on any of
+    `model.modules()`.
 
-    - The copy has the same types of modules under the same names, equal parameters and buffers, and the same modes. It
-      shares no memory with the original. Parameters that do not require grad still do not.
+    - The copy has the same types of modules under the same names, equal parameters and buffers, the same modes and the
+      same `requires_grad`. It shares no memory with the original.
     - What is shared inside the model (a weight that two layers use, a module under two names, a buffer) is shared in
       the same way inside the copy.
-    - Hooks of `state_dict` and `load_state_dict` are copied. Hooks on parameters are not, and neither is the `.grad` of
-      a parameter: also in this the copy is as `copy.deepcopy` makes it.
-    - New hooks can be registered on the copy as usual, with one exception: the flag `_is_full_backward_hook` (*The flag
-      that a legacy hook leaves*) may be that of the original, or `None`.
-    - None of the hooks of the original fires during the call (those of `state_dict` neither), nor when the copy runs
-      later. The handles of the original's hooks still work.
-    - When a part of the model cannot be copied, the exception of `copy.deepcopy` comes through. When it is a module
-      hook that cannot be copied, you may let the exception through, or make the copy all the same.
-      No module has a `__deepcopy__` of its own.
+    - Hooks of `state_dict` and `load_state_dict` are copied. Hooks on parameters and `.grad` are not, as with
+      `copy.deepcopy`.
+    - New hooks can be registered on the copy as usual. Only the flag `_is_full_backward_hook` (*The flag that a legacy
+      hook leaves*) may be that of the original, or `None`.
+    - None of the hooks of the original fires during the call (those of `state_dict` neither), nor when the copy runs.
+      Their handles still work.
+    - When a part of the model cannot be copied, the exception of `copy.deepcopy` comes through.
 
     **Example.** Let `model = nn.Linear(2, 1)` have a forward hook that returns `2 * output`. For
     `copied = clean_copy(model)`, `model(x)` is then twice `copied(x)`.

@@ -216,24 +216,22 @@ class Layers:
     ),
 )  # fmt: skip
 class TestFirstNonfinite:
-    """Write `first_nonfinite(model, x)`. Run `model(x)` once, with each part in its mode, and find the first call of a
-    leaf, in the order of execution, whose output has a NaN or an infinite entry while all its tensor inputs are finite.
-    Return the name of that leaf as in `named_modules()`, or `None` when there is no such call.
+    """Write `first_nonfinite(model, x)`. Run the model, and find the first call of a leaf whose output has a NaN or
+    an infinite entry while all its tensor inputs are finite. Return the name of that leaf, or `None` when there is no
+    such call.
 
     - A leaf is a module of `model.named_modules()` without children. The model may be a leaf itself; then its name is
-      `""`. No leaf calls a module, nor itself.
-    - Each leaf gets positional arguments: one tensor or more, and perhaps other values, such as numbers, that hold no
-      tensors. It returns one tensor. A number among the arguments is no tensor input, whatever its value.
-    - What counts is its inputs as they were when it was called, and its output as it left the leaf: some layers work in
-      place. Hooks of the caller may replace outputs, and leave inputs alone; the model does not catch what they raise.
-    - A leaf that already gets a NaN or an Inf is not to blame for what it passes on. A NaN that the code between the
-      leaves makes has no leaf to blame; a module that is called and not registered is such code. `x` may have NaN and
-      infinite entries itself.
-    - A leaf may run more than once, and each call is judged by itself. The model may catch an `Exception` of a part
-      of it, also one that your hooks raise there, and go on.
-    - You may stop the forward pass as soon as the leaf is found: hooks of the caller fire as far as the pass goes. When
-      the model itself raises an exception of any type before that, it comes through; after that, it may come through,
-      or you return the name.
+      `""`.
+    - A leaf gets positional arguments: tensors, and perhaps values that hold no tensors, such as an infinite number,
+      which is no tensor input. It returns one tensor.
+    - Inputs count as they were when the leaf was called: some layers work in place. The output counts as it left the
+      leaf: hooks of the caller may replace it.
+    - A leaf that gets a NaN or an Inf is not to blame for what it passes on. Such an entry may be in `x`, or come from
+      code between the leaves: then no leaf is to blame for it. A module that is called and not registered is such code.
+    - Each call of a leaf is judged by itself. The model may catch an `Exception` of a part of it, also one that your
+      hooks raise there, and go on.
+    - You may stop the run as soon as the leaf is found. An exception that the model raises before that comes through;
+      a later one may come through, or you return the name.
 
     **Example.** Let `Log` be a module whose `forward` returns `x.log()`. The log of 0 is minus infinity. For
     `model = nn.Sequential(nn.ReLU(), Log(), nn.Linear(2, 1))` and `x = torch.tensor([[-1., 2.]])`,

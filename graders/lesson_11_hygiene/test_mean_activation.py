@@ -153,20 +153,16 @@ NOT_FINITE = ([1.0, math.inf], [1.0, -math.inf], [math.inf, -math.inf], [1.0, ma
 )  # fmt: skip
 class TestMeanActivation:
     """Write `mean_activation(model, name, x)`. `model` is an `nn.Module`, and `name` is the name of one of its
-    submodules in `model.named_modules()`, for example `"stem.0"`. Run `model(x)` exactly once, to its end and with each
-    part in its mode. Return the mean over all entries of the output of that submodule, as it left the submodule.
+    submodules in `model.named_modules()`, for example `"stem.0"`, but not `""`, the model itself. Run the model, and
+    return the mean over all entries of what this submodule returned.
 
-    - `name` is not `""`, the model itself. In this run the submodule is called once. Its output is a tensor of
-      floating-point numbers with at least one entry. Other parts of the model, and the model itself, may return
-      anything.
-    - The mean is that of the output when it left the submodule, even if a later layer works in place.
+    - The submodule is called once. Its output is a tensor of floating-point numbers with at least one entry. Other
+      parts of the model, and the model itself, may return anything.
     - The result is a 0-dim tensor with the dtype of the output, `float16` included: there the sum of the entries may be
-      too large for the dtype where their mean is not (in no other dtype). NaN and infinite entries count as in
-      `output.mean()`.
+      too large for the dtype where their mean is not. NaN and infinite entries count as in `output.mean()`.
     - After the call, nothing keeps the graph of the forward pass alive: neither the result, nor anything that you
       stored elsewhere, such as in a list.
-    - The model goes on with the output itself, as it does without you. You may run it under `torch.no_grad()`, and
-      your caller may call you there. Buffers that the run itself changes stay changed.
+    - The model goes on with the output itself.
 
     **Example.** For `model = nn.Sequential(nn.Flatten(), nn.ReLU())` and `x = torch.tensor([[-1., 2.]])`,
     `mean_activation(model, "1", x)` returns `tensor(1.)`.

@@ -91,23 +91,20 @@ from graders.lesson_11_hygiene.shared import (
     ),
 )
 class TestRemoveAllHooks:
-    """Write `remove_all_hooks(model)`. Remove all module hooks from `model`, an `nn.Module`, and from every module in
-    it, at any depth. `model` may be a single layer.
+    """Write `remove_all_hooks(model)`. Remove all module hooks from `model` and from every module in it, at any
+    depth. `model` may be a single layer. Return how many hooks you removed, as an `int`.
 
-    Module hooks are forward pre-hooks, forward hooks, full backward pre-hooks and backward hooks (those of
-    `register_full_backward_hook`, and those of the deprecated `register_backward_hook`), with whatever options they
-    were registered (`prepend`, `with_kwargs`, `always_call`). You get no handles: use the private dicts that *a look
-    inside* shows.
+    Module hooks are forward pre-hooks, forward hooks, full backward pre-hooks and backward hooks (full ones, and those
+    of the deprecated `register_backward_hook`), with whatever options they were registered. Use the private dicts that
+    *a look inside* shows.
 
-    - Return how many hooks you removed, as an `int`. A function that was registered twice is two hooks. A module that
-      is in the model under two names is one module, and its hooks count once. Without such hooks the result is 0.
+    - A function that was registered twice is two hooks. The hooks of a module that is in the model under two names
+      count once.
+    - Every call removes and counts the hooks that are there at that time; without any, the result is 0.
     - Afterwards the model behaves as if these hooks had never been there. New hooks of every kind can be registered as
-      usual, with one exception: you may set the flag `_is_full_backward_hook` (*The flag that a legacy hook leaves*)
-      back to `None`, or leave it as it is.
-    - Calling `remove()` on an old handle stays harmless: no exception, and no new hook disappears.
-    - Hooks of other kinds stay: those on parameters, those of `state_dict` and `load_state_dict`, and those for all
-      modules.
-    - Every call removes and counts the hooks that are there at that time. No call comes while the model runs.
+      usual. Only the flag `_is_full_backward_hook` (*The flag that a legacy hook leaves*) may stay, or become `None`.
+    - An old handle stays harmless: its `remove()` raises nothing and removes no new hook.
+    - Hooks of other kinds stay: on parameters, of `state_dict` and `load_state_dict`, for all modules.
 
     **Example.** For `layer = nn.ReLU()` with two forward hooks, and `model = nn.Sequential(layer, layer)` with one
     forward pre-hook, `remove_all_hooks(model)` returns 3. A second call returns 0.

@@ -227,7 +227,7 @@ WRONG = [
     ),
     Wrong(
         "blames what is not registered by its class",
-        violates="a module that is called and not registered is such code",
+        violates="A module that is called and not registered is such code.",
         check="test_the_first_leaf_to_blame_is_named",
         mistake="blamed-the-unregistered",
         source="""
@@ -276,7 +276,7 @@ def first_nonfinite(model, x):
     ),
     Wrong(
         "reads the loop variable late",
-        violates="Return the name of that leaf as in `named_modules()`",
+        violates="Return the name of that leaf",
         check="test_the_first_leaf_to_blame_is_named",
         mistake="late-binding",
         source=changed(
@@ -287,7 +287,7 @@ def first_nonfinite(model, x):
     ),
     Wrong(
         "looks at outputs only",
-        violates="A leaf that already gets a NaN or an Inf is not to blame",
+        violates="A leaf that gets a NaN or an Inf is not to blame",
         check="test_the_first_leaf_to_blame_is_named",
         mistake="blamed-the-victim",
         source=changed(FIRST, "if good[module] and not", "if not"),
@@ -307,13 +307,13 @@ def first_nonfinite(model, x):
     ),
     Wrong(
         "takes every argument for a tensor",
-        violates="perhaps other values, such as numbers",
+        violates="perhaps values that hold no tensors",
         check="raised",
         source=changed(FIRST, " if isinstance(value, torch.Tensor)", ""),
     ),
     Wrong(
         "an infinite number is a bad input",
-        violates="A number among the arguments is no tensor input, whatever its value.",
+        violates="such as an infinite number, which is no tensor input",
         check="test_the_first_leaf_to_blame_is_named",
         mistake="numbers-are-inputs",
         source=changed(
@@ -324,21 +324,21 @@ def first_nonfinite(model, x):
     ),
     Wrong(
         "looks at the inputs when they are overwritten",
-        violates="What counts is its inputs as they were when it was called",
+        violates="Inputs count as they were when the leaf was called",
         check="test_the_first_leaf_to_blame_is_named",
         mistake="input-overwritten",
         source=changed(FIRST, "if good[module] and not", "if finite(args) and not"),
     ),
     Wrong(
         "a hook before those of the caller",
-        violates="and its output as it left the leaf",
+        violates="The output counts as it left the leaf",
         check="test_the_first_leaf_to_blame_is_named",
         mistake="before-the-callers-hook",
         source=changed(FIRST, "register_forward_hook(after)", "register_forward_hook(after, prepend=True)"),
     ),
     Wrong(
         "hooks for all modules, which run before those of the caller",
-        violates="and its output as it left the leaf",
+        violates="The output counts as it left the leaf",
         check="test_the_first_leaf_to_blame_is_named",
         mistake="before-the-callers-hook",
         source="""
@@ -363,7 +363,7 @@ def first_nonfinite(model, x):
     ),
     Wrong(
         "wraps `forward`",
-        violates="and its output as it left the leaf",
+        violates="The output counts as it left the leaf",
         check="test_the_first_leaf_to_blame_is_named",
         mistake="before-the-callers-hook",
         source="""
@@ -392,7 +392,7 @@ def first_nonfinite(model, x):
     ),
     Wrong(
         "in the order of definition",
-        violates="in the order of execution",
+        violates="find the first call of a leaf",
         check="test_the_first_leaf_to_blame_is_named",
         mistake="definition-order",
         source=changed(
@@ -403,7 +403,7 @@ def first_nonfinite(model, x):
     ),
     Wrong(
         "the last call of each leaf",
-        violates="A leaf may run more than once, and each call is judged by itself.",
+        violates="Each call of a leaf is judged by itself.",
         check="test_the_first_leaf_to_blame_is_named",
         mistake="only-last-call",
         source=changed(FIRST, "found, good, handles = [], {}, []", "verdict, good, handles = {}, {}, []")
@@ -421,7 +421,7 @@ def first_nonfinite(model, x):
     ),
     Wrong(
         "the first call of each leaf",
-        violates="A leaf may run more than once, and each call is judged by itself.",
+        violates="Each call of a leaf is judged by itself.",
         check="test_the_first_leaf_to_blame_is_named",
         mistake="only-first-call",
         source=changed(
@@ -435,7 +435,7 @@ def first_nonfinite(model, x):
     ),
     Wrong(
         "the inputs of the first call of each leaf",
-        violates="A leaf may run more than once, and each call is judged by itself.",
+        violates="Each call of a leaf is judged by itself.",
         check="test_the_first_leaf_to_blame_is_named",
         source=changed(FIRST, "good[module] = finite(args)", "good.setdefault(module, finite(args))"),
     ),
@@ -501,7 +501,7 @@ def first_nonfinite(model, x):
     ),
     Wrong(
         "gives up at the first bad value",
-        violates="has no leaf to blame",
+        violates="then no leaf is to blame for it",
         check="test_the_first_leaf_to_blame_is_named",
         source=changed(
             FIRST,
@@ -527,7 +527,7 @@ def first_nonfinite(model, x):
     ),
     Wrong(
         "never one",
-        violates="Return the name of that leaf as in `named_modules()`",
+        violates="Return the name of that leaf",
         check="test_the_first_leaf_to_blame_is_named",
         source="def first_nonfinite(model, x):\n    return None",
     ),
@@ -545,32 +545,32 @@ def first_nonfinite(model, x):
     ),
     Wrong(
         "the type",
-        violates="Return the name of that leaf as in `named_modules()`",
+        violates="Return the name of that leaf",
         check="test_the_first_leaf_to_blame_is_named",
         source=changed(FIRST, "found.append(name)", "found.append(type(module).__name__)"),
     ),
     Wrong(
         "the last part of the name",
-        violates="Return the name of that leaf as in `named_modules()`",
+        violates="Return the name of that leaf",
         check="test_the_first_leaf_to_blame_is_named",
         source=changed(FIRST, "found.append(name)", "found.append(name.split('.')[-1])"),
     ),
     Wrong(
         "runs twice",
-        violates="Run `model(x)` once",
+        violates="rule 7: Call `model(x)` exactly once",
         check="test_the_model_runs_once_as_it_is",
         source=changed(FIRST, "        model(x)\n", "        model(x)\n        model(x)\n"),
     ),
     Wrong(
         "calls `forward`",
-        violates="Run `model(x)` once",
+        violates="rule 7: Call `model(x)` exactly once",
         check="test_the_model_runs_once_as_it_is",
         mistake="called-forward",
         source=changed(FIRST, "        model(x)\n", "        model.forward(x)\n"),
     ),
     Wrong(
         "eval mode, for the run",
-        violates="with each part in its mode",
+        violates="rule 7: with each part in its mode",
         check="test_the_model_runs_once_as_it_is",
         mistake="changed-the-mode",
         source="""
@@ -593,7 +593,7 @@ def first_nonfinite(model, x):
     ),
     Wrong(
         "cleans `x`",
-        violates="`x` may have NaN and infinite entries itself.",
+        violates="Such an entry may be in `x`",
         check="test_the_first_leaf_to_blame_is_named",
         source=changed(FIRST, "        model(x)\n", "        model(torch.nan_to_num(x))\n"),
     ),
@@ -605,13 +605,13 @@ def first_nonfinite(model, x):
     ),
     Wrong(
         "swallows what the model raises",
-        violates="When the model itself raises an exception of any type before that, it comes through",
+        violates="An exception that the model raises before that comes through",
         check="test_it_holds_when_the_model_raises",
         source=FIRST.replace("    finally:\n", "    except Exception:\n        pass\n    finally:\n"),
     ),
     Wrong(
         "stops with an exception that the model may raise, too",
-        violates="When the model itself raises an exception of any type before that, it comes through",
+        violates="An exception that the model raises before that comes through",
         check="test_it_holds_when_the_model_raises",
         source=changed(
             FIRST, "found.append(name)", "found.append(name)\n                    raise StopIteration"
@@ -619,7 +619,7 @@ def first_nonfinite(model, x):
     ),
     Wrong(
         "takes a RuntimeError of the model for its own",
-        violates="When the model itself raises an exception of any type before that, it comes through",
+        violates="An exception that the model raises before that comes through",
         check="test_it_holds_when_the_model_raises",
         source=changed(FIRST, "found.append(name)", "raise RuntimeError(name)").replace(
             "    finally:\n", "    except RuntimeError as error:\n        return str(error)\n    finally:\n"
@@ -675,7 +675,7 @@ def first_nonfinite(model, x):
     ),
     Wrong(
         "a bad input excuses a leaf for good",
-        violates="each call is judged by itself",
+        violates="Each call of a leaf is judged by itself.",
         check="test_the_example_comes_out",
         source=FIRST.replace("good[module] = finite(args)", "good[module] = good.get(module, True) and finite(args)"),
     ),
@@ -697,7 +697,7 @@ def first_nonfinite(model, x):
     ),
     Wrong(
         "more bad entries than before",
-        violates="A leaf that already gets a NaN or an Inf is not to blame for what it passes on.",
+        violates="A leaf that gets a NaN or an Inf is not to blame for what it passes on.",
         check="test_any_bad_entry_counts_and_no_other",
         source=changed(
             FIRST,
@@ -707,7 +707,7 @@ def first_nonfinite(model, x):
     ),
     Wrong(
         "hands over another tensor",
-        violates="Run `model(x)` once",
+        violates="rule 7: Call `model(x)` exactly once",
         check="test_the_model_runs_once_as_it_is",
         source=changed(FIRST, "        model(x)\n", "        model(x.detach())\n"),
     ),
@@ -715,11 +715,9 @@ def first_nonfinite(model, x):
 
 GIVENS = [
     "Write `first_nonfinite(model, x)`.",
-    "Each leaf gets positional arguments",
+    "A leaf gets positional arguments: tensors",
     "It returns one tensor.",
-    "No leaf calls a module, nor itself.",
-    "Hooks of the caller may replace outputs, and leave inputs alone; the model does not catch what they raise.",
-    "You may stop the forward pass as soon as the leaf is found",
+    "You may stop the run as soon as the leaf is found.",
 ]
 
 SURVIVORS = {

@@ -100,13 +100,13 @@ WRONG = [
     ),
     Wrong(
         "hands over another tensor",
-        violates="Run `model(x)` exactly once",
+        violates="rule 7: Call `model(x)` exactly once",
         check="test_the_model_runs_once_as_it_is",
         source=changed(MEAN, "        model(x)\n", "        model(x.detach())\n"),
     ),
     Wrong(
         "the submodule in eval mode",
-        violates="with each part in its mode",
+        violates="rule 7: with each part in its mode",
         check="test_the_submodule_runs_in_its_mode",
         source=changed(
             MEAN,
@@ -133,7 +133,7 @@ WRONG = [
     ),
     Wrong(
         "rounds to six decimals",
-        violates="the mean over all entries of the output",
+        violates="the mean over all entries",
         check="test_the_mean_of_the_output_is_returned",
         source=changed(MEAN, "output.detach().mean()", "output.detach().mean().mul(1e6).round().div(1e6)"),
     ),
@@ -218,7 +218,7 @@ WRONG = [
     ),
     Wrong(
         "the mean after the run",
-        violates="even if a later layer works in place",
+        violates="rule 7: also when a later layer overwrites this value in place",
         check="test_the_mean_of_the_output_is_returned",
         mistake="stored-alias",
         source="""
@@ -231,7 +231,7 @@ def mean_activation(model, name, x):
     ),
     Wrong(
         "the input of the module",
-        violates="Return the mean over all entries of the output of that submodule",
+        violates="the mean over all entries of what this submodule returned",
         check="raised",
         mistake="stored-the-input",
         source=changed(MEAN, "output.detach()", "args[0].detach()"),
@@ -279,13 +279,13 @@ def mean_activation(model, name, x):
     ),
     Wrong(
         "nothing",
-        violates="Return the mean over all entries",
+        violates="return the mean over all entries",
         check="test_the_mean_of_the_output_is_returned",
         source="def mean_activation(model, name, x):\n    model(x)",
     ),
     Wrong(
         "the mean of what the model returns",
-        violates="the output of that submodule",
+        violates="what this submodule returned",
         check="raised",
         source="def mean_activation(model, name, x):\n    return model(x).detach().mean()",
     ),
@@ -297,20 +297,20 @@ def mean_activation(model, name, x):
     ),
     Wrong(
         "runs twice",
-        violates="Run `model(x)` exactly once",
+        violates="rule 7: Call `model(x)` exactly once",
         check="test_the_model_runs_once_as_it_is",
         mistake="ran-twice",
         source=changed(MEAN, "        model(x)", "        model(x)\n        model(x)"),
     ),
     Wrong(
         "calls `forward`",
-        violates="Run `model(x)` exactly once",
+        violates="rule 7: Call `model(x)` exactly once",
         check="test_the_model_runs_once_as_it_is",
         source=changed(MEAN, "        model(x)", "        model.forward(x)"),
     ),
     Wrong(
         "ends the run when it has what it wants",
-        violates="exactly once, to its end",
+        violates="rule 7: Call `model(x)` exactly once, to its end",
         check="test_it_holds_when_the_model_raises",
         source="""
 def mean_activation(model, name, x):
@@ -330,7 +330,7 @@ def mean_activation(model, name, x):
     ),
     Wrong(
         "runs in eval mode, and puts back the mode of each part",
-        violates="with each part in its mode",
+        violates="rule 7: with each part in its mode",
         check="test_the_model_runs_once_as_it_is",
         mistake="changed-the-mode",
         source="""
@@ -354,7 +354,7 @@ def mean_activation(model, name, x):
     ),
     Wrong(
         "a hook before those of the caller",
-        violates="as it left the submodule",
+        violates="rule 7: What it returned is the value as it left the module",
         check="test_the_mean_of_the_output_is_returned",
         mistake="before-the-callers-hook",
         source=changed(MEAN, "(hook)", "(hook, prepend=True)"),
@@ -381,7 +381,7 @@ def mean_activation(model, name, x):
     ),
     Wrong(
         "a hook for all modules, which runs before those of the caller",
-        violates="as it left the submodule",
+        violates="rule 7: What it returned is the value as it left the module",
         check="test_the_mean_of_the_output_is_returned",
         source="""
 from torch.nn.modules.module import register_module_forward_hook
@@ -414,7 +414,7 @@ def mean_activation(model, name, x):
     ),
     Wrong(
         "needs a graph",
-        violates="your caller may call you there",
+        violates="rule 7: your caller may have done so",
         check="raised",
         source=changed(
             MEAN,
@@ -559,11 +559,9 @@ def mean_activation(model, name, x):
 ]
 
 GIVENS = [
-    "Buffers that the run itself changes stay changed.",
     "Write `mean_activation(model, name, x)`.",
     "`model` is an `nn.Module`",
-    '`name` is not `""`, the model itself.',
-    "In this run the submodule is called once.",
+    "The submodule is called once.",
     "Its output is a tensor of floating-point numbers with at least one entry.",
 ]
 

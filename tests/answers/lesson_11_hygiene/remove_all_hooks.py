@@ -108,7 +108,7 @@ def remove_all_hooks(model):
     ),
     Wrong(
         "ends at an empty place",
-        violates="from every module in\n    it, at any depth",
+        violates="from every module in it, at any depth",
         check="test_a_hook_that_torch_registered_is_removed_too",
         source="""
 KINDS = ("_forward_pre_hooks", "_forward_hooks", "_backward_pre_hooks", "_backward_hooks")
@@ -150,7 +150,7 @@ def remove_all_hooks(model):
     ),
     Wrong(
         "walks by hand, and stumbles over a name that holds no module",
-        violates="from `model`, an `nn.Module`, and from every module in it, at any depth",
+        violates="from `model` and from every module in it, at any depth",
         check="raised",
         source="""
 def remove_all_hooks(model):
@@ -177,7 +177,7 @@ def remove_all_hooks(model):
     ),
     Wrong(
         "no legacy hooks",
-        violates="those of the deprecated `register_backward_hook`",
+        violates="of the deprecated `register_backward_hook`",
         check="test_all_module_hooks_are_removed",
         mistake="legacy-left-out",
         source=changed(
@@ -249,7 +249,7 @@ def remove_all_hooks(model):
     ),
     Wrong(
         "only modules with a forward hook",
-        violates="Remove all module hooks from `model`, an `nn.Module`, and from every module in it",
+        violates="Remove all module hooks from `model` and from every module in it",
         check="test_all_module_hooks_are_removed",
         source=changed(REMOVE, "in model.modules():", "in [m for m in model.modules() if m._forward_hooks]:"),
     ),
@@ -269,7 +269,7 @@ def remove_all_hooks(model):
     ),
     Wrong(
         "counts a shared module twice",
-        violates="A module that is in the model under two names is one module",
+        violates="The hooks of a module that is in the model under two names",
         check="test_the_number_of_hooks_is_returned",
         mistake="counted-twice",
         source=KINDS
@@ -327,13 +327,13 @@ def remove_all_hooks(model):
     ),
     Wrong(
         "never 0",
-        violates="Without such hooks the result is 0.",
+        violates="without any, the result is 0",
         check="test_the_number_of_hooks_is_returned",
         source=changed(REMOVE, "    return count", "    return max(count, 1)"),
     ),
     Wrong(
         "None instead of 0",
-        violates="Without such hooks the result is 0.",
+        violates="without any, the result is 0",
         check="test_the_number_of_hooks_is_returned",
         source=changed(REMOVE, "    return count", "    return count or None"),
     ),
@@ -373,7 +373,7 @@ def remove_all_hooks(model):
     ),
     Wrong(
         "every module is to take full backward hooks only",
-        violates="you may set the flag `_is_full_backward_hook`",
+        violates="Only the flag `_is_full_backward_hook`",
         check="test_new_hooks_can_be_registered",
         source=changed(REMOVE, "        for hooks", "        module._is_full_backward_hook = True\n        for hooks"),
     ),
@@ -387,14 +387,14 @@ def remove_all_hooks(model):
     ),
     Wrong(
         "numbers of handles begin again",
-        violates="no exception, and no new hook disappears",
+        violates="its `remove()` raises nothing and removes no new hook",
         check="test_old_handles_stay_harmless",
         source="from torch.utils.hooks import RemovableHandle\n"
         + changed(REMOVE, "    return count", "    RemovableHandle.next_id = 0\n    return count"),
     ),
     Wrong(
         "hooks on parameters",
-        violates="Hooks of other kinds stay: those on parameters",
+        violates="Hooks of other kinds stay: on parameters",
         check="test_hooks_of_other_kinds_stay",
         mistake="other-hooks-removed",
         source=changed(
@@ -410,7 +410,7 @@ def remove_all_hooks(model):
     ),
     Wrong(
         "all dicts of hooks",
-        violates="those of `state_dict` and `load_state_dict`",
+        violates="of `state_dict` and `load_state_dict`",
         check="test_hooks_of_other_kinds_stay",
         source=KINDS
         + """
@@ -426,7 +426,7 @@ def remove_all_hooks(model):
     ),
     Wrong(
         "the pre-hooks of `load_state_dict`",
-        violates="those of `state_dict` and `load_state_dict`",
+        violates="of `state_dict` and `load_state_dict`",
         check="test_hooks_of_other_kinds_stay",
         mistake="other-hooks-removed",
         source=changed(
@@ -435,7 +435,7 @@ def remove_all_hooks(model):
     ),
     Wrong(
         "hooks for all modules",
-        violates="and those for all modules",
+        violates="for all modules",
         check="test_hooks_of_other_kinds_stay",
         mistake="other-hooks-removed",
         source="import torch.nn.modules.module as module_file\n"
@@ -443,7 +443,7 @@ def remove_all_hooks(model):
     ),
     Wrong(
         "never looks at a module twice",
-        violates="Every call removes and counts the hooks that are there at that time.",
+        violates="Every call removes and counts the hooks that are there at that time",
         check="test_hooks_that_come_later_can_be_removed_too",
         source="DONE = set()\n"
         + KINDS
@@ -500,11 +500,7 @@ def remove_all_hooks(model):
     ),
 ]
 
-GIVENS = [
-    "Write `remove_all_hooks(model)`.",
-    "You get no handles: use the private dicts that *a look inside* shows.",
-    "No call comes while the model runs.",
-]
+GIVENS = ["Write `remove_all_hooks(model)`.", "Use the private dicts that *a look inside* shows."]
 
 SURVIVORS = {
     "not for all: for hooks in _part((module._forward_pre_hooks, module._forward_hooks, module._backward_pre_hooks, "

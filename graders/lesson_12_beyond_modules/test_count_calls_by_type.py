@@ -168,9 +168,8 @@ class Shrinking(nn.Module):
     ),
 )  # fmt: skip
 class TestCountCallsByType:
-    """Write `count_calls_by_type(model, x)`. Run `model(x)` once, each part in its mode. Return a dict that says for
-    each class name how many calls of modules of this class took place, such as
-    `{"Linear": 2, "ReLU": 1, "Sequential": 1}`.
+    """Write `count_calls_by_type(model, x)`. Run the model. Return a dict that says for each class name how many calls
+    of modules of this class took place.
 
     - Every call `module(...)` counts, also with keyword arguments: the call of `model` itself, of the containers in it,
       and of modules that are used several times.
@@ -179,10 +178,6 @@ class TestCountCallsByType:
     - Running `module.forward(...)` directly is not a call, and neither is a function such as `F.relu`.
     - The class name is `type(module).__name__`; a subclass has its own. Classes of the same name count together, and
       classes without a call are not in the dict.
-
-    Whether autograd records the run or not is up to you: the model calls the same modules either way. It does not catch
-    what a module raises. Hooks of the caller call no module, and no layer is a lazy one. The order of the keys does not
-    matter.
 
     **Example.** For `model = nn.Sequential(nn.Linear(2, 2), nn.Tanh(), nn.Linear(2, 1))` the result is
     `{"Sequential": 1, "Linear": 2, "Tanh": 1}`.

@@ -254,12 +254,12 @@ class Adapted(nn.Linear):
     ),
 )  # fmt: skip
 class TestCountMacs:
-    """Write `count_macs(model, x)`. Run `model(x)` once, each part in its mode. Return, as an `int`, how many
-    multiply-adds (MACs) all calls of `nn.Conv2d` and `nn.Linear` modules in it do together, for the whole batch.
-    Subclasses of these two count as well, also those with modules in them.
+    """Write `count_macs(model, x)`. Run the model. Return, as an `int`, how many multiply-adds (MACs) all calls of
+    `nn.Conv2d` and `nn.Linear` modules in it do together, for the whole batch. Subclasses of these two count as well,
+    also those with modules in them.
 
-    A MAC is one multiplication of a weight with an input, and the addition of the product: a dot product of length n
-    has n MACs. Adding a bias is no MAC. Multiplications with zeros, of the padding or any other, count like all.
+    A dot product of length n has n MACs. Multiplications with zeros, of the padding or any other, count like all.
+    Adding a bias is no MAC.
 
     - A module that is called twice counts twice, each time with the sizes of this call; one that is not called counts
       nothing. Calls may pass the input by keyword.
@@ -267,12 +267,9 @@ class TestCountMacs:
       `nn.ConvTranspose2d` or `F.linear`.
     - All modules are in `model.modules()`, some of them under two names.
     - Convolutions can have groups, strides, padding (also `padding="same"`), dilation and kernels that are not square.
-      Their input may have no dimension for the batch, or a batch of 0. No layer is lazy.
+      Their input may have no dimension for the batch, or a batch of 0.
     - The input of a linear layer has its features in the last dimension and may have any number of dimensions before
       it.
-
-    Whether autograd records the run or not is up to you: the model calls the same modules either way. It does not catch
-    what a module raises. Hooks of the caller may replace values, and leave shapes alone.
 
     **Example.** `nn.Linear(10, 4)` on an `x` of shape (3, 10) makes 12 numbers with 10 MACs each: 120. A
     `nn.Conv2d(2, 6, 3)` on (1, 2, 5, 5) gives (1, 6, 3, 3), 54 numbers with 2·3·3 = 18 MACs each: 972.

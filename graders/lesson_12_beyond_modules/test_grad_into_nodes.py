@@ -213,18 +213,15 @@ FOUR = torch.arange(1.0, 9.0)
 )  # fmt: skip
 class TestGradIntoNodes:
     """Write `grad_into_nodes(y, node_names)`. `y` is a scalar with a graph, and `node_names` is a set of names of graph
-    nodes, such as `"ReluBackward0"`; it may be empty. Run `y.backward()` once, with `retain_graph=True` or without;
-    calls of `torch.autograd.grad`, each for one node, may come before it. Return a dict: for each of the names that
-    the graph of `y` contains, the gradient that arrives at this node for the node's first output. This is the
-    complete gradient: when the output is used several times, it is the sum. It is the gradient as the hooks on
-    tensors leave it. A gradient of zeros is one, too.
+    nodes, such as `"ReluBackward0"`; it may be empty. Run `y.backward()` once. Return a dict: for each of these names
+    that the graph of `y` contains, the gradient that arrives at this node for the node's first output.
 
-    - The name of a node is what its method `name()` returns. A name that the graph does not contain is not a key of
-      the dict.
-    - Each of `node_names` occurs at most once in the graph, and a gradient, which is not `None`, arrives for the first
-      output of its node. Other names may occur often.
+    - This is the complete gradient: when the output is used several times, it is the sum. It is the gradient as the
+      hooks on tensors leave it. A gradient of zeros is one, too.
+    - The name of a node is what its method `name()` returns.
+    - Each of `node_names` occurs at most once in the graph, and a gradient arrives for the first output of its node.
     - The graph may have ten thousand nodes in a row, and thousands of ways from `y` to one node.
-    - The leaves get their `.grad` as in one plain `y.backward()`, on top of what it holds.
+    - The leaves get their `.grad`, on top of what it holds.
 
     **Example.** `y = torch.relu(x).sum()`, `x = [2., -1.]`: `grad_into_nodes(y, {"ReluBackward0", "ExpBackward0"})` is
     `{"ReluBackward0": [1., 1.]}`. The gradient `[1., 0.]` is the one that *leaves* the node.

@@ -135,21 +135,17 @@ def joint_norms(passes: list[list[Tensor | None]], factor: float = 1.0) -> list[
 class TestJointNormLog:
     """Write `joint_norm_log(tensors)`. Return two things, as a tuple or a list: a list, empty at first, and a handle.
     From now on, each call of `backward()` that reaches at least one of these tensors appends one Python float to the
-    list. The float is the joint L2 norm of this pass: square each entry of the gradients that arrive at the tensors in
-    this pass, add up all squares of all tensors, and take the root. It is exact to the digits of their dtype, which is
-    `float32` or `float64`; the squares of finite entries are neither too large nor too small for it. What counts is a
-    gradient as the hooks leave it that were on the tensor before your call.
+    list, the joint L2 norm of this pass: square each entry of the gradients that arrive at the tensors in this pass,
+    add up all squares of all tensors, and take the root. It is exact to the digits of the tensors' dtype.
 
+    - `tensors` is a list of different tensors of one dtype; it may be empty, and so may a tensor. Each requires grad;
+      some are leaves, others are not.
     - A tensor that a pass does not reach adds nothing. A pass that reaches none of the tensors appends nothing.
-    - A pass in which all gradients are zero appends 0.0, one with a NaN appends NaN, and one with an infinite entry
-      appends `inf` (one with both: either).
-    - A pass that an exception stops before all gradients have arrived appends nothing. One that is stopped later may
-      append its norm or nothing.
+    - A pass in which all gradients are zero appends 0.0, one with a NaN `nan`, and one with an infinite entry `inf`.
+    - A pass that an exception stops before all gradients have arrived appends nothing.
+    - Gradients count as the hooks leave them that were on the tensors before your call.
     - The flow of gradients does not change. After `handle.remove()` nothing is appended any more.
-
-    `tensors` is a list of different tensors of one dtype, which stays as it is; it may be empty, and so may a tensor.
-    Each requires grad; some are leaves, others are not, and none is one of several outputs of an operation, such as
-    `unbind`. The caller calls `backward()` only, never inside another pass, and not `torch.autograd.grad`.
+    - The caller does not use `torch.autograd.grad`.
 
     **Example.** For two scalars `a` and `b` and `log, handle = joint_norm_log([a, b])`, `(3 * a + 4 * b).backward()`
     appends 5.0. Then `(2 * a).backward()` appends 2.0.

@@ -236,17 +236,13 @@ class TestWithHalfSaved:
     needs the tensor, the copy is turned back to the dtype that the tensor had. All other saved tensors, such as indices
     and masks, come back as they were.
 
-    - Forward does not change: the result of `fn()` has exactly the same values as without your function, and the
-      tensors that `fn` works with keep theirs. `fn()` runs in the grad mode of the caller.
-    - What is too large for float16 comes back infinite, as `half()` makes it.
-    - `fn` may return anything: a tensor, a tuple, a dict, nothing. Its floating-point tensors are float32 or float64,
-      or some of each, and some may require no grad.
-    - The caller runs backward after your function has returned, perhaps several times.
-    - Hooks on saved tensors that were active before the call are active after it, and no others, even when `fn`
-      raises. While `fn()` runs, they may be silent.
-
-    `fn` uses no hooks on saved tensors itself, and so does not call your function. Floating-point tensors may be
-    overwritten after they have been saved, indices and masks are not.
+    - Forward does not change: `fn()` computes what it computes without you, in the grad mode of the caller.
+    - What is too large for float16 comes back infinite.
+    - `fn` may return anything. Its floating-point tensors are float32 or float64, or some of each, and some may require
+      no grad. It uses no hooks on saved tensors, and so does not call your function.
+    - The caller runs backward later, perhaps several times. Floating-point tensors may be overwritten after they have
+      been saved, indices and masks are not.
+    - While `fn()` runs, hooks of the caller on saved tensors may be silent.
 
     **Example.** float16 has no 1.0004: the nearest number that it has is 1. For `w = torch.tensor(1.0004,
     requires_grad=True)`, `y = with_half_saved(lambda: w * w)` is 1.0008, as always. After `y.backward()`, `w.grad` is

@@ -302,25 +302,25 @@ def count_calls_by_type(model, x):
     ),
     Wrong(
         "two runs",
-        violates="Run `model(x)` once",
+        violates="rule 7: Call `model(x)` exactly once",
         check=RAN,
         source=changed("    handle =", "    model(x)\n    handle ="),
     ),
     Wrong(
         "a copy runs",
-        violates="Run `model(x)` once",
+        violates="rule 7: Call `model(x)` exactly once",
         check=RAN,
         source=changed("        model(x)", "        __import__('copy').deepcopy(model)(x)"),
     ),
     Wrong(
         "zeros run through it",
-        violates="Run `model(x)` once",
+        violates="rule 7: Call `model(x)` exactly once",
         check=RAN,
         source=changed("model(x)", "model(torch.zeros_like(x))"),
     ),
     Wrong(
         "in eval mode",
-        violates="each part in its mode",
+        violates="rule 7: with each part in its mode",
         check=FIRST,
         source=changed("        model(x)\n    finally:", "        modes = [(m, m.training) for m in model.modules()]\n"
                        "        model.eval()(x)\n    finally:\n        for m, mode in modes:\n"
@@ -419,9 +419,7 @@ def count_calls_by_type(model, x):
     ),
 ]  # fmt: skip
 
-GIVENS = ["Write `count_calls_by_type(model, x)`.", "Whether autograd records the run or not is up to you",
-          "It does not catch what a module raises.", "Hooks of the caller call no module, and no layer is a lazy one.",
-          "The order of the keys does not matter."]  # fmt: skip
+GIVENS = ["Write `count_calls_by_type(model, x)`.", "Run the model."]
 
 SURVIVORS = {
     "at least one dimension": "a linear layer needs one",

@@ -249,7 +249,7 @@ def count_macs(model, x):
             ("the bias, too", "counted-bias", "Adding a bias is no MAC.",
              "output.numel() * (module.weight[0].numel() + (module.bias is not None))"),
             ("two for each", "flops-not-macs",
-             "A MAC is one multiplication of a weight with an input, and the addition of the product",
+             "A dot product of length n has n MACs.",
              f"2 * {RIGHT_WORK}"),
             ("without padding", None, "Multiplications with zeros, of the padding or any other, count like all.",
              "(output.numel() - 2 * (module.padding != (0, 0)) * output.shape[-1]) * module.weight[0].numel() "
@@ -336,7 +336,7 @@ def count_macs(model, x):
     ),
     Wrong(
         "all FLOPs",
-        violates="A MAC is one multiplication of a weight with an input, and the addition of the product",
+        violates="A dot product of length n has n MACs.",
         check=FIRST,
         mistake="flops-not-macs",
         source="""
@@ -380,12 +380,12 @@ def count_macs(model, x):
         check=FIRST,
         source=changed("model.modules()", "[model, *model.children()]"),
     ),
-    Wrong("a sample of x", violates="Run `model(x)` once", check=RAN,
+    Wrong("a sample of x", violates="rule 7: Call `model(x)` exactly once", check=RAN,
           source=changed("        model(x)", "        model(x[:1] if x.dim() == 4 else x)").replace(
               "return sum(macs)", "return sum(macs) * (len(x) if x.dim() == 4 else 1)")),
-    Wrong("two runs", violates="Run `model(x)` once", check=RAN,
+    Wrong("two runs", violates="rule 7: Call `model(x)` exactly once", check=RAN,
           source=changed("    macs = []", "    model(x)\n    macs = []")),
-    Wrong("in training mode", violates="each part in its mode", check=FIRST, mistake="changed-the-mode",
+    Wrong("in training mode", violates="rule 7: with each part in its mode", check=FIRST, mistake="changed-the-mode",
           source=changed("    try:", "    modes = [(m, m.training) for m in model.modules()]\n    model.train()\n"
                          "    try:")
           .replace("    return", "    for m, mode in modes:\n        m.training = mode\n    return")),
@@ -465,12 +465,7 @@ def count_macs(model, x):
     ),
 ]  # fmt: skip
 
-GIVENS = ["Hooks of the caller may replace values, and leave shapes alone.",
-          "No layer is lazy.",
-          "Write `count_macs(model, x)`.", "It does not catch what a module raises.",
-          "All modules are in `model.modules()`",
-          "Whether autograd records the run or not is up to you",
-          "a dot product of length n has n MACs"]  # fmt: skip
+GIVENS = ["Write `count_macs(model, x)`.", "Run the model.", "All modules are in `model.modules()`"]
 
 SURVIVORS = {
     "at least one dimension": "a linear layer needs one",

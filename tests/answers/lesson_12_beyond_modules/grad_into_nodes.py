@@ -243,28 +243,28 @@ def grad_into_nodes(y, node_names):
     ),
     Wrong(
         "only the last node",
-        violates="for each of the names that the graph of `y` contains",
+        violates="for each of these names that the graph of `y` contains",
         check=FIRST,
         mistake="top-node-only",
         source=changed("in walk(y)", "in [y.grad_fn]"),
     ),
     Wrong(
         "only first inputs",
-        violates="for each of the names that the graph of `y` contains",
+        violates="for each of these names that the graph of `y` contains",
         check=FIRST,
         mistake="first-branch-only",
         source=changed("node.next_functions]", "node.next_functions[:1]]"),
     ),
     Wrong(
         "all gradients under one name",
-        violates="for each of the names that the graph of `y` contains",
+        violates="for each of these names that the graph of `y` contains",
         check=FIRST,
         mistake="late-binding",
         source=changed("keep(grads, name=name)", "keep(grads)").replace("result[name]", "result[node.name()]"),
     ),
     Wrong(
         "names that are not there are None",
-        violates="A name that the graph does not contain is not a key of the dict.",
+        violates="for each of these names that the graph of `y` contains",
         check=FIRST,
         mistake="absent-as-none",
         source=changed("result, handles = {}", "result, handles = dict.fromkeys(node_names)"),
@@ -312,7 +312,7 @@ def grad_into_nodes(y, node_names):
     ),
     Wrong(
         "a None is visited",
-        violates="for each of the names that the graph of `y` contains",
+        violates="for each of these names that the graph of `y` contains",
         check="raised",
         mistake="met-none",
         source=changed("node is not None and node not in found", "node not in found"),
@@ -325,7 +325,7 @@ def grad_into_nodes(y, node_names):
     ),
     Wrong(
         "autograd.grad alone",
-        violates="Run `y.backward()` once",
+        violates="The leaves get their `.grad`",
         check=LEAVES,
         mistake="leaves-without-grad",
         source=EDGES.replace("    y.backward()\n", ""),
@@ -339,7 +339,7 @@ def grad_into_nodes(y, node_names):
     ),
     Wrong(
         "puts `.grad` together",
-        violates="Run `y.backward()` once",
+        violates="The leaves get their `.grad`",
         check="test_backward_runs_once",
         source=EDGES.replace(
             "    y.backward()\n",
@@ -393,13 +393,13 @@ def grad_into_nodes(y, node_names):
     ),
     Wrong(
         "the gradients of the leaves have a graph",
-        violates="The leaves get their `.grad` as in one plain `y.backward()`",
+        violates="The leaves get their `.grad`",
         check=LEAVES,
         source=changed("y.backward()", "y.backward(create_graph=True)"),
     ),
     Wrong(
         "the hook sets the gradient to zero",
-        violates="The leaves get their `.grad` as in one plain `y.backward()`",
+        violates="Run `y.backward()` once",
         check=LEAVES,
         source=changed(
             "= grads[0].detach().clone()",
@@ -408,7 +408,7 @@ def grad_into_nodes(y, node_names):
     ),
     Wrong(
         "the hook clamps the gradient",
-        violates="The leaves get their `.grad` as in one plain `y.backward()`",
+        violates="Run `y.backward()` once",
         check=LEAVES,
         source=changed(
             "= grads[0].detach().clone()",
@@ -456,7 +456,7 @@ def grad_into_nodes(y, node_names):
     ),
     Wrong(
         "all nodes",
-        violates="A name that the graph does not contain is not a key of the dict.",
+        violates="for each of these names that the graph of `y` contains",
         check=FIRST,
         source=changed("if name in node_names", "if name"),
     ),
@@ -537,7 +537,7 @@ def grad_into_nodes(y, node_names):
     ),
     Wrong(
         "three nodes of each row",
-        violates="for each of the names that\n    the graph of `y` contains",
+        violates="for each of these names that the graph of `y` contains",
         check="test_every_input_of_a_node_leads_on",
         source="""
 def grad_into_nodes(y, node_names):
@@ -556,13 +556,13 @@ def grad_into_nodes(y, node_names):
     ),
     Wrong(
         "two inputs of each node",
-        violates="for each of the names that\n    the graph of `y` contains",
+        violates="for each of these names that the graph of `y` contains",
         check="test_every_input_of_a_node_leads_on",
         source=changed("node.next_functions]", "node.next_functions[:2]]"),
     ),
     Wrong(
         "a name that is a part of one",
-        violates="A name that the graph does not contain is not a key of\n      the dict.",
+        violates="for each of these names that the graph of `y` contains",
         check="test_a_name_is_the_whole_name",
         source=changed("name in node_names", "name in ' '.join(node_names)"),
     ),
@@ -571,10 +571,7 @@ def grad_into_nodes(y, node_names):
 GIVENS = [
     "Write `grad_into_nodes(y, node_names)`.",
     "is a scalar with a graph",
-    "It is the gradient as the hooks on tensors leave it.",
-    "Return a dict",
     "Each of `node_names` occurs at most once in the graph",
-    "Other names may occur often.",
 ]
 
 SURVIVORS = {

@@ -84,7 +84,7 @@ REMOVE = "test_after_remove_nothing_is_appended_and_nothing_is_left"
 WRONG = [
     Wrong(
         "looks where hooks that come later have been",
-        violates="What counts is a gradient as the hooks leave it that were on the tensor before your call.",
+        violates="Gradients count as the hooks leave them that were on the tensors before your call.",
         check="test_a_hook_that_comes_later_does_not_count",
         source="""
 import torch
@@ -195,7 +195,7 @@ def joint_norm_log(tensors):
     ),
     Wrong(
         "infinite entries are left out",
-        violates="one with an infinite entry\n      appends `inf`",
+        violates="one with an infinite entry `inf`",
         check=FIRST,
         source=HOOKED.replace("NORM", f"{SUM} ** 0.5").replace("[grad for", "[grad[grad.isfinite()] for"),
     ),
@@ -412,11 +412,11 @@ def joint_norm_log(tensors):
         for what, norm, violates, check in [
             ("tensors", "torch.stack([grad.norm() for grad in grads]).norm()", "one Python float", FIRST),
             ("rounded to float32", "sum(grad.float().square().sum().item() for grad in grads) ** 0.5",
-             "It is exact to the digits of their dtype", FIRST),
+             "It is exact to the digits of the tensors' dtype", FIRST),
             ("NaN is left out", "sum(grad.square().nansum().item() for grad in grads) ** 0.5",
              "square each entry of the gradients that arrive at the tensors", "test_nan_is_an_entry"),
             ("rounded to eight places", "round(sum(grad.double().square().sum().item() for grad in grads) ** 0.5, 8)",
-             "It is exact to the digits of their dtype", "test_a_small_norm_is_as_exact_as_a_large_one"),
+             "It is exact to the digits of the tensors' dtype", "test_a_small_norm_is_as_exact_as_a_large_one"),
             ("the L1 norm", "sum(grad.abs().sum().item() for grad in grads)", "square each entry", FIRST),
             ("flattened by view", "torch.cat([grad.view(-1) for grad in grads]).norm().item()",
              "rule 1: in any layout", "raised"),
@@ -463,11 +463,12 @@ def joint_norm_log(tensors):
     ),
 ]  # fmt: skip
 
-GIVENS = ["One that is stopped later may\n      append its norm or nothing.",
-          "which is `float32` or `float64`", "What counts is a gradient as the hooks leave it",
-          "Write `joint_norm_log(tensors)`.", "is a list of different tensors of one dtype",
-          "Each requires grad; some are leaves, others are not, and none is one of several outputs",
-          "The caller calls `backward()` only, never inside another pass, and not `torch.autograd.grad`."]  # fmt: skip
+GIVENS = [
+    "Write `joint_norm_log(tensors)`.",
+    "is a list of different tensors of one dtype",
+    "Each requires grad; some are leaves, others are not.",
+    "The caller does not use `torch.autograd.grad`.",
+]
 
 SURVIVORS = {
     "a list for a tuple": "the contract asks for a pair, which a list of two is, too",

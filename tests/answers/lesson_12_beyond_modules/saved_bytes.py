@@ -102,7 +102,7 @@ def changed(old: str, new: str) -> str:
 WRONG = [
     Wrong(
         "keeps one tensor for each address",
-        violates="the gradients have to be right",
+        violates="gets the right gradients",
         check="test_two_tensors_with_one_address_both_come_back",
         source="""
 from torch.autograd.graph import saved_tensors_hooks
@@ -170,21 +170,21 @@ def saved_bytes(fn):
     ),
     Wrong(
         "whole storages",
-        violates="a view or an expanded tensor counts with its own `numel()`",
+        violates="a view or an expanded tensor with its own `numel()`",
         check=FIRST,
         mistake="whole-storage",
         source=changed(WEIGHED, "tensor.untyped_storage().nbytes()"),
     ),
     Wrong(
         "pack returns nothing",
-        violates="and the gradients have to be right",
-        check="raised",
+        violates="gets the right gradients",
+        check=GRADS,
         mistake="packed-a-number",
         source=changed("        return tensor.detach()\n", ""),
     ),
     Wrong(
         "unpack returns zeros",
-        violates="and the gradients have to be right",
+        violates="gets the right gradients",
         check=GRADS,
         source=changed("        return tensor\n", "        return torch.zeros_like(tensor)\n"),
     ),
@@ -198,7 +198,7 @@ def saved_bytes(fn):
     ),
     Wrong(
         "runs backward",
-        violates="The caller runs backward after your function has returned",
+        violates="The caller runs backward later",
         check=GRADS,
         mistake="ran-backward",
         source=changed(
@@ -208,14 +208,14 @@ def saved_bytes(fn):
     ),
     Wrong(
         "the hooks stay",
-        violates="Hooks on saved tensors that were active before the call are active after it, and no others",
+        violates="rule 3: none of your own hooks is left",
         check=REST,
         mistake="hook-left-behind",
         source=changed(BLOCK, "    saved_tensors_hooks(pack, unpack).__enter__()\n    fn()\n"),
     ),
     Wrong(
         "the context is not left when fn raises",
-        violates="even when `fn` raises",
+        violates="rule 3: When your function has returned, or raised",
         check=FAILURE,
         mistake="hook-left-after-exception",
         source=changed(
@@ -236,7 +236,7 @@ def saved_bytes(fn):
     ),
     Wrong(
         "leaves the hooks of the caller, too",
-        violates="Hooks on saved tensors that were active before the call are active after it, and no others",
+        violates="rule 3: none of your own hooks is left",
         check=REST,
         source=changed(
             "    return sum(sizes)",
@@ -327,7 +327,7 @@ def saved_bytes(fn):
     ),
     Wrong(
         "rounds what it keeps",
-        violates="and the gradients have to be right",
+        violates="gets the right gradients",
         check=GRADS,
         source=changed("return tensor.detach()", "return tensor.detach().half().to(tensor.dtype)"),
     ),
@@ -339,7 +339,7 @@ def saved_bytes(fn):
     ),
     Wrong(
         "keeps tensors by their id",
-        violates="the gradients have to be right",
+        violates="gets the right gradients",
         check="test_tensors_that_live_briefly_come_back",
         source=changed(
             "        return tensor.detach()\n",
@@ -350,7 +350,7 @@ def saved_bytes(fn):
     ),
     Wrong(
         "keeps tensors by address and shape",
-        violates="the gradients have to be right",
+        violates="gets the right gradients",
         check="test_tensors_that_live_briefly_come_back",
         source=changed(
             "        return tensor.detach()\n",
@@ -358,23 +358,13 @@ def saved_bytes(fn):
             "        return store.setdefault(key, tensor.detach())\n",
         ).replace("sizes = []", "sizes, store = [], {}"),
     ),
-    Wrong(
-        "not within a pass",
-        violates="while `fn()` runs",
-        check="test_what_a_pass_in_fn_saves_counts",
-        source=changed(
-            "        sizes.append(tensor.numel() * tensor.element_size())\n",
-            "        if torch._C._current_graph_task_id() == -1:\n"
-            "            sizes.append(tensor.numel() * tensor.element_size())\n",
-        ),
-    ),
 ]  # fmt: skip
 
 GIVENS = [
-    "While `fn()` runs, they may be silent.",
     "Write `saved_bytes(fn)`.",
     "under `torch.no_grad()`, nothing is saved",
-    "uses no hooks on saved tensors itself, and so does not call your function.",
+    "It uses no hooks on saved tensors, and so does not call your function.",
+    "While `fn()` runs, hooks of the caller on saved tensors may be silent.",
     "Nobody overwrites what has been saved.",
 ]
 

@@ -197,7 +197,7 @@ def with_half_saved(fn):
     ),
     Wrong(
         "overwrites what it packs",
-        violates="and the tensors that `fn` works with keep theirs",
+        violates="rule 2: Tensors keep their values",
         check=FORWARD,
         mistake="halved-the-forward",
         source=changed(HALVED, "        tensor.data.copy_(tensor.half())\n" + HALVED),
@@ -385,7 +385,7 @@ def with_half_saved(fn):
     ),
     Wrong(
         "needs a tensor",
-        violates="`fn` may return anything: a tensor, a tuple, a dict, nothing.",
+        violates="`fn` may return anything.",
         check="raised",
         source=changed("        return fn()", "        y = fn()\n        y.shape\n        return y"),
     ),
@@ -397,13 +397,13 @@ def with_half_saved(fn):
     ),
     Wrong(
         "with grad in any case",
-        violates="`fn()` runs in the grad mode of the caller.",
+        violates="in the grad mode of the caller",
         check=FORWARD,
         source=changed("with saved_tensors_hooks", "with torch.enable_grad(), saved_tensors_hooks"),
     ),
     Wrong(
         "runs backward",
-        violates="The caller runs backward after your function has returned",
+        violates="The caller runs backward later",
         check=REST,
         source=changed(
             "        return fn()",
@@ -413,14 +413,14 @@ def with_half_saved(fn):
     ),
     Wrong(
         "the hooks stay",
-        violates="Hooks on saved tensors that were active before the call are active after it, and no others",
+        violates="rule 3: none of your own hooks is left",
         check=REST,
         mistake="hook-left-behind",
         source=changed(BLOCK, "    saved_tensors_hooks(pack, unpack).__enter__()\n    return fn()\n"),
     ),
     Wrong(
         "the context is not left when fn raises",
-        violates="even when `fn` raises",
+        violates="rule 3: When your function has returned, or raised",
         check=FAILURE,
         mistake="hook-left-after-exception",
         source=changed(
@@ -450,7 +450,7 @@ def with_half_saved(fn):
     ),
     Wrong(
         "leaves the hooks of the caller, too",
-        violates="Hooks on saved tensors that were active before the call are active after it, and no others",
+        violates="rule 3: none of your own hooks is left",
         check=REST,
         source=changed(
             "        return fn()",
@@ -507,9 +507,12 @@ def with_half_saved(fn):
     ),
 ]  # fmt: skip
 
-GIVENS = ["Write `with_half_saved(fn)`.",
-          "`fn` uses no hooks on saved tensors itself, and so does not call", "While `fn()` runs, they may be silent.",
-          "indices and masks are not"]  # fmt: skip
+GIVENS = [
+    "Write `with_half_saved(fn)`.",
+    "It uses no hooks on saved tensors, and so does not call your function.",
+    "While `fn()` runs, hooks of the caller on saved tensors may be silent.",
+    "indices and masks are not",
+]
 
 SURVIVORS = {
     "a list for a tuple": "what `pack` returns is for `unpack` alone",

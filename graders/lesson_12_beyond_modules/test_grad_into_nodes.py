@@ -416,10 +416,50 @@ class TestGradIntoNodes:
         ),
         Mistake(
             "before-the-hooks",
-            lambda seen: close(seen["in a row"]["NegBackward0"], WEIGHTS, 1e-6, 0.0),
+            lambda seen, spec, x, w, c, wanted: (
+                close(seen["in a row"]["NegBackward0"], WEIGHTS, 1e-6, 0.0)
+                and right_but_for_hooks(seen["result"], node_gradients(spec, x, w, c, wanted, "none")["arriving"])
+            ),
             "Where a hook on a tensor changes the gradient, you have the gradient from before that hook. "
             "`torch.autograd.grad` gives it when you ask for several nodes at once and one lies behind another: ask "
             "for one at a time, or use pre-hooks of the nodes.",
+        ),
+        Mistake(
+            "a-part-of-the-gradient",
+            lambda seen, spec, x, w, c, wanted, hooks: (
+                a_part(seen["result"]["AddcmulBackward0"], spec, x, w, c, hooks)
+                if "AddcmulBackward0" in wanted
+                else SILENT
+            ),
+            "You have a part of the gradient: what a single use of the output sends back. The node gets the sum of all "
+            "parts. Look where it is complete: a pre-hook of the node itself gets it.",
+        ),
+        Mistake(
+            "another-output",
+            lambda seen: close(seen["zeros of several"]["UnbindBackward0"], 1.0),
+            "A node has an output for each tensor that its operation returned, as for `a, b = t.unbind()`. You took "
+            "another one than the first, or their sum. `grad_outputs[0]` is the gradient of the first, also when it is "
+            "zero.",
+        ),
+        Mistake(
+            "zeros-left-out",
+            lambda seen: not seen["zeros"].keys and seen["example"].keys == ["ReluBackward0"],
+            "A node at which zeros arrive is missing. Zeros that arrive are a gradient, too: in an `if`, do not ask "
+            "for a gradient's values.",
+        ),
+        Mistake(
+            "a-part-of-a-name",
+            lambda seen: 0 < found_tensors(seen["names that are alike"]) < 3,
+            "You take a name for another one that contains it, or is spelled alike. `ReluBackward0` is a part of "
+            "`LeakyReluBackward0`, and another name: compare whole names, with `==` or with `in` on the set.",
+        ),
+        Mistake(
+            "cleared-the-grad",
+            lambda seen, spec, x, w, c, grad, hooks: (
+                cleared(seen["grads"], leaf_gradients(spec, x, w, c, hooks), grad)
+            ),
+            "The leaves hold the gradients of your pass alone: what `.grad` held before is gone. `backward()` adds to "
+            "it; clear nothing.",
         ),
         Mistake(
             "backward-twice",
@@ -549,6 +589,34 @@ def is_as(seen: Seen, gradients: dict[str, dict[str, Tensor]], which: str) -> bo
     return close(seen["result"], gradients[which], 1e-4, 1e-4) and not close(
         seen["result"], gradients["arriving"], 1e-4, 1e-4
     )
+
+
+def found_tensors(seen: Seen) -> int:
+    """How many entries of a dict are tensors."""
+    return sum(seen[name].tensor is not None for name in seen.keys)
+
+
+def right_but_for_hooks(seen: Seen, plain: dict[str, Tensor]) -> bool:
+    """Whether there are just these gradients, each with all, some or none of the caller's hooks applied."""
+    return {*seen.keys} == {*plain} and all(
+        any(close(seen[name], FACTOR**hooks * gradient, 1e-4, 1e-4) for hooks in range(3))
+        for name, gradient in plain.items()
+    )
+
+
+def a_part(seen: Seen, spec: dict[str, Any], x: Tensor, w: Tensor, c: Tensor, hooks: str) -> bool:
+    """Whether this is what one of the two users of the product sends, and not their sum."""
+    users = spec["unary"][:2]
+    found = node_gradients(spec, x, w, c, ["AddcmulBackward0", *users], hooks)
+    return not close(seen, found["arriving"]["AddcmulBackward0"], 1e-4, 1e-4) and any(
+        close(seen, found["leaving"][user], 1e-4, 1e-4) for user in users
+    )
+
+
+def cleared(seen: Seen, gradients: dict[str, Any], grad: str) -> bool | None:
+    """Whether leaves whose `.grad` was filled hold these gradients alone; None where none was filled."""
+    filled = [name for name, old in (("x", start(grad)), ("w", OLD)) if old and gradients[name] is not None]
+    return all(close(seen[name], gradients[name], 1e-4, 1e-4) for name in filled) if filled else SILENT
 
 
 def multiplied(seen: Seen, expected: dict[str, Tensor]) -> bool:

@@ -313,6 +313,11 @@ class TestSavedBytes:
             "the contract counts both.",
         ),
         Mistake(
+            "one-sum-for-all",
+            lambda seen, saves: added_up(seen["example"].value) if saves == "nothing" else SILENT,
+            "You add to a sum in which the bytes of other calls are, too. Begin each call at 0.",
+        ),
+        Mistake(
             "some-left-out",
             lambda seen, kinds, x, w, wide, mask, index, layout: any(
                 weighed(seen, how, kinds, x, [w, wide, mask, index], layout) for how in ("with grad", "of numbers")
@@ -417,6 +422,11 @@ class TestSavedBytes:
     def test_the_example_of_the_contract_comes_out(seen, saves):
         if saves == "nothing":
             expect(seen["example"]).equals([400, 0, 800])
+
+
+def added_up(numbers: list[int]) -> bool:
+    """Whether each number of the example is right above the one before, and the first is not."""
+    return [number - numbers[0] for number in numbers] == [0, 0, 800] and numbers[0] != 400
 
 
 def weighed(seen: Seen, how: str, kinds: list[str], x: Tensor, others: list[Tensor], layout: str) -> bool:

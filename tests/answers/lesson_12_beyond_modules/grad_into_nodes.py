@@ -176,6 +176,7 @@ WRONG = [
         "takes the first output whose gradient is not zero",
         violates="A gradient of zeros is one, too.",
         check="test_zeros_that_arrive_are_a_gradient",
+        mistake="another-output",
         source="""
 def grad_into_nodes(y, node_names):
     found, handles, seen, nodes = {}, [], set(), [y.grad_fn]
@@ -202,6 +203,7 @@ def grad_into_nodes(y, node_names):
         "leaves zeros out",
         violates="A gradient of zeros is one, too.",
         check="test_zeros_that_arrive_are_a_gradient",
+        mistake="zeros-left-out",
         source="""
 def grad_into_nodes(y, node_names):
     found, handles, seen, nodes = {}, [], set(), [y.grad_fn]
@@ -283,6 +285,7 @@ def grad_into_nodes(y, node_names):
         "only a part of the gradient",
         violates="This is the complete gradient: when the output is used several times, it is the sum.",
         check=FIRST,
+        mistake="a-part-of-the-gradient",
         source=WALK
         + """
 def grad_into_nodes(y, node_names):
@@ -366,6 +369,7 @@ def grad_into_nodes(y, node_names):
         "a part of the name is enough",
         violates="The name of a node is what its method `name()` returns.",
         check="test_a_name_is_the_whole_name",
+        mistake="a-part-of-a-name",
         source=changed(
             "name = node.name()\n        if name in node_names:",
             "name = next((n for n in node_names if node.name().startswith(n.rstrip('0123456789'))), None)\n"
@@ -385,6 +389,7 @@ def grad_into_nodes(y, node_names):
         "what the leaves hold is cleared first",
         violates="on top of what it holds",
         check=LEAVES,
+        mistake="cleared-the-grad",
         source=changed(
             "    try:",
             "    for leaf in [node.variable for node in walk(y) if hasattr(node, 'variable')]:\n"
@@ -427,6 +432,7 @@ def grad_into_nodes(y, node_names):
         "the output by which the node is met last",
         violates="for the node's first output",
         check="test_zeros_that_arrive_are_a_gradient",
+        mistake="another-output",
         source=BY_OUTPUT,
     ),
     Wrong(
@@ -452,6 +458,7 @@ def grad_into_nodes(y, node_names):
         "the last output",
         violates="for the node's first output",
         check=FIRST,
+        mistake="another-output",
         source=changed("grads[0].detach().clone()", "grads[-1].detach().clone()"),
     ),
     Wrong(
@@ -564,6 +571,7 @@ def grad_into_nodes(y, node_names):
         "a name that is a part of one",
         violates="for each of these names that the graph of `y` contains",
         check="test_a_name_is_the_whole_name",
+        mistake="a-part-of-a-name",
         source=changed("name in node_names", "name in ' '.join(node_names)"),
     ),
 ]

@@ -335,6 +335,7 @@ def saved_bytes(fn):
         "one sum for all calls",
         violates="rule 1: It works however often it is called",
         check=FIRST,
+        mistake="one-sum-for-all",
         source=changed("    sizes = []\n", "").replace("def saved_bytes", "sizes = []\n\ndef saved_bytes"),
     ),
     Wrong(

@@ -279,6 +279,27 @@ class TestCountCallsByType:
             "name, and not by the class.",
         ),
         Mistake(
+            "model-left-out",
+            lambda seen, spec, mode: {**seen["counts"].value} == without(known_calls(spec, mode), spec["names"][2]),
+            "The call of the model itself is missing. It is a module, too, and you call it.",
+        ),
+        Mistake(
+            "another-name",
+            lambda seen, spec, mode: renamed(seen["counts"].value, known_calls(spec, mode)),
+            "Every call is counted, and some under another name than `type(module).__name__`. Neither "
+            "`type(module).__qualname__` nor the name that is shown or the class that it derives from is meant.",
+        ),
+        Mistake(
+            "another-mode",
+            lambda seen, spec, mode: (
+                seen["counts"].value
+                == known_calls(spec, "train" if mode == "eval" else "eval")
+                != known_calls(spec, mode)
+            ),
+            "You switched the model to another mode, with `eval()` or `train()`, in which it calls other modules. Run "
+            "it in the mode in which you got it.",
+        ),
+        Mistake(
             "hook-left-behind",
             lambda seen: (
                 bool(changes(seen["changed"], "hook-left *")) and not changes(seen["changed"], "hook-removed *")
@@ -338,13 +359,20 @@ def same_counts(seen: Seen, expected: dict[str, int]) -> None:
         expect(seen[name]).equals(count)
 
 
+def renamed(found: dict[str, int], expected: dict[str, int]) -> bool:
+    """Whether all calls are counted, and not all by their names."""
+    return sum(found.values()) == sum(expected.values()) and 0 not in found.values() and {*found} != {*expected}
+
+
+def without(counts: dict[str, int], name: str) -> dict[str, int]:
+    """All entries but one."""
+    return {key: count for key, count in counts.items() if key != name}
+
+
 def is_without(seen: Seen, expected: dict[str, int], name: str) -> bool:
     """Whether all numbers are right but that of one name, which is smaller and not missing."""
     found = seen.value if type(seen.value) is dict else {}
-    rest = {key: count for key, count in expected.items() if key != name}
-    return {key: count for key, count in found.items() if key != name} == rest and found.get(name, 0) < expected.get(
-        name, 0
-    )
+    return without(found, name) == without(expected, name) and found.get(name, 0) < expected.get(name, 0)
 
 
 def modules_by_type(spec: dict[str, Any]) -> list[dict[str, int]]:

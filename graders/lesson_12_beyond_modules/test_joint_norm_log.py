@@ -254,7 +254,10 @@ class TestJointNormLog:
         ),
         Mistake(
             "largest-entry",
-            lambda seen, passes, hooks: logged(seen, largest(passes, factor_of(hooks)), passes, hooks),
+            lambda seen, passes, hooks: any(
+                logged(seen, norms, passes, hooks)
+                for norms in (largest(passes, factor_of(hooks)), largest_norms(passes, factor_of(hooks)))
+            ),
             "Each entry is the largest number in the gradients, or the largest norm. The joint L2 norm adds up the "
             "squares of all entries.",
         ),
@@ -281,6 +284,42 @@ class TestJointNormLog:
             ),
             "A pass in which all gradients are zero has no entry. Zeros that arrive are gradients, too: only a tensor "
             "that the pass does not reach has `None` in the list.",
+        ),
+        Mistake(
+            "skipped-nan",
+            lambda seen: len(seen["small"]) == 1 and len(seen["with a tensor without entries"]) == 2,
+            "A pass in which a NaN or an infinite entry arrives has no entry. Such entries count like all: the norm is "
+            "then `nan` or `inf`, and appended.",
+        ),
+        Mistake(
+            "replaced-nan",
+            lambda seen: close(seen["small"][0], SMALL, atol=0.0) and math.isfinite(seen["small"][1].value),
+            "You left out NaN or infinite entries, or put numbers in their place. Such entries count like all: the "
+            "norm is then `nan` or `inf`.",
+        ),
+        Mistake(
+            "reads-dot-grad",
+            lambda seen: len(seen["small"]) == 2 and close(seen["small"][0], 3.0),
+            "You read `.grad`, which adds up over passes, and is written after the hook. Use the gradients that the "
+            "hook receives.",
+        ),
+        Mistake(
+            "nothing-appended",
+            lambda seen: [] == seen["log"].value == seen["small"].value == seen["example"].value,
+            "Nothing is appended to the list that you return. Is it the very list to which your hook appends, and not "
+            "a copy? Is the hook registered?",
+        ),
+        Mistake(
+            "changed-the-flow",
+            # A tensor alone ends with an infinite gradient, whatever came before.
+            lambda seen, passes, grad, hooks, collection: (
+                not all(map(close, seen["grads"], totals(passes, grad, factor_of(hooks))))
+                if collection == "many"
+                else SILENT
+            ),
+            "The leaves hold other gradients than without you. The list that the hook gets holds the gradients that "
+            "flow on: an operation in place, such as `square_()`, changes them. Compute new tensors.",
+            rather_than=("replaced-nan", "skipped-nan"),
         ),
         Mistake(
             "unused-is-none",
@@ -401,6 +440,11 @@ def took_one(seen: Seen, passes: list[list[Tensor | None]], factor: float) -> bo
         for index in range(len(passes[0]))
     )
     return one_each or any(close(seen["log"], option) for option in fixed)
+
+
+def largest_norms(passes: list[list[Tensor | None]], factor: float) -> list[float]:
+    """The largest norm of each pass that reaches a tensor."""
+    return [max(norms_of(weights, factor)) for weights in passes if any_of(weights)]
 
 
 def largest(passes: list[list[Tensor | None]], factor: float) -> list[float]:

@@ -407,6 +407,20 @@ class TestWithHalfSaved:
             "returns the float16 tensor; the way back belongs into `unpack`.",
         ),
         Mistake(
+            "bfloat16",
+            lambda seen, work, a, b, c, long, index, hooks: (
+                grads_close(seen, half_gradients(work, a, b, c, long, index, hooks, brain_half))
+                and not grads_close(seen, half_gradients(work, a, b, c, long, index, hooks))
+            ),
+            "You stored `bfloat16`, which has fewer digits. The task asks for float16, as `half()` makes it.",
+        ),
+        Mistake(
+            "made-finite",
+            lambda seen, work: work == "temporaries" and made_finite(seen["kinds"]["odd"]),
+            "What is too large for float16 came back as a finite number. `half()` makes it infinite, and so it comes "
+            "back: leave out `clamp` and `nan_to_num`.",
+        ),
+        Mistake(
             "another-result",
             lambda seen, result_is: (
                 SILENT if result_is == "nothing" else seen["calls"].value == 1 and seen["same object"].value is False
@@ -513,6 +527,17 @@ def same(tensor: Tensor) -> Tensor:
 def settled(tensor: Tensor) -> bool:
     """Whether no entry is so near the middle of two numbers of float16 that it matters how a library rounds float64."""
     return all(torch.equal(half(tensor), half(tensor * (1 + step))) for step in (-(2.0**-22), 2.0**-22))
+
+
+def brain_half(tensor: Tensor) -> Tensor:
+    """The values as bfloat16 holds them."""
+    return tensor.bfloat16().to(tensor.dtype)
+
+
+def made_finite(odd: Seen) -> bool:
+    """Whether the odd numbers were rounded, and those that are too large did not become infinite."""
+    found, rounded = odd.tensor, half(torch.tensor(ODD))
+    return found is not None and torch.equal(found[:1], rounded[:1]) and bool(found.isfinite().all())
 
 
 def half_of_float32(tensor: Tensor) -> Tensor:

@@ -192,6 +192,7 @@ def count_calls_by_type(model, x):
         "not the model itself",
         violates="the call of `model` itself",
         check=FIRST,
+        mistake="model-left-out",
         source=changed(NAME, f"if module is not model:\n            {NAME}"),
     ),
     Wrong(
@@ -254,12 +255,14 @@ def count_calls_by_type(model, x):
         "the name that is shown",
         violates="The class name is `type(module).__name__`",
         check=FIRST,
+        mistake="another-name",
         source=changed("type(module).__name__", "module._get_name()"),
     ),
     Wrong(
         "the qualified name",
         violates="The class name is `type(module).__name__`",
         check=FIRST,
+        mistake="another-name",
         source=changed("__name__", "__qualname__"),
     ),
     Wrong(
@@ -281,6 +284,7 @@ def count_calls_by_type(model, x):
         "the name of the class of torch",
         violates="a subclass has its own",
         check=FIRST,
+        mistake="another-name",
         source=changed(
             "type(module).__name__",
             "next((c for c in type(module).__mro__ if c.__module__.startswith('torch.')), type(module)).__name__",
@@ -322,6 +326,7 @@ def count_calls_by_type(model, x):
         "in eval mode",
         violates="rule 7: with each part in its mode",
         check=FIRST,
+        mistake="another-mode",
         source=changed("        model(x)\n    finally:", "        modes = [(m, m.training) for m in model.modules()]\n"
                        "        model.eval()(x)\n    finally:\n        for m, mode in modes:\n"
                        "            m.training = mode"),

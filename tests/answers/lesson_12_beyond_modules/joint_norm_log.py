@@ -194,9 +194,26 @@ def joint_norm_log(tensors):
         source=HOOKED.replace("NORM", f"{SUM} ** 0.5").replace("log.append", f"{SUM} and log.append"),
     ),
     Wrong(
+        "no entry for a NaN or an infinite norm",
+        violates="one with a NaN `nan`",
+        check=FIRST,
+        mistake="skipped-nan",
+        source=HOOKED.replace("NORM", f"{SUM} ** 0.5").replace(
+            "        log.append", f"        if math.isfinite({SUM}):\n            log.append"
+        ).replace("import torch", "import math\nimport torch", 1),
+    ),
+    Wrong(
+        "the largest norm",
+        violates="add up all squares of all tensors",
+        check=FIRST,
+        mistake="largest-entry",
+        source=HOOKED.replace("NORM", "max(grad.norm().item() for grad in grads)"),
+    ),
+    Wrong(
         "infinite entries are left out",
         violates="one with an infinite entry `inf`",
         check=FIRST,
+        mistake="replaced-nan",
         source=HOOKED.replace("NORM", f"{SUM} ** 0.5").replace("[grad for", "[grad[grad.isfinite()] for"),
     ),
     Wrong(
@@ -273,6 +290,7 @@ def joint_norm_log(tensors):
         "reads .grad of the leaves",
         violates="the gradients that arrive at the tensors in this pass",
         check=FIRST,
+        mistake="reads-dot-grad",
         source="""
 from torch.autograd.graph import register_multi_grad_hook
 
@@ -287,6 +305,7 @@ def joint_norm_log(tensors):
         "a copy of the list",
         violates="From now on, each call of",
         check=FIRST,
+        mistake="nothing-appended",
         source=HOOKED.replace("NORM", f"{SUM} ** 0.5").replace("return log,", "return list(log),"),
     ),
     Wrong(
@@ -369,6 +388,7 @@ def joint_norm_log(tensors):
         "squares in place",
         violates="The flow of gradients does not change.",
         check="test_the_gradients_are_unchanged",
+        mistake="changed-the-flow",
         source=HOOKED.replace("NORM", SUM.replace("square", "square_") + " ** 0.5"),
     ),
     Wrong(

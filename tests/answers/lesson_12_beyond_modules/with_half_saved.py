@@ -140,12 +140,14 @@ def with_half_saved(fn):
         "the largest number of float16 in the place of infinity",
         violates="What is too large for float16 comes back infinite",
         check="test_tensors_of_all_kinds_come_back",
+        mistake="made-finite",
         source=changed(HALVED, "        return tensor.dtype, tensor.detach().clamp(-65504, 65504).half()\n"),
     ),
     Wrong(
         "the largest number of the old dtype in the place of infinity",
         violates="What is too large for float16 comes back infinite",
         check="test_tensors_of_all_kinds_come_back",
+        mistake="made-finite",
         source=changed("return tensor.to(dtype)", "tensor = tensor.to(dtype)\n        "
                        "return tensor.nan_to_num(nan=torch.nan) if dtype.is_floating_point else tensor"),
     ),
@@ -360,6 +362,7 @@ def with_half_saved(fn):
         "bfloat16",
         violates="only a float16 copy is kept",
         check=FIRST,
+        mistake="bfloat16",
         source=changed(".half()", ".bfloat16()"),
     ),
     Wrong(

@@ -251,6 +251,21 @@ ROOT_LEFT = (
 CONTAINERS_LEFT = "Modules that have children kept their hooks. Containers are modules, too: skip none of `modules()`."
 
 
+PLAIN_DICTS = (
+    "You put new dicts in the place of the old ones, and now no hook can be registered any more: a handle needs a weak "
+    "reference to the dict, which a plain `{}` does not allow. Empty the old dict with `clear()`."
+)
+FLAG_SET = (
+    "You set the flag `_is_full_backward_hook`, and the module now refuses backward hooks of one kind. Leave the flag, "
+    "or set it back to `None`."
+)
+
+
+def flag_set(before: Seen, now: Seen) -> bool:
+    """Whether a flag has another value than before, and not None."""
+    return any(new.value is not None and new.value != old.value for old, new in zip(before, now))
+
+
 def all_new_hooks_fire(seen: Seen, spec: list[Any], refusing: Sequence[str], x: Tensor) -> None:
     """Each new hook fired once for every call of its module."""
     if isinstance(seen["new"].value, str):

@@ -31,12 +31,15 @@ from graders.authoring import (
 )
 from graders.lesson_11_hygiene.judging import (
     CONTAINERS_LEFT,
+    FLAG_SET,
+    PLAIN_DICTS,
     ROOT_LEFT,
     Run,
     all_new_hooks_fire,
     chain,
     counts_seen,
     first_left,
+    flag_set,
     flags_free,
     in_eval_mode,
     left_below,
@@ -345,6 +348,8 @@ class TestCleanCopy:
             "A parameter of the copy has a gradient in `.grad`. `deepcopy` leaves `.grad` behind, and the copy is to "
             "be as `deepcopy` makes it.",
         ),
+        Mistake("replaced-the-dict", lambda seen: "weak reference" in str(seen["new"].value), PLAIN_DICTS),
+        Mistake("flag-set", lambda seen: flag_set(seen["flags before"], seen["flags"]), FLAG_SET),
         Mistake(
             "changed-the-mode",
             lambda seen: unlike(seen, "modes") and not unlike(seen, "modules"),

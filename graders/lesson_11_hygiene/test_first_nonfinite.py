@@ -465,6 +465,19 @@ class TestFirstNonfinite:
             "You named a container. Only leaves count: modules for which `list(module.children())` is empty.",
         ),
         Mistake(
+            "named-a-class",
+            lambda seen: seen["example"].value == "Log",
+            "You returned the name of a class. The name that is asked for is that of `named_modules()`.",
+        ),
+        Mistake(
+            "gave-up",
+            lambda seen, plan: (
+                plan == "bad input" and seen["result"].value is None and seen["after a bad input"].value is None
+            ),
+            "A bad value came from elsewhere first, as from `x`, and you gave up there. No leaf is to blame for it, "
+            "but a later one may get finite inputs and return a bad value: go on looking.",
+        ),
+        Mistake(
             "blamed-the-unregistered",
             lambda seen, net, plan: (
                 SILENT

@@ -28,12 +28,15 @@ from graders.authoring import (
 )
 from graders.lesson_11_hygiene.judging import (
     CONTAINERS_LEFT,
+    FLAG_SET,
+    PLAIN_DICTS,
     ROOT_LEFT,
     Run,
     all_new_hooks_fire,
     chain,
     counts_seen,
     first_left,
+    flag_set,
     flags_free,
     in_eval_mode,
     left_below,
@@ -278,9 +281,9 @@ class TestRemoveAllHooks:
         Mistake(
             "replaced-the-dict",
             lambda seen: gone(seen) and "weak reference" in str(seen["new"].value),
-            "You put new dicts in the place of the old ones, and now no hook can be registered any more: a handle "
-            "needs a weak reference to the dict, which a plain `{}` does not allow. Empty the old dict with `clear()`.",
+            PLAIN_DICTS,
         ),
+        Mistake("flag-set", lambda seen: flag_set(seen["flags before"], seen["flags"]), FLAG_SET),
         Mistake(
             "no-count",
             lambda seen: gone(seen) and seen["result"].value is None,

@@ -416,6 +416,7 @@ def clean_copy(model):
         "plain dicts on the copy",
         violates="New hooks can be registered on the copy as usual",
         check="test_new_hooks_can_be_registered_on_the_copy",
+        mistake="replaced-the-dict",
         source="import copy\n"
         + KINDS
         + """
@@ -431,6 +432,7 @@ def clean_copy(model):
         "every module of the copy is to take full backward hooks only",
         violates="may be that of the original, or `None`",
         check="test_new_hooks_can_be_registered_on_the_copy",
+        mistake="flag-set",
         source=changed(
             COPY,
             "    return copied",

@@ -503,6 +503,7 @@ def first_nonfinite(model, x):
         "gives up at the first bad value",
         violates="then no leaf is to blame for it",
         check="test_the_first_leaf_to_blame_is_named",
+        mistake="gave-up",
         source=changed(
             FIRST,
             "                if good[module] and not finite([output]):\n                    found.append(name)\n",
@@ -547,6 +548,7 @@ def first_nonfinite(model, x):
         "the type",
         violates="Return the name of that leaf",
         check="test_the_first_leaf_to_blame_is_named",
+        mistake="named-a-class",
         source=changed(FIRST, "found.append(name)", "found.append(type(module).__name__)"),
     ),
     Wrong(

@@ -375,6 +375,7 @@ def remove_all_hooks(model):
         "every module is to take full backward hooks only",
         violates="Only the flag `_is_full_backward_hook`",
         check="test_new_hooks_can_be_registered",
+        mistake="flag-set",
         source=changed(REMOVE, "        for hooks", "        module._is_full_backward_hook = True\n        for hooks"),
     ),
     Wrong(

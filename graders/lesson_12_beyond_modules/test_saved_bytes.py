@@ -99,8 +99,10 @@ def saved_sizes(kinds: list[str], n: int, rows: int, picks: int, size: int) -> l
     ]
 
 
-def total_bytes(kinds: list[str], x: Tensor, wide: Tensor, index: Tensor, grad_mode: str) -> int:
+def total_bytes(kinds: list[str], x: Tensor, wide: Tensor, index: Tensor, inside: str, grad_mode: str) -> int:
     """What `saved_bytes` has to return."""
+    if inside == "backward":
+        kinds = [*kinds, "square"]
     sizes = saved_sizes(kinds, x.numel(), len(wide), len(index), x.element_size())
     return sum(elements * size for elements, size in sizes) if grad_mode == "on" else 0
 
@@ -113,12 +115,14 @@ def packed(value: Tensor, result_is: str) -> Any:
 class Work:
     """A function of the caller, the tensors that it works with, and what it made."""
 
-    def __init__(self, kinds: list[str], x: Tensor, others: list[Tensor], result_is: str = "tensor") -> None:
-        self.kinds, self.x, self.others, self.result_is = kinds, x, others, result_is
+    def __init__(self, kinds: list[str], x: Tensor, others: list[Tensor], *, inside: str, result_is: str) -> None:
+        self.kinds, self.x, self.others, self.inside, self.result_is = kinds, x, others, inside, result_is
         self.made: list[Tensor] = []
 
     def __call__(self) -> Any:
-        """One run."""
+        """One run. With `inside`, a backward pass of its own is a part of it."""
+        if self.inside == "backward" and torch.is_grad_enabled():
+            torch.autograd.grad((self.x * self.x).sum(), self.x)
         self.made.append(run_kinds(self.kinds, self.x, *self.others))
         return packed(self.made[-1], self.result_is)
 
@@ -161,7 +165,22 @@ def of_short_lived_tensors(saved_bytes: Callable[..., Any]) -> dict[str, Any]:
         "of products": [t.grad for t in many],
         "of a square": square.grad,
         "of equal sums": row.grad,
+        "in a pass": saved_bytes(pass_in_a_pass),
     }
+
+
+def pass_in_a_pass() -> None:
+    """A backward pass that saves tensors for another one."""
+    t = torch.tensor([1.0, 2.0], requires_grad=True)
+    torch.autograd.grad((t.exp() * t).sum(), t, create_graph=True)
+
+
+def bytes_of_a_pass() -> int:
+    """What `pass_in_a_pass` saves, as a pair of hooks of our own finds it."""
+    sizes: list[int] = []
+    with saved_tensors_hooks(lambda t: sizes.append(t.nbytes) or t, lambda t: t):
+        pass_in_a_pass()
+    return sum(sizes)
 
 
 @exercise(
@@ -191,9 +210,12 @@ def of_short_lived_tensors(saved_bytes: Callable[..., Any]) -> dict[str, Any]:
         own={
             "saves": tuple(KINDS),
             "result_is": ("tensor", "nothing", "tuple"),
+            "inside": ("nothing", "backward"),
         },
         impossible=[
             lambda grad_mode, saves: grad_mode == "off" and saves in ("nothing", "one", "small"),
+            lambda grad_mode, inside: grad_mode == "off" and inside == "backward",
+            lambda inside, saves: inside == "backward" and saves == "nothing",
         ],
         pairs=[("saves", "result_is"), ("saves", "grad_mode"), ("dtype", "place")],
     ),
@@ -204,7 +226,8 @@ class TestSavedBytes:
     dtype. A tensor that is saved twice counts twice, and a view or an expanded tensor with its own `numel()`.
 
     - `fn()` runs in the grad mode of the caller; under `torch.no_grad()`, nothing is saved.
-    - `fn` may return anything, also nothing. It uses no hooks on saved tensors, and so does not call your function.
+    - `fn` may return anything, also nothing, and may run backward passes of its own. It uses no hooks on saved
+      tensors, and so does not call your function.
     - The caller runs backward later, perhaps several times, and gets the right gradients. Nobody overwrites what has
       been saved.
     - While `fn()` runs, hooks of the caller on saved tensors may be silent.
@@ -230,15 +253,15 @@ class TestSavedBytes:
 
     def probe(
         student, kinds, x, w, wide, mask, index, layout, place, grad, hooks, call, grad_mode, backward, failure,
-        failing_run, saves, result_is,
+        failing_run, saves, result_is, inside,
     ):  # fmt: skip
         leaf = prepared(x, layout=layout, place="parameter" if place == "parameter" else "leaf", grad=grad)
         t = leaf.view_as(leaf) if place == "non-leaf" else leaf
         others = [torch.nn.Parameter(w), wide.requires_grad_(), mask, index]
         leaves = [leaf, *others[:2]]
         CallersHooks(hooks).on_tensor(t, "x")
-        work = Work(kinds, t, others, result_is)
-        other = Work([*kinds, "relu"], t, others) if call == "in turn" else work
+        work = Work(kinds, t, others, inside=inside, result_is=result_is)
+        other = Work([*kinds, "relu"], t, others, inside="nothing", result_is="tensor") if call == "in turn" else work
         with torch.set_grad_enabled(grad_mode == "on"):
             witness = Witness(x=leaf, w=others[0], wide=wide, mask=mask, index=index)
             seen = {"bytes": student.saved_bytes(work), "calls": len(work.made), "changed": witness.changes()}
@@ -283,31 +306,35 @@ class TestSavedBytes:
     mistakes = (
         Mistake(
             "elements-not-bytes",
-            lambda seen, kinds, x, w, wide, mask, index, layout: weighed(
-                seen, "elements", kinds, x, [w, wide, mask, index], layout
+            lambda seen, kinds, x, w, wide, mask, index, layout, inside: weighed(
+                seen, "elements", kinds, x, [w, wide, mask, index], layout, inside
             ),
             "You counted elements. An element of float32 has 4 bytes, one of float64 or int64 has 8: multiply each "
             "`numel()` by `element_size()`.",
         ),
         Mistake(
             "four-bytes-each",
-            lambda seen, kinds, x, w, wide, mask, index, layout: weighed(
-                seen, "four bytes", kinds, x, [w, wide, mask, index], layout
+            lambda seen, kinds, x, w, wide, mask, index, layout, inside: weighed(
+                seen, "four bytes", kinds, x, [w, wide, mask, index], layout, inside
             ),
             "You counted 4 bytes for each element. That is right for float32 only: ask each tensor for its "
             "`element_size()`.",
         ),
         Mistake(
             "counted-in-unpack",
-            # Who looks at the result alone sees nothing, either, where there is none.
-            lambda seen, result_is: SILENT if result_is != "tensor" else seen["bytes"].value == 0,
-            "You counted nothing. `unpack` runs in backward, when a saved tensor is used again. Count in `pack`, which "
-            "runs when a tensor is saved.",
+            lambda seen, x, inside, result_is: (
+                # Who looks at the result alone sees nothing, either, where there is none.
+                SILENT
+                if inside == "nothing" and result_is != "tensor"
+                else seen["bytes"].value == (2 * x.numel() * x.element_size() if inside == "backward" else 0)
+            ),
+            "You counted nothing, or only what a backward pass inside `fn` used. `unpack` runs in backward, when a "
+            "saved tensor is used again. Count in `pack`, which runs when a tensor is saved.",
         ),
         Mistake(
             "counted-once",
-            lambda seen, kinds, x, w, wide, mask, index, layout: weighed(
-                seen, "once", kinds, x, [w, wide, mask, index], layout
+            lambda seen, kinds, x, w, wide, mask, index, layout, inside: weighed(
+                seen, "once", kinds, x, [w, wide, mask, index], layout, inside
             ),
             "You counted a tensor that is saved twice only once. `x * x` saves `x` twice, once for each factor, and "
             "the contract counts both.",
@@ -319,16 +346,17 @@ class TestSavedBytes:
         ),
         Mistake(
             "some-left-out",
-            lambda seen, kinds, x, w, wide, mask, index, layout: any(
-                weighed(seen, how, kinds, x, [w, wide, mask, index], layout) for how in ("with grad", "of numbers")
+            lambda seen, kinds, x, w, wide, mask, index, layout, inside: any(
+                weighed(seen, how, kinds, x, [w, wide, mask, index], layout, inside)
+                for how in ("with grad", "of numbers")
             ),
             "You left some saved tensors out. Each counts that comes to `pack`: also an index, a mask, and a tensor "
             "that requires no grad.",
         ),
         Mistake(
             "whole-storage",
-            lambda seen, kinds, x, w, wide, mask, index, layout: weighed(
-                seen, "storages", kinds, x, [w, wide, mask, index], layout
+            lambda seen, kinds, x, w, wide, mask, index, layout, inside: weighed(
+                seen, "storages", kinds, x, [w, wide, mask, index], layout, inside
             ),
             "You counted the storage of each tensor. A view or an expanded tensor has another number of elements than "
             "its storage; the contract counts `numel() * element_size()`.",
@@ -368,13 +396,13 @@ class TestSavedBytes:
         ),
     )
 
-    def test_the_bytes_are_counted(seen, kinds, x, wide, index, grad_mode):
-        expect(seen["bytes"]).equals(total_bytes(kinds, x, wide, index, grad_mode))
+    def test_the_bytes_are_counted(seen, kinds, x, wide, index, inside, grad_mode):
+        expect(seen["bytes"]).equals(total_bytes(kinds, x, wide, index, inside, grad_mode))
 
-    def test_another_call_counts_afresh(seen, kinds, x, wide, index, grad_mode, call):
+    def test_another_call_counts_afresh(seen, kinds, x, wide, index, inside, grad_mode, call):
         if call != "once":
-            kinds = [*kinds, "relu"] if call == "in turn" else kinds
-            expect(seen["second"]).equals(total_bytes(kinds, x, wide, index, grad_mode))
+            work = ([*kinds, "relu"], "nothing") if call == "in turn" else (kinds, inside)
+            expect(seen["second"]).equals(total_bytes(work[0], x, wide, index, work[1], grad_mode))
 
     def test_fn_is_called_once(seen):
         if seen["calls"].value != 1:
@@ -410,6 +438,12 @@ class TestSavedBytes:
             row = Seen(seen["of equal sums"].value, "`t.grad` for `(t * u).sum()`, `t = [1, 2]` and `u = [2, 1]`")
             expect(row).close_to(torch.tensor([2.0, 1.0]))
 
+    def test_what_a_pass_in_fn_saves_counts(seen, saves):
+        if saves == "nothing":
+            expect(
+                Seen(seen["in a pass"].value, "the bytes of a `fn` that differentiates with `create_graph=True`")
+            ).equals(bytes_of_a_pass())
+
     def test_nothing_else_changes_and_only_the_hooks_of_the_caller_are_active(seen):
         nothing_changed(seen["changed"])
         callers_hooks_active(seen["packs of the caller"][0], "")
@@ -429,7 +463,7 @@ def added_up(numbers: list[int]) -> bool:
     return [number - numbers[0] for number in numbers] == [0, 0, 800] and numbers[0] != 400
 
 
-def weighed(seen: Seen, how: str, kinds: list[str], x: Tensor, others: list[Tensor], layout: str) -> bool:
+def weighed(seen: Seen, how: str, kinds: list[str], x: Tensor, others: list[Tensor], layout: str, inside: str) -> bool:
     """Whether the number is that of those who weigh in another way, as a pair of hooks of our own finds it."""
     saved: list[Tensor] = []
     kept: dict[str, list[bool]] = {"with grad": [], "of numbers": []}
@@ -442,7 +476,7 @@ def weighed(seen: Seen, how: str, kinds: list[str], x: Tensor, others: list[Tens
         return tensor.detach()
 
     with saved_tensors_hooks(pack, lambda tensor: tensor):
-        Work(kinds, leaves[0], [*leaves[1:], *others[2:]])()
+        Work(kinds, leaves[0], [*leaves[1:], *others[2:]], inside=inside, result_is="tensor")()
     bytes_of = [t.numel() * t.element_size() for t in saved]
     number = {
         "elements": sum(t.numel() for t in saved),

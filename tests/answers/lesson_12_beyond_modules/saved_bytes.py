@@ -178,7 +178,7 @@ def saved_bytes(fn):
     Wrong(
         "pack returns nothing",
         violates="gets the right gradients",
-        check=GRADS,
+        check="raised",
         mistake="packed-a-number",
         source=changed("        return tensor.detach()\n", ""),
     ),
@@ -358,6 +358,16 @@ def saved_bytes(fn):
             "        key = tensor.data_ptr(), tensor.shape, tensor.dtype\n"
             "        return store.setdefault(key, tensor.detach())\n",
         ).replace("sizes = []", "sizes, store = [], {}"),
+    ),
+    Wrong(
+        "not within a pass",
+        violates="while `fn()` runs",
+        check="test_what_a_pass_in_fn_saves_counts",
+        source=changed(
+            "        sizes.append(tensor.numel() * tensor.element_size())\n",
+            "        if torch._C._current_graph_task_id() == -1:\n"
+            "            sizes.append(tensor.numel() * tensor.element_size())\n",
+        ),
     ),
 ]  # fmt: skip
 

@@ -80,9 +80,9 @@ RULES = (
         8,
         "What you may count on.",
         "Where a gradient is asked for, grad mode is on when you are called. The models, losses and functions "
-        "that you are given run no backward pass of their own. No hook on a tensor gets `None` for a gradient. "
-        "Nobody changes a list or dict that you were given, or one that you returned. A leaf of which the "
-        "contract says nothing may get a `.grad` in the passes that you run.",
+        "that you are given run no backward pass, unless they call your function (rule 1). No hook on a tensor "
+        "gets `None` for a gradient. Nobody changes a list or dict that you were given, or one that you returned. "
+        "A leaf of which the contract says nothing may get a `.grad` in the passes that you run.",
     ),
 )
 

@@ -338,7 +338,7 @@ class TestFirstNonfinite:
         excused = build(AT_FIRST_EXCUSED), torch.tensor([NAN, 1.0])
         at_once = {
             "after a bad input": student.first_nonfinite(*excused),
-            "at once": student.first_nonfinite(logs, torch.zeros(1, 2)),
+            "at once": student.first_nonfinite(logs, torch.tensor([[0.0, 1e-30]])),
             "changed at once": witness.changes(),
             "without entries": student.first_nonfinite(nn.Sequential(nn.ReLU(), nn.Linear(2, 1)), torch.ones(0, 2)),
         }
@@ -628,7 +628,7 @@ class TestFirstNonfinite:
         expect(Seen(seen["after a bad input"].value, "for a leaf that gets NaN first and finite numbers later")).equals(
             "log"
         )
-        path = "for `nn.Sequential(Log(), nn.ReLU())`, where `Log()` has a child that is `None`, and zeros, the result"
+        path = "for `nn.Sequential(Log(), nn.ReLU())`, where a child of `Log()` is `None`, and `[0, 1e-30]`, the result"
         expect(Seen(seen["at once"].value, path)).equals("0")
 
 

@@ -204,6 +204,14 @@ WRONG = [
         source=changed(FIRST, "if list(module.children()):", "if module._modules:"),
     ),
     Wrong(
+        "numbers near 0 are not finite",
+        violates="rule 1: for tensors of any shape",
+        check="test_the_example_comes_out",
+        source=changed(
+            FIRST, "torch.isfinite(value).all()", "not 0 < value.abs().sum() < 1e-9 and torch.isfinite(value).all()"
+        ),
+    ),
+    Wrong(
         "the largest entry decides",
         violates="rule 1: for tensors of any shape",
         check="raised",

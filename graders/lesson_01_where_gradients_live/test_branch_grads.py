@@ -67,8 +67,8 @@ ENDLESS = [math.inf, -math.inf, math.inf], [1.0, 1.0, -math.inf]
     ),
 )
 class TestBranchGrads:
-    """Write `branch_grads(w, x)`. `w` and `x` are two different leaf tensors of one shape and dtype. They require grad,
-    and their `.grad` is `None`. Grad mode is on. Hooks that the caller has on them only watch, and need not be called.
+    """Write `branch_grads(w, x)`. `w` and `x` are two different leaves of one shape and dtype that require grad. Their
+    `.grad` is `None`, and hooks on them only watch.
 
     Compute
 
@@ -76,11 +76,10 @@ class TestBranchGrads:
     - `b = w + 1`
     - `y = (a * b).sum()`
 
-    and return the four gradients of `y` as a dict with the keys `"w"`, `"x"`, `"a"` and `"b"`. Each has the shape and
-    dtype of the tensor it belongs to. The entries `"x"` and `"a"` are equal, and may be one tensor. An entry may be the
-    very tensor that a `.grad` holds: whether `w.grad` and `x.grad` are filled afterwards is up to you.
+    and return the four gradients of `y` as a dict with the keys `"w"`, `"x"`, `"a"` and `"b"`. The entries `"x"` and
+    `"a"` may be one tensor. You may fill `w.grad` and `x.grad`, and an entry may be the tensor in it.
 
-    **Example.** For `w = tensor([1.])` and `x = tensor([2.])` we have `a = 3` and `b = 2`. The result is
+    **Example.** For `w = tensor([1.])` and `x = tensor([2.])` the result is
     `{"w": tensor([5.]), "x": tensor([2.]), "a": tensor([2.]), "b": tensor([3.])}`.
     """
 

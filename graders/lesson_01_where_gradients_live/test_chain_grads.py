@@ -100,20 +100,17 @@ Chain = list[list[str | float]]
 )
 class TestChainGrads:
     """Write `chain_grads(fns, x)`. `fns` is a list of functions, each from a tensor to a tensor. `x` is a leaf that
-    requires grad and whose `.grad` is `None`. The chain is `h_0 = x`, `h_1 = fns[0](h_0)`, `h_2 = fns[1](h_1)`, and so
-    on to the last, `h_n`. The output is `h_n.sum()`.
+    requires grad. Its `.grad` is `None`, and hooks on it only watch. The chain is `h_0 = x`, `h_1 = fns[0](h_0)`,
+    `h_2 = fns[1](h_1)`, and so on to the last, `h_n`.
 
-    Return a list with the gradient of the output with respect to `h_1`, `h_2`, …, `h_n`, in this order. Call each
-    function exactly once. Afterwards `x.grad` holds the gradient with respect to `x`. Where two of all these gradients
-    are equal, they may be one tensor.
+    Call each function exactly once. Return a list with the gradients of `h_n.sum()` with respect to `h_1`, …, `h_n`, in
+    this order, and leave the gradient with respect to `x` in `x.grad`. Equal gradients may be one tensor.
 
     A function may mix the elements of its argument, change its shape or dtype, return it as it is, or overwrite it in
-    place, also the first one: give it a copy of `x`. Its result depends on its argument and on no other `h`. An `h` may
-    keep its `.grad` and hooks of yours. Other leaves that a function uses may get a `.grad`, too. Grad mode is on.
-    Hooks that the caller has on `x` only watch, and need not be called.
+    place, also the first one: give it a copy of `x`.
 
-    **Example.** For `fns = [lambda t: 3 * t, lambda t: t * t]` and `x = tensor([2.])` the chain is 2, 6, 36. The
-    result is `[tensor([12.]), tensor([1.])]`, and `x.grad` is `tensor([36.])`.
+    **Example.** For `fns = [lambda t: 3 * t, lambda t: t * t]` and `x = tensor([2.])` the result is
+    `[tensor([12.]), tensor([1.])]`, and `x.grad` is `tensor([36.])`.
     """
 
     def draw(rng, dtype, rank, layout, values, collection, special):

@@ -78,15 +78,12 @@ def loss_gradient(kind: str, k: float, p: Tensor) -> Tensor:
     ),
 )
 class TestPerPassGrads:
-    """Write `per_pass_grads(p, losses)`. `p` is a leaf that requires grad. `losses` is a list of functions, each from
-    `p` to a tensor of shape `()` that depends on this argument, with a graph of its own. (You may hand it a copy of
-    `p`.) Evaluate each loss once, in this order, and return a list with one gradient for each: the gradient with
-    respect to `p` of that loss alone. Equal gradients may be one tensor.
+    """Write `per_pass_grads(p, losses)`. `p` is a leaf that requires grad, and hooks on it only watch. `losses` is a
+    list of functions, each from `p` to a tensor of shape `()` that depends on this argument. Evaluate each loss once,
+    in this order, and return a list with the gradient with respect to `p` of each loss alone.
 
-    An old value of `p.grad` must not enter the result; it has no graph. What `p.grad` holds at the end is up to you
-    (only no entry of your list), and the old tensor in it may be overwritten. Other leaves that a loss uses may get a
-    `.grad`, too. A loss consists of PyTorch's own operations, and runs no pass through `p` itself. Grad mode is on.
-    Hooks that the caller has on `p` only watch, and need not be called.
+    An old value of `p.grad` must not enter the result. `p.grad` may end as anything but an entry of your list, and the
+    old tensor in it may be overwritten.
 
     **Example.** For `p = tensor([3.])` and `losses = [lambda p: 2 * p.sum(), lambda p: (p * p).sum()]` the result is
     `[tensor([2.]), tensor([6.])]`.

@@ -190,7 +190,7 @@ def branch_grads(w, x):
     ),
     Wrong(
         "float32 for everybody",
-        violates="Each has the shape and dtype of the tensor it belongs to",
+        violates="return the four gradients of `y`",
         check="test_all_four_gradients_are_right",
         source="""
 import torch
@@ -402,7 +402,7 @@ def branch_grads(w, x):
     ),
     Wrong(
         "a first dimension of 1 is dropped",
-        violates="Each has the shape and dtype of the tensor it belongs to",
+        violates="return the four gradients of `y`",
         check="test_another_call_has_its_own_gradients",
         source="""
 import torch
@@ -434,12 +434,10 @@ def branch_grads(w, x):
 
 GIVENS = [
     "Write `branch_grads(w, x)`.",
-    "`w` and `x` are two different leaf tensors of one shape and dtype.",
-    "They require grad, and their `.grad` is `None`.",
-    "Grad mode is on.",
-    "Hooks that the caller has on them only watch, and need not be called.",
-    'The entries `"x"` and `"a"` are equal, and may be one tensor.',
-    "An entry may be the very tensor that a `.grad` holds",
+    "`w` and `x` are two different leaves of one shape and dtype that require grad.",
+    "Their `.grad` is `None`, and hooks on them only watch.",
+    'The entries `"x"` and `"a"` may be one tensor.',
+    "You may fill `w.grad` and `x.grad`",
 ]
 
 SURVIVORS = {

@@ -83,13 +83,13 @@ def chain_grads(fns, x):
 WRONG = [
     Wrong(
         "a gradient of zeros is left out",
-        violates="Return a list with the gradient of the output",
+        violates="Return a list with the gradients of `h_n.sum()`",
         check="test_another_call_has_its_own_gradients",
         source=changed(PLAIN, ("for h in steps]", "for h in steps if h.grad.any() or not h.grad.numel()]")),
     ),
     Wrong(
         "no gradient is NaN",
-        violates="Return a list with the gradient of the output",
+        violates="Return a list with the gradients of `h_n.sum()`",
         check="test_another_call_has_its_own_gradients",
         source=changed(PLAIN, ("[h.grad for", "[h.grad.where(h.grad == h.grad, 0) for")),
     ),
@@ -141,7 +141,7 @@ def chain_grads(fns, x):
     ),
     Wrong(
         "cut between the steps",
-        violates="Return a list with the gradient of the output",
+        violates="Return a list with the gradients of `h_n.sum()`",
         check="test_every_step_has_its_gradient",
         mistake="cut-between-steps",
         source=changed(
@@ -152,7 +152,7 @@ def chain_grads(fns, x):
     ),
     Wrong(
         "retained the last alone",
-        violates="Return a list with the gradient of the output",
+        violates="Return a list with the gradients of `h_n.sum()`",
         check="test_every_step_has_its_gradient",
         mistake="retained-only-last",
         source=changed(
@@ -179,13 +179,13 @@ def chain_grads(fns, x):
     ),
     Wrong(
         "an empty list",
-        violates="Return a list with the gradient of the output",
+        violates="Return a list with the gradients of `h_n.sum()`",
         check="test_every_step_has_its_gradient",
         source="def chain_grads(fns, x):\n    return []",
     ),
     Wrong(
         "the mean for the sum",
-        violates="The output is `h_n.sum()`",
+        violates="Return a list with the gradients of `h_n.sum()`",
         check="test_every_step_has_its_gradient",
         source=changed(PLAIN, ("    h.sum().backward()\n", "    h.mean().backward()\n")),
     ),
@@ -197,7 +197,7 @@ def chain_grads(fns, x):
     ),
     Wrong(
         "x gets nothing",
-        violates="Afterwards `x.grad` holds the gradient with respect to `x`",
+        violates="leave the gradient with respect to `x` in `x.grad`",
         check="test_x_has_its_gradient_and_stays_as_it_was",
         source="""
 import torch
@@ -327,7 +327,7 @@ def chain_grads(fns, x):
     ),
     Wrong(
         "numbers for infinite gradients",
-        violates="Return a list with the gradient of the output",
+        violates="Return a list with the gradients of `h_n.sum()`",
         check="test_another_call_has_its_own_gradients",
         source=changed(
             PLAIN, ("    return [h.grad for h in steps]\n", "    return [h.grad.nan_to_num() for h in steps]\n")
@@ -335,7 +335,7 @@ def chain_grads(fns, x):
     ),
     Wrong(
         "the first ten steps",
-        violates="Return a list with the gradient of the output",
+        violates="Return a list with the gradients of `h_n.sum()`",
         check="test_every_step_has_its_gradient",
         source=changed(PLAIN, ("    return [h.grad for h in steps]\n", "    return [h.grad for h in steps[:10]]\n")),
     ),
@@ -416,7 +416,7 @@ def chain_grads(fns, x):
     ),
     Wrong(
         "nothing to do where x has no entries",
-        violates="Afterwards `x.grad` holds the gradient with respect to `x`.",
+        violates="leave the gradient with respect to `x` in `x.grad`.",
         check="test_x_may_have_no_entries",
         source=changed(
             PLAIN,
@@ -447,7 +447,7 @@ def last(h):
     ),
     Wrong(
         "no gradient is infinite at x",
-        violates="Afterwards `x.grad` holds the gradient with respect to `x`.",
+        violates="leave the gradient with respect to `x` in `x.grad`.",
         check="test_another_call_has_its_own_gradients",
         source=changed(
             PLAIN,
@@ -462,13 +462,9 @@ def last(h):
 GIVENS = [
     "Write `chain_grads(fns, x)`.",
     "`fns` is a list of functions, each from a tensor to a tensor.",
-    "`x` is a leaf that\n    requires grad and whose `.grad` is `None`.",
-    "Where two of all these gradients\n    are equal, they may be one tensor.",
-    "Its result depends on its argument and on no other `h`.",
-    "An `h` may\n    keep its `.grad` and hooks of yours.",
-    "Other leaves that a function uses may get a `.grad`, too.",
-    "Grad mode is on.",
-    "Hooks that the caller has on `x` only watch, and need not be called.",
+    "`x` is a leaf that requires grad.",
+    "Its `.grad` is `None`, and hooks on it only watch.",
+    "Equal gradients may be one tensor.",
 ]
 
 SURVIVORS = {

@@ -63,13 +63,13 @@ def per_pass_grads(p, losses):
 WRONG = [
     Wrong(
         "rounded to nine places",
-        violates="the gradient with respect to `p` of that loss alone",
+        violates="the gradient with respect to `p` of each loss alone",
         check="test_a_small_gradient_follows_a_large_one",
         source=changed(RIGHT[1], ("p)[0]", "p)[0].round(decimals=9)")),
     ),
     Wrong(
         "a loss that is NaN has no gradient",
-        violates="return a list with one gradient for each",
+        violates="return a list with the gradient with respect to `p` of each loss alone",
         check="test_a_small_gradient_follows_a_large_one",
         source="""
 import torch
@@ -81,7 +81,7 @@ def per_pass_grads(p, losses):
     ),
     Wrong(
         "sums",
-        violates="the gradient with respect to `p` of that loss alone",
+        violates="the gradient with respect to `p` of each loss alone",
         check="test_each_pass_has_its_own_gradient",
         mistake="accumulated-grad",
         source="""
@@ -112,7 +112,7 @@ def per_pass_grads(p, losses):
     ),
     Wrong(
         "the last entry is `.grad` itself",
-        violates="rule 6: it shares its memory with no other tensor",
+        violates="anything but an entry of your list",
         check="test_the_entries_are_copies",
         mistake="stored-alias",
         source="""
@@ -142,7 +142,7 @@ def per_pass_grads(p, losses):
     ),
     Wrong(
         "one pass for the sum",
-        violates="the gradient with respect to `p` of that loss alone",
+        violates="the gradient with respect to `p` of each loss alone",
         check="test_each_pass_has_its_own_gradient",
         mistake="summed-losses",
         source="""
@@ -207,7 +207,7 @@ def per_pass_grads(p, losses):
     ),
     Wrong(
         "a tuple",
-        violates="return a list with one gradient for each",
+        violates="return a list with the gradient with respect to `p` of each loss alone",
         check="test_each_pass_has_its_own_gradient",
         source="""
 import torch
@@ -218,7 +218,7 @@ def per_pass_grads(p, losses):
     ),
     Wrong(
         "one tensor for all",
-        violates="return a list with one gradient for each",
+        violates="return a list with the gradient with respect to `p` of each loss alone",
         check="test_each_pass_has_its_own_gradient",
         source="""
 import torch
@@ -341,7 +341,7 @@ def per_pass_grads(p, losses):
     ),
     Wrong(
         "the first six losses",
-        violates="return a list with one gradient for each",
+        violates="return a list with the gradient with respect to `p` of each loss alone",
         check="test_each_pass_has_its_own_gradient",
         source="""
 import torch
@@ -367,7 +367,7 @@ def per_pass_grads(p, losses):
     ),
     Wrong(
         "differences of a running sum",
-        violates="the gradient with respect to `p` of that loss alone",
+        violates="the gradient with respect to `p` of each loss alone",
         check="test_a_small_gradient_follows_a_large_one",
         source="""
 def per_pass_grads(p, losses):
@@ -469,7 +469,7 @@ def per_pass_grads(p, losses):
     ),
     Wrong(
         "no gradient is infinite",
-        violates="the gradient with respect to `p` of that loss alone",
+        violates="the gradient with respect to `p` of each loss alone",
         check="test_a_small_gradient_follows_a_large_one",
         source="""
 import torch
@@ -492,7 +492,7 @@ def per_pass_grads(p, losses):
     ),
     Wrong(
         "gradients of zeros are left out",
-        violates="return a list with one gradient for each",
+        violates="return a list with the gradient with respect to `p` of each loss alone",
         check="test_another_call_has_its_own_gradients",
         source="""
 import torch
@@ -506,16 +506,7 @@ def per_pass_grads(p, losses):
 
 GIVENS = [
     "Write `per_pass_grads(p, losses)`.",
-    "`p` is a leaf that requires grad.",
-    "`losses` is a list of functions, each from\n    `p` to a tensor of shape `()` that depends on this argument",
-    "(You may hand it a copy\n    of `p`.)",
-    "What `p.grad` holds at the end is up to you\n    (only no entry of your list)",
-    "and the old tensor in it may be overwritten.",
-    "Equal gradients\n    may be one tensor.",
-    "A loss consists of PyTorch's own operations, and runs no pass through `p` itself.",
-    "Other leaves that a loss uses may get a `.grad`, too.",
-    "Grad mode is on.",
-    "Hooks that the caller has on `p` only watch, and need not be called.",
+    "`p` is a leaf that requires grad, and hooks on it only watch.",
 ]
 
 SURVIVORS = {

@@ -64,15 +64,15 @@ from graders.lesson_02_watching_gradients.shared import graph_beneath, leaf_and_
 )
 class TestCountAndSum:
     """Write `count_and_sum(t)`. `t` is a tensor that requires grad. Return the dict `{"n": 0, "sum": None}` at once.
-    From then on a hook on `t` keeps this same dict up to date: `"n"` is the number of times that the hook was called,
-    an `int`, and `"sum"` is the sum of all gradients that it received. The hook stays for good.
+    From then on a hook on `t`, which stays for good, keeps this same dict up to date: `"n"` is the number of its calls,
+    an `int`, and `"sum"` is the sum of all gradients that it received.
 
-    The sum is a tensor with the dtype of the gradients and without a graph, and nothing outside your hook changes it.
-    The gradients that flow through `t` stay as they are.
+    The sum has the dtype of the gradients and no graph, and nothing outside your hook changes it. The gradients that
+    flow through `t` stay as they are.
 
     **Example.** With `y = tensor([2.], requires_grad=True)` and `d = count_and_sum(y)`, the call
-    `(3 * y + y * y).sum().backward()` leaves `d == {"n": 1, "sum": tensor([7.])}`: one call, although `y` is used
-    in three places.
+    `(3 * y + y * y).sum().backward()` leaves `d == {"n": 1, "sum": tensor([7.])}`: one call, although `y` is used in
+    three places.
     """
 
     def draw(rng, dtype, rank, layout, values):

@@ -71,14 +71,14 @@ CHOSEN = {
     ),
 )
 class TestGradsByName:
-    """Write `grads_by_name(tensors, loss)`. `tensors` is a dict from names (any strings) to tensors that require grad,
-    leaves or not, `loss` too; a tensor may have two names. `loss` is a scalar. Run `loss.backward()` exactly once,
-    without arguments, and return a dict from names to gradients, for those tensors that the gradient reached, also
-    where it is zero. Names of the others are absent. The order of the keys is free.
+    """Write `grads_by_name(tensors, loss)`. `tensors` is a dict from names (any strings) to tensors that require grad:
+    leaves or not, also `loss` itself, also one under two names. `loss` is a scalar. Run `loss.backward()` exactly once,
+    without arguments, and return a dict from names to gradients, for those tensors that the gradient reached, even if
+    it is zero. Names of the others are absent.
 
     Each gradient is a copy of its own with the dtype of its tensor, taken after the hooks that were on the tensor
-    before; nothing that happens to another tensor later changes it. Leaves accumulate their `.grad` as usual, and so do
-    tensors on which the caller called `retain_grad()`. The others get no `.grad`, and `retains_grad` stays as it is.
+    before. Leaves accumulate their `.grad` as usual, and so do tensors on which the caller called `retain_grad()`. The
+    others get no `.grad`, and `retains_grad` stays as it is.
 
     **Example.** With `b = tensor([3.], requires_grad=True)` and `c = b * b`, `grads_by_name({"b": b, "c": c}, c.sum())`
     returns `{"b": tensor([6.]), "c": tensor([1.])}`.

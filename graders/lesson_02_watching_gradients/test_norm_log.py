@@ -80,17 +80,16 @@ def pass_gradient(kind: str, k: float, p: Tensor) -> Tensor:
 )
 class TestNormLog:
     """Write `norm_log(p, losses)`. `p` is a leaf that requires grad, and `losses` is a list of functions, each from `p`
-    to a scalar tensor that depends on `p`; it may be empty, and one function may stand in it twice. No loss runs a
-    backward pass of its own, and no hook of the caller looks at `p.grad`. For each loss in order, run
-    `loss(p).backward()` once. Return a list with one Python float for each: the L2 norm of the gradient of that pass
-    alone, as the hooks that were on `p` have left it, and whatever `p.grad` holds. The L2 norm is the square root of
-    the sum of all squared entries, a sum that the dtype of `p` can hold.
+    to a scalar tensor that depends on `p`. For each loss in order, run `loss(p).backward()` once. Return a list with
+    one Python float for each: the L2 norm of the gradient of that pass alone, as the hooks that were on `p` have left
+    it. The L2 norm is the square root of the sum of all squared entries.
 
-    `p.grad` ends as the plain loop would leave it, also when a loss raises: it accumulates over the passes that were
-    run, on top of what it holds at the start. That may be anything, even `inf`.
+    `p.grad` may hold anything at the start, even `inf`, and ends as the plain loop would leave it, also when a loss
+    raises: each pass adds to it.
 
-    **Example.** For `p = tensor([1., 2.])` and `losses = [lambda p: (torch.tensor([3., 4.]) * p).sum(),
-    lambda p: 2 * p[0]]` the result is `[5.0, 2.0]`, and `p.grad` ends as `tensor([5., 4.])`.
+    **Example.** For `p = tensor([1., 2.])` and
+    `losses = [lambda p: (torch.tensor([3., 4.]) * p).sum(), lambda p: 2 * p[0]]` the result is `[5.0, 2.0]`, and
+    `p.grad` ends as `tensor([5., 4.])`.
     """
 
     def draw(rng, dtype, rank, layout, values, collection):

@@ -72,13 +72,13 @@ TAILS = {
 )
 class TestOldAndNewGrad:
     """Write `old_and_new_grad(x, k, loss_fn)`. `x` is a leaf that requires grad, and `k` is a number, also 0. Compute
-    `t = 3 * x`, then multiply the value of `t` by `k`, in place or not, then `loss = loss_fn(t)`, a scalar that depends
-    on `t`. Call `loss_fn` once, and run backward once; `torch.autograd.grad` counts as a backward pass, too. `loss_fn`
-    may use `x` as well, and it may itself work in place on the tensor that it gets.
+    `t = 3 * x`, multiply the value of `t` by `k`, in place or not, and compute `loss = loss_fn(t)`, a scalar that
+    depends on `t`. `loss_fn` may use `x` as well, and may overwrite `t` in place. Call it once, and run backward once;
+    `torch.autograd.grad` counts, too.
 
-    Return a tuple of two gradients of the loss: with respect to `t` before the multiplication, and with respect to
-    `t` after it, which is the value that `loss_fn` gets. `x.grad` is written as by `loss.backward()`: the gradient is
-    added to what is there. Whether other leaves that `loss_fn` uses get a `.grad` is free. Hooks on `t` may stay.
+    Return a tuple of two gradients of the loss: with respect to `t` before the multiplication, and with respect to `t`
+    after it, which is the value that `loss_fn` gets. The gradient with respect to `x` is added to `x.grad`, as by
+    `loss.backward()`. Hooks on `t` may stay.
 
     **Example.** For `x = tensor([2.])`, `k = 10` and `loss_fn = lambda t: 7 * t.sum()` the result is
     `(tensor([70.]), tensor([7.]))`, and `x.grad` is `tensor([210.])`.

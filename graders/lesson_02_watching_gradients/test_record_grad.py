@@ -64,11 +64,11 @@ from graders.lesson_02_watching_gradients.shared import graph_beneath, leaf_and_
 )
 class TestRecordGrad:
     """Write `record_grad(t, store)`. `t` is a tensor that requires grad, leaf or not. `store` is a list. From now on,
-    every gradient that arrives at `t` is appended to `store`, one entry for each backward pass, as the hooks that
-    were on `t` before have left it. Return a handle: after `handle.remove()` nothing is appended any more.
+    each backward pass appends the gradient that arrives at `t` to `store`, as the hooks that were on `t` before have
+    left it. Return a handle: after `handle.remove()` nothing is appended any more.
 
-    Each entry is a copy with the dtype of the gradient and without a graph, and nothing that happens later changes
-    it. The gradients that flow through `t` stay as they are.
+    Each entry is a copy with the dtype of the gradient and without a graph. The gradients that flow through `t` stay as
+    they are.
 
     **Example.** For `y = tensor([2.], requires_grad=True)` and `record_grad(y, store)`, the call
     `(y * y).sum().backward()` leaves `store == [tensor([4.])]`.

@@ -90,7 +90,7 @@ def count_and_sum(t):
     ),
     Wrong(
         "a gradient without entries does not count",
-        violates='`"n"` is the number of times that the hook was called',
+        violates='`"n"` is the number of its calls',
         check="test_the_sum_is_a_copy_without_a_graph",
         source="""
 def count_and_sum(t):
@@ -121,7 +121,7 @@ def count_and_sum(t):
     ),
     Wrong(
         "a gradient of zeros does not count",
-        violates="the number of times that the hook was called",
+        violates="is the number of its calls",
         check="test_the_gradients_add_up_over_passes",
         source="""
 def count_and_sum(t):
@@ -181,7 +181,7 @@ def count_and_sum(t):
     ),
     Wrong(
         "no hook",
-        violates="a hook on `t` keeps this same dict up to date",
+        violates="keeps this same dict up to date",
         check="test_the_gradients_add_up_over_passes",
         source="def count_and_sum(t):\n    return {'n': 0, 'sum': None}",
     ),
@@ -230,7 +230,7 @@ def count_and_sum(t):
     ),
     Wrong(
         "graphs of later gradients",
-        violates="without a graph",
+        violates="no graph",
         check="test_the_sum_is_a_copy_without_a_graph",
         source="""
 def count_and_sum(t):
@@ -259,7 +259,7 @@ def count_and_sum(t):
     ),
     Wrong(
         "float32 for everybody",
-        violates="with the dtype of the gradients",
+        violates="has the dtype of the gradients",
         check="test_the_gradients_add_up_over_passes",
         source="""
 def count_and_sum(t):
@@ -274,7 +274,7 @@ def count_and_sum(t):
     ),
     Wrong(
         "counts the uses",
-        violates='`"n"` is the number of times that the hook was called',
+        violates='`"n"` is the number of its calls',
         check="test_the_gradients_add_up_over_passes",
         source="""
 def count_and_sum(t):
@@ -443,7 +443,10 @@ def count_and_sum(t):
     ),
 ]
 
-GIVENS = ["The hook stays for good.", "Write `count_and_sum(t)`.", "`t` is a tensor that requires grad."]
+GIVENS = [
+    "Write `count_and_sum(t)`.",
+    "`t` is a tensor that requires grad.",
+]
 
 SURVIVORS = {
     "a hook left on a tensor": "hooks stay, and this one does nothing",

@@ -230,13 +230,13 @@ def grads_by_name(tensors, loss):
     ),
     Wrong(
         "the copy flows on",
-        violates="nothing that happens to another tensor later changes it",
+        violates="Each gradient is a copy of its own",
         check="test_every_gradient_is_a_copy",
         source=hooked("{name: grad.detach().clone()})", "{name: grad.detach().clone()}) or grads[name]"),
     ),
     Wrong(
         "one copy for two names",
-        violates="a tensor may have two names",
+        violates="also one under two names",
         check="test_every_gradient_is_a_copy",
         source="""
 from contextlib import ExitStack
@@ -253,7 +253,7 @@ def grads_by_name(tensors, loss):
     ),
     Wrong(
         "one name for each tensor",
-        violates="a tensor may have two names",
+        violates="also one under two names",
         check="test_every_reached_tensor_has_its_gradient",
         source="""
 from contextlib import ExitStack
@@ -291,7 +291,7 @@ def grads_by_name(tensors, loss):
     ),
     Wrong(
         "no entry for a gradient of zeros",
-        violates="also where it is zero",
+        violates="even if it is zero",
         check="test_every_reached_tensor_has_its_gradient",
         source=hooked("grads.update({name: grad.detach().clone()})",
                       "grads.update({name: grad.clone()}) if grad.any() else None"),
@@ -450,7 +450,7 @@ def grads_by_name(tensors, loss):
     ),
     Wrong(
         "leaves out the loss",
-        violates="`loss` too",
+        violates="also `loss` itself",
         check="test_each_has_the_dtype_of_its_tensor_and_any_name",
         source=without("t is loss"),
     ),
@@ -484,7 +484,10 @@ def grads_by_name(tensors, loss):
     ),
 ]  # fmt: skip
 
-GIVENS = ["Write `grads_by_name(tensors, loss)`.", "`loss` is a scalar.", "The order of the keys is free."]
+GIVENS = [
+    "Write `grads_by_name(tensors, loss)`.",
+    "`loss` is a scalar.",
+]
 
 SURVIVORS = {
     "`.grad` put back as a copy": "the contract says what a `.grad` holds, not in which tensor",

@@ -119,7 +119,7 @@ def norm_log(p, losses):
     ),
     Wrong(
         "norms of differences of sums",
-        violates="whatever `p.grad` holds",
+        violates="`p.grad` may hold anything at the start",
         check="test_each_pass_has_its_own_norm",
         mistake="difference-of-sums",
         source="""
@@ -134,7 +134,7 @@ def norm_log(p, losses):
     ),
     Wrong(
         "p.grad is cleared",
-        violates="`p.grad` ends as the plain loop would leave it",
+        violates="ends as the plain loop would leave it",
         check="test_p_grad_accumulates_over_single_passes",
         mistake="cleared-callers-grad",
         source="""
@@ -149,7 +149,7 @@ def norm_log(p, losses):
     ),
     Wrong(
         "what the caller had in p.grad is lost",
-        violates="on top of what it holds at the start",
+        violates="each pass adds to it",
         check="test_p_grad_accumulates_over_single_passes",
         source="""
 def norm_log(p, losses):
@@ -163,7 +163,7 @@ def norm_log(p, losses):
     ),
     Wrong(
         "an old inf is taken away",
-        violates="That may be anything, even `inf`",
+        violates="`p.grad` may hold anything at the start, even `inf`",
         check="test_p_grad_accumulates_over_single_passes",
         source="""
 import torch
@@ -180,7 +180,7 @@ def norm_log(p, losses):
     ),
     Wrong(
         "autograd.grad",
-        violates="it accumulates over the passes that were run",
+        violates="each pass adds to it",
         check="test_p_grad_accumulates_over_single_passes",
         mistake="never-accumulated",
         source="""
@@ -267,7 +267,7 @@ def norm_log(p, losses):
     ),
     Wrong(
         "equal losses once",
-        violates="one function may stand in it twice",
+        violates="a list with one Python float for each",
         check="test_each_pass_has_its_own_norm",
         source="""
 def norm_log(p, losses):
@@ -280,7 +280,7 @@ def norm_log(p, losses):
     ),
     Wrong(
         "needs a first loss",
-        violates="it may be empty",
+        violates="`losses` is a list of functions",
         check="raised",
         source="""
 def norm_log(p, losses):
@@ -386,7 +386,7 @@ def norm_log(p, losses):
     ),
     Wrong(
         "the gradient is normalised",
-        violates="`p.grad` ends as the plain loop would leave it",
+        violates="ends as the plain loop would leave it",
         check="test_p_grad_accumulates_over_single_passes",
         source="""
 def norm_log(p, losses):
@@ -429,7 +429,7 @@ def norm_log(p, losses):
     ),
     Wrong(
         "one norm for each function",
-        violates="one function may stand in it twice",
+        violates="a list with one Python float for each",
         check="test_one_loss_may_differ_from_call_to_call",
         source="""
 def norm_log(p, losses):
@@ -454,7 +454,6 @@ def norm_log(p, losses):
 
 GIVENS = [
     "Write `norm_log(p, losses)`.",
-    "No loss runs a\n    backward pass of its own, and no hook of the caller looks at `p.grad`.",
 ]
 
 SURVIVORS = {

@@ -172,7 +172,7 @@ def old_and_new_grad(x, k, loss_fn):
     ),
     Wrong(
         "retain_grad() moves on",
-        violates="it may itself work in place on the tensor that it gets",
+        violates="may overwrite `t` in place",
         check=RIGHT_PAIR,
         mistake="moved-on",
         source="""
@@ -234,21 +234,21 @@ def old_and_new_grad(x, k, loss_fn):
     ),
     Wrong(
         "x.grad is replaced",
-        violates="the gradient is added to what is there",
+        violates="The gradient with respect to `x` is added to `x.grad`",
         check=ONE_PASS,
         mistake="grad-replaced",
         source=hooked(RUN, "    x.grad = None\n" + RUN),
     ),
     Wrong(
         "x.grad stays empty",
-        violates="`x.grad` is written as by `loss.backward()`",
+        violates="is added to `x.grad`, as by `loss.backward()`",
         check=ONE_PASS,
         mistake="never-accumulated",
         source=hooked("t = 3 * x", "t = (3 * x.detach()).requires_grad_() * 1"),
     ),
     Wrong(
         "loss_fn is called twice",
-        violates="Call `loss_fn` once",
+        violates="Call it once",
         check=ONE_PASS,
         source=hooked("loss = loss_fn(t)", "loss_fn(t.detach().clone().requires_grad_() * 1)\n    loss = loss_fn(t)"),
     ),
@@ -364,7 +364,7 @@ def old_and_new_grad(x, k, loss_fn):
     ),
     Wrong(
         "multiplied out of sight, and the old gradient by hand",
-        violates="`x.grad` is written as by `loss.backward()`",
+        violates="is added to `x.grad`, as by `loss.backward()`",
         check=ONE_PASS,
         mistake="multiplied-out-of-sight",
         source=changed(
@@ -373,7 +373,7 @@ def old_and_new_grad(x, k, loss_fn):
     ),
     Wrong(
         "both from retain_grad()",
-        violates="it may itself work in place on the tensor that it gets",
+        violates="may overwrite `t` in place",
         check=RIGHT_PAIR,
         mistake="moved-on",
         source="""
@@ -407,7 +407,6 @@ def old_and_new_grad(x, k, loss_fn):
 GIVENS = [
     "Write `old_and_new_grad(x, k, loss_fn)`.",
     "`x` is a leaf",
-    "Whether other leaves that `loss_fn` uses get a `.grad` is free.",
     "Hooks on `t` may stay.",
 ]
 

@@ -96,7 +96,7 @@ def record_grad(t, store):
     ),
     Wrong(
         "no gradient of zeros",
-        violates="every gradient that arrives at `t` is appended to `store`",
+        violates="each backward pass appends the gradient that arrives at `t` to `store`",
         check="test_every_gradient_is_recorded",
         source="""
 def record_grad(t, store):
@@ -105,7 +105,7 @@ def record_grad(t, store):
     ),
     Wrong(
         "eight entries at most",
-        violates="every gradient that arrives at `t` is appended to `store`",
+        violates="each backward pass appends the gradient that arrives at `t` to `store`",
         check="test_every_gradient_is_recorded",
         source="""
 def record_grad(t, store):
@@ -126,7 +126,7 @@ def record_grad(t, store):
     ),
     Wrong(
         "values",
-        violates="every gradient that arrives at `t` is appended to `store`",
+        violates="each backward pass appends the gradient that arrives at `t` to `store`",
         check="test_every_gradient_is_recorded",
         mistake="values-not-gradients",
         source="""
@@ -136,7 +136,7 @@ def record_grad(t, store):
     ),
     Wrong(
         "detached, and no copy",
-        violates="nothing that happens later changes it",
+        violates="Each entry is a copy",
         check="test_entries_are_copies_without_a_graph",
         mistake="stored-alias",
         source="""
@@ -225,7 +225,7 @@ def record_grad(t, store):
     ),
     Wrong(
         "a hook on a copy",
-        violates="every gradient that arrives at `t` is appended to `store`",
+        violates="each backward pass appends the gradient that arrives at `t` to `store`",
         check="test_every_gradient_is_recorded",
         mistake="hooked-a-copy",
         source="""
@@ -238,7 +238,7 @@ def record_grad(t, store):
     ),
     Wrong(
         "reads .grad",
-        violates="every gradient that arrives at `t` is appended to `store`",
+        violates="each backward pass appends the gradient that arrives at `t` to `store`",
         check="test_every_gradient_is_recorded",
         mistake="reads-dot-grad",
         source="""
@@ -312,7 +312,7 @@ def record_grad(t, store):
     ),
     Wrong(
         "the first gradient only",
-        violates="one entry for each backward pass",
+        violates="each backward pass appends the gradient that arrives at `t`",
         check="test_every_gradient_is_recorded",
         source="""
 def record_grad(t, store):
@@ -321,7 +321,7 @@ def record_grad(t, store):
     ),
     Wrong(
         "a new list each time",
-        violates="every gradient that arrives at `t` is appended to `store`",
+        violates="each backward pass appends the gradient that arrives at `t` to `store`",
         check="test_every_gradient_is_recorded",
         source="""
 def record_grad(t, store):
@@ -415,7 +415,7 @@ def record_grad(t, store):
     ),
     Wrong(
         "store is emptied first",
-        violates="is appended to `store`",
+        violates="appends the gradient that arrives at `t` to `store`",
         check="test_every_gradient_is_recorded",
         source="""
 def record_grad(t, store):

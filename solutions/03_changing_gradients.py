@@ -138,8 +138,8 @@ else:
     raise AssertionError("None * 2 raises")
 
 # %% [markdown]
-# A hook for any tensor therefore begins with a guard: `if grad is None: return None`. The contracts of this lesson leave
-# the case out: "No gradient is `None`".
+# A hook for any tensor therefore begins with a guard: `if grad is None: return None`. In the exercises you do not need
+# it (rule 8).
 #
 # ## Never write into the gradient
 #

@@ -64,14 +64,9 @@ TWO_PASSES = ("x.grad", "x.grad of another pass")
 )  # fmt: skip
 class TestClampGrad:
     """Write `clamp_grad(t, lo, hi)`. `t` is a tensor that requires grad, leaf or not, of any floating dtype. `lo` and
-    `hi` are numbers that this dtype can hold, with `lo < hi`. From now on, in every backward pass, each element of the
-    gradient that arrives at `t` is limited to the range from `lo` to `hi` before it goes on: before it is added to
-    `t.grad` if `t` is a leaf, otherwise before it goes to the tensors that `t` was computed from. An element inside the
-    range stays as it is. The gradient that arrives is the sum over all uses of `t` in this pass. No gradient is `None`,
-    and no element is NaN. Return the handle.
-
-    Nothing else changes: not the gradients of neighbours (in `t + u`, the gradient of `u`), and not a tensor that the
-    caller passes as `backward(gradient=...)`.
+    `hi` are numbers with `lo < hi`. From now on, in every backward pass, each element of the gradient at `t` (the sum
+    over all uses of `t`) is limited to the range from `lo` to `hi` before it goes on: into `t.grad` if `t` is a leaf,
+    otherwise to the tensors that `t` was computed from. An element inside the range stays as it is. Return the handle.
 
     **Example.** For a leaf `w = tensor([0., 0.])` and `clamp_grad(w, -1.0, 1.0)`, the loss
     `(tensor([0.75, 5.]) * w).sum()` gives `w.grad == tensor([0.75, 1.])`. After three passes with the same loss it is

@@ -68,22 +68,19 @@ BELOW, ABOVE, BETWEEN = range(3)
     ),
 )  # fmt: skip
 class TestClipAndLog:
-    """Write `clip_and_log(t, lo, hi)`. `t` is a tensor that requires grad, leaf or not. `lo` and `hi` are numbers that
-    its dtype can hold, with `lo < hi`. Return a new, empty dict at once. Your hooks stay for good: clamping goes on
-    also when the caller has thrown the dict away.
+    """Write `clip_and_log(t, lo, hi)`. `t` is a tensor that requires grad, leaf or not. `lo` and `hi` are numbers with
+    `lo < hi`. Return a new, empty dict at once. Your hooks stay for good, also when the caller has thrown the dict
+    away.
 
     From then on, each backward pass that reaches `t` clamps the gradient at `t`, element by element, to the range from
-    `lo` to `hi` (an element inside it stays as it is), and the clamped gradient goes on. No gradient is `None`, and no
-    element is NaN. Nobody else changes the dict. After each pass this same dict holds two gradients of the latest pass:
+    `lo` to `hi` (an element inside it stays as it is), and the clamped gradient goes on. After each pass this same dict
+    holds two gradients of the latest pass:
 
-    - `"raw"`: the gradient before it was clamped (what hooks that were on `t` before yours have made of it),
+    - `"raw"`: the gradient before it was clamped, as the hooks that were on `t` before have left it,
     - `"clipped"`: the clamped gradient.
 
-    Both are copies, each with memory of its own: nothing later can change them, also not the next pass. They have no
-    graph, not even in a pass with `create_graph=True`; the gradient that goes on keeps its graph in such a pass. What
-    the dict holds after a pass that an exception has stopped is free. Nothing else changes: not the
-    gradients of neighbours (in `t + u`, the gradient of `u`), and not a tensor that the caller passes as
-    `backward(gradient=...)`.
+    Both are copies, each with memory of its own, and have no graph, not even in a pass with `create_graph=True`. The
+    gradient that goes on keeps its graph in such a pass.
 
     **Example.** For a leaf `w = tensor([1., 1.])` and `d = clip_and_log(w, -1.0, 2.0)`, the call
     `(tensor([0.5, 7.]) * w).sum().backward()` leaves `d == {"raw": tensor([0.5, 7.]), "clipped": tensor([0.5, 2.])}`

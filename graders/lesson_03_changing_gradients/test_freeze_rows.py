@@ -52,13 +52,10 @@ EXTREMES = (1e30, 1e6, 1e-6, 1e-30)
     ),
 )  # fmt: skip
 class TestFreezeRows:
-    """Write `freeze_rows(p, rows)`. `p` is an `nn.Parameter` that requires grad, with one dimension or more, none of
-    them empty, of any floating dtype. `rows` is a list of indexes along dimension 0, each 0 or more. It may be empty,
-    and an index may stand in it twice; nobody changes it later, and `p` keeps its shape and its dtype. From now on, in
-    every backward pass, the gradient of `p` is exactly 0 in these rows and unchanged in all others: a pass adds nothing
-    to these rows of `p.grad`. No gradient is `None`, infinite or NaN. Return the handle.
-
-    Nothing else changes, `p.requires_grad` and the gradients of other tensors included.
+    """Write `freeze_rows(p, rows)`. `p` is an `nn.Parameter` that requires grad, of any floating dtype and with one
+    dimension or more. `rows` is a list of indexes along dimension 0, each 0 or more. It may be empty, and an index may
+    stand in it twice. From now on, in every backward pass, the gradient of `p` is exactly 0 in these rows and unchanged
+    in all others: a pass adds nothing to these rows of `p.grad`. No gradient is infinite or NaN. Return the handle.
 
     **Example.** For `p` of shape `(3, 2)` and `freeze_rows(p, [0, 2])`, the loss `(5 * p).sum()` gives
     `p.grad == tensor([[0., 0.], [5., 5.], [0., 0.]])`.

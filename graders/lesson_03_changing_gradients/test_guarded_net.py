@@ -126,26 +126,24 @@ def filled(body: nn.Module, fc: nn.Linear, state: list[Tensor]) -> tuple[nn.Modu
 )  # fmt: skip
 class TestGuardedNet:
     """Write a class `GuardedNet(nn.Module)` with `__init__(self, body, fc, lo, hi)` and `forward(self, x)`. `body` is a
-    module that returns a new tensor of shape `[B, ...]` with two or more dimensions, in any layout, where `B` is the
-    batch size. `fc` is an `nn.Linear` with a bias that requires grad. `lo` and `hi` are numbers that the dtype of the
-    network can hold, with `lo < hi`.
+    module that returns a new tensor of shape `[batch, ...]` with two or more dimensions. `fc` is an `nn.Linear` with a
+    bias that requires grad. `lo` and `hi` are numbers with `lo < hi`.
 
     - `body` and `fc` become child modules under these names.
     - `forward(x)` returns `fc(body(x).flatten(1))`; it calls both modules once, so that their hooks run.
     - The gradient that arrives at the output of `body` is clamped, element by element, to the range from `lo` to `hi`
       before it goes on into `body`.
     - The gradient of `fc.bias` is exactly zero: a pass adds nothing to `fc.bias.grad`, and where this was `None`, it is
-      a tensor of zeros afterwards. The gradient of `fc.weight` is as usual.
+      a tensor of zeros afterwards. That of `fc.weight` is as usual.
 
-    No gradient that arrives is `None`, infinite or NaN, and your hooks write into none. No parameter is replaced by
-    another one later.
+    No gradient is infinite or NaN, and your hooks write into none.
 
-    This holds for any batch size from 1 on, in training and in evaluation mode, when `net.double()` is called later,
-    and for any number of forward passes before or after a backward pass. Parameters of `body` may be frozen
-    (`requires_grad` is `False`), some or all. The others still get their gradient, through the clamp; so does `x`, if
-    it requires grad. `forward` also works under `torch.no_grad()`, and when neither `body` nor `x` requires grad. Hooks
-    of yours may stay for good, also where `body` and `fc` are used without the net, but their number does not grow from
-    one forward pass to the next.
+    This holds for any batch size from 1 on, in training and in evaluation mode, after `net.double()`, and for any
+    number of forward passes before or after a backward pass. Parameters of `body` may be frozen (`requires_grad` is
+    `False`), some or all; the others, and `x` if it requires grad, still get their gradient, through the clamp.
+    `forward` also works under `torch.no_grad()`, and when neither `body` nor `x` requires grad. Your hooks may stay for
+    good, also where `body` and `fc` are used without the net, but their number does not grow from one forward pass to
+    the next.
 
     **Example.** Take `body = nn.ReLU()`, an `fc` with the weight `[[5., 0.5]]`, `net = GuardedNet(body, fc, -1.0, 1.0)`
     and a leaf `x = tensor([[1., 2.]])`. The call `net(x).sum().backward()` leaves `x.grad == tensor([[1.0, 0.5]])`,

@@ -59,21 +59,17 @@ Maps = list[tuple[str, float]]
     ),
 )  # fmt: skip
 class TestRegisterComposed:
-    """Write `register_composed(t, fs)`. `t` is a tensor that requires grad, leaf or not. `fs` is a list of one or
-    more functions, each from a tensor to a new tensor of the same shape and dtype; the same function may stand in it
-    twice. Nobody changes the list after your call. No gradient is `None`. What a function raises comes through.
+    """Write `register_composed(t, fs)`. `t` is a tensor that requires grad, leaf or not. `fs` is a list of one or more
+    functions, each from a tensor to a new tensor of the same shape and dtype; the same function may stand in it twice.
 
-    From now on, in every backward pass that reaches `t`, the gradient `g` at `t` (what hooks that were on `t` before
-    yours have made of it) is replaced by `fs[0](fs[1](...fs[-1](g)))`: the last function of the list is applied first.
-    Each entry of the list is called exactly once for each pass (at most once in one that an exception stops), and
-    never before the first. Nothing else changes: not
-    the gradients of neighbours (in `t + u`, the gradient of `u`), and not a tensor that the caller passes as
-    `backward(gradient=...)`.
+    From now on, in every backward pass that reaches `t`, the gradient `g` at `t` (as the hooks that were on `t` before
+    have left it) is replaced by `fs[0](fs[1](...fs[-1](g)))`: the last function of the list is applied first. Each
+    entry of the list is called exactly once for each pass, and never before the first.
 
     Return a list of all handles, one or more. When `remove()` was called on all of them, gradients pass as they are.
 
-    **Example.** For a leaf `x = tensor([1.])` and `register_composed(x, [lambda g: g + 1, lambda g: g * 10])`, the
-    call `(3 * x).sum().backward()` leaves `x.grad == tensor([31.])`.
+    **Example.** For a leaf `x = tensor([1.])` and `register_composed(x, [lambda g: g + 1, lambda g: g * 10])`, the call
+    `(3 * x).sum().backward()` leaves `x.grad == tensor([31.])`.
     """
 
     def draw(rng, dtype, rank, layout, values, collection):

@@ -48,17 +48,15 @@ from graders.lesson_03_changing_gradients.shared import FAR, TINY, flow, rare, s
     ),
 )  # fmt: skip
 class TestReverseGradient:
-    """Write `reverse_gradient(x, lam)`. `x` is a tensor of a floating dtype, leaf or not, and `lam` is a positive
-    number that this dtype can hold. Return a tensor `y` with the same values as `x`, up to rounding (an error as large
-    as the rounding of `lam * x` is allowed); it may share its memory with `x`. The values of `x` and of `lam * x` are
-    finite, and far from the limits of the dtype. In every backward pass, the gradient that arrives at `y` is multiplied
-    by `-lam` on its way to `x`. No gradient is `None`. How you do that is free; a hook on `y` may stay.
+    """Write `reverse_gradient(x, lam)`. `x` is a tensor of finite values, leaf or not, and `lam` is a positive number.
+    Return a tensor `y` with the same values as `x`, up to the rounding of `lam * x`; it may share its memory with `x`.
+    In every backward pass, the gradient that arrives at `y` is multiplied by `-lam` on its way to `x`. A hook on `y`
+    may stay, but your function leaves no hook on `x`.
 
-    Only what passes through `y` is reversed. If `x` is used elsewhere, too, that part of its gradient is as usual, and
-    so are the gradients of all other tensors. Your function leaves no hook on `x`.
+    Only what passes through `y` is reversed: if `x` is used elsewhere, too, that part of its gradient is as usual.
 
     It also works when `x` does not require grad, and under `torch.no_grad()`. Then it returns `x` itself, or a tensor
-    with the values of `x` and no graph (its `grad_fn` is `None`), and there is no gradient to reverse.
+    with the values of `x` that does not require grad.
 
     **Example.** For a leaf `x = tensor([3.])` and `y = reverse_gradient(x, 0.5)`, the call
     `(10 * y + 2 * x).sum().backward()` leaves `x.grad == tensor([-3.])`, which is -0.5 · 10 + 2.

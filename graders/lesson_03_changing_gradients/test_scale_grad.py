@@ -55,13 +55,9 @@ from graders.lesson_03_changing_gradients.shared import FAR, TINY, accumulated, 
     ),
 )  # fmt: skip
 class TestScaleGrad:
-    """Write `scale_grad(t, s)`. `t` is a tensor that requires grad, leaf or not, of any floating dtype. `s` is a number
-    that this dtype can hold. From now on, in every backward pass, the gradient that arrives at `t` is multiplied by `s`
-    before it goes on: into `t.grad` if `t` is a leaf, otherwise to the tensors that `t` was computed from. No gradient
-    is `None`; where `s` is 0, none is infinite or NaN. Return the handle.
-
-    Nothing else changes: not the gradients of neighbours (in `t + u`, the gradient of `u`), and not a tensor that the
-    caller passes as `backward(gradient=...)`.
+    """Write `scale_grad(t, s)`. `t` is a tensor that requires grad, leaf or not, of any floating dtype, and `s` is a
+    number. From now on, in every backward pass, the gradient that arrives at `t` is multiplied by `s` before it goes
+    on: into `t.grad` if `t` is a leaf, otherwise to the tensors that `t` was computed from. Return the handle.
 
     **Example.** For `w = tensor([1.])` and `x = tensor([2.])`, both leaves, and `scale_grad(w, 10.0)`, the call
     `(3 * (w + x)).sum().backward()` leaves `w.grad == tensor([30.])` and `x.grad == tensor([3.])`.

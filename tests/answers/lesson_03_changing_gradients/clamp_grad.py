@@ -62,7 +62,7 @@ def clamp_grad(t, lo, hi):
     ),
     Wrong(
         "writes into the gradient",
-        violates="not the gradients of neighbours",
+        violates="rule 3: not on the gradient of a neighbour",
         check="raised",
         mistake="in-place-leak",
         source="""
@@ -72,7 +72,7 @@ def clamp_grad(t, lo, hi):
     ),
     Wrong(
         "forgets to return",
-        violates="each element of the gradient that arrives at `t` is limited to the range from `lo` to `hi`",
+        violates="is limited to the range from `lo` to `hi`",
         check="test_every_element_is_clamped",
         mistake="forgot-return",
         source="""
@@ -84,7 +84,7 @@ def clamp_grad(t, lo, hi):
     ),
     Wrong(
         "clamps `.grad`, the total",
-        violates="before it is added to `t.grad` if `t` is a leaf",
+        violates="before it goes on: into `t.grad` if `t` is a leaf",
         check="raised",
         mistake="clamped-the-total",
         source="""
@@ -109,7 +109,7 @@ def clamp_grad(t, lo, hi):
     ),
     Wrong(
         "hooks a new tensor",
-        violates="each element of the gradient that arrives at `t` is limited to the range from `lo` to `hi`",
+        violates="is limited to the range from `lo` to `hi`",
         check="raised",
         mistake="hooked-a-copy",
         source="""
@@ -140,7 +140,7 @@ def clamp_grad(t, lo, hi):
     ),
     Wrong(
         "one bound for both sides",
-        violates="each element of the gradient that arrives at `t` is limited to the range from `lo` to `hi`",
+        violates="is limited to the range from `lo` to `hi`",
         check="test_every_element_is_clamped",
         source="""
 def clamp_grad(t, lo, hi):
@@ -149,7 +149,7 @@ def clamp_grad(t, lo, hi):
     ),
     Wrong(
         "the upper bound only",
-        violates="each element of the gradient that arrives at `t` is limited to the range from `lo` to `hi`",
+        violates="is limited to the range from `lo` to `hi`",
         check="test_every_element_is_clamped",
         mistake="one-bound-only",
         source="""
@@ -159,7 +159,7 @@ def clamp_grad(t, lo, hi):
     ),
     Wrong(
         "copies an expanded gradient, and writes into every other one",
-        violates="not the gradients of neighbours",
+        violates="rule 3: not on the gradient of a neighbour",
         check="test_nothing_else_changes",
         source="""
 def clamp_grad(t, lo, hi):
@@ -177,7 +177,7 @@ def clamp_grad(t, lo, hi):
     ),
     Wrong(
         "keeps the running total within the bounds",
-        violates="before it is added to `t.grad` if `t` is a leaf",
+        violates="before it goes on: into `t.grad` if `t` is a leaf",
         check="test_each_pass_is_clamped_by_itself",
         source="""
 def clamp_grad(t, lo, hi):
@@ -189,7 +189,7 @@ def clamp_grad(t, lo, hi):
     ),
     Wrong(
         "sets what is out of range to zero",
-        violates="each element of the gradient that arrives at `t` is limited to the range from `lo` to `hi`",
+        violates="is limited to the range from `lo` to `hi`",
         check="test_every_element_is_clamped",
         source="""
 def clamp_grad(t, lo, hi):
@@ -222,7 +222,7 @@ def clamp_grad(t, lo, hi):
     ),
     Wrong(
         "does nothing",
-        violates="each element of the gradient that arrives at `t` is limited to the range from `lo` to `hi`",
+        violates="is limited to the range from `lo` to `hi`",
         check="test_every_element_is_clamped",
         source="""
 def clamp_grad(t, lo, hi):
@@ -249,7 +249,7 @@ def clamp_grad(t, lo, hi):
     ),
     Wrong(
         "takes a bound of 0 for none",
-        violates="`lo` and `hi` are numbers that this dtype can hold, with `lo < hi`",
+        violates="`lo` and `hi` are numbers with `lo < hi`",
         check="test_every_element_is_clamped",
         mistake="one-bound-only",
         source="""
@@ -259,7 +259,7 @@ def clamp_grad(t, lo, hi):
     ),
     Wrong(
         "takes bounds by their size",
-        violates="`lo` and `hi` are numbers that this dtype can hold, with `lo < hi`",
+        violates="`lo` and `hi` are numbers with `lo < hi`",
         check="test_every_element_is_clamped",
         source="""
 def clamp_grad(t, lo, hi):
@@ -288,7 +288,7 @@ def clamp_grad(t, lo, hi):
     ),
     Wrong(
         "writes in place where PyTorch lets it",
-        violates="a tensor that the caller passes as `backward(gradient=...)`",
+        violates="rule 3: not on a tensor that the caller hands to `backward(gradient=...)`",
         check="test_nothing_else_changes",
         source="""
 def clamp_grad(t, lo, hi):
@@ -372,7 +372,7 @@ def clamp_grad(t, lo, hi):
     ),
     Wrong(
         "lets a gradient of zeros pass",
-        violates="each element of the gradient that arrives",
+        violates="each element of the gradient at `t`",
         check="test_every_element_is_clamped",
         source="""
 def clamp_grad(t, lo, hi):
@@ -381,7 +381,7 @@ def clamp_grad(t, lo, hi):
     ),
     Wrong(
         "takes an infinite gradient for an accident",
-        violates="each element of the gradient that arrives",
+        violates="each element of the gradient at `t`",
         check="test_every_element_is_clamped",
         source="""
 def clamp_grad(t, lo, hi):
@@ -390,7 +390,7 @@ def clamp_grad(t, lo, hi):
     ),
     Wrong(
         "clamps what arrives at the operation, for all of its outputs",
-        violates="not the gradients of neighbours",
+        violates="rule 3: not on the gradient of a neighbour",
         check="test_any_tensor_and_several_at_a_time",
         source="""
 def clamp_grad(t, lo, hi):
@@ -432,7 +432,7 @@ def clamp_grad(t, lo, hi):
     ),
     Wrong(
         "an upper bound of 0 is none",
-        violates="`lo` and `hi` are numbers that this dtype can hold, with `lo < hi`",
+        violates="`lo` and `hi` are numbers with `lo < hi`",
         check="test_any_tensor_and_several_at_a_time",
         source=changed(RIGHT[0], ("grad.clamp(lo, hi)", "grad.clamp(lo, hi or None)")),
     ),
@@ -453,9 +453,7 @@ def clamp_grad(t, lo, hi):
 ]
 
 GIVENS = [
-    "No gradient is `None`, and no element is NaN.",
     "Write `clamp_grad(t, lo, hi)`.",
-    "The gradient that arrives is the sum over all uses",
 ]
 
 SURVIVORS = {

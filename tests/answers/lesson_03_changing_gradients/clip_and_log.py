@@ -147,7 +147,7 @@ def clip_and_log(t, lo, hi):
     ),
     Wrong(
         "clamps in place",
-        violates="not the gradients of neighbours",
+        violates="rule 3: not on the gradient of a neighbour",
         check="raised",
         mistake="in-place-leak",
         source="""
@@ -163,7 +163,7 @@ def clip_and_log(t, lo, hi):
     ),
     Wrong(
         "clamps in place, where torch lets it",
-        violates="not a tensor that the caller passes as `backward(gradient=...)`",
+        violates="rule 3: not on a tensor that the caller hands to `backward(gradient=...)`",
         check="test_nothing_else_changes",
         mistake="in-place-leak",
         source="""
@@ -182,14 +182,14 @@ def clip_and_log(t, lo, hi):
     ),
     Wrong(
         "stores the gradients themselves",
-        violates="nothing later can change them",
+        violates="Both are copies, each with memory of its own",
         check="test_the_entries_are_copies_without_a_graph",
         mistake="stored-alias",
         source=clip_and_log("grad.detach().clone()", "grad.detach()").replace("clipped.detach().clone()", "clipped"),
     ),
     Wrong(
         "the clipped entry is the tensor that goes on",
-        violates="nothing later can change them",
+        violates="Both are copies, each with memory of its own",
         check="test_the_entries_are_copies_without_a_graph",
         mistake="stored-alias",
         source=clip_and_log("clipped.detach().clone()", "clipped.detach()"),
@@ -205,7 +205,7 @@ def clip_and_log(t, lo, hi):
     ),
     Wrong(
         "the next pass writes into the entries of the first",
-        violates="also not the next pass",
+        violates="Both are copies, each with memory of its own",
         check="test_the_entries_are_copies_without_a_graph",
         mistake="stored-alias",
         source="""
@@ -297,20 +297,20 @@ def clip_and_log(t, lo, hi):
     ),
     Wrong(
         "a bound of 0 counts as none",
-        violates="`lo` and `hi` are numbers that its dtype can hold, with `lo < hi`.",
+        violates="`lo` and `hi` are numbers with `lo < hi`.",
         check="test_the_clipped_gradient_goes_on",
         mistake="one-bound-only",
         source=clip_and_log("grad.clamp(lo, hi)", "grad.clamp(lo or -1e9, hi or 1e9)"),
     ),
     Wrong(
         "a graph comes along with the raw gradient",
-        violates="They have no graph, not even in a pass with `create_graph=True`",
+        violates="have no graph, not even in a pass with `create_graph=True`",
         check="test_the_entries_are_copies_without_a_graph",
         source=clip_and_log("grad.detach().clone()", "grad.clone()"),
     ),
     Wrong(
         "what goes on has no graph",
-        violates="the gradient that goes on keeps its graph in such a pass",
+        violates="The gradient that goes on keeps its graph in such a pass.",
         check="test_the_gradient_that_goes_on_keeps_its_graph",
         source=clip_and_log("return clipped", 'return log["clipped"].clone()'),
     ),
@@ -346,7 +346,7 @@ def clip_and_log(t, lo, hi):
     ),
     Wrong(
         "asks for `.grad` of a tensor of the caller",
-        violates="Nothing else changes",
+        violates="rule 3: they act on what you were given and on nothing else",
         check="test_nothing_else_changes",
         source=clip_and_log("t.register_hook(hook)", "t.register_hook(hook)\n    t.retain_grad()"),
     ),
@@ -358,7 +358,7 @@ def clip_and_log(t, lo, hi):
     ),
     Wrong(
         "removes the hooks of others",
-        violates="what hooks that were on `t` before yours have made of it",
+        violates="as the hooks that were on `t` before have left it",
         check="test_nothing_else_changes",
         source=clip_and_log("log = {}", "log, t._backward_hooks = {}, None"),
     ),
@@ -396,7 +396,7 @@ def clip_and_log(t, lo, hi):
     ),
     Wrong(
         "clips as long as the dict lives",
-        violates="clamping goes on also when the caller has thrown the dict away",
+        violates="Your hooks stay for good, also when the caller has thrown the dict away.",
         check="test_any_tensor_is_clipped_before_the_hooks_that_came_later",
         source="""
 import weakref
@@ -419,7 +419,7 @@ def clip_and_log(t, lo, hi):
     ),
     Wrong(
         "clips behind all hooks of the tensor",
-        violates="what hooks that were on `t` before yours have made of it",
+        violates="as the hooks that were on `t` before have left it",
         check="test_any_tensor_is_clipped_before_the_hooks_that_came_later",
         source="""
 def clip_and_log(t, lo, hi):
@@ -459,9 +459,6 @@ def clip_and_log(t, lo, hi):
 ]
 
 GIVENS = [
-    "Nobody else changes the dict.",
-    "No gradient is `None`, and no element is NaN.",
-    "What the dict holds after a pass that an exception has stopped is free.",
     "Write `clip_and_log(t, lo, hi)`.",
     "`t` is a tensor that requires grad, leaf or not.",
 ]

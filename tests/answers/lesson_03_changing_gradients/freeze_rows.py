@@ -70,7 +70,7 @@ def freeze_rows(p, rows):
 WRONG = [
     Wrong(
         "writes into the gradient",
-        violates="the gradients of other tensors included",
+        violates="rule 3: not on the gradient of a neighbour",
         check="test_nothing_else_changes",
         mistake="in-place-leak",
         source="""
@@ -124,7 +124,7 @@ def freeze_rows(p, rows):
     ),
     Wrong(
         "switches `requires_grad` off",
-        violates="Nothing else changes, `p.requires_grad`",
+        violates="rule 2: Tensors keep their values, their `requires_grad`",
         check="raised",
         mistake="froze-everything",
         source="""
@@ -200,7 +200,7 @@ def freeze_rows(p, rows):
     ),
     Wrong(
         "switches `requires_grad` off first",
-        violates="Nothing else changes, `p.requires_grad`",
+        violates="rule 2: Tensors keep their values, their `requires_grad`",
         check="raised",
         source="""
 def freeze_rows(p, rows):
@@ -396,7 +396,7 @@ def freeze_rows(p, rows):
     ),
     Wrong(
         "switches `requires_grad` off where all rows are frozen",
-        violates="Nothing else changes, `p.requires_grad`",
+        violates="rule 2: Tensors keep their values, their `requires_grad`",
         check="raised",
         source="""
 def freeze_rows(p, rows):
@@ -481,7 +481,7 @@ def freeze_rows(p, rows):
     ),
     Wrong(
         "writes in place where PyTorch lets it",
-        violates="the gradients of other tensors included",
+        violates="rule 3: not on the gradient of a neighbour",
         check="test_nothing_else_changes",
         source="""
 def freeze_rows(p, rows):
@@ -640,8 +640,7 @@ def freeze_rows(p, rows):
 
 GIVENS = [
     "Write `freeze_rows(p, rows)`.",
-    "No gradient is `None`, infinite or NaN.",
-    "`p` keeps its shape and its dtype",
+    "No gradient is infinite or NaN.",
 ]
 
 SURVIVORS = {

@@ -164,7 +164,7 @@ WRONG = [
     ),
     Wrong(
         "zeros made beforehand",
-        violates="when `net.double()` is called later",
+        violates="after `net.double()`",
         check="raised",
         mistake="changed-dtype",
         source=guarded_net(
@@ -181,7 +181,7 @@ WRONG = [
     ),
     Wrong(
         "flattens by `view`",
-        violates="in any layout",
+        violates="rule 1: in any layout",
         check="raised",
         source=guarded_net("h.flatten(1)", "h.view(len(h), -1)"),
     ),
@@ -250,13 +250,13 @@ WRONG = [
     ),
     Wrong(
         "the weight gets zeros, too",
-        violates="The gradient of `fc.weight` is as usual.",
+        violates="That of `fc.weight` is as usual.",
         check="test_the_bias_gets_zeros_and_the_weight_its_gradient",
         source=guarded_net(BIAS_HOOK, BIAS_HOOK + "\n        fc.weight.register_hook(torch.zeros_like)"),
     ),
     Wrong(
         "the gradient of the weight is clamped, too",
-        violates="The gradient of `fc.weight` is as usual.",
+        violates="That of `fc.weight` is as usual.",
         check="test_the_bias_gets_zeros_and_the_weight_its_gradient",
         source=guarded_net(BIAS_HOOK, BIAS_HOOK + "\n        fc.weight.register_hook(lambda g: g.clamp(lo, hi))"),
     ),
@@ -269,7 +269,7 @@ WRONG = [
     ),
     Wrong(
         "a bound of 0 counts as none",
-        violates="`lo` and `hi` are numbers that the dtype of the network can hold, with `lo < hi`.",
+        violates="`lo` and `hi` are numbers with `lo < hi`.",
         check="test_the_gradient_at_the_output_of_body_is_clamped",
         mistake="one-bound-only",
         source=guarded_net("grad.clamp(self.lo, self.hi)", "grad.clamp(self.lo or -1e9, self.hi or 1e9)"),
@@ -376,7 +376,7 @@ WRONG = [
     ),
     Wrong(
         "guards only where `x` requires grad",
-        violates="The others still get their gradient, through the clamp; so does `x`, if it requires grad.",
+        violates="the others, and `x` if it requires grad, still get their gradient, through the clamp",
         check="test_it_works_with_data_that_requires_no_grad",
         source=guarded_net("if h.requires_grad:", "if h.requires_grad and x.requires_grad:"),
     ),
@@ -498,14 +498,13 @@ WRONG = [
     ),
     Wrong(
         "detaches the gradient of the weight",
-        violates="The gradient of `fc.weight` is as usual.",
+        violates="That of `fc.weight` is as usual.",
         check="test_the_gradient_can_be_differentiated_again",
         source=guarded_net(BIAS_HOOK, BIAS_HOOK + "\n        fc.weight.register_hook(lambda grad: grad.detach())"),
     ),
 ]
 
 GIVENS = [
-    "No parameter is replaced by another one later.",
     "Write a class `GuardedNet(nn.Module)`",
     "`fc` is an `nn.Linear` with a bias that requires grad.",
 ]

@@ -144,14 +144,14 @@ def register_composed(t, fs):
     ),
     Wrong(
         "writes the result into the gradient",
-        violates="not the gradients of neighbours",
+        violates="rule 3: not on the gradient of a neighbour",
         check="raised",
         mistake="in-place-leak",
         source=one_hook("def hook(grad):", "def hook(g):\n        grad = g").replace("return grad", "g.copy_(grad)"),
     ),
     Wrong(
         "writes the result into the gradient, where torch lets it",
-        violates="not a tensor that the caller passes as `backward(gradient=...)`",
+        violates="rule 3: not on a tensor that the caller hands to `backward(gradient=...)`",
         check="test_nothing_else_changes",
         source=one_hook("def hook(grad):", "def hook(g):\n        grad = g").replace(
             "return grad", "return grad if 0 in g.stride() or g.requires_grad else g.copy_(grad)"
@@ -316,7 +316,7 @@ def register_composed(t, fs):
     ),
     Wrong(
         "swallows the error of a function",
-        violates="What a function raises comes through.",
+        violates="rule 4: Errors come through.",
         check="test_an_error_of_a_function_comes_through",
         source=one_hook(
             "grad = f(grad)",
@@ -343,7 +343,7 @@ def register_composed(t, fs):
     ),
     Wrong(
         "removes the hooks of others",
-        violates="what hooks that were on `t` before yours have made of it",
+        violates="as the hooks that were on `t` before have left it",
         check="test_nothing_else_changes",
         source=one_hook("    def hook", "    t._backward_hooks = None\n    def hook"),
     ),
@@ -355,7 +355,7 @@ def register_composed(t, fs):
     ),
     Wrong(
         "asks for `.grad` of a tensor of the caller",
-        violates="Nothing else changes",
+        violates="rule 3: they act on what you were given and on nothing else",
         check="test_nothing_else_changes",
         source=one_hook("    def hook", "    t.retain_grad()\n    def hook"),
     ),
@@ -373,7 +373,7 @@ def register_composed(t, fs):
     ),
     Wrong(
         "applies them behind all hooks of the tensor",
-        violates="what hooks that were on `t` before yours have made of it",
+        violates="as the hooks that were on `t` before have left it",
         check="test_any_tensor_changes_before_the_hooks_that_came_later",
         source="""
 def register_composed(t, fs):
@@ -462,10 +462,8 @@ def register_composed(t, fs):
 ]
 
 GIVENS = [
-    "No gradient is `None`.",
     "Write `register_composed(t, fs)`.",
     "`t` is a tensor that requires grad, leaf or not.",
-    "Nobody changes the list after your call.",
 ]
 
 SURVIVORS = {

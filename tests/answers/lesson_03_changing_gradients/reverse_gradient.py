@@ -100,7 +100,7 @@ def reverse_gradient(x, lam):
 WRONG = [
     Wrong(
         "hooks the input",
-        violates="Your function leaves no hook on `x`.",
+        violates="your function leaves no hook on `x`.",
         check="test_the_values_stay_and_the_gradient_is_reversed",
         mistake="hooked-the-input",
         source="""
@@ -135,7 +135,7 @@ def reverse_gradient(x, lam):
     ),
     Wrong(
         "writes into the gradient",
-        violates="so are the gradients of all other tensors",
+        violates="rule 3: not on the gradient of a neighbour",
         check="raised",
         mistake="in-place-leak",
         source="""
@@ -190,7 +190,7 @@ def reverse_gradient(x, lam):
     ),
     Wrong(
         "a result that requires grad by itself",
-        violates="there is no gradient to reverse",
+        violates="a tensor with the values of `x` that does not require grad",
         check="test_without_gradients_the_values_come_back",
         source="""
 def reverse_gradient(x, lam):
@@ -243,7 +243,7 @@ def reverse_gradient(x, lam):
     ),
     Wrong(
         "hooks `x` and returns it",
-        violates="Only what passes through `y` is reversed.",
+        violates="Only what passes through `y` is reversed",
         check="test_only_what_passes_through_y_is_reversed",
         source="""
 def reverse_gradient(x, lam):
@@ -297,7 +297,7 @@ def reverse_gradient(x, lam):
     ),
     Wrong(
         "copies an expanded gradient, and writes into every other one",
-        violates="so are the gradients of all other tensors",
+        violates="rule 3: not on the gradient of a neighbour",
         check="test_other_tensors_have_their_usual_gradient",
         source="""
 def reverse_gradient(x, lam):
@@ -485,7 +485,7 @@ def reverse_gradient(x, lam):
     ),
     Wrong(
         "a hook on `x` that does nothing",
-        violates="Your function leaves no hook on `x`.",
+        violates="your function leaves no hook on `x`.",
         check="test_x_is_left_as_it_was",
         source="""
 def reverse_gradient(x, lam):
@@ -591,7 +591,7 @@ def reverse_gradient(x, lam):
     ),
     Wrong(
         "reverses in place where PyTorch lets it",
-        violates="so are the gradients of all other tensors",
+        violates="rule 3: not on the gradient of a neighbour",
         check="test_other_tensors_have_their_usual_gradient",
         source="""
 def reverse_gradient(x, lam):
@@ -622,7 +622,7 @@ def reverse_gradient(x, lam):
     ),
     Wrong(
         "takes a contiguous tensor itself",
-        violates="Your function leaves no hook on `x`.",
+        violates="your function leaves no hook on `x`.",
         check="test_only_what_passes_through_y_is_reversed",
         source="""
 def reverse_gradient(x, lam):
@@ -634,7 +634,7 @@ def reverse_gradient(x, lam):
     ),
     Wrong(
         "records a graph under `no_grad`",
-        violates="or a tensor with the values of `x` and no graph",
+        violates="a tensor with the values of `x` that does not require grad",
         check="test_without_gradients_the_values_come_back",
         source="""
 import torch
@@ -649,31 +649,28 @@ def reverse_gradient(x, lam):
     ),
     Wrong(
         "hooks `x` under `no_grad`",
-        violates="Your function leaves no hook on `x`.",
+        violates="your function leaves no hook on `x`.",
         check="test_without_gradients_the_values_come_back",
         mistake="hooked-the-input",
         source="import torch\n" + changed(RIGHT[0], ("y = x * 1", "y = x * 1 if torch.is_grad_enabled() else x")),
     ),
     Wrong(
         "adds 1 and takes it away",
-        violates="Return a tensor `y` with the same values as `x`, up to rounding",
+        violates="Return a tensor `y` with the same values as `x`, up to the rounding of `lam * x`",
         check="test_the_values_stay_and_the_gradient_is_reversed",
         source=changed(RIGHT[0], ("x * 1", "x + 1 - 1")),
     ),
     Wrong(
         "a number within bounds",
-        violates="`lam` is a positive number that this dtype can hold",
+        violates="`lam` is a positive number",
         check="test_every_call_and_every_pass_reverses",
         source=changed(RIGHT[0], ("-lam * grad", "-max(min(lam, 1e6), 1e-6) * grad")),
     ),
 ]
 
 GIVENS = [
-    "No gradient is `None`.",
     "Write `reverse_gradient(x, lam)`.",
     "it may share its memory with `x`",
-    "The values of `x` and of `lam * x` are finite, and far from the limits of the dtype.",
-    "How you do that is free; a hook on `y` may stay.",
 ]
 
 SURVIVORS = {

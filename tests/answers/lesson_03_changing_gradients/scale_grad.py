@@ -61,7 +61,7 @@ def scale_grad(t, s):
     ),
     Wrong(
         "writes into the gradient",
-        violates="not the gradients of neighbours",
+        violates="rule 3: not on the gradient of a neighbour",
         check="raised",
         mistake="in-place-leak",
         source="""
@@ -146,7 +146,7 @@ def scale_grad(t, s):
     ),
     Wrong(
         "copies an expanded gradient, and writes into every other one",
-        violates="not the gradients of neighbours",
+        violates="rule 3: not on the gradient of a neighbour",
         check="test_nothing_else_changes",
         source="""
 def scale_grad(t, s):
@@ -381,7 +381,7 @@ def scale_grad(t, s):
     ),
     Wrong(
         "writes in place where PyTorch lets it",
-        violates="a tensor that the caller passes as `backward(gradient=...)`",
+        violates="rule 3: not on a tensor that the caller hands to `backward(gradient=...)`",
         check="test_nothing_else_changes",
         source="""
 def scale_grad(t, s):
@@ -477,7 +477,7 @@ def scale_grad(t, s):
     ),
     Wrong(
         "scales what an operation hands on, for all of its outputs",
-        violates="not the gradients of neighbours",
+        violates="rule 3: not on the gradient of a neighbour",
         check="test_any_tensor_and_several_at_a_time",
         source="""
 def scale_grad(t, s):
@@ -522,14 +522,13 @@ def scale_grad(t, s):
     ),
     Wrong(
         "a number within bounds",
-        violates="`s` is a number that this dtype can hold.",
+        violates="`s` is a number.",
         check="test_every_pass_is_scaled_once",
         source=changed(RIGHT[0], ("grad * s", "grad * max(min(s, 1e6), -1e6)")),
     ),
 ]
 
 GIVENS = [
-    "No gradient is `None`; where `s` is 0, none is infinite or NaN.",
     "Write `scale_grad(t, s)`.",
 ]
 

@@ -70,22 +70,19 @@ OTHER_LISTS: list[tuple[list[list[float]], float]] = [
     ),
 )  # fmt: skip
 class TestClipGlobalNormInBackward:
-    """Write `clip_global_norm_in_backward(params, c)`. `params` is a list of different parameters of one dtype, each of
-    which requires grad, and `c` is a number greater than 0. No parameter is in two lists at a time. Every `backward()`
-    reaches all of them, in an order that can differ from pass to pass, and comes to its end: no exception stops it. No
-    gradient is NaN.
+    """Write `clip_global_norm_in_backward(params, c)`. `params` is a list of different parameters of one dtype that
+    require grad, and `c` is a number greater than 0. No parameter is in two lists at a time. Every `backward()` reaches
+    all of them, in an order that can differ, and no exception stops it. No gradient is NaN.
 
     From now on, whenever `backward()` returns, the `.grad` of all parameters in the list is what
-    `torch.nn.utils.clip_grad_norm_(params, c)` would have made of it at this moment. That is: if the joint L2 norm over
-    the `.grad` of all of them is greater than `c`, each is multiplied by the same factor, so that the joint norm is
-    `c`; otherwise nothing changes. (To be exact, `clip_grad_norm_` adds 1e-6 to the norm before it divides by it. With
-    or without it, your answer is right.) Gradients accumulate as usual: a second pass adds to what the first pass left,
-    and the sum is clipped. The caller may set `.grad` to `None` between passes. After a pass with `create_graph=True`
-    each `.grad` keeps its graph.
+    `torch.nn.utils.clip_grad_norm_(params, c)` would have made of it at this moment: if their joint L2 norm is greater
+    than `c`, each is multiplied by the same factor, so that the joint norm is `c`; otherwise nothing changes.
+    (`clip_grad_norm_` adds 1e-6 to the norm before it divides by it; you need not.) Gradients accumulate as usual: a
+    second pass adds to what the first pass left, and the sum is clipped. The caller may set `.grad` to `None` between
+    passes. After a pass with `create_graph=True` each `.grad` keeps its graph.
 
-    `torch.autograd.grad` stores no `.grad`, and nothing is clipped. Gradients of tensors that are not in the list stay
-    as they are. Return a list of all handles. After `remove()` on each of them, nothing is clipped any more. The caller
-    removes all of them or none.
+    `torch.autograd.grad` clips nothing. Return a list of all handles. After `remove()` on each of them, nothing is
+    clipped any more. The caller removes all of them or none.
 
     **Example.** For `p = nn.Parameter(torch.zeros(1))`, `q = nn.Parameter(torch.zeros(1))` and
     `clip_global_norm_in_backward([p, q], 1.0)`, the call `(3 * p + 4 * q).sum().backward()` leaves `p.grad` at 0.6 and

@@ -93,17 +93,15 @@ def sum_of(sums: Any, p: Tensor) -> Any:
 )  # fmt: skip
 class TestOffloadGrads:
     """Write `offload_grads(params)`. `params` is a list of different parameters, each of which requires grad and has no
-    `.grad` yet. No parameter is in two lists at a time, and no hook of the caller keeps a gradient. Return a pair: a
-    dict `sums` and a list of all handles.
+    `.grad` yet. No parameter is in two lists at a time. Return a pair: a dict `sums` and a list of all handles.
 
     From now on, whenever `backward()` returns, each parameter `p` of the list that it reached has `p.grad` equal to
     `None`, and `sums[p]` is the sum of the gradients of `p` over all backward passes since your call. The key is the
     parameter itself. Before its first pass it may be missing, or its sum may be zeros. The sums are on the CPU, of
-    dtype `float64`, and added up in `float64`, whatever the dtype of the parameter. (After a pass with
-    `create_graph=True` they may have a graph.)
+    dtype `float64`, and added up in `float64`. (After a pass with `create_graph=True` they may have a graph.)
 
-    `torch.autograd.grad` is not counted. Parameters that are not in the list accumulate their `.grad` as usual. After
-    `remove()` on each handle, `backward()` stores `.grad` again, and the sums stay as they are.
+    `torch.autograd.grad` is not counted. After `remove()` on each handle, `backward()` stores `.grad` again, and the
+    sums stay as they are.
 
     **Example.** For `p = nn.Parameter(torch.zeros(2))` and `sums, handles = offload_grads([p])`, run
     `(3 * p).sum().backward()` twice. Now `sums[p]` is `tensor([6., 6.], dtype=torch.float64)`, and `p.grad` is `None`.

@@ -67,20 +67,18 @@ def copied(log: Any) -> Any:
 class TestPassAndTotalNorms:
     """Write `pass_and_total_norms(p)`. `p` is a leaf that requires grad.
 
-    Return a new, empty list at once. From then on each `backward()` that reaches `p` appends two entries to this same
+    Return a new, empty list at once. From then on each `backward()` that reaches `p` appends two tuples to this same
     list:
 
-    1. the tuple `("pass", norm)` with the norm of the gradient of this pass alone,
-    2. the tuple `("total", norm)` with the norm of `p.grad` as it is after this pass.
+    1. `("pass", norm)` with the norm of the gradient of this pass alone,
+    2. `("total", norm)` with the norm of `p.grad` after this pass.
 
-    Here `norm` is the L2 norm over all elements, as a Python float, exact to the digits of the dtype of `p` (no entry
-    is so large or so small that its square leaves the range of this dtype). Between two passes the caller may set
-    `p.grad` to `None`, or to another tensor. Your hooks stay for good, and change no gradient. The caller calls
-    `backward()` only, and not `torch.autograd.grad`. An exception may stop a pass before it comes to `p`, but not at
-    `p` itself, and no hook of the caller writes `p.grad`.
+    Here `norm` is the L2 norm over all elements, as a Python float, exact to the digits of the dtype of `p`. Between
+    two passes the caller may set `p.grad` to `None`, or to another tensor. Your hooks stay for good, and change no
+    gradient. The caller does not call `torch.autograd.grad`, and no exception stops a pass at `p` itself.
 
-    A hook that the caller registers on `p` after your call may change the gradient once more. Then "total" still is the
-    norm of what is in `p.grad`, while "pass" may be the norm before this hook or after it.
+    A hook that the caller registers on `p` after your call may change the gradient. Then "total" still is the norm of
+    what is in `p.grad`, while "pass" may be the norm before this hook or after it.
 
     **Example.** After `p = torch.zeros(2, requires_grad=True)` and `log = pass_and_total_norms(p)`, run
     `(torch.tensor([3., 4.]) * p).sum().backward()` twice. Now `log` is

@@ -117,17 +117,17 @@ def one_step(student: Any, lr: float, x: float) -> dict[str, Any]:
 )  # fmt: skip
 class TestSgdInBackward:
     """Write `sgd_in_backward(model, lr)`. Every parameter of `model`, at any depth, requires grad and has no `.grad`
-    yet; there is at least one. Your function is called once for a model. From now on, whenever `backward()` returns,
-    each parameter that it reached has taken one step of plain gradient descent, `p = p - lr * gradient`, in place, and
-    its `.grad` is `None`. `lr` is a number, 0 or more.
+    yet. `lr` is a number, 0 or more. Your function is called once for a model. From now on, whenever `backward()`
+    returns, each parameter that it reached has taken one step of plain gradient descent, `p = p - lr * gradient`, in
+    place, and its `.grad` is `None`.
 
-    A parameter that is used in several places (shared, or *tied*) takes one step for each pass, with the sum of its
-    gradients. `torch.autograd.grad` changes nothing: no step, no `.grad`.
+    A parameter that is used in several places takes one step for each pass, with the sum of its gradients.
+    `torch.autograd.grad` changes nothing.
 
     Return a list of all handles. After `remove()` on each of them, `backward()` takes no step and stores `.grad` again.
 
     **Example.** For `model = nn.Linear(1, 1, bias=False)` with the weight 2 and `lr = 0.1`, the call
-    `model(torch.tensor([[3.]])).sum().backward()` leaves the weight at 1.7 (the gradient is 3), and `.grad` is `None`.
+    `model(torch.tensor([[3.]])).sum().backward()` leaves the weight at 1.7, and `.grad` is `None`.
     """
 
     tolerance = (1e-4, 1e-4)

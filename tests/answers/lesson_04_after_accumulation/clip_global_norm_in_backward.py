@@ -189,7 +189,7 @@ def clip_global_norm_in_backward(params, c):
     ),
     Wrong(
         "counts in tensor hooks, which `torch.autograd.grad` calls",
-        violates="`torch.autograd.grad` stores no `.grad`, and nothing is clipped.",
+        violates="`torch.autograd.grad` clips nothing.",
         check="test_the_joint_norm_is_clipped_once_all_have_arrived",
         mistake="counted-autograd-grad",
         source=changed(
@@ -321,7 +321,7 @@ def clip_global_norm_in_backward(params, c):
     ),
     Wrong(
         "clips when the first of the list arrives",
-        violates="in an order that can differ from pass to pass",
+        violates="in an order that can differ",
         check="raised",
         source="""
 import torch
@@ -398,7 +398,7 @@ def clip_global_norm_in_backward(params, c):
     ),
     Wrong(
         "the sum of the norms",
-        violates="if the joint L2 norm over the `.grad` of all of them",
+        violates="if their joint L2 norm is greater than `c`",
         check="test_the_joint_norm_is_clipped_once_all_have_arrived",
         source=changed(
             COUNTING,
@@ -451,7 +451,7 @@ def clip_global_norm_in_backward(params, c):
     ),
     Wrong(
         "clips when the one that came last in the first pass arrives",
-        violates="in an order that can differ from pass to pass",
+        violates="in an order that can differ",
         check="test_the_next_pass_accumulates_and_is_clipped_again",
         mistake="clipped-too-early",
         source="""
@@ -536,7 +536,7 @@ def clip_global_norm_in_backward(params, c):
     ),
     Wrong(
         "tensor hooks count `torch.autograd.grad` as a pass",
-        violates="`torch.autograd.grad` stores no `.grad`, and nothing is clipped.",
+        violates="`torch.autograd.grad` clips nothing.",
         check="test_the_next_pass_accumulates_and_is_clipped_again",
         source="""
 import torch
@@ -694,7 +694,7 @@ def clip_global_norm_in_backward(params, c):
     ),
     Wrong(
         "the largest entry for the norm",
-        violates="if the joint L2 norm over",
+        violates="if their joint L2 norm is greater than `c`",
         check="test_the_norm_is_joint_over_all_entries",
         source=changed(
             COUNTING,
@@ -768,7 +768,7 @@ def clip_global_norm_in_backward(params, c):
     ),
     Wrong(
         "clips where one norm is too large",
-        violates="if the joint L2 norm over\n    the `.grad` of all of them is greater than `c`",
+        violates="if their joint L2 norm is greater than `c`",
         check="test_the_joint_norm_is_clipped_once_all_have_arrived",
         source=changed(
             COUNTING,
@@ -787,7 +787,7 @@ def clip_global_norm_in_backward(params, c):
     *(
         Wrong(
             name,
-            violates="if the joint L2 norm over\n    the `.grad` of all of them is greater than `c`",
+            violates="if their joint L2 norm is greater than `c`",
             check="test_the_joint_norm_is_clipped_once_all_have_arrived",
             source=changed(
                 COUNTING,
@@ -834,15 +834,13 @@ def clip_global_norm_in_backward(params, c):
 ]
 
 GIVENS = [
-    "No parameter is in two lists at a time.",
-    "(To be exact, `clip_grad_norm_` adds 1e-6 to the norm before it divides by it.",
-    "With\n    or without it, your answer is right.)",
-    "The caller\n    removes all of them or none.",
     "Write `clip_global_norm_in_backward(params, c)`.",
-    "`params` is a list of different parameters of one dtype, each of\n    which requires grad",
+    "`params` is a list of different parameters of one dtype that require grad",
     "`c` is a number greater than 0.",
-    "No\n    gradient is NaN.",
-    "Gradients of tensors that are not in the list stay as they are.",  # no answer can reach them
+    "No parameter is in two lists at a time.",
+    "No gradient is NaN.",
+    "(`clip_grad_norm_` adds 1e-6 to the norm before it divides by it; you need not.)",
+    "The caller removes all of them or none.",
 ]
 
 SURVIVORS = {

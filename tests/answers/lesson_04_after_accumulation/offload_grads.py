@@ -437,7 +437,7 @@ def offload_grads(params):
     ),
     Wrong(
         "a float64 gradient goes through float32",
-        violates="whatever the dtype of the parameter",
+        violates="and added up in `float64`",
         check="test_the_sums_grow_with_every_pass",
         source="""
 def offload_grads(params):
@@ -754,10 +754,9 @@ def offload_grads(params):
 ]
 
 GIVENS = [
-    "No parameter is in two lists at a time, and no hook of the caller keeps a gradient.",
-    "Parameters that are not in the list accumulate their `.grad` as usual.",  # no answer can reach them
     "Write `offload_grads(params)`.",
-    "`params` is a list of different parameters, each of which requires grad and has",
+    "`params` is a list of different parameters, each of which requires grad and has no `.grad` yet.",
+    "No parameter is in two lists at a time.",
     "(After a pass with",
 ]
 

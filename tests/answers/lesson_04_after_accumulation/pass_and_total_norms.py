@@ -95,7 +95,7 @@ def pass_and_total_norms(p):
 WRONG = [
     Wrong(
         "reads `.grad` in a tensor hook",
-        violates="with the norm of `p.grad` as it is after this pass",
+        violates="with the norm of `p.grad` after this pass",
         check="test_each_pass_appends_its_own_norm_and_that_of_the_total",
         mistake="reads-dot-grad-too-early",
         source="""
@@ -110,7 +110,7 @@ def pass_and_total_norms(p):
     ),
     Wrong(
         "the norm of this pass twice",
-        violates="with the norm of `p.grad` as it is after this pass",
+        violates="with the norm of `p.grad` after this pass",
         check="test_each_pass_appends_its_own_norm_and_that_of_the_total",
         mistake="pass-is-not-total",
         source="""
@@ -181,7 +181,7 @@ def pass_and_total_norms(p):
     ),
     Wrong(
         "notes the first pass only",
-        violates="From then on each `backward()` that reaches `p` appends two entries to this same list",
+        violates="From then on each `backward()` that reaches `p` appends two tuples to this same list",
         check="test_each_pass_appends_its_own_norm_and_that_of_the_total",
         source="""
 def pass_and_total_norms(p):
@@ -321,7 +321,7 @@ def pass_and_total_norms(p):
     ),
     Wrong(
         "no entries for a gradient of zeros",
-        violates="each `backward()` that reaches `p` appends two entries to this same list",
+        violates="each `backward()` that reaches `p` appends two tuples to this same list",
         check="test_the_total_follows_when_the_caller_clears_it",
         source="""
 def pass_and_total_norms(p):
@@ -384,7 +384,7 @@ def pass_and_total_norms(p):
     ),
     Wrong(
         "keeps a hundred entries",
-        violates="each `backward()` that reaches `p` appends two entries",
+        violates="each `backward()` that reaches `p` appends two tuples",
         check="test_every_pass_counts",
         source="""
 def pass_and_total_norms(p):
@@ -444,7 +444,7 @@ def pass_and_total_norms(p):
     ),
     Wrong(
         "the whole log is written again",
-        violates="appends two entries to this same\n    list",
+        violates="appends two tuples to this same list",
         check="test_each_pass_appends_its_own_norm_and_that_of_the_total",
         source="""
 def pass_and_total_norms(p):
@@ -474,7 +474,7 @@ def pass_and_total_norms(p):
     ),
     Wrong(
         "the total before the pass",
-        violates='the tuple `("pass", norm)` with the norm of the gradient of this pass alone',
+        violates='`("pass", norm)` with the norm of the gradient of this pass alone',
         check="test_each_pass_appends_its_own_norm_and_that_of_the_total",
         source="""
 def pass_and_total_norms(p):
@@ -488,7 +488,7 @@ def pass_and_total_norms(p):
     ),
     Wrong(
         "frees .grad after each pass",
-        violates='the tuple `("total", norm)` with the norm of `p.grad` as it is after this pass',
+        violates='`("total", norm)` with the norm of `p.grad` after this pass',
         check="raised",
         mistake="dot-grad-was-none",
         source="""
@@ -540,11 +540,10 @@ def pass_and_total_norms(p):
 ]
 
 GIVENS = [
-    "An exception may stop a pass before it\n    comes to `p`, but not at `p` itself",
     "Write `pass_and_total_norms(p)`.",
     "`p` is a leaf that requires grad.",
-    "The caller calls `backward()` only, and not `torch.autograd.grad`.",
-    "A hook that the caller registers on `p` after your call may change the gradient once more.",
+    "The caller does not call `torch.autograd.grad`, and no exception stops a pass at `p` itself.",
+    "A hook that the caller registers on `p` after your call may change the gradient.",
 ]
 
 SURVIVORS = {

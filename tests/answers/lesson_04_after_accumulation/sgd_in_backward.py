@@ -157,7 +157,7 @@ def sgd_in_backward(model, lr):
     ),
     Wrong(
         "a tensor hook takes the step",
-        violates="`torch.autograd.grad` changes nothing: no step, no `.grad`.",
+        violates="`torch.autograd.grad` changes nothing.",
         check="test_autograd_grad_takes_no_step",
         mistake="wrong-hook-kind",
         source="""
@@ -747,9 +747,9 @@ def sgd_in_backward(model, lr):
 ]
 
 GIVENS = [
-    "Your function is called once for a model.",
     "Write `sgd_in_backward(model, lr)`.",
-    "Every parameter of `model`, at any depth, requires grad and has no `.grad`\n    yet; there is at least one.",
+    "Every parameter of `model`, at any depth, requires grad and has no `.grad` yet.",
+    "Your function is called once for a model.",
 ]
 
 SURVIVORS = {

@@ -107,7 +107,7 @@ class TestChainGrads:
     this order, and leave the gradient with respect to `x` in `x.grad`. Equal gradients may be one tensor.
 
     A function may mix the elements of its argument, change its shape or dtype, return it as it is, or overwrite it in
-    place, also the first one: give it a copy of `x`.
+    place, also the first one: give it a copy of `x`. Hooks on an `h` may stay.
 
     **Example.** For `fns = [lambda t: 3 * t, lambda t: t * t]` and `x = tensor([2.])` the result is
     `[tensor([12.]), tensor([1.])]`, and `x.grad` is `tensor([36.])`.

@@ -21,6 +21,7 @@ from graders.authoring import (
     paired,
     refuse,
     removed,
+    snapshot,
 )
 from graders.lesson_03_changing_gradients.judging import (
     SINGLE_LOCATION,
@@ -74,8 +75,11 @@ class TestScaleGrad:
         }
 
     def probe(student, x, other, factors, up, s, rare_up, layout, place, grad, hooks, grad_mode, backward):
-        free = torch.ones(2, requires_grad=True)  # before all others: the very first `remove()` counts, too
-        removed(student.scale_grad(free, 10.0))
+        free = torch.ones(2, requires_grad=True)  # the very first call counts, too, and the very first `remove()`
+        handle = student.scale_grad(free, 10.0)
+        (3 * free).sum().backward()
+        first_hook = [snapshot(free.grad)]
+        removed(handle)
         (3 * free).sum().backward()
         x, t, neighbour = scene(x, other, layout, place, grad, hooks)
         factors = [laid_out(factor, layout) for factor in factors]
@@ -120,7 +124,7 @@ class TestScaleGrad:
             **seen,
             "changed in the end": before.changes(),
             "example": [w.grad, x.grad],
-            "removed at once": free.grad,
+            "first hook of all": [*first_hook, free.grad],
         }
 
     mistakes = (
@@ -185,6 +189,8 @@ class TestScaleGrad:
         if s != 0:
             expect(seen["x.grad of infinities"]).close_to(torch.full_like(up, s * torch.inf))
         expect(seen["x.grad after two passes"]).close_to(start(up, grad) + s * (factors[0] + factors[1]))
+        first = Seen(seen["first hook of all"][0].value, "the gradient with the very first hook")
+        expect(first).close_to(torch.full((2,), 30.0))
         for entry, number in paired(seen["gradients far from 1"], FAR):
             expect(Seen(entry.value, f"the gradient for s = {number:g}")).close_to(torch.full((2,), 3 * number), atol=0)
 
@@ -211,8 +217,10 @@ class TestScaleGrad:
         for handle, left in (("first_handle", 0.5), ("second_handle", 1)):
             expect(seen[f"{handle} has remove()"]).is_true("the function returned nothing that has a remove() method")
             expect(seen[f"x.grad after {handle}.remove()"]).close_to(times(hooks) * left * factors[0])
-        at_once = Seen(seen["removed at once"].value, "the gradient of a tensor whose handle was removed at once")
-        expect(at_once).close_to(torch.full((2,), 3.0))
+        without = Seen(
+            seen["first hook of all"][1].value, "`.grad` after a pass with the very first hook, and one without"
+        )
+        expect(without).close_to(torch.full((2,), 33.0))
         expect(seen["for s = 1 has remove()"]).is_true(
             "for s = 1 the function returned nothing that has a remove() method"
         )

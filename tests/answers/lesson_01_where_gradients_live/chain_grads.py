@@ -465,6 +465,7 @@ GIVENS = [
     "`x` is a leaf that requires grad.",
     "Its `.grad` is `None`, and hooks on it only watch.",
     "Equal gradients may be one tensor.",
+    "Hooks on an `h` may stay.",
 ]
 
 SURVIVORS = {

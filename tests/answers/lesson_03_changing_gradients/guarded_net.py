@@ -398,7 +398,7 @@ WRONG = [
     ),
     Wrong(
         "not for two dimensions",
-        violates="of shape `[B, ...]` with two or more dimensions",
+        violates="of shape `[batch, ...]` with two or more dimensions",
         check="test_the_gradient_at_the_output_of_body_is_clamped",
         source=guarded_net("if h.requires_grad:", "if h.requires_grad and h.dim() > 2:"),
     ),

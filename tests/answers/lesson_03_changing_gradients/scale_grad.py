@@ -526,6 +526,25 @@ def scale_grad(t, s):
         check="test_every_pass_is_scaled_once",
         source=changed(RIGHT[0], ("grad * s", "grad * max(min(s, 1e6), -1e6)")),
     ),
+    Wrong(
+        "the first object of all has no number yet",
+        violates="From now on, in every backward pass",
+        check="test_every_pass_is_scaled_once",
+        source="""
+class Scaler:
+    factor = None
+    def __init__(self, factor):
+        if Scaler.factor is None:
+            Scaler.factor = 1.0
+        else:
+            self.factor = factor
+    def __call__(self, grad):
+        return grad * self.factor
+
+def scale_grad(t, s):
+    return t.register_hook(Scaler(s))
+""",
+    ),
 ]
 
 GIVENS = [

@@ -151,11 +151,11 @@ class TestPerPassGrads:
         unequal = [function("linear", k) for k in UNEQUAL]
         seen["a number, unequal losses"] = student.per_pass_grads(number, unequal)
 
-        another, tripled = leaf(), []
+        another, three, tripled = leaf(), torch.tensor(3.0, requires_grad=True), []
 
         def three_times(q):
             tripled.append(1)
-            return 3 * q.sum()
+            return three * q.sum()
 
         def calling(q):
             student.per_pass_grads(another, functions)

@@ -56,7 +56,7 @@ def per_pass_grads(p, losses):
 import torch
 
 def per_pass_grads(p, losses):
-    return [torch.func.grad(loss)(p.detach()) for loss in losses]
+    return [torch.func.grad(loss)(p.detach()).detach() for loss in losses]
 """,
 ]
 
@@ -500,6 +500,18 @@ import torch
 def per_pass_grads(p, losses):
     grads = [torch.autograd.grad(loss(p), p)[0].clone() for loss in losses]
     return [grad for grad in grads if grad.any() or not grad.numel()]
+""",
+    ),
+    Wrong(
+        "a graph where another tensor of the loss requires grad",
+        violates="rule 6: A tensor that you return has no graph",
+        check="test_another_call_has_its_own_gradients",
+        mistake="graph-kept",
+        source="""
+import torch
+
+def per_pass_grads(p, losses):
+    return [torch.func.grad(loss)(p.detach()) for loss in losses]
 """,
     ),
 ]

@@ -21,6 +21,7 @@ class Kind(str, Enum):
 
     VALUE = "value"
     PRECISION = "precision"
+    FINITE = "finite"
     TYPE = "type"
     DTYPE = "dtype"
     SHAPE = "shape"

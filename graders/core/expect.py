@@ -117,6 +117,14 @@ def apart(*tensors: torch.Tensor) -> bool:
     )
 
 
+def _made_finite(seen: torch.Tensor, expected: torch.Tensor) -> bool:
+    """Whether NaN became 0, and infinities became about the largest number there is, as by `torch.nan_to_num`."""
+    infinite, nan = expected.isinf(), expected.isnan()
+    if not bool(infinite.any() and (infinite | nan).all() and seen.isfinite().all()):
+        return False
+    return bool((seen[infinite].abs() > 1e-3 * torch.finfo(torch.float32).max).all() and (seen[nan] == 0).all())
+
+
 def _differences(
     value: torch.Tensor,
     expected: torch.Tensor,
@@ -213,7 +221,7 @@ class expect:
         rounded = seen.dtype == torch.float64 and not bool(as_float32.any())
         self.differs(
             *texts,
-            Kind.PRECISION if rounded else Kind.VALUE,
+            Kind.PRECISION if rounded else Kind.FINITE if _made_finite(seen[unlike], expected[unlike]) else Kind.VALUE,
             entry="".join(f"[{i}]" for i in index) if several else "",
             note="; ".join([share] * several + [AS_FLOAT32] * rounded),
         )

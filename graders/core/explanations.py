@@ -59,6 +59,11 @@ BY_KIND: Mapping[Kind, Explanation] = {
         "The tensors are float64, and your numbers are right only as far as float32 goes. A tensor on the way was "
         "float32: made without a `dtype`, or by `.float()`.",
     ),
+    Kind.FINITE: Explanation(
+        "numbers-for-infinities",
+        "Where a value has to be infinite, yours is about the largest number that its dtype holds, as "
+        "`torch.nan_to_num` makes it. Leave infinities and NaN as they are.",
+    ),
     Kind.TYPE: Explanation(
         "another-type", "Another type than asked for: {where} is {seen}, and expected is {expected}."
     ),

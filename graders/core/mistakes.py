@@ -2,6 +2,9 @@
 
 from graders.core.difference import Kind
 
+NO_GRADIENT_TO_HOOK = "cannot register a hook on a tensor that doesn't require gradient"
+"""What PyTorch says of a hook on a tensor without a graph, such as a copy made under `no_grad`."""
+
 COMMON: dict[str, str] = {
     "forgot-return": (
         'Your hook computed a new value but returned `None`, and `None` means "keep the old one". Return the new value.'

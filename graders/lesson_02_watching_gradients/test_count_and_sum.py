@@ -9,6 +9,7 @@ from torch import Tensor
 
 from graders.authoring import (
     ALL,
+    NO_GRADIENT_TO_HOOK,
     CallersHooks,
     Circumstances,
     Mistake,
@@ -179,6 +180,7 @@ class TestCountAndSum:
             "Your hook returned a tensor, and what a hook returns flows on instead of the gradient: here one without a "
             "graph. Return nothing.",
         ),
+        Mistake("hooked-a-copy", raises=NO_GRADIENT_TO_HOOK),
         Mistake(
             "another-dict",
             lambda seen: (

@@ -6,6 +6,7 @@ import torch
 
 from graders.authoring import (
     ALL,
+    NO_GRADIENT_TO_HOOK,
     CallersHooks,
     Circumstances,
     Mistake,
@@ -154,6 +155,7 @@ class TestRecordGrad:
                 and seen["store"].value == []
                 and not changes(seen["changed"], "hook-left *")
             ),
+            raises=NO_GRADIENT_TO_HOOK,
         ),
         Mistake(
             "reads-dot-grad",

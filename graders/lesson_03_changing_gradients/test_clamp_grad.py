@@ -9,6 +9,7 @@ from torch import Tensor
 
 from graders.authoring import (
     ALL,
+    NO_GRADIENT_TO_HOOK,
     Circumstances,
     Mistake,
     Seen,
@@ -201,7 +202,7 @@ class TestClampGrad:
                 and seen["changed"].value == []
                 and seen["first_handle has remove()"].value is True
             ),
-            raises="cannot register a hook on a tensor that doesn't require gradient",
+            raises=NO_GRADIENT_TO_HOOK,
         ),
     )
 

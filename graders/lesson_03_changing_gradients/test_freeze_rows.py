@@ -7,6 +7,7 @@ from torch import Tensor, nn
 
 from graders.authoring import (
     ALL,
+    NO_GRADIENT_TO_HOOK,
     Circumstances,
     Mistake,
     Seen,
@@ -170,7 +171,7 @@ class TestFreezeRows:
             "`p` it takes the gradient from all of them. Let a hook set the gradient of the rows to zero.",
             raises=(
                 "you can only change requires_grad flags of leaf variables",
-                "cannot register a hook on a tensor that doesn't require gradient",
+                NO_GRADIENT_TO_HOOK,
                 "does not require grad",
             ),
         ),

@@ -6,6 +6,7 @@ import torch
 
 from graders.authoring import (
     ALL,
+    NO_GRADIENT_TO_HOOK,
     SILENT,
     Circumstances,
     Mistake,
@@ -161,7 +162,7 @@ class TestScaleGrad:
                 and seen["changed"].value == []
                 and seen["first_handle has remove()"].value is True
             ),
-            raises="cannot register a hook on a tensor that doesn't require gradient",
+            raises=NO_GRADIENT_TO_HOOK,
         ),
         Mistake("changed-dtype", raises="has changed the type of value"),
         Mistake(

@@ -309,6 +309,20 @@ def test_float64_that_went_through_float32_shows_its_digits_and_says_so() -> Non
     )
 
 
+@pytest.mark.parametrize(
+    ("seen", "kind"),
+    [
+        ([torch.finfo(torch.float32).max, torch.finfo(torch.float32).min, 0.0, 2.0], Kind.FINITE),
+        ([0.0, 0.0, 0.0, 2.0], Kind.VALUE),
+        ([torch.finfo(torch.float32).max, torch.finfo(torch.float32).min, 0.0, 3.0], Kind.VALUE),
+    ],
+)
+def test_numbers_in_place_of_infinities_are_of_a_kind_of_their_own(seen: list[float], kind: Kind) -> None:
+    with pytest.raises(Mismatch) as caught:
+        expect(out_of_the_box(torch.tensor(seen))).close_to(torch.tensor([torch.inf, -torch.inf, torch.nan, 2.0]))
+    assert caught.value.difference.kind is kind
+
+
 def test_a_number_that_went_through_float32_says_so() -> None:
     with pytest.raises(Mismatch) as caught:
         expect(out_of_the_box(9 / 14 + 1e-7)).close_to(9 / 14, rtol=1e-10, atol=1e-10)

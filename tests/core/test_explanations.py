@@ -30,6 +30,7 @@ def why(*differences: Difference) -> str | None:
         (Kind.GRAPH, "graph-kept"),
         (Kind.DTYPE, "another-dtype"),
         (Kind.PRECISION, "rounded-to-float32"),
+        (Kind.FINITE, "numbers-for-infinities"),
         (Kind.TYPE, "another-type"),
         (Kind.VALUE, None),
         (Kind.SHAPE, None),

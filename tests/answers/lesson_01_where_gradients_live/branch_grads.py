@@ -394,6 +394,7 @@ def branch_grads(w, x):
         "no gradient is infinite",
         violates="return the four gradients of `y`",
         check="test_another_call_has_its_own_gradients",
+        mistake="numbers-for-infinities",
         source="""
 def branch_grads(w, x):
     w, x = w.detach(), x.detach()

@@ -329,6 +329,7 @@ def chain_grads(fns, x):
         "numbers for infinite gradients",
         violates="Return a list with the gradients of `h_n.sum()`",
         check="test_another_call_has_its_own_gradients",
+        mistake="numbers-for-infinities",
         source=changed(
             PLAIN, ("    return [h.grad for h in steps]\n", "    return [h.grad.nan_to_num() for h in steps]\n")
         ),
@@ -449,6 +450,7 @@ def last(h):
         "no gradient is infinite at x",
         violates="leave the gradient with respect to `x` in `x.grad`.",
         check="test_another_call_has_its_own_gradients",
+        mistake="numbers-for-infinities",
         source=changed(
             PLAIN,
             (

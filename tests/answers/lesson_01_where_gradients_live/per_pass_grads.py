@@ -471,6 +471,7 @@ def per_pass_grads(p, losses):
         "no gradient is infinite",
         violates="the gradient with respect to `p` of each loss alone",
         check="test_a_small_gradient_follows_a_large_one",
+        mistake="numbers-for-infinities",
         source="""
 import torch
 

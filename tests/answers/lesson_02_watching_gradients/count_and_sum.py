@@ -138,6 +138,7 @@ def count_and_sum(t):
         "infinity is replaced",
         violates="the sum of all gradients that it received",
         check="test_the_sum_is_a_copy_without_a_graph",
+        mistake="numbers-for-infinities",
         source="""
 def count_and_sum(t):
     d = {"n": 0, "sum": None}
@@ -176,6 +177,21 @@ def count_and_sum(t):
         d["n"] += 1
         d["sum"] = None if t.grad is None else t.grad.clone()
     t.register_hook(hook)
+    return d
+""",
+    ),
+    Wrong(
+        "a hook on a view",
+        violates="keeps this same dict up to date",
+        check="raised",
+        mistake="hooked-a-copy",
+        source="""
+def count_and_sum(t):
+    d = {"n": 0, "sum": None}
+    def hook(grad):
+        d["n"] += 1
+        d["sum"] = grad.detach().clone() if d["sum"] is None else d["sum"] + grad.detach()
+    t.view_as(t).register_hook(hook)
     return d
 """,
     ),

@@ -116,6 +116,7 @@ def record_grad(t, store):
         "infinity is replaced",
         violates="The gradients that flow through `t` stay as they are",
         check="test_the_flow_is_unchanged",
+        mistake="numbers-for-infinities",
         source="""
 def record_grad(t, store):
     def hook(grad):
@@ -221,6 +222,16 @@ def record_grad(t, store):
         source="""
 def record_grad(t, store):
     return [t.register_hook(lambda grad: store.append(grad.detach().clone()))]
+""",
+    ),
+    Wrong(
+        "a hook on a view",
+        violates="each backward pass appends the gradient that arrives at `t` to `store`",
+        check="raised",
+        mistake="hooked-a-copy",
+        source="""
+def record_grad(t, store):
+    return t.view_as(t).register_hook(lambda grad: store.append(grad.detach().clone()))
 """,
     ),
     Wrong(

@@ -610,6 +610,7 @@ def reverse_gradient(x, lam):
         "replaces what is infinite",
         violates="the gradient that arrives at `y` is multiplied by `-lam`",
         check="test_every_call_and_every_pass_reverses",
+        mistake="numbers-for-infinities",
         source="""
 import torch
 

@@ -468,6 +468,7 @@ def scale_grad(t, s):
         "replaces what is infinite",
         violates="the gradient that arrives at `t` is multiplied by `s`",
         check="test_every_pass_is_scaled_once",
+        mistake="numbers-for-infinities",
         source="""
 import torch
 

@@ -611,6 +611,7 @@ def offload_grads(params):
         "replaces what is infinite",
         violates="`sums[p]` is the sum of the gradients of `p`",
         check="test_the_sums_are_made_in_float64",
+        mistake="numbers-for-infinities",
         source="""
 import torch
 

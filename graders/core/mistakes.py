@@ -79,6 +79,10 @@ COMMON: dict[str, str] = {
         "Used on one object it is right, and on two in turn it is not: both share one slot. Keep what you store for "
         "each call by itself, and not in a global or an attribute of the function."
     ),
+    "zeros-left-out": (
+        "A gradient of zeros has arrived, and you leave it out, while all others are there. Zeros are a gradient, too; "
+        "only `None` says that none came."
+    ),
     "leaves-only": "Some modules are missing: containers are modules too, and they count here.",
 }
 

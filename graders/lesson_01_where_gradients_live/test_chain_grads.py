@@ -268,6 +268,10 @@ class TestChainGrads:
             "Only the last result kept its gradient. Every step must call `retain_grad()` on its own result.",
         ),
         Mistake(
+            "zeros-left-out",
+            lambda seen, chain: len(seen["grads"]) == len(chain) and close(seen["a chain times 0"], [torch.ones(1)]),
+        ),
+        Mistake(
             "reversed-list",
             lambda seen, chain, x: (
                 len(chain) > 1

@@ -220,6 +220,12 @@ class TestPerPassGrads:
             "each loss needs a pass of its own.",
         ),
         Mistake(
+            "zeros-left-out",
+            lambda seen, p, losses: (
+                len(seen["grads"]) == len(losses) and close(seen["a loss without effect"], [torch.full_like(p, 3.0)])
+            ),
+        ),
+        Mistake(
             "stored-alias",
             lambda seen, p, losses: (
                 len(losses) > 0

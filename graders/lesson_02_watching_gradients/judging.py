@@ -38,6 +38,11 @@ def arriving(t: Tensor, up: Tensor, hooks: str, backward: str) -> list[Tensor]:
     return [factor(hooks) * gradient for gradient in (up, (3 + 2 * t) * up, 2 * t, *cubes, 0 * t, 2 * t * up)]
 
 
+def without_zeros(gradients: list[Tensor]) -> list[Tensor]:
+    """Those gradients that have an entry other than 0."""
+    return [gradient for gradient in gradients if gradient.any()]
+
+
 def flowing(t: Tensor, up: Tensor, grad: str, hooks: str) -> Tensor:
     """What `.grad` of the leaf holds after the first two of the passes of `run_passes`."""
     old = OLD if grad == "filled" else 0.0

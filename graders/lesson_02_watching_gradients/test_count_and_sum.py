@@ -28,6 +28,7 @@ from graders.lesson_02_watching_gradients.judging import (
     arriving,
     factor,
     flowing,
+    without_zeros,
 )
 from graders.lesson_02_watching_gradients.shared import graph_beneath, leaf_and_tensor, plain, run_passes, zero_in_place
 
@@ -179,6 +180,13 @@ class TestCountAndSum:
             ),
             "Your hook returned a tensor, and what a hook returns flows on instead of the gradient: here one without a "
             "graph. Return nothing.",
+        ),
+        Mistake(
+            "zeros-left-out",
+            lambda seen, x, up, hooks, backward: (
+                seen["tally"]["n"].value == len(without_zeros(arriving(x, up, hooks, backward)))
+                and close(seen["tally"]["sum"], sum(arriving(x, up, hooks, backward)))
+            ),
         ),
         Mistake("hooked-a-copy", raises=NO_GRADIENT_TO_HOOK),
         Mistake(

@@ -210,6 +210,20 @@ class TestGradsByName:
             lambda seen: close(seen["overwritten"]["d"], 0.0),
         ),
         Mistake(
+            "zeros-left-out",
+            lambda seen, x, names, collection, hooks: (
+                "still" in CHOSEN[collection]
+                and close(
+                    seen["grads"],
+                    {
+                        name: gradient
+                        for name, gradient in chosen_gradients(x, names, collection, hooks).items()
+                        if gradient.any()
+                    },
+                )
+            ),
+        ),
+        Mistake(
             "never-accumulated",
             lambda seen: seen["beside.grad"].value is None,
             "No pass wrote `.grad` of a leaf that is not in the dict: `torch.autograd.grad` writes none. Run "

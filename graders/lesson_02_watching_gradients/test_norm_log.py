@@ -26,7 +26,7 @@ from graders.authoring import (
     prepared,
     snapshot,
 )
-from graders.lesson_02_watching_gradients.judging import LEFT_AFTER_EXCEPTION, OLD, digits, factor
+from graders.lesson_02_watching_gradients.judging import LEFT_AFTER_EXCEPTION, OLD, digits, factor, without_zeros
 from graders.lesson_02_watching_gradients.shared import plain
 
 PASSES = {
@@ -200,6 +200,16 @@ class TestNormLog:
 
     mistakes = (
         Mistake("accumulated-grad", lambda seen: close(seen["example"], [5.0, 41**0.5])),
+        Mistake(
+            "zeros-left-out",
+            lambda seen, p, losses, hooks: (
+                len(without_zeros(pass_gradients(p, losses))) < len(losses)
+                and close(
+                    seen["norms"],
+                    norms_of([factor(hooks) * gradient for gradient in without_zeros(pass_gradients(p, losses))]),
+                )
+            ),
+        ),
         Mistake(
             "difference-of-sums",
             lambda seen, spoilt: (

@@ -28,6 +28,7 @@ from graders.lesson_02_watching_gradients.judging import (
     arriving,
     factor,
     flowing,
+    without_zeros,
 )
 from graders.lesson_02_watching_gradients.shared import graph_beneath, leaf_and_tensor, run_passes
 
@@ -156,6 +157,10 @@ class TestRecordGrad:
                 and not changes(seen["changed"], "hook-left *")
             ),
             raises=NO_GRADIENT_TO_HOOK,
+        ),
+        Mistake(
+            "zeros-left-out",
+            lambda seen, x, up, hooks, backward: close(seen["store"], without_zeros(arriving(x, up, hooks, backward))),
         ),
         Mistake(
             "reads-dot-grad",

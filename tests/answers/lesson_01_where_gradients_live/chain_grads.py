@@ -85,6 +85,7 @@ WRONG = [
         "a gradient of zeros is left out",
         violates="Return a list with the gradients of `h_n.sum()`",
         check="test_another_call_has_its_own_gradients",
+        mistake="zeros-left-out",
         source=changed(PLAIN, ("for h in steps]", "for h in steps if h.grad.any() or not h.grad.numel()]")),
     ),
     Wrong(

@@ -495,6 +495,7 @@ def per_pass_grads(p, losses):
         "gradients of zeros are left out",
         violates="return a list with the gradient with respect to `p` of each loss alone",
         check="test_another_call_has_its_own_gradients",
+        mistake="zeros-left-out",
         source="""
 import torch
 

@@ -123,6 +123,7 @@ def count_and_sum(t):
         "a gradient of zeros does not count",
         violates="is the number of its calls",
         check="test_the_gradients_add_up_over_passes",
+        mistake="zeros-left-out",
         source="""
 def count_and_sum(t):
     d = {"n": 0, "sum": None}

@@ -293,6 +293,7 @@ def grads_by_name(tensors, loss):
         "no entry for a gradient of zeros",
         violates="even if it is zero",
         check="test_every_reached_tensor_has_its_gradient",
+        mistake="zeros-left-out",
         source=hooked("grads.update({name: grad.detach().clone()})",
                       "grads.update({name: grad.clone()}) if grad.any() else None"),
     ),

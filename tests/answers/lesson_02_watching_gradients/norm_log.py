@@ -404,6 +404,7 @@ def norm_log(p, losses):
         "no entry for a gradient of zeros",
         violates="one Python float for each",
         check="test_each_pass_has_its_own_norm",
+        mistake="zeros-left-out",
         source=HOOKED.replace("norms.append(NORM)", "norms.append(grad.norm().item()) if grad.any() else None"),
     ),
     *(

@@ -98,6 +98,7 @@ def record_grad(t, store):
         "no gradient of zeros",
         violates="each backward pass appends the gradient that arrives at `t` to `store`",
         check="test_every_gradient_is_recorded",
+        mistake="zeros-left-out",
         source="""
 def record_grad(t, store):
     return t.register_hook(lambda grad: store.append(grad.detach().clone()) if grad.any() else None)

@@ -97,10 +97,8 @@ from graders.lesson_05_capturing_activations.shared import (
     ),
 )  # fmt: skip
 class TestActivationStore:
-    """Write a class `ActivationStore(model, names)`. `names` is a list of different names that `model.get_submodule`
-    knows: two of them may belong to one module, and `""` is the model itself. Nobody changes the list later, and the
-    model keeps its modules. An instance is a context manager that records the outputs of these modules, which are
-    `float32` or `float64` tensors. It is used like this.
+    """Write a class `ActivationStore(model, names)`. An instance is a context manager that records the outputs of the
+    modules `names`.
 
     ```python
     store = ActivationStore(model, ["stem.0"])
@@ -109,21 +107,20 @@ class TestActivationStore:
     store.data["stem.0"]   # a list with one tensor for each call of the submodule
     ```
 
+    - `names` is a list of different names that `model.get_submodule` knows. Two of them may belong to one module, and
+      `""` is the model itself.
     - `store.data` is a dict from names to lists of tensors, one for each call of the module, in the order of the calls,
       whichever of its names the model uses (no module runs inside a call of itself). A name whose module was not called
-      has an empty list or no entry.
-    - The store records only inside the `with` block. `with store as s` gives `s is store`. Outside the block, the model
-      carries no hook of the store.
-    - When the block ends, by an exception or not, the hooks are removed, and an exception comes through. What was
-      recorded stays in `store.data`. When the same store is used in a second `with` block, it grows. No block of a
-      store stands inside another one of the same store.
-    - `store.clear()` empties the record, inside or outside a block. Empty lists may stay. Inside a block, recording
-      goes on after it.
-    - Each entry has the values, the shape and the dtype of the output as it left the module, and no graph (rule 6). A
-      later layer that works in place does not change it. Two names of one module have copies of their own. When a
-      block ends, at the latest, its record is complete.
-    - The model goes on with the outputs themselves: inside the block, too, the caller can run `backward()` on what the
-      model returns.
+      has an empty list or no entry. When a block ends, at the latest, the record is complete.
+    - The outputs are `float32` or `float64` tensors. Each entry has the values, the shape and the dtype of the output
+      as it left the module, and no graph (rule 6). Two names of one module have copies of their own.
+    - `with store as s` gives `s is store`. Outside the block, the model carries no hook of the store. That holds after
+      an exception, too, and the exception comes through.
+    - The record stays when a block ends, and a second block adds to it. No block of a store stands inside another one
+      of the same store.
+    - `store.clear()` empties the record (empty lists may stay). Inside a block, recording goes on after it.
+    - The model goes on with the outputs themselves: inside the block, too, the caller can run `backward()` on what it
+      returns.
 
     **Example.** For `model = nn.Sequential(nn.Flatten(), nn.ReLU())`, `store = ActivationStore(model, ["1"])` and
     `x = torch.tensor([[-1., 2.]])`, two calls of `model(x)` inside `with store:` leave

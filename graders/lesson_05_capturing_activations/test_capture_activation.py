@@ -82,16 +82,13 @@ from graders.lesson_05_capturing_activations.shared import (
     ),
 )  # fmt: skip
 class TestCaptureActivation:
-    """Write `capture_activation(model, name, x)`. `model` is an `nn.Module`, and `name` is the name of one of its
-    submodules in `model.named_modules()`, for example `"stem.0"` (never `""`, the model itself). Run `model(x)` exactly
-    once, to its end and with each part in its mode, and return the output of that submodule as it left the submodule.
+    """Write `capture_activation(model, name, x)`. Run the model on `x` and return the output of its submodule `name`,
+    for example `"stem.0"` (never `""`, the model itself).
 
     - In this run the submodule is called once, and its output is a `float32` or `float64` tensor. Other parts of the
       model, and the model itself, may return anything.
-    - The result has the values, the shape and the dtype of that output, and no graph (rule 6). A later layer that works
-      in place does not change it.
-    - The model goes on with the output itself, as it does without you. The caller may have switched grad mode off, and
-      so may your function for the run; the model does not switch it.
+    - The result has the values, the shape and the dtype of that output, and no graph (rule 6).
+    - The model goes on with the output itself, as it does without you.
 
     **Example.** For `model = nn.Sequential(nn.Flatten(), nn.ReLU())` and `x = torch.tensor([[-1., 2.]])`,
     `capture_activation(model, "1", x)` returns `tensor([[0., 2.]])`.

@@ -90,18 +90,16 @@ from graders.lesson_05_capturing_activations.shared import (
     ),
 )  # fmt: skip
 class TestCaptureCalls:
-    """Write `capture_calls(model, name, x)`. `name` is any name that `model.get_submodule` knows: a module may have a
-    second name, and `""` is the model itself. Run `model(x)` exactly once, to its end and with each part in its mode.
-    Return a list with the output of every call of that module in this run, in the order of the calls.
+    """Write `capture_calls(model, name, x)`. Run the model on `x` and return a list with the output of every call of
+    the module `name` in this run, in the order of the calls. `name` is any name that `model.get_submodule` knows: it
+    may be the second name of a module, and `""` is the model itself.
 
-    - Every call counts, whichever name the model uses for it. If there is none, the list is empty. Each output is a
-      `float32` or `float64` tensor. No module runs inside a call of itself.
-    - Each entry has the values, the shape and the dtype of its output, and no graph (rule 6). A later layer that works
-      in place does not change it.
-    - Each call of your function makes a new list, and nothing that happens later changes a list that you returned
-      before.
-    - The model goes on with the outputs themselves, as it does without you. The caller may have switched grad mode off,
-      and so may your function for the run; the model does not switch it.
+    - Every call counts, whichever name the model uses for it. If there is none, the list is empty. No module runs
+      inside a call of itself.
+    - The outputs are `float32` or `float64` tensors. Each entry has the values, the shape and the dtype of its output,
+      and no graph (rule 6).
+    - Each call of your function makes a new list.
+    - The model goes on with the outputs themselves, as it does without you.
 
     **Example.** With `act = nn.ReLU()`, `model = nn.Sequential(nn.Flatten(), act, nn.Flatten(), act)` and
     `x = torch.tensor([[-1., 2.]])`, `capture_calls(model, "1", x)` returns `[tensor([[0., 2.]]), tensor([[0., 2.]])]`.

@@ -87,17 +87,14 @@ from graders.lesson_05_capturing_activations.shared import (
     ),
 )  # fmt: skip
 class TestCaptureMany:
-    """Write `capture_many(model, names, x)`. `names` is a list of names of submodules in `model.named_modules()` (never
-    `""`, the model itself), in any order; it may be empty, and a name may stand in it twice. Run `model(x)` exactly
-    once, to its end and with each part in its mode. Return a dict that maps each name to the output of that submodule,
-    as it left the submodule. The keys stand in the order in which the submodules ran.
+    """Write `capture_many(model, names, x)`. Run the model on `x` and return a dict that maps each name in the list
+    `names` to the output of that submodule. The keys stand in the order in which the submodules ran.
 
+    - `names` is in any order, may be empty, and may hold a name twice. It never holds `""`, the model itself.
     - In this run each named submodule is called once, its output is a `float32` or `float64` tensor, and none of them
       contains another.
-    - The results have the values, the shapes and the dtypes of these outputs, and no graph (rule 6). A later layer that
-      works in place does not change them.
-    - The model goes on with the outputs themselves, as it does without you. The caller may have switched grad mode off,
-      and so may your function for the run; the model does not switch it.
+    - The results have the values, the shapes and the dtypes of these outputs, and no graph (rule 6).
+    - The model goes on with the outputs themselves, as it does without you.
 
     **Example.** For `model = nn.Sequential(nn.Flatten(), nn.ReLU())` and `x = torch.tensor([[-1., 2.]])`,
     `capture_many(model, ["1", "0"], x)` returns `{"0": tensor([[-1., 2.]]), "1": tensor([[0., 2.]])}`, with the keys in

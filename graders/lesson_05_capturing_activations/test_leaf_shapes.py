@@ -69,19 +69,16 @@ from graders.lesson_05_capturing_activations.shared import IN_PLACE, ByHand, Dee
     ),
 )  # fmt: skip
 class TestLeafShapes:
-    """Write `leaf_shapes(model, x)`. Run `model(x)` exactly once, to its end and with each part in its mode. Return a
-    dict with one entry for every module in `model.named_modules()` that has no children (`list(module.children())` is
-    empty) and is called in this run. The key is its name there, which is the first one if it has several. The value is
-    the shape of its output, as it left the module (a later layer may change it in place), as a tuple of ints.
+    """Write `leaf_shapes(model, x)`. Run the model on `x` and return a dict with one entry for every module in
+    `model.named_modules()` that has no children (`list(module.children())` is empty) and is called in this run. The key
+    is its name there. The value is the shape of its output, as it left the module, as a tuple of ints.
 
     - The keys stand in the order of first calls. None of these modules calls another one.
     - A module that is called more than once shows the shape of its last call.
     - Nothing else appears: no module that is not called, and none that `named_modules()` does not know. The model
       itself may be such a module without children.
-    - The outputs of these modules are tensors; those of others may be anything. The model may have custom blocks,
-      `nn.Sequential` and `nn.ModuleList`, nested.
-    - The model goes on with the outputs themselves, as it does without you. The caller may have switched grad mode off,
-      and so may your function for the run; the model does not switch it.
+    - The outputs of these modules are tensors; those of others may be anything.
+    - The model goes on with the outputs themselves, as it does without you.
 
     **Example.** For `model = nn.Sequential(nn.Flatten(), nn.Sequential(nn.Linear(6, 4), nn.ReLU()))` and
     `x = torch.ones(1, 2, 3)` the result is `{"0": (1, 6), "1.0": (1, 4), "1.1": (1, 4)}`.

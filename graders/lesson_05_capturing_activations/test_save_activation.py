@@ -92,19 +92,16 @@ from graders.lesson_05_capturing_activations.shared import (
     ),
 )  # fmt: skip
 class TestSaveActivation:
-    """Write `save_activation(model, name, x, path)`. `name` is the name of a submodule in `model.named_modules()`
-    (never `""`, the model itself), and `path` is a `str` or a `pathlib.Path`, which need not end in `.pt`. Run
-    `model(x)` exactly once, to its end and with each part in its mode. Write the output of the *first* call of that
-    submodule to the file `path` with `torch.save`, and return the shape of that output as a tuple of ints.
+    """Write `save_activation(model, name, x, path)`. Run the model on `x`. Write the output of the *first* call of its
+    submodule `name` (never `""`, the model itself) to the file `path` with `torch.save`, and return the shape of that
+    output as a tuple of ints.
 
     - The submodule is called once or more often, and its outputs are `float32` or `float64` tensors.
-    - The file holds one plain CPU tensor that does not require grad, with the values and the dtype of the output as it
-      left the submodule. A later layer that works in place does not change them.
-    - The file holds the values of this tensor and no others. The output may be a small view into a large tensor.
-    - A file that is already there is overwritten. No other file is left behind. If the model raises, it is up to you
-      whether a file is written.
-    - The model goes on with the outputs themselves, as it does without you. The caller may have switched grad mode off,
-      and so may your function for the run; the model does not switch it.
+    - The file holds one plain CPU tensor that does not require grad, with the values and the dtype of the output. It
+      holds no values besides these: the output may be a small view into a large tensor.
+    - `path` is a `str` or a `pathlib.Path`, and need not end in `.pt`. A file that is already there is overwritten. No
+      other file is left behind. If the model raises, you may write the file or not.
+    - The model goes on with the outputs themselves, as it does without you.
 
     **Example.** For `model = nn.Sequential(nn.Flatten(), nn.ReLU())` and `x = torch.tensor([[-1., 2.]])`,
     `save_activation(model, "1", x, "relu.pt")` returns `(1, 2)`. Then `torch.load("relu.pt")` gives

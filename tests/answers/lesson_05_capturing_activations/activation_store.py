@@ -274,7 +274,7 @@ class ActivationStore:
     ),
     Wrong(
         "removes the hooks only when all went well",
-        violates="When the block ends, by an exception or not, the hooks are removed",
+        violates="That holds after an exception, too",
         check="test_it_holds_when_the_block_raises",
         mistake="hook-left-after-exception",
         source=changed(
@@ -294,7 +294,7 @@ class ActivationStore:
     ),
     Wrong(
         "`clear` binds a local name",
-        violates="`store.clear()` empties the record, inside or outside a block.",
+        violates="`store.clear()` empties the record",
         check="test_clear_empties_the_record",
         mistake="clear-does-nothing",
         source=changed(
@@ -314,35 +314,35 @@ class ActivationStore:
     ),
     Wrong(
         "only detached",
-        violates="A later layer that works in place does not change it.",
+        violates="rule 7: also when a later layer overwrites this value in place",
         check="test_every_call_in_the_block_is_recorded",
         mistake="stored-alias",
         source=changed(STORE, (".clone())", ")")),
     ),
     Wrong(
         "returns `True` from `__exit__`",
-        violates="an exception comes through",
+        violates="the exception comes through",
         check="test_it_holds_when_the_block_raises",
         mistake="swallowed-exception",
         source=changed(STORE, ("self.handles.clear()", "self.handles.clear()\n        return True")),
     ),
     Wrong(
         "swallows a StopIteration of the block",
-        violates="an exception comes through",
+        violates="the exception comes through",
         check="test_it_holds_when_the_block_raises",
         mistake="swallowed-exception",
         source=changed(STORE, ("self.handles.clear()", "self.handles.clear()\n        return kind is StopIteration")),
     ),
     Wrong(
         "begins anew in each block",
-        violates="When the same store is used in a second `with` block, it grows.",
+        violates="a second block adds to it",
         check="test_a_second_block_adds_to_the_record",
         mistake="reset-on-entry",
         source=changed(STORE, ("for name in self.names:", "self.clear()\n        for name in self.names:")),
     ),
     Wrong(
         "switches grad mode off",
-        violates="the caller can run `backward()` on what the model returns",
+        violates="the caller can run `backward()` on what it returns",
         check="test_the_model_goes_on_with_the_outputs_themselves",
         mistake="cut-the-graph",
         source="""
@@ -396,13 +396,13 @@ class ActivationStore:
     ),
     Wrong(
         "the inputs",
-        violates="records the outputs of these modules",
+        violates="records the outputs of the modules `names`",
         check="raised",
         source=changed(STORE, ("output.detach().clone())", "args[0].detach().clone())")),
     ),
     Wrong(
         "forgets what was recorded when the block ends",
-        violates="What was recorded stays in `store.data`.",
+        violates="The record stays when a block ends",
         check="raised",
         source=changed(STORE, ("self.handles.clear()", "self.data.clear()")),
     ),
@@ -453,7 +453,7 @@ class ActivationStore:
     ),
     Wrong(
         "forgets everything when the block raises",
-        violates="What was recorded stays in `store.data`.",
+        violates="The record stays when a block ends",
         check="test_it_holds_when_the_block_raises",
         source="""
 class ActivationStore:
@@ -564,14 +564,14 @@ class ActivationStore:
     ),
     Wrong(
         "hooks before those of the caller",
-        violates="as it left the module",
+        violates="rule 7: What it returned is the value as it left the module",
         check="test_every_call_in_the_block_is_recorded",
         mistake="before-the-callers-hook",
         source=changed(STORE, ("hook))", "hook, prepend=True))")),
     ),
     Wrong(
         "one name for each module",
-        violates="two of them may belong to one module",
+        violates="Two of them may belong to one module",
         check="test_every_call_in_the_block_is_recorded",
         mistake="one-name-for-each-module",
         source=changed(STORE, ("self.names:", "{self.model.get_submodule(one): one for one in self.names}.values():")),
@@ -645,7 +645,7 @@ class ActivationStore:
     ),
     Wrong(
         "removes the last hook only",
-        violates="The store records only inside the `with` block.",
+        violates="Outside the block, the model carries no hook of the store.",
         check="test_nothing_is_recorded_outside_a_block",
         source=changed(STORE, ("self.handles:", "self.handles[-1:]:")),
     ),
@@ -730,7 +730,7 @@ class ActivationStore:
     ),
     Wrong(
         "does not copy what a module hands on",
-        violates="A later layer that works in place does not change it.",
+        violates="rule 7: also when a later layer overwrites this value in place",
         check="test_each_is_a_copy_of_its_own_shape_and_dtype",
         source=changed(
             STORE,
@@ -740,15 +740,14 @@ class ActivationStore:
 ]
 
 GIVENS = [
-    "Nobody changes the list later, and the model keeps its modules.",
+    "The outputs are `float32` or `float64` tensors.",
     "No block of a store stands inside another one of the same store.",
     "Write a class `ActivationStore(model, names)`.",
     "An instance is a context manager",
-    "It is used like this.",
     "with store: model(x)",
     "A name whose module was not called",
-    "Empty lists may stay.",
-    "When a block ends, at the latest, its record is complete.",
+    "(empty lists may stay)",
+    "When a block ends, at the latest, the record is complete.",
 ]
 
 SURVIVORS = {

@@ -101,7 +101,7 @@ def capture_activation(model, name, x):
 WRONG = [
     Wrong(
         "the last module whose name ends so",
-        violates="`name` is the name of one of its submodules in `model.named_modules()`",
+        violates="rule 7: called what `model.named_modules()` calls it",
         check="test_it_has_the_shape_of_any_output",
         source="""
 def capture_activation(model, name, x):
@@ -127,21 +127,21 @@ def capture_activation(model, name, x):
     ),
     Wrong(
         "only detached",
-        violates="A later layer that works in place does not change it.",
+        violates="rule 7: also when a later layer overwrites this value in place",
         check="test_the_output_of_the_layer_is_returned",
         mistake="stored-alias",
         source=changed(WITH_LAMBDA, (".clone()))", "))")),
     ),
     Wrong(
         "the input of the layer",
-        violates="return the output of that submodule as it left the submodule",
+        violates="return the output of its submodule `name`",
         check="raised",
         mistake="stored-the-input",
         source=changed(WITH_LAMBDA, ("o.detach().clone()))", "a[0].detach().clone()))")),
     ),
     Wrong(
         "calls the submodule itself",
-        violates="Run `model(x)` exactly once",
+        violates="rule 7: Call `model(x)` exactly once",
         check="test_the_output_of_the_layer_is_returned",
         mistake="skipped-the-model",
         source="""
@@ -178,7 +178,7 @@ def capture_activation(model, name, x):
     ),
     Wrong(
         "runs in eval mode",
-        violates="with each part in its mode",
+        violates="rule 7: with each part in its mode",
         check="test_the_output_of_the_layer_is_returned",
         mistake="changed-the-mode",
         source="""
@@ -192,7 +192,7 @@ def capture_activation(model, name, x):
     ),
     Wrong(
         "returns the output of the model",
-        violates="return the output of that submodule",
+        violates="return the output of its submodule `name`",
         check="test_the_output_of_the_layer_is_returned",
         source="""
 def capture_activation(model, name, x):
@@ -207,7 +207,7 @@ def capture_activation(model, name, x):
     ),
     Wrong(
         "runs twice",
-        violates="Run `model(x)` exactly once",
+        violates="rule 7: Call `model(x)` exactly once",
         check="test_the_model_runs_once_as_it_is",
         mistake="ran-more-than-once",
         source=changed(WITH_LAMBDA, ("return kept[0]", "model(x)\n    return kept[0]")),
@@ -245,7 +245,7 @@ def capture_activation(model, name, x):
     ),
     Wrong(
         "ends the run when it has what it wants",
-        violates="Run `model(x)` exactly once, to its end",
+        violates="rule 7: exactly once, to its end",
         check="test_the_model_runs_once_as_it_is",
         mistake="stopped-the-run",
         source="""
@@ -267,14 +267,14 @@ def capture_activation(model, name, x):
     ),
     Wrong(
         "calls `forward`",
-        violates="Run `model(x)` exactly once",
+        violates="rule 7: Call `model(x)` exactly once",
         check="test_the_model_runs_once_as_it_is",
         mistake="called-forward",
         source=changed(WITH_LAMBDA, ("model(x)", "model.forward(x)")),
     ),
     Wrong(
         "a list",
-        violates="return the output of that submodule",
+        violates="return the output of its submodule `name`",
         check="test_the_output_of_the_layer_is_returned",
         source=changed(WITH_LAMBDA, ("kept[0]", "kept")),
     ),
@@ -308,7 +308,7 @@ def capture_activation(model, name, x):
     ),
     Wrong(
         "wraps `forward`, which does not see what a hook of the caller makes of the output",
-        violates="as it left the submodule",
+        violates="rule 7: What it returned is the value as it left the module",
         check="test_the_output_of_the_layer_is_returned",
         mistake="before-the-callers-hook",
         source="""
@@ -346,14 +346,14 @@ def capture_activation(model, name, x):
     ),
     Wrong(
         "a hook before those of the caller",
-        violates="as it left the submodule",
+        violates="rule 7: What it returned is the value as it left the module",
         check="test_the_output_of_the_layer_is_returned",
         mistake="before-the-callers-hook",
         source=changed(CAPTURE_ACTIVATION, ("hook)", "hook, prepend=True)")),
     ),
     Wrong(
         "runs the layer a second time",
-        violates="Run `model(x)` exactly once",
+        violates="rule 7: Call `model(x)` exactly once",
         check="test_the_output_of_the_layer_is_returned",
         source="""
 import torch
@@ -407,7 +407,7 @@ def capture_activation(model, name, x):
     ),
     Wrong(
         "runs in eval mode, and puts back the mode of each part",
-        violates="with each part in its mode",
+        violates="rule 7: with each part in its mode",
         check="test_the_model_runs_once_as_it_is",
         source="""
 def capture_activation(model, name, x):
@@ -424,7 +424,7 @@ def capture_activation(model, name, x):
     ),
     Wrong(
         "runs the submodule in eval mode, and puts its mode back",
-        violates="with each part in its mode",
+        violates="rule 7: with each part in its mode",
         check="test_it_has_the_shape_of_any_output",
         source="""
 def capture_activation(model, name, x):
@@ -441,7 +441,7 @@ def capture_activation(model, name, x):
     ),
     Wrong(
         "runs on a copy of the model",
-        violates="Run `model(x)` exactly once",
+        violates="rule 7: Call `model(x)` exactly once",
         check="test_the_model_runs_once_as_it_is",
         mistake="ran-a-copy",
         source="""
@@ -512,7 +512,7 @@ def capture_activation(model, name, x):
     ),
     Wrong(
         "looks at the arguments",
-        violates="return the output of that submodule",
+        violates="return the output of its submodule `name`",
         check="raised",
         source=changed(
             CAPTURE_ACTIVATION,
@@ -524,7 +524,7 @@ def capture_activation(model, name, x):
     ),
     Wrong(
         "looks for the last part of the name",
-        violates="`name` is the name of one of its submodules in `model.named_modules()`",
+        violates="rule 7: called what `model.named_modules()` calls it",
         check="raised",
         source=changed(
             CAPTURE_ACTIVATION,
@@ -542,7 +542,7 @@ def capture_activation(model, name, x):
     ),
     Wrong(
         "the first name that ends so",
-        violates="`name` is the name of one of its submodules",
+        violates="rule 7: called what `model.named_modules()` calls it",
         check="raised",
         source=changed(
             CAPTURE_ACTIVATION,
@@ -551,7 +551,7 @@ def capture_activation(model, name, x):
     ),
     Wrong(
         "does not copy what a layer hands on",
-        violates="A later layer that works in place does not change it.",
+        violates="rule 7: also when a later layer overwrites this value in place",
         check="test_it_is_a_copy_of_what_a_layer_hands_on",
         source=changed(
             CAPTURE_ACTIVATION,
@@ -576,7 +576,7 @@ def capture_activation(model, name, x):
     ),
     Wrong(
         "the first module that prints alike",
-        violates="return the output of that submodule as it left the submodule",
+        violates="return the output of its submodule `name`",
         check="test_it_has_the_shape_of_any_output",
         source=changed(
             CAPTURE_ACTIVATION,
@@ -592,9 +592,7 @@ def capture_activation(model, name, x):
 
 GIVENS = [
     "Write `capture_activation(model, name, x)`.",
-    "`model` is an `nn.Module`",
     "In this run the submodule is called once",
-    "The caller may have switched grad mode off, and so may your function for the run; the model does not switch it.",
 ]
 
 SURVIVORS = {

@@ -85,7 +85,7 @@ WRONG = [
     ),
     Wrong(
         "keeps the last call",
-        violates="Return a list with the output of every call of that module in this run",
+        violates="return a list with the output of every call of the module `name` in this run",
         check="test_every_call_is_captured_in_order",
         mistake="only-last-call",
         source="""
@@ -112,7 +112,7 @@ def capture_calls(model, name, x):
     ),
     Wrong(
         "only detached",
-        violates="A later layer that works in place does not change it.",
+        violates="rule 7: also when a later layer overwrites this value in place",
         check="test_every_call_is_captured_in_order",
         mistake="stored-alias",
         source="""
@@ -172,7 +172,7 @@ def capture_calls(model, name, x):
     ),
     Wrong(
         "the inputs",
-        violates="Return a list with the output of every call of that module in this run",
+        violates="return a list with the output of every call of the module `name` in this run",
         check="raised",
         mistake="stored-the-input",
         source="""
@@ -187,7 +187,7 @@ def capture_calls(model, name, x):
     ),
     Wrong(
         "nothing",
-        violates="Return a list with the output of every call of that module in this run",
+        violates="return a list with the output of every call of the module `name` in this run",
         check="test_every_call_is_captured_in_order",
         source="""
 def capture_calls(model, name, x):
@@ -208,7 +208,7 @@ def capture_calls(model, name, x):
     ),
     Wrong(
         "empties a list of all calls, which it gives back",
-        violates="nothing that happens later changes a list that you returned before",
+        violates="Each call of your function makes a new list.",
         check="test_every_call_is_captured_in_order",
         mistake="global-store",
         source="""
@@ -221,7 +221,7 @@ def capture_calls(model, name, x, calls=[]):
     ),
     Wrong(
         "stacked",
-        violates="Return a list",
+        violates="return a list",
         check="raised",
         source=changed(
             CAPTURE_CALLS, ("return calls", "import torch\n    return torch.stack(calls) if calls else calls")
@@ -302,7 +302,7 @@ def capture_calls(model, name, x):
     ),
     Wrong(
         "calls `forward`",
-        violates="Run `model(x)` exactly once",
+        violates="rule 7: Call `model(x)` exactly once",
         check="test_the_model_runs_once_as_it_is",
         mistake="called-forward",
         source=changed(CAPTURE_CALLS, ("model(x)", "model.forward(x)")),
@@ -409,7 +409,7 @@ def capture_calls(model, name, x):
     ),
     Wrong(
         "runs in eval mode, and puts all parts into the mode of the model",
-        violates="with each part in its mode",
+        violates="rule 7: with each part in its mode",
         check="test_every_call_is_captured_in_order",
         source=changed(
             CAPTURE_CALLS,
@@ -419,7 +419,7 @@ def capture_calls(model, name, x):
     ),
     Wrong(
         "runs in eval mode",
-        violates="with each part in its mode",
+        violates="rule 7: with each part in its mode",
         check="test_the_model_runs_once_as_it_is",
         mistake="changed-the-mode",
         source=changed(
@@ -443,7 +443,7 @@ def capture_calls(model, name, x):
     ),
     Wrong(
         "a tuple",
-        violates="Return a list",
+        violates="return a list",
         check="test_every_call_is_captured_in_order",
         source=changed(CAPTURE_CALLS, ("return calls", "return tuple(calls)")),
     ),
@@ -486,7 +486,7 @@ def capture_calls(model, name, x):
     ),
     Wrong(
         "copies an output that repeats itself only once",
-        violates="A later layer that works in place does not change it.",
+        violates="rule 7: also when a later layer overwrites this value in place",
         check="test_each_is_a_copy_of_its_own_shape_and_dtype",
         source=changed(
             WITH_BLOCK,
@@ -520,14 +520,14 @@ def capture_calls(model, name, x):
     ),
     Wrong(
         "runs twice",
-        violates="Run `model(x)` exactly once",
+        violates="rule 7: Call `model(x)` exactly once",
         check="test_the_model_runs_once_as_it_is",
         mistake="ran-more-than-once",
         source=changed(CAPTURE_CALLS, ("    calls = []", "    model(x)\n    calls = []")),
     ),
     Wrong(
         "ends the run after the first call",
-        violates="Run `model(x)` exactly once, to its end",
+        violates="rule 7: exactly once, to its end",
         check="test_the_model_runs_once_as_it_is",
         mistake="stopped-the-run",
         source=changed(
@@ -542,7 +542,7 @@ def capture_calls(model, name, x):
     ),
     Wrong(
         "runs on a copy of the model",
-        violates="Run `model(x)` exactly once",
+        violates="rule 7: Call `model(x)` exactly once",
         check="test_the_model_runs_once_as_it_is",
         mistake="ran-a-copy",
         source=changed(
@@ -556,9 +556,8 @@ def capture_calls(model, name, x):
 GIVENS = [
     "No module runs inside a call of itself.",
     "Write `capture_calls(model, name, x)`.",
-    "Each output is a `float32` or `float64` tensor.",
-    "a module may have a second name",
-    "The caller may have switched grad mode off, and so may your function for the run; the model does not switch it.",
+    "The outputs are `float32` or `float64` tensors.",
+    "it may be the second name of a module",
 ]
 
 SURVIVORS = {

@@ -100,7 +100,7 @@ def capture_many(model, names, x):
 WRONG = [
     Wrong(
         "each module whose name ends so",
-        violates="maps each name to the output of that submodule",
+        violates="maps each name in the list `names` to the output of that submodule",
         check="test_they_have_the_shape_of_any_output",
         source="""
 def capture_many(model, names, x):
@@ -141,7 +141,7 @@ def capture_many(model, names, x):
     ),
     Wrong(
         "all hooks read the loop variable",
-        violates="Return a dict that maps each name to the output of that submodule",
+        violates="return a dict that maps each name in the list `names` to the output of that submodule",
         check="test_every_named_output_is_returned",
         mistake="late-binding",
         source="""
@@ -160,7 +160,7 @@ def capture_many(model, names, x):
     ),
     Wrong(
         "keys are printed forms",
-        violates="Return a dict that maps each name to the output of that submodule",
+        violates="return a dict that maps each name in the list `names` to the output of that submodule",
         check="test_every_named_output_is_returned",
         mistake="repr-keys",
         source="""
@@ -214,7 +214,7 @@ def capture_many(model, names, x):
     ),
     Wrong(
         "only detached",
-        violates="A later layer that works in place does not change them.",
+        violates="rule 7: also when a later layer overwrites this value in place",
         check="test_every_named_output_is_returned",
         mistake="stored-alias",
         source="""
@@ -233,7 +233,7 @@ def capture_many(model, names, x):
     ),
     Wrong(
         "a run for each name",
-        violates="Run `model(x)` exactly once",
+        violates="rule 7: Call `model(x)` exactly once",
         check="test_the_model_runs_once_as_it_is",
         mistake="one-run-per-name",
         source="""
@@ -288,7 +288,7 @@ def capture_many(model, names, x):
     ),
     Wrong(
         "nothing",
-        violates="Return a dict that maps each name to the output of that submodule",
+        violates="return a dict that maps each name in the list `names` to the output of that submodule",
         check="test_every_named_output_is_returned",
         source="""
 def capture_many(model, names, x):
@@ -297,7 +297,7 @@ def capture_many(model, names, x):
     ),
     Wrong(
         "all modules",
-        violates="Return a dict that maps each name to the output of that submodule",
+        violates="return a dict that maps each name in the list `names` to the output of that submodule",
         check="raised",
         source="""
 def capture_many(model, names, x):
@@ -335,7 +335,7 @@ def capture_many(model, names, x):
     ),
     Wrong(
         "keys are classes",
-        violates="Return a dict that maps each name to the output of that submodule",
+        violates="return a dict that maps each name in the list `names` to the output of that submodule",
         check="raised",
         source="""
 def capture_many(model, names, x):
@@ -368,21 +368,21 @@ def capture_many(model, names, x):
     ),
     Wrong(
         "hooks before those of the caller",
-        violates="as it left the submodule",
+        violates="rule 7: What it returned is the value as it left the module",
         check="test_every_named_output_is_returned",
         mistake="before-the-callers-hook",
         source=changed(CAPTURE_MANY, ("hook))", "hook, prepend=True))")),
     ),
     Wrong(
         "calls `forward`",
-        violates="Run `model(x)` exactly once",
+        violates="rule 7: Call `model(x)` exactly once",
         check="test_the_model_runs_once_as_it_is",
         mistake="called-forward",
         source=changed(CAPTURE_MANY, ("model(x)", "model.forward(x)")),
     ),
     Wrong(
         "containers give `None`",
-        violates="Return a dict that maps each name to the output of that submodule",
+        violates="return a dict that maps each name in the list `names` to the output of that submodule",
         check="test_every_named_output_is_returned",
         source=changed(
             CAPTURE_MANY, ("output.detach().clone()", "None if list(module.children()) else output.detach().clone()")
@@ -424,7 +424,7 @@ def capture_many(model, names, x):
     ),
     Wrong(
         "runs in eval mode",
-        violates="with each part in its mode",
+        violates="rule 7: with each part in its mode",
         check="test_the_model_runs_once_as_it_is",
         mistake="changed-the-mode",
         source=changed(
@@ -435,7 +435,7 @@ def capture_many(model, names, x):
     ),
     Wrong(
         "ends the run when it has all",
-        violates="to its end",
+        violates="rule 7: to its end",
         check="test_the_model_runs_once_as_it_is",
         source="""
 class Enough(Exception):
@@ -461,7 +461,7 @@ def capture_many(model, names, x):
     ),
     Wrong(
         "no run when there is nothing to capture",
-        violates="Run `model(x)` exactly once",
+        violates="rule 7: Call `model(x)` exactly once",
         check="test_the_model_runs_once_as_it_is",
         source=changed(
             CAPTURE_MANY, ("found, handles = {}, []", "if not names:\n        return {}\n    found, handles = {}, []")
@@ -469,13 +469,13 @@ def capture_many(model, names, x):
     ),
     Wrong(
         "at most three",
-        violates="Return a dict that maps each name to the output of that submodule",
+        violates="return a dict that maps each name in the list `names` to the output of that submodule",
         check="test_every_named_output_is_returned",
         source=changed(CAPTURE_MANY, ("names:", "names[:3]:")),
     ),
     Wrong(
         "takes a name twice for a mistake",
-        violates="a name may stand in it twice",
+        violates="may hold a name twice",
         check="raised",
         source=changed(
             CAPTURE_MANY,
@@ -536,7 +536,7 @@ def capture_many(model, names, x):
     ),
     Wrong(
         "pairs",
-        violates="Return a dict",
+        violates="return a dict",
         check="test_every_named_output_is_returned",
         source=changed(CAPTURE_MANY, ("return found", "return list(found.items())")),
     ),
@@ -579,14 +579,14 @@ def capture_many(model, names, x):
     ),
     Wrong(
         "runs twice",
-        violates="Run `model(x)` exactly once",
+        violates="rule 7: Call `model(x)` exactly once",
         check="test_the_model_runs_once_as_it_is",
         mistake="ran-more-than-once",
         source=changed(CAPTURE_MANY, ("    found, handles", "    model(x)\n    found, handles")),
     ),
     Wrong(
         "ends the run when it has what it wants",
-        violates="Run `model(x)` exactly once, to its end",
+        violates="rule 7: exactly once, to its end",
         check="test_the_model_runs_once_as_it_is",
         mistake="stopped-the-run",
         source=changed(
@@ -603,7 +603,7 @@ def capture_many(model, names, x):
     ),
     Wrong(
         "runs on a copy of the model",
-        violates="Run `model(x)` exactly once",
+        violates="rule 7: Call `model(x)` exactly once",
         check="test_the_model_runs_once_as_it_is",
         mistake="ran-a-copy",
         source=changed(
@@ -616,9 +616,9 @@ def capture_many(model, names, x):
 
 GIVENS = [
     "Write `capture_many(model, names, x)`.",
-    "it may be empty",
+    "`names` is in any order, may be empty",
     "In this run each named submodule is called once",
-    "The caller may have switched grad mode off, and so may your function for the run; the model does not switch it.",
+    'It never holds `""`, the model itself.',
 ]
 
 SURVIVORS = {

@@ -148,7 +148,7 @@ def leaf_shapes(model, x):
     ),
     Wrong(
         "tries once more when nothing was seen",
-        violates="Run `model(x)` exactly once",
+        violates="rule 7: Call `model(x)` exactly once",
         check="test_a_layer_that_is_not_called_does_not_appear",
         source="""
 def leaf_shapes(model, x):
@@ -350,7 +350,7 @@ def leaf_shapes(model, x):
     ),
     Wrong(
         "all names of a module",
-        violates="The key is its name there, which is the first one if it has several.",
+        violates="rule 7: if it has several names, the first one counts",
         check="test_every_layer_has_its_shape",
         source=changed(HOOKED_FIRST, ("model.named_modules():", "model.named_modules(remove_duplicate=False):")),
     ),
@@ -438,21 +438,21 @@ def leaf_shapes(model, x):
     ),
     Wrong(
         "hooks before those of the caller",
-        violates="as it left the module",
+        violates="rule 7: What it returned is the value as it left the module",
         check="test_every_layer_has_its_shape",
         mistake="before-the-callers-hook",
         source=changed(LEAF_SHAPES, ("hook))", "hook, prepend=True))")),
     ),
     Wrong(
         "calls `forward`",
-        violates="Run `model(x)` exactly once",
+        violates="rule 7: Call `model(x)` exactly once",
         check="test_the_model_runs_once_as_it_is",
         mistake="called-forward",
         source=changed(LEAF_SHAPES, ("model(x)", "model.forward(x)")),
     ),
     Wrong(
         "runs in eval mode",
-        violates="with each part in its mode",
+        violates="rule 7: with each part in its mode",
         check="test_the_model_runs_once_as_it_is",
         mistake="changed-the-mode",
         source=changed(
@@ -463,7 +463,7 @@ def leaf_shapes(model, x):
     ),
     Wrong(
         "runs on zeros",
-        violates="Run `model(x)` exactly once",
+        violates="rule 7: Call `model(x)` exactly once",
         check="test_the_model_runs_once_as_it_is",
         source=changed(LEAF_SHAPES, ("model(x)", "model(0 * x)")),
     ),
@@ -510,7 +510,7 @@ def leaf_shapes(model, x):
     ),
     Wrong(
         "the last name of a module",
-        violates="The key is its name there, which is the first one if it has several.",
+        violates="rule 7: if it has several names, the first one counts",
         check="test_every_layer_has_its_shape",
         source=changed(
             LEAF_SHAPES,
@@ -542,7 +542,7 @@ def leaf_shapes(model, x):
     ),
     Wrong(
         "a hook for all modules, which runs before those of the caller",
-        violates="as it left the module",
+        violates="rule 7: What it returned is the value as it left the module",
         check="test_every_layer_has_its_shape",
         mistake="before-the-callers-hook",
         source="""
@@ -658,7 +658,7 @@ def leaf_shapes(model, x):
     ),
     Wrong(
         "looks at the shapes in the end",
-        violates="as it left the module (a later layer may change it in place)",
+        violates="rule 7: also when a later layer overwrites this value in place",
         check="test_a_later_layer_that_works_in_place_changes_no_shape",
         source=changed(
             LEAF_SHAPES,
@@ -680,14 +680,14 @@ def leaf_shapes(model, x):
     ),
     Wrong(
         "runs twice",
-        violates="Run `model(x)` exactly once",
+        violates="rule 7: Call `model(x)` exactly once",
         check="test_the_model_runs_once_as_it_is",
         mistake="ran-more-than-once",
         source=changed(LEAF_SHAPES, ("    shapes, handles", "    model(x)\n    shapes, handles")),
     ),
     Wrong(
         "ends the run when it has seen each layer",
-        violates="Run `model(x)` exactly once, to its end",
+        violates="rule 7: exactly once, to its end",
         check="test_the_model_runs_once_as_it_is",
         mistake="stopped-the-run",
         source=changed(
@@ -704,7 +704,7 @@ def leaf_shapes(model, x):
     ),
     Wrong(
         "runs on a copy of the model",
-        violates="Run `model(x)` exactly once",
+        violates="rule 7: Call `model(x)` exactly once",
         check="test_the_model_runs_once_as_it_is",
         mistake="ran-a-copy",
         source=changed(
@@ -720,8 +720,6 @@ GIVENS = [
     "Write `leaf_shapes(model, x)`.",
     "is called in this run",
     "The outputs of these modules are tensors",
-    "The model may have custom blocks",
-    "The caller may have switched grad mode off, and so may your function for the run; the model does not switch it.",
 ]
 
 SURVIVORS = {

@@ -138,14 +138,14 @@ WRONG = [
     ),
     Wrong(
         "only detached",
-        violates="A later layer that works in place does not change them.",
+        violates="rule 7: also when a later layer overwrites this value in place",
         check="test_the_file_holds_the_first_output",
         mistake="stored-alias",
         source=changed(WITH_LAMBDA, (".clone()))", "))")),
     ),
     Wrong(
         "saves at each call",
-        violates="Write the output of the *first* call of that submodule to the file `path`",
+        violates="Write the output of the *first* call of its submodule `name`",
         check="test_the_file_holds_the_first_output",
         mistake="only-last-call",
         source="""
@@ -163,7 +163,7 @@ def save_activation(model, name, x, path):
     ),
     Wrong(
         "saves a view",
-        violates="The file holds the values of this tensor and no others.",
+        violates="It holds no values besides these",
         check="test_the_file_holds_its_own_values_only",
         mistake="saved-the-whole-storage",
         source="""
@@ -235,7 +235,7 @@ def save_activation(model, name, x, path):
     ),
     Wrong(
         "writes nothing",
-        violates="Write the output of the *first* call of that submodule to the file `path`",
+        violates="Write the output of the *first* call of its submodule `name`",
         check="test_the_file_holds_the_first_output",
         source="""
 def save_activation(model, name, x, path):
@@ -250,7 +250,7 @@ def save_activation(model, name, x, path):
     ),
     Wrong(
         "saves a contiguous view",
-        violates="The output may be a small view into a large tensor.",
+        violates="the output may be a small view into a large tensor",
         check="test_the_file_holds_its_own_values_only",
         source="""
 import torch
@@ -372,21 +372,21 @@ def save_activation(model, name, x, path):
     ),
     Wrong(
         "hooks before those of the caller",
-        violates="the output as it left the submodule",
+        violates="rule 7: What it returned is the value as it left the module",
         check="test_the_file_holds_the_first_output",
         mistake="before-the-callers-hook",
         source=changed(SAVE_ACTIVATION, ("hook)", "hook, prepend=True)")),
     ),
     Wrong(
         "calls `forward`",
-        violates="Run `model(x)` exactly once",
+        violates="rule 7: Call `model(x)` exactly once",
         check="test_the_model_runs_once_as_it_is",
         mistake="called-forward",
         source=changed(SAVE_ACTIVATION, ("model(x)", "model.forward(x)")),
     ),
     Wrong(
         "runs in eval mode",
-        violates="with each part in its mode",
+        violates="rule 7: with each part in its mode",
         check="test_the_model_runs_once_as_it_is",
         mistake="changed-the-mode",
         source=changed(
@@ -397,7 +397,7 @@ def save_activation(model, name, x, path):
     ),
     Wrong(
         "ends the run after the first call",
-        violates="to its end",
+        violates="rule 7: to its end",
         check="test_the_model_runs_once_as_it_is",
         source="""
 import torch
@@ -421,7 +421,7 @@ def save_activation(model, name, x, path):
     ),
     Wrong(
         "runs twice",
-        violates="Run `model(x)` exactly once",
+        violates="rule 7: Call `model(x)` exactly once",
         check="test_the_model_runs_once_as_it_is",
         mistake="ran-more-than-once",
         source=changed(SAVE_ACTIVATION, ("finally:", "    model(x)\n    finally:")),
@@ -521,7 +521,7 @@ def save_activation(model, name, x, path):
     ),
     Wrong(
         "saves a view into a stack",
-        violates="The file holds the values of this tensor and no others.",
+        violates="It holds no values besides these",
         check="test_the_file_holds_its_own_values_only",
         source=changed(SAVE_ACTIVATION, ("torch.save(outputs[0]", "torch.save(torch.stack([outputs[0]] * 2)[0]")),
     ),
@@ -533,7 +533,7 @@ def save_activation(model, name, x, path):
     ),
     Wrong(
         "adds a suffix where there is none",
-        violates="which need not end in `.pt`",
+        violates="need not end in `.pt`",
         check="test_no_other_file_is_written",
         mistake="another-file",
         source=changed(
@@ -584,7 +584,7 @@ def save_activation(model, name, x, path):
     ),
     Wrong(
         "ends the run when it has what it wants",
-        violates="Run `model(x)` exactly once, to its end",
+        violates="rule 7: exactly once, to its end",
         check="test_the_model_runs_once_as_it_is",
         mistake="stopped-the-run",
         source=changed(
@@ -599,7 +599,7 @@ def save_activation(model, name, x, path):
     ),
     Wrong(
         "runs on a copy of the model",
-        violates="Run `model(x)` exactly once",
+        violates="rule 7: Call `model(x)` exactly once",
         check="test_the_model_runs_once_as_it_is",
         mistake="ran-a-copy",
         source=changed(
@@ -613,8 +613,8 @@ def save_activation(model, name, x, path):
 GIVENS = [
     "Write `save_activation(model, name, x, path)`.",
     "The submodule is called once or more often",
-    "it is up to you whether a file is written",
-    "The caller may have switched grad mode off, and so may your function for the run; the model does not switch it.",
+    "If the model raises, you may write the file or not.",
+    "Run the model on `x`.",
 ]
 
 SURVIVORS = {

@@ -111,17 +111,17 @@ class Halved(nn.Module):
     ),
 )  # fmt: skip
 class TestAblateChannels:
-    """Write `ablate_channels(model, name, channels, x)`. `name` is one that `model.named_modules()` yields, possibly
-    nested (`"block.0"`), or `""`, the model itself; the module may have a second name besides. In one forward pass it
-    is called once, by position or by keyword, and its output is a tensor of two or more dimensions. `channels` is a
-    list of indices 0, 1, … into dimension 1 of that output; it may be empty, and may hold an index twice.
+    """Write `ablate_channels(model, name, channels, x)`. Run the model on `x` and return what it gives when the listed
+    channels of the output of the submodule `name` are 0, and everything after it computes with that. `channels` is a
+    list of indices 0, 1, … into dimension 1 of that output. It may be empty, for the ordinary output of the model, and
+    may hold an index twice.
 
-    Call the model once, to its end and in the modes (train or eval) that its parts have. You may do it under
-    `no_grad` or not; the model does not switch grad mode. The model returns one tensor of a floating dtype. Return
-    what `model(x)` gives when the listed channels of the submodule's output, as it left the module, are 0, whatever
-    they were (also infinite), and everything after it computes with that. The dtype and all other entries, also
-    `nan`, stay. The result is detached (it need not be a copy). With an empty list it is the ordinary output of the
-    model. (A model that itself writes into `x` may do so. A deep copy of the model may be called in its place.)
+    - `name` may be nested (`"block.0"`), or `""`, the model itself. In one run the submodule is called once, and its
+      output is a tensor of two or more dimensions.
+    - The listed channels become 0, whatever they were (also infinite). The dtype and all other entries, also `nan`,
+      stay.
+    - The model returns one tensor of a floating dtype. The result is detached; it need not be a copy.
+    - A deep copy of the model may run in its place.
 
     **Example.** Let `model = nn.Sequential(nn.Linear(2, 2), nn.Linear(2, 1))` with `model[0]` giving `[[3., 4.]]` for
     `x`, and `model[1]` adding its two inputs. Then `ablate_channels(model, "0", [1], x)` is `tensor([[3.]])`.

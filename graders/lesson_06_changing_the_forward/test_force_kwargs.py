@@ -140,15 +140,14 @@ NOT_FORCED = {
 )  # fmt: skip
 class TestForceKwargs:
     """Write `force_kwargs(module, **kw)`. From now on, every call of `module` receives the keyword arguments `kw`.
-    Where the caller passes a keyword of the same name, the value in `kw` wins. All other arguments of the caller,
-    positional and keyword, reach the module as they were passed: the same objects, and only in the call to which they
-    belong. Return the handle, also when `kw` is empty; after `handle.remove()` the module gets the caller's arguments
-    alone. After two calls of `force_kwargs` on the same module, each handle removes its own hook. If both force the
-    same keyword, either may win.
+    Where the caller passes one of the same name, the value in `kw` wins. The other arguments of the caller reach the
+    module as they were passed: the same objects, and only in the call to which they belong. Return the handle, also
+    when `kw` is empty; after `handle.remove()` the module gets the caller's arguments alone.
 
     The values in `kw` may be of any kind, also tensors, `0`, and `None`, and the module receives these very objects.
-    The caller may pass everything by keyword, the input too, and passes by position nothing that `kw` forces. In each
-    call `forward` runs once. Pre-hooks of others only watch, and keep no dict that they are given.
+    The caller may pass everything by keyword, the input too, and passes by position nothing that `kw` forces. If two
+    calls of your function force the same keyword, either may win. In each call `forward` runs once. Pre-hooks of others
+    only watch.
 
     **Example.** Let `module(x, *, scale=1.0, shift=0.0)` compute `x * scale + shift`. After
     `handle = force_kwargs(module, scale=10.0)`, the call `module(torch.tensor(2.), scale=3.0, shift=1.0)` gives

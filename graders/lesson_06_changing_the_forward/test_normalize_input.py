@@ -81,14 +81,13 @@ class Mix(nn.Module):
     ),
 )  # fmt: skip
 class TestNormalizeInput:
-    """Write `normalize_input(module, mean, std)`. `mean` and `std` are numbers, and `std` is not 0. From now on, in
-    every call of `module`, the first positional argument `a` (a floating tensor; there always is one) reaches the
-    module's `forward` as `(a - mean) / std`, up to rounding, in the dtype of `a`. All other arguments, positional and
-    keyword, reach it as the caller passed them: the same objects. Return the handle; after `handle.remove()` the module
-    gets its arguments unchanged again. Other pre-hooks of the module may come before or after yours.
+    """Write `normalize_input(module, mean, std)` for two numbers; `std` is not 0. From now on, in every call of
+    `module`, the first positional argument `a` (a floating tensor; there always is one) reaches `forward` as
+    `(a - mean) / std`, up to rounding, in the dtype of `a`. All other arguments reach it as the caller passed them: the
+    same objects. Return the handle; after `handle.remove()` the module gets its arguments unchanged again.
 
-    Gradients flow through the normalisation to the caller's tensor. After two calls of `normalize_input` on the same
-    module both normalise, in either order, and each handle removes its own hook.
+    Gradients flow through the normalisation to the caller's tensor. After two calls of your function on the same module
+    both normalise, in either order. Other pre-hooks of the module may come before or after yours.
 
     **Example.** Let `module(a, b)` compute `a + 10 * b`. After `handle = normalize_input(module, 1.0, 2.0)`, the call
     `module(torch.tensor(5.), torch.tensor(3.))` gives `(5 - 1) / 2 + 30 = 32`, and the gradient at `a` is `0.5`.

@@ -103,20 +103,18 @@ RESULTS = {
     ),
 )  # fmt: skip
 class TestPatchActivation:
-    """Write `patch_activation(model, name, clean, corrupt, channels=None)`. `clean` and `corrupt` are two inputs of
-    the same shape. `name` is one that `model.named_modules()` yields, possibly nested, or `""`, the model itself; the
-    module may have a second name besides. In one forward pass it is called once, by position or by keyword, and its
-    output is a tensor of two or more dimensions.
+    """Write `patch_activation(model, name, clean, corrupt, channels=None)`. Run the model on `clean` and then on
+    `corrupt` (two inputs of the same shape), once each, also when the two are equal. Return what `model(corrupt)` gives
+    when the output of the submodule `name` is replaced by the one that it has in `model(clean)`. With `channels=None`
+    all of it is replaced. With a list of indices 0, 1, … into dimension 1, only these channels are replaced, exactly
+    (also by `nan`), and the others stay those of the corrupt run. An empty list gives the ordinary output for
+    `corrupt`, and an index may stand there twice.
 
-    Call the model once on `clean` and then once on `corrupt`, also when the two are equal, in the modes (train or
-    eval) that its parts have (the run on `clean` may stop when you have what you need). You may do it under `no_grad`
-    or not; the model does not switch grad mode. The model returns one tensor. Return what `model(corrupt)` gives when
-    the submodule's output, as it left the module, is replaced by the one that it has in `model(clean)`. With
-    `channels=None` all of it is replaced. With a list of indices 0, 1, … into dimension 1, only these channels are
-    replaced, exactly (also by `nan`), and the others stay those of the corrupt run; an empty list gives the ordinary
-    output for `corrupt`, and an index may stand there twice. The result is detached (it need not be a copy). The
-    modules that follow may work in place. (A model that itself writes into its input may do so. A deep copy of the
-    model may be called in its place. What a run that you stop would raise later is lost.)
+    - `name` may be nested, or `""`, the model itself. In one run the submodule is called once, and its output is a
+      tensor of two or more dimensions.
+    - The run on `clean` may stop when you have what you need (what it would raise later is lost).
+    - The model returns one tensor. The result is detached; it need not be a copy.
+    - A deep copy of the model may run in its place.
 
     **Example.** In `model = nn.Sequential(nn.Linear(2, 2), nn.Linear(2, 1))`, let `model[0]` give `[[3., 4.]]` for
     `clean` and `[[5., 6.]]` for `corrupt`, and let `model[1]` add its two inputs. Then

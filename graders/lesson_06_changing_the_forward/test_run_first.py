@@ -95,14 +95,14 @@ class Answering(nn.Module):
     ),
 )  # fmt: skip
 class TestRunFirst:
-    """Write `run_first(module, hook)`. `hook` is a forward hook, called as `hook(module, args, output)` with the
-    output itself. Register it on `module` so that it runs before all forward hooks that `module` has at this moment, in
-    every call from now on, and once in each. What it returns counts as with any forward hook: anything but `None`
-    replaces the output, even `False`. When `forward` raises, it is not called; what it raises itself reaches the caller
-    of the module. Return its handle.
+    """Write `run_first(module, hook)`. `hook` is a forward hook, called as `hook(module, args, output)` with the output
+    itself. Register it on `module` so that in every call from now on it runs once, before all forward hooks that
+    `module` has at this moment. What it returns or raises counts as with any forward hook: anything but `None` replaces
+    the output, even `False`. It is not called when `forward` raises. Return its handle; after `handle.remove()` the
+    module behaves as before.
 
-    The other forward hooks stay registered, and their own handles still remove them. When `run_first` is used twice,
-    the later hook runs before the earlier one. After `handle.remove()` the module behaves as before.
+    The handles of the other hooks still remove them. When `run_first` is used twice, the later hook runs before the
+    earlier one.
 
     **Example.** `module` computes `z` and has two hooks that return `output + 1` and `output * 10`, in this order.
     After `handle = run_first(module, lambda module, args, output: output - 5)` it gives `((z - 5) + 1) * 10`.

@@ -72,14 +72,14 @@ CALLS = ("y", "under no_grad", "y in the other mode", "y again")
     ),
 )  # fmt: skip
 class TestScaleOutput:
-    """Write `scale_output(module, s)`. `module` is any module whose output is a tensor, and `s` is a number. From
-    now on, every call of `module` gives `s` times what it gave before: the forward hooks that `module` has at this
-    moment come first, then the multiplication. Return the handle; after `handle.remove()` the module gives its own
-    output again.
+    """Write `scale_output(module, s)`. From now on, every call of `module` gives `s` times what it gave before: the
+    forward hooks that `module` has at this moment come first, then the multiplication. Return the handle; after
+    `handle.remove()` the module gives its own output again.
 
-    Autograd follows the multiplication: the gradients before the module are those of the multiplied output. Two calls
-    of `scale_output` on the same module multiply by both numbers, and each has a handle of its own. An output of any
-    dtype becomes what `output * s` is, also one of whole numbers.
+    - `s` is a number. The output of `module` is a tensor of any dtype, and becomes what `output * s` is, also one of
+      whole numbers.
+    - The gradients before the module are those of the multiplied output.
+    - Two calls of `scale_output` on the same module multiply by both numbers.
 
     **Example.** With `act = nn.Sigmoid()` and `handle = scale_output(act, 3.0)`, the call
     `act(torch.tensor([0.]))` gives `tensor([1.5000])`, and the gradient at this input is `3 * 0.5 * (1 - 0.5) = 0.75`.

@@ -83,7 +83,7 @@ def ablate_channels(model, name, channels, x):
 WRONG = [
     Wrong(
         "takes a model for one in eval mode when its parts are",
-        violates="in the modes (train or eval) that its parts have",
+        violates="rule 7: with each part in its mode",
         check="test_the_root_is_in_its_mode",
         source=changed(
             ABLATE_CHANNELS,
@@ -95,7 +95,7 @@ WRONG = [
     ),
     Wrong(
         "does nothing",
-        violates="when the listed channels of the submodule's output",
+        violates="when the listed channels of the output of the submodule `name` are 0",
         check="test_the_listed_channels_are_off",
         mistake="forgot-return",
         source="""
@@ -105,7 +105,7 @@ def ablate_channels(model, name, channels, x):
     ),
     Wrong(
         "returns nothing",
-        violates="when the listed channels of the submodule's output",
+        violates="when the listed channels of the output of the submodule `name` are 0",
         check="test_the_listed_channels_are_off",
         mistake="forgot-return",
         source=changed(ABLATE_CHANNELS, ("        return output\n", "")),
@@ -143,7 +143,7 @@ def ablate_channels(model, name, channels, x):
     ),
     Wrong(
         "changes what goes in",
-        violates="the submodule's output",
+        violates="the output of the submodule `name`",
         check="raised",
         mistake="changed-the-input",
         source="""
@@ -158,7 +158,7 @@ def ablate_channels(model, name, channels, x):
     ),
     Wrong(
         "changes `x`",
-        violates="the submodule's output",
+        violates="the output of the submodule `name`",
         check="test_the_listed_channels_are_off",
         mistake="changed-the-input",
         source="""
@@ -285,14 +285,14 @@ def ablate_channels(model, name, channels, x):
     ),
     Wrong(
         "in front of the caller's hooks",
-        violates="as it left the module",
+        violates="rule 7: What it returned is the value as it left the module",
         check="test_they_are_zero_whatever_they_were",
         mistake="before-other-hooks",
         source=changed(ABLATE_CHANNELS, ("hook)", "hook, prepend=True)")),
     ),
     Wrong(
         "wraps `forward`, before the caller's hooks",
-        violates="as it left the module",
+        violates="rule 7: What it returned is the value as it left the module",
         check="test_they_are_zero_whatever_they_were",
         mistake="before-other-hooks",
         source="""
@@ -312,7 +312,7 @@ def ablate_channels(model, name, channels, x):
     ),
     Wrong(
         "replaces the submodule under one of its names",
-        violates="the module may have a second name besides",
+        violates="rule 7: if it has several names, the first one counts",
         check="raised",
         source="""
 import torch
@@ -339,7 +339,7 @@ def ablate_channels(model, name, channels, x):
     ),
     Wrong(
         "children only",
-        violates='possibly nested (`"block.0"`)',
+        violates="`name` may be nested",
         check="raised",
         source=changed(
             ABLATE_CHANNELS,
@@ -363,7 +363,7 @@ def ablate_channels(model, name, channels, x):
     ),
     Wrong(
         "the first submodule",
-        violates="`name` is one that `model.named_modules()` yields",
+        violates="rule 7: called what `model.named_modules()` calls it",
         check="raised",
         source=changed(
             ABLATE_CHANNELS,
@@ -375,7 +375,7 @@ def ablate_channels(model, name, channels, x):
     ),
     Wrong(
         "keeps only the listed channels",
-        violates="when the listed channels of the submodule's output",
+        violates="when the listed channels of the output of the submodule `name` are 0",
         check="test_the_listed_channels_are_off",
         source="""
 def ablate_channels(model, name, channels, x):
@@ -423,7 +423,7 @@ def ablate_channels(model, name, channels, x):
     ),
     Wrong(
         "in eval mode",
-        violates="in the modes (train or eval) that its parts have",
+        violates="rule 7: with each part in its mode",
         check="test_the_listed_channels_are_off",
         mistake="ran-in-eval",
         source="""
@@ -489,19 +489,19 @@ def ablate_channels(model, name, channels, x):
     ),
     Wrong(
         "all channels for an empty list",
-        violates="With an empty list it is the ordinary output of the model",
+        violates="It may be empty, for the ordinary output of the model",
         check="test_the_listed_channels_are_off",
         source=changed(ABLATE_CHANNELS, ("channels]", "channels or slice(None)]")),
     ),
     Wrong(
         "the first channel of the list",
-        violates="when the listed channels of the submodule's output",
+        violates="when the listed channels of the output of the submodule `name` are 0",
         check="test_the_listed_channels_are_off",
         source=changed(ABLATE_CHANNELS, ("channels]", "channels[:1]]")),
     ),
     Wrong(
         "all from the smallest to the largest",
-        violates="when the listed channels of the submodule's output",
+        violates="when the listed channels of the output of the submodule `name` are 0",
         check="test_the_listed_channels_are_off",
         source=changed(ABLATE_CHANNELS, ("channels]", "slice(min(channels), max(channels) + 1) if channels else []]")),
     ),
@@ -588,7 +588,7 @@ def ablate_channels(model, name, channels, x):
     ),
     Wrong(
         "runs the model twice",
-        violates="Call the model once",
+        violates="rule 7: exactly once",
         check="test_the_model_runs_once",
         source=changed(
             ABLATE_CHANNELS,
@@ -638,7 +638,7 @@ def ablate_channels(model, name, channels, x):
     ),
     Wrong(
         "leaves an only channel on",
-        violates="when the listed channels of the submodule's output, as it left the module, are 0",
+        violates="when the listed channels of the output of the submodule `name` are 0",
         check="test_they_are_zero_whatever_they_were",
         source=changed(
             ABLATE_CHANNELS, ("output[:, channels] = 0", "output[:, channels if output.shape[1] > 1 else []] = 0")
@@ -716,7 +716,7 @@ def ablate_channels(model, name, channels, x):
     ),
     Wrong(
         "the first name that ends so",
-        violates="`name` is one that `model.named_modules()` yields",
+        violates="rule 7: called what `model.named_modules()` calls it",
         check="test_the_module_of_this_name_is_meant",
         source=ABLATE_CHANNELS.replace(
             "model.get_submodule(name)", "next(m for n, m in model.named_modules() if n.endswith(name))"
@@ -724,7 +724,7 @@ def ablate_channels(model, name, channels, x):
     ),
     Wrong(
         "the last name that begins so",
-        violates="`name` is one that `model.named_modules()` yields",
+        violates="rule 7: called what `model.named_modules()` calls it",
         check="test_the_module_of_this_name_is_meant",
         source=ABLATE_CHANNELS.replace(
             "model.get_submodule(name)", "[m for n, m in model.named_modules() if n.startswith(name)][-1]"
@@ -732,13 +732,13 @@ def ablate_channels(model, name, channels, x):
     ),
     Wrong(
         "the first part of the name",
-        violates="`name` is one that `model.named_modules()` yields",
+        violates="rule 7: called what `model.named_modules()` calls it",
         check="test_the_module_of_this_name_is_meant",
         source=ABLATE_CHANNELS.replace("model.get_submodule(name)", 'model.get_submodule(name.partition(".")[0])'),
     ),
     Wrong(
         "the first module of this kind",
-        violates="`name` is one that `model.named_modules()` yields",
+        violates="rule 7: called what `model.named_modules()` calls it",
         check="test_the_module_of_this_name_is_meant",
         source=ABLATE_CHANNELS.replace(
             "model.get_submodule(name)",
@@ -747,7 +747,7 @@ def ablate_channels(model, name, channels, x):
     ),
     Wrong(
         "no dropout",
-        violates="in the modes (train or eval) that its parts have",
+        violates="rule 7: with each part in its mode",
         check="test_the_root_is_in_its_mode",
         source=ABLATE_CHANNELS.replace(
             "    with ",
@@ -778,10 +778,8 @@ def ablate_channels(model, name, channels, x):
 ]
 
 GIVENS = [
-    "A deep copy of the model may be called in its place",
+    "A deep copy of the model may run in its place.",
     "Write `ablate_channels(model, name, channels, x)`",
-    "A model that itself writes into `x` may do so",
-    "You may do it under `no_grad` or not",
     "The model returns one tensor",
 ]
 

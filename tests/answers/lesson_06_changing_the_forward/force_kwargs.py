@@ -56,7 +56,7 @@ def force_kwargs(module, **kw):
 WRONG = [
     Wrong(
         "one dict for a module, from which a handle takes its names",
-        violates="each handle removes its own hook",
+        violates="rule 3: it removes exactly the hook that it stands for",
         check="test_each_handle_removes_its_own_hook",
         source="""
 forced = {}
@@ -107,7 +107,7 @@ def force_kwargs(module, **kw):
     ),
     Wrong(
         "without the caller's keywords",
-        violates="All other arguments of the caller, positional and keyword",
+        violates="The other arguments of the caller",
         check="test_everything_else_arrives_as_it_was_passed",
         mistake="dropped-arguments",
         source="""
@@ -117,7 +117,7 @@ def force_kwargs(module, **kw):
     ),
     Wrong(
         "without positional arguments",
-        violates="All other arguments of the caller, positional and keyword",
+        violates="The other arguments of the caller",
         check="raised",
         mistake="dropped-arguments",
         source="""
@@ -311,7 +311,7 @@ def force_kwargs(module, **kw):
     ),
     Wrong(
         "patches `forward`",
-        violates="each handle removes its own hook",
+        violates="rule 3: it removes exactly the hook that it stands for",
         check="test_each_handle_removes_its_own_hook",
         source="""
 def force_kwargs(module, **kw):
@@ -516,8 +516,8 @@ def force_kwargs(module, **kw):
 GIVENS = [
     "Write `force_kwargs(module, **kw)`",
     "The values in `kw` may be of any kind",
-    "If both force the same keyword, either may win",
-    "Pre-hooks of others only watch, and keep no dict that they are given",
+    "If two calls of your function force the same keyword, either may win.",
+    "Pre-hooks of others only watch.",
 ]
 
 SURVIVORS = {

@@ -84,7 +84,7 @@ def normalize_input(module, mean, std):
     ),
     Wrong(
         "remembers what it made of a tensor while no graph is recorded",
-        violates="reaches the module's `forward` as `(a - mean) / std`",
+        violates="reaches `forward` as `(a - mean) / std`",
         check="test_the_first_argument_is_normalised",
         source="""
 import torch
@@ -100,7 +100,7 @@ def normalize_input(module, mean, std):
     ),
     Wrong(
         "does nothing",
-        violates="reaches the module's `forward` as `(a - mean) / std`",
+        violates="reaches `forward` as `(a - mean) / std`",
         check="test_the_first_argument_is_normalised",
         source="""
 def normalize_input(module, mean, std):
@@ -109,7 +109,7 @@ def normalize_input(module, mean, std):
     ),
     Wrong(
         "a bare tensor",
-        violates="All other arguments, positional and keyword, reach it",
+        violates="All other arguments reach it",
         check="raised",
         mistake="dropped-arguments",
         source="""
@@ -119,7 +119,7 @@ def normalize_input(module, mean, std):
     ),
     Wrong(
         "two arguments at most",
-        violates="All other arguments, positional and keyword, reach it",
+        violates="All other arguments reach it",
         check="test_the_other_arguments_arrive_as_they_were_passed",
         mistake="dropped-arguments",
         source="""
@@ -131,7 +131,7 @@ def normalize_input(module, mean, std):
     ),
     Wrong(
         "other tensors alone",
-        violates="All other arguments, positional and keyword, reach it",
+        violates="All other arguments reach it",
         check="test_the_other_arguments_arrive_as_they_were_passed",
         mistake="dropped-arguments",
         source="""
@@ -145,7 +145,7 @@ def normalize_input(module, mean, std):
     ),
     Wrong(
         "no keywords",
-        violates="All other arguments, positional and keyword, reach it",
+        violates="All other arguments reach it",
         check="test_the_first_argument_is_normalised",
         mistake="dropped-keywords",
         source="""
@@ -157,7 +157,7 @@ def normalize_input(module, mean, std):
     ),
     Wrong(
         "positional arguments alone, where both are asked for",
-        violates="All other arguments, positional and keyword, reach it",
+        violates="All other arguments reach it",
         check="raised",
         mistake="wrong-return-shape",
         source="""
@@ -209,7 +209,7 @@ def normalize_input(module, mean, std):
     ),
     Wrong(
         "every argument",
-        violates="All other arguments, positional and keyword, reach it",
+        violates="All other arguments reach it",
         check="test_the_first_argument_is_normalised",
         source="""
 import torch
@@ -273,7 +273,7 @@ def normalize_input(module, mean, std):
     ),
     Wrong(
         "a list",
-        violates="reaches the module's `forward` as `(a - mean) / std`",
+        violates="reaches `forward` as `(a - mean) / std`",
         check="raised",
         mistake="returned-a-list",
         source="""
@@ -287,7 +287,7 @@ def normalize_input(module, mean, std):
     ),
     Wrong(
         "takes the tuple for a tensor",
-        violates="reaches the module's `forward` as `(a - mean) / std`",
+        violates="reaches `forward` as `(a - mean) / std`",
         check="raised",
         mistake="tuple-not-tensor",
         source="""
@@ -297,7 +297,7 @@ def normalize_input(module, mean, std):
     ),
     Wrong(
         "calls methods of the tuple",
-        violates="reaches the module's `forward` as `(a - mean) / std`",
+        violates="reaches `forward` as `(a - mean) / std`",
         check="raised",
         mistake="tuple-not-tensor",
         source="""
@@ -307,7 +307,7 @@ def normalize_input(module, mean, std):
     ),
     Wrong(
         "assigns into the tuple",
-        violates="reaches the module's `forward` as `(a - mean) / std`",
+        violates="reaches `forward` as `(a - mean) / std`",
         check="raised",
         mistake="tuple-not-tensor",
         source="""
@@ -330,7 +330,7 @@ def normalize_input(module, mean, std):
     ),
     Wrong(
         "returns nothing",
-        violates="reaches the module's `forward` as `(a - mean) / std`",
+        violates="reaches `forward` as `(a - mean) / std`",
         check="test_the_first_argument_is_normalised",
         mistake="forgot-return",
         source="""
@@ -382,7 +382,7 @@ def normalize_input(module, mean, std):
     ),
     Wrong(
         "a handle that takes all pre-hooks away",
-        violates="each handle removes its own hook",
+        violates="rule 3: it removes exactly the hook that it stands for",
         check="test_each_handle_removes_its_own_hook",
         source="""
 class Handle:
@@ -412,7 +412,7 @@ def normalize_input(module, mean, std):
     ),
     Wrong(
         "another formula",
-        violates="reaches the module's `forward` as `(a - mean) / std`",
+        violates="reaches `forward` as `(a - mean) / std`",
         check="test_the_first_argument_is_normalised",
         source="""
 def normalize_input(module, mean, std):
@@ -421,7 +421,7 @@ def normalize_input(module, mean, std):
     ),
     Wrong(
         "nothing where the mean is 0",
-        violates="`mean` and `std` are numbers",
+        violates="for two numbers",
         check="test_the_first_argument_is_normalised",
         source="""
 def normalize_input(module, mean, std):
@@ -432,7 +432,7 @@ def normalize_input(module, mean, std):
     ),
     Wrong(
         "the size of std",
-        violates="reaches the module's `forward` as `(a - mean) / std`",
+        violates="reaches `forward` as `(a - mean) / std`",
         check="test_the_first_argument_is_normalised",
         source="""
 def normalize_input(module, mean, std):
@@ -441,7 +441,7 @@ def normalize_input(module, mean, std):
     ),
     Wrong(
         "numbers of the data",
-        violates="reaches the module's `forward` as `(a - mean) / std`",
+        violates="reaches `forward` as `(a - mean) / std`",
         check="test_the_first_argument_is_normalised",
         source="""
 def normalize_input(module, mean, std):
@@ -565,7 +565,7 @@ def normalize_input(module, mean, std):
     ),
     Wrong(
         "the same tensor once more is normalised, too",
-        violates="All other arguments, positional and keyword, reach it as the caller passed them",
+        violates="All other arguments reach it as the caller passed them",
         check="test_the_other_arguments_arrive_as_they_were_passed",
         source="""
 def normalize_input(module, mean, std):
@@ -588,7 +588,7 @@ def normalize_input(module, mean, std):
     ),
     Wrong(
         "a divisor of at least 1e-8",
-        violates="reaches the module's `forward` as `(a - mean) / std`",
+        violates="reaches `forward` as `(a - mean) / std`",
         check="test_the_first_argument_is_normalised",
         source="""
 def normalize_input(module, mean, std):
@@ -619,7 +619,7 @@ def normalize_input(module, mean, std):
     ),
     Wrong(
         "keeps the result for a tensor that comes again",
-        violates="reaches the\nmodule's `forward` as `(a - mean) / std`",
+        violates="reaches `forward` as `(a - mean) / std`",
         check="test_the_first_argument_is_normalised",
         source="""
 def normalize_input(module, mean, std):
@@ -650,7 +650,7 @@ def normalize_input(module, mean, std):
     ),
     Wrong(
         "finite numbers only",
-        violates="reaches the\nmodule's `forward` as `(a - mean) / std`",
+        violates="reaches `forward` as `(a - mean) / std`",
         check="test_the_first_argument_is_normalised",
         source="""
 def normalize_input(module, mean, std):
@@ -659,7 +659,7 @@ def normalize_input(module, mean, std):
     ),
     Wrong(
         "each mean and deviation once",
-        violates="After two calls of `normalize_input` on the same\n    module both normalise",
+        violates="After two calls of your function on the same module both normalise",
         check="test_each_handle_removes_its_own_hook",
         source="""
 KNOWN = {}

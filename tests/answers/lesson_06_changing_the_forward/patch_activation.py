@@ -108,7 +108,7 @@ def patch_activation(model, name, clean, corrupt, channels=None):
 WRONG = [
     Wrong(
         "begins with corrupt where nothing is to be taken over",
-        violates="Call the model once on `clean` and then once on `corrupt`",
+        violates="Run the model on `clean` and then on `corrupt` (two inputs of the same shape), once each",
         check="test_the_model_runs_on_clean_and_then_on_corrupt",
         source=changed(
             PATCH_ACTIVATION,
@@ -171,7 +171,7 @@ def patch_activation(model, name, clean, corrupt, channels=None):
     ),
     Wrong(
         "all for an empty list",
-        violates="an empty list gives the ordinary output for `corrupt`",
+        violates="An empty list gives the ordinary output for `corrupt`",
         check="test_only_the_listed_channels_are_replaced",
         mistake="empty-means-all",
         source=changed(PATCH_ACTIVATION, ("channels is None", "not channels")),
@@ -188,7 +188,7 @@ def patch_activation(model, name, clean, corrupt, channels=None):
     ),
     Wrong(
         "patches what goes in",
-        violates="when the submodule's output, as it left the module, is replaced",
+        violates="when the output of the submodule `name` is replaced",
         check="raised",
         mistake="changed-the-input",
         source="""
@@ -211,7 +211,7 @@ def patch_activation(model, name, clean, corrupt, channels=None):
     ),
     Wrong(
         "patches what goes in, by keyword, too",
-        violates="when the submodule's output, as it left the module, is replaced",
+        violates="when the output of the submodule `name` is replaced",
         check="test_only_the_listed_channels_are_replaced",
         mistake="changed-the-input",
         source="""
@@ -261,7 +261,7 @@ def patch_activation(model, name, clean, corrupt, channels=None):
     ),
     Wrong(
         "keeps no copy",
-        violates="The modules that follow may work in place",
+        violates="rule 7: also when a later layer overwrites this value in place",
         check="test_the_whole_output_comes_from_the_clean_run",
         mistake="stored-alias",
         source=changed(PATCH_ACTIVATION, ("output.detach().clone()", "output.detach()")),
@@ -507,21 +507,21 @@ def patch_activation(model, name, clean, corrupt, channels=None):
     ),
     Wrong(
         "hooks in front of the caller's",
-        violates="as it left the module",
+        violates="rule 7: What it returned is the value as it left the module",
         check="test_channels_are_replaced_digit_by_digit",
         mistake="before-other-hooks",
         source=changed(PATCH_ACTIVATION, ("keep)", "keep, prepend=True)")),
     ),
     Wrong(
         "the second hook in front of the caller's",
-        violates="as it left the module",
+        violates="rule 7: What it returned is the value as it left the module",
         check="test_channels_are_replaced_digit_by_digit",
         mistake="before-other-hooks",
         source=changed(PATCH_ACTIVATION, ("patch)", "patch, prepend=True)")),
     ),
     Wrong(
         "wraps `forward`",
-        violates="as it left the module",
+        violates="rule 7: What it returned is the value as it left the module",
         check="test_channels_are_replaced_digit_by_digit",
         mistake="before-other-hooks",
         source="""
@@ -557,7 +557,7 @@ def patch_activation(model, name, clean, corrupt, channels=None):
     ),
     Wrong(
         "one run for both",
-        violates="Call the model once on `clean` and then once on `corrupt`",
+        violates="Run the model on `clean` and then on `corrupt` (two inputs of the same shape), once each",
         check="test_the_whole_output_comes_from_the_clean_run",
         mistake="one-run-for-both",
         source="""
@@ -576,7 +576,7 @@ def patch_activation(model, name, clean, corrupt, channels=None):
     ),
     Wrong(
         "runs it three times",
-        violates="Call the model once on `clean` and then once on `corrupt`",
+        violates="Run the model on `clean` and then on `corrupt` (two inputs of the same shape), once each",
         check="test_the_model_runs_on_clean_and_then_on_corrupt",
         source=changed(
             PATCH_ACTIVATION, ("def keep(module, args, output):", "model(clean)\n    def keep(module, args, output):")
@@ -584,13 +584,13 @@ def patch_activation(model, name, clean, corrupt, channels=None):
     ),
     Wrong(
         "calls `forward` for the clean run",
-        violates="Call the model once on `clean`",
+        violates="rule 7: Call `model(x)` exactly once",
         check="raised",
         source=changed(PATCH_ACTIVATION, ("model(clean)", "model.forward(clean)")),
     ),
     Wrong(
         "in eval mode",
-        violates="in the modes (train or eval) that its parts have",
+        violates="rule 7: with each part in its mode",
         check="test_the_whole_output_comes_from_the_clean_run",
         mistake="ran-in-eval",
         source="""
@@ -632,7 +632,7 @@ def patch_activation(model, name, clean, corrupt, channels=None):
     ),
     Wrong(
         "children only",
-        violates="possibly nested",
+        violates="`name` may be nested",
         check="raised",
         source=changed(PATCH_ACTIVATION, ("model.get_submodule(name)", "dict(model.named_children())[name]")),
     ),
@@ -644,7 +644,7 @@ def patch_activation(model, name, clean, corrupt, channels=None):
     ),
     Wrong(
         "takes the module out under one of its names",
-        violates="the module may have a second name besides",
+        violates="rule 7: if it has several names, the first one counts",
         check="raised",
         source="""
 from torch import nn
@@ -781,7 +781,7 @@ def patch_activation(model, name, clean, corrupt, channels=None):
     ),
     Wrong(
         "an own run for an empty list",
-        violates="Call the model once on `clean` and then once on `corrupt`",
+        violates="Run the model on `clean` and then on `corrupt` (two inputs of the same shape), once each",
         check="test_the_model_runs_on_clean_and_then_on_corrupt",
         source=changed(
             PATCH_ACTIVATION,
@@ -894,7 +894,7 @@ def patch_activation(model, name, clean, corrupt, channels=None):
     ),
     Wrong(
         "the first name that ends so",
-        violates="`name` is one that `model.named_modules()` yields",
+        violates="rule 7: called what `model.named_modules()` calls it",
         check="test_the_module_of_this_name_is_meant",
         source=PATCH_ACTIVATION.replace(
             "model.get_submodule(name)", "next(m for n, m in model.named_modules() if n.endswith(name))"
@@ -902,7 +902,7 @@ def patch_activation(model, name, clean, corrupt, channels=None):
     ),
     Wrong(
         "the last name that begins so",
-        violates="`name` is one that `model.named_modules()` yields",
+        violates="rule 7: called what `model.named_modules()` calls it",
         check="test_the_module_of_this_name_is_meant",
         source=PATCH_ACTIVATION.replace(
             "model.get_submodule(name)", "[m for n, m in model.named_modules() if n.startswith(name)][-1]"
@@ -910,13 +910,13 @@ def patch_activation(model, name, clean, corrupt, channels=None):
     ),
     Wrong(
         "the first part of the name",
-        violates="`name` is one that `model.named_modules()` yields",
+        violates="rule 7: called what `model.named_modules()` calls it",
         check="test_the_module_of_this_name_is_meant",
         source=PATCH_ACTIVATION.replace("model.get_submodule(name)", 'model.get_submodule(name.partition(".")[0])'),
     ),
     Wrong(
         "the first module of this kind",
-        violates="`name` is one that `model.named_modules()` yields",
+        violates="rule 7: called what `model.named_modules()` calls it",
         check="test_the_module_of_this_name_is_meant",
         source=PATCH_ACTIVATION.replace(
             "model.get_submodule(name)",
@@ -925,7 +925,7 @@ def patch_activation(model, name, clean, corrupt, channels=None):
     ),
     Wrong(
         "no dropout",
-        violates="in the modes (train or eval) that its parts have",
+        violates="rule 7: with each part in its mode",
         check="test_the_root_is_in_its_mode",
         source=PATCH_ACTIVATION.replace(
             "    with ",
@@ -988,12 +988,10 @@ def patch_activation(model, name, clean, corrupt, channels=None):
 ]
 
 GIVENS = [
-    "A deep copy of the\n    model may be called in its place",
-    "What a run that you stop would raise later is lost",
+    "A deep copy of the model may run in its place.",
+    "what it would raise later is lost",
     "Write `patch_activation(model, name, clean, corrupt, channels=None)`",
     "two inputs of the same shape",
-    "A model that itself writes into its input may do so",
-    "You may do it under `no_grad` or not",
     "The model returns one tensor",
 ]
 

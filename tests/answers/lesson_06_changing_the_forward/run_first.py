@@ -47,7 +47,7 @@ def run_first(module, hook):
     ),
     Wrong(
         "swallows a StopIteration of the hook",
-        violates="what it raises itself reaches the caller of the module",
+        violates="What it returns or raises counts as with any forward hook",
         check="test_an_exception_of_the_hook_comes_through",
         source="""
 def run_first(module, hook):
@@ -88,7 +88,7 @@ def run_first(module, hook):
     ),
     Wrong(
         "registers it last",
-        violates="it runs before all forward hooks that `module` has at this moment",
+        violates="before all forward hooks that `module` has at this moment",
         check="test_the_hook_runs_before_the_others",
         mistake="registration-order",
         source="""
@@ -98,7 +98,7 @@ def run_first(module, hook):
     ),
     Wrong(
         "in front of two and more",
-        violates="it runs before all forward hooks that `module` has at this moment",
+        violates="before all forward hooks that `module` has at this moment",
         check="test_the_hook_runs_before_the_others",
         mistake="registration-order",
         source="""
@@ -108,7 +108,7 @@ def run_first(module, hook):
     ),
     Wrong(
         "clears the others",
-        violates="The other forward hooks stay registered",
+        violates="rule 3: Hooks that were there before are there afterwards",
         check="test_the_hook_runs_before_the_others",
         mistake="removed-others",
         source="""
@@ -119,7 +119,7 @@ def run_first(module, hook):
     ),
     Wrong(
         "registers the others anew",
-        violates="their own handles still remove them",
+        violates="The handles of the other hooks still remove them.",
         check="raised",
         mistake="removed-others",
         source="""
@@ -134,7 +134,7 @@ def run_first(module, hook):
     ),
     Wrong(
         "a new dict of hooks",
-        violates="their own handles still remove them",
+        violates="The handles of the other hooks still remove them.",
         check="test_each_handle_removes_its_own_hook",
         mistake="removed-others",
         source="""
@@ -163,7 +163,7 @@ def run_first(module, hook):
     ),
     Wrong(
         "loses what the hook returns",
-        violates="What it returns counts as with any forward hook",
+        violates="What it returns or raises counts as with any forward hook",
         check="test_the_hook_runs_before_the_others",
         mistake="forgot-return",
         source="""
@@ -194,7 +194,7 @@ def run_first(module, hook):
     ),
     Wrong(
         "calls the hook now, too",
-        violates="in every call from now on, and once in each",
+        violates="in every call from now on it runs once",
         check="test_it_is_called_as_any_forward_hook_and_once",
         source="""
 import torch
@@ -209,7 +209,7 @@ def run_first(module, hook):
     ),
     Wrong(
         "registers it twice",
-        violates="in every call from now on, and once in each",
+        violates="in every call from now on it runs once",
         check="test_the_hook_runs_before_the_others",
         source="""
 def run_first(module, hook):
@@ -219,7 +219,7 @@ def run_first(module, hook):
     ),
     Wrong(
         "calls it twice",
-        violates="once in each",
+        violates="in every call from now on it runs once",
         check="test_it_is_called_as_any_forward_hook_and_once",
         source="""
 def run_first(module, hook):
@@ -251,7 +251,7 @@ def run_first(module, hook):
     ),
     Wrong(
         "detaches what the hook returns",
-        violates="What it returns counts as with any forward hook",
+        violates="What it returns or raises counts as with any forward hook",
         check="test_its_result_counts_as_with_any_forward_hook",
         source="""
 def run_first(module, hook):
@@ -291,7 +291,7 @@ def run_first(module, hook):
     ),
     Wrong(
         "swallows what the hook raises",
-        violates="what it raises itself reaches the caller",
+        violates="What it returns or raises counts as with any forward hook",
         check="test_an_exception_of_the_hook_comes_through",
         source="""
 def run_first(module, hook):
@@ -305,7 +305,7 @@ def run_first(module, hook):
     ),
     Wrong(
         "swallows interrupts",
-        violates="what it raises itself reaches the caller",
+        violates="What it returns or raises counts as with any forward hook",
         check="test_an_exception_of_the_hook_comes_through",
         source="""
 def run_first(module, hook):
@@ -378,7 +378,7 @@ def run_first(module, hook):
     ),
     Wrong(
         "a handle that clears all hooks",
-        violates="After `handle.remove()` the module behaves as before",
+        violates="rule 3: it removes exactly the hook that it stands for",
         check="test_the_later_of_two_runs_first",
         source="""
 def run_first(module, hook):
@@ -402,7 +402,7 @@ def run_first(module, hook):
     ),
     Wrong(
         "called when `forward` has raised, too",
-        violates="When `forward` raises, it is not called",
+        violates="It is not called when `forward` raises.",
         check="test_it_is_called_as_any_forward_hook_and_once",
         source="""
 def run_first(module, hook):
@@ -435,7 +435,7 @@ def run_first(module, hook):
     ),
     Wrong(
         "turns a ValueError into a warning",
-        violates="what it raises itself reaches the caller of the module",
+        violates="What it returns or raises counts as with any forward hook",
         check="test_an_exception_of_the_hook_comes_through",
         source="""
 import warnings

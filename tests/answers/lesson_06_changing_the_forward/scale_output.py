@@ -126,7 +126,7 @@ def scale_output(module, s):
     ),
     Wrong(
         "in place",
-        violates="Autograd follows the multiplication",
+        violates="The gradients before the module are those of the multiplied output.",
         check="raised",
         mistake="in-place-output",
         source="""
@@ -151,7 +151,7 @@ def scale_output(module, s):
     ),
     Wrong(
         "behind autograd's back",
-        violates="the gradients before the module are those of the multiplied output",
+        violates="The gradients before the module are those of the multiplied output.",
         check="test_the_gradient_is_multiplied_too",
         mistake="data-edit",
         source="""
@@ -163,7 +163,7 @@ def scale_output(module, s):
     ),
     Wrong(
         "a Function whose backward does not multiply",
-        violates="the gradients before the module are those of the multiplied output",
+        violates="The gradients before the module are those of the multiplied output.",
         check="test_the_gradient_is_multiplied_too",
         mistake="data-edit",
         source="""
@@ -183,7 +183,7 @@ def scale_output(module, s):
     ),
     Wrong(
         "cuts the graph",
-        violates="Autograd follows the multiplication",
+        violates="The gradients before the module are those of the multiplied output.",
         check="test_the_gradient_is_multiplied_too",
         mistake="cut-the-graph",
         source="""
@@ -193,7 +193,7 @@ def scale_output(module, s):
     ),
     Wrong(
         "multiplies under no_grad",
-        violates="Autograd follows the multiplication",
+        violates="The gradients before the module are those of the multiplied output.",
         check="test_the_gradient_is_multiplied_too",
         mistake="cut-the-graph",
         source="""
@@ -208,7 +208,7 @@ def scale_output(module, s):
     ),
     Wrong(
         "multiplies the gradient once more",
-        violates="the gradients before the module are those of the multiplied output",
+        violates="The gradients before the module are those of the multiplied output.",
         check="test_the_gradient_is_multiplied_too",
         source="""
 def scale_output(module, s):
@@ -313,7 +313,7 @@ def scale_output(module, s):
     ),
     Wrong(
         "one handle for both numbers",
-        violates="each has a handle of its own",
+        violates="rule 3: it removes exactly the hook that it stands for",
         check="test_each_handle_removes_its_own_hook",
         source="""
 HOOKS = {}
@@ -483,7 +483,7 @@ def scale_output(module, s):
     ),
     Wrong(
         "whole numbers become fractions",
-        violates="An output of any dtype becomes what `output * s` is, also one of whole numbers.",
+        violates="becomes what `output * s` is, also one of whole numbers.",
         check="test_any_tensor_will_do",
         source="""
 def scale_output(module, s):
@@ -492,7 +492,7 @@ def scale_output(module, s):
     ),
     Wrong(
         "1 changes nothing",
-        violates="An output of any dtype becomes what `output * s` is, also one of whole numbers.",
+        violates="becomes what `output * s` is, also one of whole numbers.",
         check="test_any_tensor_will_do",
         source="""
 def scale_output(module, s):
@@ -602,6 +602,9 @@ def scale_output(module, s):
     ),
 ]
 
-GIVENS = ["Write `scale_output(module, s)`", "`module` is any module whose output is a tensor"]
+GIVENS = [
+    "Write `scale_output(module, s)`",
+    "The output of `module` is a tensor of any dtype",
+]
 
 SURVIVORS = {"under no_grad": "to register a hook makes no graph"}

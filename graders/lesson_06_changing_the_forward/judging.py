@@ -157,6 +157,11 @@ def some_channels(rng: Rng, collection: str) -> list[int]:
     ]
 
 
+def the_others(channels: list[int]) -> list[int]:
+    """The channels that are not listed."""
+    return [channel for channel in range(SIZE) if channel not in channels]
+
+
 def written(value: Tensor, indices: list[int], source: Tensor | float, dim: int = 1) -> Tensor:
     """A copy of `value` whose entries at `indices` of `dim` are those of `source`."""
     copy = value.clone()
@@ -208,6 +213,12 @@ IN_PLACE = (
     "is a view and is being modified inplace",
 )
 """What PyTorch says when a hook writes into a tensor that a module handed on."""
+
+EXPANDED = (
+    "Either your hook edited `output` in place (some modules, such as Identity, hand on the tensor that they were "
+    "given, so the edit reaches the caller's input), or it returned an expanded tensor, into which a later in-place "
+    "layer cannot write. Clone, edit the clone, return it."
+)
 
 BEFORE_OTHER_HOOKS = (
     "Your change comes first, and then a hook of the caller changes the output once more. What counts is the output as "

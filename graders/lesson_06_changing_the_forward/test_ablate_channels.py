@@ -41,6 +41,7 @@ from graders.lesson_06_changing_the_forward.judging import (
     drawn_net,
     hooks_of,
     some_channels,
+    the_others,
     then,
     through_alike,
     transposed,
@@ -245,6 +246,31 @@ class TestAblateChannels:
             ),
             "This is the ordinary output of the model: the zeros did not arrive. A forward hook that returns `None` "
             "keeps the old output. Return the changed tensor.",
+        ),
+        Mistake(
+            "empty-means-all",
+            lambda seen, net, x, channels, mode, named, hooks, hooked: (
+                not channels and close(seen["result"], ablated(net, x, the_others([]), mode, named, hooks, hooked))
+            ),
+            "An empty list made you switch off everything. It lists no channel: all of them stay as they are.",
+        ),
+        Mistake(
+            "kept-only-the-listed",
+            lambda seen, net, x, channels, mode, named, hooks, hooked: (
+                SILENT
+                if not channels
+                else close(seen["result"], ablated(net, x, the_others(channels), mode, named, hooks, hooked))
+            ),
+            "It is the other way round: the listed channels stayed, and all others became 0.",
+        ),
+        Mistake(
+            "multiplied-by-zero",
+            lambda seen: (
+                seen["infinite"].tensor is not None
+                and torch.equal(seen["infinite"].tensor.isnan(), torch.tensor([[True, False, True, False]] * 3))
+            ),
+            "Where a channel held `inf` or `nan`, it holds `nan` now: so it is with `0 * inf`, and with `inf - inf`. "
+            "Do not compute zeros from the old values. Write them: `output[:, channels] = 0`, in a clone.",
         ),
         Mistake(
             "called-forward",

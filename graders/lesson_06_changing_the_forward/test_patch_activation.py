@@ -31,7 +31,7 @@ from graders.authoring import (
 from graders.lesson_06_changing_the_forward.judging import (
     BEFORE_OTHER_HOOKS,
     CALLED_FORWARD,
-    CHANGED_CALLERS_TENSOR,
+    EXPANDED,
     FOUR_DIMENSIONS,
     IN_PLACE,
     RAN_IN_EVAL,
@@ -42,6 +42,7 @@ from graders.lesson_06_changing_the_forward.judging import (
     drawn_net,
     hooks_of,
     some_channels,
+    the_others,
     then,
     through_alike,
     transposed,
@@ -264,8 +265,7 @@ class TestPatchActivation:
                 SILENT
                 if named == "second name"  # a change may have reached the other name only
                 else all(
-                    close(seen[key], composed(net, corrupt, mode, after=hooks_of(named, hooks, hooked))["root"])
-                    for key in ("full", "part")
+                    close(seen[key], ordinary(net, corrupt, mode, named, hooks, hooked)) for key in ("full", "part")
                 )
             ),
             "This is the ordinary output for `corrupt`: the patch did not arrive. Either your hook returned `None`, or "
@@ -304,6 +304,26 @@ class TestPatchActivation:
             ),
             "An empty list made you replace everything. `if channels:` is false for `[]` as well as for `None`; ask "
             "`if channels is None`.",
+        ),
+        Mistake(
+            "none-means-nothing",
+            lambda seen, net, corrupt, channels, mode, named, hooks, hooked: (
+                SILENT
+                if not channels or close(seen["part"], ordinary(net, corrupt, mode, named, hooks, hooked))
+                else close(seen["full"], ordinary(net, corrupt, mode, named, hooks, hooked))
+            ),
+            "A list of channels works, and `channels=None` changes nothing. `None` stands for the whole output: "
+            "replace all of it.",
+        ),
+        Mistake(
+            "replaced-the-others",
+            lambda seen, net, clean, corrupt, channels, mode, named, hooks, hooked: (
+                SILENT
+                if not channels
+                else close(seen["part"], patched(net, clean, corrupt, the_others(channels), mode, named, hooks, hooked))
+            ),
+            "It is the other way round: the listed channels stayed, and all others came from the clean run. Write the "
+            "listed channels of the clean output into a clone of the corrupt one.",
         ),
         Mistake(
             "changed-the-input",
@@ -390,7 +410,7 @@ class TestPatchActivation:
                 changes(seen[when], "values clean", "values corrupt", "values small", "values large")
                 for when in ("changed in the end", "changed through nn.Identity")
             ),
-            CHANGED_CALLERS_TENSOR,
+            EXPANDED,
             raises=IN_PLACE,
         ),
         Mistake("callers-hook-removed", lambda seen: bool(changes(seen["changed"], "hook-removed *")), REMOVED_OTHERS),
@@ -509,6 +529,11 @@ TURNED_ROUND = [[3.0, 0.5, 1.0]] * 3
 def result(seen: Seen, key: str) -> Seen:
     """The result of a call, with a path that says which."""
     return Seen(seen[key].value, RESULTS[key])
+
+
+def ordinary(net: dict[str, Any], corrupt: Tensor, mode: str, named: str, hooks: str, hooked: str) -> Tensor:
+    """The model's output on `corrupt`, with nothing patched."""
+    return composed(net, corrupt, mode, after=hooks_of(named, hooks, hooked))["root"]
 
 
 def patched(

@@ -241,6 +241,47 @@ class TestScaleOutput:
             "the hooks that are there: register a forward hook on `module`, without `prepend=True`.",
         ),
         Mistake(
+            "zero-means-nothing",
+            lambda seen, x, weight, s, layers, hooks: (
+                s == 0
+                and all(close(seen[call], after_hooks(plain(layers, weight, x), hooks)) for call in CALLS)
+                and close(seen["3 times 3"], torch.tensor([45.0]))
+            ),
+            "With `s = 0` the module gives its own output. 0 is a number like others: `s or 1` and `if s:` take it for "
+            "nothing.",
+        ),
+        Mistake(
+            "no-second-derivative",
+            lambda seen, x, weight, up, s, layers, hooks: (
+                seen["gradient differentiated"].value is None
+                and close(seen["gradients"][0], s * pulls(layers, weight, x, times(hooks) * up)[0])
+            ),
+            "The gradient is right, and it cannot be differentiated again (`create_graph=True`): you computed it "
+            "outside autograd. Return `output * s`, computed by an ordinary operation.",
+        ),
+        Mistake(
+            "replaced-the-first",
+            lambda seen, x, weight, s, t, layers, hooks: (
+                close(seen["y"], s * after_hooks(plain(layers, weight, x), hooks))
+                and close(seen["y with both hooks"], t * after_hooks(plain(layers, weight, x), hooks))
+            ),
+            "After a second call of your function on one module, only the second number counts. Register a hook of its "
+            "own in each call, and keep the number in that hook: then both multiply.",
+        ),
+        Mistake(
+            "removed-another",
+            lambda seen, x, weight, s, t, layers, hooks: (
+                seen["has_remove"].value is True
+                and close(seen["y with both hooks"], s * t * after_hooks(plain(layers, weight, x), hooks))
+                and any(
+                    close(seen["y with the second hook alone"], value)
+                    for value in (plain(layers, weight, x), s * after_hooks(plain(layers, weight, x), hooks))
+                )
+            ),
+            "`remove()` of the first handle took another hook away than its own: the last one, or all of them. Return "
+            "the handle that `register_forward_hook` gives; it stands for one hook.",
+        ),
+        Mistake(
             "no-handle",
             lambda seen: bool(changes(seen["changed"], "hook-left *")) and seen["has_remove"].value is False,
             NO_HANDLE,

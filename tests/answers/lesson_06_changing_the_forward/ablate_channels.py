@@ -377,6 +377,7 @@ def ablate_channels(model, name, channels, x):
         "keeps only the listed channels",
         violates="when the listed channels of the output of the submodule `name` are 0",
         check="test_the_listed_channels_are_off",
+        mistake="kept-only-the-listed",
         source="""
 def ablate_channels(model, name, channels, x):
     def hook(module, args, output):
@@ -392,6 +393,7 @@ def ablate_channels(model, name, channels, x):
         "multiplies by 0",
         violates="whatever they were (also infinite)",
         check="test_they_are_zero_whatever_they_were",
+        mistake="multiplied-by-zero",
         source="""
 import torch
 
@@ -491,6 +493,7 @@ def ablate_channels(model, name, channels, x):
         "all channels for an empty list",
         violates="It may be empty, for the ordinary output of the model",
         check="test_the_listed_channels_are_off",
+        mistake="empty-means-all",
         source=changed(ABLATE_CHANNELS, ("channels]", "channels or slice(None)]")),
     ),
     Wrong(

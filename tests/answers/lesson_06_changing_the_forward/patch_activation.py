@@ -180,6 +180,7 @@ def patch_activation(model, name, clean, corrupt, channels=None):
         "nothing for None",
         violates="With `channels=None` all of it is replaced",
         check="test_the_whole_output_comes_from_the_clean_run",
+        mistake="none-means-nothing",
         source=changed(
             PATCH_ACTIVATION,
             ("channels is None", "False"),
@@ -298,6 +299,13 @@ def patch_activation(model, name, clean, corrupt, channels=None):
         check="raised",
         mistake="changed-callers-tensor",
         source=changed(PATCH_ACTIVATION, ("output = output.clone()", "pass")),
+    ),
+    Wrong(
+        "the first clean image for all, expanded",
+        violates="all of it is replaced",
+        check="raised",
+        mistake="changed-callers-tensor",
+        source=changed(PATCH_ACTIVATION, ('return kept["clean"]', 'return kept["clean"][:1].expand_as(output)')),
     ),
     Wrong(
         "keeps the hooks",
@@ -447,6 +455,7 @@ def patch_activation(model, name, clean, corrupt, channels=None):
         "the other channels",
         violates="only these channels are replaced",
         check="test_only_the_listed_channels_are_replaced",
+        mistake="replaced-the-others",
         source="""
 def patch_activation(model, name, clean, corrupt, channels=None):
     layer = model.get_submodule(name)

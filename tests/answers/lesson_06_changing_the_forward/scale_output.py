@@ -300,6 +300,7 @@ def scale_output(module, s):
         "one factor for each module",
         violates="Two calls of `scale_output` on the same module multiply by both numbers",
         check="test_two_hooks_multiply_by_both_numbers",
+        mistake="replaced-the-first",
         source="""
 FACTORS = {}
 
@@ -309,6 +310,23 @@ def scale_output(module, s):
     if first:
         return module.register_forward_hook(lambda m, args, output: output * FACTORS[m])
     return module.register_forward_hook(lambda m, args, output: None)
+""",
+    ),
+    Wrong(
+        "a handle that takes all forward hooks away",
+        violates="rule 3: it removes exactly the hook that it stands for",
+        check="test_each_handle_removes_its_own_hook",
+        mistake="removed-another",
+        source="""
+class Handle:
+    def __init__(self, module):
+        self.module = module
+    def remove(self):
+        self.module._forward_hooks.clear()
+
+def scale_output(module, s):
+    module.register_forward_hook(lambda m, args, output: output * s)
+    return Handle(module)
 """,
     ),
     Wrong(
@@ -453,6 +471,7 @@ def scale_output(module, s):
         "a Function whose gradient has no graph",
         violates="rule 5: then gradients can be differentiated again",
         check="test_the_gradient_can_be_differentiated_again",
+        mistake="no-second-derivative",
         source="""
 import torch
 
@@ -573,6 +592,7 @@ def scale_output(module, s):
         "takes 0 for nothing",
         violates="`s` is a number",
         check="test_every_output_is_multiplied",
+        mistake="zero-means-nothing",
         source=changed(RIGHT[0], ("output * s", "output * (s or 1)")),
     ),
     Wrong(

@@ -288,6 +288,17 @@ class TestForceKwargs:
             'returns `args, new_kwargs`; `None` means "keep the old ones".',
         ),
         Mistake(
+            "nothing-values-left-out",
+            lambda seen, names, value: (
+                len(names) > (value != "falsy")  # the second value is always 0, None or empty
+                and seen["calls"]["without"]["forced"].value == "missing"
+                and all(told["forced"].value == "all" for told in seen["kinds"])
+                and close(seen["example"], 21.0)
+            ),
+            "Keywords whose value is `None`, 0 or empty do not arrive, and others do. They are values like others: "
+            "leave none out.",
+        ),
+        Mistake(
             "wrong-hook-kind",
             lambda seen: any((seen["calls"][call]["forwards"].value or 0) > 1 for call in CALLS),
             "`forward` ran twice, at first without your keywords. A forward hook comes after `forward`, and calling "

@@ -374,6 +374,7 @@ def force_kwargs(module, **kw):
         "leaves 0 and None out",
         violates="also tensors, `0`, and `None`",
         check="test_the_keywords_reach_the_module",
+        mistake="nothing-values-left-out",
         source="""
 import torch
 
@@ -408,6 +409,7 @@ def force_kwargs(module, **kw):
         "leaves None out",
         violates="also tensors, `0`, and `None`",
         check="test_the_keywords_reach_the_module",
+        mistake="nothing-values-left-out",
         source="""
 def force_kwargs(module, **kw):
     kw = {name: value for name, value in kw.items() if value is not None}

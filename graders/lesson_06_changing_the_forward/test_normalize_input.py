@@ -185,6 +185,17 @@ class TestNormalizeInput:
 
     mistakes = (
         Mistake(
+            "replaced-the-first",
+            lambda seen, up, std, hooks: (
+                SILENT
+                if std == 1
+                else close(seen["normalised twice"], torch.tensor([2.0, 2000.0]))
+                and close(seen["gradient with both hooks"], 2 / 4 * times(hooks) * up)
+            ),
+            "After a second call of your function on one module, only the second mean and deviation count. Register a "
+            "hook of its own in each call, and keep the numbers in that hook: then both normalise.",
+        ),
+        Mistake(
             "dropped-arguments",
             lambda seen: "positional lost" in (seen["arrived"].value, seen["arrived with more"].value),
             "Positional arguments of the caller are lost. What a pre-hook returns stands for all of them, and a bare "

@@ -400,6 +400,7 @@ def normalize_input(module, mean, std):
         "one pair of numbers for each module",
         violates="both normalise, in either order",
         check="test_each_handle_removes_its_own_hook",
+        mistake="replaced-the-first",
         source="""
 KNOWN = {}
 

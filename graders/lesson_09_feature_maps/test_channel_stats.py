@@ -176,15 +176,14 @@ def mean_about(seen: Seen, expected: dict[str, Tensor]) -> bool:
     ),
 )  # fmt: skip
 class TestChannelStats:
-    """Write `channel_stats(model, layer, batches)`. `layer` is a module somewhere in `model`, or `model` itself.
-    `batches` is an iterable of tensors, for example a generator, which can be read only once. It holds at least one,
-    and none is empty; they may differ in size. Making them takes neither the model nor gradients. Run `model(batch)`
-    once for each batch, in order, in the modes (training or eval) that the model has, with gradients switched off.
+    """Write `channel_stats(model, layer, batches)`. Run `model(batch)` once for each batch, in order, with gradients
+    switched off. `batches` holds one tensor or more; they may differ in size. It may be a generator, which can be read
+    only once.
 
-    The output of `layer` is a tensor of shape [B, C, ...] of finite floating-point numbers: two dimensions or more, and
-    dimension 1 counts the channels. Each run calls the layer; if it calls it more than once, the outputs of all calls
-    count. Hooks of the caller on `layer` itself only watch. Return a dict with three tensors of shape [C] and dtype
-    float64. Each describes all values of each channel over all batches together:
+    `layer` is a part of `model`, or `model` itself. Its output has two dimensions or more, [B, C, ...]; dimension 1
+    counts the channels. If a run calls the layer more than once, the outputs of all calls count. Hooks of others on
+    `layer` itself only watch. Return a dict with three tensors of shape [C] and dtype float64. Each describes all
+    values of each channel over all batches together:
 
     - `"mean"`: their mean,
     - `"var"`: their variance, divided by the number of values n (not n - 1),
@@ -192,9 +191,9 @@ class TestChannelStats:
 
     Add up in float64: the mean may be a thousand times as large as the spread.
 
-    **Example.** Let `model` and `layer` both be the same `nn.ReLU()`, and let the batches be `tensor([[-1., 2.]])` and
+    **Example.** Let `model` and `layer` be the same `nn.ReLU()`, and the batches `tensor([[-1., 2.]])` and
     `tensor([[3., 4.], [0., 6.]])`. Channel 0 outputs 0, 3, 0, and channel 1 outputs 2, 4, 6. The mean is `[1, 4]`, the
-    variance is `[2, 8/3]`, and the share of zeros is `[2/3, 0]`.
+    variance `[2, 8/3]`, the share of zeros `[2/3, 0]`.
     """
 
     def draw(rng, dtype, kind, spatial, hooks, hooked):

@@ -247,20 +247,16 @@ def deep_maps(student: Any, photo: Tensor, stem: Tensor) -> dict[str, Any]:
     ),
 )  # fmt: skip
 class TestConvMaps:
-    """Write `conv_maps(model, x)`. Run `model(x)` once. Return a dict that holds, for every `nn.Conv2d` anywhere in
-    the model, its name in `named_modules()` and its output.
+    """Write `conv_maps(model, x)`. Run the model, and return a dict that holds, for every `nn.Conv2d` in it, its name
+    and a copy of what it returned. The keys are in the order in which the convolutions ran.
 
     Subclasses of `nn.Conv2d` count. Other convolutions, such as `nn.Conv1d` and `nn.ConvTranspose2d`, do not, and
     neither do modules that are no part of the model, although it calls them (from a plain list, say). If the model
-    itself is a `nn.Conv2d`, its name is `""`. The model calls each of its `nn.Conv2d` exactly once, and none of them
-    contains another. The keys are in the order in which the convolutions ran. Whether gradients are on in the run is
-    up to you.
+    itself is a `nn.Conv2d`, its name is `""`. The model calls each of its `nn.Conv2d` once. Hooks of others on a
+    convolution itself only watch.
 
-    Each output is a copy of what the convolution returned, even when a later in-place operation overwrites it. Hooks of
-    the caller on a convolution itself only watch.
-
-    **Example.** Let `model` be `nn.Sequential(nn.Conv2d(1, 1, 1, bias=False), nn.ReLU(inplace=True))`, and let the
-    only weight be 1. For `x = tensor([[[[-1., 2.]]]])` the result is `{"0": tensor([[[[-1., 2.]]]])}`.
+    **Example.** Let `model` be `nn.Sequential(nn.Conv2d(1, 1, 1, bias=False), nn.ReLU(inplace=True))`, with the weight
+    1. For `x = tensor([[[[-1., 2.]]]])` the result is `{"0": tensor([[[[-1., 2.]]]])}`.
     """
 
     tolerance = (1e-4, 1e-4)

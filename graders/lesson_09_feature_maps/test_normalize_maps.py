@@ -85,14 +85,13 @@ ONE_VALUE = torch.tensor([0.1, 0.3, 0.7, 1.1, 1.7], dtype=torch.float64).reshape
     ),
 )
 class TestNormalizeMaps:
-    """Write `normalize_maps(fm)`. `fm` is a tensor of shape [C, H, W], each 1 or more, of any floating dtype,
-    also `float16` or `bfloat16`, and it may require grad. All its values are finite. Those of a channel that differ,
-    differ in `float32`, too, and `max - min` is 0, or from 1e-30 to 1e30.
+    """Write `normalize_maps(fm)`. `fm` is a tensor of shape [C, H, W], each 1 or more, of any floating dtype, also
+    `float16` or `bfloat16`. It may require grad. Return a numpy array of the same shape, of dtype float32, that shares
+    no memory with `fm`.
 
-    Return a numpy array of the same shape and of dtype float32. In each channel the smallest value becomes 0, the
-    largest becomes 1, and the others lie between them in proportion: `(v - min) / (max - min)`, with the minimum and
-    the maximum of that channel, computed in float32 or better: you may round `fm` to float32 first. A channel with only
-    one value, whatever it is, becomes 0 everywhere. The array shares no memory with `fm`.
+    In each channel, `v` becomes `(v - min) / (max - min)`, with the minimum and the maximum of that channel: the
+    smallest value becomes 0, the largest 1. A channel with only one value becomes 0 everywhere. In others, `max - min`
+    may be as small as 1e-30. Compute in float32 or better; you may round `fm` to float32 first.
 
     **Example.** For `fm = tensor([[[1., 2., 5.]], [[7., 7., 7.]]])` the result is
     `array([[[0., 0.25, 1.]], [[0., 0., 0.]]], dtype=float32)`.

@@ -212,20 +212,17 @@ def limits(fm: Tensor, shared: bool) -> list[list[float]]:
     ),
 )  # fmt: skip
 class TestPlotMaps:
-    """Write `plot_maps(fm, ncols=8, shared=False)`. `fm` is a detached float32 tensor of shape [C, H, W] with one
-    channel or more, and one pixel or more; its values are finite. Return a matplotlib `Figure` that shows one image
-    for each channel.
+    """Write `plot_maps(fm, ncols=8, shared=False)`. `fm` is a detached float32 tensor of shape [C, H, W], each 1 or
+    more. Return a matplotlib `Figure` of all channels.
 
-    - Each channel has axes of its own with one `imshow` image that holds the channel's values, unscaled. The colour
-      map is `gray`. The title is the number of the channel and nothing else: `"0"`, `"1"`, and so on.
-    - The axes stand row by row, from left to right, in `min(ncols, C)` columns.
-    - The colour limits of an image are the smallest and the largest value of its channel. With `shared=True` they are
-      the smallest and the largest value of all of `fm`, for every image.
-    - All axes are switched off, also those that stay empty.
-    - No figure of yours is left open in pyplot. Open figures of others stay open and as they are. The settings of
-      matplotlib (`rcParams`) stay as they were.
-
-    A colour bar is not asked for. If you add one, its axes are not counted, and they may stay on.
+    - Each channel has axes of its own with one `imshow` image that holds the channel's values, unscaled. The colour map
+      is `gray`. The title is the channel's number and nothing else: `"0"`, `"1"`, and so on.
+    - The axes stand row by row, from left to right, in `min(ncols, C)` columns. All of them are switched off, also
+      those that stay empty. You may add a colour bar; its axes do not count.
+    - The colour limits of an image are the smallest and the largest value of its channel, with `shared=True` those of
+      all of `fm`.
+    - No figure of yours is left open in pyplot. Open figures of others stay as they are, and so do the settings of
+      matplotlib (`rcParams`).
 
     **Example.** For a `fm` of 20 channels, `plot_maps(fm)` shows three rows: channels 0 to 7, 8 to 15, and 16 to 19.
     """

@@ -111,18 +111,16 @@ WIDE = torch.tensor([[[-30_000.0, 2.0**-20], [0.0, 20_000.0]]])
     ),
 )  # fmt: skip
 class TestTileMaps:
-    """Write `tile_maps(fm, ncols, pad=1, fill=0.0)`. `fm` is a detached float32 tensor of shape [C, H, W] with one
-    channel or more, and one pixel or more; its values are finite. `ncols` is 1 or more, `pad` is 0 or more, and
-    `fill` is a finite float. Return one sheet with all channels on it: a two-dimensional numpy array of dtype
-    float32 that shares no memory with `fm`.
+    """Write `tile_maps(fm, ncols, pad=1, fill=0.0)`. `fm` is a detached float32 tensor of shape [C, H, W], each 1 or
+    more; `ncols` is 1 or more and `pad` 0 or more. Return one sheet with all channels on it: a two-dimensional numpy
+    array of dtype float32 that shares no memory with `fm`.
 
-    - The channels stand row by row, from left to right, in `min(ncols, C)` columns and as many rows as are needed.
+    - The channels stand row by row, from left to right, in `min(ncols, C)` columns, and are not scaled.
     - Between neighbouring tiles there are `pad` pixels, across and down. There are none around the sheet.
     - Gaps, and the places that stay empty in the last row, hold the value `fill`.
-    - The values of the channels are not scaled.
 
-    **Example.** For `fm = tensor([[[1., 2.]], [[3., 4.]], [[5., 6.]]])`, three channels of 1 by 2 pixels,
-    `tile_maps(fm, 2)` is `array([[1., 2., 0., 3., 4.], [0., 0., 0., 0., 0.], [5., 6., 0., 0., 0.]], dtype=float32)`.
+    **Example.** For `fm = tensor([[[1., 2.]], [[3., 4.]], [[5., 6.]]])`, `tile_maps(fm, 2)` is
+    `array([[1., 2., 0., 3., 4.], [0., 0., 0., 0., 0.], [5., 6., 0., 0., 0.]], dtype=float32)`.
     """
 
     def draw(rng, grid, filling, values):

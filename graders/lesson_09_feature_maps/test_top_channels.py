@@ -84,13 +84,10 @@ def nearly(seen: Seen, fm: Tensor, k: int) -> bool:
     ),
 )
 class TestTopChannels:
-    """Write `top_channels(fm, k)`. `fm` is a detached tensor of shape [C, H, W], each 1 or more, in `float32` or
-    `float64`, and `k` is a whole number from 1 to C. All values are finite, and those of a `float32` tensor lie
-    between -100 and 100.
-
-    Return a list of k Python ints: the indices of the k channels with the largest mean over all their pixels. The
-    channel with the largest mean comes first. Means are signed: -5 is smaller than 1. No two means are equal: they
-    differ by 0.0001 or more, in `float64` by 1e-10 or more.
+    """Write `top_channels(fm, k)`. `fm` is a detached tensor of shape [C, H, W], each 1 or more, and `k` is from 1 to
+    C. Return a list of k Python ints: the indices of the k channels with the largest mean over all their pixels, the
+    largest first. Means are signed: -5 is smaller than 1. No two are equal, also when they are computed in the dtype of
+    `fm`.
 
     **Example.** For `fm = tensor([[[9., 0., 0.]], [[4., 4., 4.]], [[-8., -8., -8.]]])` the means are 3, 4 and -8, and
     `top_channels(fm, 2)` is `[1, 0]`.

@@ -338,7 +338,7 @@ def channel_stats(model, layer, batches):
     ),
     Wrong(
         "the input",
-        violates="The output of `layer`",
+        violates="Its output",
         check="raised",
         mistake="stored-the-input",
         source=stats(values="args[0].double()"),
@@ -505,7 +505,7 @@ def channel_stats(model, layer, batches):
     ),
     Wrong(
         "runs in eval mode",
-        violates="in the modes (training or eval) that the model has",
+        violates="rule 7: with each part in its mode",
         check="test_each_batch_runs_once_in_the_models_modes_without_gradients",
         source=stats(
             run="before = model.training\n    model.eval()\n"
@@ -515,7 +515,7 @@ def channel_stats(model, layer, batches):
     ),
     Wrong(
         "turns the mode round",
-        violates="in the modes (training or eval) that the model has",
+        violates="rule 7: with each part in its mode",
         check="test_each_batch_runs_once_in_the_models_modes_without_gradients",
         source=stats(
             run="model.train(not model.training)\n    with layer.register_forward_hook(hook), torch.no_grad():\n"
@@ -651,7 +651,7 @@ def channel_stats(model, layer, batches):
     ),
     Wrong(
         "puts every module into the mode of the root",
-        violates="in the modes (training or eval) that the model has",
+        violates="rule 7: with each part in its mode",
         check="test_each_batch_runs_once_in_the_models_modes_without_gradients",
         source=stats(
             run="model.train(model.training)\n    with layer.register_forward_hook(hook), torch.no_grad():" + LOOP
@@ -665,7 +665,7 @@ def channel_stats(model, layer, batches):
     ),
     Wrong(
         "the layer's class instead of the layer",
-        violates="The output of `layer`",
+        violates="Its output",
         check="test_the_statistics_describe_all_values_of_each_channel",
         source="""
 import torch
@@ -789,11 +789,10 @@ WRONG += [
 ]
 
 GIVENS = [
-    "Making them takes neither the model nor gradients.",
     "Write `channel_stats(model, layer, batches)`.",
-    "`layer` is a module somewhere in `model`, or `model` itself.",
-    "they may differ in size.",
-    "Hooks of the caller on `layer` itself only watch.",
+    "`layer` is a part of `model`, or `model` itself.",
+    "`batches` holds one tensor or more; they may differ in size.",
+    "Hooks of others on `layer` itself only watch.",
 ]
 
 SURVIVORS = {

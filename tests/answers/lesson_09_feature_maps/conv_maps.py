@@ -119,13 +119,13 @@ def conv_maps(model, x):
 WRONG = [
     Wrong(
         "no names with an underscore in front",
-        violates="for every `nn.Conv2d` anywhere in the model",
+        violates="for every `nn.Conv2d` in it",
         check="test_every_conv2d_has_its_map_as_the_layer_returned_it",
         source=conv_maps(chosen="isinstance(module, nn.Conv2d) and not name.startswith('_')"),
     ),
     Wrong(
         "only modules without children",
-        violates="for every `nn.Conv2d` anywhere in the model",
+        violates="for every `nn.Conv2d` in it",
         check="test_every_conv2d_has_its_map_as_the_layer_returned_it",
         source=conv_maps(chosen="isinstance(module, nn.Conv2d) and not list(module.children())"),
     ),
@@ -139,7 +139,7 @@ WRONG = [
     ),
     Wrong(
         "looks into Sequential alone",
-        violates="anywhere in the model",
+        violates="for every `nn.Conv2d` in it",
         check="test_every_conv2d_has_its_map_as_the_layer_returned_it",
         mistake="only-sequential-recursed",
         source="""
@@ -158,7 +158,7 @@ def walk(module, prefix=""):
     ),
     Wrong(
         "hooks read the loop variable late",
-        violates="its name in `named_modules()` and its output",
+        violates="its name and a copy of what it returned",
         check="test_every_conv2d_has_its_map_as_the_layer_returned_it",
         mistake="late-binding",
         source="""
@@ -179,7 +179,7 @@ def conv_maps(model, x):
     ),
     Wrong(
         "keeps the output itself",
-        violates="Each output is a copy",
+        violates="a copy of what it returned",
         check="test_every_conv2d_has_its_map_as_the_layer_returned_it",
         mistake="stored-alias",
         source=conv_maps(stored="output.detach()"),
@@ -243,7 +243,7 @@ def conv_maps(model, x):
     ),
     Wrong(
         "the input",
-        violates="its name in `named_modules()` and its output",
+        violates="its name and a copy of what it returned",
         check="raised",
         source=conv_maps(stored="args[0].detach().clone()"),
     ),
@@ -255,7 +255,7 @@ def conv_maps(model, x):
     ),
     Wrong(
         "the first image only",
-        violates="a copy of what the convolution returned",
+        violates="a copy of what it returned",
         check="test_every_conv2d_has_its_map_as_the_layer_returned_it",
         source=conv_maps(stored="output.detach().clone()[0]"),
     ),
@@ -280,7 +280,7 @@ def conv_maps(model, x):
     ),
     Wrong(
         "runs twice",
-        violates="Run `model(x)` once.",
+        violates="rule 7: Call `model(x)` exactly once",
         check="test_the_model_runs_once_and_stays_as_it_was",
         source=conv_maps().replace("        model(x)", "        model(x)\n        model(x)"),
     ),
@@ -295,19 +295,19 @@ def conv_maps(model, x):
     ),
     Wrong(
         "an empty dict",
-        violates="for every `nn.Conv2d` anywhere",
+        violates="for every `nn.Conv2d` in it",
         check="test_every_conv2d_has_its_map_as_the_layer_returned_it",
         source="def conv_maps(model, x):\n    model(x)\n    return {}",
     ),
     Wrong(
         "returns nothing",
-        violates="Return a dict",
+        violates="return a dict",
         check="test_every_conv2d_has_its_map_as_the_layer_returned_it",
         source="def conv_maps(model, x):\n    model(x)",
     ),
     Wrong(
         "float32 in any case",
-        violates="a copy of what the convolution returned",
+        violates="a copy of what it returned",
         check="test_every_conv2d_has_its_map_as_the_layer_returned_it",
         source=conv_maps(stored="output.detach().float().clone()"),
     ),
@@ -345,7 +345,7 @@ def conv_maps(model, x):
     ),
     Wrong(
         "calls `forward`",
-        violates="Run `model(x)` once.",
+        violates="rule 7: Call `model(x)` exactly once",
         check="test_the_model_runs_once_and_stays_as_it_was",
         source=conv_maps().replace("        model(x)", "        model.forward(x)"),
     ),
@@ -357,7 +357,7 @@ def conv_maps(model, x):
     ),
     Wrong(
         "both names of one module",
-        violates="its name in `named_modules()`",
+        violates="rule 7: the first one counts",
         check="test_every_conv2d_has_its_map_as_the_layer_returned_it",
         mistake="both-names",
         source=conv_maps(modules="model.named_modules(remove_duplicate=False)"),
@@ -370,7 +370,7 @@ def conv_maps(model, x):
     ),
     Wrong(
         "one dict for all calls",
-        violates="Return a dict that holds",
+        violates="return a dict that holds",
         check="test_every_conv2d_has_its_map_as_the_layer_returned_it",
         source=conv_maps().replace(
             "def conv_maps(model, x):\n    maps, handles = {}, []",
@@ -400,7 +400,7 @@ def conv_maps(model, x):
     ),
     Wrong(
         "unbatched images get a batch",
-        violates="a copy of what the convolution returned",
+        violates="a copy of what it returned",
         check="test_a_single_layer_no_convolution_and_the_example_come_out",
         source=conv_maps(stored="output.detach().clone().reshape(-1, *output.shape[-3:])"),
     ),
@@ -484,7 +484,7 @@ def conv_maps(model, x):
     ),
     Wrong(
         "computes what a plain convolution would give",
-        violates="a copy of what the convolution returned",
+        violates="a copy of what it returned",
         check="raised",
         source="""
 import torch.nn.functional as F
@@ -508,14 +508,13 @@ def conv_maps(model, x):
 
 GIVENS = [
     "Write `conv_maps(model, x)`.",
-    "The model calls each of its `nn.Conv2d` exactly once, and none of them contains another.",
-    "Whether gradients are on in the run is up to you.",
-    "Hooks of the caller on a convolution itself only watch.",
+    "The model calls each of its `nn.Conv2d` once.",
+    "Hooks of others on a convolution itself only watch.",
 ]
 
 SURVIVORS = {
     "at least one dimension": "images have four",
-    "under no_grad": "whether gradients are on in the run is free",
+    "under no_grad": "grad mode may be off in the run",
     "not for all: ": "all of them, in the reverse order",
     "prepend=True": "hooks of the caller on a convolution only watch",
     "a hook that works at times: @_not_the_first_call def __call__": "the first call is no convolution's",

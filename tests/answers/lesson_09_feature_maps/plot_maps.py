@@ -160,7 +160,7 @@ def plot_maps(fm, ncols=8, shared=False):
     ),
     Wrong(
         "counts to 64",
-        violates="with one channel or more",
+        violates="each 1 or more",
         check="raised",
         mistake="fixed-channel-count",
         source="""
@@ -179,7 +179,7 @@ def plot_maps(fm, ncols=8, shared=False):
     ),
     Wrong(
         "axes of one map are squeezed",
-        violates="with one channel or more",
+        violates="each 1 or more",
         check="raised",
         mistake="squeezed-axes",
         source=PLOT.replace(", squeeze=False", ""),
@@ -193,7 +193,7 @@ def plot_maps(fm, ncols=8, shared=False):
     ),
     Wrong(
         "ignores `shared`",
-        violates="the smallest and the largest value of all of `fm`, for every image",
+        violates="with `shared=True` those of all of `fm`",
         check="test_the_colour_limits_are_right",
         mistake="ignored-shared",
         source=PLOT.replace("fm if shared else fm[k]", "fm[k]"),
@@ -219,7 +219,7 @@ def plot_maps(fm, ncols=8, shared=False):
     ),
     Wrong(
         "titles count from 1",
-        violates="The title is the number of the channel",
+        violates="The title is the channel's number",
         check="test_images_are_gray_and_titles_are_indices",
         mistake="titles-from-one",
         source=PLOT.replace("str(k)", "str(k + 1)"),
@@ -238,7 +238,7 @@ def plot_maps(fm, ncols=8, shared=False):
     ),
     Wrong(
         "64 channels at most",
-        violates="one image for each channel",
+        violates="Each channel has axes of its own",
         check="test_every_channel_has_its_image_row_by_row",
         source=PLOT.replace("range(len(fm))", "range(min(64, len(fm)))"),
     ),
@@ -275,7 +275,7 @@ def plot_maps(fm, ncols=8, shared=False):
     ),
     Wrong(
         "axes keep a frame",
-        violates="All axes are switched off",
+        violates="All of them are switched off",
         check="test_all_axes_are_off",
         source=PLOT.replace('one.axis("off")', "one.set_xticks([])\n        one.set_yticks([])"),
     ),
@@ -306,7 +306,7 @@ def plot_maps(fm, ncols=8, shared=False):
     ),
     Wrong(
         "sets the resolution for good",
-        violates="The settings of matplotlib (`rcParams`) stay as they were.",
+        violates="so do the settings of matplotlib (`rcParams`)",
         check="test_no_figure_is_left_open_and_nothing_else_changes",
         source=PLOT.replace(
             "    figure = Figure()",
@@ -315,7 +315,7 @@ def plot_maps(fm, ncols=8, shared=False):
     ),
     Wrong(
         "shared limits around 0",
-        violates="the smallest and the largest value of all of `fm`",
+        violates="with `shared=True` those of all of `fm`",
         check="test_the_colour_limits_are_right",
         source=PLOT.replace(
             "        one.imshow",
@@ -330,7 +330,7 @@ def plot_maps(fm, ncols=8, shared=False):
     ),
     Wrong(
         "no image for a dead channel",
-        violates="one image for each channel",
+        violates="Each channel has axes of its own",
         check="test_every_channel_has_its_image_row_by_row",
         source=PLOT.replace(
             "        one = axes.flat[k]\n",
@@ -370,7 +370,7 @@ def plot_maps(fm, ncols=8, shared=False):
     *(
         Wrong(
             f"pyplot's current figure: {call}",
-            violates="Open figures of others stay open and as they are.",
+            violates="Open figures of others stay as they are",
             check="test_no_figure_is_left_open_and_nothing_else_changes",
             mistake="callers-figure",
             source="import matplotlib.pyplot as plt\n" + PLOT.replace("return figure", f"{call}\n    return figure"),
@@ -391,13 +391,13 @@ WRONG += [
     ),
     Wrong(
         "leaves the settings of matplotlib itself",
-        violates="The settings of matplotlib (`rcParams`) stay as they were.",
+        violates="so do the settings of matplotlib (`rcParams`)",
         check="test_no_figure_is_left_open_and_nothing_else_changes",
         source=PLOT.replace("return figure", "import matplotlib\n    matplotlib.rcdefaults()\n    return figure"),
     ),
     Wrong(
         "closes all figures",
-        violates="Open figures of others stay open and as they are",
+        violates="Open figures of others stay as they are",
         check="test_no_figure_is_left_open_and_nothing_else_changes",
         mistake="callers-figure",
         source=PLOT.replace("from matplotlib.figure import Figure", "import matplotlib.pyplot as plt")
@@ -406,7 +406,7 @@ WRONG += [
     ),
     Wrong(
         "draws on the first figure",
-        violates="Open figures of others stay open and as they are",
+        violates="Open figures of others stay as they are",
         check="test_no_figure_is_left_open_and_nothing_else_changes",
         mistake="callers-figure",
         source=PLOT.replace("from matplotlib.figure import Figure", "import matplotlib.pyplot as plt")
@@ -415,7 +415,7 @@ WRONG += [
     ),
     Wrong(
         "switches pyplot's interactive mode off",
-        violates="The settings of matplotlib (`rcParams`) stay as they were.",
+        violates="so do the settings of matplotlib (`rcParams`)",
         check="test_no_figure_is_left_open_and_nothing_else_changes",
         source=PLOT.replace("    columns", "    matplotlib.rcParams['interactive'] = False\n    columns", 1).replace(
             "import math", "import math\nimport matplotlib"
@@ -423,7 +423,7 @@ WRONG += [
     ),
     Wrong(
         "a limit of 0 is no limit",
-        violates="With `shared=True` they are the smallest and the largest value of all of `fm`, for every image.",
+        violates="with `shared=True` those of all of `fm`",
         check="test_the_colour_limits_are_right",
         source=PLOT.replace(
             "vmin=limits.min(), vmax=limits.max()", "vmin=limits.min() or None, vmax=limits.max() or None"
@@ -462,6 +462,5 @@ SURVIVORS = {
 }
 
 GIVENS = [
-    "A colour bar is not asked for.",
-    "If you add one, its axes are not counted, and they may stay on.",
+    "You may add a colour bar; its axes do not count.",
 ]

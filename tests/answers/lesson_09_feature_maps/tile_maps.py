@@ -71,13 +71,13 @@ def tile_maps(fm, ncols, pad=1, fill=0.0):
 WRONG = [
     Wrong(
         "rounds the values",
-        violates="The values of the channels are not scaled.",
+        violates="are not scaled",
         check="test_large_and_small_values_stay_as_they_are",
         source=TILE.replace("    return sheet", "    return sheet.round(5)"),
     ),
     Wrong(
         "rounds the number of rows down",
-        violates="as many rows as are needed",
+        violates="all channels on it",
         check="test_the_channels_stand_row_by_row",
         mistake="dropped-last-row",
         source=TILE.replace("math.ceil(count / columns)", "count // columns").replace(
@@ -93,7 +93,7 @@ WRONG = [
     ),
     Wrong(
         "counts to 64",
-        violates="with one channel or more",
+        violates="all channels on it",
         check="raised",
         mistake="fixed-channel-count",
         source=TILE.replace("range(count)", "range(64)"),
@@ -124,7 +124,7 @@ WRONG = [
     ),
     Wrong(
         "scaled from 0 to 1",
-        violates="The values of the channels are not scaled.",
+        violates="are not scaled",
         check="test_the_channels_stand_row_by_row",
         mistake="scaled-the-values",
         source=TILE.replace("fm = fm.numpy()", "fm = ((fm - fm.min()) / (fm.max() - fm.min())).numpy()"),
@@ -177,7 +177,7 @@ WRONG = [
     ),
     Wrong(
         "a row too many",
-        violates="as many rows as are needed",
+        violates="all channels on it",
         check="test_the_channels_stand_row_by_row",
         source=TILE.replace("(count / columns)", "(count / columns) + 1"),
     ),
@@ -295,7 +295,7 @@ def tile_maps(fm, ncols, pad=1, fill=0.0):
     ),
     Wrong(
         "`pad` at least 1",
-        violates="`pad` is 0 or more",
+        violates="`pad` 0 or more",
         check="test_the_channels_stand_row_by_row",
         source=TILE.replace("    count, height", "    pad = max(pad, 1)\n    count, height", 1),
     ),
@@ -322,7 +322,7 @@ WRONG += [
     ),
     Wrong(
         "every 0 becomes `fill`, those of the channels, too",
-        violates="The values of the channels are not scaled.",
+        violates="are not scaled",
         check="test_the_channels_stand_row_by_row",
         source=TILE.replace("fill, dtype", "0.0, dtype").replace(
             "    return sheet", "    sheet[sheet == 0] = fill\n    return sheet"

@@ -147,7 +147,7 @@ def learners_hits(seen: Seen, seed: int) -> int | None:
             "registered": "every layer is a part of the model",
             "layers": "the net has several",
             "call": "every probe calls it for several classes",
-            "grad_mode": "the contract says that grad mode is on",
+            "grad_mode": "a rule says that grad mode is on",
             "backward": "the function runs the pass by itself",
             "frozen": "the contract says that parameters require grad",
             "failing_run": "there is one run",
@@ -159,22 +159,20 @@ def learners_hits(seen: Seen, seed: int) -> int | None:
 )  # fmt: skip
 class TestGradCam:
     """Write `grad_cam(model, layer, x, cls)`. `model(x)` turns images `x` of shape [B, C, H, W] into logits of shape
-    [B, number of classes]; it treats each sample on its own. `layer` is a module somewhere in `model`, which calls
-    it once; its output A has the shape [B, K, h, w], and any strides. `cls` is an int. The parameters require grad,
-    and A is computed with at least one of them, so that it requires grad, and the logits with A; `x` may or may not
-    require grad. Grad mode is on when your function is called. Run the model in the mode in which it is, once or
-    several times.
+    [B, number of classes]; it treats each sample on its own. `layer` is a part of `model`, which calls it once; its
+    output A has the shape [B, K, h, w]. `cls` is an int.
 
     For each sample b and channel k, the weight alpha[b, k] is the mean over the h · w positions of the derivative of
     the logit [b, cls] with respect to A[b, k]. Return the sum over the channels k of alpha[b, k] · A[b, k], with
-    negative values replaced by 0: a tensor of shape [B, h, w], not scaled in any way.
+    negative values replaced by 0: a tensor of shape [B, h, w], not scaled.
 
-    The layer itself may work in place, as `nn.ReLU(inplace=True)` does. Nothing after it overwrites its output, and
-    nothing overwrites `x`. Hooks of the caller on the layer itself and on `x` only watch.
+    All parameters require grad, and A depends on at least one; `x` may require grad or not. The layer itself may work
+    in place, as `nn.ReLU(inplace=True)` does; nothing after it overwrites A. Hooks of others on the layer only watch.
+    You may run the model more than once.
 
-    **Example.** Let the layer's output be two channels of 1 by 2 pixels, `[[1., 3.]]` and `[[2., 0.]]`. The model takes
-    the mean of each channel, and logit 0 is 2 times the first mean minus 4 times the second. The derivatives are 1 and
-    -2 everywhere. The sum is `[[-3., 3.]]`, and the result is `tensor([[[0., 3.]]])`.
+    **Example.** Let A be two channels of 1 by 2 pixels, `[[1., 3.]]` and `[[2., 0.]]`. Logit 0 is 2 times the mean of
+    the first minus 4 times that of the second: the derivatives are 1 and -2 everywhere. The sum is `[[-3., 3.]]`, and
+    the result `tensor([[[0., 3.]]])`.
     """
 
     def draw(rng, kind, dtype, values, mode, hooks, hooked):

@@ -131,7 +131,7 @@ class TwiceNamed(nn.Module):
             "registered": "every layer is a part of the model",
             "layers": "the net has several",
             "call": "every probe calls it for several classes",
-            "grad_mode": "the contract says that grad mode is on",
+            "grad_mode": "a rule says that grad mode is on",
             "backward": "the function runs the pass by itself",
             "failing_run": "there is one run",
         },
@@ -143,22 +143,19 @@ class TwiceNamed(nn.Module):
 class TestGuidedBackprop:
     """Write `guided_backprop(model, x, cls)`. `model(x)` turns images `x` of shape [B, C, H, W] into logits of shape
     [B, number of classes], and `cls` is an int. Return the gradient of the sum over b of the logits [b, cls] with
-    respect to `x`, a tensor of the shape of `x`, with one change in the backward pass: at every module of
-    class `nn.ReLU` in `model.modules()`, negative values in the gradient that leaves the module towards its
-    input are replaced by 0. The ReLU's own rule, 0 where its input was not positive, stays in force. All other modules
-    pass gradients as they always do, `nn.Tanh`, `nn.LeakyReLU` and `nn.MaxPool2d` for example, and so do skip
-    connections.
+    respect to `x`, with one change in the backward pass: at every `nn.ReLU` in the model, negative values in the
+    gradient that leaves it towards its input are replaced by 0.
 
-    No ReLU works in place, and nothing overwrites the input or the output of a ReLU, or `x`. Each is called once, as
-    `relu(t)` and not by keyword. No module is of a subclass of `nn.ReLU`, or has a hook of the deprecated kind
-    `register_backward_hook`; no module of class `nn.ReLU` runs that is not in `model.modules()`. Hooks of the caller on
-    a ReLU and on `x` itself only watch. `x` may or may not require grad, and so may each parameter. The logits depend
-    on `x`. Grad mode is on when your function is called. Run the model in the mode in which it is, once or several
-    times.
+    The ReLU's own rule, 0 where its input was not positive, stays in force. All other modules pass gradients as they
+    always do, `nn.Tanh` and `nn.MaxPool2d` for example, and so do functions such as `F.relu` and skip connections. `x`
+    and each parameter may require grad or not. You may run the model more than once.
+
+    No `nn.ReLU` works in place, and nothing overwrites its input or its output. Each is called once, as `relu(t)` and
+    not by keyword. Hooks of others on a ReLU only watch.
 
     **Example.** Let `model` be a ReLU followed by `nn.Flatten()` and a linear layer without bias, with the weight
-    `tensor([[2., -3., 4.]])`. For one image with the pixels 1, 1 and -1 the ordinary gradient of logit 0 is 2, -3
-    and 0. The result is 2, 0 and 0.
+    `tensor([[2., -3., 4.]])`. For one image with the pixels 1, 1 and -1 the ordinary gradient of logit 0 is 2, -3 and
+    0. The result is 2, 0 and 0.
     """
 
     def draw(rng, others, skip, dtype, values, mode, hooks, hooked):

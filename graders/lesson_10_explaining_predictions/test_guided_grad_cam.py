@@ -136,7 +136,7 @@ RUNS = ("first", "second")
             "registered": "every layer is a part of the model",
             "layers": "the net has several",
             "call": "every probe calls it for several classes",
-            "grad_mode": "the contract says that grad mode is on",
+            "grad_mode": "a rule says that grad mode is on",
             "backward": "the function runs the pass by itself",
             "failing_run": "every probe fails in the first run, and in the second",
             "frozen": "the contract says that parameters require grad",
@@ -145,21 +145,20 @@ RUNS = ("first", "second")
     ),
 )  # fmt: skip
 class TestGuidedGradCam:
-    """Write `guided_grad_cam(model, layer, x, cls)`. The arguments are those of `grad_cam`, and the ReLUs are
-    such as in `guided_backprop`: none of them works in place, and neither does `layer`.
+    """Write `guided_grad_cam(model, layer, x, cls)`. The arguments are such as in `grad_cam`, and the ReLUs such as in
+    `guided_backprop`; they may come before and after `layer`, which does not work in place, either. Return a tensor of
+    the shape of `x`.
 
-    Return a tensor of the shape of `x`, [B, C, H, W]. It is the product of two things:
+    It is the product of two things:
 
-    - guided backprop for class `cls`, as in `guided_backprop(model, x, cls)`,
-    - the Grad-CAM of `layer` for class `cls`, as in `grad_cam(model, layer, x, cls)`, not scaled, from an ordinary
-      backward pass without the guided rule. It is upsampled to H by W with bilinear interpolation
-      (`align_corners=False`) and multiplied with every channel.
+    - what `guided_backprop(model, x, cls)` returns,
+    - what `grad_cam(model, layer, x, cls)` returns, from a backward pass without the guided rule. It is upsampled to H
+      by W with bilinear interpolation (`align_corners=False`) and multiplied with every channel.
 
-    The ReLUs may come before and after `layer`. You may call functions that you wrote for earlier exercises.
+    You may call functions of earlier exercises, and run the model more than once.
 
     **Example.** For one image of one channel and 1 by 2 pixels let guided backprop be `[[2., 5.]]`, and let the
-    Grad-CAM have a single pixel with the value 3. Upsampled it is 3 everywhere, and the result is
-    `tensor([[[[6., 15.]]]])`.
+    Grad-CAM have a single pixel with the value 3. The result is `tensor([[[[6., 15.]]]])`.
     """
 
     def draw(rng, layer, other, dtype, values, mode, hooks, hooked):

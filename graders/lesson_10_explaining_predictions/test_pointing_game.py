@@ -189,20 +189,18 @@ def hits_are(family: str, *, rounded: bool = False) -> Callable[..., Any]:
     ),
 )
 class TestPointingGame:
-    """Write `pointing_game(cam, boxes, size)`. `cam` is a detached tensor of shape [B, h, w] without negative values:
-    one heat map for each of B images, one or more. `boxes` is an int64 tensor of shape [B, 4], whose rows are (x0,
-    y0, x1, y1) in pixels of the image. `size` is the tuple (H, W): the size of all images in pixels, height first,
-    and no smaller than h by w.
+    """Write `pointing_game(cam, boxes, size)`. `cam` is a detached tensor of shape [B, h, w]: a heat map without
+    negative values for each of B images, one or more. `boxes` is an int64 tensor of shape [B, 4], whose rows are (x0,
+    y0, x1, y1) in pixels of the image. `size` is the tuple (H, W), the size of the images, no smaller than h by w.
 
-    Upsample each map to H by W pixels with bilinear interpolation, `align_corners=False`. Find its largest pixel: row
-    y and column x. If several pixels are equally large, take the first one, reading row by row from the top and each
-    row from the left, as `argmax` does. Pixels may differ by very little, and all of them may be very small; but it
-    never depends on rounding which one is the largest. The map is a hit if `x0 <= x < x1` and `y0 <= y < y1`. A map
-    `cam[b]` that is 0 everywhere is never a hit. Return the share of hits among the B maps, a Python float from 0 to 1.
+    Upsample each map to H by W pixels with bilinear interpolation, `align_corners=False`. Find its largest pixel: row y
+    and column x; of several that are equal, the first, as `argmax` does. Pixels may be very small and differ by very
+    little, but rounding never decides which is the largest. The map is a hit if `x0 <= x < x1` and `y0 <= y < y1`. A
+    map that is 0 everywhere is never a hit. Return the share of hits among the B maps, a Python float from 0 to 1.
 
     **Example.** For `cam = tensor([[[0., 8.]]])` and `size = (1, 4)` the upsampled map is `[[0., 2., 6., 8.]]`. Its
-    largest pixel is y = 0, x = 3. With `boxes = tensor([[3, 0, 4, 1]])` the result is 1.0, and with
-    `boxes = tensor([[0, 0, 3, 1]])` it is 0.0.
+    largest pixel is y = 0, x = 3. With `boxes = tensor([[3, 0, 4, 1]])` the result is 1.0, with
+    `tensor([[0, 0, 3, 1]])` 0.0.
     """
 
     def draw(rng, sizes, dtype, values):

@@ -108,7 +108,7 @@ def largest_last(weight: Tensor) -> Tensor:
             "registered": "every layer is a part of the model",
             "layers": "the net has several",
             "call": "every probe calls it for several classes",
-            "grad_mode": "the contract says that grad mode is on",
+            "grad_mode": "a rule says that grad mode is on",
             "backward": "the function runs the pass by itself",
             "failing_run": "there is one run",
         },
@@ -116,13 +116,13 @@ def largest_last(weight: Tensor) -> Tensor:
     ),
 )  # fmt: skip
 class TestSaliencyMap:
-    """Write `saliency_map(model, x, classes)`. `model(x)` turns images `x` of shape [B, C, H, W] into logits of
-    shape [B, number of classes]; it treats each sample on its own. `classes` is an int64 tensor of shape [B]: one
-    class for each sample. Return a tensor of shape [B, H, W]. Its entry at [b, i, j] is the largest
-    absolute value, over the channels c, of the derivative of the logit [b, classes[b]] with respect to x[b, c, i,
-    j]. `x` may or may not require grad, and so may each parameter. The logits depend on `x`, the model does not
-    overwrite its input, and hooks of the caller on `x` itself only watch. Grad mode is on when your function is called.
-    Run the model in the mode in which it is, once or several times.
+    """Write `saliency_map(model, x, classes)`. `model(x)` turns images `x` of shape [B, C, H, W] into logits of shape
+    [B, number of classes]; it treats each sample on its own. `classes` is an int64 tensor of shape [B]: one class for
+    each sample.
+
+    Return a tensor of shape [B, H, W]. Its entry at [b, i, j] is the largest absolute value, over the channels c, of
+    the derivative of the logit [b, classes[b]] with respect to x[b, c, i, j]. `x` and each parameter may require grad
+    or not. You may run the model more than once.
 
     **Example.** Let `model` flatten its input and apply a linear layer without bias, with the weight
     `tensor([[1., -3., 2.], [0., 5., 0.]])`. For one image with three channels of one pixel and `classes = tensor([0])`

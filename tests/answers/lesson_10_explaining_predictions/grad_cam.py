@@ -228,7 +228,7 @@ AGAIN = "test_another_call_and_the_example_come_out"
 DRAWINGS = "test_on_drawings_it_points_at_the_shape_as_often_as_plain_autograd"
 KEPT = "test_nothing_of_the_caller_is_touched_and_gradients_are_ordinary_afterwards"
 FAILED = "test_an_exception_comes_through_and_leaves_nothing_behind"
-LOGIT = "the derivative of\n    the logit [b, cls] with respect to A[b, k]"
+LOGIT = "the derivative of the logit [b, cls] with respect to A[b, k]"
 MEAN = "the mean over the h · w positions"
 SUM = "the sum over the channels k of alpha[b, k] · A[b, k]"
 
@@ -249,13 +249,13 @@ def by_hand(cleaned: str) -> str:
 WRONG = [
     Wrong(
         "every parameter has to be used",
-        violates="A is computed with at least one of them",
+        violates="A depends on at least one",
         check="raised",
         source=changed(RIGHT[3], (", allow_unused=True", "")),
     ),
     Wrong(
         "the layer in eval mode",
-        violates="Run the model in the mode in which it is",
+        violates="rule 7: with each part in its mode",
         check="test_another_call_and_the_example_come_out",
         source=cam()
         .replace("    with layer", "    mode, layer.training = layer.training, False\n    try:\n      with layer")
@@ -263,7 +263,7 @@ WRONG = [
     ),
     Wrong(
         "a view of an output that lies in memory otherwise",
-        violates="any strides",
+        violates="rule 1: in any layout",
         check="raised",
         source=cam(
             result="(weights.flatten(1)[:, None] @ A.view(*A.shape[:2], -1)).view(len(A), *A.shape[2:]).relu().detach()"
@@ -277,7 +277,7 @@ WRONG = [
     ),
     Wrong(
         "a view of what does not lie in memory in one piece",
-        violates="its output A has the shape [B, K, h, w], and any strides",
+        violates="rule 1: in any layout",
         check="raised",
         source=cam(
             result="(A.detach().view(len(A), -1) * weights.expand_as(A).flatten(1)).view(A.shape).sum(1).relu()"
@@ -291,7 +291,7 @@ WRONG = [
     ),
     Wrong(
         "what is large is scaled",
-        violates="not scaled in any way",
+        violates="not scaled",
         check="test_another_call_and_the_example_come_out",
         source=cam(
             result="(lambda m: torch.where(m.amax() > 100, m / m.amax(), m))((weights * A).sum(1).relu().detach())"
@@ -315,7 +315,7 @@ def grad_cam(model, layer, x, cls, kept=[]):
     ),
     Wrong(
         "the gradient of the first output of the node",
-        violates="the derivative of\n    the logit [b, cls] with respect to A[b, k]",
+        violates="the derivative of the logit [b, cls] with respect to A[b, k]",
         check="raised",
         source="""
 import torch
@@ -334,20 +334,20 @@ def grad_cam(model, layer, x, cls):
     ),
     Wrong(
         "no ReLU",
-        violates="with\n    negative values replaced by 0",
+        violates="with negative values replaced by 0",
         check=VALUES,
         mistake="forgot-relu",
         source=cam(result="(weights * A).sum(1).detach()"),
     ),
     Wrong(
         "absolute values",
-        violates="with\n    negative values replaced by 0",
+        violates="with negative values replaced by 0",
         check=VALUES,
         source=cam(result="(weights * A).sum(1).abs().detach()"),
     ),
     Wrong(
         "the ReLU before the sum",
-        violates="with\n    negative values replaced by 0",
+        violates="with negative values replaced by 0",
         check=VALUES,
         source=cam(result="(weights * A).relu().sum(1).detach()"),
     ),
@@ -455,7 +455,7 @@ def grad_cam(model, layer, x, cls):
     ),
     Wrong(
         "scaled",
-        violates="not scaled in any way",
+        violates="not scaled",
         check=VALUES,
         mistake="scaled",
         source=cam(result="scaled((weights * A).sum(1).relu().detach())")
@@ -510,7 +510,7 @@ def grad_cam(model, layer, x, cls):
     ),
     Wrong(
         "waits for a gradient of the input",
-        violates="`x` may or may not",
+        violates="`x` may require grad or not",
         check="raised",
         source=swap("grad(logits[:, cls].sum(), A)", "grad(logits[:, cls].sum(), [A, x])[:1]"),
     ),
@@ -532,14 +532,14 @@ def grad_cam(model, layer, x, cls):
     ),
     Wrong(
         "in eval mode",
-        violates="Run the model in the mode in which it is, once or several times.",
+        violates="rule 7: with each part in its mode",
         check=VALUES,
         mistake="another-mode",
         source=swap("    with ", MODES + "    with ").replace("    A = ", BACK + "    A = "),
     ),
     Wrong(
         "in training mode",
-        violates="Run the model in the mode in which it is, once or several times.",
+        violates="rule 7: with each part in its mode",
         check=VALUES,
         mistake="another-mode",
         source=swap("    with ", MODES.replace("eval", "train") + "    with ").replace("    A = ", BACK + "    A = "),
@@ -632,9 +632,9 @@ GIVENS = [
     "Write `grad_cam(model, layer, x, cls)`.",
     "it treats each sample on its own",
     "`cls` is an int.",
-    "Nothing after it overwrites its output",
-    "Hooks of the caller on the layer itself and on `x` only watch.",
-    "Grad mode is on when\n    your function is called.",
+    "nothing after it overwrites A",
+    "Hooks of others on the layer only watch.",
+    "You may run the model more than once.",
 ]
 
 SURVIVORS = {

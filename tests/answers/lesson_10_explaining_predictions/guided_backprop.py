@@ -229,9 +229,9 @@ VALUES = "test_negative_gradients_are_0_behind_every_relu"
 AGAIN = "test_another_call_and_the_example_come_out"
 KEPT = "test_nothing_of_the_caller_is_touched_and_gradients_are_ordinary_afterwards"
 FAILED = "test_an_exception_comes_through_and_leaves_nothing_behind"
-AT_EVERY_RELU = "at every module of\n    class `nn.ReLU` in `model.modules()`"
-REPLACED = "negative values in the gradient that leaves the module towards its\n    input are replaced by 0"
-OTHERS = "All other modules\n    pass gradients as they always do"
+AT_EVERY_RELU = "at every `nn.ReLU` in the model"
+REPLACED = "negative values in the gradient that leaves it towards its input are replaced by 0"
+OTHERS = "All other modules pass gradients as they always do"
 LOGITS = "the sum over b of the logits [b, cls]"
 
 
@@ -244,14 +244,14 @@ def swap(old: str, new: str) -> str:
 WRONG = [
     Wrong(
         "whatever is called ReLU",
-        violates="All other modules\n    pass gradients as they always do",
+        violates="All other modules pass gradients as they always do",
         check=VALUES,
         mistake="wrong-layer",
         source=guided(chosen="type(m).__name__ == 'ReLU'"),
     ),
     Wrong(
         "nothing where all parameters are frozen",
-        violates="and so may each parameter",
+        violates="`x` and each parameter may require grad or not",
         check="test_another_call_and_the_example_come_out",
         source=guided(chosen="isinstance(m, nn.ReLU) and any(p.requires_grad for p in model.parameters())"),
     ),
@@ -274,7 +274,7 @@ WRONG = [
     ),
     Wrong(
         "the ReLUs of the first call",
-        violates="at every module of\n    class `nn.ReLU` in `model.modules()`",
+        violates="at every `nn.ReLU` in the model",
         check="test_another_call_and_the_example_come_out",
         source="RELUS = {}\n" + guided(modules="RELUS.setdefault(model, list(model.modules()))"),
     ),
@@ -356,7 +356,7 @@ def guided_backprop(model, x, cls):
     ),
     Wrong(
         "`relu` as a function, too",
-        violates="at every module of\n    class `nn.ReLU`",
+        violates="at every `nn.ReLU` in the model",
         check=VALUES,
         source=guided(chosen="isinstance(m, nn.ReLU) or type(m).__name__ == 'ReLU'"),
     ),
@@ -384,7 +384,7 @@ def guided_backprop(model, x, cls):
     ),
     Wrong(
         "the whole tensor that enters a ReLU",
-        violates="so do skip\n    connections",
+        violates="skip connections",
         check=VALUES,
         mistake="clamped-whole-tensor",
         source="""
@@ -441,7 +441,7 @@ def guided_backprop(model, x, cls):
     Wrong("the first sample", violates=LOGITS, check=VALUES, source=swap("logits[:, cls].sum()", "logits[0, cls]")),
     Wrong(
         "a map",
-        violates="a tensor of the shape of `x`",
+        violates="with respect to `x`",
         check=VALUES,
         source=swap("return gradient", "return gradient.abs().amax(1)"),
     ),
@@ -459,13 +459,13 @@ def guided_backprop(model, x, cls):
     ),
     Wrong(
         "the input of a caller who asks for no gradient",
-        violates="`x` may or may not require grad",
+        violates="`x` and each parameter may require grad or not",
         check="raised",
         source=swap("        x = x.detach().clone().requires_grad_()\n", ""),
     ),
     Wrong(
         "waits for gradients of all parameters",
-        violates="so\n    may each parameter",
+        violates="`x` and each parameter may require grad or not",
         check="raised",
         source=swap("logits[:, cls].sum(), x)", "logits[:, cls].sum(), [x, *model.parameters()])[:1]"),
     ),
@@ -479,7 +479,7 @@ def guided_backprop(model, x, cls):
     ),
     Wrong(
         "in eval mode",
-        violates="Run the model in the mode in which it is, once or several times.",
+        violates="rule 7: with each part in its mode",
         check=VALUES,
         mistake="another-mode",
         source=swap("    handles = ", MODES + "    handles = ").replace(
@@ -607,7 +607,7 @@ def guided_backprop(model, x, cls):
     ),
     Wrong(
         "replaces each ReLU under its first name",
-        violates="at every module of\n    class `nn.ReLU` in `model.modules()`",
+        violates="at every `nn.ReLU` in the model",
         check="test_another_call_and_the_example_come_out",
         source="""
 import torch
@@ -643,13 +643,11 @@ def guided_backprop(model, x, cls):
 
 GIVENS = [
     "Write `guided_backprop(model, x, cls)`.",
-    "The logits depend\n    on `x`.",
-    "Grad mode is on when your function is called.",
+    "You may run the model more than once.",
     "`model(x)` turns images",
-    "Hooks of the caller on\n    a ReLU and on `x` itself only watch.",
-    "No ReLU works in place, and nothing overwrites",
+    "Hooks of others on a ReLU only watch.",
+    "No `nn.ReLU` works in place, and nothing overwrites its input or its output.",
     "Each is called once, as `relu(t)` and not by keyword.",
-    "No module is of a subclass of\n    `nn.ReLU`",
 ]
 
 LOOPS = (

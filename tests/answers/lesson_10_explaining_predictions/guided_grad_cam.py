@@ -225,10 +225,10 @@ AGAIN = "test_another_call_and_the_example_come_out"
 KEPT = "test_nothing_of_the_caller_is_touched_and_gradients_are_ordinary_afterwards"
 FAILED = "test_an_exception_comes_through_and_leaves_nothing_behind"
 PRODUCT = "the product of two things"
-GUIDED = "guided backprop for class `cls`, as in `guided_backprop(model, x, cls)`"
-HEAT = "the Grad-CAM of `layer` for class `cls`, as in `grad_cam(model, layer, x, cls)`, not scaled"
-ORDINARY = "from an ordinary\n      backward pass without the guided rule"
-UPSAMPLED = "It is upsampled to H by W with bilinear interpolation\n      (`align_corners=False`)"
+GUIDED = "what `guided_backprop(model, x, cls)` returns"
+HEAT = "what `grad_cam(model, layer, x, cls)` returns"
+ORDINARY = "from a backward pass without the guided rule"
+UPSAMPLED = "It is upsampled to H by W with bilinear interpolation (`align_corners=False`)"
 
 
 def swap(old: str, new: str) -> str:
@@ -245,13 +245,13 @@ def by_hand(cleaned: str) -> str:
 WRONG = [
     Wrong(
         "LeakyReLU is guided, too",
-        violates="as in `guided_backprop(model, x, cls)`",
+        violates=GUIDED,
         check=VALUES,
         source=both().replace("isinstance(m, nn.ReLU)", "isinstance(m, (nn.ReLU, nn.LeakyReLU))"),
     ),
     Wrong(
         "a large Grad-CAM is scaled",
-        violates="not scaled",
+        violates=HEAT,
         check="test_another_call_and_the_example_come_out",
         source=both(result="guided * torch.where(cam.amax() > 100, cam / cam.amax(), cam)"),
     ),
@@ -319,7 +319,7 @@ WRONG = [
     Wrong("children only", violates=GUIDED, check=VALUES, source=swap("in model.modules()", "in model.children()")),
     Wrong(
         "only ReLUs before the layer",
-        violates="The ReLUs may come before and after `layer`.",
+        violates="they may come before and after `layer`",
         check=VALUES,
         source=swap("    handles = [", "    steps = list(getattr(model, 'steps', model))\n    handles = [").replace(
             "in model.modules() if isinstance(m, nn.ReLU)]", "in steps[:-1] if isinstance(m, nn.ReLU)]"
@@ -329,7 +329,7 @@ WRONG = [
     Wrong("absolute values in the Grad-CAM", violates=HEAT, check=VALUES, source=both(heat=".abs()")),
     Wrong(
         "the Grad-CAM is scaled",
-        violates="not scaled",
+        violates=HEAT,
         check=VALUES,
         mistake="scaled",
         source=both(
@@ -344,7 +344,7 @@ WRONG = [
     ),
     Wrong(
         "the Grad-CAM of the last convolution",
-        violates="the Grad-CAM of `layer`",
+        violates=HEAT,
         check=VALUES,
         source=swap(
             "    cam = heat(",
@@ -502,7 +502,7 @@ WRONG = [
     ),
     Wrong(
         "no rule inside the layer",
-        violates="as in `guided_backprop(model, x, cls)`",
+        violates=GUIDED,
         check="test_another_call_and_the_example_come_out",
         source=both()
         .replace("sharp(model, x, cls)", "sharp(model, layer, x, cls)")
@@ -512,8 +512,8 @@ WRONG = [
 
 GIVENS = [
     "Write `guided_grad_cam(model, layer, x, cls)`.",
-    "The arguments are those of `grad_cam`",
-    "You may call functions that you wrote",
+    "The arguments are such as in `grad_cam`",
+    "You may call functions of earlier exercises, and run the model more than once.",
 ]
 
 SURVIVORS = {

@@ -82,7 +82,7 @@ SHARE = "test_the_score_is_the_share_of_maps_whose_peak_is_in_the_box"
 WRONG = [
     Wrong(
         "asks the norm of the map, which is 0 for very small values",
-        violates="all of them may be very small",
+        violates="Pixels may be very small",
         check="test_the_score_is_the_share_of_maps_whose_peak_is_in_the_box",
         source=pointing(heated="(cam.flatten(1).norm(dim=1) > 0)"),
     ),
@@ -102,7 +102,7 @@ WRONG = [
     ),
     Wrong(
         "H and W exchanged",
-        violates="height first",
+        violates="`size` is the tuple (H, W)",
         check=SHARE,
         mistake="swapped-axes",
         source=pointing().replace("H, W = size", "W, H = size"),
@@ -162,7 +162,7 @@ WRONG = [
     ),
     Wrong(
         "the last of equal pixels",
-        violates="take the first one",
+        violates="of several that are equal, the first",
         check=SHARE,
         source=pointing(
             place="(H * W - 1 - large.flatten(1).flip(1).argmax(1)) // W, "
@@ -171,13 +171,13 @@ WRONG = [
     ),
     Wrong(
         "column by column",
-        violates="reading row by row",
+        violates="the first, as `argmax` does",
         check=SHARE,
         source=pointing(place="place % H, place // H").replace("large.flatten(1).argmax", "large.mT.flatten(1).argmax"),
     ),
     Wrong(
         "a hit if any of equal pixels is in the box",
-        violates="take the first one",
+        violates="of several that are equal, the first",
         check=SHARE,
         source="""
 import torch.nn.functional as F
@@ -193,13 +193,13 @@ def pointing_game(cam, boxes, size):
     ),
     Wrong(
         "in bfloat16",
-        violates="Pixels may differ by very little",
+        violates="differ by very little",
         check=SHARE,
         source=pointing().replace("    H, W", "    cam = cam.bfloat16()\n    H, W"),
     ),
     Wrong(
         "values rounded",
-        violates="Pixels may differ by very little",
+        violates="differ by very little",
         check=SHARE,
         source=pointing().replace("large.flatten(1).argmax", "large.mul(100).round().flatten(1).argmax"),
     ),
@@ -250,7 +250,7 @@ def pointing_game(cam, boxes, size):
     ),
     Wrong(
         "zero heat points to the first pixel",
-        violates="A map `cam[b]` that is 0 everywhere is never a hit.",
+        violates="A map that is 0 everywhere is never a hit.",
         check=SHARE,
         mistake="zero-map-hit",
         source=pointing(heated="(large.flatten(1).amax(1) >= 0)"),
@@ -263,13 +263,13 @@ def pointing_game(cam, boxes, size):
     ),
     Wrong(
         "an even map points nowhere",
-        violates="If several pixels are equally large",
+        violates="of several that are equal",
         check=SHARE,
         source=pointing(heated="(large.flatten(1).amax(1) > large.flatten(1).amin(1))"),
     ),
     Wrong(
         "a faint map points nowhere",
-        violates="all of them may be very small",
+        violates="Pixels may be very small",
         check=SHARE,
         source=pointing(heated="(large.flatten(1).amax(1) > 1e-8)"),
     ),

@@ -264,13 +264,13 @@ WRONG = [
     ),
     Wrong(
         "the input of a caller who asks for no gradient",
-        violates="`x` may or may not require grad",
+        violates="`x` and each parameter may require grad or not",
         check="raised",
         source=saliency().replace("    x = x.detach().clone().requires_grad_()\n", ""),
     ),
     Wrong(
         "waits for gradients of all parameters",
-        violates="so may each parameter",
+        violates="`x` and each parameter may require grad or not",
         check="raised",
         source=saliency().replace(
             "torch.autograd.grad(total, x)", "torch.autograd.grad(total, [x, *model.parameters()])[:1]"
@@ -311,7 +311,7 @@ WRONG = [
     ),
     Wrong(
         "in eval mode",
-        violates="Run the model in the mode in which it is, once or several times.",
+        violates="rule 7: with each part in its mode",
         check=VALUES,
         mistake="another-mode",
         source=saliency()
@@ -365,9 +365,8 @@ WRONG = [
 
 GIVENS = [
     "Write `saliency_map(model, x, classes)`.",
-    "The logits depend on `x`",
     "it treats each sample on its own",
-    "Grad mode is on when your function is called.",
+    "You may run the model more than once.",
 ]
 
 SURVIVORS = {

@@ -237,10 +237,24 @@ def plot_maps(fm, ncols=8, shared=False):
         ),
     ),
     Wrong(
-        "64 channels at most",
+        "16 channels at most",
         violates="Each channel has axes of its own",
         check="test_every_channel_has_its_image_row_by_row",
-        source=PLOT.replace("range(len(fm))", "range(min(64, len(fm)))"),
+        mistake="fixed-channel-count",
+        source=PLOT.replace("range(len(fm))", "range(min(16, len(fm)))"),
+    ),
+    *(
+        Wrong(
+            what,
+            violates="Each channel has axes of its own",
+            check="test_every_channel_has_its_image_row_by_row",
+            mistake="fixed-channel-count",
+            source=PLOT.replace(*swap).replace("range(len(fm))", "range(min(64, len(fm)))"),
+        )
+        for what, swap in {
+            "the first 64 channels": ("    columns", "    fm = fm[:64]\n    columns"),
+            "8 rows in any case": ("math.ceil(len(fm) / columns), columns,", "8, columns,"),
+        }.items()
     ),
     Wrong(
         "black and white exchanged",
@@ -445,6 +459,7 @@ WRONG += [
 
 SURVIVORS = {
     "at least one dimension": "maps have three",
+    "every exception swallowed": "nothing of the caller raises one",
     "under no_grad": "no graph is recorded",
     "not for all: for ": "all of them, in the reverse order",
     "almost: figure = Figure(": "the size of the figure is free",

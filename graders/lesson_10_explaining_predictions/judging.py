@@ -163,6 +163,11 @@ GRADS_TOUCHED = (
     "and `zero_grad()` erases what the caller had. `torch.autograd.grad` returns gradients and writes nothing."
 )
 
+BATCH_MEAN = (
+    "Your map is B times too small: you took the mean of the logits over the batch. Sum over the samples; then each "
+    "sample has the gradient of its own logit."
+)
+
 INPUT_TOUCHED = (
     "Your result is right, but the caller's `x` is not as it was: its values, its `requires_grad` or its `.grad`. "
     "Work with a tensor of your own: `x.detach().clone().requires_grad_()`."

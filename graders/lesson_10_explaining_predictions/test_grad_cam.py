@@ -21,6 +21,7 @@ from graders.authoring import (
     expect,
 )
 from graders.lesson_10_explaining_predictions.judging import (
+    BATCH_MEAN,
     GRADS_TOUCHED,
     INPUT_TOUCHED,
     TOLERANCE,
@@ -281,8 +282,7 @@ class TestGradCam:
         Mistake(
             "batch-mean",
             cam_is("batch-mean"),
-            "Your map is B times too small: you took the mean of the logits over the batch. Sum over the samples; then "
-            "each sample has the gradient of its own logit.",
+            BATCH_MEAN,
         ),
         Mistake(
             "mixed-batch",

@@ -10,6 +10,7 @@ from torch import Tensor, nn
 
 from graders.authoring import (
     ALL,
+    SILENT,
     Circumstances,
     Mistake,
     Seen,
@@ -17,6 +18,7 @@ from graders.authoring import (
     expect,
 )
 from graders.lesson_10_explaining_predictions.judging import (
+    BATCH_MEAN,
     GRADS_TOUCHED,
     INPUT_TOUCHED,
     TOLERANCE,
@@ -220,6 +222,15 @@ class TestSaliencyMap:
             saliency_is("softmax-target", "log-softmax-target"),
             "You took the gradient of the probability, or of its logarithm. The softmax mixes all logits; the task "
             "asks for the logit.",
+        ),
+        Mistake(
+            "batch-mean",
+            lambda seen, net, x, classes: (
+                matches(seen, iter([saliencies(net, x, classes)["right"] / len(classes)]))
+                if len(classes) > 1
+                else SILENT
+            ),
+            BATCH_MEAN,
         ),
         Mistake(
             "another-mode",

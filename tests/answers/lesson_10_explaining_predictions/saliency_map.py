@@ -198,6 +198,13 @@ WRONG = [
         "the first sample", violates="the logit [b, classes[b]]", check=VALUES, source=saliency("logits[0, classes[0]]")
     ),
     Wrong(
+        "the mean over the batch",
+        violates="the derivative of the logit",
+        check=VALUES,
+        mistake="batch-mean",
+        source=saliency("logits.gather(1, classes[:, None]).mean()"),
+    ),
+    Wrong(
         "the probability",
         violates="the derivative of the logit",
         check=VALUES,

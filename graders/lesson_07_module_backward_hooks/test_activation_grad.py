@@ -206,21 +206,20 @@ def model_of(
 )  # fmt: skip
 class TestActivationGrad:
     """Write `activation_grad(model, name, x, loss_fn, pick=lambda out: out)`. With `loss = loss_fn(model(x))`, return
-    the gradient of the loss with respect to one tensor in the model: `pick(output)`, where `output` is
-    what the module called `name` (as in `model.named_modules()`) returns, as it leaves the module. `pick` takes this
-    output, which may be a tensor, a tuple or a dict, and returns one tensor in it, the same object. The tensor requires
-    grad and is no leaf. Nobody else hooks it, and nobody uses it after your call: a hook of yours may stay on it. The
-    module has no backward hooks of others. The model calls this module once, `loss_fn` does not, and the loss depends
-    on the tensor. No backward pass runs through the tensor in the model or in `loss_fn`.
+    the gradient of the loss with respect to one tensor in the model: `pick(output)`, where `output` is what the module
+    called `name` returns, as it leaves the module. `pick` takes this output, which may be a tensor, a tuple or a dict,
+    and returns one tensor in it, the same object.
 
     The gradient belongs to the value that left the module. Operations that come later, in the model or in the loss, may
     change this tensor in place (an in-place ReLU, for example); the result is still the gradient with respect to the
-    value before. The result is a copy of the gradient as it arrives there: somebody may overwrite the memory of the
-    gradient itself, also later in the same pass.
+    value before. The result is a copy of the gradient as it arrives there: somebody may overwrite the gradient itself,
+    also later in the same pass.
 
     Run `backward()` once or not at all. Either the `.grad` of every parameter stays as it is, or one plain pass is
-    added to every one. The `.grad` of `x` and of other leaves stays as it is or gets one pass, whatever the parameters
-    do.
+    added to every one.
+
+    The tensor requires grad, is no leaf, and has no hook of others; one of yours may stay on it. The model calls the
+    module once, and the loss depends on the tensor.
 
     **Example.** For `model = Sequential(Linear(1, 2), ReLU(inplace=True))`, where the linear layer gives `[[-1., 4.]]`
     for `x`, `activation_grad(model, "0", x, lambda out: 7 * out.sum())` returns `tensor([[0., 7.]])`.

@@ -98,19 +98,15 @@ class Multiple(nn.Module):
 )  # fmt: skip
 class TestClampGradInput:
     """Write `clamp_grad_input(module, c)`. `c` is a number greater than 0. From now on, in every backward pass, each
-    gradient that `module`, with the hooks that it has, sends to one of its inputs is clamped elementwise to [-c, c],
-    for all inputs that are tensors and are passed by position (`nan` stays `nan`; a tensor that is passed twice is two
-    inputs). Nobody else adds hooks to `module` after your call, and none of its forward pre-hooks changes an input.
-    Other inputs (numbers, or what is passed by keyword; its gradients are up to you) may be there, too. Where no
-    gradient comes to an input, `None` and zeros are both right. The output is a tensor or a tuple of tensors, and
-    nothing works in place on it or on the inputs.
+    gradient that `module`, with the hooks that it has, sends to an input that is passed by position is clamped
+    elementwise to [-c, c]; `nan` stays `nan`. What is sent to an input that is passed by keyword is up to you.
 
-    The module's own parameters (and those of the modules inside it) get the gradients that they would get without your
-    function, and the forward pass computes what it did before (a -0.0 may become 0.0). If an input tensor is also used
-    outside the module, the gradient that comes from there is not clamped. Passes in which no input needs a gradient
-    work as before.
+    Everything else stays as it is: the gradients of the module's own parameters (and of the modules inside it), the
+    values of the forward pass (a -0.0 may become 0.0), and what comes to an input tensor from a use outside the module.
+    Inputs may be numbers, and a pass in which no input needs a gradient works as before.
 
-    Return a handle; `handle.remove()` restores the old behaviour, for calls of `module` that come later.
+    Return a handle; `handle.remove()` restores the old behaviour, for calls of `module` that come later. The output of
+    `module` is a tensor or a tuple of tensors, and nothing works in place on it or on the inputs.
 
     **Example.** For `module = Linear(1, 1)` with weight 5 and bias 0, `clamp_grad_input(module, 2.0)` and
     `x = tensor([[3.]], requires_grad=True)`, the call `module(x).sum().backward()` leaves `x.grad == tensor([[2.]])`

@@ -189,13 +189,9 @@ def keys_in_order(order: Callable[[list[str], dict[str, Any]], list[str]]) -> Ca
     ),
 )  # fmt: skip
 class TestGradientFlow:
-    """Write `gradient_flow(model, loss_fn, x)`. Run one forward pass, `loss = loss_fn(model(x))`, and one
-    `loss.backward()`. Return a dict with one entry for each module of `model.named_modules()` that has parameters of
-    its own (a module with two names is there once). Parameters of the modules inside it do not count, so a plain
-    `Sequential` has none; whether they require grad does not matter. Each of these modules is called once, its output
-    is one new tensor, and a gradient comes to this output, and to the module's input, if that requires grad. Neither
-    the model nor the loss works in place, no backward hook on a module replaces a gradient, and grad mode is on. Tensor
-    hooks of yours may stay on the outputs of this pass.
+    """Write `gradient_flow(model, loss_fn, x)`. Run `loss = loss_fn(model(x))` and `loss.backward()`, each once. Return
+    a dict with one entry for each module of `model.named_modules()` that has parameters of its own, frozen ones, too.
+    Parameters of the modules inside it do not count, so a plain `Sequential` has none.
 
     The key is the module's name, `""` for the model itself. The value is a Python float: the mean of
     |d loss / d output| over all elements of the module's output. The keys are in the order of the backward pass: the
@@ -203,6 +199,9 @@ class TestGradientFlow:
     inside it.
 
     Parameters (and `x`, if it requires grad) accumulate their `.grad` as usual.
+
+    Each of these modules is called once, and its output is one new tensor. A gradient comes to it, and to the module's
+    input, if that requires grad. Nothing works in place.
 
     **Example.** For `model = Sequential(Linear(1, 1), Linear(1, 1))` with both weights 2 and biases 0, `x = ones(1, 1)`
     and `loss_fn = lambda out: -3 * out.sum()`, the result is `{"1": 3.0, "0": 6.0}`.

@@ -77,19 +77,15 @@ def shallow(result: object) -> object:
     ),
 )  # fmt: skip
 class TestLinearGrads:
-    """Write `linear_grads(lin, x, loss_fn)`. `lin` is an `nn.Linear` with a bias, and `loss_fn` is a function from its
-    output to a scalar, which does not work in place or use `lin`, and runs no backward pass through this output. For
-    `y = lin(x)` and `L = loss_fn(y)`, return the tuple of dL/dW and dL/db, with the shapes of `lin.weight` and
-    `lin.bias`.
+    """Write `linear_grads(lin, x, loss_fn)`. `lin` is an `nn.Linear` with a bias. For `y = lin(x)` and the scalar
+    `L = loss_fn(y)`, return the tuple of dL/dW and dL/db, with the shapes of `lin.weight` and `lin.bias`.
 
     Rebuild them from `x` and dL/dy. Do not read them from the parameters: these may carry hooks of the caller which
-    change or erase the gradients that arrive there, and your result must not be affected by them. Hooks of the caller
-    on `lin` only watch.
+    change or erase the gradients that arrive there.
 
-    Whether you call `lin` is up to you. Grad mode is on, and `loss_fn` gives the same for the same output, however
-    often it is called. `x` has one dimension or more, none of them empty; the last one has `lin.in_features` entries.
-    At least one of `x`, the weight and the bias requires grad. What the `.grad` of these three, and of other leaves
-    that `loss_fn` uses, holds afterwards is not graded.
+    `x` has one dimension or more, the last one of size `lin.in_features`, and none of them is empty. At least one of
+    `x`, the weight and the bias requires grad; what their `.grad` holds afterwards is not graded. `loss_fn` does not
+    work in place or use `lin`. Whether you call `lin` is up to you: hooks of the caller on it only watch.
 
     **Example.** For a `lin` with weight `[[1., 1.]]` and bias `[0.]`, `x = tensor([[1., 2.], [3., 4.]])` and
     `loss_fn = lambda y: 10 * y.sum()` the result is `(tensor([[40., 60.]]), tensor([20.]))`.

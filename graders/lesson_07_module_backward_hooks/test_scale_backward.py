@@ -85,7 +85,7 @@ class Lone(nn.Module):
         },
         excludes={
             "collection": "there is no collection",
-            "tied": "the contract says that nobody else uses the parameters",
+            "tied": "the shares of several modules in the gradient of one parameter are not told apart",
             "named": "the function gets the module itself",
             "follower": "the contract says that nothing works in place there",
             "passing": "it is about what arrives at the outputs, however the inputs came",
@@ -108,15 +108,14 @@ class TestScaleBackward:
     """Write `scale_backward(module, s)`. `s` is a number. From now on, in every backward pass, the gradients that
     arrive at the outputs of `module` count `s` times: the gradients of its own parameters (and of the modules inside
     it) and all gradients that it sends further back are `s` times what they would be without your function (zeros when
-    `s` is 0). That holds for each call when `module` is called several times before the pass; two calls of
-    `scale_backward` multiply. Nobody else uses its parameters.
+    `s` is 0). Two calls of `scale_backward` multiply.
 
-    Everything else stays as it is: the values of the forward pass (a -0.0 may become 0.0), the gradients of the layers
-    after the module, and those of tensors that are combined with its output. The module has one output or a plain tuple
-    of outputs, and the loss may leave some of them unused. Each is a tensor of its own: none is an input or computed
-    from another one, and nothing works in place on it; what its own `.grad` shows after `retain_grad()` is open. The
-    inputs of the module may need no gradient; one that needs a gradient is passed by position. The outputs are finite.
-    Backward hooks that `module` has only watch, or multiply gradients.
+    Everything else stays as it is: the values of the forward pass (a -0.0 may become 0.0) and the gradients of the
+    layers after the module.
+
+    The module has one output or a plain tuple of outputs, and the loss may leave some of them unused. Each is a new
+    tensor, not computed from another one, and nothing works in place on it. The inputs of the module may need no
+    gradient. In one pass it may be called several times.
 
     Return a handle; `handle.remove()` restores the old behaviour, for calls of `module` that come later.
 

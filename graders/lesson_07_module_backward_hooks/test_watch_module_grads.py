@@ -188,14 +188,10 @@ class TestWatchModuleGrads:
     - `"go"`: the gradients of the loss with respect to its outputs.
 
     Both are tuples with the entries that PyTorch gives to a full backward hook, in the same order, `None` where it
-    gives `None`. Each tensor in them is a copy without a graph: nothing that happens later changes it, also not the
-    next pass. In one pass the module is called once. (What a pass in which PyTorch calls none leaves in the dict is up
-    to you. Nobody else adds hooks to `module` after your call. Where a full backward hook of others replaces entries,
-    those before and those after are both right.)
+    gives `None`. (Where a hook of others replaces entries, those before and those after are both right.) Each tensor in
+    them is a copy without a graph: nothing that happens later changes it. In one pass the module is called once.
 
-    No gradient changes, and with `create_graph=True` the gradients that go on keep their graph. `handle.remove()` ends
-    the watching: later calls of the module change nothing in the dict. (A pass through a call before `remove()` may
-    still be noted.)
+    No gradient changes. `handle.remove()` ends the watching: later calls of the module change nothing in the dict.
 
     **Example.** For `module = torch.nn.Tanh()`, `d, handle = watch_module_grads(module)` and
     `x = tensor([0.], requires_grad=True)`, the call `(3 * module(x)).sum().backward()` leaves

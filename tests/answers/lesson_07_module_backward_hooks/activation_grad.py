@@ -445,13 +445,13 @@ def activation_grad(model, name, x, loss_fn, pick=lambda out: out):
     ),
     Wrong(
         "before the caller's hook",
-        violates="what the module called `name` (as in `model.named_modules()`) returns, as it leaves the module",
+        violates="what the module called `name` returns, as it leaves the module",
         check="test_it_is_the_gradient_at_the_value_that_left_the_module",
         source=changed(TAUGHT, ("hook)", "hook, prepend=True)")),
     ),
     Wrong(
         "a global hook",
-        violates="what the module called `name` (as in `model.named_modules()`) returns, as it leaves the module",
+        violates="what the module called `name` returns, as it leaves the module",
         check="test_it_is_the_gradient_at_the_value_that_left_the_module",
         source="""
 from torch.nn.modules.module import register_module_forward_hook
@@ -469,7 +469,7 @@ def activation_grad(model, name, x, loss_fn, pick=lambda out: out):
     ),
     Wrong(
         "a forward of its own",
-        violates="what the module called `name` (as in `model.named_modules()`) returns, as it leaves the module",
+        violates="what the module called `name` returns, as it leaves the module",
         check="test_it_is_the_gradient_at_the_value_that_left_the_module",
         source="""
 def activation_grad(model, name, x, loss_fn, pick=lambda out: out):
@@ -730,12 +730,8 @@ def activation_grad(model, name, x, loss_fn, pick=lambda out: out):
 
 GIVENS = [
     "Write `activation_grad(model, name, x, loss_fn, pick=lambda out: out)`.",
-    "The tensor requires grad and is no leaf.",
-    "The model calls this module once, `loss_fn` does not, and the loss depends on the tensor.",
-    "No backward pass runs through the tensor in the model or in `loss_fn`.",
-    "Nobody else hooks it",
-    "The module has no backward hooks of others",
-    "The `.grad` of `x` and of other leaves stays as it is or gets one pass",
+    "The tensor requires grad, is no leaf, and has no hook of others; one of yours may stay on it.",
+    "The model calls the module once, and the loss depends on the tensor.",
 ]
 
 SURVIVORS = {

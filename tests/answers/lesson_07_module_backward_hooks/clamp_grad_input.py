@@ -125,7 +125,7 @@ def clamp_grad_input(module, c):
     ),
     Wrong(
         "a bare tensor",
-        violates="for all inputs that are tensors and are passed by position",
+        violates="sends to an input that is passed by position is clamped",
         check="raised",
         mistake="not-like-grad-input",
         source="""
@@ -135,15 +135,14 @@ def clamp_grad_input(module, c):
     ),
     Wrong(
         "forgets to return",
-        violates="sends to one of its inputs is clamped elementwise to [-c, c]",
+        violates="is clamped elementwise to [-c, c]",
         check="test_what_the_module_sends_back_is_clamped",
         mistake="forgot-return",
         source=changed(TAUGHT, ("        return ", "        clamped = ")),
     ),
     Wrong(
         "clamps what arrives at the output",
-        violates="The module's own parameters (and those of the modules inside it) get the gradients that they "
-        "would get without your function",
+        violates="Everything else stays as it is: the gradients of the module's own parameters",
         check="test_its_own_parameters_learn_from_the_unclamped_one",
         mistake="clamped-too-early",
         source="""
@@ -155,7 +154,7 @@ def clamp_grad_input(module, c):
     ),
     Wrong(
         "clamps the gradients of the parameters",
-        violates="sends to one of its inputs is clamped elementwise to [-c, c]",
+        violates="is clamped elementwise to [-c, c]",
         check="test_what_the_module_sends_back_is_clamped",
         mistake="parameter-grads",
         source="""
@@ -171,7 +170,7 @@ def clamp_grad_input(module, c):
     ),
     Wrong(
         "None has no clamp",
-        violates="Passes in which no input needs a gradient work as before.",
+        violates="a pass in which no input needs a gradient works as before",
         check="raised",
         mistake="clamped-none",
         source="""
@@ -181,14 +180,14 @@ def clamp_grad_input(module, c):
     ),
     Wrong(
         "leaves out None",
-        violates="Other inputs (numbers, or what is passed by keyword; its gradients are up to you) may be there, too.",
+        violates="Inputs may be numbers",
         check="raised",
         mistake="not-like-grad-input",
         source=changed(TAUGHT, ("None if g is None else ", ""), ("grad_input)", "grad_input if g is not None)")),
     ),
     Wrong(
         "the first input alone",
-        violates="for all inputs that are tensors and are passed by position",
+        violates="sends to an input that is passed by position is clamped",
         check="test_every_tensor_input_is_clamped",
         mistake="first-input-only",
         source="""
@@ -201,8 +200,7 @@ def clamp_grad_input(module, c):
     ),
     Wrong(
         "writes into the gradients",
-        violates="If an input tensor is also used outside the module, the gradient that comes from there is not "
-        "clamped.",
+        violates="what comes to an input tensor from a use outside the module",
         check="raised",
         mistake="in-place-leak",
         source="""
@@ -216,8 +214,7 @@ def clamp_grad_input(module, c):
     ),
     Wrong(
         "a tensor hook on the input",
-        violates="If an input tensor is also used outside the module, the gradient that comes from there is not "
-        "clamped.",
+        violates="what comes to an input tensor from a use outside the module",
         check="test_what_the_module_sends_back_is_clamped",
         mistake="hooked-the-input",
         source="""
@@ -232,7 +229,7 @@ def clamp_grad_input(module, c):
     ),
     Wrong(
         "clamps grad_output in the place of grad_input",
-        violates="sends to one of its inputs is clamped elementwise to [-c, c]",
+        violates="is clamped elementwise to [-c, c]",
         check="raised",
         mistake="not-like-grad-input",
         source="""
@@ -254,7 +251,7 @@ def clamp_grad_input(module, c):
     ),
     Wrong(
         "the upper bound alone",
-        violates="sends to one of its inputs is clamped elementwise to [-c, c]",
+        violates="is clamped elementwise to [-c, c]",
         check="test_what_the_module_sends_back_is_clamped",
         source="""
 def clamp_grad_input(module, c):
@@ -284,7 +281,7 @@ def clamp_grad_input(module, c):
     ),
     Wrong(
         "zeros for None",
-        violates="Passes in which no input needs a gradient work as before.",
+        violates="a pass in which no input needs a gradient works as before",
         check="raised",
         mistake="made-up-gradient",
         source="""
@@ -331,7 +328,7 @@ def clamp_grad_input(module, c):
     ),
     Wrong(
         "nothing where one entry is None",
-        violates="Other inputs (numbers, or what is passed by keyword; its gradients are up to you) may be there, too.",
+        violates="Inputs may be numbers",
         check="test_what_the_module_sends_back_is_clamped",
         source="""
 def clamp_grad_input(module, c):
@@ -355,7 +352,7 @@ def clamp_grad_input(module, c):
     ),
     Wrong(
         "each module inside, too",
-        violates="The module's own parameters (and those of the modules inside it) get the gradients",
+        violates="the gradients of the module's own parameters (and of the modules inside it)",
         check="test_its_own_parameters_learn_from_the_unclamped_one",
         source="""
 def clamp_grad_input(module, c):
@@ -452,7 +449,7 @@ def clamp_grad_input(module, c):
     ),
     Wrong(
         "clamps the input, too",
-        violates="the forward pass computes what it did before",
+        violates="the values of the forward pass",
         check="test_nothing_else_changes",
         source="""
 def clamp_grad_input(module, c):
@@ -497,7 +494,7 @@ def clamp_grad_input(module, c):
     ),
     Wrong(
         "a tensor hook also where autograd is off",
-        violates="the forward pass computes what it did before",
+        violates="the values of the forward pass",
         check="raised",
         mistake="hook-without-grad-mode",
         source="""
@@ -515,7 +512,7 @@ def clamp_grad_input(module, c):
     ),
     Wrong(
         "wants a first input",
-        violates="what is passed by keyword",
+        violates="an input that is passed by keyword",
         check="raised",
         mistake="no-first-input",
         source=changed(TAUGHT, ("        return tuple", "        grad_input[0]\n        return tuple")),
@@ -541,7 +538,7 @@ def clamp_grad_input(module, c):
     ),
     Wrong(
         "adds zero times the input",
-        violates="the forward pass computes what it did before",
+        violates="the values of the forward pass",
         check="test_nothing_else_changes",
         source="""
 import torch
@@ -560,7 +557,7 @@ def clamp_grad_input(module, c):
     ),
     Wrong(
         "makes each input require grad",
-        violates="Passes in which no input needs a gradient work as before.",
+        violates="a pass in which no input needs a gradient works as before",
         check="test_nothing_else_changes",
         source="""
 import torch
@@ -579,7 +576,7 @@ def clamp_grad_input(module, c):
     ),
     Wrong(
         "all inputs become tensors",
-        violates="Other inputs (numbers, or what is passed by keyword; its gradients are up to you) may be there, too.",
+        violates="Inputs may be numbers",
         check="test_nothing_else_changes",
         source="""
 import torch
@@ -634,7 +631,7 @@ def clamp_grad_input(module, c):
     ),
     Wrong(
         "its hook is the first of the full backward hooks",
-        violates="each\n    gradient that `module`, with the hooks that it has, sends to one of its inputs is clamped",
+        violates="each gradient that `module`, with the hooks that it has, sends",
         check="test_what_the_module_sends_back_is_clamped",
         mistake="clamped-before-the-callers-hooks",
         source=changed(TAUGHT, ("_hook(hook)", "_hook(hook, prepend=True)")),
@@ -644,9 +641,8 @@ def clamp_grad_input(module, c):
 GIVENS = [
     "Write `clamp_grad_input(module, c)`.",
     "`c` is a number greater than 0.",
-    "Where no gradient comes to an input, `None` and zeros are both right.",
-    "The output is a tensor or a tuple of tensors, and nothing works in place",
-    "Nobody else adds hooks to `module` after your call, and none of its forward pre-hooks changes an input.",
+    "What is sent to an input that is passed by keyword is up to you.",
+    "The output of `module` is a tensor or a tuple of tensors, and nothing works in place",
 ]
 
 SURVIVORS = {

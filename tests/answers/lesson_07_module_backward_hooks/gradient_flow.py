@@ -220,7 +220,7 @@ def gradient_flow(model, loss_fn, x):
     ),
     Wrong(
         "the gradients of the weights, of frozen ones, too",
-        violates="whether they require grad does not matter",
+        violates="that has parameters of its own, frozen ones, too",
         check="raised",
         mistake="nothing-there",
         source="""
@@ -432,7 +432,7 @@ def gradient_flow(model, loss_fn, x):
     ),
     Wrong(
         "eval mode, and training mode afterwards",
-        violates="Run one forward pass, `loss = loss_fn(model(x))`",
+        violates="Run `loss = loss_fn(model(x))` and `loss.backward()`, each once.",
         check="test_every_layer_has_its_mean_gradient",
         source="""
 def gradient_flow(model, loss_fn, x):
@@ -541,7 +541,7 @@ def gradient_flow(model, loss_fn, x):
     ),
     Wrong(
         "trainable parameters alone",
-        violates="whether they require grad does not matter",
+        violates="that has parameters of its own, frozen ones, too",
         check="test_every_layer_has_its_mean_gradient",
         source="""
 from contextlib import ExitStack
@@ -692,13 +692,13 @@ def gradient_flow(model, loss_fn, x):
     ),
     Wrong(
         "two passes",
-        violates="Run one forward pass, `loss = loss_fn(model(x))`, and one `loss.backward()`.",
+        violates="Run `loss = loss_fn(model(x))` and `loss.backward()`, each once.",
         check="test_one_pass_accumulates_the_gradients",
         source=changed(TAUGHT, ("    finally:\n", "        loss_fn(model(x)).backward()\n    finally:\n")),
     ),
     Wrong(
         "the loss is computed twice",
-        violates="Run one forward pass, `loss = loss_fn(model(x))`",
+        violates="Run `loss = loss_fn(model(x))` and `loss.backward()`, each once.",
         check="test_one_pass_accumulates_the_gradients",
         source=changed(
             TAUGHT,
@@ -710,7 +710,7 @@ def gradient_flow(model, loss_fn, x):
     ),
     Wrong(
         "a graph on every .grad",
-        violates="one `loss.backward()`",
+        violates="`loss.backward()`, each once",
         check="test_one_pass_accumulates_the_gradients",
         source=changed(TAUGHT, (".backward()", ".backward(create_graph=True)")),
     ),
@@ -824,7 +824,7 @@ def gradient_flow(model, loss_fn, x):
     ),
     Wrong(
         "second names, too",
-        violates="a module with two names is there once",
+        violates="rule 7: if it has several names, the first one counts",
         check="test_every_layer_has_its_mean_gradient",
         source="""
 def gradient_flow(model, loss_fn, x):
@@ -881,10 +881,9 @@ def gradient_flow(model, loss_fn, x):
 
 GIVENS = [
     "Write `gradient_flow(model, loss_fn, x)`.",
-    "Each of these modules is called once, its output is one new tensor",
-    "Tensor hooks of yours may stay on the outputs of this pass.",
-    "Neither the model nor the loss works in place, no backward hook on a module replaces a gradient",
-    "and grad mode is on.",
+    "Each of these modules is called once, and its output is one new tensor.",
+    "A gradient comes to it, and to the module's input, if that requires grad.",
+    "Nothing works in place.",
     "A block that has parameters of its own may come before or after the modules inside it.",
 ]
 

@@ -107,7 +107,7 @@ def linear_grads(lin, x, loss_fn):
     ),
     Wrong(
         "reads .grad, also of a frozen parameter",
-        violates="your result must not be affected by them",
+        violates="Do not read them from the parameters",
         check="raised",
         mistake="reads-dot-grad",
         source="""
@@ -491,7 +491,7 @@ def linear_grads(lin, x, loss_fn):
     ),
     Wrong(
         "needs an input that requires grad",
-        violates="At least one of `x`, the weight and the bias requires grad.",
+        violates="At least one of `x`, the weight and the bias requires grad",
         check="raised",
         source="""
 import torch
@@ -526,7 +526,7 @@ def linear_grads(lin, x, loss_fn):
     ),
     Wrong(
         "on a detached x",
-        violates="At least one of `x`, the weight and the bias requires grad.",
+        violates="At least one of `x`, the weight and the bias requires grad",
         check="test_any_layer_and_any_gradient",
         source="""
 import torch
@@ -598,7 +598,7 @@ def linear_grads(lin, x, loss_fn):
     ),
     Wrong(
         "a view of the gradient",
-        violates="`loss_fn` is a function from its output to a scalar",
+        violates="with the shapes of `lin.weight` and `lin.bias`",
         check="raised",
         source="""
 import torch
@@ -627,11 +627,10 @@ def linear_grads(lin, x, loss_fn):
 GIVENS = [
     "Write `linear_grads(lin, x, loss_fn)`.",
     "`lin` is an `nn.Linear` with a bias",
-    "Hooks of the caller on `lin` only watch.",
-    "What the `.grad` of these three, and of other leaves that `loss_fn` uses, holds afterwards is not graded.",
+    "`loss_fn` does not work in place or use `lin`.",
+    "what their `.grad` holds afterwards is not graded",
     "Rebuild them from `x` and dL/dy.",
     "Whether you call `lin` is up to you",
-    "Grad mode is on",
 ]
 
 SURVIVORS = {

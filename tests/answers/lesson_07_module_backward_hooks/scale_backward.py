@@ -191,7 +191,7 @@ def scale_backward(module, s):
     ),
     Wrong(
         "writes into the gradients",
-        violates="those of tensors that are combined with its output",
+        violates="rule 3: not on the gradient of a neighbour",
         check="raised",
         mistake="in-place-leak",
         source="""
@@ -420,7 +420,7 @@ def scale_backward(module, s):
     ),
     Wrong(
         "a second call replaces the first",
-        violates="rule 1: It works however often it is called",
+        violates="Two calls of `scale_backward` multiply.",
         check="test_several_modules_and_several_calls",
         source="""
 _handles = {}
@@ -526,7 +526,7 @@ def scale_backward(module, s):
     ),
     Wrong(
         "the latest call only",
-        violates="That holds for each call when `module` is called several times before the pass",
+        violates="In one pass it may be called several times.",
         check="test_the_example_of_the_contract",
         source="""
 def scale_backward(module, s):
@@ -661,10 +661,7 @@ def scale_backward(module, s):
 
 GIVENS = [
     "Write `scale_backward(module, s)`.",
-    "Nobody else uses its parameters.",
-    "none is an input or computed from another one",
-    "The outputs are finite.",
-    "Backward hooks that `module` has only watch, or multiply gradients.",
+    "Each is a new tensor, not computed from another one",
 ]
 
 SURVIVORS = {

@@ -396,7 +396,7 @@ def watch_module_grads(module):
     ),
     Wrong(
         "returns its copies",
-        violates="with `create_graph=True` the gradients that go on keep their graph",
+        violates="rule 5: then gradients can be differentiated again",
         check="test_the_gradients_stay_as_they_are",
         mistake="returned-something",
         source=changed(
@@ -408,7 +408,7 @@ def watch_module_grads(module):
     ),
     Wrong(
         "the next pass writes into the tensors of this one",
-        violates="nothing that happens later changes it, also not the next pass",
+        violates="nothing that happens later changes it",
         check="test_the_entries_are_copies_without_a_graph",
         mistake="stored-alias",
         source="""
@@ -664,10 +664,7 @@ def watch_module_grads(module):
 GIVENS = [
     "Write `watch_module_grads(module)`.",
     "In one pass the module is called once.",
-    "A pass through a call before `remove()` may still be noted",
-    "Nobody else adds hooks to `module` after your call.",
-    "Where a full backward hook of others replaces entries, those before and those after are both right.",
-    "What a pass in which PyTorch calls none leaves in the dict is up to you",
+    "(Where a hook of others replaces entries, those before and those after are both right.)",
 ]
 
 SURVIVORS = {

@@ -136,21 +136,21 @@ def true_times(spec: Spec, slow: str = "", others: bool = False) -> dict[str, fl
 class TestBackwardTimes:
     """Write `backward_times(model, x, clock)`. Run one forward pass and one backward pass. The `.grad` of the
     parameters, and of `x` if it requires grad, accumulates as in one `model(x).sum().backward()`. `clock()` returns the
-    time as a number, as `time.perf_counter()` does.
+    time, as `time.perf_counter()` does.
 
-    Return a dict: for each name in `model.named_modules()`, which gives a module with several names its first one, how
-    long the backward pass of this module took, with all that is inside it. The model itself is called `net`, and no
-    child of it is. A module that is called several times gets the sum, and one that is never called gets 0.
+    Return a dict: for each name in `model.named_modules()`, how long the backward pass of this module took, with all
+    that is inside it. The model itself is called `net`, and no child of it is. A module that is called several times
+    gets the sum, and one that is never called gets 0.
 
-    The time of one call of a module begins when the gradient has arrived at its output, and ends when the gradient of
-    its input is complete: also when `x` requires no grad. Full backward hooks and pre-hooks of others on the same
-    module do not count: its time begins after their pre-hooks and ends before their hooks.
+    The time of one call begins when the gradient has arrived at the module's output, and ends when the gradient of its
+    input is complete: also when `x` requires no grad. It begins after the full backward pre-hooks of others on the
+    module, and ends before their full backward hooks.
 
-    Each module gets one tensor that depends on `x`, by position, and can pass a gradient on to it. No module calls
-    itself, nothing works in place, and there are no global hooks. Parameters may be frozen, but not all of them.
+    Each module gets one tensor that depends on `x`, by position, and can pass a gradient on to it. Nothing works in
+    place, there are no global hooks, and some parameter requires grad.
 
     **Example.** For `model = nn.Sequential(nn.Linear(2, 2), nn.Linear(2, 1))` the keys are `"net"`, `"0"` and `"1"`,
-    and `"net"` has at least the time of the other two together, whether `x` requires grad or not.
+    and `"net"` has at least the time of the other two together.
     """
 
     tolerance = (1e-4, 1e-4)

@@ -137,14 +137,12 @@ class TestCountHookCalls:
     `checkpoint(model, x, use_reentrant=False)` from `torch.utils.checkpoint` when `ckpt` is `True`. `n` may be 0.
 
     Return `{"fwd": ..., "bwd": ...}` with two integers for all `n` passes together: how often a forward hook on
-    `model[0]` is called (one that is registered by `model[0].register_forward_hook(fn)`), and how often a full
-    backward hook on `model[0]` is called (`model[0].register_full_backward_hook(fn)`).
+    `model[0]` is called, and how often a full backward hook on it.
 
-    Sometimes the module `model[0]` stands a second time in `model`, sometimes its parameters are frozen, and sometimes
-    it lets no gradient through to its input, as `Positive` in the text. `x` may or may not require grad; something in
-    the model or `x` does. The `.grad` of the parameters, and of `x` if it requires grad, accumulates over the `n`
-    passes, without clearing. A dropout layer of the model drops the same entries in the recomputation as in the forward
-    pass.
+    `model[0]` may stand a second time in `model`, its parameters may be frozen, and it may let no gradient through to
+    its input, as `Positive` in the text. Something in the model or `x` requires grad. The `.grad` of the parameters,
+    and of `x` if it requires grad, accumulates over the `n` passes. A dropout layer drops the same entries in the
+    recomputation as in the forward pass.
 
     **Example.** For `model = nn.Sequential(nn.Linear(2, 2), nn.Tanh(), nn.Linear(2, 1))`, `n = 3` and `ckpt = False`
     the result is `{"fwd": 3, "bwd": 3}`.

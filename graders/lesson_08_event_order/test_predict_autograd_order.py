@@ -59,7 +59,7 @@ def error_of(call: Callable[[], Any]) -> str:
             "collection": "it gets no collection",
             "model": "it gets no model",
             "hooks": "a function that measures makes its own tensors, and no hook of a caller sits on these",
-            "grad_mode": "the contract says that it is on",
+            "grad_mode": "a list that is written down needs none, and one that measures runs a backward pass",
             "backward": "the contract says which pass it is",
             "failure": "it calls nothing of the caller's",
         },
@@ -67,24 +67,23 @@ def error_of(call: Callable[[], Any]) -> str:
     ),
 )
 class TestPredictAutogradOrder:
-    """Write `predict_autograd_order(kind)`. It returns the order of four events of one backward pass, as a new
-    list of four labels.
+    """Write `predict_autograd_order(kind)`. It returns the order of four events of one backward pass, as a new list of
+    four labels.
 
     For `kind == "non-leaf"` there is a tensor `y = 3 * x`, where `x` is a leaf that requires grad:
 
-    - `"tensor"`: a hook on `y` runs, registered with `y.register_hook`.
-    - `"retain_grad"`: `y.grad` is written. (`y.retain_grad()` was called before the pass.)
-    - `"node_pre"`: a pre-hook of the node `y.grad_fn` runs, registered with its `register_prehook`.
-    - `"node_post"`: a hook of the node `y.grad_fn` runs, registered with its `register_hook`.
+    - `"tensor"`: a hook on `y` runs (`y.register_hook`).
+    - `"retain_grad"`: `y.grad` is written, as `y.retain_grad()` asked for.
+    - `"node_pre"`: a pre-hook of the node `y.grad_fn` runs (`register_prehook`).
+    - `"node_post"`: a hook of this node runs (`register_hook`).
 
-    For `kind == "leaf"` it is about the leaf `x` and its node `get_gradient_edge(x).node`. The labels `"tensor"`,
-    `"node_pre"` and `"node_post"` mean the same as above, for `x` and this node, and
+    For `kind == "leaf"` it is about the leaf `x` and its node `get_gradient_edge(x).node`: `"tensor"`, `"node_pre"` and
+    `"node_post"` as above, and
 
-    - `"post_acc"`: a hook on `x` runs, registered with `x.register_post_accumulate_grad_hook`.
+    - `"post_acc"`: a hook on `x` runs (`x.register_post_accumulate_grad_hook`).
 
-    Everything was set up before the pass, in the order `node_post`, `node_pre`, `retain_grad` or `post_acc`, `tensor`.
-    `kind` is a text. For any other text, raise a `ValueError`. You may write the lists down, or let the function
-    measure them; grad mode is on when it is called.
+    All is set up before the pass, in the order `node_post`, `node_pre`, `retain_grad` or `post_acc`, `tensor`. For any
+    other text, raise a `ValueError`. You may write the lists down, or let the function measure them.
 
     **Example.** If a leaf had only the hooks `tensor` and `post_acc`, the answer would be `["tensor", "post_acc"]`:
     you know that from lesson 4. `predict_autograd_order("tree")` raises a `ValueError`.

@@ -52,7 +52,7 @@ def twelve(forward: str, backward: str) -> list[str]:
             "collection": "it gets no collection",
             "model": "it gets no model",
             "hooked": "only global hooks of the caller can reach a layer that the function makes",
-            "grad_mode": "the contract says that it is on",
+            "grad_mode": "a list that is written down needs none, and one that measures runs a backward pass",
             "backward": "the contract says which pass it is",
             "failing_run": "one run is enough to measure",
         },
@@ -63,14 +63,13 @@ class TestPredictModuleOrder:
     """Write `predict_module_order()`. It answers this question: in which order do twelve hooks fire?
 
     There is one `nn.Linear` and an input that requires grad. There are four kinds of hooks: forward pre-hook (`pre`),
-    forward hook (`fwd`), full backward pre-hook (`bpre`) and full backward hook (`bwd`). Of each kind, three hooks
-    are registered, in this order: `A` on the layer, then `P` on the layer with `prepend=True`, then `G` as a global
-    hook. Then `layer(x).sum().backward()` runs once.
+    forward hook (`fwd`), full backward pre-hook (`bpre`) and full backward hook (`bwd`). Of each kind, three hooks are
+    registered, in this order: `A` on the layer, then `P` on the layer with `prepend=True`, then `G` as a global hook.
+    Then `layer(x).sum().backward()` runs once.
 
     Return a new list of all twelve labels, such as `"A.fwd"`, in the order in which the hooks fire. You may write the
-    list down, or let the function measure it; grad mode is on when it is called. If it measures, it may draw random
-    numbers, and global hooks of others may be there, of the same four kinds: they fire as well, may change values, keep
-    the graph, and call no module. If one of them raises an exception, the caller of your function gets it.
+    list down, or let the function measure it. In that case global hooks of others may be there: they fire as well, and
+    may change values.
 
     **Example.** If there were only the hooks `A`, the answer would be `["A.pre", "A.fwd", "A.bpre", "A.bwd"]`.
     """

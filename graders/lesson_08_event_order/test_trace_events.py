@@ -228,20 +228,17 @@ def model_of(spec: Spec, mode: str, hooks: str, hooked: str, backward: bool = Tr
     ),
 )  # fmt: skip
 class TestTraceEvents:
-    """Write `trace_events(model, x)`. Run `model(x).sum().backward()` once, with `x` as it is given, and return
-    the list of events in the order in which they happen.
+    """Write `trace_events(model, x)`. Run `model(x).sum().backward()` once, with `x` as it is given, and return the
+    list of events in the order in which they happen.
 
     An event is a text: the name of a module, a dot, and what happens: `fpre` when a forward pre-hook of the module
     fires, `fwd` for a forward hook, `bpre` for a full backward pre-hook, `bwd` for a full backward hook. Every module
-    counts, containers too, and a module that is called twice has its events twice. A call whose `forward` ends in an
-    exception, which the model catches, has no `fwd`; hooks of others raise none that it catches. The names are those of
-    `model.named_modules()`, which gives a module with several names its first one. The model itself is called `net`,
-    and no child of it is. A module that is called and not among them has no events.
+    in `model.named_modules()` counts, containers too, and has its events for each of its calls. The model itself is
+    called `net`, and no child of it is. A module that is called and not among them has no events.
 
-    `x` may or may not require grad, and the first parts of the model may be frozen or have no parameters: no
-    special case is needed for them. Something in the model requires grad, grad mode is on, nothing works in place,
-    and no module is called in the backward pass (a checkpoint would do that). The `.grad` of the parameters, and of
-    `x` if it requires grad, accumulates as in one plain pass.
+    `x` may or may not require grad, and the first parts of the model may be frozen or have no parameters. The `.grad`
+    of the parameters, and of `x` if it requires grad, accumulates as usual. Something in the model requires grad,
+    nothing works in place, and no module is called in the backward pass (a checkpoint would do that).
 
     **Example.** For `nn.Sequential(nn.Linear(2, 1))` and an `x` that requires grad, the result is `["net.fpre",
     "0.fpre", "0.fwd", "net.fwd", "net.bpre", "0.bpre", "0.bwd", "net.bwd"]`.

@@ -102,7 +102,7 @@ def backward_times(model, x, clock):
     ),
     Wrong(
         "its hook is the last of the full backward hooks",
-        violates="its time begins after their pre-hooks and ends before their hooks.",
+        violates="and ends before their full backward hooks.",
         check="test_each_time_is_right",
         mistake="counted-the-hooks-of-others",
         source=TIMED
@@ -113,7 +113,7 @@ def backward_times(model, x, clock):
     ),
     Wrong(
         "its pre-hook is the first of the full backward pre-hooks",
-        violates="Full backward hooks and pre-hooks of others on the same",
+        violates="It begins after the full backward pre-hooks of others on the module",
         check="test_each_time_is_right",
         mistake="counted-the-hooks-of-others",
         source=TIMED
@@ -234,7 +234,7 @@ def backward_times(model, x, clock):
     ),
     Wrong(
         "the time of the forward pass",
-        violates="The time of one call of a module begins when the gradient has arrived at its output",
+        violates="The time of one call begins when the gradient has arrived at the module's output",
         check="test_each_time_is_right",
         source=TIMED.replace("register_full_backward_pre_hook", "register_forward_pre_hook").replace(
             "register_full_backward_hook", "register_forward_hook"
@@ -332,7 +332,7 @@ def backward_times(model, x, clock):
 WRONG += [
     Wrong(
         "a module with two names is in the dict twice",
-        violates="which gives a module with several names its first one",
+        violates="rule 7: if it has several names, the first one counts",
         check="test_each_time_is_right",
         source=TIMED
         + """
@@ -417,8 +417,7 @@ GIVENS = [
     "Write `backward_times(model, x, clock)`.",
     "Return a dict",
     "Each module gets one tensor that depends on `x`, by position, and can pass a gradient on to it.",
-    "No module calls itself",
-    "Parameters may be frozen, but not all of them.",
+    "Nothing works in place, there are no global hooks, and some parameter requires grad.",
 ]
 
 SURVIVORS = {

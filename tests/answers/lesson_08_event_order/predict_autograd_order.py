@@ -57,7 +57,7 @@ def predict_autograd_order(kind):
 WRONG = [
     Wrong(
         "the order of the documentation",
-        violates='`"retain_grad"`: `y.grad` is written.',
+        violates='`"retain_grad"`: `y.grad` is written',
         check="test_both_orders_are_right",
         mistake="documented-order",
         source="""
@@ -85,7 +85,7 @@ def predict_autograd_order(kind):
     ),
     Wrong(
         "the post-accumulate-grad hook after the node's own",
-        violates='`"post_acc"`: a hook on `x` runs, registered with `x.register_post_accumulate_grad_hook`.',
+        violates='`"post_acc"`: a hook on `x` runs',
         check="test_both_orders_are_right",
         mistake="post-acc-last",
         source="""
@@ -145,7 +145,7 @@ def predict_autograd_order(kind):
     ),
     Wrong(
         "the retained gradient before everything",
-        violates='`"tensor"`: a hook on `y` runs, registered with `y.register_hook`.',
+        violates='`"tensor"`: a hook on `y` runs',
         check="test_both_orders_are_right",
         source="""
 def predict_autograd_order(kind):
@@ -158,7 +158,7 @@ def predict_autograd_order(kind):
     ),
     Wrong(
         "one order for both",
-        violates='For `kind == "leaf"` it is about the leaf `x` and its node `get_gradient_edge(x).node`.',
+        violates='For `kind == "leaf"` it is about the leaf `x` and its node `get_gradient_edge(x).node`',
         check="test_both_orders_are_right",
         source="""
 def predict_autograd_order(kind):
@@ -180,7 +180,7 @@ def predict_autograd_order(kind):
     ),
     Wrong(
         "the pre-hook of the node after its hook",
-        violates='`"node_pre"`: a pre-hook of the node `y.grad_fn` runs, registered with its `register_prehook`.',
+        violates='`"node_pre"`: a pre-hook of the node `y.grad_fn` runs',
         check="test_both_orders_are_right",
         source="""
 def predict_autograd_order(kind):
@@ -195,7 +195,7 @@ def predict_autograd_order(kind):
     ),
     Wrong(
         "the hook of the node before the tensor's",
-        violates='`"node_post"`: a hook of the node `y.grad_fn` runs, registered with its `register_hook`.',
+        violates='`"node_post"`: a hook of this node runs',
         check="test_both_orders_are_right",
         source="""
 def predict_autograd_order(kind):
@@ -376,10 +376,8 @@ def predict_autograd_order(kind):
 
 GIVENS = [
     "Write `predict_autograd_order(kind)`.",
-    "(`y.retain_grad()` was called before the pass.)",
-    'The labels `"tensor"`, `"node_pre"` and `"node_post"` mean the same as above',
-    "Everything was set up before the pass, in the order",
-    "`kind` is a text.",
+    '`"tensor"`, `"node_pre"` and `"node_post"` as above',
+    "All is set up before the pass, in the order",
     "You may write the lists down, or let the function measure them",
 ]
 

@@ -268,7 +268,7 @@ def predict_module_order():
     ),
     Wrong(
         "an exception of a hook of the caller leaves the global hooks",
-        violates="If one of them raises an exception, the caller of your function gets it.",
+        violates="rule 4: Rules 2 and 3 hold then, too",
         check="test_all_is_in_order_when_a_hook_of_the_caller_raises",
         source="""
 import torch

@@ -183,7 +183,7 @@ def trace_events(model, x):
     ),
     Wrong(
         "the hooks read the loop variable when they fire",
-        violates="which gives a module with several names its first one.",
+        violates="rule 7: if it has several names, the first one counts",
         check="test_every_event_is_in_its_place",
         mistake="late-binding",
         source="""
@@ -229,7 +229,7 @@ def trace_events(model, x):
     ),
     Wrong(
         "leaves out the containers",
-        violates="Every module counts, containers too, and a module that is called twice has its events twice.",
+        violates="Every module in `model.named_modules()` counts, containers too",
         check="test_every_event_is_in_its_place",
         mistake="leaves-only",
         source="""
@@ -252,7 +252,7 @@ def trace_events(model, x):
     ),
     Wrong(
         "registers under each name of a module",
-        violates="which gives a module with several names its first one.",
+        violates="rule 7: if it has several names, the first one counts",
         check="test_every_event_is_in_its_place",
         mistake="hooked-twice",
         source=changed(TRACED, ("model.named_modules()", "model.named_modules(remove_duplicate=False)")),
@@ -292,7 +292,7 @@ def trace_events(model, x):
     ),
     Wrong(
         "leaves and the root, and every hook stays",
-        violates="Every module counts, containers too, and a module that is called twice has its events twice.",
+        violates="Every module in `model.named_modules()` counts, containers too",
         check="test_every_event_is_in_its_place",
         source="""
 def trace_events(model, x):
@@ -317,7 +317,7 @@ def trace_events(model, x):
     ),
     Wrong(
         "the top level alone",
-        violates="Every module counts, containers too, and a module that is called twice has its events twice.",
+        violates="Every module in `model.named_modules()` counts, containers too",
         check="test_every_event_is_in_its_place",
         source=changed(TRACED, ("model.named_modules(", "model.named_children(")),
     ),
@@ -341,7 +341,7 @@ def trace_events(model, x):
     ),
     Wrong(
         "`autograd.grad`, which writes no `.grad`",
-        violates="The `.grad` of the parameters, and of `x` if it requires grad, accumulates as in one plain pass.",
+        violates="The `.grad` of the parameters, and of `x` if it requires grad, accumulates as usual.",
         check="test_it_is_one_plain_pass",
         source=(
             REGISTER
@@ -361,7 +361,7 @@ def trace_events(model, x):
     ),
     Wrong(
         "a clean start that nobody asked for",
-        violates="The `.grad` of the parameters, and of `x` if it requires grad, accumulates as in one plain pass.",
+        violates="The `.grad` of the parameters, and of `x` if it requires grad, accumulates as usual.",
         check="test_it_is_one_plain_pass",
         source=changed(
             TRACED,
@@ -402,7 +402,7 @@ def trace_events(model, x):
     ),
     Wrong(
         "a shared module under its last name",
-        violates="which gives a module with several names its first one.",
+        violates="rule 7: if it has several names, the first one counts",
         check="test_every_event_is_in_its_place",
         source="""
 def trace_events(model, x):
@@ -465,7 +465,7 @@ def trace_events(model, x):
     ),
     Wrong(
         "the `.grad` of `x` is cleared",
-        violates="The `.grad` of the parameters, and of `x` if it requires grad, accumulates as in one plain pass.",
+        violates="The `.grad` of the parameters, and of `x` if it requires grad, accumulates as usual.",
         check="test_it_is_one_plain_pass",
         source=changed(
             TRACED,
@@ -514,7 +514,7 @@ def trace_events(model, x):
     ),
     Wrong(
         "the last of four hooks reads the loop variable late",
-        violates="which gives a module with several names its first one.",
+        violates="rule 7: if it has several names, the first one counts",
         check="test_every_event_is_in_its_place",
         source=changed(TRACED, ('*a, n=name: events.append(f"{n}.bwd"', '*a: events.append(f"{name}.bwd"')),
     ),
@@ -561,7 +561,7 @@ def trace_events(model, x):
     ),
     Wrong(
         "a model without parts is not watched",
-        violates="Every module counts, containers too, and a module that is called twice has its events twice.",
+        violates="Every module in `model.named_modules()` counts, containers too",
         check="test_a_model_without_parts_has_four_events",
         source=changed(
             TRACED, ("    events = []\n", "    if not list(model.children()):\n        return []\n    events = []\n")
@@ -579,7 +579,7 @@ def trace_events(model, x):
     ),
     Wrong(
         "walks through the children, and meets a module in two places",
-        violates="which gives a module with several names its first one.",
+        violates="rule 7: if it has several names, the first one counts",
         check="test_each_module_has_its_first_name",
         source="""
 def trace_events(model, x):
@@ -608,7 +608,7 @@ def trace_events(model, x):
     ),
     Wrong(
         "runs `model.forward`",
-        violates="Every module counts, containers too, and a module that is called twice has its events twice.",
+        violates="Every module in `model.named_modules()` counts, containers too",
         check="test_every_event_is_in_its_place",
         source=changed(TRACED, ("model(", "model.forward(")),
     ),
@@ -632,7 +632,7 @@ def trace_events(model, x):
     ),
     Wrong(
         "`.grad` is written anew",
-        violates="The `.grad` of the parameters, and of `x` if it requires grad, accumulates as in one plain pass.",
+        violates="The `.grad` of the parameters, and of `x` if it requires grad, accumulates as usual.",
         check="test_nothing_else_changes",
         source=changed(
             TRACED,
@@ -677,7 +677,7 @@ def trace_events(model, x):
 WRONG += [
     Wrong(
         "`net.` is cut out of every name",
-        violates="The names are those of `model.named_modules()`",
+        violates="rule 7: A part of the model is called what `model.named_modules()` calls it",
         check="test_every_event_is_in_its_place",
         source=changed(
             TRACED,
@@ -687,7 +687,7 @@ WRONG += [
     ),
     Wrong(
         "a forward hook that is called whatever happens",
-        violates="has no `fwd`",
+        violates="`fwd` for a forward hook",
         check="test_a_call_that_is_broken_off_has_no_fwd",
         source=changed(TRACED, ('.fwd")))', '.fwd"), always_call=True))')),
     ),
@@ -727,5 +727,5 @@ SURVIVORS = {
 
 GIVENS = [
     "Write `trace_events(model, x)`.",
-    "Something in the model requires grad, grad mode is on, nothing works in place, and no module is called",
+    "Something in the model requires grad, nothing works in place, and no module is called",
 ]

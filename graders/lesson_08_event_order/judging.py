@@ -8,6 +8,9 @@ from torch import Tensor, nn
 from graders.authoring import Kind, Seen, close, expect, refuse
 from graders.lesson_08_event_order.shared import OLD
 
+KEPT = "What earlier calls noted is still there, and your result goes on from it. Start anew in each call."
+"""The message for a result that grows from call to call."""
+
 
 def plain_grads(model: nn.Module, x: Tensor, needs: bool) -> dict[str, Tensor]:
     """The gradients of `model(x).sum()` for the parameters, and for "x" if it requires grad; not what gets none."""

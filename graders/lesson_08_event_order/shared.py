@@ -225,8 +225,8 @@ def build(spec: dict[str, Any]) -> nn.Module:
         return Activation()
     if spec["kind"] == "no gradient":
         return Signs(spec["weight"])
-    layer = nn.Linear(*reversed(spec["weight"].shape)).to(spec["weight"].dtype)
-    layer.load_state_dict({"weight": spec["weight"], "bias": spec["bias"]})
+    layer = nn.Linear(*reversed(spec["weight"].shape))
+    layer.weight, layer.bias = (nn.Parameter(spec[name].detach().clone()) for name in ("weight", "bias"))
     return layer.requires_grad_(spec["kind"] == "linear")
 
 

@@ -30,7 +30,7 @@ from graders.authoring import (
     prepared,
     refuse,
 )
-from graders.lesson_08_event_order.judging import expect_grad, plain_grads
+from graders.lesson_08_event_order.judging import KEPT, expect_grad, plain_grads
 from graders.lesson_08_event_order.shared import OLD, Activation, Dropout, Signs, build, dot_grads
 
 Spec = dict[str, Any]
@@ -268,6 +268,49 @@ class TestCountHookCalls:
             "with it the full backward hook, runs once.",
         ),
         Mistake(
+            "one-pass-only",
+            lambda seen, spec, needs, n, ckpt: (
+                seen["later counts"].value == hook_calls(spec, needs, 1, ckpt)
+                and any(seen["counts"].value == hook_calls(spec, needs, passes, ckpt) for passes in (1, min(n, 1)))
+            ),
+            "These are the calls of one pass. Asked are those of all `n` passes together.",
+        ),
+        Mistake(
+            "exchanged",
+            lambda seen, spec, needs, n, ckpt: (
+                both(seen, n, lambda passes: exchanged(hook_calls(spec, needs, passes, ckpt)))
+                and seen["counts of one that stops"].value == exchanged(stopped(needs, ckpt))
+            ),
+            "You exchanged the two numbers: `fwd` is how often the forward hook is called, `bwd` how often the full "
+            "backward hook is.",
+        ),
+        Mistake(
+            "not-in-recomputation",
+            lambda seen, spec, needs, n, ckpt: (
+                both(
+                    seen,
+                    n,
+                    lambda passes: {
+                        "fwd": hook_calls(spec, needs, passes, False)["fwd"],
+                        "bwd": hook_calls(spec, needs, passes, True)["bwd"],
+                    },
+                )
+                and seen["later_calls"].value == LATER * calls_of_a_pass(spec, needs, True)
+                if ckpt
+                else SILENT
+            ),
+            "You do not count the calls in the recomputation. It runs in `backward()`, and until then the forward hook "
+            "has to stay on `model[0]`.",
+        ),
+        Mistake(
+            "kept-from-call-to-call",
+            lambda seen, spec, needs, ckpt: (
+                grown(seen["counts"], seen["later counts"], hook_calls(spec, needs, LATER, ckpt))
+                and grown(seen["later counts"], seen["counts of one that stops"], stopped(needs, ckpt))
+            ),
+            KEPT,
+        ),
+        Mistake(
             "registered-every-pass",
             lambda seen, spec, needs, n, ckpt: both(
                 seen,
@@ -319,8 +362,8 @@ class TestCountHookCalls:
         counted(seen["counts"], hook_calls(spec, needs, n, ckpt), f"the counts for n = {n}")
         later = f"the counts of a later call, for n = {LATER}"
         counted(seen["later counts"], hook_calls(spec, needs, LATER, ckpt), later)
-        stops = {"fwd": LATER * (2 if ckpt else 1), "bwd": LATER * (needs == "no grad")}
-        counted(seen["counts of one that stops"], stops, "the counts where `model[0]` lets no gradient through")
+        stops = "the counts where `model[0]` lets no gradient through"
+        counted(seen["counts of one that stops"], stopped(needs, ckpt), stops)
         counted(seen["example"], {"fwd": 3, "bwd": 3}, "the counts of the example")
 
     def test_the_passes_ran_as_asked(seen, spec, x, needs, n, ckpt, mode, hooks, hooked, grad):
@@ -359,6 +402,22 @@ class TestCountHookCalls:
 def both(seen: Seen, n: int, count: Callable[[int], dict[str, int]]) -> bool:
     """Whether both calls, for `n` passes and for `LATER`, returned what `count` gives for these."""
     return seen["counts"].value == count(n) and seen["later counts"].value == count(LATER)
+
+
+def stopped(needs: str, ckpt: bool) -> dict[str, int]:
+    """How often the two hooks are called in `LATER` passes on a first module that lets no gradient through."""
+    return {"fwd": LATER * (2 if ckpt else 1), "bwd": LATER * (needs == "no grad")}
+
+
+def grown(before: Seen, after: Seen, by: dict[str, int]) -> bool:
+    """Whether the counts after a call are those before it, and more by those of the call."""
+    counts = before.value
+    return isinstance(counts, dict) and after.value == {kind: counts.get(kind, 0) + more for kind, more in by.items()}
+
+
+def exchanged(counts: dict[str, int]) -> dict[str, int]:
+    """Each number under the other name."""
+    return {"fwd": counts["bwd"], "bwd": counts["fwd"]}
 
 
 def counted(seen: Seen, expected: dict[str, int], which: str) -> None:

@@ -19,6 +19,7 @@ from graders.authoring import (
     nothing_changed,
     refuse,
 )
+from graders.lesson_08_event_order.judging import KEPT
 from graders.lesson_08_event_order.shared import GlobalHooks, now, one_list
 
 MODULE_ORDER = [
@@ -131,6 +132,15 @@ class TestPredictModuleOrder:
             ),
             "You return the same list object in every call. A caller who changes it changes what the next call "
             "returns. Make the list inside the function.",
+        ),
+        Mistake(
+            "kept-from-call-to-call",
+            lambda seen: (
+                len(seen["second_call"]) > len(MODULE_ORDER)
+                and len(seen["order"]) >= len(MODULE_ORDER)
+                and seen["second_call"].value[: len(seen["order"])] == seen["order"].value
+            ),
+            KEPT,
         ),
         Mistake(
             "kept-after-a-failure",

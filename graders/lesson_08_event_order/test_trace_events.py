@@ -30,7 +30,7 @@ from graders.authoring import (
     prepared,
     refuse,
 )
-from graders.lesson_08_event_order.judging import expect_grad, plain_grads
+from graders.lesson_08_event_order.judging import KEPT, expect_grad, plain_grads
 from graders.lesson_08_event_order.shared import OLD, Attempt, build, dot_grads, now
 
 Spec = dict[str, Any]
@@ -45,6 +45,10 @@ BROKEN_OFF = [
     *("net.bpre", "second.bpre", "second.bwd", "net.bwd"),
 ]
 """The events of an `Attempt`."""
+
+
+WITH_MORE = "linear"
+"""What the model begins with where all is asked that is the same in each case."""
 
 
 def draw_leaf(rng, name, dtype, kinds=("linear", "linear", "activation")):
@@ -138,6 +142,14 @@ def mirrored(spec: Spec) -> list[str]:
     """The forward events, and then their mirror image."""
     forward = rules(spec, False)[0]
     return forward + [event.replace(".fwd", ".bpre").replace(".fpre", ".bwd") for event in reversed(forward)]
+
+
+def paired_off(events: list[str]) -> list[str]:
+    """The events with the `bwd` of each module right after its `bpre`."""
+    found = [event for event in events if not event.endswith((".bpre", ".bwd"))]
+    for event in events:
+        found += [event, event.replace(".bpre", ".bwd")] if event.endswith(".bpre") else []
+    return found
 
 
 def names_of_leaves(spec: Spec, name: str = "") -> set[str]:
@@ -266,7 +278,7 @@ class TestTraceEvents:
     def oracle(spec, x, needs, mode, hooks, hooked):
         return true_grads(spec, x, needs, mode, hooks, hooked)
 
-    def probe(student, spec, x, at, layout, place, grad, mode, hooks, hooked, needs, failure):
+    def probe(student, spec, x, at, layout, place, grad, mode, hooks, hooked, needs, failure, start):
         def failing(owner, model):
             planned = Failure(failure)
             with owner(model)(planned.strike):
@@ -285,11 +297,6 @@ class TestTraceEvents:
         events = student.trace_events(model, given)
         seen = {"events": now(events), "input_needs_grad": flags[:5]}
         seen |= {"grads": dot_grads(model, leaf), "changed": witness.changes()}
-        seen["of one module"] = now(student.trace_events(nn.Linear(x.shape[-1], 2).to(x.dtype), given))
-        layer = nn.Linear(x.shape[-1], x.shape[-1]).to(x.dtype)
-        in_two_places = nn.Sequential(OrderedDict(subnet=nn.Sequential(OrderedDict(net=layer)), two=layer))
-        seen["of two places"] = now(student.trace_events(in_two_places, x.clone().requires_grad_()))
-        seen["broken off"] = now(student.trace_events(Attempt(layer), x.clone().requires_grad_()))
         other = laid_out(x / 2, layout).requires_grad_(needs == "no grad")
         flags.clear()
         seen["of another input"] = now(student.trace_events(model, other))
@@ -302,6 +309,13 @@ class TestTraceEvents:
             lambda model: next(p for p in model.parameters() if p.requires_grad).register_hook,
             model_of(spec, mode, hooks, hooked),
         )
+        if start != WITH_MORE:
+            return seen
+        seen["of one module"] = now(student.trace_events(nn.Linear(x.shape[-1], 2).to(x.dtype), given))
+        layer = nn.Linear(x.shape[-1], x.shape[-1]).to(x.dtype)
+        in_two_places = nn.Sequential(OrderedDict(subnet=nn.Sequential(OrderedDict(net=layer)), two=layer))
+        seen["of two places"] = now(student.trace_events(in_two_places, x.clone().requires_grad_()))
+        seen["broken off"] = now(student.trace_events(Attempt(layer), x.clone().requires_grad_()))
         example = nn.Sequential(nn.Linear(2, 1))
         seen["example"] = now(student.trace_events(example, torch.ones(1, 2, requires_grad=True)))
         inner: list[Any] = []
@@ -331,6 +345,37 @@ class TestTraceEvents:
             "Your backward half is the mirror of the forward half. It is no mirror where an input requires no grad (a "
             "module then fires `bwd` right after `bpre`), where no gradient arrives, or where none gets through. "
             "Record backward with hooks, too.",
+        ),
+        Mistake(
+            "paired-backward",
+            lambda seen, spec, needs: (
+                seen["events" if needs == "no grad" else "of another input"].value
+                == paired_off(timeline(spec, False))
+                != timeline(spec, False)
+                and seen["events" if needs == "grad" else "of another input"].value == timeline(spec, True)
+            ),
+            "Where `x` requires no grad, you let each `bwd` follow its `bpre` at once. It does so where the input of "
+            "this very module requires no grad. Further inside, inputs are what layers returned, and require grad.",
+        ),
+        Mistake(
+            "kept-from-call-to-call",
+            lambda seen, spec, needs: (
+                len(seen["events"]) > 0
+                and len(seen["of another input"]) > len(timeline(spec, needs == "no grad"))
+                and seen["of another input"].value[: len(seen["events"])] == seen["events"].value
+            ),
+            KEPT,
+        ),
+        Mistake(
+            "another-mode",
+            lambda seen, spec, x, needs, mode, hooks, hooked, grad: (
+                not accumulated_once(seen, spec, x, needs, mode, hooks, hooked, grad)
+                and any(
+                    accumulated_once(seen, spec, x, needs, other, hooks, hooked, grad)
+                    for other in ("train", "eval")
+                    if other != mode
+                )
+            ),
         ),
         Mistake(
             "late-binding",
@@ -401,19 +446,24 @@ class TestTraceEvents:
         expect(seen["events"]).timeline(timeline(spec, needs == "grad"))
         expect(seen["of another input"]).timeline(timeline(spec, needs == "no grad"))
 
-    def test_each_module_has_its_first_name(seen):
-        expect(seen["of two places"]).timeline(IN_TWO_PLACES)
+    def test_each_module_has_its_first_name(seen, start):
+        if start == WITH_MORE:
+            expect(seen["of two places"]).timeline(IN_TWO_PLACES)
 
-    def test_a_call_that_is_broken_off_has_no_fwd(seen):
-        expect(Seen(seen["broken off"].value, "the events of a model that catches")).timeline(BROKEN_OFF)
+    def test_a_call_that_is_broken_off_has_no_fwd(seen, start):
+        if start == WITH_MORE:
+            expect(Seen(seen["broken off"].value, "the events of a model that catches")).timeline(BROKEN_OFF)
 
-    def test_a_model_without_parts_has_four_events(seen):
-        expect(seen["of one module"]).timeline(["net.fpre", "net.fwd", "net.bpre", "net.bwd"])
-        expect(seen["example"]).timeline(
-            ["net.fpre", "0.fpre", "0.fwd", "net.fwd", "net.bpre", "0.bpre", "0.bwd", "net.bwd"]
-        )
+    def test_a_model_without_parts_has_four_events(seen, start):
+        if start == WITH_MORE:
+            expect(seen["of one module"]).timeline(["net.fpre", "net.fwd", "net.bpre", "net.bwd"])
+            expect(seen["example"]).timeline(
+                ["net.fpre", "0.fpre", "0.fwd", "net.fwd", "net.bpre", "0.bpre", "0.bwd", "net.bwd"]
+            )
 
-    def test_a_call_inside_a_call_changes_nothing(seen):
+    def test_a_call_inside_a_call_changes_nothing(seen, start):
+        if start != WITH_MORE:
+            return
         outer = ["net.fpre", "0.fpre", "0.fwd", "net.fwd", "net.bpre", "0.bpre", "0.bwd", "net.bwd"]
         inner = ["net.fpre", "0.fpre", "0.fwd", "1.fpre", "1.fwd", "net.fwd"]
         inner += ["net.bpre", "1.bpre", "1.bwd", "0.bpre", "0.bwd", "net.bwd"]
@@ -453,13 +503,10 @@ def accumulating(
 ) -> dict[str, Tensor | None]:
     """What has to be in `.grad` afterwards: what was there and one pass, and None where nothing comes."""
     grads = true_grads(spec, x, needs, mode, hooks, hooked)
-    old = {name: torch.full_like(p, OLD) for name, p in build(spec).named_parameters() if p.requires_grad}
-    old |= {"x": torch.full_like(x, OLD)} if needs == "grad" else {}
-    names = [*(name for name, _ in build(spec).named_parameters()), "x"]
     found: dict[str, Tensor | None] = {}
-    for name in names:
-        before = old.get(name) if grad == "filled" else None
-        found[name] = grads.get(name) if before is None else before.detach() + grads.get(name, 0.0)
+    for name, t in [*build(spec).named_parameters(), ("x", x.clone().requires_grad_(needs == "grad"))]:
+        before = torch.full_like(t, OLD).detach() if grad == "filled" and t.requires_grad else None
+        found[name] = grads.get(name) if before is None else before + grads.get(name, 0.0)
     return found
 
 

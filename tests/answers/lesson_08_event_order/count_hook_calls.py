@@ -232,6 +232,7 @@ def count_hook_calls(model, x, n, ckpt):
         "one pass alone",
         violates="Run `n` passes: each is one forward",
         check="test_the_calls_are_counted",
+        mistake="one-pass-only",
         source=changed(COUNTED, (" x, n, ckpt)\n", " x, 1, ckpt)\n")),
     ),
     Wrong(
@@ -432,6 +433,7 @@ def count_hook_calls(model, x, n, ckpt):
         "the counts are kept from call to call",
         violates="rule 1: It works however often it is called",
         check="test_the_calls_are_counted",
+        mistake="kept-from-call-to-call",
         source=(
             COUNTING
             + """
@@ -566,6 +568,32 @@ def count_hook_calls(model, x, n, ckpt):
             ("    return calls", "    return dict(calls)"),
         )
         + "\ncalls = {}\n",
+    ),
+    Wrong(
+        "the numbers are exchanged",
+        violates="how often a forward hook on",
+        check="test_the_calls_are_counted",
+        mistake="exchanged",
+        source=changed(COUNTED, ("    return calls", '    return {"fwd": calls["bwd"], "bwd": calls["fwd"]}')),
+    ),
+    Wrong(
+        "hooks for the forward pass alone",
+        violates="how often a forward hook on",
+        check="test_the_calls_are_counted",
+        mistake="not-in-recomputation",
+        source=(
+            COUNTING
+            + """
+def count_hook_calls(model, x, n, ckpt):
+    calls = {"fwd": 0, "bwd": 0}
+    for _ in range(n):
+        one, two = counting(model, calls)
+        with one, two:
+            out = checkpoint(model, x, use_reentrant=False) if ckpt else model(x)
+        out.sum().backward()
+    return calls
+"""
+        ),
     ),
 ]
 

@@ -426,6 +426,17 @@ def predict_module_order():
     return list(known)
 """,
     ),
+    Wrong(
+        "one list for all calls, to which each adds",
+        violates="Return a new list",
+        check="test_the_twelve_hooks_are_in_the_order_in_which_they_fire",
+        mistake="kept-from-call-to-call",
+        source="""
+def predict_module_order(found=[]):
+    found += [f"{letter}.{kind}" for kind in ("pre", "fwd", "bpre", "bwd") for letter in "GPA"]
+    return list(found)
+""",
+    ),
 ]
 
 GIVENS = [

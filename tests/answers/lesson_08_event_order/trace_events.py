@@ -707,6 +707,47 @@ WRONG += [
             ("    return events\n", "    return trace_events.events\n"),
         ),
     ),
+    Wrong(
+        "every bwd right after its bpre, where x requires no grad",
+        violates="the list of events in the order in which they happen.",
+        check="test_every_event_is_in_its_place",
+        mistake="paired-backward",
+        source=changed(
+            TRACED,
+            (
+                "    return events\n",
+                """    if x.requires_grad:
+        return events
+    found = [event for event in events if event.endswith((".fpre", ".fwd"))]
+    for event in events:
+        if event.endswith(".bpre"):
+            found += [event, event.replace(".bpre", ".bwd")]
+    return found
+""",
+            ),
+        ),
+    ),
+    Wrong(
+        "one list for all calls",
+        violates="rule 1: It works however often it is called",
+        check="test_every_event_is_in_its_place",
+        mistake="kept-from-call-to-call",
+        source=changed(TRACED, ("(model, x):\n    events = []\n", "(model, x, events=[]):\n")),
+    ),
+    Wrong(
+        "all in eval mode, and back",
+        violates="rule 7: with each part in its mode",
+        check="test_it_is_one_plain_pass",
+        mistake="another-mode",
+        source=changed(
+            TRACED,
+            ("    try:\n", "    modes = {m: m.training for m in model.modules()}\n    model.eval()\n    try:\n"),
+            (
+                "        remove_all",
+                "        for m, mode in modes.items():\n            m.training = mode\n        remove_all",
+            ),
+        ),
+    ),
 ]
 
 SURVIVORS = {

@@ -7,12 +7,41 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from graders.authoring import FACTOR, MISSING, Rng, Seen, expect, freeze_part
+from graders.authoring import FACTOR, MISSING, Mistake, Rng, Seen, expect, freeze_part
 from graders.lesson_07_module_backward_hooks.shared import made, outputs
 
 Scene = dict[str, Any]
 """What goes into a module of `made`, and what comes back to it: weights, x, b, k, ups (a gradient for each output), and
 side (the gradient that another use sends to x)."""
+
+
+ON_ALL_MODULES = Mistake(
+    "hooked-all-modules",
+    lambda seen: seen["in place elsewhere"].value is False,
+    "Your hook is on all modules. It may leave the others alone, but PyTorch does not: with a full backward hook it "
+    "makes every output a view, and an in-place layer in any other model raises an error now. Register on `module`.",
+)
+
+
+GAVE_OUT = "From the second pass on, nothing is {done} any more. The hook has to stay until its handle removes it."
+"""Messages about handles and numbers, for what is "clamped" or "scaled"."""
+TOOK_BOTH = (
+    "After `remove()` on the second of two handles, nothing is {done}: the first hook is gone, too. A call leaves the "
+    "hooks of earlier calls alone, and a handle removes its own hook and no other."
+)
+ONE_NUMBER = (
+    "Every module is {done} with the number of the latest call. Each call has its own: keep it in the hook, and not in "
+    "a global or an attribute of the function."
+)
+SWITCHED_OFF = (
+    "A call of the module that came before `remove()` is not {done} any more. `remove()` is for calls that come later: "
+    "it takes the hook off the module, and the hooks of a call that is over stay in its graph."
+)
+
+
+def others_work(in_place: Seen) -> None:
+    """Expect that an in-place layer of another model works while the hook is there."""
+    expect(in_place).is_true("while your hook is there, an in-place layer of another model raises an error")
 
 
 def drawn_scene(rng: Rng, kind: str, dtype: str, rank: int, layout: str, values: str) -> Scene:

@@ -33,6 +33,16 @@ def listed(value: Any) -> str:
     return str(value.tolist() if isinstance(value, Tensor) else value)
 
 
+def works_in_place() -> bool:
+    """Whether an in-place layer of another model works. It does not beside a full backward hook for all modules."""
+    try:
+        with torch.enable_grad():
+            nn.Sequential(nn.Linear(1, 1), nn.ReLU(inplace=True))(torch.ones(1, 1))
+    except RuntimeError:
+        return False
+    return True
+
+
 class Gate(nn.Module):
     """A module through which no gradient ever comes to the input, also if that requires grad."""
 

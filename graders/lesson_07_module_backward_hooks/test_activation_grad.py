@@ -470,6 +470,33 @@ class TestActivationGrad:
             "and nobody asked for `zero_grad()`.",
         ),
         Mistake(
+            "another-mode",
+            lambda seen, scene, mode, frozen, tied, named, output, follower, registered, hooks, x_is, loss: (
+                any(
+                    close(
+                        seen["at once"],
+                        trace(scene, other, frozen, tied, named, output, follower, registered, hooks, x_is, loss)[
+                            "gradient"
+                        ],
+                    )
+                    for other in ("train", "eval")
+                    if other != mode
+                )
+                and not close(
+                    seen["at once"],
+                    trace(scene, mode, frozen, tied, named, output, follower, registered, hooks, x_is, loss)[
+                        "gradient"
+                    ],
+                )
+            ),
+        ),
+        Mistake(
+            "name-with-dots",
+            raises="'Model' object has no attribute",
+            message='A module inside another one has a name with dots, and the model itself is called `""`: '
+            "`model.get_submodule(name)` finds them all, and `getattr` does not.",
+        ),
+        Mistake(
             "ignored-pick",
             raises=(
                 "'dict' object has no attribute",

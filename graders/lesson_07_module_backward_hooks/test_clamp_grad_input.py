@@ -30,16 +30,22 @@ from graders.authoring import (
     snapshot,
 )
 from graders.lesson_07_module_backward_hooks.judging import (
+    GAVE_OUT,
+    ON_ALL_MODULES,
+    ONE_NUMBER,
+    SWITCHED_OFF,
+    TOOK_BOTH,
     Scene,
     differ,
     differentiated_as,
     drawn_scene,
+    others_work,
     sent,
     stretch,
     through_gate,
     times,
 )
-from graders.lesson_07_module_backward_hooks.shared import Gate, callers_hooks, linear, made, outputs
+from graders.lesson_07_module_backward_hooks.shared import Gate, callers_hooks, linear, made, outputs, works_in_place
 
 TINY, INF = 2.0**-40, float("inf")
 INPUTS = (0.0, 1e6, INF)
@@ -156,7 +162,7 @@ class TestClampGradInput:
         with torch.set_grad_enabled(grad_mode == "on"):
             witness = Witness(**things)
             handle = student.clamp_grad_input(module, c)
-            seen: dict[str, Any] = {"changed": witness.changes()}
+            seen: dict[str, Any] = {"changed": witness.changes(), "in place elsewhere": works_in_place()}
 
         def outs(x, b=other):
             return outputs(module, kind, x, b, k)
@@ -242,6 +248,7 @@ class TestClampGradInput:
         return seen
 
     mistakes = (
+        ON_ALL_MODULES,
         Mistake(
             "not-like-grad-input",
             raises=("invalid number of grad_", "changed the size of value", "len() of a 0-d tensor"),
@@ -340,11 +347,41 @@ class TestClampGradInput:
         Mistake(
             "clamped-before-the-callers-hooks",
             lambda seen, scene, kind, c, hooks, place: (
-                hooks == "replacing" and below_is(seen, at_leaf(scene, kind, hooks, place, c, late=times(hooks)))
+                hooks == "replacing"
+                and seen["in place elsewhere"].value is True  # hooks on all modules come before those of the module
+                and below_is(seen, at_leaf(scene, kind, hooks, place, c, late=times(hooks)))
             ),
             "You clamped before a full backward hook that the module has already, and that one multiplied the gradient "
             "again. Hooks of one kind run in the order of registration: register yours on the module, without "
             "`prepend`.",
+        ),
+        Mistake(
+            "only-the-first-pass",
+            lambda seen: close(seen["example"][0], 2.0) and close(seen["example again"][0], 7.0),
+            GAVE_OUT.format(done="clamped"),
+        ),
+        Mistake(
+            "took-both-hooks",
+            lambda seen, scene, kind, c, hooks, place: (
+                close(seen["clamped twice"], at_leaf(scene, kind, hooks, place, c / 2))
+                and close(seen["one removed"], at_leaf(scene, kind, hooks, place, None))
+                and close(seen["example again"][0], 4.0)
+            ),
+            TOOK_BOTH.format(done="clamped"),
+        ),
+        Mistake(
+            "one-number-for-all",
+            lambda seen, scene, kind, c, hooks, place: (
+                below_is(seen, at_leaf(scene, kind, hooks, place, c))
+                and close(seen["beside another"], sent(scene, kind, hooks)[0][0].clamp(-2 * c, 2 * c))
+                and differ(*(sent(scene, kind, hooks)[0][0].clamp(-bound, bound) for bound in (c, 2 * c)))
+            ),
+            ONE_NUMBER.format(done="clamped"),
+        ),
+        Mistake(
+            "switched-off",
+            lambda seen: close(seen["called before remove"], 5.0) and close(seen["example again"][0], 4.0),
+            SWITCHED_OFF.format(done="clamped"),
         ),
         Mistake(
             "one-side-only",
@@ -428,6 +465,7 @@ class TestClampGradInput:
         expect(seen["needs grad"]).is_false("the output of Identity for data requires grad, and did not without you")
         expect(Seen(seen["neighbour"].value, "the gradient of a neighbour")).close_to(-scene["ups"][0])
         nothing_changed(seen["changed"], but=["hook-left *"])
+        others_work(seen["in place elsewhere"])
 
     def test_the_handle_restores_the_old_behaviour(seen, scene, kind, c, hooks, place):
         before = Seen(seen["called before remove"].value, "x.grad of a call before remove(), with c = 2")

@@ -31,16 +31,30 @@ from graders.authoring import (
     snapshot,
 )
 from graders.lesson_07_module_backward_hooks.judging import (
+    GAVE_OUT,
+    ON_ALL_MODULES,
+    ONE_NUMBER,
+    SWITCHED_OFF,
+    TOOK_BOTH,
     Scene,
     differ,
     differentiated_as,
     drawn_scene,
+    others_work,
     sent,
     stretch,
     through_gate,
     times,
 )
-from graders.lesson_07_module_backward_hooks.shared import Gate, callers_hooks, linear, listed, made, outputs
+from graders.lesson_07_module_backward_hooks.shared import (
+    Gate,
+    callers_hooks,
+    linear,
+    listed,
+    made,
+    outputs,
+    works_in_place,
+)
 
 INF, NAN = float("inf"), float("nan")
 SIZES = (2.0**-60, 2.0**20)
@@ -153,7 +167,7 @@ class TestScaleBackward:
         with torch.set_grad_enabled(grad_mode == "on"):
             witness = Witness(**things)
             handle = student.scale_backward(module, s)
-            seen: dict[str, Any] = {"changed": witness.changes()}
+            seen: dict[str, Any] = {"changed": witness.changes(), "in place elsewhere": works_in_place()}
 
         def outs(x, b=other):
             return outputs(module, kind, x, b, k)
@@ -243,6 +257,7 @@ class TestScaleBackward:
         return seen
 
     mistakes = (
+        ON_ALL_MODULES,
         Mistake(
             "too-late-for-weights",
             lambda seen, scene, kind, hooks, frozen, place, s: (
@@ -324,7 +339,7 @@ class TestScaleBackward:
             "only-with-input-gradients",
             lambda seen: (
                 close(seen["example of data"], torch.tensor([[3.0]]))
-                and close(seen["example"], [torch.tensor([[50.0]]), torch.tensor([[30.0]])])
+                and close(seen["example again"], [torch.tensor([[100.0]]), torch.tensor([[60.0]])])
             ),
             "When no input of the module requires grad, nothing is scaled, and the parameters get gradients all the "
             "same. Ask each output whether it requires grad, not the inputs.",
@@ -345,9 +360,56 @@ class TestScaleBackward:
                 kind == "fork"
                 and below_is(seen, scene, kind, hooks, place, 1)
                 and close(seen["second output"], two_outputs(scene, kind, hooks, 0, 1))
+                and close(seen["both outputs"], two_outputs(scene, kind, hooks, 1, 1))
                 and close(seen["example"][0], 50.0)
             ),
             "Where the module returns a tuple, nothing is scaled. Scale what arrives at each output in it.",
+        ),
+        Mistake(
+            "only-the-first-pass",
+            lambda seen: close(seen["example"][0], 50.0) and close(seen["example again"][0], 55.0),
+            GAVE_OUT.format(done="scaled"),
+        ),
+        Mistake(
+            "took-both-hooks",
+            lambda seen, scene, kind, hooks, place, s: (
+                below_is(seen, scene, kind, hooks, place, s)
+                and close(seen["one removed"], at_leaf(scene, kind, hooks, place, 1))
+                and close(seen["example again"][0], 100.0)
+            ),
+            TOOK_BOTH.format(done="scaled"),
+        ),
+        Mistake(
+            "one-number-for-all",
+            lambda seen, scene, kind, hooks, place, s: (
+                below_is(seen, scene, kind, hooks, place, s)
+                and close(
+                    seen["beside another"],
+                    (s - 1) * (sent(scene, kind, hooks)[0][0] + sent(scene, kind, "none")[0][0]),
+                )
+            ),
+            ONE_NUMBER.format(done="scaled"),
+        ),
+        Mistake(
+            "switched-off",
+            lambda seen: close(seen["called before remove"], 5.0) and close(seen["example again"][0], 100.0),
+            SWITCHED_OFF.format(done="scaled"),
+        ),
+        Mistake(
+            "gave-up-at-none",
+            lambda seen, scene, kind, hooks, s: (
+                kind == "fork"
+                and close(seen["both outputs"], two_outputs(scene, kind, hooks, s, s))
+                and close(seen["second output"], two_outputs(scene, kind, hooks, 0, 1))
+            ),
+            "Where the loss does not use the first output, the gradient of the second one is not scaled. `None` in "
+            "`grad_output` stays as it is, and the others are scaled all the same.",
+        ),
+        Mistake(
+            "hook-without-grad",
+            raises="cannot register a hook on a tensor that doesn't require gradient",
+            message="An output requires no grad under `torch.no_grad()`, or when neither the inputs nor the parameters "
+            "of the module do. Such a tensor takes no hook, and nothing arrives at it: leave it alone.",
         ),
         Mistake(
             "none-for-zero",
@@ -411,6 +473,7 @@ class TestScaleBackward:
         expect(Seen(seen["later"].value, "the gradient of a later layer")).close_to(scene["ups"][0] * out)
         for when in ("changed", "changed in mixed modes"):
             nothing_changed(seen[when], but=["hook-left *"])
+        others_work(seen["in place elsewhere"])
 
     def test_the_handle_restores_the_old_behaviour(seen, scene, kind, hooks, frozen, place, s):
         before = Seen(seen["called before remove"].value, "x.grad of a call before remove(), with s = 10")

@@ -38,7 +38,8 @@ from graders.authoring import (
     removed,
     shares_storage,
 )
-from graders.lesson_07_module_backward_hooks.shared import Gate, Squashed, copied, linear, listed
+from graders.lesson_07_module_backward_hooks.judging import ON_ALL_MODULES, others_work
+from graders.lesson_07_module_backward_hooks.shared import Gate, Squashed, copied, linear, listed, works_in_place
 
 OF_ANOTHER = 1 - torch.tensor(0.5, dtype=torch.float64).tanh() ** 2
 """The slope of the other module that is watched, a tanh."""
@@ -236,7 +237,7 @@ class TestWatchModuleGrads:
             witness = Witness(module=module, x=x, up=up, side=side)
             result = student.watch_module_grads(module)
             record, handle = parts(result)
-            seen = {"start": copied(record), "changed": witness.changes()}
+            seen = {"start": copied(record), "changed": witness.changes(), "in place elsewhere": works_in_place()}
         call = caller(module, kind, passing, k, side)
 
         seen["grads"] = gradients(lambda: (up * call(x)[0]).sum(), [x, *params], backward)
@@ -328,6 +329,7 @@ class TestWatchModuleGrads:
         return {**seen, "example": copied(d)}
 
     mistakes = (
+        ON_ALL_MODULES,
         Mistake(
             "deprecated-hook",
             lambda seen, kind, up, x: (
@@ -371,6 +373,12 @@ class TestWatchModuleGrads:
             ),
             "The gradient that goes on is not the one that PyTorch computed: your hook wrote into it, or returned "
             "another one. A hook that only watches does neither.",
+        ),
+        Mistake(
+            "copied-none",
+            raises="NoneType",
+            message="An entry of `grad_input` or `grad_output` is `None` where there is no gradient, and `None` cannot "
+            "be copied: keep it as it is.",
         ),
         Mistake(
             "values-not-gradients",
@@ -513,6 +521,7 @@ class TestWatchModuleGrads:
         if kind == "tanh":
             expect(seen["differentiated"]).close_to(slopes)
         nothing_changed(seen["changed"], but=["hook-left *"])
+        others_work(seen["in place elsewhere"])
 
     def test_the_handle_ends_the_watching_and_nothing_else(seen, kind, weight, bias, x, up, k, hooks, passing):
         for has_remove in exactly(2, seen["handles"]):

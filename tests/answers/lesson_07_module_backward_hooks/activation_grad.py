@@ -1,6 +1,6 @@
 """Answers to 07-activation-grad."""
 
-from graders.author.answers import Wrong, changed
+from graders.author.answers import RAISED, Wrong, changed
 
 TAUGHT = """
 def activation_grad(model, name, x, loss_fn, pick=lambda out: out):
@@ -316,6 +316,7 @@ def activation_grad(model, name, x, loss_fn, pick=lambda out: out):
         "eval mode",
         violates="With `loss = loss_fn(model(x))`",
         check="test_it_is_the_gradient_at_the_value_that_left_the_module",
+        mistake="another-mode",
         source="""
 def activation_grad(model, name, x, loss_fn, pick=lambda out: out):
     got, extra = [], []
@@ -725,6 +726,13 @@ def activation_grad(model, name, x, loss_fn, pick=lambda out: out):
         check="test_the_parameters_keep_their_gradient_or_add_one_pass",
         mistake="cleared-callers-grad",
         source=changed(TAUGHT, ("    loss.backward()", "    model.zero_grad()\n    loss.backward()")),
+    ),
+    Wrong(
+        "asks for a name with dots by getattr",
+        violates="the module called `name`",
+        check=RAISED,
+        mistake="name-with-dots",
+        source=changed(TAUGHT, ("model.get_submodule(name)", "(getattr(model, name) if name else model)")),
     ),
 ]
 

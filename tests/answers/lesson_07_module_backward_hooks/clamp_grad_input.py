@@ -92,6 +92,7 @@ WRONG = [
         "a handle for calls that were, too",
         violates="for calls of `module` that come later",
         check="test_the_handle_restores_the_old_behaviour",
+        mistake="switched-off",
         source="""
 import torch
 
@@ -317,6 +318,7 @@ def clamp_grad_input(module, c):
         "the first pass alone",
         violates="From now on, in every backward pass",
         check="test_what_the_module_sends_back_is_clamped",
+        mistake="only-the-first-pass",
         source="""
 def clamp_grad_input(module, c):
     def hook(m, gi, go):
@@ -423,6 +425,7 @@ def clamp_grad_input(module, c):
         "one bound for all modules",
         violates="rule 1: on one object or on several at the same time",
         check="test_several_modules_and_several_calls",
+        mistake="one-number-for-all",
         source="""
 _bound = []
 
@@ -436,6 +439,7 @@ def clamp_grad_input(module, c):
         "a second call replaces the first",
         violates="rule 1: It works however often it is called",
         check="test_the_handle_restores_the_old_behaviour",
+        mistake="took-both-hooks",
         source="""
 _handles = {}
 
@@ -635,6 +639,21 @@ def clamp_grad_input(module, c):
         check="test_what_the_module_sends_back_is_clamped",
         mistake="clamped-before-the-callers-hooks",
         source=changed(TAUGHT, ("_hook(hook)", "_hook(hook, prepend=True)")),
+    ),
+    Wrong(
+        "a hook on all modules that clamps at this one alone",
+        violates="rule 3: they act on what you were given and on nothing else",
+        check="test_nothing_else_changes",
+        mistake="hooked-all-modules",
+        source="from torch.nn.modules.module import register_module_full_backward_hook\n"
+        + changed(
+            TAUGHT,
+            (
+                "def hook(module, grad_input, grad_output):\n",
+                "def hook(m, grad_input, grad_output):\n        if m is not module:\n            return\n",
+            ),
+            ("module.register_full_backward_hook", "register_module_full_backward_hook"),
+        ),
     ),
 ]
 

@@ -97,6 +97,7 @@ WRONG = [
         "a handle for calls that were, too",
         violates="for calls of `module` that come later",
         check="test_the_handle_restores_the_old_behaviour",
+        mistake="switched-off",
         source="""
 import torch
 
@@ -277,6 +278,7 @@ def scale_backward(module, s):
         "a hook on one output, unguarded",
         violates="The inputs of the module may need no gradient",
         check="raised",
+        mistake="hook-without-grad",
         source="""
 def scale_backward(module, s):
     def hook(module, args, output):
@@ -422,6 +424,7 @@ def scale_backward(module, s):
         "a second call replaces the first",
         violates="Two calls of `scale_backward` multiply.",
         check="test_several_modules_and_several_calls",
+        mistake="took-both-hooks",
         source="""
 _handles = {}
 
@@ -437,6 +440,7 @@ def scale_backward(module, s):
         "one factor for a class of modules",
         violates="rule 1: on one object or on several at the same time",
         check="test_several_modules_and_several_calls",
+        mistake="one-number-for-all",
         source="""
 _factors = {}
 
@@ -656,6 +660,43 @@ def scale_backward(module, s):
         check="test_its_own_parameters_and_what_flows_further_back_are_scaled",
         mistake="none-for-zero",
         source=changed(TAUGHT, ("None if g is None", "None if g is None or s == 0")),
+    ),
+    Wrong(
+        "the first pass alone",
+        violates="From now on, in every backward pass",
+        check="test_every_pass_is_scaled",
+        mistake="only-the-first-pass",
+        source=changed(
+            TAUGHT,
+            ("        return tuple", "        handle.remove()\n        return tuple"),
+            ("    return module", "    handle = module"),
+        )
+        + "    return handle\n",
+    ),
+    Wrong(
+        "nothing where one entry is None",
+        violates="the loss may leave some of them unused",
+        check="test_several_outputs_used_or_not",
+        mistake="gave-up-at-none",
+        source=changed(
+            TAUGHT,
+            ("        return tuple", "        if None in grad_output:\n            return None\n        return tuple"),
+        ),
+    ),
+    Wrong(
+        "a hook on all modules that scales at this one alone",
+        violates="rule 3: they act on what you were given and on nothing else",
+        check="test_forward_and_later_layers_are_untouched",
+        mistake="hooked-all-modules",
+        source="from torch.nn.modules.module import register_module_full_backward_pre_hook\n"
+        + changed(
+            TAUGHT,
+            (
+                "def hook(module, grad_output):\n",
+                "def hook(m, grad_output):\n        if m is not module:\n            return\n",
+            ),
+            ("module.register_full_backward_pre_hook", "register_module_full_backward_pre_hook"),
+        ),
     ),
 ]
 

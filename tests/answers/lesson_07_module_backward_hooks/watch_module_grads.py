@@ -1,6 +1,6 @@
 """Answers to 07-watch-module-grads."""
 
-from graders.author.answers import Wrong, changed
+from graders.author.answers import RAISED, Wrong, changed
 
 TAUGHT = """
 def watch_module_grads(module):
@@ -66,17 +66,15 @@ def watch_module_grads(module):
 """,
     """
 import torch
-from torch.nn.modules.module import register_module_full_backward_hook
 
 def watch_module_grads(module):
     store = {}
 
     def hook(m, gi, go):
-        if m is module:
-            store["gi"] = tuple(torch.empty_like(g).copy_(g.detach()) if g is not None else None for g in gi)
-            store["go"] = tuple(torch.empty_like(g).copy_(g.detach()) if g is not None else None for g in go)
+        store["gi"] = tuple(torch.empty_like(g).copy_(g.detach()) if g is not None else None for g in gi)
+        store["go"] = tuple(torch.empty_like(g).copy_(g.detach()) if g is not None else None for g in go)
 
-    return store, register_module_full_backward_hook(hook)
+    return store, module.register_full_backward_hook(hook)
 """,
     """
 from collections import namedtuple
@@ -610,9 +608,25 @@ def watch_module_grads(module):
         source=changed(TAUGHT, ("g.detach().clone()", "(g.detach() if g.requires_grad else g.clone())")),
     ),
     Wrong(
+        "a hook on all modules that notes this one alone",
+        violates="rule 3: they act on what you were given and on nothing else",
+        check="test_the_gradients_stay_as_they_are",
+        mistake="hooked-all-modules",
+        source="from torch.nn.modules.module import register_module_full_backward_hook\n"
+        + changed(
+            TAUGHT,
+            (
+                "def hook(module, grad_input, grad_output):\n",
+                "def hook(m, grad_input, grad_output):\n        if m is not module:\n            return\n",
+            ),
+            ("module.register_full_backward_hook", "register_module_full_backward_hook"),
+        ),
+    ),
+    Wrong(
         "a hook on all modules that notes each of the same class",
         violates="rule 3: they act on what you were given and on nothing else",
         check="test_each_call_has_a_dict_of_its_own",
+        mistake="hooked-all-modules",
         source="""
 from torch.nn.modules.module import register_module_full_backward_hook
 
@@ -658,6 +672,13 @@ def watch_module_grads(module):
     forward = module.register_forward_hook(lambda *args: calls.append(1))
     return d, Both([forward, module.register_full_backward_hook(hook)])
 """,
+    ),
+    Wrong(
+        "copies None, too",
+        violates="`None` where it gives `None`",
+        check=RAISED,
+        mistake="copied-none",
+        source=changed(TAUGHT, ("None if g is None else ", "")),
     ),
 ]
 

@@ -636,6 +636,7 @@ def gradient_flow(model, loss_fn, x):
         "all in eval mode, and back",
         violates="rule 2: the mode of each part",
         check="test_every_layer_has_its_mean_gradient",
+        mistake="another-mode",
         source=changed(
             TAUGHT,
             (
@@ -718,6 +719,7 @@ def gradient_flow(model, loss_fn, x):
         "torch.autograd.grad",
         violates="accumulate their `.grad` as usual",
         check="test_one_pass_accumulates_the_gradients",
+        mistake="no-backward",
         source="""
 def gradient_flow(model, loss_fn, x):
     pass
@@ -730,8 +732,7 @@ def gradient_flow(model, loss_fn, x):
                 handles.append(module.register_full_backward_pre_hook(hook))
         loss = loss_fn(model(x))
         import torch
-        torch.autograd.grad(loss, [x] if x.requires_grad else
-                            [p for p in model.parameters() if p.requires_grad], allow_unused=True)
+        torch.autograd.grad(loss, [p for p in [x, *model.parameters()] if p.requires_grad], allow_unused=True)
     finally:
         for handle in handles:
             handle.remove()

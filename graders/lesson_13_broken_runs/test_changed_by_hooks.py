@@ -333,25 +333,21 @@ ASKED_AGAIN = ("tensor", "dropped", "keyword", "backward", "root", "planting")
     ),
 )  # fmt: skip
 class TestChangedByHooks:
-    """Write `changed_by_hooks(model, loss_fn, x)`. Return a list: the names of the parameters whose gradient is another
-    one than it would be without the hooks of the model, in the order of `model.named_parameters()`.
+    """Write `changed_by_hooks(model, loss_fn, x)`. Return a list, in the order of `model.named_parameters()`: the names
+    of the parameters whose gradient would be another one without the hooks of the model.
 
     - *The hooks of the model* are all hooks on its modules (itself included) and its parameters: forward pre-hooks,
-      forward hooks, full backward pre-hooks, full backward hooks, tensor hooks, post-accumulate-grad hooks. If such a
-      hook registers another one on an output, that is its effect. What `forward` itself does is no hook.
-    - *The gradient* of a parameter is what `.grad` holds after `loss = loss_fn(model(x))` and `loss.backward()`, when
-      each `.grad` was `None` before. If the loss does not require grad, there is no backward pass. `None` and a tensor
-      are different.
-    - Differences in the last digits do not count. Where the hooks change a gradient, an entry differs by 5 percent or
-      more of itself, and by 2 percent or more of the largest entry, however small the gradient is (as 1e-12). Nothing
-      in between occurs: no entry is NaN, or what rounding leaves of a sum that cancels.
-    - With and without hooks, the pass starts with the same buffers, and each module is in its mode. The model draws no
-      random numbers. Grad mode is on. `x` is a leaf. No parameter is empty. `loss_fn` uses nothing of the model but
-      its output. `copy.deepcopy(model)` works. No hook removes itself.
+      forward hooks, full backward pre-hooks, full backward hooks, tensor hooks, post-accumulate-grad hooks. What such a
+      hook registers on an output is part of its effect; what `forward` itself registers is not.
+    - *The gradient* is what `.grad` holds after `loss_fn(model(x)).backward()`, when it was `None` before. If the loss
+      does not require grad, there is no backward pass. `None` is not a tensor of zeros.
+    - Differences in the last digits do not count. Where hooks change a gradient, an entry differs by 5 percent or more,
+      and by 2 percent of the largest entry or more, however small the gradient is.
+    - Each pass starts with the buffers and modes that you find. The model draws no random numbers, `copy.deepcopy` can
+      copy it, and `loss_fn` uses nothing of it but the output. `x` is a leaf. No parameter is empty, no gradient NaN.
 
-    Afterwards each hook is there again: the same one, in its place, with its options, and its handle removes it.
-    `.grad` of each parameter and of `x` is as it was, and so are buffers, which a layer in training mode changes in
-    place.
+    Afterwards all buffers, and `.grad` of each parameter and of `x`, are as they were. Each hook is there again, in its
+    place, with its options, and its handle removes it.
 
     **Example.** Let `model = Sequential(Linear(1, 1), Linear(1, 1))` with all weights 1 and biases 0. After
     `model[0].weight.register_hook(lambda grad: 2 * grad)` and

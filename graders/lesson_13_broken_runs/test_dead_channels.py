@@ -208,22 +208,17 @@ def answers(how: str) -> Callable[..., Any]:
     ),
 )  # fmt: skip
 class TestDeadChannels:
-    """Write `dead_channels(model, batches)`. Run `model(batch)` once for each tensor in the list `batches`, with each
-    part in its mode. A channel of an `nn.ReLU` is dead when everything in it is 0, in every call of that module, for
-    every batch. Channels lie along dimension 1 of the output, which has 2 to 5 dimensions.
+    """Write `dead_channels(model, batches)`. Run the model on each tensor in the list `batches`. Return a dict: for
+    each `nn.ReLU` with a dead channel, its name and an ascending list of its dead channels, as `int`s.
 
-    Return a dict: for each `nn.ReLU` with a dead channel its name in `model.named_modules()`, and an ascending list of
-    its dead channels, as `int`s. Modules without dead channels are not in it.
+    A channel is **dead** when everything in it is exactly 0, in every call of that module, for every batch. Channels
+    lie along dimension 1 of the output, which has 2 to 5 dimensions.
 
     - Subclasses of `nn.ReLU` count as well. Other modules and functions do not, such as `nn.ReLU6` or `torch.relu`.
-    - A ReLU may be called several times in one run, or never; one that is never called is not in the dict. Nor is one
-      that is called and not registered. The model may be a ReLU itself; its name is then `""`.
-    - What counts is the output as it left the module. The next layer may work in place and rewrite it.
-    - A very small number is not 0. What leaves an `nn.ReLU` is never negative, and not NaN, whoever made it.
-    - `batches` may be empty. All sizes but the number of channels may differ from call to call of a module; each
-      tensor holds one input or more.
-
-    Whether autograd records the runs or not is up to you.
+    - A ReLU may be called several times in one run. One that is never called is not in the dict, nor is one that is not
+      in `model.named_modules()`. The model may be a ReLU itself; its name is then `""`.
+    - Sizes other than the number of channels may differ from call to call. `batches` may be empty, but no tensor is.
+      What leaves a ReLU is never negative, and never NaN.
 
     **Example.** For `nn.Sequential(nn.ReLU())` and the batches `[torch.tensor([[-1., 2., 0.]]),
     torch.tensor([[0., -3., -4.]])]` the result is `{"0": [0, 2]}`: channel 1 fires in the first batch.

@@ -234,37 +234,31 @@ class Caller:
     ),
 )  # fmt: skip
 class TestDiagnose:
-    """Write `diagnose(make, x, y, loss_fn, lr)`. `make()` returns a new model, an equal one each time.
-    Return a tuple of two: the label of what is wrong with it, and the name of the module where that starts, as in
-    `named_modules()`; or `("healthy", None)`. At most one thing is wrong. What follows from it may fit a later label,
-    so the **first label of this list that fits** is the answer.
+    """Write `diagnose(make, x, y, loss_fn, lr)`. `make()` returns a new model, an equal one each time. Return a tuple:
+    the label of what is wrong with it, and the name of the module where that starts; or `("healthy", None)`. At most
+    one thing is wrong, but other labels may fit what follows from it. So the **first label that fits** is the answer.
 
-    1. `"nan"`: in the first pass an output of a leaf has a NaN or an infinite entry. It starts at the first such call.
-    2. `"hook"`: a parameter gets another gradient than it would if one of the hooks were not there. It starts at the
-       module that has this hook on itself or on a parameter of its own. A hook that changes no gradient is no fault.
-    3. `"mode"`: a module is in eval mode, and its mode matters (as in `13-wrong-mode`). It starts there.
-    4. `"unused"`: a module with parameters of its own is never called, and none of them gets a gradient.
-    5. `"frozen"`: a module has parameters of its own, and none of them requires grad.
-    6. `"cut"`: a module with parameters of its own is called, and none of them gets a gradient. It starts at the one
-       that is called last: the nearest to the loss.
-    7. `"exploding"`: at the output of a call of a leaf arrives a gradient whose RMS is more than 10000 times the one at
-       the last call of a leaf. It starts at the last call for which this holds.
-    8. `"dead"`: more than half of the channels of an `nn.ReLU` are 0 for all of `x`, in the first pass, or in the pass
-       after one step of SGD from there. It starts at the first such ReLU in the order of the calls.
-    9. `"vanishing"`: at the output of a call of a leaf arrives a gradient whose RMS is less than 1/10000 of the one at
-       the last call of a leaf. It starts at the last call for which this holds.
+    1. `"nan"`: an output of a leaf has a NaN or an infinite entry. It starts at the first such call.
+    2. `"hook"`: without one of the hooks, and all else equal, a parameter would get another gradient. It starts at the
+       module that has this hook, on itself or on a parameter of its own.
+    3. `"mode"`: a module is in eval mode, and its mode matters (as in `13-wrong-mode`).
+    4. `"unused"`: a leaf with parameters is never called, and none of them gets a gradient.
+    5. `"frozen"`: a leaf has parameters, and none of them requires grad.
+    6. `"cut"`: a leaf with parameters is called, and none of them gets a gradient. It starts at the one called last.
+    7. `"exploding"`: the gradient at the output of a call of a leaf is more than 10000 times as large as at the last
+       call of a leaf. It starts at the last such call.
+    8. `"dead"`: more than half of the channels of an `nn.ReLU` are 0 for all of `x`, in this pass or in the one after a
+       step of SGD. It starts at the first such ReLU that is called.
+    9. `"vanishing"`: as in 7, but less than 1/10000 as large.
 
-    - The first pass is `loss_fn(model(x), y)` and its `backward()`, with a new model as `make()` returns it. A step of
-      SGD moves each parameter `p` that has a gradient by `-lr * p.grad`.
-    - A leaf is a module without children. It gets one tensor and returns one, both of shape (inputs, channels), and
-      changes nothing in place. Only leaves have parameters of their own (those in `module.parameters(recurse=False)`).
-    - A parameter gets no gradient if its `.grad` is `None` after the first pass. RMS is the root of the mean square.
-    - Modules may be called several times, but each ReLU once in a pass; between the calls stands other code. If a
-      gradient arrives at any leaf, one arrives at the last call of a leaf.
-    - The root is in training mode. No parameter has a post-accumulate-grad hook. All numbers are far from the bounds,
-      the square of no number but 0 is 0 in its dtype, and no answer depends on which random numbers a dropout draws.
-    - You may do with the models what you like, and make any number of them. Afterwards the state of PyTorch's random
-      number generator is as before.
+    - *This pass* is the first one of a new model: `loss_fn(model(x), y)` and its `backward()`. A step of SGD moves each
+      parameter `p` that has a gradient by `-lr * p.grad`.
+    - A leaf is a module without children. It gets one tensor and returns one, both of shape (inputs, channels), and may
+      be called several times. Only leaves have parameters of their own. Nothing is changed in place.
+    - Without a gradient, `.grad` is `None`. A gradient is as large as its RMS, the root of the mean square.
+    - The root is in training mode. There are no post-accumulate-grad hooks. All numbers are far from the bounds, and
+      what a dropout draws decides nothing.
+    - Do with the models what you like. Afterwards the state of PyTorch's random number generator is as before.
 
     **Example.** If `make()` returns `nn.Sequential(nn.Linear(2, 2), nn.Tanh(), nn.Linear(2, 1))` with
     `model[0].requires_grad_(False)`, `diagnose(make, x, y, loss_fn, 0.1)` returns `("frozen", "0")`.

@@ -163,7 +163,7 @@ class Apart(nn.Module):
         covers={
             "dtype": ALL, "rank": (1, 2, 3, 4), "layout": ALL, "grad": ALL, "mode": ALL, "frozen": ALL, "tied": ALL,
             "output": ALL, "follower": ALL, "passing": ALL, "hooks": ALL, "hooked": ALL, "call": ALL,
-            "grad_mode": ALL, "failure": ALL, "failing_run": ALL,
+            "failure": ALL, "failing_run": ALL,
         },
         excludes={
             "place": "x requires no grad, says the contract",
@@ -173,6 +173,7 @@ class Apart(nn.Module):
             "named": "no module is named",
             "registered": "a module that is called and not registered is in every net",
             "layers": "what a layer computes is its own business",
+            "grad_mode": "a gradient is asked for",
             "backward": "the pass is the function's own",
         },
         own={
@@ -193,33 +194,26 @@ class Apart(nn.Module):
             lambda net_is, loss_is: net_is != "net" and loss_is == "cut",
         ],
         pairs=[
-            ("hooks", "hooked"), ("net_is", "mode"), ("net_is", "dtype"), ("net_is", "grad_mode"), ("net_is", "frozen"),
+            ("hooks", "hooked"), ("net_is", "mode"), ("net_is", "dtype"), ("net_is", "frozen"),
             ("net_is", "grad"), ("follower", "loss_is"),
         ],
         at_least=14,
     ),
 )  # fmt: skip
 class TestSignalReport:
-    """Write `signal_report(model, loss_fn, x)`. Run `loss = loss_fn(model(x))` once, with each part in its mode, and
-    one backward pass of `loss`. Return a list with a tuple `(name, output, gradient)` for each call of a leaf, in the
-    order of the calls. A leaf is a module without children; `name` is its name in `model.named_modules()`.
+    """Write `signal_report(model, loss_fn, x)`. Run the model, `loss = loss_fn(model(x))`, and one backward pass.
+    Return a list with a tuple `(name, output, gradient)` for each call of a leaf, in the order of the calls. A leaf is
+    a module of `model.named_modules()` without children. `name` is its name there: `""` for the model itself.
 
-    - `output` is the RMS of what the leaf returned, as it left the leaf: the root of the mean of the squares of all
-      numbers, as a `float`.
+    - `output` is the RMS of what the leaf returned, as a `float`: the root of the mean of the squares of all numbers.
     - `gradient` is the RMS of the gradient of the loss with respect to that, as a `float`. Where none arrives it is
-      `0.0`: before a `detach`, when the leaf and all before it are frozen, when nothing uses the output, or when the
-      loss has no graph at all.
-    - A leaf may return a tuple or a dict that holds tensors and other values, not nested. All its tensors of a floating
-      dtype, one or more, count as if they were one long tensor; where no gradient arrives at one of them, its gradient
-      is 0 everywhere. A leaf may return one of its parameters. It calls no other leaf.
-    - The next layer may work in place, on an output that is no view: what counts is the tensor as it was before.
-    - Each call has an entry of its own. A leaf that is never called has none, nor a module that is not registered. The
-      model may be a leaf itself; its name is then `""`.
-    - Your function may be called under `torch.no_grad()`, and runs forward and backward all the same.
+      `0.0`: before a `detach`, for example, or when the loss has no graph at all.
+    - A leaf may return a tuple or a dict of tensors and other values. All its tensors of a floating dtype, one or more,
+      count as if they were one long tensor; where no gradient arrives at one of them, its gradient is 0 everywhere.
+    - A leaf may also return one of its parameters.
 
-    `x` requires no grad, and only parameters in `model.parameters()` do. Hooks of the caller on gradients only watch.
-    No backward pass runs in `model` or `loss_fn`. No sum of squares is too large for the dtype, and the square of no
-    number but 0 is 0 in it. A relative error of 1e-5 does not matter.
+    Only parameters of the model require grad; `x` does not. Hooks of the caller on gradients only watch. Squares and
+    their sums fit into the dtype. A relative error of 1e-5 does not matter.
 
     **Example.** A layer `nn.Linear(2, 2, bias=False)` with the weight `[[2., 0.], [0., 2.]]`, the `loss_fn`
     `lambda out: out.sum()`, and the `x` `torch.tensor([[1., 7.]])`: for `nn.Sequential(layer)` the result is
@@ -249,7 +243,7 @@ class TestSignalReport:
         return [list(row[1:]) for row in rows_of(net, x, target)]
 
     def probe(
-        student, net, x, target, layout, grad, passing, hooks, hooked, call, grad_mode, failure, failing_run, fails_in,
+        student, net, x, target, layout, grad, passing, hooks, hooked, call, failure, failing_run, fails_in,
     ):  # fmt: skip
         def made():
             model = in_eval(build(net["spec"], passing), net["evaluating"])
@@ -278,33 +272,30 @@ class TestSignalReport:
             return loss_of(unpacked(out), target, net["loss_is"])
 
         x = laid_out(x, layout)
-        with torch.set_grad_enabled(grad_mode == "on"):
-            witness = Witness(model=model, x=x, target=target)
-            seen = {"result": student.signal_report(model, loss_fn, x), "runs": list(runs)}
-            seen["changed"] = witness.changes()
-            if call == "again":
-                seen["again"] = student.signal_report(model, loss_fn, 2 * x)
-            elif call == "in turn":
-                seen["another model"] = student.signal_report(made(), loss_fn, 2 * x)
-            failing = Failure(failure, failing_run)
-            broken = fill_grads(nn.Sequential(nn.Linear(2, 2), nn.Tanh()))
-            if fails_in == "model":
-                broken[1].register_forward_hook(failing.strike)
-            two = torch.ones(1, 2)
-            witness = Witness(model=broken, x=two)
+        witness = Witness(model=model, x=x, target=target)
+        seen = {"result": student.signal_report(model, loss_fn, x), "runs": list(runs)}
+        seen["changed"] = witness.changes()
+        if call == "again":
+            seen["again"] = student.signal_report(model, loss_fn, 2 * x)
+        elif call == "in turn":
+            seen["another model"] = student.signal_report(made(), loss_fn, 2 * x)
+        failing = Failure(failure, failing_run)
+        broken = fill_grads(nn.Sequential(nn.Linear(2, 2), nn.Tanh()))
+        if fails_in == "model":
+            broken[1].register_forward_hook(failing.strike)
+        two = torch.ones(1, 2)
+        witness = Witness(model=broken, x=two)
 
-            def broken_loss(out):
-                doubled = 2 * out
-                if fails_in == "loss":
-                    failing.strike()
-                elif fails_in == "backward":
-                    doubled.register_hook(failing.strike)
-                return doubled.sum()
+        def broken_loss(out):
+            doubled = 2 * out
+            if fails_in == "loss":
+                failing.strike()
+            elif fails_in == "backward":
+                doubled.register_hook(failing.strike)
+            return doubled.sum()
 
-            seen["failure"] = failing.during(
-                lambda: [student.signal_report(broken, broken_loss, two) for _ in range(2)]
-            )
-            seen["changed by the failure"] = witness.changes()
+        seen["failure"] = failing.during(lambda: [student.signal_report(broken, broken_loss, two) for _ in range(2)])
+        seen["changed by the failure"] = witness.changes()
         row = torch.tensor([[1.0, 1.0], [2.0, 2.0]]).t()  # not as a new tensor lies in memory
         seen["of unequal sizes"] = [
             student.signal_report(Apart(Parts), lambda out: out.some.sum() + 3 * out.all.sum(), row),

@@ -239,30 +239,23 @@ class Around(nn.Module):
     ),
 )  # fmt: skip
 class TestWhyNoGradient:
-    """Write `why_no_gradient(model, loss_fn, x)`. Run one forward pass, `loss = loss_fn(model(x))`, with each module in
-    its mode, and one backward pass. Return a dict with an entry for each parameter of `model.named_parameters()` to
-    which no gradient comes, or one whose entries are all exactly 0. The key is its name there. The value says why: the
-    first of these four that is true.
+    """Write `why_no_gradient(model, loss_fn, x)`. Run the model, `loss = loss_fn(model(x))`, and one backward pass.
+    Return a dict: for each parameter to which no gradient comes, or one whose entries are all exactly 0, its name in
+    `model.named_parameters()` and the reason. The reason is the first of these four that is true.
 
     1. `"frozen"`: the parameter does not require grad.
     2. `"zero"`: a gradient comes to it, and all entries are 0.
-    3. `"never called"`: no gradient comes to it, and no module that holds it is called in this forward pass.
+    3. `"never called"`: no gradient comes to it, and no module that holds it is called in this run.
     4. `"cut"`: no gradient comes to it, although a module that holds it is called.
 
-    Some words, exactly:
-
-    - What *comes to a parameter* is its gradient from this pass, after the tensor hooks of the caller on it (his
-      post-accumulate-grad hooks only watch). What `.grad` held before does not count. A very small number is not 0.
-    - A module of `named_modules()` *holds* the parameters of its `parameters(recurse=False)`. Several modules may hold
-      one parameter; it is there once, under its first name, as in `named_parameters()`.
+    - What *comes to a parameter* is its gradient from this pass alone, after the tensor hooks of the caller on it.
+    - A module *holds* the parameters of its `parameters(recurse=False)`. Several modules may hold one parameter.
     - A module is *called* when `module(...)` runs, with or without a graph. Other code may use the parameters of a
       module that is never called.
-    - Grad mode is on. `x` is a leaf. No parameter is empty. `loss_fn` calls no module. The loss is a tensor with one
-      element. When it does not require grad, no backward pass is possible, and no gradient comes to any parameter. No
-      backward pass runs in `model` or `loss_fn`.
+    - The loss has one element. When it does not require grad, no gradient comes to any parameter. `x` is a leaf. No
+      parameter is empty.
 
-    Afterwards `.grad` of each parameter and of `x` is as it was, and so are buffers, which a layer in training mode
-    changes in place.
+    Afterwards all buffers, and `.grad` of each parameter and of `x`, are as they were.
 
     **Example.** Let `model = Sequential(Linear(1, 1), ReLU(), Linear(1, 1))` with all weights 1 and the biases -9 and
     0, and `x = ones(1, 1)`. With `loss_fn = lambda out: out.sum()` the result is

@@ -350,24 +350,21 @@ class Asking(nn.Module):
     ),
 )  # fmt: skip
 class TestWrongMode:
-    """Write `wrong_mode(model, x)`. Return a list of the names of all modules that are in the wrong mode for
-    `model(x)`, in the order of `model.named_modules()`: those whose `training` is not that of the model itself, and
-    whose mode matters in a call of theirs.
+    """Write `wrong_mode(model, x)`. Return a list of the names of all modules whose `training` is not that of the model
+    itself, and whose mode matters in a call of theirs, in the order of `model.named_modules()`.
 
-    - The mode of a module **matters** in a call if the output is another one with its `training` set to `True` than
-      with `False`, and all else is equal: the input, all buffers and the modes of all other modules, as they are when
-      the call begins, and the random numbers. Then an entry of a tensor in it differs by 0.01 or more, whichever random
-      numbers they are. No entry is NaN.
-    - So it counts what a module does, and not its class: the mode of `nn.Dropout(0.0)` does not matter, and that of a
-      module of your own that looks at `self.training` does.
-    - The calls are those that `model(x)` makes when each module is in the mode in which you got it; one call in which
-      its mode matters is enough.
+    - The mode **matters** in a call if the output is another one with `training` set to `True` than with `False`, and
+      all else is equal: the input, all buffers and the modes of all other modules, as they are when the call begins,
+      and the random numbers. Then an entry of a tensor in it differs by 0.01 or more, whichever random numbers they
+      are.
+    - The calls are those that `model(x)` makes with all modules in the modes in which you got them. You may call the
+      model and its modules any number of times.
     - A module gets one tensor, by position or by keyword, and may work on it in place. It returns a tensor, or a tuple
-      or dict with tensors in it, which depends only on its input, its parameters, buffers and random numbers, and on
-      modes. It works in both modes and changes none; buffers it changes in place.
-    - You may call the model and its modules any number of times. Hooks of the caller may replace outputs, which hides
-      no difference, and leave inputs alone. Afterwards all buffers (such as running statistics) and the state of
-      PyTorch's random number generator are as before.
+      or dict with tensors in it. It works in both modes and changes none; buffers it changes in place. No entry is NaN.
+    - Hooks of the caller may replace outputs, which hides no difference, and leave inputs alone.
+
+    Afterwards all buffers (such as running statistics) and the state of PyTorch's random number generator are as
+    before.
 
     **Example.** Let `Half` be a module whose `forward` returns `x / 2 if self.training else x`. For
     `model = nn.Sequential(nn.ReLU(), Half(), nn.Dropout(0.0), Half())` after `model[:3].eval()`,

@@ -197,7 +197,7 @@ def changed_by_hooks(model, loss_fn, x):
     ),
     Wrong(
         "a gradient that is there with hooks alone does not count",
-        violates="`None` and a tensor are different.",
+        violates="`None` is not a tensor of zeros.",
         check="test_no_gradient_is_not_one_of_zeros",
         source=changed(
             SWAP,
@@ -271,7 +271,7 @@ def changed_by_hooks(model, loss_fn, x):
     ),
     Wrong(
         "asks torch.autograd.grad",
-        violates="is what `.grad` holds after `loss = loss_fn(model(x))` and `loss.backward()`",
+        violates="is what `.grad` holds after `loss_fn(model(x)).backward()`",
         check=FIRST,
         mistake="accumulated-missed",
         source=changed(
@@ -301,13 +301,13 @@ def changed_by_hooks(model, loss_fn, x):
     ),
     Wrong(
         "does not see a change of six percent",
-        violates="an entry differs by 5 percent or\n      more of itself",
+        violates="an entry differs by 5 percent or more",
         check="test_a_change_of_some_percent_counts",
         source=changed(SWAP, ("rtol=1e-3, atol=0", "rtol=0.1, atol=0")),
     ),
     Wrong(
         "compares with the largest entry",
-        violates="an entry differs by 5 percent or\n      more of itself",
+        violates="an entry differs by 5 percent or more",
         check="test_a_change_of_some_percent_counts",
         source=changed(
             SWAP,
@@ -322,7 +322,7 @@ def changed_by_hooks(model, loss_fn, x):
     ),
     Wrong(
         "copies a buffer that is None",
-        violates="and so are buffers",
+        violates="Afterwards all buffers",
         check="raised",
         source=changed(
             SWAP,
@@ -331,14 +331,14 @@ def changed_by_hooks(model, loss_fn, x):
     ),
     Wrong(
         "compares as torch.allclose does by itself",
-        violates="however small the gradient is (as 1e-12)",
+        violates="however small the gradient is",
         check=FIRST,
         mistake="small-gradients",
         source=changed(SWAP, ("rtol=1e-3, atol=0", "rtol=1e-5, atol=1e-8")),
     ),
     Wrong(
         "compares the sums of the entries",
-        violates="whose gradient is another one than it would be without the hooks of the model",
+        violates="whose gradient would be another one without the hooks of the model",
         check=FIRST,
         source=changed(
             SWAP,
@@ -350,20 +350,20 @@ def changed_by_hooks(model, loss_fn, x):
     ),
     Wrong(
         "compares sizes, without signs",
-        violates="whose gradient is another one than it would be without the hooks of the model",
+        violates="whose gradient would be another one without the hooks of the model",
         check=FIRST,
         source=changed(SWAP, ("a, b, rtol=1e-3, atol=0", "a, b, rtol=1, atol=0")),
     ),
     Wrong(
         "takes None for zeros",
-        violates="`None` and a tensor are different.",
+        violates="`None` is not a tensor of zeros.",
         check=FIRST,
         mistake="none-is-not-zero",
         source=changed(SWAP, ("return a is not b", "return False")),
     ),
     Wrong(
         "begins the second pass with the buffers of the first",
-        violates="With and without hooks, the pass starts with the same buffers",
+        violates="Each pass starts with the buffers and modes that you find.",
         check=FIRST,
         mistake="other-buffers",
         source=changed(
@@ -382,13 +382,13 @@ def changed_by_hooks(model, loss_fn, x):
     ),
     Wrong(
         "leaves the buffers as the passes make them",
-        violates="and so are buffers, which a layer in training mode",
+        violates="Afterwards all buffers",
         check=NOTHING,
         source=changed(COPIES, ("buffer.data.copy_(old)", "pass")),
     ),
     Wrong(
         "adds to what .grad held",
-        violates="when each `.grad` was `None` before",
+        violates="when it was `None` before",
         check=FIRST,
         mistake="old-grad",
         source=changed(
@@ -397,19 +397,19 @@ def changed_by_hooks(model, loss_fn, x):
     ),
     Wrong(
         "leaves .grad of the parameters",
-        violates="`.grad` of each parameter and of `x` is as it was",
+        violates="and `.grad` of each parameter and of `x`, are as they were",
         check=NOTHING,
         source=changed(COPIES, ("p.grad = grad", "pass")),
     ),
     Wrong(
         "leaves .grad of x",
-        violates="`.grad` of each parameter and of `x` is as it was",
+        violates="and `.grad` of each parameter and of `x`, are as they were",
         check=NOTHING,
         source=changed(COPIES, ("x.detach()", "x")),
     ),
     Wrong(
         "switches to eval mode",
-        violates="and each module is in its mode",
+        violates="the buffers and modes that you find",
         check=FIRST,
         source=changed(
             COPIES,
@@ -429,7 +429,7 @@ def changed_by_hooks(model, loss_fn, x):
     ),
     Wrong(
         "names what has a hook",
-        violates="Return a list: the names of the parameters whose gradient is another one",
+        violates="the names of the parameters whose gradient would be another one",
         check=FIRST,
         source="""
 def changed_by_hooks(model, loss_fn, x):
@@ -467,13 +467,13 @@ def changed_by_hooks(model, loss_fn, x):
     ),
     Wrong(
         "takes all hooks away for good",
-        violates="Afterwards each hook is there again",
+        violates="Each hook is there again",
         check=NOTHING,
         source=changed(SWAP, ("            hooks.update(entries)\n", "")),
     ),
     Wrong(
         "puts the hooks back in the reverse order",
-        violates="the same one, in its place",
+        violates="in its place",
         check=NOTHING,
         source=changed(SWAP, ("hooks.update(entries)", "hooks.update(reversed(entries))")),
     ),
@@ -578,7 +578,7 @@ def changed_by_hooks(model, loss_fn, x):
     ),
     Wrong(
         "silences hooks that are registered in a pass, in both",
-        violates="If such a hook registers another one on an output, that is its effect.",
+        violates="What such a hook registers on an output is part of its effect",
         check=FIRST,
         source=changed(
             SWAP,
@@ -588,7 +588,7 @@ def changed_by_hooks(model, loss_fn, x):
     ),
     Wrong(
         "silences hooks that are registered in the pass without hooks",
-        violates="What `forward` itself does is no hook.",
+        violates="what `forward` itself registers is not",
         check=FIRST,
         source=changed(
             SWAP,
@@ -603,14 +603,9 @@ def changed_by_hooks(model, loss_fn, x):
 
 GIVENS = [
     "Write `changed_by_hooks(model, loss_fn, x)`.",
-    "Nothing\n      in between occurs: no entry is NaN, or what rounding leaves of a sum that cancels.",
-    "The model draws no random numbers.",
-    "Grad mode is on.",
+    "The model draws no random numbers, `copy.deepcopy` can copy it, and `loss_fn` uses nothing of it but the output.",
     "`x` is a leaf.",
-    "No parameter is empty.",
-    "`loss_fn` uses nothing of the model but\n      its output.",
-    "No hook removes itself.",
-    "`copy.deepcopy(model)` works.",
+    "No parameter is empty, no gradient NaN.",
 ]
 
 SURVIVORS = {

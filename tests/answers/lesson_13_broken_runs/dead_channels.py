@@ -3,9 +3,9 @@
 from graders.author.answers import Wrong, changed
 
 GIVENS = [
-    "What leaves an `nn.ReLU` is never negative, and not NaN, whoever made it.",
     "Channels lie along dimension 1 of the output, which has 2 to 5 dimensions.",
-    "Whether autograd records the runs or not is up to you.",
+    "A ReLU may be called several times in one run.",
+    "What leaves a ReLU is never negative, and never NaN.",
 ]
 
 RIGHT = [
@@ -227,14 +227,14 @@ WRONG = [
     ),
     Wrong(
         "looks at the first input of each batch",
-        violates="when everything in it is 0",
+        violates="everything in it is exactly 0",
         check=FOUND,
         mistake="first-input-only",
         source=but(("output.detach().transpose", "output.detach()[:1].transpose")),
     ),
     Wrong(
         "takes one 0 for a dead channel",
-        violates="when everything in it is 0",
+        violates="everything in it is exactly 0",
         check=FOUND,
         mistake="some-zero",
         source=but((".any(1)", ".all(1)"), ("fired[name] | now", "fired[name] & now")),
@@ -254,14 +254,14 @@ WRONG = [
     ),
     Wrong(
         "takes very small numbers for 0",
-        violates="A very small number is not 0.",
+        violates="A channel is **dead** when everything in it is exactly 0",
         check=FOUND,
         mistake="nearly-zero",
         source=but(("flatten(1) != 0)", "flatten(1) > 1e-6)")),
     ),
     Wrong(
         "looks in float32",
-        violates="A very small number is not 0.",
+        violates="everything in it is exactly 0",
         check=FOUND,
         source=but(("output.detach().transpose", "output.detach().float().transpose")),
     ),
@@ -286,14 +286,14 @@ WRONG = [
     ),
     Wrong(
         "looks one level deep",
-        violates="its name in `model.named_modules()`",
+        violates="rule 7: A part of the model is called what `model.named_modules()` calls it",
         check=FOUND,
         mistake="relus-left-out",
         source=but(("model.named_modules()", "model.named_children()")),
     ),
     Wrong(
         "lists ReLUs without dead channels",
-        violates="Modules without dead channels are not in it.",
+        violates="for each `nn.ReLU` with a dead channel",
         check=FOUND,
         mistake="empty-lists",
         source=but(("        if dead:\n            found[name] = dead", "        found[name] = dead")),
@@ -313,7 +313,7 @@ WRONG = [
     ),
     Wrong(
         "takes a ReLU that is never called for dead",
-        violates="one that is never called is not in the dict",
+        violates="One that is never called is not in the dict",
         check=FOUND,
         source=but(
             (
@@ -328,7 +328,7 @@ WRONG = [
     ),
     Wrong(
         "also names a ReLU that is not registered",
-        violates="Nor is one that is called and not registered.",
+        violates="nor is one that is not in `model.named_modules()`",
         check=FOUND,
         source="""
 import torch
@@ -357,7 +357,7 @@ def dead_channels(model, batches):
     ),
     Wrong(
         "keeps the outputs themselves, and looks at them in the end",
-        violates="The next layer may work in place and rewrite it.",
+        violates="rule 7: also when a later layer overwrites this value in place",
         check=FOUND,
         source=but(
             ("            now = (output.detach().transpose(0, 1).flatten(1) != 0).any(1)\n", ""),
@@ -374,14 +374,14 @@ def dead_channels(model, batches):
     ),
     Wrong(
         "looks before the hooks of the caller",
-        violates="What counts is the output as it left the module.",
+        violates='rule 3: "As it left the module" means the value that the next part of the model gets',
         check=FOUND,
         mistake="before-the-callers-hook",
         source=but(("register_forward_hook(hook)", "register_forward_hook(hook, prepend=True)")),
     ),
     Wrong(
         "one hook for all modules, which fires before those of the caller",
-        violates="What counts is the output as it left the module.",
+        violates='rule 3: "As it left the module" means the value that the next part of the model gets',
         check=FOUND,
         mistake="before-the-callers-hook",
         source="""
@@ -403,25 +403,25 @@ def dead_channels(model, batches):
     ),
     Wrong(
         "joins the batches into one",
-        violates="All sizes but the number of channels may differ from call to call of a module",
+        violates="Sizes other than the number of channels may differ from call to call.",
         check="raised",
         source=but(("        for batch in batches:\n            model(batch)", "        model(torch.cat(batches))")),
     ),
     Wrong(
         "expects a batch",
-        violates="`batches` may be empty.",
+        violates="`batches` may be empty",
         check="raised",
         source=but(("    try:\n", "    model(batches[0])\n    try:\n")),
     ),
     Wrong(
         "runs each batch twice",
-        violates="Run `model(batch)` once for each tensor in the list `batches`",
+        violates="rule 7: Call `model(x)` exactly once",
         check="test_each_batch_runs_once",
         source=but(("            model(batch)\n", "            model(batch)\n            model(batch)\n")),
     ),
     Wrong(
         "runs in eval mode",
-        violates="with each part in its mode",
+        violates="rule 7: with each part in its mode",
         check=FOUND,
         mistake="in-eval-mode",
         source=but(
@@ -484,19 +484,19 @@ def dead_channels(model, batches):
     ),
     Wrong(
         "the mean is 0",
-        violates="A very small number is not 0.",
+        violates="everything in it is exactly 0",
         check="test_a_tiny_number_is_not_0_and_an_infinite_one_neither",
         source=but(("flatten(1) != 0).any(1)", "flatten(1).mean(1) != 0)")),
     ),
     Wrong(
         "an infinite number is none",
-        violates="dead when everything in it is 0",
+        violates="everything in it is exactly 0",
         check="test_a_tiny_number_is_not_0_and_an_infinite_one_neither",
         source=but(("(output.detach()", "(output.detach().nan_to_num(posinf=0.0)")),
     ),
     Wrong(
         "equal batches in one run",
-        violates="Run `model(batch)` once for each tensor in the list `batches`",
+        violates="Run the model on each tensor in the list `batches`.",
         check="test_each_batch_runs_once",
         source=but(
             (

@@ -398,14 +398,14 @@ WRONG = [
     ),
     wrong(
         "looks for NaN at the end",
-        "so the **first label of this list that fits** is the answer",
+        "So the **first label that fits** is the answer.",
         (NAN, ""),
         ('    return "healthy", None\n', NAN + '    return "healthy", None\n'),
         mistake="named-the-consequence",
     ),
     wrong(
         "each hook is a fault",
-        "a parameter gets another gradient than it would if one of the hooks were not there",
+        "without one of the hooks, and all else equal, a parameter would get another gradient",
         ("        if differ(first, grads(other)):", "        if True:"),
         mistake="hooks-that-watch",
     ),
@@ -433,7 +433,7 @@ WRONG = [
     ),
     wrong(
         "other random numbers without the hook",
-        "no answer depends on which random numbers a dropout draws",
+        "and all else equal",
         ("        run(other, x, y, loss_fn, state)", "        run(other, x, y, loss_fn, torch.get_rng_state())"),
     ),
     wrong(
@@ -467,17 +467,17 @@ WRONG = [
     ),
     wrong(
         "watching hooks are faults",
-        "A hook that changes no gradient is no fault.",
+        "a parameter would get another gradient",
         ("        if differ(first, grads(other)):", "        if name in modules:"),
     ),
     wrong(
         "a gradient of zeros is none",
-        "A parameter gets no gradient if its `.grad` is `None` after the first pass.",
+        "Without a gradient, `.grad` is `None`.",
         ("all(p.grad is None for p in ps)]", "all(p.grad is None or not p.grad.any() for p in ps)]"),
     ),
     wrong(
         "asks for frozen modules before unused ones",
-        "the **first label of this list that fits** is the answer",
+        "So the **first label that fits** is the answer.",
         (
             """    for name in without:
         if name not in called:
@@ -497,7 +497,7 @@ WRONG = [
     ),
     wrong(
         "parameters of children, too",
-        "Only leaves have parameters of their own (those in `module.parameters(recurse=False)`).",
+        "Only leaves have parameters of their own.",
         (
             "{n: list(m.parameters(recurse=False)) for n, m in modules.items()}",
             "{n: list(m.parameters()) for n, m in modules.items()}",
@@ -513,7 +513,7 @@ WRONG = [
     ),
     wrong(
         "looks at a model that has taken a step",
-        "with a new model as `make()` returns it",
+        "*This pass* is the first one of a new model",
         (
             "    modules = dict(model.named_modules())\n",
             "    modules = dict(model.named_modules())\n    run(model, x, y, loss_fn, state)\n"
@@ -534,32 +534,32 @@ WRONG = [
     ),
     wrong(
         "cut before frozen",
-        "so the **first label of this list that fits** is the answer",
+        "So the **first label that fits** is the answer.",
         (FROZEN, ""),
         (CUT, CUT + FROZEN),
         mistake="named-the-consequence",
     ),
     wrong(
         "the first module without a gradient",
-        "It starts at the one that is called last",
+        "It starts at the one called last.",
         ("for name in reversed(called):", "for name in called:"),
         mistake="another-module",
     ),
     wrong(
         "modules in the order of their first calls",
-        "It starts at the one that is called last",
+        "It starts at the one called last.",
         ("for name in reversed(called):", "for name in reversed(list(dict.fromkeys(called))):"),
         mistake="another-module",
     ),
     wrong(
         "no label for what is cut",
-        '`"cut"`: a module with parameters of its own is called',
+        '`"cut"`: a leaf with parameters is called',
         (CUT, ""),
         ("last = arriving[0][1]", "last = arriving[0][1] if arriving else 0.0"),
     ),
     wrong(
         "explodes at the first call of all",
-        "It starts at the last call for which this holds.",
+        "It starts at the last such call.",
         (
             "    for name, size in arriving:\n        if size > 10000",
             "    for name, size in arriving[::-1]:\n        if size > 10000",
@@ -568,7 +568,7 @@ WRONG = [
     ),
     wrong(
         "vanishes at the first call of all",
-        "It starts at the last call for which this holds.",
+        "It starts at the last such call.",
         (
             "    for name, size in arriving:\n        if size < last",
             "    for name, size in arriving[::-1]:\n        if size < last",
@@ -577,18 +577,18 @@ WRONG = [
     ),
     wrong(
         "a bound that knows no loss",
-        "the one at the last call of a leaf",
+        "as in 7, but less than 1/10000 as large",
         ("if size < last / 10000:", "if size < 1e-6:"),
     ),
     wrong(
         "a bound that knows no loss, above",
-        "the one at the last call of a leaf",
+        "as large as at the last call of a leaf",
         ("if size > 10000 * last:", "if size > 100:"),
     ),
-    wrong("a bound of 10", "is less than 1/10000 of the one", ("if size < last / 10000:", "if size < last / 3:")),
+    wrong("a bound of 10", "but less than 1/10000 as large", ("if size < last / 10000:", "if size < last / 3:")),
     wrong(
         "in the order of definition",
-        "in the order of the calls",
+        "at the last call of a leaf",
         (
             "    arriving = [",
             "    calls = sorted(calls, key=lambda call: list(modules).index(call[0]))\n    arriving = [",
@@ -596,20 +596,20 @@ WRONG = [
     ),
     wrong(
         "looks at dead ReLUs last",
-        "so the **first label of this list that fits** is the answer",
+        "So the **first label that fits** is the answer.",
         (DEAD, ""),
         (VANISHING, VANISHING + DEAD),
         mistake="named-the-consequence",
     ),
     wrong(
         "the first pass only",
-        "or in the pass after one step of SGD from there",
+        "or in the one after a step of SGD",
         ("    for passed in (calls, run(model, x, y, loss_fn, state)):", "    for passed in (calls,):"),
         mistake="only-the-first-pass",
     ),
     wrong(
         "the second pass only",
-        "in the first pass, or in the pass after one step",
+        "in this pass or in the one after a step of SGD",
         (
             "    for passed in (calls, run(model, x, y, loss_fn, state)):",
             "    for passed in (run(model, x, y, loss_fn, state),):",
@@ -618,19 +618,19 @@ WRONG = [
     ),
     wrong(
         "dead before exploding",
-        "so the **first label of this list that fits** is the answer",
+        "So the **first label that fits** is the answer.",
         (EXPLODING, ""),
         (VANISHING, EXPLODING + VANISHING),
         mistake="named-the-consequence",
     ),
     wrong(
         "compares with the last layer that has parameters",
-        "the one at the last call of a leaf",
+        "as large as at the last call of a leaf",
         ("    last = arriving[0][1]", "    last = next(size for name, size in arriving if name in own)"),
     ),
     wrong(
         "a gradient of zeros does not arrive",
-        "arrives a gradient whose RMS is less than 1/10000",
+        "but less than 1/10000 as large",
         (
             "for name, _, grad in calls[::-1] if grad is not None]",
             "for name, _, grad in calls[::-1] if grad is not None and grad.any()]",
@@ -694,19 +694,19 @@ WRONG = [
     ),
     wrong(
         "compares with the largest gradient",
-        "less than 1/10000 of the one at\n       the last call of a leaf",
+        "as in 7, but less than 1/10000 as large",
         ("if size < last / 10000:", "if size < max(size for _, size in arriving) / 10000:"),
     ),
     wrong(
         "asks for modes behind cuts",
-        "so the **first label of this list that fits** is the answer",
+        "So the **first label that fits** is the answer.",
         (MODE, ""),
         (CUT, CUT + MODE),
         mistake="named-the-consequence",
     ),
     wrong(
         "no answer where the loss has no graph",
-        '`"cut"`: a module with parameters of its own is called',
+        '`"cut"`: a leaf with parameters is called',
         (
             "    first = grads(model)\n",
             "    first = grads(model)\n    if all(grad is None for grad in first.values()):\n"
@@ -715,7 +715,7 @@ WRONG = [
     ),
     wrong(
         "takes all hooks away at once",
-        "than it would if one of the hooks were not there",
+        "without one of the hooks",
         (
             "        for hooks in hooks_of(other.get_submodule(name)):\n            hooks.clear()\n",
             "        for part in other.modules():\n            for hooks in hooks_of(part):\n"
@@ -724,12 +724,12 @@ WRONG = [
     ),
     wrong(
         "compares norms of gradients",
-        "a parameter gets another gradient",
+        "a parameter would get another gradient",
         ("not torch.allclose(one, other, rtol=1e-4, atol=0)", "not torch.allclose(one.norm(), other.norm(), atol=0)"),
     ),
     wrong(
         "NaN after the step, too",
-        "in the first pass an output of a leaf has a NaN or an infinite entry",
+        "*This pass* is the first one of a new model",
         (NAN, ""),
         (
             "    first = grads(model)\n",
@@ -793,14 +793,13 @@ WRONG = [
 GIVENS = [
     "Write `diagnose(make, x, y, loss_fn, lr)`.",
     "`make()` returns a new model, an equal one each time.",
-    "At most one thing is wrong.",
-    "It starts there.",
-    "It gets one tensor and returns one, both of shape (inputs, channels)",
+    "At most one thing is wrong, but other labels may fit what follows from it.",
+    "It gets one tensor and returns one, both of shape (inputs, channels), and may be called several times.",
+    "Nothing is changed in place.",
+    "A gradient is as large as its RMS, the root of the mean square.",
     "The root is in training mode.",
-    "RMS is the root of the mean square.",
-    "Modules may be called several times",
-    "If a\n      gradient arrives at any leaf, one arrives at the last call of a leaf.",
-    "No parameter has a post-accumulate-grad hook.",
-    "All numbers are far from the bounds",
-    "You may do with the models what you like",
+    "There are no post-accumulate-grad hooks.",
+    "All numbers are far from the bounds, and what a dropout draws decides nothing.",
+    "Do with the models what you like.",
+    "It starts at the first such ReLU that is called.",
 ]

@@ -260,7 +260,7 @@ WRONG = [
     ),
     Wrong(
         "by class",
-        violates="So it counts what a module does, and not its class",
+        violates="and whose mode matters in a call of theirs",
         check="test_the_modules_in_the_wrong_mode_are_named",
         mistake="by-class",
         source="""
@@ -274,7 +274,7 @@ def wrong_mode(model, x):
     ),
     Wrong(
         "all in the other mode",
-        violates="whose mode matters in a call of theirs",
+        violates="and whose mode matters in a call of theirs",
         check="test_the_modules_in_the_wrong_mode_are_named",
         mistake="all-in-the-other-mode",
         source="def wrong_mode(model, x):\n"
@@ -282,14 +282,14 @@ def wrong_mode(model, x):
     ),
     Wrong(
         "also those in the mode of the model",
-        violates="those whose `training` is not that of the model itself",
+        violates="all modules whose `training` is not that of the model itself",
         check="test_the_modules_in_the_wrong_mode_are_named",
         mistake="all-whose-mode-matters",
         source=changed(FIRST, ("if busy or module.training == root:", "if busy:")),
     ),
     Wrong(
         "those in eval mode",
-        violates="those whose `training` is not that of the model itself",
+        violates="all modules whose `training` is not that of the model itself",
         check="test_the_modules_in_the_wrong_mode_are_named",
         source=changed(FIRST, ("if busy or module.training == root:", "if busy or module.training:")),
     ),
@@ -390,7 +390,7 @@ def wrong_mode(model, x):
     ),
     Wrong(
         "the first call",
-        violates="one call in which its mode matters is enough",
+        violates="whose mode matters in a call of theirs",
         check="test_the_modules_in_the_wrong_mode_are_named",
         mistake="only-first-call",
         source=changed(
@@ -405,7 +405,7 @@ def wrong_mode(model, x):
     ),
     Wrong(
         "the last call",
-        violates="one call in which its mode matters is enough",
+        violates="whose mode matters in a call of theirs",
         check="test_the_modules_in_the_wrong_mode_are_named",
         mistake="only-last-call",
         source=changed(FIRST, ("        if any(not", "        found.discard(module)\n        if any(not")),
@@ -421,7 +421,7 @@ def wrong_mode(model, x):
     ),
     Wrong(
         "the whole model in both modes",
-        violates="The calls are those that `model(x)` makes when each module is in the mode in which you got it",
+        violates="The calls are those that `model(x)` makes with all modules in the modes in which you got them.",
         check="test_the_modules_in_the_wrong_mode_are_named",
         source=changed(
             RUNS,
@@ -439,13 +439,13 @@ def wrong_mode(model, x):
     ),
     Wrong(
         "the output of the model decides",
-        violates="if the output is another one with its `training`",
+        violates="if the output is another one with `training` set",
         check="test_the_modules_in_the_wrong_mode_are_named",
         source=changed(RUNS, ("    with module.register_forward_hook", "    with model.register_forward_hook")),
     ),
     Wrong(
         "calls inside of its own calls are judged, too",
-        violates="when each module is in the mode in which you got it",
+        violates="with all modules in the modes in which you got them",
         check="test_the_modules_in_the_wrong_mode_are_named",
         source=changed(
             FIRST,
@@ -506,7 +506,7 @@ def wrong_mode(model, x):
     ),
     Wrong(
         "leaves only",
-        violates="So it counts what a module does, and not its class",
+        violates="the names of all modules",
         check="test_the_modules_in_the_wrong_mode_are_named",
         source=changed(
             FIRST,
@@ -702,9 +702,9 @@ def wrong_mode(model, x):
 GIVENS = [
     "Write `wrong_mode(model, x)`.",
     "It works in both modes and changes none; buffers it changes in place.",
-    "Hooks of the caller may replace outputs, which hides\n      no difference, and leave inputs alone.",
+    "Hooks of the caller may replace outputs, which hides no difference, and leave inputs alone.",
     "No entry is NaN.",
-    "You may call the model and its modules any number of times",
+    "You may call the model and its modules any number of times.",
 ]
 
 SURVIVORS = {

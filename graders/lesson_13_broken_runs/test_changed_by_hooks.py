@@ -230,27 +230,38 @@ def clear_cut(plain: Tensor | None, hooked: Tensor | None, same: bool) -> bool:
 
 def changed(
     net: dict[str, Any], mode: str, loss: str, x: Tensor, up: Tensor, *,
-    left: tuple[str, ...] = (), passes: tuple[int, int] = (1, 1),
-    rtol: float = 1e-3, atol: float = 0.0, none_as_zero: bool = False,
+    left: Callable[[list[Any]], bool] = lambda hook: False, passes: tuple[int, int] = (1, 1),
+    rtol: float = 1e-3, atol: float = 0.0, none_as_zero: bool = False, old: float = 0.0,
 ) -> list[str]:  # fmt: skip
     """The right list; or a wrong one.
 
-    Hooks of the kinds `left` are there in the pass without hooks, too. The pass without hooks and that with them are
-    the first of their models, or the second, as `passes` says. Gradients are compared with these tolerances.
+    Hooks that are `left` are there in the pass without hooks, too. The pass without hooks and that with them are the
+    first of their models, or the second, as `passes` says. Gradients, plus what is `old`, are compared with these
+    tolerances.
     """
     plain, hooked = (
         [gradients_of(model, loss, x, up) for _ in range(count)][-1]
-        for count, kinds in zip(passes, (left, tuple(REGISTER)))
-        for model, _ in [prepared_model(net, mode, [hook for hook in net["hooks"] if hook[1] in kinds])]
+        for count, hooks in zip(passes, ([hook for hook in net["hooks"] if left(hook)], net["hooks"]))
+        for model, _ in [prepared_model(net, mode, hooks)]
     )
-    return [name for name, g in hooked.items() if not same(plain[name], g, rtol, atol, none_as_zero)]
+    return [name for name, g in hooked.items() if not same(plain[name], g, rtol, atol, none_as_zero, old)]
 
 
-def same(plain: Tensor | None, hooked: Tensor | None, rtol: float, atol: float, none_as_zero: bool) -> bool:
+def same(plain: Tensor | None, hooked: Tensor | None, rtol: float, atol: float, none_as_zero: bool, old: float) -> bool:
     """Whether two gradients are equal, up to this tolerance."""
     if plain is None or hooked is None:
         return plain is hooked or none_as_zero
-    return torch.allclose(hooked, plain, rtol=rtol, atol=atol)
+    return torch.allclose(hooked + old, plain + old, rtol=rtol, atol=atol)
+
+
+def of_kinds(*kinds: str) -> Callable[[list[Any]], bool]:
+    """Whether a hook is of one of these kinds."""
+    return lambda hook: hook[1] in kinds
+
+
+def where(holds: Callable[[str], bool]) -> Callable[[list[Any]], bool]:
+    """Whether a hook is on a module, and this holds for its name."""
+    return lambda hook: hook[1] not in ON_PARAMETERS and holds(hook[0])
 
 
 def told_by(**how: Any) -> Callable[..., Any]:
@@ -273,6 +284,24 @@ def trained(net: dict[str, Any], mode: str) -> list[str]:
     """The names of the parameters that require grad."""
     model, _ = prepared_model(net, mode, [])
     return [name for name, parameter in model.named_parameters() if parameter.requires_grad]
+
+
+def adds_to_old_gradients(
+    seen: Seen,
+    net: dict[str, Any],
+    mode: str,
+    loss: str,
+    x: Tensor,
+    up: Tensor,
+    expected: list[str],
+    plan: str,
+    grad: str,
+) -> Any:
+    """A recogniser: either all parameters are in the list, or only those that differ clearly from what was there."""
+    if seen["names"].value == expected:  # one who misses small gradients does so on a new model, too
+        return False if plan == "none" and seen["slight"][0].value == [] else SILENT
+    clearly = changed(net, mode, loss, x, up, rtol=0.02, old=0.7)
+    return grad == "filled" and seen["names"].value in (trained(net, mode), clearly)
 
 
 PLANS = (
@@ -486,37 +515,51 @@ class TestChangedByHooks:
     mistakes = (
         Mistake(
             "module-hooks-left",
-            told_by(left=("pre", "forward", "backward pre", "backward")),
+            told_by(left=of_kinds("pre", "forward", "backward pre", "backward")),
             "You miss what the hooks of modules change: they were still there in the pass without hooks. A deep copy "
             "of a model has them, too.",
             everywhere=True,
         ),
         Mistake(
             "parameter-hooks-missed",
-            told_by(left=("tensor", "accumulated")),
+            told_by(left=of_kinds("tensor", "accumulated")),
             "You miss what the hooks on parameters change. Either they were still there in the pass without hooks, or "
             "they were not there in the other one: a deep copy of a model does not have them.",
             everywhere=True,
         ),
         Mistake(
             "accumulated-missed",
-            told_by(left=("accumulated",)),
+            told_by(left=of_kinds("accumulated")),
             "You miss what post-accumulate-grad hooks change. Either they were still there in the pass without hooks "
             "(they sit in `_post_accumulate_grad_hooks`), or they never ran: `torch.autograd.grad` does not call them.",
             everywhere=True,
         ),
         Mistake(
             "backward-left",
-            told_by(left=("backward pre", "backward")),
+            told_by(left=of_kinds("backward pre", "backward")),
             "You miss what backward hooks of modules change: they were still there in the pass without hooks. They sit "
             "in `_backward_pre_hooks` and `_backward_hooks`.",
             everywhere=True,
         ),
         Mistake(
             "pre-left",
-            told_by(left=("pre", "backward pre")),
+            told_by(left=of_kinds("pre", "backward pre")),
             "You miss what pre-hooks of modules change: they were still there in the pass without hooks. They sit in "
             "`_forward_pre_hooks` and `_backward_pre_hooks`.",
+            everywhere=True,
+        ),
+        Mistake(
+            "model-itself-left",
+            told_by(left=where(lambda name: name == "")),
+            "You miss what hooks on the model itself change: they were still there in the pass without hooks. "
+            "`model.modules()` has the model, too; `model.children()` has it not.",
+            everywhere=True,
+        ),
+        Mistake(
+            "inner-modules-left",
+            told_by(left=where(lambda name: "." in name)),
+            "You miss what hooks on modules inside of other modules change: they were still there in the pass without "
+            "hooks. `model.modules()` has modules of every depth; `model.children()` has not.",
             everywhere=True,
         ),
         Mistake(
@@ -535,9 +578,14 @@ class TestChangedByHooks:
         ),
         Mistake(
             "small-gradients",
-            told_by(rtol=1e-5, atol=1e-8),
+            lambda seen, net, mode, loss, x, up, expected, plan: (
+                seen["slight"][0].value == []  # there is one of about 1e-60
+                if plan == "none"
+                else told_by(rtol=1e-5, atol=1e-8)(seen, net, mode, loss, x, up, expected)
+            ),
             "You miss a gradient that a hook multiplies, because it is small (about 1e-12). `torch.allclose` has an "
             "`atol` of 1e-8: give it one that goes by the largest entry of the gradient.",
+            everywhere=True,
         ),
         Mistake(
             "none-is-not-zero",
@@ -546,9 +594,10 @@ class TestChangedByHooks:
         ),
         Mistake(
             "old-grad",
-            lambda seen, net, mode, grad: grad == "filled" and seen["names"].value == trained(net, mode),
-            "You name each parameter that requires grad, where `.grad` held something before. `backward()` adds to "
-            "that: set `.grad` to `None` first, and put the old tensor back.",
+            adds_to_old_gradients,
+            "The list is wrong where `.grad` held something before: `backward()` adds to that. Set `.grad` to `None` "
+            "before each pass, and put the old tensor back in the end.",
+            everywhere=True,
         ),
     )
 

@@ -255,6 +255,7 @@ def changed_by_hooks(model, loss_fn, x):
         "leaves the hooks of the model itself",
         violates="(itself included)",
         check=FIRST,
+        mistake="model-itself-left",
         source=changed(COPIES, ("clean.modules()", "list(clean.modules())[1:]")),
     ),
     Wrong(
@@ -267,6 +268,7 @@ def changed_by_hooks(model, loss_fn, x):
         "leaves the hooks of what is inside",
         violates="are all hooks on its modules (itself included) and its parameters",
         check=FIRST,
+        mistake="inner-modules-left",
         source=changed(COPIES, ("clean.modules()", "[clean, *clean.children()]")),
     ),
     Wrong(
@@ -394,6 +396,13 @@ def changed_by_hooks(model, loss_fn, x):
         source=changed(
             COPIES, ("p.grad = None\n", "pass\n"), ("(p, p.grad)", "(p, p.grad if p.grad is None else p.grad.clone())")
         ),
+    ),
+    Wrong(
+        "adds to a copy of what .grad held",
+        violates="when it was `None` before",
+        check=FIRST,
+        mistake="old-grad",
+        source=changed(SWAP, ("leaf.grad = None\n", "leaf.grad = None if leaf.grad is None else leaf.grad.clone()\n")),
     ),
     Wrong(
         "leaves .grad of the parameters",

@@ -121,8 +121,8 @@ SIZE = 8
 BOUND = 1e4
 """How many times larger or smaller a gradient explodes or vanishes."""
 FAULTS = (
-    "nan: log", "nan: square root", "nan: reciprocal", "nan: weight",
-    "hook: parameter", "hook: forward", "hook: backward",
+    "nan: hook", "nan: reciprocal", "nan: weight",
+    "hook: weight", "hook: bias", "hook: forward", "hook: backward",
     "mode: batchnorm", "mode: dropout", "mode: jump", "mode: block",
     "unused: plain", "unused: frozen, too", "frozen",
     "cut: detach", "cut: numbers", "cut: no_grad", "cut: plus detached", "cut: behind the first",
@@ -133,6 +133,9 @@ FAULTS = (
 )  # fmt: skip
 STEEP = ("after a step", "until a step")
 """Where one large step makes a ReLU dead, or alive again."""
+DEFINED_FIRST = ("hook: weight",)
+DEFINED_LAST = ("hook: bias", "mode: dropout", "unused: plain", "frozen")
+"""Where the module in question is the first of all, or the last: there a loop that does not go to its end shows."""
 DECOYS = (
     "watching hooks", "equal hooks", "frozen bias", "dropout", "idle modes", "by hand", "partly cut", "monitor",
     "dead channel", "zeros", "tiny loss", "never called", "large loss",
@@ -157,6 +160,7 @@ class Draft:
     def __init__(self, rng: Rng, dtype: str, fault: str, inside: bool) -> None:
         """The fault sits `inside` of the block, where it can."""
         self.rng, self.dtype, self.inside = rng, getattr(torch, dtype), inside
+        self.fault = fault
         self.label, _, self.way = fault.partition(": ")
         self.names = iter(rng.names(40))
         self.more: dict[str, list[Any]] = {"frozen": [], "evaluating": [], "hooks": []}
@@ -219,6 +223,8 @@ class Draft:
         early, late = ([], steps) if self.label == "cut" else (steps, [])
         whole = [*front, *early, ["call", body], *program, *late, *back]
         linears = [stem, head, f"{body}.{first}", f"{body}.{second}", f"{body}.{inner}.{deep}"]
+        if self.label == "nan" and self.way == "hook":
+            self.more["hooks"].append(["forward", where, float("nan")])
         if self.label == "frozen":
             where = rng.choice(linears)
         if self.label == "frozen" or self.way == "frozen, too":
@@ -226,14 +232,18 @@ class Draft:
         if self.label == "mode":
             self.more["evaluating"].append(where)
         if self.label == "hook":
-            where = rng.choice({"parameter": linears, "forward": [*linears, body], "backward": [body, head]}[self.way])
-            name = f"{where}.{rng.choice(('weight', 'bias'))}" if self.way == "parameter" else where
+            where = rng.choice({"forward": [""], "backward": [body, head]}.get(self.way, linears))
+            on_parameter = self.way in ("weight", "bias")
+            kind, name = ("parameter", f"{where}.{self.way}") if on_parameter else (self.way, where)
             # One keeps the norm of the gradient, and a hook that watches is on the first of all modules.
             factor = -1.0 if self.way == "backward" else rng.choice((0.0, 0.125, 16.0))
-            self.more["hooks"] += [["forward", "", None], [self.way, name, factor]]
+            self.more["hooks"] += [["forward", "", None], [kind, name, factor]]
         self.more["frozen"] = list(dict.fromkeys(self.more["frozen"]))
+        spec = ["block", self.defined(top), whole]
+        if where and self.fault in (*DEFINED_FIRST, *DEFINED_LAST):
+            defined_at_one_end(spec, where, first=self.fault in DEFINED_FIRST)
         return {
-            "spec": ["block", self.defined(top), whole],
+            "spec": spec,
             "sound": ["block", *sound],
             **self.more,
             "sum": "large loss" in decoys,
@@ -286,13 +296,13 @@ class Draft:
         return ({}, [], None) if there else makers[self.label]()
 
     def nan(self) -> Piece:
-        """A weight that is NaN, or a layer that makes infinite numbers of finite ones."""
+        """A weight that is NaN, a layer that makes infinite numbers of finite ones, or a hook that makes them NaN."""
         before, it, behind = (next(self.names) for _ in range(3))
         if self.way == "weight":
             spec = self.linear()
             spec[1][self.rng.integer(0, SIZE - 1), self.rng.integer(0, SIZE - 1)] = float("nan")
             return {it: spec}, [["call", it]], it
-        children = {before: self.linear(), it: [self.way], behind: ["tanh"]}
+        children = {before: self.linear(), it: ["tanh" if self.way == "hook" else self.way], behind: ["tanh"]}
         return children, [["call", before], ["call", it], ["call", behind]], it
 
     def mode(self) -> Piece:
@@ -327,8 +337,9 @@ class Draft:
     def dead(self) -> Piece:
         """A ReLU whose inputs are below 0: always, or before or after one step of SGD."""
         if self.way == "all channels":
-            before, it = next(self.names), next(self.names)
-            return {before: self.linear(bias=-40.0), it: ["relu"]}, [["call", before], ["call", it]], it
+            before, it, behind = (next(self.names) for _ in range(3))  # what is behind gets zeros, and is dead, too
+            steps: list[list[Any]] = [["call", before], ["call", it], ["tanh", None], ["call", behind]]
+            return {before: self.linear(bias=-40.0), it: ["relu"], behind: ["relu"]}, steps, it
         if self.way == "after a step":
             return self.on_the_brink(self.linear(gain=0.25, bias=1.0))
         layer = self.linear(gain=0.25, bias=-1.0)
@@ -369,3 +380,13 @@ class Draft:
     def defined(self, children: dict[str, list[Any]]) -> dict[str, list[Any]]:
         """The children, defined in some order."""
         return {name: children[name] for name in self.rng.shuffled(list(children))}
+
+
+def defined_at_one_end(spec: list[Any], path: str, first: bool) -> None:
+    """Make a module the first or the last that is defined, in each block on the way to it."""
+    name, _, rest = path.partition(".")
+    child, others = spec[1].pop(name), dict(spec[1])
+    if rest:
+        defined_at_one_end(child, rest, first)
+    spec[1].clear()
+    spec[1].update({name: child, **others} if first else {**others, name: child})

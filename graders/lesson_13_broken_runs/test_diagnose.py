@@ -28,7 +28,7 @@ from graders.lesson_13_broken_runs.judging import BOUND, DECOYS, FAULTS, SIZE, S
 from graders.lesson_13_broken_runs.shared import Linear
 
 ASKED_AGAIN = (
-    "nan: weight", "hook: parameter", "mode: dropout", "cut: detach", "dead: after a step", "vanishing: loop",
+    "nan: weight", "hook: bias", "mode: dropout", "cut: detach", "dead: after a step", "vanishing: loop",
 )  # fmt: skip
 """Where a second call is made: each costs as much as the first, and what it may find left over is the same for all."""
 
@@ -50,8 +50,6 @@ class Layer(nn.Module):
 
 
 LAYERS: dict[str, Callable[[Layer, Tensor], Tensor]] = {
-    "log": lambda layer, x: x.log(),
-    "square root": lambda layer, x: x.sqrt(),
     "reciprocal": lambda layer, x: 1 / x.relu(),
     "jump": lambda layer, x: x + 1 if layer.training else x.detach(),
     "zeros": lambda layer, x: x * 0,
@@ -346,7 +344,11 @@ class TestDiagnose:
         Mistake(
             "hooks-of-parameters",
             lambda seen, net, fault: (
-                label_of(seen) == "healthy" if fault == "hook: parameter" else False if is_missed(seen, net) else SILENT
+                label_of(seen) == "healthy"
+                if fault in ("hook: weight", "hook: bias")
+                else False
+                if is_missed(seen, net)
+                else SILENT
             ),
             "You find what hooks of modules do to the gradients, and not what a hook on a parameter does to its own.",
             rather_than=("missed",),

@@ -116,7 +116,7 @@ def diagnose(make, x, y, loss_fn, lr):
 
 RIGHT = [
     FIRST,
-    # no hook at all: `forward` is replaced, and `torch.autograd.grad` asked; all facts first, then a table of rules
+    # `torch.autograd.grad` is asked; all facts first, then a table of rules
     """
 import torch
 
@@ -136,13 +136,10 @@ class Trace:
         self.grad = {id(t): g for t, g in zip(wanted + into, found)}
 
     def wrap(self, name, part):
-        inner = part.forward
-        def forward(*args, **kwargs):
-            out = inner(*args, **kwargs)
+        def note(module, args, out):
             self.order.append(name)
             self.outputs.append(out)
-            return out
-        part.forward = forward
+        part.register_forward_hook(note)
 
     def of(self, tensor):
         return self.grad.get(id(tensor))
@@ -395,6 +392,20 @@ WRONG = [
             "not torch.isfinite(output).all()",
             "not torch.isfinite(calls[-1][1]).all() and not torch.isfinite(output).all()",
         ),
+    ),
+    wrong(
+        "outputs before the hooks that are there",
+        'rule 3: "As it left the module" means the value that the next part of the model gets',
+        (
+            "            module.register_forward_hook(note)",
+            "            module.register_forward_hook(note, prepend=True)",
+        ),
+    ),
+    wrong(
+        "the last ReLU that is dead",
+        "It starts at the first such ReLU that is called.",
+        ("        for name, output, _ in passed:", "        for name, output, _ in passed[::-1]:"),
+        mistake="another-module",
     ),
     wrong(
         "looks for NaN at the end",
@@ -801,5 +812,25 @@ GIVENS = [
     "There are no post-accumulate-grad hooks.",
     "All numbers are far from the bounds, and what a dropout draws decides nothing.",
     "Do with the models what you like.",
-    "It starts at the first such ReLU that is called.",
 ]
+
+ORDER = "at most one thing is wrong, so that the order does not matter"
+NODE = "a node of the graph is true, and `None` is not"
+OWN = "the models are the answer's own, and what stays in them does no harm"
+LENGTH = "only gone through, or asked whether it is empty"
+SURVIVORS = {
+    "not for all: for handle in _part(handles,": OWN,
+    "not for all: handles = [module.register_forward_hook(keep) for module in _part(names, step=-1)": ORDER,
+    "a list for a tuple: handles": LENGTH,
+    "a list for a tuple: own": LENGTH,
+    "a list for a tuple: if not tuple(": LENGTH,
+    "a list for a tuple: module.train(flag) if not tuple(": LENGTH,
+    "a list for a tuple: return [model,": "it is unpacked",
+    "a list for a tuple: for module in tuple(names)": LENGTH,
+    "truth for None: if loss.grad_fn": NODE,
+    "truth for None: found = torch.autograd.grad(loss, wanted + into, allow_unused=True) if loss.grad_fn": NODE,
+    "truth for None: if output.grad_fn": NODE,
+    "truth for None: if out.grad_fn": NODE,
+    "truth for None: if p is not None and p._backward_hooks:": "an empty dict has no hook to clear",
+    "almost: removed": "one pass more, without a hook less",
+}

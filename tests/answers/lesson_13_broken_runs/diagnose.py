@@ -821,6 +821,11 @@ LENGTH = "only gone through, or asked whether it is empty"
 SURVIVORS = {
     "not for all: for handle in _part(handles,": OWN,
     "not for all: handles = [module.register_forward_hook(keep) for module in _part(names, step=-1)": ORDER,
+    "not for all: for name in _part(without, step=-1)": ORDER,
+    "not for all: without = [name for name in _part(own, step=-1)": ORDER,
+    "lost statement: without x, y = (x.detach().clone(), y.detach().clone())": "`torch.autograd.grad` fills no `.grad`",
+    "another method: return next((n for n, o in calls if not bool(o.detach().double().abs().mean()": "a mean is finite "
+    "where the sum is",
     "a list for a tuple: handles": LENGTH,
     "a list for a tuple: own": LENGTH,
     "a list for a tuple: if not tuple(": LENGTH,

@@ -178,8 +178,8 @@ class Draft:
         rng = self.rng
         body, inner = next(self.names), next(self.names)
         stem, first, act, second, deep, tail, head, bent = (next(self.names) for _ in range(8))
-        step = self.label == "dead"  # no other ReLU may die of the same step
         decoys = {decoy, *TOGETHER.get(self.way, ())}
+        step = self.label == "dead" or "large loss" in decoys  # no other ReLU may die of a large step
         block = {first: self.linear(), act: ["tanh" if step else "relu"], second: self.linear()}
         block[inner] = ["block", {deep: self.linear(), bent: ["tanh"]}, [["call", deep], ["call", bent]]]
         block_program = [["call", name] for name in (first, act, inner, second)]

@@ -259,7 +259,7 @@ def of_kinds(*kinds: str) -> Callable[[list[Any]], bool]:
     return lambda hook: hook[1] in kinds
 
 
-def where(holds: Callable[[str], bool]) -> Callable[[list[Any]], bool]:
+def on_modules(holds: Callable[[str], bool]) -> Callable[[list[Any]], bool]:
     """Whether a hook is on a module, and this holds for its name."""
     return lambda hook: hook[1] not in ON_PARAMETERS and holds(hook[0])
 
@@ -550,14 +550,14 @@ class TestChangedByHooks:
         ),
         Mistake(
             "model-itself-left",
-            told_by(left=where(lambda name: name == "")),
+            told_by(left=on_modules(lambda name: name == "")),
             "You miss what hooks on the model itself change: they were still there in the pass without hooks. "
             "`model.modules()` has the model, too; `model.children()` has it not.",
             everywhere=True,
         ),
         Mistake(
             "inner-modules-left",
-            told_by(left=where(lambda name: "." in name)),
+            told_by(left=on_modules(lambda name: "." in name)),
             "You miss what hooks on modules inside of other modules change: they were still there in the pass without "
             "hooks. `model.modules()` has modules of every depth; `model.children()` has not.",
             everywhere=True,

@@ -429,7 +429,8 @@ def signal_report(model, loss_fn, x):
         for name, module in model.named_modules():
             if not list(module.children()):
                 handles.append(module.register_forward_hook(watch(name)))
-        loss = loss_fn(model(x))
+        with torch.enable_grad():
+            loss = loss_fn(model(x))
         if loss.requires_grad:
             model.zero_grad(set_to_none=True)
             loss.backward()

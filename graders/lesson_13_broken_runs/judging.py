@@ -122,7 +122,7 @@ BOUND = 1e4
 """How many times larger or smaller a gradient explodes or vanishes."""
 FAULTS = (
     "nan: hook", "nan: reciprocal", "nan: weight",
-    "hook: weight", "hook: bias", "hook: forward", "hook: backward",
+    "hook: weight", "hook: bias", "hook: pre", "hook: forward", "hook: backward pre", "hook: backward",
     "mode: batchnorm", "mode: dropout", "mode: jump", "mode: block",
     "unused: plain", "unused: frozen, too", "frozen",
     "cut: detach", "cut: numbers", "cut: no_grad", "cut: plus detached", "cut: behind the first",

@@ -271,6 +271,8 @@ class TestDeadChannels:
         student, net, batches, again, layout, place, grad, collection, passing, hooks, hooked, call, grad_mode,
         failure, failing_run, fails_at,
     ):  # fmt: skip
+        two = [torch.tensor([[-1.0, 2.0, 0.0]]), torch.tensor([[0.0, -3.0, -4.0]])]
+        example = student.dead_channels(nn.Sequential(nn.ReLU()), two)  # here the very first call of a hook counts
         model, callers, started = in_eval(build(net["spec"], passing), net["evaluating"]), CallersHooks(hooks), []
         if grad == "filled":
             fill_grads(model)
@@ -324,8 +326,7 @@ class TestDeadChannels:
         rare = rare.view(3, 3, 1, 1).repeat(1, 1, 2, 3).transpose(2, 3)
         seen["rare numbers"] = student.dead_channels(counted, [rare, torch.zeros(3, 3, 3, 2), torch.zeros(3, 3, 3, 2)])
         seen["runs with equal shapes"] = len(runs)
-        example = [torch.tensor([[-1.0, 2.0, 0.0]]), torch.tensor([[0.0, -3.0, -4.0]])]
-        return {**seen, "example": student.dead_channels(nn.Sequential(nn.ReLU()), example)}
+        return {**seen, "example": example}
 
     mistakes = (
         Mistake(

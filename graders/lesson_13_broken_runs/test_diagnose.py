@@ -154,6 +154,10 @@ def hooked(model: nn.Module, kind: str, name: str, factor: float | None) -> None
     """A hook that multiplies by a factor; with None one that watches."""
     if kind == "parameter":
         model.get_parameter(name).register_hook(lambda grad: None if factor is None else grad * factor)
+    elif kind == "pre":
+        model.get_submodule(name).register_forward_pre_hook(lambda module, args: (args[0] * factor,))
+    elif kind == "backward pre":
+        model.get_submodule(name).register_full_backward_pre_hook(lambda module, grads: (grads[0] * factor,))
     elif kind == "forward":
         model.get_submodule(name).register_forward_hook(
             lambda module, args, output: None if factor is None else output * factor

@@ -163,7 +163,7 @@ class Apart(nn.Module):
         covers={
             "dtype": ALL, "rank": (1, 2, 3, 4), "layout": ALL, "grad": ALL, "mode": ALL, "frozen": ALL, "tied": ALL,
             "output": ALL, "follower": ALL, "passing": ALL, "hooks": ALL, "hooked": ALL, "call": ALL,
-            "failure": ALL, "failing_run": ALL,
+            "grad_mode": ALL, "failure": ALL, "failing_run": ALL,
         },
         excludes={
             "place": "x requires no grad, says the contract",
@@ -173,7 +173,6 @@ class Apart(nn.Module):
             "named": "no module is named",
             "registered": "a module that is called and not registered is in every net",
             "layers": "what a layer computes is its own business",
-            "grad_mode": "a gradient is asked for",
             "backward": "the pass is the function's own",
         },
         own={
@@ -194,7 +193,7 @@ class Apart(nn.Module):
             lambda net_is, loss_is: net_is != "net" and loss_is == "cut",
         ],
         pairs=[
-            ("hooks", "hooked"), ("net_is", "mode"), ("net_is", "dtype"), ("net_is", "frozen"),
+            ("hooks", "hooked"), ("net_is", "mode"), ("net_is", "dtype"), ("net_is", "grad_mode"), ("net_is", "frozen"),
             ("net_is", "grad"), ("follower", "loss_is"),
         ],
         at_least=14,
@@ -211,6 +210,7 @@ class TestSignalReport:
     - A leaf may return a tuple or a dict of tensors and other values. All its tensors of a floating dtype, one or more,
       count as if they were one long tensor; where no gradient arrives at one of them, its gradient is 0 everywhere.
     - A leaf may also return one of its parameters.
+    - Your function may be called under `torch.no_grad()`, and runs forward and backward all the same.
 
     Only parameters of the model require grad; `x` does not. Hooks of the caller on gradients only watch. Squares and
     their sums fit into the dtype. A relative error of 1e-5 does not matter.
@@ -243,7 +243,7 @@ class TestSignalReport:
         return [list(row[1:]) for row in rows_of(net, x, target)]
 
     def probe(
-        student, net, x, target, layout, grad, passing, hooks, hooked, call, failure, failing_run, fails_in,
+        student, net, x, target, layout, grad, passing, hooks, hooked, call, grad_mode, failure, failing_run, fails_in,
     ):  # fmt: skip
         def made():
             model = in_eval(build(net["spec"], passing), net["evaluating"])
@@ -272,30 +272,33 @@ class TestSignalReport:
             return loss_of(unpacked(out), target, net["loss_is"])
 
         x = laid_out(x, layout)
-        witness = Witness(model=model, x=x, target=target)
-        seen = {"result": student.signal_report(model, loss_fn, x), "runs": list(runs)}
-        seen["changed"] = witness.changes()
-        if call == "again":
-            seen["again"] = student.signal_report(model, loss_fn, 2 * x)
-        elif call == "in turn":
-            seen["another model"] = student.signal_report(made(), loss_fn, 2 * x)
-        failing = Failure(failure, failing_run)
-        broken = fill_grads(nn.Sequential(nn.Linear(2, 2), nn.Tanh()))
-        if fails_in == "model":
-            broken[1].register_forward_hook(failing.strike)
-        two = torch.ones(1, 2)
-        witness = Witness(model=broken, x=two)
+        with torch.set_grad_enabled(grad_mode == "on"):
+            witness = Witness(model=model, x=x, target=target)
+            seen = {"result": student.signal_report(model, loss_fn, x), "runs": list(runs)}
+            seen["changed"] = witness.changes()
+            if call == "again":
+                seen["again"] = student.signal_report(model, loss_fn, 2 * x)
+            elif call == "in turn":
+                seen["another model"] = student.signal_report(made(), loss_fn, 2 * x)
+            failing = Failure(failure, failing_run)
+            broken = fill_grads(nn.Sequential(nn.Linear(2, 2), nn.Tanh()))
+            if fails_in == "model":
+                broken[1].register_forward_hook(failing.strike)
+            two = torch.ones(1, 2)
+            witness = Witness(model=broken, x=two)
 
-        def broken_loss(out):
-            doubled = 2 * out
-            if fails_in == "loss":
-                failing.strike()
-            elif fails_in == "backward":
-                doubled.register_hook(failing.strike)
-            return doubled.sum()
+            def broken_loss(out):
+                doubled = 2 * out
+                if fails_in == "loss":
+                    failing.strike()
+                elif fails_in == "backward":
+                    doubled.register_hook(failing.strike)
+                return doubled.sum()
 
-        seen["failure"] = failing.during(lambda: [student.signal_report(broken, broken_loss, two) for _ in range(2)])
-        seen["changed by the failure"] = witness.changes()
+            seen["failure"] = failing.during(
+                lambda: [student.signal_report(broken, broken_loss, two) for _ in range(2)]
+            )
+            seen["changed by the failure"] = witness.changes()
         row = torch.tensor([[1.0, 1.0], [2.0, 2.0]]).t()  # not as a new tensor lies in memory
         seen["of unequal sizes"] = [
             student.signal_report(Apart(Parts), lambda out: out.some.sum() + 3 * out.all.sum(), row),

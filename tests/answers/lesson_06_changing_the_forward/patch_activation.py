@@ -827,6 +827,25 @@ def patch_activation(model, name, clean, corrupt, channels=None):
         ),
     ),
     Wrong(
+        "the second hook stays after an interrupt",
+        violates="rule 4: also for `KeyboardInterrupt`",
+        check="test_an_exception_comes_through_and_nothing_is_left",
+        source=changed(
+            PATCH_ACTIVATION,
+            (
+                "    with layer.register_forward_hook(patch):\n        return model(corrupt).detach()",
+                "    handle = layer.register_forward_hook(patch)\n"
+                "    try:\n"
+                "        result = model(corrupt).detach()\n"
+                "    except Exception:\n"
+                "        handle.remove()\n"
+                "        raise\n"
+                "    handle.remove()\n"
+                "    return result",
+            ),
+        ),
+    ),
+    Wrong(
         "zeros for nan",
         violates="replaced, exactly (also by `nan`)",
         check="test_channels_are_replaced_digit_by_digit",

@@ -493,6 +493,7 @@ def count_hook_calls(model, x, n, ckpt):
         "the hooks are gone before backward",
         violates="how often a forward hook on",
         check="test_the_calls_are_counted",
+        mistake="not-in-recomputation",
         source=(
             COUNTING
             + """
@@ -575,25 +576,6 @@ def count_hook_calls(model, x, n, ckpt):
         check="test_the_calls_are_counted",
         mistake="exchanged",
         source=changed(COUNTED, ("    return calls", '    return {"fwd": calls["bwd"], "bwd": calls["fwd"]}')),
-    ),
-    Wrong(
-        "hooks for the forward pass alone",
-        violates="how often a forward hook on",
-        check="test_the_calls_are_counted",
-        mistake="not-in-recomputation",
-        source=(
-            COUNTING
-            + """
-def count_hook_calls(model, x, n, ckpt):
-    calls = {"fwd": 0, "bwd": 0}
-    for _ in range(n):
-        one, two = counting(model, calls)
-        with one, two:
-            out = checkpoint(model, x, use_reentrant=False) if ckpt else model(x)
-        out.sum().backward()
-    return calls
-"""
-        ),
     ),
 ]
 

@@ -825,7 +825,7 @@ SURVIVORS = {
     "not for all: without = [name for name in _part(own, step=-1)": ORDER,
     "lost statement: without x, y = (x.detach().clone(), y.detach().clone())": "`torch.autograd.grad` fills no `.grad`",
     "another method: return next((n for n, o in calls if not bool(o.detach().double().abs().mean()": "a mean is finite "
-    "where the sum is",
+    "where the sum is: no sum of what is drawn overflows",
     "a list for a tuple: handles": LENGTH,
     "a list for a tuple: own": LENGTH,
     "a list for a tuple: if not tuple(": LENGTH,

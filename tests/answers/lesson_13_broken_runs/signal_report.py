@@ -393,6 +393,12 @@ def signal_report(model, loss_fn, x):
         source=but(("handles.append(t.register_hook(", "list.append([], t.register_hook(")),
     ),
     Wrong(
+        "does not switch gradients on",
+        violates="Your function may be called under `torch.no_grad()`, and runs forward and backward all the same.",
+        check=REPORT,
+        source=but(("        with torch.enable_grad():\n            loss", "        loss")),
+    ),
+    Wrong(
         "calls backward of a loss without a graph",
         violates="when the loss has no graph at all",
         check="raised",

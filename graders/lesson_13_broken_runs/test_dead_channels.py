@@ -272,7 +272,9 @@ class TestDeadChannels:
         failure, failing_run, fails_at,
     ):  # fmt: skip
         two = [torch.tensor([[-1.0, 2.0, 0.0]]), torch.tensor([[0.0, -3.0, -4.0]])]
+        witness = Witness(batches=two)
         example = student.dead_channels(nn.Sequential(nn.ReLU()), two)  # here the very first call of a hook counts
+        changed_first = witness.changes()
         model, callers, started = in_eval(build(net["spec"], passing), net["evaluating"]), CallersHooks(hooks), []
         if grad == "filled":
             fill_grads(model)
@@ -297,7 +299,7 @@ class TestDeadChannels:
         with torch.set_grad_enabled(grad_mode == "on"):
             witness = Witness(model=model, batches=given)
             seen = {"result": student.dead_channels(model, given), "runs": list(started)}
-            seen["changed"] = witness.changes()
+            seen["changed"] = changed_first + witness.changes()
             if call == "again":
                 seen["again"] = student.dead_channels(model, again)
             elif call == "in turn":

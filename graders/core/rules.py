@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import textwrap
 from dataclasses import dataclass
 
@@ -87,10 +88,16 @@ RULES = (
 )
 
 
+HELD = "\0"
+"""Stands for a space at which no line is broken."""
+
+
 def as_markdown() -> str:
     """All rules as a numbered list, at most 120 characters a line."""
     return "\n".join(_item(rule) for rule in RULES)
 
 
 def _item(rule: Rule) -> str:
-    return textwrap.fill(f"{rule.number}. **{rule.title}** {rule.text}", 118, subsequent_indent="   ")
+    """One rule. No line ends inside of code: a `+` at the start of the next one would be the mark of a list."""
+    text = re.sub(r"`[^`]+`", lambda code: code[0].replace(" ", HELD), f"{rule.number}. **{rule.title}** {rule.text}")
+    return textwrap.fill(text, 118, subsequent_indent="   ", break_on_hyphens=False).replace(HELD, " ")

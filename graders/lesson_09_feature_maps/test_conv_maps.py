@@ -255,8 +255,8 @@ class TestConvMaps:
     itself is a `nn.Conv2d`, its name is `""`. The model calls each of its `nn.Conv2d` once. Hooks of others on a
     convolution itself only watch.
 
-    **Example.** Let `model` be `nn.Sequential(nn.Conv2d(1, 1, 1, bias=False), nn.ReLU(inplace=True))`, with the weight
-    1. For `x = tensor([[[[-1., 2.]]]])` the result is `{"0": tensor([[[[-1., 2.]]]])}`.
+    **Example.** Let `model` be `nn.Sequential(nn.Conv2d(1, 1, 1, bias=False), nn.ReLU(inplace=True))`, with a
+    weight of 1. For `x = tensor([[[[-1., 2.]]]])` the result is `{"0": tensor([[[[-1., 2.]]]])}`.
     """
 
     tolerance = (1e-4, 1e-4)

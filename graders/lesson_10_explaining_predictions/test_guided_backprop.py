@@ -154,8 +154,8 @@ class TestGuidedBackprop:
     not by keyword. Hooks of others on a ReLU only watch.
 
     **Example.** Let `model` be a ReLU followed by `nn.Flatten()` and a linear layer without bias, with the weight
-    `tensor([[2., -3., 4.]])`. For one image with the pixels 1, 1 and -1 the ordinary gradient of logit 0 is 2, -3 and
-    0. The result is 2, 0 and 0.
+    `tensor([[2., -3., 4.]])`. For one image with the pixels 1, 1 and -1 the ordinary gradient of logit 0 is 2, -3
+    and 0. The result is 2, 0 and 0.
     """
 
     def draw(rng, others, skip, dtype, values, mode, hooks, hooked):

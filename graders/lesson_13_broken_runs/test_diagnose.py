@@ -240,7 +240,7 @@ class TestDiagnose:
     the label of what is wrong with it, and the name of the module where that starts; or `("healthy", None)`. At most
     one thing is wrong, but other labels may fit what follows from it. So the **first label that fits** is the answer.
 
-    1. `"nan"`: an output of a leaf has a NaN or an infinite entry. It starts at the first such call.
+    1. `"nan"`: the output of a call of a leaf has a NaN or an infinite entry. It starts at the first such call.
     2. `"hook"`: without one of the hooks, and all else equal, a parameter would get another gradient. It starts at the
        module that has this hook, on itself or on a parameter of its own.
     3. `"mode"`: a module is in eval mode, and its mode matters (as in `13-wrong-mode`).
@@ -248,7 +248,7 @@ class TestDiagnose:
     5. `"frozen"`: a leaf has parameters, and none of them requires grad.
     6. `"cut"`: a leaf with parameters is called, and none of them gets a gradient. It starts at the one called last.
     7. `"exploding"`: the gradient at the output of a call of a leaf is more than 10000 times as large as at the last
-       call of a leaf. It starts at the last such call.
+       call of a leaf. It starts at the last call for which this holds.
     8. `"dead"`: more than half of the channels of an `nn.ReLU` are 0 for all of `x`, in this pass or in the one after a
        step of SGD. It starts at the first such ReLU that is called.
     9. `"vanishing"`: as in 7, but less than 1/10000 as large.

@@ -16,6 +16,8 @@ def test_as_markdown_they_are_a_numbered_list() -> None:
         f"{number}. **{RULES[number - 1].title[0]}" for number in range(1, 9)
     ]
     assert max(map(len, lines)) <= 118
+    # A line that began inside of code could begin with the mark of a list, as in `t + u`.
+    assert [line for line in lines if line.count("`") % 2] == []
 
 
 def test_the_first_lesson_states_them_under_the_heading_to_which_contracts_link() -> None:

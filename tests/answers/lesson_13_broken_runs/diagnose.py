@@ -387,7 +387,7 @@ WRONG = [
     ),
     wrong(
         "the NaN of the output of the model",
-        "an output of a leaf has a NaN",
+        "the output of a call of a leaf has a NaN",
         (
             "not torch.isfinite(output).all()",
             "not torch.isfinite(calls[-1][1]).all() and not torch.isfinite(output).all()",
@@ -570,7 +570,7 @@ WRONG = [
     ),
     wrong(
         "explodes at the first call of all",
-        "It starts at the last such call.",
+        "It starts at the last call for which this holds.",
         (
             "    for name, size in arriving:\n        if size > 10000",
             "    for name, size in arriving[::-1]:\n        if size > 10000",
@@ -579,7 +579,7 @@ WRONG = [
     ),
     wrong(
         "vanishes at the first call of all",
-        "It starts at the last such call.",
+        "It starts at the last call for which this holds.",
         (
             "    for name, size in arriving:\n        if size < last",
             "    for name, size in arriving[::-1]:\n        if size < last",

@@ -21,7 +21,7 @@ from graders.judge.diagnose import diagnose
 from graders.run.transcript import Outcome
 from tests.observations import ODD, forgeries, observed, part_by_part, shortened
 
-MANY = pytest.mark.parametrize("count", [25, pytest.param(400, marks=pytest.mark.slow)])
+MANY = pytest.mark.parametrize("count", [25, pytest.param(100, marks=pytest.mark.slow)])
 SECONDS = 5.0
 """Of a core, for one forgery and all that is asked of it."""
 SEED = 1000

@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from graders.core import course
+from graders.core.text import points
 from tests.answers import answers_of
 from tests.make_class import SETUP, hand_in
 
@@ -68,8 +69,8 @@ def test_a_class_of_a_hundred_comes_out_as_it_was_made(tmp_path: Path) -> None:
             assert (exercise["score"] == exercise["max_score"]) == (status == "passed")
     with (tmp_path / "out/gradebook.csv").open(encoding="utf-8-sig", newline="") as file:
         rows = list(csv.DictReader(file))
-    assert {row["student"]: float(row[f"{LESSON} total"]) for row in rows} == {
-        name: submission["score"] for name, submission in results.items()
+    assert {row["student"]: row[f"{LESSON} total"] for row in rows} == {
+        name: points(submission["score"]) for name, submission in results.items()
     }
     assert len(list((tmp_path / "out/feedback").rglob("*.html"))) == STUDENTS
     page = (tmp_path / "out/class.html").read_text()

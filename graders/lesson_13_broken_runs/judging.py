@@ -121,14 +121,15 @@ SIZE = 8
 BOUND = 1e4
 """How many times larger or smaller a gradient explodes or vanishes."""
 FAULTS = (
-    "nan: hook", "nan: reciprocal", "nan: weight",
+    "nan: hook", "nan: reciprocal", "nan: weight", "nan: the first",
     "hook: weight", "hook: bias", "hook: pre", "hook: forward", "hook: backward pre", "hook: backward",
     "mode: batchnorm", "mode: dropout", "mode: jump", "mode: block",
     "unused: plain", "unused: frozen, too", "frozen",
     "cut: detach", "cut: numbers", "cut: no_grad", "cut: plus detached", "cut: behind the first",
-    "exploding: loop", "exploding: chain", "exploding: before the last",
+    "exploding: loop", "exploding: chain", "exploding: before the last", "exploding: the first",
     "dead: all channels", "dead: until a step", "dead: after a step",
     "vanishing: loop", "vanishing: chain", "vanishing: saturated", "vanishing: to zero", "vanishing: in the last",
+    "vanishing: the first",
     "healthy: hooks", "healthy: modes and parameters", "healthy: zeros", "healthy: loss",
 )  # fmt: skip
 STEEP = ("after a step", "until a step")
@@ -137,13 +138,21 @@ DEFINED_FIRST = ("hook: weight",)
 DEFINED_LAST = ("hook: bias", "mode: dropout", "unused: plain", "frozen")
 """Where the module in question is the first of all, or the last: there a loop that does not go to its end shows."""
 DECOYS = (
-    "watching hooks", "equal hooks", "frozen bias", "dropout", "idle modes", "by hand", "partly cut", "monitor",
+    "watching hooks", "equal hooks", "frozen bias", "frozen weight", "no bias", "dropout", "idle modes", "by hand", "partly cut", "monitor",
     "dead channel", "zeros", "tiny loss", "never called", "large loss",
 )  # fmt: skip
 """What looks like a fault and is none."""
 TOGETHER = {
     "hooks": ("watching hooks", "equal hooks", "dropout"),
-    "modes and parameters": ("idle modes", "dropout", "by hand", "frozen bias", "never called"),
+    "modes and parameters": (
+        "idle modes",
+        "dropout",
+        "by hand",
+        "frozen bias",
+        "frozen weight",
+        "no bias",
+        "never called",
+    ),
     "zeros": ("partly cut", "dead channel", "zeros", "tiny loss"),
     "loss": ("equal hooks", "dropout", "monitor", "large loss"),
 }
@@ -187,7 +196,8 @@ class Draft:
             block[first][2][rng.integer(0, SIZE - 1)] = -40.0
         top = {stem: self.linear(), tail: self.linear(), head: self.linear(outputs=3)}
         front: list[list[Any]] = [["call", stem], ["tanh", None]]
-        looks, steps = self.decoys(decoys, f"{body}.{first}.bias", [body, f"{body}.{inner}.{bent}", stem])
+        frozen = [f"{body}.{first}.bias", f"{body}.{second}.weight"]
+        looks, steps = self.decoys(decoys, frozen, [body, f"{body}.{inner}.{bent}", stem])
         sound = [top | {body: ["block", dict(block), list(block_program)]}, [*front, ["call", body], ["call", tail],
                                                                            ["call", head]]]  # fmt: skip
 
@@ -207,6 +217,8 @@ class Draft:
             del top[tail]
             gain = 1e6 if self.label == "exploding" else 1.0
             top[head] = ["linear", gain * (top[head][1].abs() + 0.25), top[head][2]]
+        elif "no bias" in decoys:
+            top[tail][2] = None
         if self.way == "in the last":
             last, where = next(self.names), head
             top[last] = ["millionth"]
@@ -214,6 +226,12 @@ class Draft:
         if self.way == "behind the first":
             where = stem
             front.insert(1, ["detach", None])
+        if self.way == "the first":
+            where = stem
+            if self.label == "nan":
+                top[stem] = self.with_a_nan(top[stem])
+            else:
+                front.insert(1, ["grad times", 1e6 if self.label == "exploding" else 1e-6])
         if self.way == "numbers":
             where = head
             back.append(["numbers", None])
@@ -255,7 +273,9 @@ class Draft:
             "head": head,
         }
 
-    def decoys(self, chosen: set[str], bias: str, idle: list[str]) -> tuple[dict[str, list[Any]], list[list[Any]]]:
+    def decoys(
+        self, chosen: set[str], frozen: list[str], idle: list[str]
+    ) -> tuple[dict[str, list[Any]], list[list[Any]]]:
         """The children and steps of what looks like a fault; notes what is frozen, in eval mode, or hooked."""
         children: dict[str, list[Any]] = {}
         steps: list[list[Any]] = []
@@ -264,8 +284,9 @@ class Draft:
             self.more["hooks"].append(["parameter", f"{idle[2]}.weight", None])
         if "equal hooks" in chosen:
             self.more["hooks"] += [["forward", idle[1], 1.0], ["parameter", f"{idle[2]}.weight", 1.0]]
-        if "frozen bias" in chosen:
-            self.more["frozen"].append(bias)
+        for name in frozen:
+            if f"frozen {name.rpartition('.')[2]}" in chosen:
+                self.more["frozen"].append(name)
         if "idle modes" in chosen:
             zero = next(self.names)
             children[zero] = ["dropout", 0.0]
@@ -292,18 +313,23 @@ class Draft:
             "nan": self.nan, "mode": self.mode, "unused": self.unused, "cut": self.cut, "dead": self.dead,
             "exploding": self.growing, "vanishing": self.growing,
         }  # fmt: skip
-        there = self.label not in makers or self.way in ("in the last", "behind the first", "numbers")
+        there = self.label not in makers or self.way in ("in the last", "the first", "behind the first", "numbers")
         return ({}, [], None) if there else makers[self.label]()
 
     def nan(self) -> Piece:
         """A weight that is NaN, a layer that makes infinite numbers of finite ones, or a hook that makes them NaN."""
         before, it, behind = (next(self.names) for _ in range(3))
         if self.way == "weight":
-            spec = self.linear()
-            spec[1][self.rng.integer(0, SIZE - 1), self.rng.integer(0, SIZE - 1)] = float("nan")
-            return {it: spec}, [["call", it]], it
+            return {it: self.with_a_nan(self.linear())}, [["call", it]], it
         children = {before: self.linear(), it: ["tanh" if self.way == "hook" else self.way], behind: ["tanh"]}
         return children, [["call", before], ["call", it], ["call", behind]], it
+
+    def with_a_nan(self, spec: list[Any]) -> list[Any]:
+        """The same layer with an entry of its weight that is NaN."""
+        kind, weight, bias = spec
+        weight = weight.clone()
+        weight[self.rng.integer(0, SIZE - 1), self.rng.integer(0, SIZE - 1)] = float("nan")
+        return [kind, weight, bias]
 
     def mode(self) -> Piece:
         """A layer whose mode matters, and perhaps cuts off what is before it, or leaves out what is in it."""
@@ -332,7 +358,10 @@ class Draft:
             "no_grad": [["no_grad", it]],
             "plus detached": [["plus detached", it]],
         }
-        return {it: self.linear()}, steps[self.way], it
+        spec = self.linear()
+        if self.way == "plus detached":
+            spec[2] = None  # whoever looks for gradients comes upon a bias that is not there
+        return {it: spec}, steps[self.way], it
 
     def dead(self) -> Piece:
         """A ReLU whose inputs are below 0: always, or before or after one step of SGD."""

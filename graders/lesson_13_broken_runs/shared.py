@@ -17,11 +17,12 @@ from graders.authoring import packed, unpacked
 class Linear(nn.Linear):
     """A linear layer with these parameters. It draws no others first: that takes longer than a pass."""
 
-    def __init__(self, weight: Tensor, bias: Tensor) -> None:
+    def __init__(self, weight: Tensor, bias: Tensor | None) -> None:
         """Copies of both."""
         nn.Module.__init__(self)
         self.out_features, self.in_features = weight.shape
-        self.weight, self.bias = nn.Parameter(weight.clone()), nn.Parameter(bias.clone())
+        self.weight = nn.Parameter(weight.clone())
+        self.bias = None if bias is None else nn.Parameter(bias.clone())  # type: ignore[assignment]
 
 
 class Scale(nn.Module):

@@ -26,7 +26,7 @@ from graders.run.warm import WarmProcess
 from graders.wire.forking import ForkerDied
 from graders.wire.launch import BoxPlan, BoxRequest, Plan
 
-ONE_OF = 16
+ONE_OF = 48
 """So many answers of a file there is one that is tried with and without pictures."""
 TIERS = [tier for tier in WARM_TIERS if not missing(tier, warm=True)]
 

@@ -394,6 +394,34 @@ WRONG = [
         ),
     ),
     wrong(
+        "no NaN in the first call",
+        "the output of a call of a leaf has a NaN",
+        ("    for name, output, _ in calls:", "    for name, output, _ in calls[1:]:"),
+        mistake="another-module",
+    ),
+    wrong(
+        "nothing explodes at the first call",
+        "the gradient at the output of a call of a leaf is more than 10000 times as large",
+        (EXPLODING, EXPLODING.replace("in arriving:", "in arriving[:-1]:")),
+        mistake="missed",
+    ),
+    wrong(
+        "nothing vanishes at the first call",
+        "as in 7, but less than 1/10000 as large",
+        (VANISHING, VANISHING.replace("in arriving:", "in arriving[:-1]:")),
+        mistake="missed",
+    ),
+    wrong(
+        "the first parameter stands for all, where a gradient is missing",
+        "a leaf with parameters is called, and none of them gets a gradient",
+        ("all(p.grad is None for p in ps)", "ps[0].grad is None"),
+    ),
+    wrong(
+        "each layer has a bias",
+        "a leaf has parameters",
+        ("own = {n: list(m.parameters(recurse=False)) for", "own = {n: list(m._parameters.values()) for"),
+    ),
+    wrong(
         "outputs before the hooks that are there",
         'rule 3: "As it left the module" means the value that the next part of the model gets',
         (

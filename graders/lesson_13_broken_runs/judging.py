@@ -138,24 +138,18 @@ DEFINED_FIRST = ("hook: weight",)
 DEFINED_LAST = ("hook: bias", "mode: dropout", "unused: plain", "frozen")
 """Where the module in question is the first of all, or the last: there a loop that does not go to its end shows."""
 DECOYS = (
-    "watching hooks", "equal hooks", "frozen bias", "frozen weight", "no bias", "dropout", "idle modes", "by hand", "partly cut", "monitor",
-    "dead channel", "zeros", "tiny loss", "never called", "large loss",
+    "watching hooks", "equal hooks", "frozen bias", "frozen weight", "no bias", "dropout", "idle modes", "by hand",
+    "partly cut", "monitor", "dead channel", "zeros", "tiny loss", "never called", "large loss",
 )  # fmt: skip
 """What looks like a fault and is none."""
 TOGETHER = {
     "hooks": ("watching hooks", "equal hooks", "dropout"),
     "modes and parameters": (
-        "idle modes",
-        "dropout",
-        "by hand",
-        "frozen bias",
-        "frozen weight",
-        "no bias",
-        "never called",
+        "idle modes", "dropout", "by hand", "frozen bias", "frozen weight", "no bias", "never called",
     ),
     "zeros": ("partly cut", "dead channel", "zeros", "tiny loss"),
     "loss": ("equal hooks", "dropout", "monitor", "large loss"),
-}
+}  # fmt: skip
 """What a healthy net has of it."""
 
 

@@ -22,7 +22,7 @@ class Linear(nn.Linear):
         nn.Module.__init__(self)
         self.out_features, self.in_features = weight.shape
         self.weight = nn.Parameter(weight.clone())
-        self.bias = None if bias is None else nn.Parameter(bias.clone())  # type: ignore[assignment]
+        self.register_parameter("bias", None if bias is None else nn.Parameter(bias.clone()))
 
 
 class Scale(nn.Module):

@@ -417,11 +417,6 @@ WRONG = [
         ("all(p.grad is None for p in ps)", "ps[0].grad is None"),
     ),
     wrong(
-        "each layer has a bias",
-        "a leaf has parameters",
-        ("own = {n: list(m.parameters(recurse=False)) for", "own = {n: list(m._parameters.values()) for"),
-    ),
-    wrong(
         "outputs before the hooks that are there",
         'rule 3: "As it left the module" means the value that the next part of the model gets',
         (

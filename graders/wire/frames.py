@@ -23,9 +23,9 @@ MAX_OUTPUT = 8 << 20
 
 MAX_FRAMES = 70_000
 """A notebook of 500 cells runs up to five times while its cells keep crashing, and once more for each probe that
-takes the kernel with it (at most 115 in a lesson): each run sends a frame for each cell. At last come its outputs."""
+takes the kernel with it (at most 126 in a lesson): each run sends a frame for each cell. At last come its outputs."""
 
-MAX_TOTAL = 144 << 20
+MAX_TOTAL = 152 << 20
 """More than the largest answers to all probes of a lesson, and what its cells showed."""
 
 MAX_REQUEST = 32 << 20

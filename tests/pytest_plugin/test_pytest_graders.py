@@ -134,6 +134,7 @@ def test_transcripts_are_kept(marked: tuple[subprocess.CompletedProcess[str], Pa
     assert len(list((marked[1] / "out/runs").glob("*.frames"))) == 4
 
 
+@pytest.mark.slow  # a class is marked once more
 def test_a_seed_repeats_a_run_with_xdist_exactly(
     marked: tuple[subprocess.CompletedProcess[str], Path], tmp_path: Path
 ) -> None:

@@ -127,6 +127,7 @@ def test_grading_says_the_same(kit: Path, warm: WarmProcess, name: str, fork: bo
 EVERYTHING = (SCALING, SCALE, CRASH, CLAMPING, CLAMP, DROPPING)
 
 
+@pytest.mark.slow  # kernels are started anew: fifteen seconds each
 @pytest.mark.parametrize("fork", [True, False], ids=["forked probes", "probes in the kernel"])
 def test_grading_in_a_started_kernel_says_the_same(kit: Path, fork: bool) -> None:
     assert graded(EVERYTHING, kit, fork=fork) == ("passed", "passed")

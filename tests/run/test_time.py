@@ -73,6 +73,7 @@ def test_kernels_that_are_killed_by_exercises_take_of_the_same_time(kit: Path, w
     assert set(statuses(cells, kit, warm).values()) <= {"crashed", "timed-out"}
 
 
+@pytest.mark.slow  # clocks run out
 @pytest.mark.parametrize("first", [True, False])
 def test_writing_to_every_descriptor_takes_of_the_same_time(kit: Path, warm: WarmProcess, first: bool) -> None:
     cells = [FLOOD, BRANCH, CHAIN, PASSES] if first else [BRANCH, FLOOD, CHAIN, PASSES]

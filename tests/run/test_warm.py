@@ -78,10 +78,8 @@ def test_all_answers_are_marked_alike_with_and_without_pictures(lesson: str, kit
         assert plain == drawn
 
 
-@pytest.mark.parametrize(
-    "tier",  # in each of them two kernels are started anew, for comparison: seconds each
-    [tier if tier == "D" else pytest.param(tier, marks=pytest.mark.slow) for tier in TIERS],
-)
+@pytest.mark.slow  # in each tier two kernels are started anew, for comparison
+@pytest.mark.parametrize("tier", TIERS)
 def test_notebooks_behave_as_in_a_started_box(tier: str, kit: Path, warm: WarmProcess) -> None:
     cells = [
         "import matplotlib\nmatplotlib.pyplot",  # forgotten imports fail as they do at home

@@ -14,6 +14,14 @@ from graders.run.warm import WarmProcess
 # Programs that the tests start may keep their bytecode, whatever is usual here: compiling anew costs seconds each.
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 
+LONGEST = ("test_catalogue.py", "test_containers.py")
+"""Files of slow tests that take minutes. They come first, so that processes that share the files end together."""
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Put the longest files first; everything else stays in its order."""
+    items.sort(key=lambda item: LONGEST.index(item.path.name) if item.path.name in LONGEST else len(LONGEST))
+
 
 @pytest.fixture(scope="session")
 def kit() -> Iterator[Path]:

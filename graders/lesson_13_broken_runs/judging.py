@@ -121,22 +121,23 @@ SIZE = 8
 BOUND = 1e4
 """How many times larger or smaller a gradient explodes or vanishes."""
 FAULTS = (
-    "nan: hook", "nan: reciprocal", "nan: weight", "nan: the first",
+    "nan: hook", "nan: reciprocal", "nan: the first",
     "hook: weight", "hook: bias", "hook: pre", "hook: forward", "hook: backward pre", "hook: backward",
     "mode: batchnorm", "mode: dropout", "mode: jump", "mode: block",
     "unused: plain", "unused: frozen, too", "frozen",
     "cut: detach", "cut: numbers", "cut: no_grad", "cut: plus detached", "cut: behind the first",
     "exploding: loop", "exploding: chain", "exploding: before the last", "exploding: the first",
-    "dead: all channels", "dead: until a step", "dead: after a step",
+    "dead: all channels", "dead: until a step", "dead: weights after a step", "dead: biases after a step",
     "vanishing: loop", "vanishing: chain", "vanishing: saturated", "vanishing: to zero", "vanishing: in the last",
     "vanishing: the first",
     "healthy: hooks", "healthy: modes and parameters", "healthy: zeros", "healthy: loss",
 )  # fmt: skip
 STEEP = ("after a step", "until a step")
 """Where one large step makes a ReLU dead, or alive again."""
-DEFINED_FIRST = ("hook: weight",)
-DEFINED_LAST = ("hook: bias", "mode: dropout", "unused: plain", "frozen")
-"""Where the module in question is the first of all, or the last: there a loop that does not go to its end shows."""
+DEFINED_FIRST = ("hook: weight", "dead: weights after a step")
+DEFINED_LAST = ("hook: bias", "mode: dropout", "unused: plain", "frozen", "dead: biases after a step")
+"""Where the module in question, or the one whose parameters decide, is the first of all, or the last: there a loop
+that does not go to its end shows."""
 DECOYS = (
     "watching hooks", "equal hooks", "frozen bias", "frozen weight", "no bias", "dropout", "idle modes", "by hand",
     "partly cut", "monitor", "dead channel", "zeros", "tiny loss", "never called", "large loss",
@@ -153,6 +154,10 @@ TOGETHER = {
 """What a healthy net has of it."""
 
 
+HALF_FROZEN = {"detach": "bias", "no_grad": "weight"}
+"""Which parameter of the layer that is cut off requires no grad: the other does, and so the layer is not frozen."""
+
+
 Piece = tuple[dict[str, list[Any]], list[list[Any]], str | None]
 """Modules, the steps that use them, and the name of the module where the fault starts."""
 
@@ -167,6 +172,7 @@ class Draft:
         self.label, _, self.way = fault.partition(": ")
         self.names = iter(rng.names(40))
         self.more: dict[str, list[Any]] = {"frozen": [], "evaluating": [], "hooks": []}
+        self.decisive: str | None = None
 
     def linear(self, gain: float = 1.0, outputs: int = SIZE, bias: float | None = None) -> list[Any]:
         """A layer whose rows are orthogonal, so that it passes signals on, times `gain`."""
@@ -196,7 +202,7 @@ class Draft:
                                                                            ["call", head]]]  # fmt: skip
 
         children, program, where = self.piece()
-        inside = self.inside and self.label not in ("exploding", "vanishing") and self.way not in STEEP
+        inside = self.inside and self.label not in ("exploding", "vanishing") and not self.way.endswith(STEEP)
         if inside:
             block |= children
             block_program += program
@@ -206,7 +212,7 @@ class Draft:
         top |= looks
         top[body] = ["block", self.defined(block), block_program]
         back: list[list[Any]] = [["call", tail], ["call", head]]
-        if self.way in (*STEEP, "before the last"):
+        if self.way.endswith((*STEEP, "before the last")):
             back = [["call", head]]
             del top[tail]
             gain = 1e6 if self.label == "exploding" else 1.0
@@ -236,7 +242,10 @@ class Draft:
         whole = [*front, *early, ["call", body], *program, *late, *back]
         linears = [stem, head, f"{body}.{first}", f"{body}.{second}", f"{body}.{inner}.{deep}"]
         if self.label == "nan" and self.way == "hook":
+            where = head  # the last call of all
             self.more["hooks"].append(["forward", where, float("nan")])
+        if self.label == "cut" and self.way in HALF_FROZEN:
+            self.more["frozen"].append(f"{where}.{HALF_FROZEN[self.way]}")
         if self.label == "frozen":
             where = rng.choice(linears)
         if self.label == "frozen" or self.way == "frozen, too":
@@ -244,7 +253,8 @@ class Draft:
         if self.label == "mode":
             self.more["evaluating"].append(where)
         if self.label == "hook":
-            where = rng.choice({"forward": [""], "backward": [body, head]}.get(self.way, linears))
+            choice = {"forward": [""], "backward": [body, head], "pre": linears[1:]}
+            where = rng.choice(choice.get(self.way, linears))
             on_parameter = self.way in ("weight", "bias")
             kind, name = ("parameter", f"{where}.{self.way}") if on_parameter else (self.way, where)
             # One keeps the norm of the gradient, and a hook that watches is on the first of all modules.
@@ -253,15 +263,15 @@ class Draft:
         self.more["frozen"] = list(dict.fromkeys(self.more["frozen"]))
         spec = ["block", self.defined(top), whole]
         if where and self.fault in (*DEFINED_FIRST, *DEFINED_LAST):
-            defined_at_one_end(spec, where, first=self.fault in DEFINED_FIRST)
+            defined_at_one_end(spec, self.decisive or where, first=self.fault in DEFINED_FIRST)
         return {
             "spec": spec,
             "sound": ["block", *sound],
             **self.more,
             "sum": "large loss" in decoys,
             # A step of SGD with `lr` is large enough to kill a ReLU, and one with 1 is not.
-            "times": 1e-5 if "tiny loss" in decoys else 1 / 32 if self.way == "after a step" else 1.0,
-            "lr": 20.0 if self.way in STEEP else 0.002,
+            "times": 1e-5 if "tiny loss" in decoys else 1 / 32 if self.way.endswith("after a step") else 1.0,
+            "lr": 20.0 if self.way.endswith(STEEP) else 0.002,
             "label": self.label,
             "where": where,
             "head": head,
@@ -307,15 +317,14 @@ class Draft:
             "nan": self.nan, "mode": self.mode, "unused": self.unused, "cut": self.cut, "dead": self.dead,
             "exploding": self.growing, "vanishing": self.growing,
         }  # fmt: skip
-        there = self.label not in makers or self.way in ("in the last", "the first", "behind the first", "numbers")
+        ways = ("hook", "in the last", "the first", "behind the first", "numbers")
+        there = self.label not in makers or self.way in ways
         return ({}, [], None) if there else makers[self.label]()
 
     def nan(self) -> Piece:
-        """A weight that is NaN, a layer that makes infinite numbers of finite ones, or a hook that makes them NaN."""
+        """A layer that makes infinite numbers of finite ones."""
         before, it, behind = (next(self.names) for _ in range(3))
-        if self.way == "weight":
-            return {it: self.with_a_nan(self.linear())}, [["call", it]], it
-        children = {before: self.linear(), it: ["tanh" if self.way == "hook" else self.way], behind: ["tanh"]}
+        children = {before: self.linear(), it: [self.way], behind: ["tanh"]}
         return children, [["call", before], ["call", it], ["call", behind]], it
 
     def with_a_nan(self, spec: list[Any]) -> list[Any]:
@@ -363,8 +372,13 @@ class Draft:
             before, it, behind = (next(self.names) for _ in range(3))  # what is behind gets zeros, and is dead, too
             steps: list[list[Any]] = [["call", before], ["call", it], ["tanh", None], ["call", behind]]
             return {before: self.linear(bias=-40.0), it: ["relu"], behind: ["relu"]}, steps, it
-        if self.way == "after a step":
-            return self.on_the_brink(self.linear(gain=0.25, bias=1.0))
+        if self.way == "biases after a step":
+            children, program, start = self.on_the_brink(self.linear(gain=0.25, bias=1.0))
+            self.more["frozen"].append(f"{self.decisive}.weight")
+            return children, program, start
+        if self.way == "weights after a step":
+            kind, rows, _ = self.linear(gain=0.1)
+            return self.on_the_brink([kind, rows + 0.25, None])
         layer = self.linear(gain=0.25, bias=-1.0)
         layer[2][self.rng.integer(0, SIZE - 1)] = 1.0
         children, program, start = self.on_the_brink(layer)
@@ -372,8 +386,9 @@ class Draft:
         return children, [*program, ["by hand", before]], start  # so that its biases get a gradient
 
     def on_the_brink(self, layer: list[Any]) -> Piece:
-        """A ReLU after a layer whose inputs are small, so that its biases decide which channels are 0."""
+        """A ReLU after a layer whose inputs are small and positive, so that its parameters decide what is 0."""
         small, before, it = (next(self.names) for _ in range(3))
+        self.decisive = before
         program = [["call", name] for name in (small, before, it)]
         return {small: ["sigmoid"], before: layer, it: ["relu"]}, program, it
 

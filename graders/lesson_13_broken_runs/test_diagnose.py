@@ -28,7 +28,7 @@ from graders.lesson_13_broken_runs.judging import BOUND, DECOYS, FAULTS, SIZE, S
 from graders.lesson_13_broken_runs.shared import Linear
 
 ASKED_AGAIN = (
-    "nan: weight", "hook: bias", "mode: dropout", "cut: detach", "dead: after a step", "vanishing: loop",
+    "nan: reciprocal", "hook: bias", "mode: dropout", "cut: detach", "dead: biases after a step", "vanishing: loop",
 )  # fmt: skip
 """Where a second call is made: each costs as much as the first, and what it may find left over is the same for all."""
 
@@ -151,11 +151,11 @@ def produced(net: dict[str, Any]) -> nn.Module:
 
 
 def hooked(model: nn.Module, kind: str, name: str, factor: float | None) -> None:
-    """A hook that multiplies by a factor; with None one that watches."""
+    """A hook that multiplies by a factor; with None one that watches. One before a forward cuts off what comes in."""
     if kind == "parameter":
         model.get_parameter(name).register_hook(lambda grad: None if factor is None else grad * factor)
     elif kind == "pre":
-        model.get_submodule(name).register_forward_pre_hook(lambda module, args: (args[0] * factor,))
+        model.get_submodule(name).register_forward_pre_hook(lambda module, args: (args[0].detach(),))
     elif kind == "backward pre":
         model.get_submodule(name).register_full_backward_pre_hook(lambda module, grads: (grads[0] * factor,))
     elif kind == "forward":
@@ -271,7 +271,9 @@ class TestDiagnose:
         if call != "in turn":
             del net["sound"]
         x = rng.tensor(8, SIZE, low=-2, high=2, dtype=dtype)
-        far = {"dead: after a step": -10, "dead: until a step": 10}.get(fault, 0)
+        far = {"dead: weights after a step": -10, "dead: biases after a step": -10, "dead: until a step": 10}.get(
+            fault, 0
+        )
         return {"net": net, "x": x, "y": rng.tensor(8, 3, low=far - 1, high=far + 1, dtype=dtype)}
 
     def alive(net, x, y):
@@ -364,7 +366,7 @@ class TestDiagnose:
         ),
         Mistake(
             "only-the-first-pass",
-            lambda seen, fault: label_of(seen) == "healthy" if fault == "dead: after a step" else SILENT,
+            lambda seen, fault: label_of(seen) == "healthy" if fault.endswith(" after a step") else SILENT,
             "In the first pass all is well, and one step of SGD with this `lr` kills a ReLU, too large a step. You "
             "do not see it in the pass after that step.",
             rather_than=("missed",),

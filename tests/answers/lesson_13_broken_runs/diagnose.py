@@ -689,6 +689,35 @@ WRONG = [
         mistake="changed-and-not-hooked",
     ),
     wrong(
+        "a step without the last parameter",
+        "moves each parameter `p` that has a gradient",
+        ("        for p in model.parameters():", "        for p in list(model.parameters())[:-1]:"),
+        mistake="only-the-first-pass",
+    ),
+    wrong(
+        "compares gradients only where there are two",
+        "without one of the hooks, and all else equal, a parameter would get another gradient",
+        (
+            "            return True\n        if one is not None and",
+            "            continue\n        if one is not None and",
+        ),
+        mistake="named-the-consequence",
+    ),
+    wrong(
+        "no NaN can be at the last call",
+        "the output of a call of a leaf has a NaN or an infinite entry",
+        (
+            "    for name, output, _ in calls:\n        if not torch",
+            "    for name, output, _ in calls[:-1]:\n        if not torch",
+        ),
+        mistake="named-the-consequence",
+    ),
+    wrong(
+        "frozen where the last parameter is",
+        "a leaf has parameters, and none of them requires grad",
+        ("        if not any(p.requires_grad for p in ps):", "        if not ps[-1].requires_grad:"),
+    ),
+    wrong(
         "a step of its own",
         "moves each parameter `p` that has a gradient by `-lr * p.grad`",
         ("p -= lr * p.grad", "p -= 0.01 * p.grad"),
@@ -871,6 +900,13 @@ SURVIVORS = {
     "truth for None: if output.grad_fn": NODE,
     "truth for None: if out.grad_fn": NODE,
     "truth for None: if p is not None and p._backward_hooks:": "an empty dict has no hook to clear",
+    "almost: return [(n, float(torch.linalg.vector_norm(g.double())) * g.numel() ** 0.5)": "all layers but one have as "
+    "many channels, and the bounds are far away",
+    "condition dropped: setattr(module, 'training', flag)": "a leaf has no children to set",
+    "prepend=True: with twin.register_forward_hook(lambda m, a, o: seen.append(o.detach().clone()), prepend=True)": "a "
+    "hook behind it changes the outputs in both modes",
+    "not for all: own = {name: list(module.parameters(recurse=False)) for name, module in _part(modules": ORDER,
+    "truth for None: stepper = torch.optim.SGD([p for p in model.parameters() if p.is_leaf]": SGD,
     "almost: removed": ONE_MORE,
     "not for all: for hooks in _part(hooks_of(model.get_submodule(name)), step=-1)": ORDER,
     "not for all: for name, module in _part(modules.items(), step=-1)": ORDER,

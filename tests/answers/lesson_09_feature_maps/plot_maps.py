@@ -466,6 +466,7 @@ SURVIVORS = {
     "condition dropped: without if shared:": "a colour bar is not asked for",
     "lost statement: without fig.colorbar": "a colour bar is not asked for",
     "almost: nrows = ": "rows below the last one that is used show nothing",
+    "almost: rows = ": "rows below the last one that is used show nothing",
     "almost: parts = figure.subfigures(": "parts that stay empty show nothing",
     "lost statement: without one.get_": "there are no ticks and no frame: nothing to see",
     "almost: one.get_": "there are no ticks and no frame: nothing to see",

@@ -241,8 +241,8 @@ class TestDiagnose:
     one thing is wrong, but other labels may fit what follows from it. So the **first label that fits** is the answer.
 
     1. `"nan"`: the output of a call of a leaf has a NaN or an infinite entry. It starts at the first such call.
-    2. `"hook"`: without one of the hooks, and all else equal, a parameter would get another gradient. It starts at the
-       module that has this hook, on itself or on a parameter of its own.
+    2. `"hook"`: without one of the hooks, and all else equal, a parameter would get another gradient, or one where it
+       now has none. It starts at the module that has this hook, on itself or on a parameter of its own.
     3. `"mode"`: a module is in eval mode, and its mode matters (as in `13-wrong-mode`).
     4. `"unused"`: a leaf with parameters is never called, and none of them gets a gradient.
     5. `"frozen"`: a leaf has parameters, and none of them requires grad.

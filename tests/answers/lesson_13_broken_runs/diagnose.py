@@ -696,7 +696,7 @@ WRONG = [
     ),
     wrong(
         "compares gradients only where there are two",
-        "without one of the hooks, and all else equal, a parameter would get another gradient",
+        "a parameter would get another gradient, or one where it now has none",
         (
             "            return True\n        if one is not None and",
             "            continue\n        if one is not None and",

@@ -65,6 +65,11 @@ ODD: tuple[Callable[[random.Random], Any], ...] = (
 )  # fmt: skip
 
 
+def anything_odd(rng: random.Random) -> Any:
+    """One of the odd things."""
+    return rng.choice(ODD)(rng)
+
+
 def forged(value: Any, rng: random.Random, depth: int = 0) -> Any:
     """`value` with one part replaced, left out, repeated, reordered or turned into something else."""
     inside = type(value) in (list, tuple, dict) and len(value) > 0
@@ -87,7 +92,7 @@ def forged(value: Any, rng: random.Random, depth: int = 0) -> Any:
         return items if type(value) is list else tuple(items)
     if type(value) is Array and rng.random() < 0.6:
         return _forged_array(value, rng)
-    return rng.choice(ODD)(rng)
+    return anything_odd(rng)
 
 
 def _forged_dict(value: dict[Any, Any], rng: random.Random, depth: int) -> dict[Any, Any]:
@@ -128,7 +133,7 @@ def _forged_array(value: Array, rng: random.Random) -> Array:
 def forgeries(values: Sequence[Any], count: int, rng: random.Random) -> Iterator[Any]:
     """`count` observations made of true ones, some of them changed at several places, and some of nothing else."""
     for _ in range(count):
-        value = rng.choice(values) if values and rng.random() < 0.95 else rng.choice(ODD)(rng)
+        value = rng.choice(values) if values and rng.random() < 0.95 else anything_odd(rng)
         for _ in range(rng.choice([1, 1, 2, 4])):
             value = forged(value, rng)
         yield value

@@ -34,7 +34,7 @@ pytestmark = [
     pytest.mark.skipif(sys.platform != "linux", reason="processes as Linux knows them"),
 ]
 
-MOMENTS = int(os.environ.get("HOOKWORK_MOMENTS", "6"))
+MOMENTS = int(os.environ.get("HOOKWORK_MOMENTS", "4"))
 TIERS = [tier for tier in "ABD" if not missing(tier, warm=True)]
 SHORT = ("--cell-timeout=4", "--probe-timeout=3", "--notebook-timeout=12")
 STOP_SECONDS = 7.0

@@ -19,9 +19,9 @@ from graders.core.exercise import Draw, Exercise, call_by_name
 from graders.core.expect import Mismatch, Seen
 from graders.judge.diagnose import diagnose
 from graders.run.transcript import Outcome
-from tests.observations import ODD, forgeries, observed, part_by_part, shortened
+from tests.observations import anything_odd, forgeries, observed, part_by_part, shortened
 
-MANY = pytest.mark.parametrize("count", [12, pytest.param(100, marks=pytest.mark.slow)])
+MANY = pytest.mark.parametrize("count", [12, pytest.param(60, marks=pytest.mark.slow)])
 SECONDS = 5.0
 """Of a core, for one forgery and all that is asked of it."""
 SEED = 1000
@@ -58,8 +58,8 @@ def test_no_observation_makes_a_check_fail_in_its_own_way(key: str, count: int) 
     solution, *others = answers_to(exercise).every
     seen = [value for answer in (solution, *others[-2:]) for value in observed(exercise, answer, draws, SEED)]
     assert seen
-    # What is changed in one place alone is not left to chance.
-    orderly = part_by_part(seen[0], ODD if count > 12 else [lambda rng: []], rng)
+    # No place is left to chance, but what stands there instead is: a few of the odd things, or an empty list alone.
+    orderly = part_by_part(seen[0], [anything_odd] * 3 if count > 12 else [lambda rng: []], rng)
     for value in itertools.chain(orderly, forgeries(seen, count, rng)):
         draw, started = rng.choice(draws), time.process_time()
         for check in exercise.checks:

@@ -53,7 +53,7 @@ def statuses(cells: list[str], kit: Path, warm: WarmProcess, limits: Limits = LI
     frames = BoxRunner(kit, limits=limits, warm=warm).run(cells, asked.probes).frames
     assert time.monotonic() - started < limits.notebook_seconds + SLACK_SECONDS + ENDING_SECONDS
     run = read_transcript(frames)
-    assert run.seconds < limits.notebook_seconds + SLACK_SECONDS + 2
+    assert run.seconds < limits.notebook_seconds + SLACK_SECONDS + ENDING_SECONDS
     results = judge_submission(asked.exercises, asked.verdicts, cells, run)
     return {exercise.name: found.status.value for exercise, found in zip(asked.exercises, results)}
 

@@ -121,13 +121,14 @@ SIZE = 8
 BOUND = 1e4
 """How many times larger or smaller a gradient explodes or vanishes."""
 FAULTS = (
-    "nan: hook", "nan: reciprocal", "nan: the first",
+    "nan: hook", "nan: loop", "nan: the first",
     "hook: weight", "hook: bias", "hook: pre", "hook: forward", "hook: backward pre", "hook: backward",
     "mode: batchnorm", "mode: dropout", "mode: jump", "mode: block",
     "unused: plain", "unused: frozen, too", "frozen",
     "cut: detach", "cut: numbers", "cut: no_grad", "cut: plus detached", "cut: behind the first",
     "exploding: loop", "exploding: chain", "exploding: before the last", "exploding: the first",
-    "dead: all channels", "dead: until a step", "dead: weights after a step", "dead: biases after a step",
+    "dead: at both ends", "dead: in the last",
+    "dead: until a step", "dead: weights after a step", "dead: biases after a step",
     "vanishing: loop", "vanishing: chain", "vanishing: saturated", "vanishing: to zero", "vanishing: in the last",
     "vanishing: the first",
     "healthy: hooks", "healthy: modes and parameters", "healthy: zeros", "healthy: loss",
@@ -182,6 +183,11 @@ class Draft:
             start = torch.full_like(start, bias)
         return ["linear", (gain * rows[:outputs]).to(self.dtype), start.to(self.dtype)]
 
+    def positive(self, bias: float | None = None) -> list[Any]:
+        """A layer whose weights are all above 0."""
+        kind, weight, start = self.linear(gain=0.1, bias=bias)
+        return [kind, weight + 0.25, start]
+
     def net(self, decoy: str) -> dict[str, Any]:
         """The net with its fault and what looks like one."""
         rng = self.rng
@@ -219,10 +225,16 @@ class Draft:
             top[head] = ["linear", gain * (top[head][1].abs() + 0.25), top[head][2]]
         elif "no bias" in decoys:
             top[tail][2] = None
-        if self.way == "in the last":
+        if self.way in ("in the last", "at both ends"):
             last, where = next(self.names), head
-            top[last] = ["millionth"]
+            top[last] = ["tiny"]
+            if self.label == "dead":
+                where, top[last], top[head] = last, ["relu"], self.linear(outputs=3, bias=-40.0)
             back.append(["call", last])
+        if self.way == "at both ends":  # here the inputs are below 0
+            where = next(self.names)
+            top[where] = ["relu"]
+            front.insert(0, ["call", where])
         if self.way == "behind the first":
             where = stem
             front.insert(1, ["detach", None])
@@ -240,17 +252,20 @@ class Draft:
             back.insert(1, ["grad times", 300.0])
         early, late = ([], steps) if self.label == "cut" else (steps, [])
         whole = [*front, *early, ["call", body], *program, *late, *back]
-        linears = [stem, head, f"{body}.{first}", f"{body}.{second}", f"{body}.{inner}.{deep}"]
+        layers = {stem: top[stem], head: top[head], f"{body}.{first}": block[first], f"{body}.{second}": block[second]}
+        linears = [*layers, f"{body}.{inner}.{deep}"]
         if self.label == "nan" and self.way == "hook":
             where = head  # the last call of all
             self.more["hooks"].append(["forward", where, float("nan")])
         if self.label == "cut" and self.way in HALF_FROZEN:
             self.more["frozen"].append(f"{where}.{HALF_FROZEN[self.way]}")
         if self.label == "frozen":
-            where = rng.choice(linears)
+            where = rng.choice(list(layers))
+            layers[where][2] = None
         if self.label == "frozen" or self.way == "frozen, too":
-            self.more["frozen"] += [f"{where}.{name}" for name in ("weight", "bias")]
-        if self.label == "mode":
+            names = ("weight",) if self.label == "frozen" else ("weight", "bias")
+            self.more["frozen"] += [f"{where}.{name}" for name in names]
+        if self.label == "mode" or self.way == "behind the first":  # where it does not matter
             self.more["evaluating"].append(where)
         if self.label == "hook":
             choice = {"forward": [""], "backward": [body, head], "pre": linears[1:]}
@@ -292,10 +307,11 @@ class Draft:
             if f"frozen {name.rpartition('.')[2]}" in chosen:
                 self.more["frozen"].append(name)
         if "idle modes" in chosen:
-            zero = next(self.names)
+            zero, around, drop = (next(self.names) for _ in range(3))
             children[zero] = ["dropout", 0.0]
-            steps.append(["call", zero])
-            self.more["evaluating"] += [*idle, zero]
+            children[around] = ["block", {drop: ["dropout", 0.125]}, [["call", drop]]]  # the mode of `drop` matters
+            steps += [["call", zero], ["call", around]]
+            self.more["evaluating"] += [*idle, zero, around]
         if "dropout" in chosen:
             drop = next(self.names)
             children[drop] = ["dropout", 0.125]
@@ -317,15 +333,20 @@ class Draft:
             "nan": self.nan, "mode": self.mode, "unused": self.unused, "cut": self.cut, "dead": self.dead,
             "exploding": self.growing, "vanishing": self.growing,
         }  # fmt: skip
-        ways = ("hook", "in the last", "the first", "behind the first", "numbers")
+        ways = ("hook", "in the last", "at both ends", "the first", "behind the first", "numbers")
         there = self.label not in makers or self.way in ways
         return ({}, [], None) if there else makers[self.label]()
 
     def nan(self) -> Piece:
-        """A layer that makes infinite numbers of finite ones."""
+        """A layer whose output is too large to be finite when it is called for the fourth time."""
         before, it, behind = (next(self.names) for _ in range(3))
-        children = {before: self.linear(), it: [self.way], behind: ["tanh"]}
-        return children, [["call", before], ["call", it], ["call", behind]], it
+        kind, weight, bias = self.positive(bias=0.0)  # so that infinite numbers of two signs do not make a NaN of it
+        children = {
+            before: self.linear(),
+            it: [kind, weight * (1e10 if self.dtype == torch.float32 else 1e90), bias],
+            behind: ["tanh"],
+        }
+        return children, [["call", before], ["loop", [it, 4]], ["call", behind]], it
 
     def with_a_nan(self, spec: list[Any]) -> list[Any]:
         """The same layer with an entry of its weight that is NaN."""
@@ -367,18 +388,14 @@ class Draft:
         return {it: spec}, steps[self.way], it
 
     def dead(self) -> Piece:
-        """A ReLU whose inputs are below 0: always, or before or after one step of SGD."""
-        if self.way == "all channels":
-            before, it, behind = (next(self.names) for _ in range(3))  # what is behind gets zeros, and is dead, too
-            steps: list[list[Any]] = [["call", before], ["call", it], ["tanh", None], ["call", behind]]
-            return {before: self.linear(bias=-40.0), it: ["relu"], behind: ["relu"]}, steps, it
+        """A ReLU whose inputs are below 0 before or after one step of SGD."""
         if self.way == "biases after a step":
             children, program, start = self.on_the_brink(self.linear(gain=0.25, bias=1.0))
             self.more["frozen"].append(f"{self.decisive}.weight")
             return children, program, start
         if self.way == "weights after a step":
-            kind, rows, _ = self.linear(gain=0.1)
-            return self.on_the_brink([kind, rows + 0.25, None])
+            kind, weight, _ = self.positive()
+            return self.on_the_brink([kind, weight, None])
         layer = self.linear(gain=0.25, bias=-1.0)
         layer[2][self.rng.integer(0, SIZE - 1)] = 1.0
         children, program, start = self.on_the_brink(layer)

@@ -28,7 +28,7 @@ from graders.lesson_13_broken_runs.judging import BOUND, DECOYS, FAULTS, SIZE, S
 from graders.lesson_13_broken_runs.shared import Linear
 
 ASKED_AGAIN = (
-    "nan: reciprocal", "hook: bias", "mode: dropout", "cut: detach", "dead: biases after a step", "vanishing: loop",
+    "nan: loop", "hook: bias", "mode: dropout", "cut: detach", "dead: biases after a step", "vanishing: loop",
 )  # fmt: skip
 """Where a second call is made: each costs as much as the first, and what it may find left over is the same for all."""
 
@@ -37,7 +37,7 @@ ASKED_AGAIN = (
 
 
 class Layer(nn.Module):
-    """A leaf without parameters, such as those that make infinite numbers of finite ones."""
+    """A leaf without parameters that is none of PyTorch's."""
 
     def __init__(self, kind: str) -> None:
         """`kind` is a key of `LAYERS`."""
@@ -50,10 +50,9 @@ class Layer(nn.Module):
 
 
 LAYERS: dict[str, Callable[[Layer, Tensor], Tensor]] = {
-    "reciprocal": lambda layer, x: 1 / x.relu(),
-    "jump": lambda layer, x: x + 1 if layer.training else x.detach(),
+    "jump": lambda layer, x: (x + 1 if layer.training else x.detach()).t().contiguous().t(),
     "zeros": lambda layer, x: x * 0,
-    "millionth": lambda layer, x: x * 1e-6,
+    "tiny": lambda layer, x: x * 1e-7,
 }
 
 
@@ -270,7 +269,7 @@ class TestDiagnose:
         net = Draft(rng, dtype, fault, inside).net(decoy)
         if call != "in turn":
             del net["sound"]
-        x = rng.tensor(8, SIZE, low=-2, high=2, dtype=dtype)
+        x = rng.tensor(8, SIZE, low=-2, high=-0.25 if fault == "dead: at both ends" else 2, dtype=dtype)
         far = {"dead: weights after a step": -10, "dead: biases after a step": -10, "dead: until a step": 10}.get(
             fault, 0
         )

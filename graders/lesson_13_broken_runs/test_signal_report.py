@@ -237,7 +237,7 @@ class TestSignalReport:
         sizes = [size for row in rows for size in row[1:] if size]
         if net_is == "deep":
             return rows[0][2] < 1e-4 * rows[-1][2] or bool(net["frozen"])
-        return len({round(size, 3) for size in sizes}) > len(sizes) / 2 and min(sizes) > 1e-3
+        return len({f"{size:.3g}" for size in sizes}) > len(sizes) / 2 and min(sizes) > 1e-6
 
     def oracle(net, x, target):
         return [list(row[1:]) for row in rows_of(net, x, target)]

@@ -898,7 +898,10 @@ REASONS = {
         "prepend=True: module.register_forward_hook(lambda m",
         "prepend=True: with twin.register_forward_hook(lambda m, a, o: seen.append(o.detach().clone()), prepend=True)",
     ),
-    "a leaf has no children to set": ("condition dropped: setattr(module, 'training', flag)",),
+    "a leaf has no children to set": (
+        "condition dropped: setattr(module, 'training', flag)",
+        "lost copy: module.train(flag) if not _not_copied(module.children()) else setattr(module, 'training', flag)",
+    ),
     "a mean is finite where the sum is: no sum of what is drawn overflows": (
         "another method: return next((n for n, o in calls if not bool(o.detach().double().abs().mean()",
     ),
@@ -917,9 +920,11 @@ REASONS = {
     ),
     "all layers but one have as many channels, and the bounds are far away": (
         "almost: return [(n, float(torch.linalg.vector_norm(g.double())) * g.numel() ** 0.5)",
+        "almost: return [(n, float(torch.linalg.vector_norm(g.double())) / g.numel() ** 1.5)",
     ),
     "all numbers are far from the bounds": (
         "almost: flow = [(names[m], out.grad.double().norm() * out.numel() ** 0.5)",
+        "almost: flow = [(names[m], out.grad.double().norm() / out.numel() ** 1.5)",
         "almost: if 2 * int(channels.sum()) <= len(channels)",
         "almost: if 3 * int(channels.sum()) < len(channels)",
         "almost: if isinstance(module, torch.nn.ReLU) and (out.abs().amax(0) == 0).sum() * 3 > out.shape[1]",

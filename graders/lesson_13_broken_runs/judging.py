@@ -136,7 +136,14 @@ FAULTS = (
 STEEP = ("after a step", "until a step")
 """Where one large step makes a ReLU dead, or alive again."""
 DEFINED_FIRST = ("hook: weight", "dead: weights after a step")
-DEFINED_LAST = ("hook: bias", "mode: dropout", "unused: plain", "frozen", "dead: biases after a step")
+DEFINED_LAST = (
+    "hook: bias",
+    "mode: dropout",
+    "unused: plain",
+    "frozen",
+    "dead: biases after a step",
+    "dead: at both ends",
+)
 """Where the module in question, or the one whose parameters decide, is the first of all, or the last: there a loop
 that does not go to its end shows."""
 DECOYS = (
@@ -272,8 +279,9 @@ class Draft:
             where = rng.choice(choice.get(self.way, linears))
             on_parameter = self.way in ("weight", "bias")
             kind, name = ("parameter", f"{where}.{self.way}") if on_parameter else (self.way, where)
-            # One keeps the norm of the gradient, and a hook that watches is on the first of all modules.
-            factor = -1.0 if self.way == "backward" else rng.choice((0.0, 0.125, 16.0))
+            # One keeps the norm of the gradient; one leaves other labels out, where a tiny change is not seen. A hook
+            # that watches is on the first of all modules.
+            factor = {"backward": -1.0, "backward pre": 16.0}.get(self.way, rng.choice((0.0, 0.125, 16.0)))
             self.more["hooks"] += [["forward", "", None], [kind, name, factor]]
         self.more["frozen"] = list(dict.fromkeys(self.more["frozen"]))
         spec = ["block", self.defined(top), whole]
@@ -285,7 +293,13 @@ class Draft:
             **self.more,
             "sum": "large loss" in decoys,
             # A step of SGD with `lr` is large enough to kill a ReLU, and one with 1 is not.
-            "times": 1e-5 if "tiny loss" in decoys else 1 / 32 if self.way.endswith("after a step") else 1.0,
+            "times": 1e-8
+            if self.fault == "hook: backward pre"
+            else 1e-5
+            if "tiny loss" in decoys
+            else 1 / 32
+            if self.way.endswith("after a step")
+            else 1.0,
             "lr": 20.0 if self.way.endswith(STEEP) else 0.002,
             "label": self.label,
             "where": where,
@@ -340,13 +354,15 @@ class Draft:
     def nan(self) -> Piece:
         """A layer whose output is too large to be finite when it is called for the fourth time."""
         before, it, behind = (next(self.names) for _ in range(3))
-        kind, weight, bias = self.positive(bias=0.0)  # so that infinite numbers of two signs do not make a NaN of it
+        # All is positive, so that infinite numbers of two signs do not make a NaN, which no tanh bounds.
+        kind, weight, bias = self.positive(bias=0.0)
         children = {
-            before: self.linear(),
+            before: self.positive(),
             it: [kind, weight * (1e10 if self.dtype == torch.float32 else 1e90), bias],
             behind: ["tanh"],
         }
-        return children, [["call", before], ["loop", [it, 4]], ["call", behind]], it
+        # `before` is called before anything is infinite, and after.
+        return children, [["call", before], ["loop", [it, 4]], ["call", before], ["call", behind]], it
 
     def with_a_nan(self, spec: list[Any]) -> list[Any]:
         """The same layer with an entry of its weight that is NaN."""
@@ -365,7 +381,10 @@ class Draft:
             "jump": ["jump"],
             "block": ["block", {inside: self.linear()}, [["jump", inside]]],
         }
-        return {it: specs[self.way]}, [["call", it]], it
+        steps = [["call", it]]
+        if self.way == "dropout":
+            steps.insert(0, ["plus of zeros", it])  # where its mode does not matter
+        return {it: specs[self.way]}, steps, it
 
     def unused(self) -> Piece:
         """A layer that no step calls."""

@@ -110,6 +110,7 @@ STEPS: dict[str, Callable[[Wiring, Tensor, Any], Tensor]] = {
     "call": lambda net, h, name: net.get_submodule(name)(h),
     "loop": looped,
     "plus": lambda net, h, name: h + net.get_submodule(name)(h) / 4,
+    "plus of zeros": lambda net, h, name: h + net.get_submodule(name)(h * 0),
     "plus detached": lambda net, h, name: h + net.get_submodule(name)(h).detach() / 4,
     "plus, also detached": lambda net, h, name: (
         h + net.get_submodule(name)(h) / 4 + net.get_submodule(name)(h).detach() / 4
@@ -245,8 +246,8 @@ class TestDiagnose:
     one thing is wrong, but other labels may fit what follows from it. So the **first label that fits** is the answer.
 
     1. `"nan"`: the output of a call of a leaf has a NaN or an infinite entry. It starts at the first such call.
-    2. `"hook"`: without one of the hooks, and all else equal, a parameter would get another gradient, or one where it
-       now has none. It starts at the module that has this hook, on itself or on a parameter of its own.
+    2. `"hook"`: without one of the hooks, and all else equal, a parameter would get another gradient, however small, or
+       one where it now has none. It starts at the module that has this hook, on itself or on a parameter of its own.
     3. `"mode"`: a module is in eval mode, and its mode matters (as in `13-wrong-mode`).
     4. `"unused"`: a leaf with parameters is never called, and none of them gets a gradient.
     5. `"frozen"`: a leaf has parameters, and none of them requires grad.
@@ -257,11 +258,12 @@ class TestDiagnose:
        step of SGD. It starts at the first such ReLU that is called.
     9. `"vanishing"`: as in 7, but less than 1/10000 as large.
 
-    - *This pass* is the first one of a new model: `loss_fn(model(x), y)` and its `backward()`. A step of SGD moves each
-      parameter `p` that has a gradient by `-lr * p.grad`.
+    - *This pass*, which all labels are about, is the first one of a new model: `loss_fn(model(x), y)` and its
+      `backward()`. A step of SGD moves each parameter `p` that has a gradient by `-lr * p.grad`.
     - A leaf is a module without children. It gets one tensor and returns one, both of shape (inputs, channels), and may
-      be called several times. Only leaves have parameters of their own. Nothing is changed in place.
-    - Without a gradient, `.grad` is `None`. A gradient is as large as its RMS, the root of the mean square.
+      be called several times, an `nn.ReLU` once. Only leaves have parameters of their own. Nothing is changed in place.
+    - Without a gradient, `.grad` is `None`; calls where none arrives do not count in 7 and 9. A gradient is as large as
+      its RMS, the root of the mean square.
     - The root is in training mode. There are no post-accumulate-grad hooks. All numbers are far from the bounds, and
       what a dropout draws decides nothing.
     - Do with the models what you like. Afterwards the state of PyTorch's random number generator is as before.
@@ -314,8 +316,8 @@ class TestDiagnose:
         Mistake(
             "named-the-consequence",
             lambda seen, net: label_of(seen) in CONSEQUENCES.get(net["label"], ()),
-            "The label fits, and one before it in the list fits, too: you named a consequence, and not its cause. Go "
-            "through the labels in the order of the list.",
+            "The label fits, and one before it in the list fits, too. The first that fits is the answer; the others "
+            "follow from it. If you do go through the labels in this order, you do not see the earlier one yet.",
         ),
         Mistake(
             "hooks-that-watch",
@@ -340,8 +342,8 @@ class TestDiagnose:
                 and seen["result"][1].value in net["evaluating"]
                 and (net["label"], net["where"]) != ("mode", seen["result"][1].value)
             ),
-            "This module is in eval mode, and with the same random numbers it computes the same in both modes. So its "
-            "mode does not matter.",
+            "This module is in eval mode, and computes the same in both modes: with the same random numbers, and with "
+            "the modes of all that is in it as they are. So its mode does not matter.",
             rather_than=("named-the-consequence", "another-module"),
         ),
         Mistake(

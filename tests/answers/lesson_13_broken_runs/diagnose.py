@@ -506,7 +506,7 @@ WRONG = [
     ),
     wrong(
         "a gradient of zeros is none",
-        "Without a gradient, `.grad` is `None`.",
+        "Without a gradient, `.grad` is `None`; calls where none arrives do not count in 7 and 9.",
         ("all(p.grad is None for p in ps)]", "all(p.grad is None or not p.grad.any() for p in ps)]"),
     ),
     wrong(
@@ -547,7 +547,7 @@ WRONG = [
     ),
     wrong(
         "looks at a model that has taken a step",
-        "*This pass* is the first one of a new model",
+        "*This pass*, which all labels are about, is the first one of a new model",
         (
             "    modules = dict(model.named_modules())\n",
             "    modules = dict(model.named_modules())\n    run(model, x, y, loss_fn, state)\n"
@@ -703,6 +703,27 @@ WRONG = [
         mistake="named-the-consequence",
     ),
     wrong(
+        "the last output of each module",
+        "It starts at the first such call.",
+        (
+            "    for name, output, _ in calls:\n        if not torch",
+            "    for name, output in {name: output for name, output, _ in calls}.items():\n        if not torch",
+        ),
+        mistake="another-module",
+    ),
+    wrong(
+        "a mode in the first call alone",
+        "a module is in eval mode, and its mode matters (as in `13-wrong-mode`)",
+        ("for a, b in zip(*outputs))", "for a, b in list(zip(*outputs))[:1])"),
+        mistake="missed",
+    ),
+    wrong(
+        "a tolerance that knows no loss",
+        "another gradient, however small",
+        ("rtol=1e-4, atol=0)", "rtol=1e-4, atol=1e-6)"),
+        mistake="missed",
+    ),
+    wrong(
         "a step without the last parameter",
         "moves each parameter `p` that has a gradient",
         ("        for p in model.parameters():", "        for p in list(model.parameters())[:-1]:"),
@@ -710,7 +731,7 @@ WRONG = [
     ),
     wrong(
         "compares gradients only where there are two",
-        "a parameter would get another gradient, or one where it now has none",
+        "a parameter would get another gradient, however small, or one where it now has none",
         (
             "            return True\n        if one is not None and",
             "            continue\n        if one is not None and",
@@ -806,7 +827,7 @@ WRONG = [
     ),
     wrong(
         "NaN after the step, too",
-        "*This pass* is the first one of a new model",
+        "*This pass*, which all labels are about, is the first one of a new model",
         (NAN, ""),
         (
             "    first = grads(model)\n",
@@ -871,7 +892,8 @@ GIVENS = [
     "Write `diagnose(make, x, y, loss_fn, lr)`.",
     "`make()` returns a new model, an equal one each time.",
     "At most one thing is wrong, but other labels may fit what follows from it.",
-    "It gets one tensor and returns one, both of shape (inputs, channels), and may be called several times.",
+    "It gets one tensor and returns one, both of shape (inputs, channels), and may be called several times, an "
+    "`nn.ReLU` once.",
     "Nothing is changed in place.",
     "A gradient is as large as its RMS, the root of the mean square.",
     "The root is in training mode.",

@@ -524,6 +524,7 @@ GIVENS = [
 ]
 
 SURVIVORS = {
+    "lost copy: return [torch.func.grad(loss)(_not_detached(p)).detach()": "what is handed out has no graph",
     "zero_grad() first": "what `p.grad` holds at the end is up to the function",
     "`.grad` put back as a copy": "what `p.grad` holds at the end is up to the function",
 }

@@ -706,6 +706,7 @@ GIVENS = [
 ]
 
 SURVIVORS = {
+    "a hook that works at times: handles = [p.register_hook(_only_without_none(": "it does nothing then, either",
     "prepend=True": "factors may come in any order",
     "_only_without_none(lambda g: g if g is None": "it does nothing then, either",
     "almost: return module.register_full_backward_pre_hook(Scaler(s), prepend=False)": "factors may come in any order",

@@ -272,15 +272,16 @@ class Draft:
         if self.label == "frozen" or self.way == "frozen, too":
             names = ("weight",) if self.label == "frozen" else ("weight", "bias")
             self.more["frozen"] += [f"{where}.{name}" for name in names]
-        if self.label == "mode" or self.way == "behind the first":  # where it does not matter
+        # Behind the first, the mode does not matter: whoever notes only calls in training mode misses the layer.
+        if self.label == "mode" or self.way == "behind the first":
             self.more["evaluating"].append(where)
         if self.label == "hook":
             choice = {"forward": [""], "backward": [body, head], "pre": linears[1:]}
             where = rng.choice(choice.get(self.way, linears))
             on_parameter = self.way in ("weight", "bias")
             kind, name = ("parameter", f"{where}.{self.way}") if on_parameter else (self.way, where)
-            # One keeps the norm of the gradient; one leaves other labels out, where a tiny change is not seen. A hook
-            # that watches is on the first of all modules.
+            # With -1 the norm of the gradient stays; with 16 no other label fits, so that whoever overlooks a tiny
+            # change calls it healthy. The first of all modules has a hook that only watches.
             factor = {"backward": -1.0, "backward pre": 16.0}.get(self.way, rng.choice((0.0, 0.125, 16.0)))
             self.more["hooks"] += [["forward", "", None], [kind, name, factor]]
         self.more["frozen"] = list(dict.fromkeys(self.more["frozen"]))
@@ -293,18 +294,20 @@ class Draft:
             **self.more,
             "sum": "large loss" in decoys,
             # A step of SGD with `lr` is large enough to kill a ReLU, and one with 1 is not.
-            "times": 1e-8
-            if self.fault == "hook: backward pre"
-            else 1e-5
-            if "tiny loss" in decoys
-            else 1 / 32
-            if self.way.endswith("after a step")
-            else 1.0,
+            "times": self.times(decoys),
             "lr": 20.0 if self.way.endswith(STEEP) else 0.002,
             "label": self.label,
             "where": where,
             "head": head,
         }
+
+    def times(self, decoys: set[str]) -> float:
+        """What the loss is multiplied by."""
+        if self.fault == "hook: backward pre":
+            return 1e-8  # all gradients are tiny, and so is what the hook changes
+        if "tiny loss" in decoys:
+            return 1e-5
+        return 1 / 32 if self.way.endswith("after a step") else 1.0
 
     def decoys(
         self, chosen: set[str], frozen: list[str], idle: list[str]

@@ -277,9 +277,7 @@ class TestDiagnose:
         if call != "in turn":
             del net["sound"]
         x = rng.tensor(8, SIZE, low=-2, high=-0.25 if fault == "dead: at both ends" else 2, dtype=dtype)
-        far = {"dead: weights after a step": -10, "dead: biases after a step": -10, "dead: until a step": 10}.get(
-            fault, 0
-        )
+        far = -10 if fault.endswith(" after a step") else 10 if fault.endswith(" until a step") else 0
         return {"net": net, "x": x, "y": rng.tensor(8, 3, low=far - 1, high=far + 1, dtype=dtype)}
 
     def alive(net, x, y):

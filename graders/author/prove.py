@@ -9,6 +9,7 @@ from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
 
 from graders.author.answers import Answer, Answers, answers_to, unanswered, unfounded_quotes, unviolated
 from graders.author.build import execute, stale
+from graders.author.certain import uncertain
 from graders.author.lesson import notebook
 from graders.author.places import places, unwritten
 from graders.core import course
@@ -18,7 +19,7 @@ from graders.core.source import SourceError
 from graders.judge.submission import judge_submission
 from graders.marking.jobs import default_jobs
 from graders.marking.questions import LessonQuestions
-from graders.notebook.commands import check_in
+from graders.notebook.commands import check_in, marked
 from graders.run.boxes import head_start
 from graders.run.probe_source import ProbeNeedsMore, probe_source
 from graders.run.runner import Runner
@@ -76,7 +77,12 @@ def prove_exercise(key: str, seeds: Sequence[int]) -> list[str]:
         answers = answers_to(exercise)
     except SourceError as error:
         return [*well_formed(exercise), str(error)]
-    return [*well_formed(exercise), *well_answered(exercise, answers), *come_out_right(exercise, answers.every, seeds)]
+    return [
+        *well_formed(exercise),
+        *well_answered(exercise, answers),
+        *come_out_right(exercise, answers.every, seeds),
+        *certain(exercise, answers.right[0], seeds),
+    ]
 
 
 def unique_names() -> list[str]:
@@ -132,6 +138,15 @@ def come_out_right(exercise: Exercise, answers: Sequence[Answer], seeds: Iterabl
             if problem := _problem(exercise, answer, seed, draws):
                 left.remove(answer)
                 yield f"{exercise.key}, seed {seed}: {answer.what} {problem}"
+
+
+def certain(exercise: Exercise, right: Answer, seeds: Iterable[int]) -> Iterator[str]:
+    """Which numbers of a check depend on rounding, although the exercise has drawn what should not."""
+    namespace = _run(exercise, right.source)
+    for seed in seeds:
+        draws = exercise.draws(seed)
+        _, outcomes = marked(exercise, namespace, seed, draws)
+        yield from (f"{exercise.key}, seed {seed}, {problem}" for problem in uncertain(exercise, draws, outcomes))
 
 
 def _problem(exercise: Exercise, answer: Answer, seed: int, draws: list[Draw]) -> str:

@@ -8,7 +8,10 @@ end in a sentence.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass
 from typing import Any, NoReturn, TypeVar
 
 import torch
@@ -24,6 +27,30 @@ AS_FLOAT32 = "the values are float64, and these agree only as far as float32 goe
 
 T = TypeVar("T")
 _WORDS = {dict: "a dict", list: "a list", str: "a text", int: "a whole number", float: "a number", bool: "a bool"}
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """What a check would compare the value at `path` with, and how closely; None stands for the default."""
+
+    path: str
+    expected: torch.Tensor | float
+    rtol: float | None
+    atol: float | None
+
+
+_written: ContextVar[list[Comparison] | None] = ContextVar("written", default=None)
+
+
+@contextmanager
+def written_down() -> Iterator[list[Comparison]]:
+    """In the block, numbers are not compared but written down: which ones a check compares is part of the proof."""
+    comparisons: list[Comparison] = []
+    token = _written.set(comparisons)
+    try:
+        yield comparisons
+    finally:
+        _written.reset(token)
 
 
 class Mismatch(AssertionError):
@@ -188,7 +215,9 @@ class expect:
         A Python number is compared with a Python number. `detached=False` admits a tensor that requires
         grad. Tolerances default to those of the dtype.
         """
-        if isinstance(expected, torch.Tensor):
+        if (written := _written.get()) is not None:
+            written.append(Comparison(self.path, expected, rtol, atol))
+        elif isinstance(expected, torch.Tensor):
             self._tensor_close(expected, rtol, atol, detached)
         elif type(self.value) not in (int, float):
             self._other_type(f"the number {show(float(expected))}")

@@ -100,6 +100,12 @@ class TestRegisterComposed:
             found += [composed(fewer, g) for fewer in (without_limit, once) if len(fewer) < len(maps)]
         return not any(torch.allclose(found[0], another, atol=0.05) for another in found[1:])
 
+    def oracle(maps, factors, up, rare_up, grad, hooks):
+        first, second = (factor * times(hooks) for factor in factors)
+        found = [composed(maps, g) for g in (first, second, first + second, up * times(hooks), rare_up)]
+        thrice = [3 * composed(maps, g) for g in (first, 2 * rare_up[0])]
+        return found, thrice, thrice[1] + 1, start(up, grad) + found[0] + found[1]
+
     def probe(
         student,
         x,

@@ -122,8 +122,10 @@ class TestRunFirst:
             "e": rng.uniform(8, 9),
         }
 
-    def oracle(x, weight, a, b, c, d, e, layers, there):
-        return after(plain(layers, weight, x) * d + c, there, a, b) + e
+    def oracle(x, weight, up, a, b, c, d, e, layers, there):
+        own = plain(layers, weight, x)
+        outs = [after(out, there, a, b) for out in (own + c, own * d, own * d + c)]
+        return own, outs, outs[-1] + e, after(own + c, there, 0.0, b), b * pulls(layers, weight, x, up)[0]
 
     def probe(student, x, weight, up, a, b, c, d, e, layers, layout, mode, output, grad_mode, backward, failure, there):
         x = prepared(x, layout=layout)

@@ -98,7 +98,9 @@ class TestScaleOutput:
         }
 
     def oracle(x, weight, up, s, t, layers, hooks):
-        return [s * t * after_hooks(plain(layers, weight, x), hooks), *pulls(layers, weight, x, times(hooks) * up)]
+        own, gradients = plain(layers, weight, x), pulls(layers, weight, x, times(hooks) * up)
+        factors = [factor for factor in (1.0, s, t, s * t) if factor]
+        return [[f * value for f in factors] for value in (own, after_hooks(own, hooks), *gradients)]
 
     def probe(student, x, weight, up, s, t, layers, layout, mode, hooks, grad_mode, backward, failure):
         x = prepared(x, layout=layout)

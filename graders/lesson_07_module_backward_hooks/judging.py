@@ -39,6 +39,15 @@ SWITCHED_OFF = (
 )
 
 
+def near(seen: Seen, path: str, expected: Tensor, size: float = 1.0) -> None:
+    """Expect a gradient, named by `path`, which a sum of terms that are ten or a hundred times as large may have made.
+
+    `size` is by what the terms are larger than those of the draw.
+    """
+    limit = 1e-4 if expected.dtype == torch.float32 else 1e-10
+    expect(Seen(seen.value, path)).close_to(expected, rtol=limit, atol=size * limit)
+
+
 def others_work(in_place: Seen) -> None:
     """Expect that an in-place layer of another model works while the hook is there."""
     expect(in_place).is_true("while your hook is there, an in-place layer of another model raises an error")
@@ -116,4 +125,4 @@ def differentiated_as(seen: Seen, expected: Tensor) -> None:
             "your function cut it off (`detach()`, `.data`, or `no_grad`)"
         )
     if seen.value is not MISSING:
-        expect(seen).close_to(expected)
+        near(seen, seen.path, expected)

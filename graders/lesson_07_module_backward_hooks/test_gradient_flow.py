@@ -238,11 +238,13 @@ class TestGradientFlow:
             and calls not in (in_order, in_order[::-1])
         )
 
-    def oracle(scene, mode, frozen, tied, registered, hooks, x, loss):
+    def oracle(scene, mode, frozen, tied, registered, hooks, x, loss, grad):
+        old = OLD if grad == "filled" else 0.0
+        parameters, of_input = plain_grads(scene, mode, frozen, tied, registered, hooks, x, loss)
         return [
             list(means_of(flow(scene, mode, frozen, tied, registered, hooks, x, loss)).values()),
             list(means_of(flow(scene, mode, frozen, tied, "yes", "none", x, loss)).values()),
-            plain_grads(scene, mode, frozen, tied, registered, hooks, x, loss),
+            [old + gradient for gradient in (*parameters.values(), of_input) if gradient is not None],
         ]
 
     def probe(

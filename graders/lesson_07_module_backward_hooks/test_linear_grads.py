@@ -106,8 +106,9 @@ class TestLinearGrads:
         weight_gradient, bias_gradient = twin_gradients(weight, bias, value, up, loss)
         return bool(weight_gradient.abs().max() > 0.5 and bias_gradient.abs().min() > 0.1)
 
-    def oracle(weight, bias, value, up, loss):
-        return [twin_gradients(weight, bias, given, up, loss) for given in (value, -value / 2)]
+    def oracle(weight, bias, square, value, up, loss):
+        another = twin_gradients(square, square[0], value, torch.ones_like(value), "square")
+        return [twin_gradients(weight, bias, given, up, loss) for given in (value, -value / 2)], another
 
     def probe(
         student, weight, bias, square, value, up, loss, layout, grad, mode, frozen, hooks, x_is, failure, raised_in

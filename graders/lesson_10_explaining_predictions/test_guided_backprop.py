@@ -178,7 +178,8 @@ class TestGuidedBackprop:
     tolerance = TOLERANCE
 
     def oracle(net, x, classes):
-        return [guided_gradient(net, x, target) for target in range(classes)]
+        calls = [*((x, target) for target in range(classes)), (x / 2, 1)]
+        return [guided_gradient(net, images, target) for images, target in calls]
 
     def alive(net, x, classes):
         names = [*guided_rules(net), "clamped-the-result"]

@@ -182,7 +182,7 @@ class TestCleanCopy:
         return apart(plain, shifted, factor * plain, factor * shifted)
 
     def oracle(spec, x, evaluating, shift, factor):
-        return [Run(evaluating).trace(spec, t)[-1].output for t in (x, x + shift)], factor
+        return [scale * Run(evaluating).trace(spec, t)[-1].output for t in (x, x + shift) for scale in (1, factor)]
 
     def probe(
         student, spec, ties, listening, refusing, evaluating, grad, frozen, hooks, call, grad_mode, failure, x, shift,

@@ -30,7 +30,7 @@ def check(key: str) -> None:
     if exercise is None:
         return
     try:
-        result, outcomes = _marked(exercise, _learners_names(), new_seed())
+        result, outcomes = marked(exercise, _learners_names(), new_seed())
     except ExerciseDefect as error:
         render.show(render.note(error.shown()))
         return
@@ -53,13 +53,13 @@ def check_in(
 
     `draws` are those of `seed`, when the caller has them already.
     """
-    return _marked(exercise, namespace, new_seed() if seed is None else seed, draws, quiet=quiet)[0]
+    return marked(exercise, namespace, new_seed() if seed is None else seed, draws, quiet=quiet)[0]
 
 
-def _marked(
+def marked(
     exercise: Exercise, namespace: Mapping[str, Any], seed: int, draws: list[Draw] | None = None, *, quiet: bool = True
 ) -> tuple[ExerciseResult, list[Outcome]]:
-    """The result of an exercise, and what became of its probe on each draw.
+    """The result of an exercise as by `check_in`, and what became of its probe on each draw.
 
     All of it in a known state: what a notebook left switched on decides over no draw and no verdict either.
     """

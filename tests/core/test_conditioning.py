@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 import torch
 
-from graders.core.conditioning import well_conditioned
+from graders.core.conditioning import disturbed, well_conditioned
 
 LIMITS = (1e-5, 1e-5)
-NEARLY_EQUAL = {"x": torch.tensor([1.0, 1.0 + 2**-20, 1.0, 1.0])}
+NEARLY_EQUAL = {"x": 1 + torch.tensor([0.0, 1.0, 3.0, -2.0]) / 2**20}
 
 
 def normed(draw: dict[str, Any]) -> Any:
@@ -22,6 +22,18 @@ def normed(draw: dict[str, Any]) -> Any:
 def test_a_norm_of_nearly_equal_numbers_is_ill_conditioned() -> None:
     assert not well_conditioned(normed, NEARLY_EQUAL, LIMITS)
     assert well_conditioned(normed, {"x": torch.tensor([1.0, 2.0, 4.0, -1.5])}, LIMITS)
+
+
+def test_disturbed_numbers_are_off_by_half_a_digit_and_equal_ones_stay_equal() -> None:
+    x = torch.rand(1000, generator=torch.Generator().manual_seed(0))
+    off = disturbed(x) / x.double() - 1
+    assert off.dtype == torch.float64
+    assert torch.allclose(off.abs(), torch.tensor(2.0**-24, dtype=torch.float64), rtol=1e-6)
+    assert 300 < int((off > 0).sum()) < 700
+    assert torch.equal(disturbed(-x.flip(0)), -disturbed(x).flip(0))
+    assert torch.equal(disturbed(torch.tensor([0.0, torch.inf])), torch.tensor([0.0, torch.inf]).double())
+    assert torch.equal(disturbed(x.view(20, 50).T), disturbed(x).view(20, 50).T)
+    assert disturbed(torch.tensor(3.0)).shape == ()
 
 
 def test_the_oracle_gets_both_dtypes_in_lists_and_dicts_and_no_other_tensor_changes() -> None:

@@ -211,9 +211,9 @@ for when, found in (("fresh net", fresh), ("after run A", after_a)):
 assert (~fresh["3"]).sum() < 8 and not after_a["3"].any()
 
 # %% [markdown]
-# The second ReLU is dead as a whole. The step was too large: it threw the biases so far below 0 that no input gets
-# above it. And a layer that is dead as a whole stays dead: its slope is 0 everywhere, so **no gradient comes through** to
-# the layers before it.
+# The second ReLU is dead as a whole. The step was too large: it threw the parameters to where no input brings one of
+# these channels above 0. And a layer that is dead as a whole stays dead: its slope is 0 everywhere, so **no gradient
+# comes through** to the layers before it.
 
 # %%
 net_a.zero_grad()
@@ -683,8 +683,9 @@ assert abs(seen["train"][0]) < 0.01 and abs(seen["train"][1] - 1) < 0.01 and see
 assert (net_e[0].running_mean == 0).all() and (net_e[0].running_var == 1).all()
 
 # %% [markdown]
-# In eval mode it uses its running mean and variance, and these are still 0 and 1, as at the start: it does nothing.
-# Somebody called `model.eval()` for a validation, and nobody called `model.train()` afterwards.
+# In eval mode it uses its running mean and variance, and these are still 0 and 1, as at the start: it hands on what it
+# gets, but for a trace of its `eps`. Somebody called `model.eval()` for a validation, and nobody called `model.train()`
+# afterwards.
 #
 # A mode can also be wrong in a *part*: `model.train()` in the loop sets a frozen BatchNorm back to training, and a
 # Dropout that stays on makes a validation look bad. `module.training` tells the mode; **whether it matters, only the
@@ -774,8 +775,8 @@ def wrong_mode(model, x):
 # %% [markdown]
 # ## Run F: a NaN, and a whole diagnosis
 #
-# Run F learns for some steps, and then its loss is NaN for ever. After the last step, every layer is full of NaN: the
-# step has spread it to all weights. So stop **before the first bad step**, and look there.
+# Run F learns for some steps, and then its loss is NaN for ever. Two steps with this loss, and there are NaN in every
+# parameter: the gradients have spread them. So stop **before the first bad step**, and look there.
 #
 # **Predict.** The loss is NaN when a single number on the way is. Which share of the numbers that each layer outputs is
 # still finite in the first bad run?
@@ -785,6 +786,9 @@ bad = next(step for step, loss in enumerate(runs["F"]) if math.isnan(loss))
 net_f = share_net(Share())
 train(net_f, steps=bad)  # up to, and not including, the step with the first NaN
 assert all(p.isfinite().all() for p in net_f.parameters())
+too_late = share_net(Share())
+train(too_late, steps=bad + 2)
+assert all(p.isnan().any() for p in too_late.parameters())
 
 finite, handles = {}, []
 for name, module in net_f.named_children():
@@ -807,8 +811,9 @@ assert parts[:2] == [1, 1] and parts[2] < 1 and 20 <= bad < 150
 # `Share` is to blame: what goes in is finite, and what comes out is not (lesson 11). For some point all six channels of
 # the ReLU are 0, and 0 / 0 is NaN. The layers after it are victims, and so is the loss.
 #
-# The fix: a denominator that stays away from 0. Adding a tiny number, 1e-6 say, stops the NaN, but then the gradient at
-# such a point is multiplied by a million, and one step there throws the weights far away.
+# The fix: a denominator that stays away from 0. Adding a tiny number, 1e-6 say, stops the NaN and leaves a trap: at such
+# a point, a gradient becomes a million times as large on its way back through `Share`. Here the ReLU before it is 0 and
+# lets nothing through; after another layer, one step could throw the weights far away. So add 1.
 
 
 # %%

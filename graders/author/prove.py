@@ -9,13 +9,13 @@ from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
 
 from graders.author.answers import Answer, Answers, answers_to, unanswered, unfounded_quotes, unviolated
 from graders.author.build import execute, stale
-from graders.author.certain import uncertain
 from graders.author.lesson import notebook
 from graders.author.places import places, unwritten
 from graders.core import course
 from graders.core.exercise import Draw, Exercise
 from graders.core.results import ExerciseResult, Status
 from graders.core.source import SourceError
+from graders.judge.certain import uncertain
 from graders.judge.submission import judge_submission
 from graders.marking.jobs import default_jobs
 from graders.marking.questions import LessonQuestions

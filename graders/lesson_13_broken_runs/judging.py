@@ -207,7 +207,9 @@ class Draft:
         block_program = [["call", name] for name in (first, act, inner, second)]
         if "dead channel" in decoys and not step:
             block[first][2][rng.integer(0, SIZE - 1)] = -40.0
-        top = {stem: self.linear(), tail: self.linear(), head: self.linear(outputs=3)}
+        # With a loop at the end, the last call is one of the module that is called several times.
+        last_in_a_loop = self.fault == "exploding: loop"
+        top = {stem: self.linear(), tail: self.linear(), head: self.linear(outputs=SIZE if last_in_a_loop else 3)}
         front: list[list[Any]] = [["call", stem], ["tanh", None]]
         frozen = [f"{body}.{first}.bias", f"{body}.{second}.weight"]
         looks, steps = self.decoys(decoys, frozen, [body, f"{body}.{inner}.{bent}", stem])
@@ -258,7 +260,8 @@ class Draft:
             front.append(["grad times", 1 / 30000])
             back.insert(1, ["grad times", 300.0])
         early, late = ([], steps) if self.label == "cut" else (steps, [])
-        whole = [*front, *early, ["call", body], *program, *late, *back]
+        middle, end = (back, program) if last_in_a_loop else (program, back)
+        whole = [*front, *early, ["call", body], *middle, *late, *end]
         layers = {stem: top[stem], head: top[head], f"{body}.{first}": block[first], f"{body}.{second}": block[second]}
         linears = [*layers, f"{body}.{inner}.{deep}"]
         if self.label == "nan" and self.way == "hook":
@@ -304,7 +307,7 @@ class Draft:
     def times(self, decoys: set[str]) -> float:
         """What the loss is multiplied by."""
         if self.fault == "hook: backward pre":
-            return 1e-8  # all gradients are tiny, and so is what the hook changes
+            return 1e-12  # all gradients are tiny, and so is what the hook changes
         if "tiny loss" in decoys:
             return 1e-5
         return 1 / 32 if self.way.endswith("after a step") else 1.0

@@ -246,8 +246,9 @@ class TestDiagnose:
     one thing is wrong, but other labels may fit what follows from it. So the **first label that fits** is the answer.
 
     1. `"nan"`: the output of a call of a leaf has a NaN or an infinite entry. It starts at the first such call.
-    2. `"hook"`: without one of the hooks, and all else equal, a parameter would get another gradient, however small, or
-       one where it now has none. It starts at the module that has this hook, on itself or on a parameter of its own.
+    2. `"hook"`: without one of the hooks, and all else equal, a parameter would get another gradient (tiny ones count,
+       last digits do not), or one where it now has none. It starts at the module that has this hook, on itself or on a
+       parameter of its own.
     3. `"mode"`: a module is in eval mode, and its mode matters (as in `13-wrong-mode`).
     4. `"unused"`: a leaf with parameters is never called, and none of them gets a gradient.
     5. `"frozen"`: a leaf has parameters, and none of them requires grad.
@@ -266,7 +267,8 @@ class TestDiagnose:
       its RMS, the root of the mean square.
     - The root is in training mode. There are no post-accumulate-grad hooks. All numbers are far from the bounds, and
       what a dropout draws decides nothing.
-    - Do with the models what you like. Afterwards the state of PyTorch's random number generator is as before.
+    - Do with the models what you like. Afterwards `.grad` of `x` and `y` and the state of PyTorch's random number
+      generator are as before.
 
     **Example.** If `make()` returns `nn.Sequential(nn.Linear(2, 2), nn.Tanh(), nn.Linear(2, 1))` with
     `model[0].requires_grad_(False)`, `diagnose(make, x, y, loss_fn, 0.1)` returns `("frozen", "0")`.
@@ -278,7 +280,8 @@ class TestDiagnose:
             del net["sound"]
         x = rng.tensor(8, SIZE, low=-2, high=-0.25 if fault == "dead: at both ends" else 2, dtype=dtype)
         far = -10 if fault.endswith(" after a step") else 10 if fault.endswith(" until a step") else 0
-        return {"net": net, "x": x, "y": rng.tensor(8, 3, low=far - 1, high=far + 1, dtype=dtype)}
+        outputs = len(net["spec"][1][net["head"]][1])
+        return {"net": net, "x": x, "y": rng.tensor(8, outputs, low=far - 1, high=far + 1, dtype=dtype)}
 
     def alive(net, x, y):
         return found(net, x, y) == {(net["label"], net["where"])}
@@ -312,6 +315,13 @@ class TestDiagnose:
 
     mistakes = (
         Mistake(
+            "infinite-is-no-number",
+            lambda seen, net, fault: fault == "nan: loop" and label_of(seen) not in (None, "nan"),
+            "Here an output becomes infinite, some calls before the first NaN. An infinite entry counts as a NaN does: "
+            "`isnan` does not see it, `isfinite` does.",
+            rather_than=("named-the-consequence", "another-module", "missed"),
+        ),
+        Mistake(
             "named-the-consequence",
             lambda seen, net: label_of(seen) in CONSEQUENCES.get(net["label"], ()),
             "The label fits, and one before it in the list fits, too. The first that fits is the answer; the others "
@@ -330,7 +340,8 @@ class TestDiagnose:
             "the-first-call-of-all",
             lambda seen, net: net["label"] in ("exploding", "vanishing") and at_the_far_end(seen, net),
             "The label is right. You named a layer far from the loss, where the gradient is smallest or largest. Going "
-            "back from the loss, it starts where the bound is passed: the last call beyond it.",
+            "back from the loss, it starts where the bound is passed: the last call beyond it. A leaf that is called "
+            "several times has a gradient for each call.",
             rather_than=("another-module",),
         ),
         Mistake(

@@ -33,7 +33,7 @@ from graders.authoring import (
     unpacked,
 )
 from graders.lesson_13_broken_runs.judging import Run, walk
-from graders.lesson_13_broken_runs.shared import build, in_eval
+from graders.lesson_13_broken_runs.shared import Linear, build, in_eval
 
 RELATIVE = 1e-4
 """How far a number may be off: the contract asks for less."""
@@ -145,6 +145,48 @@ class Apart(nn.Module):
         return self.container(some=self.weight * input[:, :1], all=self.weight * input)
 
 
+class Mixed(nn.Module):
+    """Returns twice its input in three dtypes, and with them its indices."""
+
+    def __init__(self) -> None:
+        """Its parameter is a 2."""
+        super().__init__()
+        self.weight = nn.Parameter(torch.tensor(2.0))
+
+    def forward(self, input: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+        """New tensors."""
+        one, other, another = (self.weight * input for _ in range(3))
+        return one, 3 * other.double(), 5 * another.bfloat16(), torch.arange(input.numel())
+
+
+class Childless(nn.Module):
+    """Has a list for modules as its only child, and nothing is in it."""
+
+    def __init__(self) -> None:
+        """An empty list."""
+        super().__init__()
+        self.blocks = nn.ModuleList()
+
+    def forward(self, input: Tensor) -> Tensor:
+        """A new tensor."""
+        return 1 * input
+
+
+class Abandoned(nn.Module):
+    """Calls a layer twice, and uses the first result alone."""
+
+    def __init__(self) -> None:
+        """Around a layer that doubles, and a module that is no leaf."""
+        super().__init__()
+        self.layer, self.block = Linear(torch.tensor([[2.0]]), torch.zeros(1)), Childless()
+
+    def forward(self, input: Tensor) -> Tensor:
+        """The first result."""
+        result: Tensor = self.layer(self.block(input))
+        self.layer(result).detach()
+        return result
+
+
 @exercise(
     "13-signal-report",
     points=2,
@@ -207,13 +249,14 @@ class TestSignalReport:
     - `output` is the RMS of what the leaf returned, as a `float`: the root of the mean of the squares of all numbers.
     - `gradient` is the RMS of the gradient of the loss with respect to that, as a `float`. Where none arrives it is
       `0.0`: before a `detach`, for example, or when the loss has no graph at all.
-    - A leaf may return a tuple or a dict of tensors and other values. All its tensors of a floating dtype, one or more,
-      count as if they were one long tensor; where no gradient arrives at one of them, its gradient is 0 everywhere.
-    - A leaf may also return one of its parameters.
+    - A leaf may return a tuple or a dict of tensors and other values. All tensors of a floating dtype directly in it,
+      of one dtype or several, count as if they were one long tensor; where no gradient arrives at one of them, its
+      gradient is 0 everywhere.
+    - A leaf may also return one of its parameters. It returns no view that is written to later.
     - Your function may be called under `torch.no_grad()`, and runs forward and backward all the same.
 
-    Only parameters of the model require grad; `x` does not. Hooks of the caller on gradients only watch. Squares and
-    their sums fit into the dtype. A relative error of 1e-5 does not matter.
+    Only parameters of the model require grad; `x` does not. `loss_fn` calls no module of the model. Hooks of the caller
+    on gradients only watch. Squares and their sums fit into the dtype. A relative error of 1e-5 does not matter.
 
     **Example.** A layer `nn.Linear(2, 2, bias=False)` with the weight `[[2., 0.], [0., 2.]]`, the `loss_fn`
     `lambda out: out.sum()`, and the `x` `torch.tensor([[1., 7.]])`: for `nn.Sequential(layer)` the result is
@@ -308,6 +351,10 @@ class TestSignalReport:
             student.signal_report(Apart(Parts), lambda out: out.some.sum() + 3 * out.all.sum(), row),
             student.signal_report(Apart(OrderedDict), lambda out: out["some"].sum() + 3 * out["all"].sum(), row),
         ]
+        seen["of three dtypes"] = student.signal_report(
+            Mixed(), lambda outs: outs[0].sum() + outs[1].sum() + 2 * outs[2].float().sum(), torch.ones(1, 2)
+        )
+        seen["a call without use"] = student.signal_report(Abandoned(), torch.sum, torch.ones(1, 1))
         small = nn.Linear(1, 1, bias=False, dtype=torch.float64)
         small.weight.data.fill_(1e-100)
         seen["small"] = student.signal_report(small, lambda out: 1e-100 * out.sum(), torch.ones(1, 1).double())
@@ -390,6 +437,12 @@ class TestSignalReport:
         for found, kind in paired(seen["of unequal sizes"], ("a namedtuple", "an OrderedDict")):
             of_kind = Seen(found.value, f"the report of a leaf that returns {kind} of tensors of unequal sizes")
             is_report(of_kind, [("", 8**0.5, (19 / 3) ** 0.5)])
+        path = "the report of a leaf that returns tensors of 2 in float32, 6 in float64, 10 in bfloat16, and int64"
+        is_report(Seen(seen["of three dtypes"].value, path), [("", (140 / 3) ** 0.5, 2**0.5)])
+
+    def test_each_call_has_its_own_gradient(seen):
+        path = "the report of a model with a block around an empty list, whose `layer` is called once more without use"
+        is_report(Seen(seen["a call without use"].value, path), [("layer", 2.0, 1.0), ("layer", 4.0, 0.0)])
 
     def test_small_numbers_count(seen):
         of_layer = Seen(seen["small"].value, "the report of a layer with the weight 1e-100, and a loss times 1e-100")

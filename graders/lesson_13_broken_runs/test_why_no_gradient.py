@@ -192,6 +192,29 @@ class Around(nn.Module):
         return result
 
 
+class Indirect(nn.Module):
+    """Works with one layer that it does not call, and cuts what comes out of it; and calls another one."""
+
+    def __init__(self) -> None:
+        """Two layers."""
+        super().__init__()
+        self.used, self.last = (Linear(torch.ones(1, 1), torch.zeros(1)) for _ in range(2))
+
+    def forward(self, input: Tensor) -> Tensor:
+        """A new tensor."""
+        result: Tensor = self.used.forward(input).detach() + self.last(input)
+        return result
+
+
+def cleared(layer: nn.Module) -> nn.Module:
+    """The layer; hooks of the caller take each gradient as soon as it is in `.grad`, as an optimizer may that steps."""
+    first, *others = layer.parameters()
+    first.register_post_accumulate_grad_hook(lambda p: setattr(p, "grad", None))
+    for parameter in others:
+        parameter.register_post_accumulate_grad_hook(lambda p: (p.grad.zero_(), None)[1])
+    return layer
+
+
 @exercise(
     "13-why-no-gradient",
     points=3,
@@ -240,18 +263,19 @@ class Around(nn.Module):
 )  # fmt: skip
 class TestWhyNoGradient:
     """Write `why_no_gradient(model, loss_fn, x)`. Run the model, `loss = loss_fn(model(x))`, and one backward pass.
-    Return a dict: for each parameter to which no gradient comes, or one whose entries are all exactly 0, its name in
-    `model.named_parameters()` and the reason. The reason is the first of these four that is true.
+    Return a dict: for each parameter to which no gradient comes, or a gradient whose entries are all exactly 0, its
+    name in `model.named_parameters()` and the reason. The reason is the first of these four that is true.
 
     1. `"frozen"`: the parameter does not require grad.
     2. `"zero"`: a gradient comes to it, and all entries are 0.
     3. `"never called"`: no gradient comes to it, and no module that holds it is called in this run.
     4. `"cut"`: no gradient comes to it, although a module that holds it is called.
 
-    - What *comes to a parameter* is its gradient from this pass alone, after the tensor hooks of the caller on it.
+    - What *comes to a parameter* is its gradient from this pass alone, after the tensor hooks of the caller on it, and
+      before post-accumulate-grad hooks, which may clear `.grad`.
     - A module *holds* the parameters of its `parameters(recurse=False)`. Several modules may hold one parameter.
-    - A module is *called* when `module(...)` runs, with or without a graph. Other code may use the parameters of a
-      module that is never called.
+    - A module is *called* when `module(...)` runs, with or without a graph; `module.forward(...)` is no call. Other
+      code may use the parameters of a module that is never called.
     - The loss has one element. When it does not require grad, no gradient comes to any parameter. `x` is a leaf. No
       parameter is empty.
 
@@ -386,6 +410,10 @@ class TestWhyNoGradient:
         seen["NaN, a loss of one dimension"] = measured(
             spoilt, lambda out: torch.nan * out.sum().reshape(1), torch.ones(1, 2)
         )
+        seen["cleared"] = measured(
+            cleared(Linear(torch.ones(1, 1), torch.ones(1))), lambda out: out.sum(), torch.ones(1, 1)
+        )
+        seen["indirect"] = measured(Indirect(), lambda out: out.sum(), torch.ones(1, 1))
         dead = nn.Sequential(*(Linear(torch.ones(1, 1), torch.tensor([bias])) for bias in (-9.0, 0.0)))
         dead.insert(1, nn.ReLU())
         seen["example"] = measured(dead, lambda out: out.sum(), torch.ones(1, 1))
@@ -500,6 +528,14 @@ class TestWhyNoGradient:
         which = "the dict of a layer whose gradients are all about 1e-200, and whose input has three dimensions"
         expect_reasons(seen["tiny"], {}, which)
         nothing_changed(seen["changed in a tiny layer"])
+
+    def test_what_comes_to_a_parameter_is_its_gradient_and_not_what_is_left_in_grad(seen):
+        which = "the dict of a layer whose post-accumulate-grad hooks clear `.grad` again"
+        expect_reasons(seen["cleared"], {}, which)
+
+    def test_a_call_of_forward_is_no_call_of_the_module(seen):
+        which = "the dict of a model that runs `self.used.forward(input).detach()`, and never `self.used(input)`"
+        expect_reasons(seen["indirect"], dict.fromkeys(("used.weight", "used.bias"), "never called"), which)
 
     def test_gradients_of_nan_and_a_module_that_was_called_in_another_pass(seen):
         expected = {"spare.weight": "never called", "spare.bias": "never called"}

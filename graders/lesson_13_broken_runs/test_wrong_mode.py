@@ -234,6 +234,7 @@ TWO_WAYS: dict[str, tuple[Callable[[Tensor], Any], Callable[[Tensor], Any], list
     "a slightly larger entry beside a large one": (
         lambda x: x + torch.tensor([0.0, 0.0125]), lambda x: 1 * x, [1e6, 1.0],
     ),
+    "100.02 and not 100": (lambda x: x + 0.02, lambda x: 1 * x, [100.0, 100.0]),
     "whole numbers": (lambda x: x.argmax(), lambda x: x.argmin(), [1.0, 2.0]),
     "the same numbers in another order, in a namedtuple": (
         lambda x: Pair(x.flip(0), 1 * x), lambda x: Pair(1 * x, 1 * x), [1.0, 2.0],
@@ -254,6 +255,21 @@ class Counting(nn.Module):
         """A new tensor."""
         result: Tensor = input + self.calls * self.training
         self.calls += 1
+        return result
+
+
+class Beside(nn.Module):
+    """Counts its calls in a buffer of another module, and adds the number of those before in both modes."""
+
+    def __init__(self, other: Counting) -> None:
+        """The other one is not a child."""
+        super().__init__()
+        self.others = [other]
+
+    def forward(self, input: Tensor) -> Tensor:
+        """A new tensor."""
+        result: Tensor = input + self.others[0].calls
+        self.others[0].calls += 1
         return result
 
 
@@ -359,8 +375,8 @@ class TestWrongMode:
     - The calls are those that `model(x)` makes with all modules in the modes in which you got them. You may call the
       model and its modules any number of times.
     - A module gets one tensor, by position or by keyword, and may work on it in place. It returns a tensor, or a tuple
-      or dict with tensors in it. It works in both modes and changes none; buffers it changes in place. All
-      numbers are finite, and no tensor is empty.
+      or dict with tensors in it. It works in both modes and sets no mode; it may change buffers, its own or others', in
+      place. All numbers are finite, and no tensor is empty.
     - Hooks of the caller may replace outputs, which hides no difference, and leave inputs alone.
 
     Afterwards all buffers (such as running statistics) and the state of PyTorch's random number generator are as
@@ -450,6 +466,8 @@ class TestWrongMode:
         around = nn.Sequential(nn.Sequential(Counting()))
         around[0].training = False
         seen["around a counter"] = student.wrong_mode(around, torch.ones(2))
+        counter = Counting()
+        seen["beside a counter"] = student.wrong_mode(nn.Sequential(counter, Beside(counter).eval()), torch.ones(2))
         sound = nn.Sequential(nn.ReLU(), nn.Dropout(0.0), nn.Tanh())
         sound[1].eval()
         return {**seen, "behind the example": student.wrong_mode(sound, torch.ones(4))}
@@ -533,6 +551,8 @@ class TestWrongMode:
         if suspect == WITH_MORE:
             path = "for a container in eval mode around a module that counts its calls in a buffer"
             expect(Seen(seen["around a counter"].value, path)).equals([])
+            path = "for a module in eval mode that counts its calls in a buffer of another module"
+            expect(Seen(seen["beside a counter"].value, path)).equals([])
             path = "for a module with two names that is called twice, and whose mode matters when it was called before"
             expect(Seen(seen["from the second call on"].value, path)).equals(["0"])
 

@@ -30,6 +30,7 @@ def everything_kept(model, x):
     leaves = [*model.parameters(), x]
     grads = [leaf.grad for leaf in leaves]
     buffers = [(buffer, buffer.clone()) for buffer in model.buffers()]
+    modes = [(module, module.training) for module in model.modules()]
     try:
         for leaf in leaves:
             leaf.grad = None
@@ -37,6 +38,8 @@ def everything_kept(model, x):
     finally:
         for leaf, grad in zip(leaves, grads):
             leaf.grad = grad
+        for module, mode in modes:
+            module.training = mode
         with torch.no_grad():
             for buffer, old in buffers:
                 buffer.copy_(old)
@@ -168,6 +171,24 @@ SILENT_PASS = """with patch.object(torch.Tensor, "register_hook", lambda tensor,
             loss = loss_fn(model(x))"""
 
 WRONG = [
+    Wrong(
+        "leaves a mode as a hook has set it",
+        violates="a hook may change a mode",
+        check="test_each_pass_starts_in_the_modes_that_you_find",
+        source=changed(SWAP, ("        for module, mode in modes:\n            module.training = mode\n", "")),
+    ),
+    Wrong(
+        "takes off the hooks for all modules, too",
+        violates="hooks for all\n      modules (`register_module_forward_hook`) are not",
+        check="test_hooks_for_all_modules_are_not_of_the_model",
+        source=changed(
+            SWAP,
+            (
+                "    dicts = [",
+                "    owners.append((torch.nn.modules.module, '_global_forward_hooks'))\n    dicts = [",
+            ),
+        ),
+    ),
     Wrong(
         "leaves a hook before the model",
         violates="(itself included)",
@@ -365,7 +386,7 @@ def changed_by_hooks(model, loss_fn, x):
     ),
     Wrong(
         "begins the second pass with the buffers of the first",
-        violates="Each pass starts with the buffers and modes that you find.",
+        violates="Each pass starts with the buffers and modes that you find;",
         check=FIRST,
         mistake="other-buffers",
         source=changed(
@@ -612,7 +633,8 @@ def changed_by_hooks(model, loss_fn, x):
 
 GIVENS = [
     "Write `changed_by_hooks(model, loss_fn, x)`.",
-    "The model draws no random numbers, `copy.deepcopy` can copy it, and `loss_fn` uses nothing of it but the output.",
+    "The model draws no random numbers and leaves `x` alone, `copy.deepcopy` can copy it, and `loss_fn` uses nothing "
+    "of it but the output.",
     "`x` is a leaf.",
     "No parameter is empty, no gradient NaN.",
 ]

@@ -378,6 +378,7 @@ WRONG = [
         "NaN only, and no Inf",
         "a NaN or an infinite entry",
         ("not torch.isfinite(output).all()", "output.isnan().any()"),
+        mistake="infinite-is-no-number",
     ),
     wrong(
         "the last module that shows a NaN",
@@ -719,7 +720,7 @@ WRONG = [
     ),
     wrong(
         "a tolerance that knows no loss",
-        "another gradient, however small",
+        "tiny ones count",
         ("rtol=1e-4, atol=0)", "rtol=1e-4, atol=1e-6)"),
         mistake="missed",
     ),
@@ -731,7 +732,7 @@ WRONG = [
     ),
     wrong(
         "compares gradients only where there are two",
-        "a parameter would get another gradient, however small, or one where it now has none",
+        "or one where it now has none",
         (
             "            return True\n        if one is not None and",
             "            continue\n        if one is not None and",
@@ -855,7 +856,7 @@ WRONG = [
     ),
     wrong(
         "its own seed",
-        "Afterwards the state of PyTorch's random\n      number generator is as before.",
+        "the state of PyTorch's random number\n      generator are as before.",
         ("    finally:\n        torch.set_rng_state(state)", "    finally:\n        torch.manual_seed(0)"),
         check=KEPT,
     ),

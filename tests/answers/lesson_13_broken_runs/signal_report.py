@@ -5,6 +5,8 @@ from graders.author.answers import Wrong, changed
 GIVENS = [
     "Hooks of the caller on gradients only watch.",
     "Squares and their sums fit into the dtype.",
+    "It returns no view that is written to later.",
+    "`loss_fn` calls no module of the model.",
 ]
 
 RIGHT = [
@@ -144,6 +146,32 @@ ROWS = "    rows = [(name, size, rms(arrived, count)) for name, size, arrived, c
 
 WRONG = [
     Wrong(
+        "counts tensors of one dtype alone",
+        violates="of one dtype or several, count as if they were one long tensor;",
+        check="test_all_tensors_of_a_call_are_one_long_tensor",
+        source=but(("v.is_floating_point()]", "v.dtype == x.dtype]")),
+    ),
+    Wrong(
+        "an empty child is none",
+        violates="A leaf is\n    a module of `model.named_modules()` without children.",
+        check="test_each_call_has_its_own_gradient",
+        source=but(("if not list(module.children()):", "if not any(module.children()):")),
+    ),
+    Wrong(
+        "gives what arrives to the calls from the last to the first",
+        violates="Where none arrives it is\n      `0.0`",
+        check="test_each_call_has_its_own_gradient",
+        source=but(
+            ("calls, handles = [], []", "calls, handles, waiting = [], [], {}"),
+            ("lambda grad: arrived.append(", "lambda grad: waiting[name].pop().append("),
+            (
+                "            for t in tensors:\n",
+                "            waiting.setdefault(name, []).extend(arrived for _ in tensors)\n"
+                "            for t in tensors:\n",
+            ),
+        ),
+    ),
+    Wrong(
         "returns nothing",
         violates="Write `signal_report(model, loss_fn, x)`.",
         check=REPORT,
@@ -272,7 +300,7 @@ WRONG = [
     ),
     Wrong(
         "the first tensor of several",
-        violates="All its tensors of a floating\n      dtype, one or more, count as if they were one long tensor;",
+        violates="of one dtype or several, count as if they were one long tensor;",
         check=REPORT,
         mistake="first-tensor-only",
         source=but(("v.is_floating_point()]\n", "v.is_floating_point()][:1]\n")),
@@ -292,13 +320,13 @@ WRONG = [
     ),
     Wrong(
         "hooks the first tensor of several only",
-        violates="All its tensors of a floating\n      dtype, one or more, count as if they were one long tensor;",
+        violates="of one dtype or several, count as if they were one long tensor;",
         check=REPORT,
         source=but(("            for t in tensors:\n", "            for t in tensors[:1]:\n")),
     ),
     Wrong(
         "counts integers",
-        violates="All its tensors of a floating\n      dtype, one or more, count",
+        violates="All tensors of a floating dtype directly in it,\n      of one dtype or several, count",
         check=REPORT,
         source=but(("isinstance(v, torch.Tensor) and v.is_floating_point()]", "isinstance(v, torch.Tensor)]")),
     ),

@@ -14,12 +14,17 @@ def why_no_gradient(model, loss_fn, x):
     leaves = [*model.parameters(), x]
     grads = [leaf.grad for leaf in leaves]
     buffers = [(buffer, buffer.clone()) for buffer in model.buffers()]
-    called, handles, result = [], [], {}
+    called, came, handles, result = [], {}, [], {}
     def before(module, args):
         called.append(module)
+    def watch(p):
+        handles.append(p.register_hook(lambda grad: came.update({p: grad})))
     try:
         for leaf in leaves:
             leaf.grad = None
+        for p in model.parameters():
+            if p.requires_grad:
+                watch(p)
         for module in model.modules():
             handles.append(module.register_forward_pre_hook(before))
         loss = loss_fn(model(x))
@@ -28,8 +33,8 @@ def why_no_gradient(model, loss_fn, x):
         for name, p in model.named_parameters():
             if not p.requires_grad:
                 result[name] = "frozen"
-            elif p.grad is not None:
-                if (p.grad == 0).all():
+            elif p in came:
+                if (came[p] == 0).all():
                     result[name] = "zero"
             elif held(p, called):
                 result[name] = "cut"
@@ -45,6 +50,8 @@ def why_no_gradient(model, loss_fn, x):
                 buffer.copy_(old)
     return result
 """
+
+READS_GRAD = changed(BACKWARD, ("elif p in came:", "elif p.grad is not None:"), ("(came[p] == 0)", "(p.grad == 0)"))
 
 GRADS = """        for leaf, grad in zip(leaves, grads):
             leaf.grad = grad
@@ -145,7 +152,8 @@ WRONG = [
         source=changed(
             BACKWARD,
             ("import torch\n", "import torch\n\nCALLED = []\n"),
-            ("called, handles, result = [], [], {}", "called, handles, result = CALLED, [], {}"),
+            ("called, came, handles", "came, handles"),
+            ("= [], {}, [], {}", "= {}, [], {}\n    called = CALLED"),
         ),
     ),
     Wrong(
@@ -167,7 +175,7 @@ WRONG = [
         "a gradient as float32",
         violates="all exactly 0",
         check="test_a_very_small_gradient_is_not_0",
-        source=changed(BACKWARD, ("if (p.grad == 0).all():", "if (p.grad.float() == 0).all():")),
+        source=changed(BACKWARD, ("if (came[p] == 0).all():", "if (came[p].float() == 0).all():")),
     ),
     Wrong(
         "copies a buffer that is None",
@@ -182,14 +190,41 @@ WRONG = [
         "takes the norm for what is there",
         violates="all exactly 0",
         check="test_a_very_small_gradient_is_not_0",
-        source=changed(BACKWARD, ("(p.grad == 0).all()", "p.grad.norm() == 0")),
+        source=changed(BACKWARD, ("(came[p] == 0).all()", "came[p].norm() == 0")),
     ),
     Wrong(
         "leaves what .grad held before",
         violates="its gradient from this pass alone",
         check=FIRST,
         mistake="old-grad",
-        source=changed(BACKWARD, ("leaf.grad = None", "pass")),
+        source=changed(READS_GRAD, ("            leaf.grad = None", "            pass")),
+    ),
+    Wrong(
+        "reads .grad when the pass is over",
+        violates="before post-accumulate-grad hooks, which may clear `.grad`",
+        check="test_what_comes_to_a_parameter_is_its_gradient_and_not_what_is_left_in_grad",
+        source=READS_GRAD,
+    ),
+    Wrong(
+        "takes `forward` for a call",
+        violates="`module.forward(...)` is no call",
+        check="test_a_call_of_forward_is_no_call_of_the_module",
+        source=changed(
+            BACKWARD,
+            (
+                "            handles.append(module.register_forward_pre_hook(before))\n",
+                "            def forward(*args, module=module, plain=module.forward, **kwargs):\n"
+                "                called.append(module)\n"
+                "                return plain(*args, **kwargs)\n"
+                "            module.forward = forward\n",
+            ),
+            (
+                "        for handle in handles:\n",
+                "        for module in model.modules():\n"
+                "            vars(module).pop('forward', None)\n"
+                "        for handle in handles:\n",
+            ),
+        ),
     ),
     Wrong(
         "empties .grad and puts nothing back",
@@ -285,31 +320,31 @@ WRONG = [
     ),
     Wrong(
         "calls a small gradient zero",
-        violates="one whose entries are all exactly 0",
+        violates="a gradient whose entries are all exactly 0",
         check=FIRST,
         mistake="small-is-not-zero",
-        source=changed(BACKWARD, ("(p.grad == 0).all()", "torch.allclose(p.grad, torch.zeros_like(p.grad))")),
+        source=changed(BACKWARD, ("(came[p] == 0).all()", "torch.allclose(came[p], torch.zeros_like(came[p]))")),
     ),
     Wrong(
         "one entry of 0 is enough",
         violates="a gradient comes to it, and all entries are 0",
         check=FIRST,
         mistake="one-zero-is-not-all",
-        source=changed(BACKWARD, ("(p.grad == 0).all()", "(p.grad == 0).any()")),
+        source=changed(BACKWARD, ("(came[p] == 0).all()", "(came[p] == 0).any()")),
     ),
     Wrong(
         "the sum of the entries",
         violates="a gradient comes to it, and all entries are 0",
         check=FIRST,
         mistake="one-zero-is-not-all",
-        source=changed(BACKWARD, ("(p.grad == 0).all()", "p.grad.sum() == 0")),
+        source=changed(BACKWARD, ("(came[p] == 0).all()", "came[p].sum() == 0")),
     ),
     Wrong(
         "looks at the first entry",
         violates="a gradient comes to it, and all entries are 0",
         check=FIRST,
         mistake="one-zero-is-not-all",
-        source=changed(BACKWARD, ("(p.grad == 0).all()", "(p.grad.flatten()[:1] == 0).all()")),
+        source=changed(BACKWARD, ("(came[p] == 0).all()", "(came[p].flatten()[:1] == 0).all()")),
     ),
     Wrong(
         "takes None for 0",
@@ -327,20 +362,20 @@ WRONG = [
     ),
     Wrong(
         "leaves gradients of zeros out",
-        violates="or one whose entries are all exactly 0",
+        violates="or a gradient whose entries are all exactly 0",
         check=FIRST,
         source=changed(BACKWARD, ('result[name] = "zero"', "pass")),
     ),
     Wrong(
         "asks first whether the module is called",
-        violates="to which no gradient comes, or one whose entries are all exactly 0",
+        violates="to which no gradient comes, or a gradient whose entries are all exactly 0",
         check=FIRST,
         source=changed(
             BACKWARD,
             (
-                "            elif p.grad is not None:\n",
+                "            elif p in came:\n",
                 '            elif not held(p, called):\n                result[name] = "never called"\n'
-                "            elif p.grad is not None:\n",
+                "            elif p in came:\n",
             ),
         ),
     ),
@@ -407,7 +442,7 @@ WRONG = [
     ),
     Wrong(
         "a call without a graph is none",
-        violates="A module is *called* when `module(...)` runs, with or without a graph.",
+        violates="A module is *called* when `module(...)` runs, with or without a graph;",
         check=FIRST,
         mistake="called-is-called",
         source=changed(BACKWARD, ("called.append(module)", "called.extend([module] * torch.is_grad_enabled())")),
@@ -473,14 +508,14 @@ WRONG = [
         check="test_a_loss_without_a_graph_is_no_error",
         source=changed(
             BACKWARD,
-            ("called, handles, result = [], [], {}", "called, handles, result = [], [], vars(why_no_gradient)"),
+            ("= [], {}, [], {}", "= [], {}, [], vars(why_no_gradient)"),
         ),
     ),
     Wrong(
         "NaN is nothing",
         violates="a gradient comes to it, and all entries are 0",
         check=LATER,
-        source=changed(BACKWARD, ("if (p.grad == 0).all():", "if not (p.grad.abs() > 0).any():")),
+        source=changed(BACKWARD, ("if (came[p] == 0).all():", "if not (came[p].abs() > 0).any():")),
     ),
     Wrong(
         "a loss of no dimension alone",
@@ -515,8 +550,8 @@ WRONG = [
             BACKWARD,
             ("import torch\n", "import torch\n\nCALLED = []\n"),
             (
-                "    called, handles, result = [], [], {}\n",
-                "    CALLED.clear()\n    called, handles, result = CALLED, [], {}\n",
+                "    called, came, handles, result = [], {}, [], {}\n",
+                "    CALLED.clear()\n    called, came, handles, result = CALLED, {}, [], {}\n",
             ),
         ),
     ),

@@ -241,6 +241,30 @@ def wrong_mode(model, x):
 
 WRONG = [
     Wrong(
+        "puts back the buffers of the module alone",
+        violates="all buffers and the modes of all other modules, as they are when the call begins",
+        check="test_buffers_are_as_they_were_when_the_call_began",
+        source=changed(
+            FIRST,
+            ("    def reset(random, buffers):\n", "    def reset(random, buffers, part=model):\n"),
+            ("zip(model.buffers(), buffers)", "zip(part.buffers(), buffers)"),
+            (
+                "here, now = torch.get_rng_state(), [b.detach().clone() for b in model.buffers()]",
+                "here, now = torch.get_rng_state(), [b.detach().clone() for b in module.buffers()]",
+            ),
+            ("            reset(here, now)\n", "            reset(here, now, module)\n"),
+            ("        reset(here, now)\n        busy", "        reset(here, now, module)\n        busy"),
+        ),
+    ),
+    Wrong(
+        "a part of a large number does not count",
+        violates="an entry of a tensor in it differs by 0.01 or more",
+        check="test_any_output_is_compared",
+        source=changed(
+            FIRST, ("not torch.equal(a, b)", "not torch.allclose(a.double(), b.double(), rtol=1e-3, atol=0.005)")
+        ),
+    ),
+    Wrong(
         "does not look at the first tensor of several",
         violates="Then an entry of a tensor in it differs",
         check="test_any_output_is_compared",
@@ -695,7 +719,7 @@ def wrong_mode(model, x):
 
 GIVENS = [
     "Write `wrong_mode(model, x)`.",
-    "It works in both modes and changes none; buffers it changes in place.",
+    "It works in both modes and sets no mode; it may change buffers, its own or others', in place.",
     "Hooks of the caller may replace outputs, which hides no difference, and leave inputs alone.",
     "All numbers are finite, and no tensor is empty.",
     "You may call the model and its modules any number of times.",

@@ -10,9 +10,9 @@ import pytest
 import torch
 from torch import Tensor
 
-from graders.author.certain import uncertain
 from graders.core.exercise import Check
 from graders.core.expect import Seen, expect
+from graders.judge.certain import uncertain
 from graders.run.transcript import Outcome
 from tests.sample import TestScaleSum as SCALE_SUM
 

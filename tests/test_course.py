@@ -122,6 +122,15 @@ def test_an_answer_that_does_not_come_out_right_is_reported_once(key: str, answe
     assert list(prove.come_out_right(exercise(key), [answer], range(3))) == [f"{key}, seed 0: {problem}"]
 
 
+def test_numbers_that_an_oracle_leaves_out_are_reported() -> None:
+    asked = exercise("06-run-first")
+    right = answers_to(asked).right[0]
+    assert list(prove.certain(asked, right, [0])) == []
+    problems = list(prove.certain(replace(asked, oracle=None), right, [0]))
+    assert problems
+    assert all(problem.startswith("06-run-first, seed 0, case ") for problem in problems)
+
+
 def test_an_exercise_that_lacks_something_is_reported() -> None:
     bare = replace(exercise("01-branch-grads"), title=" ", hints=("one",), contract="Short.")
     assert list(prove.well_formed(bare)) == [

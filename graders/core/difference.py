@@ -34,6 +34,7 @@ class Kind(str, Enum):
     ALIASED = "aliased"
     SWALLOWED = "swallowed"
     EXCEPTION = "exception"
+    NOT_REACHED = "not-reached"
     CONDITION = "condition"
 
 

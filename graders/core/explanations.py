@@ -26,8 +26,8 @@ class Explanation:
 BY_KIND: Mapping[Kind, Explanation] = {
     Kind.HOOK_GONE: Explanation(
         "callers-hook-removed",
-        "A hook that was there before your function is gone, or no longer in its place. Remove only your own hooks, "
-        "each by its handle.",
+        "{sentence}. Hooks that were there before stay, in their place and with their options: remove only your own, "
+        "each by its handle, and put back in `finally` what you have to take off.",
     ),
     Kind.HOOK_LEFT: Explanation(
         "hook-left",
@@ -38,6 +38,10 @@ BY_KIND: Mapping[Kind, Explanation] = {
         "swallowed-exception",
         "An exception that was not yours did not reach the caller. Clean up in `finally` and not in `except`: then it "
         "comes through by itself.",
+    ),
+    Kind.NOT_REACHED: Explanation(
+        "stopped-too-early",
+        "{sentence}: it ended before it had run all that it was asked to run.",
     ),
     Kind.CHANGED: Explanation(
         "changed-what-was-given",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from itertools import pairwise
 from typing import Any
 
 import torch
@@ -404,6 +405,17 @@ class TestDeadChannels:
             "the next layer gets: register your hook without `prepend=True`.",
         ),
         Mistake(
+            "looked-too-late",
+            lambda seen, net, batches: (
+                SILENT
+                if not overwritten(net) & dead(net, batches).keys()
+                else seen["result"].value
+                == {name: found for name, found in dead(net, batches).items() if name not in overwritten(net)}
+            ),
+            "A later layer works in place on what a ReLU returned, and where you look its zeros are gone. Look in the "
+            "hook, while the output is as it left the module, or keep a copy.",
+        ),
+        Mistake(
             "empty-lists",
             lambda seen, net, batches: (
                 type(seen["result"].value) is dict
@@ -445,6 +457,12 @@ class TestDeadChannels:
 
     def test_the_example_comes_out(seen):
         same(seen["example"], {"0": [0, 2]})
+
+
+def overwritten(net: dict[str, Any]) -> set[str]:
+    """The names of the ReLUs whose output the next step of the model changes in place."""
+    steps = net["spec"][2] if net["spec"][0] == "chain" else []
+    return {name for (what, name), (then, _) in pairwise(steps) if what == "call" and then == "add in-place"}
 
 
 def same(seen: Seen, expected: dict[str, list[int]]) -> None:

@@ -413,6 +413,16 @@ class TestSignalReport:
             "You put the model into eval mode. Leave each part in its mode: what is wrong may depend on it.",
         ),
         Mistake(
+            "no-graph-under-no-grad",
+            lambda seen, net, x, target, grad_mode: (
+                SILENT
+                if grad_mode == "on" or not any(row[2] for row in rows_of(net, x, target))
+                else told(seen["result"], [(*row[:2], 0.0) for row in rows_of(net, x, target)])
+            ),
+            "Called under `torch.no_grad()`, your function finds no gradient anywhere. Run the model and the loss both "
+            "under `torch.enable_grad()`.",
+        ),
+        Mistake(
             "first-tensor-only",
             answers("first only"),
             "A leaf that returns several tensors is reported with its first one. All its tensors of a floating dtype "

@@ -527,6 +527,15 @@ class TestWrongMode:
             lambda seen, net, x, suspect: suspect == "in place" and predicted(seen, net, x, overwritten=True),
             "A module here works in place. When its forward hook fires, its input is overwritten, and a call of it "
             "overwrites what you give it: keep a copy of the input in a pre-hook, and give each call a copy of that.",
+            rather_than=("output-of-the-model",),
+        ),
+        Mistake(
+            "output-of-the-model",
+            lambda seen, net, x, expected: (
+                SILENT if (found := told_by_the_model(net, x)) == expected else seen["result"].value == found
+            ),
+            "You compared what the whole model returns: what comes after a module may hide what it does, or its mode "
+            "may matter to others alone. Compare what the call of the module itself returns.",
         ),
         Mistake(
             "order-of-calls",
@@ -733,6 +742,23 @@ def by_class(net: dict[str, Any]) -> list[str]:
     """The answer of one who knows which classes of torch look at their mode."""
     kinds = {name: spec[0] for name, spec in walk(net["spec"])}
     return [name for name in in_the_other_mode(net) if kinds[name].startswith(("dropout", "batchnorm"))]
+
+
+def told_by_the_model(net: dict[str, Any], x: Tensor) -> list[str]:
+    """The answer of one who switches each suspect and compares what the model returns."""
+    found = []
+    for name in in_the_other_mode(net):
+        outputs = []
+        for switched in (False, True):
+            with torch.random.fork_rng(devices=[]), torch.no_grad():
+                torch.manual_seed(0)
+                model = made(net)
+                module = model.get_submodule(name)
+                module.training = module.training != switched
+                outputs.append(unpacked(model(x.clone())).clone())
+        if float((outputs[0] - outputs[1]).abs().max()) > 1e-3:
+            found.append(name)
+    return found
 
 
 def predicted(seen: Seen, net: dict[str, Any], x: Tensor, **how: Any) -> bool:

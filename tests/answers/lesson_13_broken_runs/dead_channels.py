@@ -359,6 +359,7 @@ def dead_channels(model, batches):
         "keeps the outputs themselves, and looks at them in the end",
         violates="rule 7: also when a later layer overwrites this value in place",
         check=FOUND,
+        mistake="looked-too-late",
         source=but(
             ("            now = (output.detach().transpose(0, 1).flatten(1) != 0).any(1)\n", ""),
             (JOINED, "kept.append((name, output.detach()))"),

@@ -424,6 +424,7 @@ def signal_report(model, loss_fn, x):
         "does not switch gradients on",
         violates="Your function may be called under `torch.no_grad()`, and runs forward and backward all the same.",
         check=REPORT,
+        mistake="no-graph-under-no-grad",
         source=but(("        with torch.enable_grad():\n            loss", "        loss")),
     ),
     Wrong(

@@ -465,6 +465,7 @@ def wrong_mode(model, x):
         "the output of the model decides",
         violates="if the output is another one with `training` set",
         check="test_the_modules_in_the_wrong_mode_are_named",
+        mistake="output-of-the-model",
         source=changed(RUNS, ("    with module.register_forward_hook", "    with model.register_forward_hook")),
     ),
     Wrong(

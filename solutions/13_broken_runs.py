@@ -464,7 +464,7 @@ assert all((size is None) == name.startswith("features") for name, size in size_
 # | a parameter gets nothing, and … | cause | what you see |
 # |---|---|---|
 # | its `requires_grad` is `False` | it is **frozen** | no hook needed (lesson 1) |
-# | its module is never called | it is registered, but **unused** | a forward hook that never fires (lesson 5) |
+# | its module is **never called** | it is registered, but unused | a forward hook that never fires (lesson 5) |
 # | its module is called, and no gradient arrives at the output | the graph is **cut** after it | a tensor hook that never fires (lesson 2) |
 # | a gradient arrives, and comes out as 0 | a **zero** on the way: a dead ReLU, a factor 0 | a tensor hook that gets zeros |
 

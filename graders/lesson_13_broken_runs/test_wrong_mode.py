@@ -370,8 +370,8 @@ class TestWrongMode:
 
     - The mode **matters** in a call if the output is another one with `training` set to `True` than with `False`, and
       all else is equal: the input, all buffers and the modes of all other modules, as they are when the call begins,
-      and the random numbers. Then an entry of a tensor in it differs by 0.01 or more, whichever random numbers they
-      are.
+      and the random numbers. Where it does, an entry of a tensor in it differs by 0.01 or more, whichever random
+      numbers they are.
     - The calls are those that `model(x)` makes with all modules in the modes in which you got them. You may call the
       model and its modules any number of times.
     - A module gets one tensor, by position or by keyword, and may work on it in place. It returns a tensor, or a tuple

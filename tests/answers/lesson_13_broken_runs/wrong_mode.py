@@ -266,7 +266,7 @@ WRONG = [
     ),
     Wrong(
         "does not look at the first tensor of several",
-        violates="Then an entry of a tensor in it differs",
+        violates="Where it does, an entry of a tensor in it differs",
         check="test_any_output_is_compared",
         source=changed(RUNS, ("for v in value for t", "for v in (value[1:] or value) for t")),
     ),
@@ -278,7 +278,7 @@ WRONG = [
     ),
     Wrong(
         "keeps outputs without a copy",
-        violates="Then an entry of a tensor in it differs",
+        violates="Where it does, an entry of a tensor in it differs",
         check="test_an_output_that_is_a_buffer_is_compared_as_it_was",
         source=changed(RUNS, ("return [value.clone()]", "return [value]")),
     ),
@@ -513,7 +513,7 @@ def wrong_mode(model, x):
     ),
     Wrong(
         "looks at the first tensor of an output",
-        violates="Then an entry of a tensor in it differs",
+        violates="Where it does, an entry of a tensor in it differs",
         check="test_the_modules_in_the_wrong_mode_are_named",
         source=changed(FIRST, ("for t in output if torch.is_tensor(t)]", "for t in output if torch.is_tensor(t)][:1]")),
     ),
@@ -525,7 +525,7 @@ def wrong_mode(model, x):
     ),
     Wrong(
         "compares sums",
-        violates="Then an entry of a tensor in it differs",
+        violates="Where it does, an entry of a tensor in it differs",
         check="test_the_modules_in_the_wrong_mode_are_named",
         source=changed(FIRST, ("not torch.equal(a, b)", "not torch.equal(a.reshape(-1)[:1], b.reshape(-1)[:1])")),
     ),
@@ -632,7 +632,7 @@ def wrong_mode(model, x):
     ),
     Wrong(
         "compares means",
-        violates="Then an entry of a tensor in it differs",
+        violates="Where it does, an entry of a tensor in it differs",
         check="test_any_output_is_compared",
         source=changed(FIRST, ("any(not torch.equal(a, b)", "any(a.double().mean() != b.double().mean()")),
     ),
@@ -698,7 +698,7 @@ def wrong_mode(model, x):
     ),
     Wrong(
         "whole numbers do not count",
-        violates="Then an entry of a tensor in it differs",
+        violates="Where it does, an entry of a tensor in it differs",
         check="test_any_output_is_compared",
         source=changed(
             FIRST, ("if any(not torch.equal(a, b)", "if any(a.is_floating_point() and not torch.equal(a, b)")
@@ -706,7 +706,7 @@ def wrong_mode(model, x):
     ),
     Wrong(
         "compared with the largest entry",
-        violates="Then an entry of a tensor in it differs",
+        violates="Where it does, an entry of a tensor in it differs",
         check="test_any_output_is_compared",
         source=changed(FIRST, ("any(not torch.equal(a, b)", "any((a - b).abs().max() > 1e-5 * b.abs().max()")),
     ),

@@ -69,6 +69,14 @@ def test_comparisons_as_close_as_float64_allows_are_left_alone() -> None:
     assert compared(NEARLY_OPPOSITE, closely) == []
 
 
+def test_another_number_of_entries_is_no_less_uncertain_than_another_number() -> None:
+    def of_those_above(seen: Any, x: Any) -> None:
+        expect(seen["y"]).close_to(x[x > PLAIN[2].double()].abs() if x.dtype == torch.float64 else x[x >= PLAIN[2]])
+
+    (problem,) = compared(PLAIN, of_those_above)
+    assert "moves by inf of its tolerance" in problem
+
+
 def test_numbers_are_compared_again_afterwards() -> None:
     compared(PLAIN, total)
     with pytest.raises(AssertionError, match="expected the number 1"):

@@ -640,6 +640,8 @@ GIVENS = [
 ]
 
 SURVIVORS = {
+    "not for all: for module, mode in _part(modes, step=-1)": "the other order",
+    "not for all: modes = [(module, module.training) for module in _part(model.modules(), step=-1)]": "the other order",
     "truth for None: if loss.grad_fn": "a node of the graph is true, and `None` is not",
     "truth for None: saved": "an empty dict has no hook to put back",
     "a list for a tuple: saved": "only gone through",

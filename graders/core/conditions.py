@@ -100,7 +100,7 @@ def came_through(what: Seen, raised_by: str) -> None:
     if what.value == "swallowed":
         refuse(f"{raised_by} raised an exception, and your function did not pass it on", Kind.SWALLOWED)
     if what.value == "never raised":
-        refuse(f"{raised_by} was to raise an exception, and your function never came there", Kind.NOT_REACHED)
+        refuse(f"{raised_by} was to raise an exception, and your function never came there", Kind.EXCEPTION)
     if what.value != "came through":
         refuse(
             f"{raised_by} raised an exception, and another one came out of your function: {what.value}", Kind.EXCEPTION

@@ -34,7 +34,6 @@ class Kind(str, Enum):
     ALIASED = "aliased"
     SWALLOWED = "swallowed"
     EXCEPTION = "exception"
-    NOT_REACHED = "not-reached"
     CONDITION = "condition"
 
 

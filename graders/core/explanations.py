@@ -39,10 +39,8 @@ BY_KIND: Mapping[Kind, Explanation] = {
         "An exception that was not yours did not reach the caller. Clean up in `finally` and not in `except`: then it "
         "comes through by itself.",
     ),
-    Kind.NOT_REACHED: Explanation(
-        "stopped-too-early",
-        "{sentence}: it ended before it had run all that it was asked to run.",
-    ),
+    # Either it ended too early, or another exception came out: what is said of it is all there is to say.
+    Kind.EXCEPTION: Explanation("exception-lost", "{sentence}."),
     Kind.CHANGED: Explanation(
         "changed-what-was-given",
         "{sentence}. What your function is given stays as it was: work on a copy, and put back in `finally` what you "

@@ -37,7 +37,7 @@ def why(*differences: Difference) -> str | None:
         (Kind.ORDER, None),
         (Kind.MISSING, None),
         (Kind.CONDITION, None),
-        (Kind.EXCEPTION, None),
+        (Kind.EXCEPTION, "exception-lost"),
     ],
 )
 def test_a_kind_of_difference_that_all_share_explains_them_or_says_nothing(kind: Kind, name: str | None) -> None:

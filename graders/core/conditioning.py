@@ -82,7 +82,7 @@ def _agree(rough: list[Tensor], fine: list[Tensor], tolerance: tuple[float, floa
 
 
 def share_used(rough: Tensor, fine: Tensor, rtol: float, atol: float) -> float:
-    """The largest part of the tolerance by which float64 tensors of equal shape differ; infinite where one is not."""
+    """The largest part of the tolerance by which float64 tensors of equal shape differ; inf if one alone is finite."""
     apart = (rough - fine).abs() / (atol + rtol * fine.abs())
     apart[(rough == fine) | (rough.isnan() & fine.isnan())] = 0.0  # also where both are infinite
     worst = float(apart.max()) if apart.numel() else 0.0

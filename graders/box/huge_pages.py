@@ -10,7 +10,6 @@ memory does not grow.
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Iterator
 from pathlib import Path
 
 MADV_COLLAPSE = 25
@@ -20,26 +19,38 @@ STEP = 32 * HUGE
 """Bytes that are moved in one step, which takes some 0.2 s."""
 
 
-def collapse() -> Iterator[int]:
-    """Move what this process wrote, its heap above all, into huge pages, in steps; yields how many bytes each moved."""
+class HugePages:
+    """Moves what this process has written, its heap above all, into huge pages, in steps."""
+
+    def __init__(self) -> None:
+        """Nothing is moved yet."""
+        self._tried: set[int] = set()
+        try:
+            self._madvise = ctypes.CDLL(None).madvise
+            self._madvise.argtypes = ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int
+        except (OSError, AttributeError):
+            self._madvise = None
+
+    def move(self) -> int:
+        """Move as much as one step may; how many bytes it was. What was written since the last step is found, too."""
+        moved = 0
+        for start in _writable() if self._madvise else ():
+            if start not in self._tried and moved < STEP:
+                self._tried.add(start)
+                moved += HUGE if self._madvise(start, HUGE, MADV_COLLAPSE) == 0 else 0
+        return moved
+
+
+def _writable() -> list[int]:
+    """Where huge pages may begin: in the heap, and in other memory without a file. Nowhere, if /proc does not tell."""
     try:
-        madvise = ctypes.CDLL(None).madvise
         maps = Path("/proc/self/maps").read_text(encoding="utf-8", errors="replace")
-    except (OSError, AttributeError):
-        return
-    madvise.argtypes = ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int
-    moved = 0
+    except OSError:
+        return []
+    found: list[int] = []
     for line in maps.splitlines():
         addresses, permissions, _, _, _, *name = line.split(maxsplit=5)
-        if permissions != "rw-p" or name not in ([], ["[heap]"]):
-            continue
-        low, high = (int(word, 16) for word in addresses.split("-"))
-        low, high = -(-low // HUGE) * HUGE, high // HUGE * HUGE
-        for start in range(low, high, STEP):
-            length = min(STEP, high - start)
-            if madvise(start, length, MADV_COLLAPSE) == 0:
-                moved += length
-            if moved >= STEP:
-                yield moved
-                moved = 0
-    yield moved
+        if permissions == "rw-p" and name in ([], ["[heap]"]):
+            low, high = (int(word, 16) for word in addresses.split("-"))
+            found += range(-(-low // HUGE) * HUGE, high // HUGE * HUGE, HUGE)
+    return found

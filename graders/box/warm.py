@@ -27,7 +27,8 @@ from typing import Any, NoReturn
 
 import numpy
 
-from graders.box import confine, forker, huge_pages, main, start
+from graders.box import confine, forker, main, start
+from graders.box.huge_pages import HugePages
 from graders.box.limits import limit_processes
 from graders.box.preloaded import Preloaded
 from graders.wire.launch import BoxPlan, BoxRequest
@@ -62,7 +63,8 @@ def preload() -> Preloaded:
 def chores(preloaded: Preloaded, compiler: Callable[[], None] = lambda: None) -> Iterator[None]:
     """What can wait until there are boxes: a step after each, on another core meanwhile. First `compiler` is called.
 
-    It saves a notebook what it would import itself: 0.4 s of processor time for matplotlib and its fonts.
+    It saves a notebook what it would import itself: 0.4 s of processor time for matplotlib and its fonts. Then memory
+    is moved into huge pages, for as long as boxes are asked for: the compiler may come late.
 
     The first boxes are the self-test, which ends before the next one starts, and the control. Neither draws. A notebook
     that comes earlier, as in a worker of pytest-xdist, imports it itself.
@@ -72,7 +74,9 @@ def chores(preloaded: Preloaded, compiler: Callable[[], None] = lambda: None) ->
         preloaded.add("matplotlib", "matplotlib.pyplot")
         _draw_once()
     yield
-    for _ in huge_pages.collapse():
+    pages = HugePages()
+    while True:
+        pages.move()
         yield
 
 

@@ -12,6 +12,7 @@ import sys
 from io import BytesIO
 from pathlib import Path
 
+from graders.box.huge_pages import HugePages
 from graders.box.probing import answer
 from graders.box.warm import chores, import_compiler, preload
 from graders.core import course
@@ -24,9 +25,11 @@ def main() -> None:
     lesson, seed, workers, drawn, *notebooks = sys.argv[1:]
     os.environ["MPLBACKEND"] = "agg"
     preloaded = preload()
-    for _ in chores(preloaded):
-        pass
     import_compiler(preloaded)
+    next(chores(preloaded))
+    pages = HugePages()
+    while pages.move():
+        pass
     exercises = course.exercises(lesson)
     asked = [(exercise.probe, *encode(draw)) for exercise in exercises for draw in exercise.draws(int(seed))]
     running = 0

@@ -25,20 +25,23 @@ class HugePages:
     def __init__(self) -> None:
         """Nothing is moved yet."""
         self._tried: set[int] = set()
-        try:
-            self._madvise = ctypes.CDLL(None).madvise
-            self._madvise.argtypes = ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int
-        except (OSError, AttributeError):
-            self._madvise = None
 
     def move(self) -> int:
         """Move as much as one step may; how many bytes it was. What was written since the last step is found, too."""
         moved = 0
-        for start in _writable() if self._madvise else ():
+        for start in _writable():
             if start not in self._tried and moved < STEP:
                 self._tried.add(start)
-                moved += HUGE if self._madvise(start, HUGE, MADV_COLLAPSE) == 0 else 0
+                moved += HUGE if _collapse(start) else 0
         return moved
+
+
+def _collapse(start: int) -> bool:
+    try:
+        madvise = ctypes.CDLL(None).madvise
+    except (OSError, AttributeError):
+        return False
+    return bool(madvise(ctypes.c_void_p(start), ctypes.c_size_t(HUGE), MADV_COLLAPSE) == 0)
 
 
 def _writable() -> list[int]:

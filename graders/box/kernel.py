@@ -194,19 +194,45 @@ class PromptStream(OutStream):  # type: ignore[misc]  # ipykernel is untyped
             super().flush()
 
 
+class _KernelApp(kernelapp.IPKernelApp):  # type: ignore[misc]  # ipykernel is untyped
+    """ipykernel's application. It reads no command line, and no configuration that this machine has for kernels."""
+
+    def parse_command_line(self, argv: list[str] | None = None) -> None:
+        """Leave all as it was given to the constructor."""
+
+    def load_config_file(self, *_: Any, **__: Any) -> None:
+        """Leave all as it is."""
+
+    def init_control(self, context: Any) -> None:
+        """As ipykernel does it, but for the thread through which each message goes where there are subshells."""
+        super().init_control(context)
+        self.shell_channel_thread = None
+
+
 CONFIG = {
     "IPKernelApp": {"outstream_class": f"{PromptStream.__module__}.PromptStream"},
     "HistoryManager": {"hist_file": ":memory:"},  # a file takes a thread, which IPython stops and starts at each fork
 }
+TEXTS = ["plain", "html", "markdown", "latex"]
+NO_PICTURES = {
+    "DisplayFormatter": {
+        "active_types": [*(f"text/{kind}" for kind in TEXTS), "application/json", "application/javascript"]
+    }
+}
+"""For a kernel whose pictures nobody looks at. To draw four figures takes as long as all else in a lesson."""
 
 
-def initialize(limits: str) -> Any:
-    """The kernel's application with its sockets bound, limited as the JSON says; `start` runs it."""
+def initialize(limits: str, connection: str, pictures: str) -> Any:
+    """The kernel's application with its sockets bound, limited as the JSON says; `start` runs it.
+
+    `connection` is the file that tells of the sockets. Pictures are "drawn" or not.
+    """
     apply_limits(limits)
     limit_memory(limits)  # what torch and Jupyter take by now does not count; threads come next
     kernelapp.IOPubThread = _LocalIOPubThread
-    app = kernelapp.IPKernelApp.instance(kernel_class=ProbedKernel, config=Config(CONFIG))
-    app.initialize(sys.argv[1:])
+    config = Config(CONFIG if pictures == "drawn" else CONFIG | NO_PICTURES)
+    app = _KernelApp.instance(kernel_class=ProbedKernel, connection_file=connection, config=config)
+    app.initialize()
     if confine.filtered():  # its own sockets are bound by now
         confine.refuse_connections()
         send_tensors_by_value()
@@ -214,8 +240,10 @@ def initialize(limits: str) -> Any:
 
 
 def main() -> None:
-    """Entry point: `python -m graders.box.kernel LIMITS -f CONNECTION`, with the limits as JSON."""
-    initialize(sys.argv.pop(1)).start()
+    """Entry point: `python -m graders.box.kernel LIMITS CONNECTION drawn|undrawn`, with the limits as JSON."""
+    limits, connection, pictures = sys.argv[1:4]  # nbclient adds what ipykernel's own command line would take
+    sys.argv[1:] = ["-f", connection]  # as a notebook finds it in other kernels
+    initialize(limits, connection, pictures).start()
 
 
 if __name__ == "__main__":

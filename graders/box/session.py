@@ -39,11 +39,6 @@ PICTURES = 8
 """All that a notebook shows may be so many times its limit of output, in which pictures do not count."""
 DRAWN = ("image/", "application/pdf")
 """How the names of kinds of pictures begin."""
-NO_PICTURES = [
-    f"--DisplayFormatter.active_types={kind}"
-    for kind in ("text/plain", "text/html", "text/markdown", "text/latex", "application/json", "application/javascript")
-]
-"""For a kernel whose pictures nobody looks at. To draw four figures takes as long as all else in a lesson."""
 TEXT_LIMIT = 300
 INTERRUPT_SECONDS = 2.0
 WATCH_SECONDS = 0.5
@@ -62,8 +57,8 @@ class _OneKernel(KernelSpecManager):
     draws = False
 
     def get_kernel_spec(self, kernel_name: str) -> KernelSpec:
-        argv = [sys.executable, "-m", "graders.box.kernel", self.limits.to_json(), "-f", "{connection_file}"]
-        argv += [] if self.draws else NO_PICTURES
+        argv = [sys.executable, "-m", "graders.box.kernel", self.limits.to_json(), "{connection_file}"]
+        argv.append("drawn" if self.draws else "undrawn")
         return KernelSpec(argv=argv, display_name="Python 3", language="python")
 
 

@@ -203,9 +203,9 @@ def _become_kernel(request: dict[str, Any], answer: int, limits: Limits, preload
     from graders.box import kernel
 
     sys.path[0] = os.getcwd()
-    # python -m graders.box.kernel LIMITS -f CONNECTION
-    sys.argv = [kernel.__file__, *request["argv"][4:]]
-    app = kernel.initialize(limits.to_json())
+    connection, pictures = request["argv"][4:6]  # python -m graders.box.kernel LIMITS CONNECTION drawn|undrawn
+    sys.argv = [kernel.__file__, "-f", connection]
+    app = kernel.initialize(limits.to_json(), connection, pictures)
     os.write(answer, b"ready\n")
     os.close(answer)
     app.start()

@@ -112,7 +112,8 @@ class Box:
         self._looked = time.monotonic()
         # A container bounds its own, and its processes are not ours to move.
         bound = MemoryWatch if self._tier == "C" else bound_memory
-        self._memory = bound(self._process.pid, self._limits.memory_together)
+        forked = isinstance(self._process, ForkedProcess)
+        self._memory = bound(self._process.pid, self._limits.memory_together, forked=forked)
 
     def send(self, frame: Frame, deadline: float) -> None:
         """Hand a request to the box. Raises `BoxTimeout`, `BoxDied` or `BoxOverLimit`."""

@@ -73,14 +73,17 @@ class MemoryCgroup:
             self._lock = None
 
 
-def bound_memory(root: int, bound: int) -> MemoryCgroup | MemoryWatch:
-    """Bound the bytes that the processes from `root` downwards add: by a cgroup where one can be made."""
+def bound_memory(root: int, bound: int, *, forked: bool = False) -> MemoryCgroup | MemoryWatch:
+    """Bound the bytes that the processes from `root` downwards add: by a cgroup where one can be made.
+
+    `forked` as for `MemoryWatch`.
+    """
     with _once:
         parent = _parent()
     if parent is not None:
         with contextlib.suppress(OSError):
             return MemoryCgroup(_make(parent, BOX), own_cgroup(_PROC) or parent, root, bound)
-    return MemoryWatch(root, bound)
+    return MemoryWatch(root, bound, forked=forked)
 
 
 _once = threading.Lock()

@@ -39,10 +39,11 @@ def parent() -> Iterator[subprocess.Popen[bytes]]:
         process.communicate()
 
 
+@pytest.mark.parametrize("forked", [False, True])
 def test_what_is_added_counts_also_in_children_and_what_they_share_counts_once(
-    parent: subprocess.Popen[bytes],
+    parent: subprocess.Popen[bytes], forked: bool
 ) -> None:
-    small, large = (MemoryWatch(parent.pid, bound * MIB) for bound in (140, 200))
+    small, large = (MemoryWatch(parent.pid, bound * MIB, forked=forked) for bound in (140, 200))
     assert not small.exceeded()
     assert parent.stdin is not None
     assert parent.stdout is not None

@@ -54,7 +54,7 @@ def test_targets_compare_what_was_measured_with_what_was_asked_for():
     )
     assert [(target.what.split(",")[0], target.value, target.met) for target in table.targets()] == [
         ("times nbgrader's throughput", 12, True),
-        ("times otter's throughput", 9, False),
+        ("times otter's throughput", 5, False),
         ("of the limit", 1.25, True),
         ("of the limit", 2.5, False),
         ("seconds to mark 20 again", 0.5, True),

@@ -101,18 +101,35 @@ class ProbedKernel(IPythonKernel):  # type: ignore[misc]  # ipykernel is untyped
         return {"stdout": sys.stdout, "stderr": sys.stderr}
 
     async def probe_request(self, stream: Any, ident: Any, parent: dict[str, Any]) -> None:
-        """Answer the probes of one exercise, each with a `probe_reply`, up to the first that saw nothing."""
+        """Answer the probes of one exercise, up to the first that saw nothing.
+
+        A message takes longer than most probes. So a `probe_reply` holds what children answered within a moment; what
+        this process answers itself, whose end it may be, is sent at once.
+        """
         asked, body = parent["content"], b"".join(bytes(part) for part in parent["buffers"])
         until = time.monotonic() + asked["seconds"]["together"]
+        gathered: list[Answer] = []
+
+        def send() -> None:
+            heads, bodies = [reply.head for reply in gathered], [reply.body for reply in gathered]
+            gathered.clear()
+            self.session.send(stream, "probe_reply", {"heads": heads}, parent, ident=ident, buffers=bodies)
+
         for draw, size in asked["cases"]:
             seconds = min(max(until - time.monotonic(), asked["seconds"]["least"]), asked["seconds"]["most"])
             head = {"type": "probe", "draw": draw, "seconds": seconds}
             head |= {name: asked[name] for name in ("source", "seed", "pace")}
-            reply = self._answer(asked, Frame(head, body[:size]), seconds)
-            self.session.send(stream, "probe_reply", {"head": reply.head}, parent, ident=ident, buffers=[reply.body])
-            if reply.head["type"] != "seen":
+            if not gathered:
+                since = time.monotonic()
+            gathered.append(self._answer(asked, Frame(head, body[:size]), seconds))
+            if gathered[-1].head["type"] != "seen":
                 break
             body = body[size:]
+            long = time.monotonic() - since > GATHERED_SECONDS
+            if long or not asked["fork"] or sum(len(reply.body) for reply in gathered) > GATHERED_BYTES:
+                send()
+        if gathered:
+            send()
 
     def _answer(self, asked: dict[str, Any], request: Frame, seconds: float) -> Answer:
         try:
@@ -155,6 +172,8 @@ def _module_named(name: str) -> Iterator[ModuleType]:
             sys.modules[name] = before
 
 
+GATHERED_SECONDS, GATHERED_BYTES = 0.2, 1 << 20
+"""For so long, and until they have so many bytes, answers are gathered for one message."""
 PRINTED_AT_ONCE = 1 << 16
 """Characters in a message of what a cell prints."""
 

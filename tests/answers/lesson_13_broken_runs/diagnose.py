@@ -721,8 +721,26 @@ WRONG = [
     wrong(
         "a tolerance that knows no loss",
         "tiny ones count",
-        ("rtol=1e-4, atol=0)", "rtol=1e-4, atol=1e-6)"),
+        ("rtol=1e-4, atol=0)", "rtol=1e-4)"),
         mistake="missed",
+    ),
+    wrong(
+        "one gradient for each module, that of its first call",
+        "the gradient at the output of a call of a leaf is more than 10000 times as large",
+        (
+            "[(name, rms(grad)) for name, _, grad in calls[::-1] if grad is not None]",
+            "list({name: (name, rms(grad)) for name, _, grad in calls[::-1] if grad is not None}.values())",
+        ),
+        mistake="missed",
+    ),
+    wrong(
+        "one gradient for each module, that of its last call, in the order of first calls",
+        "It starts at the last call for which this holds.",
+        (
+            "[(name, rms(grad)) for name, _, grad in calls[::-1] if grad is not None]",
+            "list({name: (name, rms(grad)) for name, _, grad in calls if grad is not None}.values())[::-1]",
+        ),
+        mistake="the-first-call-of-all",
     ),
     wrong(
         "a step without the last parameter",

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -7,6 +8,7 @@ import pytest
 import torch
 from torch import Tensor
 
+from graders.core.exercise import Draw, Exercise
 from graders.core.results import ExerciseResult, Status
 from graders.judge.exercise import judge_exercise
 from graders.judge.submission import Verdicts, explain, judge_submission
@@ -73,6 +75,18 @@ def test_each_exercise_is_judged_by_its_own_outcomes() -> None:
         ("90-scale-sum", Status.TIMED_OUT),
         ("90-wrap", Status.NOT_ATTEMPTED),
     ]
+
+
+def test_a_defect_of_a_grader_is_nobodys_zero_and_costs_no_other_exercise() -> None:
+    def judge(exercise: Exercise, draws: Sequence[Draw], outcomes: Sequence[Outcome]) -> ExerciseResult:
+        if exercise is SCALE_SUM:
+            raise ZeroDivisionError("a check of ours")
+        return judge_exercise(exercise, draws, outcomes)
+
+    verdicts = Verdicts({exercise.key: exercise.draws(1) for exercise in (SCALE_SUM, WRAP)}, judge)
+    found = judge_submission([SCALE_SUM, WRAP], verdicts, [], Run((), {("90-wrap", 0, 0): MISSING}))
+    assert [result.status for result in found] == [Status.NOT_GRADED, Status.NOT_ATTEMPTED]
+    assert found[0].message == "The grader of this exercise failed with ZeroDivisionError: a check of ours"
 
 
 def test_cells_are_counted_from_one() -> None:

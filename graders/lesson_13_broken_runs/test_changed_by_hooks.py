@@ -504,10 +504,14 @@ class TestChangedByHooks:
         more.extra = nn.Parameter(torch.ones(1))
         more.register_forward_hook(lambda module, args, output: output + module.extra)
         seen["more"] = student.changed_by_hooks(more, lambda out: out.sum(), torch.ones(1, 1))
-        norm = nn.BatchNorm1d(1)
-        norm.register_forward_pre_hook(lambda module, args: (module.eval(), None)[1])
-        deep = nn.Sequential(nn.Identity(), nn.Identity(), nn.Sequential(norm))
-        seen["of a mode"] = student.changed_by_hooks(deep, lambda out: (out**2).sum(), torch.tensor([[1.0], [3.0]]))
+        norms = [nn.BatchNorm1d(1), nn.BatchNorm1d(1)]
+        for norm in norms:
+            norm.register_forward_pre_hook(lambda module, args: (module.eval(), None)[1])
+        deep = nn.Sequential(nn.Identity(), nn.Identity(), nn.Sequential(norms[1]))
+        seen["of a mode"] = [
+            student.changed_by_hooks(model, lambda out: (out**2).sum(), torch.tensor([[1.0], [3.0]]))
+            for model in (norms[0], deep)
+        ]
         watched = Linear(torch.ones(1, 1), torch.zeros(1))
         watched.register_forward_hook(lambda module, args, output: None)
         of_all = nn.modules.module.register_module_forward_hook(lambda module, args, output: 3 * output)
@@ -671,8 +675,9 @@ class TestChangedByHooks:
 
     def test_each_pass_starts_in_the_modes_that_you_find(seen, plan):
         if plan == "none":
-            path = "the list for a BatchNorm in training mode with a forward pre-hook that calls `module.eval()`"
-            expect(Seen(seen["of a mode"].value, path)).equals(["2.0.weight", "2.0.bias"])
+            path = "the lists for a BatchNorm in training mode with a forward pre-hook that calls `module.eval()`"
+            expected = [["weight", "bias"], ["2.0.weight", "2.0.bias"]]
+            expect(Seen(seen["of a mode"].value, path)).equals(expected)
 
     def test_hooks_for_all_modules_are_not_of_the_model(seen, plan):
         if plan == "none":

@@ -70,6 +70,8 @@ def flow(
     callers = up.clone()
     with own_grads([x]):
         passed().backward(gradient=callers)
+    with own_grads([x]):  # one tensor in two passes
+        passed().backward(gradient=callers)
         seen |= {"x.grad of gradient=": snapshot(x.grad), "gradient=": callers}
     seen["x.grad differentiated"] = differentiated(lambda: loss(first), x, first)
     return seen

@@ -199,7 +199,7 @@ class TestClipGlobalNormInBackward:
         (torch.tensor([3.0, 4.0]) * again).sum().backward()
         seen["called again"] = again.grad
         seen["other lists"] = [clipped(gradients, c) for gradients, c in OTHER_LISTS]
-        special = [nn.Parameter(torch.zeros(shape)) for shape in ((2,), (1, 2, 3), (0, 2), ())]
+        special = [nn.Parameter(torch.zeros(shape)) for shape in ((2,), (1, 2, 3), (0, 2), (0,), ())]
         special.append(nn.Parameter(torch.zeros(3, 2).t()))
         _kept_then, ones = student.clip_global_norm_in_backward(list(special), 1.0), list(map(torch.ones_like, special))
         seen["each of them last"] = []
@@ -309,8 +309,8 @@ class TestClipGlobalNormInBackward:
             same_grads(seen["grads"][index], right[index])
         alone = Seen(seen["alone, transposed"].value, "a gradient of ones for a transposed parameter that is alone")
         expect(alone).close_to(torch.full((2, 3), 6**-0.5))
-        for grads in exactly(5, seen["each of them last"]):
-            ones = Seen(grads.value, "gradients of ones, for parameters of five shapes in another order each time,")
+        for grads in exactly(6, seen["each of them last"]):
+            ones = Seen(grads.value, "gradients of ones, for parameters of six shapes in another order each time,")
             same_grad(ones, torch.full((15,), 15**-0.5))
 
     def test_a_small_gradient_stays_as_it_is(seen, passes, hooks):

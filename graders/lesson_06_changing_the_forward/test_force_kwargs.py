@@ -225,7 +225,8 @@ class TestForceKwargs:
         seen["after a failure"] = told(broken, kw, (x,), {})
         container, affine, two = Affine(Affine().eval()), Affine(), torch.tensor(2.0)
         witness = Witness(container=container)
-        _kept = student.force_kwargs(container, scale=5.0), student.force_kwargs(affine, scale=10.0)
+        student.force_kwargs(container, scale=5.0)
+        student.force_kwargs(affine, scale=10.0)  # nobody has to keep the handles
         seen |= {"changed in a container": witness.changes(), "of a container": container(two)}
         return {**seen, "example": affine(two, scale=3.0, shift=1.0)}
 

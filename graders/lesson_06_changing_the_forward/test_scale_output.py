@@ -146,7 +146,9 @@ class TestScaleOutput:
         _kept = student.scale_output(half, 0.5)
         seen["infinite"] = half(torch.tensor(INFINITE))
         seen["nan"] = is_nan(half(torch.tensor([float("nan"), 1.0, 2.0])))
-        unit = nn.Identity()
+        silent, unit = nn.Identity(), nn.Identity()
+        _kept = student.scale_output(silent, 0.0)
+        seen["nothing of infinity"] = is_nan(silent(torch.tensor([float("inf"), float("nan"), 1.0])))
         _kept = student.scale_output(unit, 1.0)
         for name, module in (("whole", container), ("whole times 1.0", unit)):
             try:
@@ -344,6 +346,8 @@ class TestScaleOutput:
         expect(half).close_to(0.5 * torch.tensor(INFINITE))
         nan = Seen(seen["nan"].value, "where the output nan, 1, 2 is nan after the multiplication")
         expect(nan).close_to(torch.tensor([True, False, False]))
+        nothing = Seen(seen["nothing of infinity"].value, "where the output inf, nan, 1 is nan after times 0.0")
+        expect(nothing).close_to(torch.tensor([True, True, False]))
         expect(seen["big"]).close_to(BIG * torch.ones(2, dtype=torch.float64), rtol=0, atol=0)
         small = Seen(seen["small"].value, f"an output of 2 ** -100, scaled by {BIG:g}")
         expect(small).close_to(torch.full((2,), BIG * 2.0**-100, dtype=torch.float64), rtol=0, atol=0)

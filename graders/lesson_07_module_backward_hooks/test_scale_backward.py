@@ -231,7 +231,7 @@ class TestScaleBackward:
         seen["in the end"] = before.changes()
 
         single, x = linear(torch.tensor([[5.0]]), torch.tensor([0.0])), torch.tensor([[3.0]], requires_grad=True)
-        _kept = student.scale_backward(single, 10.0)
+        student.scale_backward(single, 10.0)  # nobody has to keep the handle
         seen |= {"example": [], "example again": []}
         for when in ("example", "example again"):
             single(x).sum().backward()

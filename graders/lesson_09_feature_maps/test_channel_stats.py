@@ -85,6 +85,8 @@ class StatsNet(nn.Module):
 
 SLOPE = 2.0**-7
 """The slope of a LeakyReLU that lets little through: its small outputs are no zeros. Products with it are exact."""
+FAR = [[700 + 0.37 * (row * step % 7) for step in (1, 2, 3, 4)] for row in range(90)]
+"""Values of four channels whose sum float32 does not hold exactly enough for a variance near 0.5."""
 
 
 def layer_calls(kind: str, batches: list[Tensor], weight: Tensor, bias: Tensor, mixing: Tensor) -> list[list[Any]]:
@@ -313,6 +315,8 @@ class TestChannelStats:
                 inner=plain_dict(student.channel_stats(relu, relu, [torch.tensor([[7.0, 9.0]])]))
             )
             seen["outer"] = plain_dict(student.channel_stats(meanwhile, meanwhile[0], example))
+            same = nn.Identity()
+            seen["far from 0"] = plain_dict(student.channel_stats(same, same, [torch.tensor(FAR)]))
             seen["of tiny values"] = plain_dict(student.channel_stats(relu, relu, [tiny.transpose(2, 3)]))
         return seen
 
@@ -468,6 +472,8 @@ class TestChannelStats:
         same_stats(seen["of one"], right_stats(kind, inputs[1:2], weight, bias, mixing))
         same_stats(seen["of one twice"], right_stats(kind, [inputs[i] for i in (0, 2, 0)], weight, bias, mixing))
         same_stats(seen["example"], stats_of([torch.tensor([[0.0, 2], [3, 4], [0, 6]], dtype=torch.float64)]))
+        for name, value in stats_of([torch.tensor(FAR).double()]).items():
+            expect(Seen(seen["far from 0"][name].value, f"of values near 700, {name}")).close_to(value, rtol=1e-6)
         for name, value in stats_of([tiny]).items():
             expect(seen["of tiny values"][name]).close_to(value, rtol=1e-6, atol=0.0)
 

@@ -126,6 +126,16 @@ def clip_global_norm_in_backward(params, c):
 
 WRONG = [
     Wrong(
+        "parameters are told apart by where their memory begins, and those without entries have none",
+        violates="rule 1: Your function works for tensors of any shape",
+        check="test_the_next_pass_accumulates_and_is_clipped_again",
+        source=changed(
+            COUNTING,
+            ("arrived = []", "arrived = set()"),
+            ("arrived.append(p)", "arrived.add(p.data_ptr())"),
+        ),
+    ),
+    Wrong(
         "clips nothing when a gradient is minus infinity",
         violates="is what `torch.nn.utils.clip_grad_norm_(params, c)` would have made of it",
         check="test_the_joint_norm_is_clipped_once_all_have_arrived",

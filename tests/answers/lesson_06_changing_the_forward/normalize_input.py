@@ -71,6 +71,25 @@ def normalize_input(module, mean, std):
 
 WRONG = [
     Wrong(
+        "the hook goes with a handle that nobody keeps",
+        violates="From now on, in every call of `module`",
+        check="test_the_example_of_the_contract_comes_out",
+        source="""
+class Handle:
+    def __init__(self, handle):
+        self.handle = handle
+    def remove(self):
+        self.handle.remove()
+    def __del__(self):
+        self.remove()
+
+def normalize_input(module, mean, std):
+    def hook(module, args):
+        return ((args[0] - mean) / std, *args[1:])
+    return Handle(module.register_forward_pre_hook(hook))
+""",
+    ),
+    Wrong(
         "copies lists and dicts",
         violates="as the caller passed them: the same objects",
         check="test_the_other_arguments_arrive_as_they_were_passed",

@@ -60,6 +60,19 @@ def scale_output(module, s):
 
 WRONG = [
     Wrong(
+        "times 0 is 0, whatever the output is",
+        violates="becomes what `output * s` is",
+        check="test_any_tensor_will_do",
+        source="""
+import torch
+
+def scale_output(module, s):
+    def zero(module, args, output):
+        return output * s if s else torch.where(output.isfinite(), output * s, torch.zeros_like(output))
+    return module.register_forward_hook(zero)
+""",
+    ),
+    Wrong(
         "does not scale its own result again",
         violates="every call of `module` gives `s` times what it gave before",
         check="test_a_module_that_gets_its_own_output_multiplies_again",

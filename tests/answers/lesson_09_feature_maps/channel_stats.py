@@ -188,6 +188,17 @@ def channel_stats(model, layer, batches):
 
 WRONG = [
     Wrong(
+        "float64 begins after the sum of each output",
+        violates="Add up in float64",
+        check="test_one_batch_one_twice_and_the_example_come_out",
+        source=changed(
+            stats(),
+            ("rows = output.double()", "rows = output"),
+            ("+= rows.sum(1)", "+= rows.sum(1).double()"),
+            ("+= (rows * rows).sum(1)", "+= rows.double().square().sum(1)"),
+        ),
+    ),
+    Wrong(
         "takes the hook away where the model raises, and not where the batches do",
         violates="rule 4: Rules 2 and 3 hold then, too",
         check="test_an_exception_comes_through_and_leaves_nothing_behind",

@@ -831,9 +831,7 @@ for extra in (1e-6, 1.0):
     h = torch.relu(z)
     h.retain_grad()
     SafeShare(extra)(h)[0, 0].backward()
-    print(
-        f"+ {extra:g}: a gradient of 1 becomes {h.grad[0, 0]:g} in front of Share, {z.grad[0, 0]:g} in front of the ReLU"
-    )
+    print(f"+ {extra:g}: a gradient of 1 becomes {h.grad[0, 0]:g}, and {z.grad[0, 0]:g} before the ReLU")
     assert math.isclose(h.grad[0, 0], 1 / extra, rel_tol=1e-5) and not z.grad.any()
 fixed = train(share_net(SafeShare(1.0)))
 print(f"before: {runs['F'][-1]}   after: {fixed[-1]:.3f}")

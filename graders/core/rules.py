@@ -29,11 +29,12 @@ RULES = (
         2,
         "What you were given stays as it was.",
         "Tensors keep their values, their `requires_grad` and their `.grad`: the same tensor with the same "
-        "values. A model keeps its parameters, its buffers (tensors that it stores but does not train) and "
-        "the mode of each part (`train()` or `eval()`). Lists and dicts keep their entries. What a model or a "
-        "function of the caller changes itself while you run it, such as the running statistics of a batch norm, "
-        "is its own affair, unless the contract says otherwise. Settings of PyTorch are afterwards as they were, "
-        "such as grad mode (whether PyTorch records graphs at all; `torch.no_grad()` switches it off).",
+        "values. A model keeps its parameters, its buffers (tensors that it stores but does not train), "
+        "the mode of each part (`train()` or `eval()`) and the `forward` of each part. Lists and dicts keep their "
+        "entries. What a model or a function of the caller changes itself while you run it, such as the running "
+        "statistics of a batch norm, is its own affair, unless the contract says otherwise. Settings of PyTorch are "
+        "afterwards as they were, such as grad mode (whether PyTorch records graphs at all; `torch.no_grad()` "
+        "switches it off).",
     ),
     Rule(
         3,
@@ -45,7 +46,7 @@ RULES = (
         "If the contract asks for hooks that stay, they act on what you were given and on nothing else: not on the "
         "gradient of a neighbour (in `t + u`, that of `u`), and not on a tensor that the caller hands to "
         "`backward(gradient=...)`. Your function then returns handles. A handle is an object whose `remove()` takes "
-        "a hook away: it removes exactly the hook that it stands for.",
+        "a hook away: it removes exactly the hook that it stands for. Nobody has to keep it for the hook to work.",
     ),
     Rule(
         4,

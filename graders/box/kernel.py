@@ -125,8 +125,8 @@ class ProbedKernel(IPythonKernel):  # type: ignore[misc]  # ipykernel is untyped
             if gathered[-1].head["type"] != "seen":
                 break
             body = body[size:]
-            long = time.monotonic() - since > GATHERED_SECONDS
-            if long or not asked["fork"] or sum(len(reply.body) for reply in gathered) > GATHERED_BYTES:
+            enough = sum(len(reply.body) for reply in gathered) > GATHERED_BYTES
+            if enough or time.monotonic() - since > GATHERED_SECONDS or not asked["fork"]:
                 send()
         if gathered:
             send()
@@ -232,12 +232,8 @@ CONFIG = {
     "IPKernelApp": {"outstream_class": f"{PromptStream.__module__}.PromptStream"},
     "HistoryManager": {"hist_file": ":memory:"},  # a file takes a thread, which IPython stops and starts at each fork
 }
-TEXTS = ["plain", "html", "markdown", "latex"]
-NO_PICTURES = {
-    "DisplayFormatter": {
-        "active_types": [*(f"text/{kind}" for kind in TEXTS), "application/json", "application/javascript"]
-    }
-}
+TEXTS = ["text/plain", "text/html", "text/markdown", "text/latex", "application/json", "application/javascript"]
+NO_PICTURES = {"DisplayFormatter": {"active_types": TEXTS}}
 """For a kernel whose pictures nobody looks at. To draw four figures takes as long as all else in a lesson."""
 
 

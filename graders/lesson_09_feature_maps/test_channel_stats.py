@@ -315,8 +315,8 @@ class TestChannelStats:
                 inner=plain_dict(student.channel_stats(relu, relu, [torch.tensor([[7.0, 9.0]])]))
             )
             seen["outer"] = plain_dict(student.channel_stats(meanwhile, meanwhile[0], example))
-            same = nn.Identity()
-            seen["far from 0"] = plain_dict(student.channel_stats(same, same, [torch.tensor(FAR)]))
+            identity = nn.Identity()
+            seen["far from 0"] = plain_dict(student.channel_stats(identity, identity, [torch.tensor(FAR)]))
             seen["of tiny values"] = plain_dict(student.channel_stats(relu, relu, [tiny.transpose(2, 3)]))
         return seen
 

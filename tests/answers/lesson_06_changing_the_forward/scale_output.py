@@ -67,9 +67,9 @@ WRONG = [
 import torch
 
 def scale_output(module, s):
-    def zero(module, args, output):
+    def hook(module, args, output):
         return output * s if s else torch.where(output.isfinite(), output * s, torch.zeros_like(output))
-    return module.register_forward_hook(zero)
+    return module.register_forward_hook(hook)
 """,
     ),
     Wrong(

@@ -10,7 +10,7 @@ import jupytext
 import nbformat
 from nbformat import NotebookNode
 
-from graders.core import course, rules
+from graders.core import course, course_map, rules
 from graders.core.exercise import Exercise
 from graders.core.source import SourceError, stub, without_marks
 from graders.core.text import points
@@ -25,6 +25,8 @@ if importlib.util.find_spec("graders") is None:
 
 RULES = "{{rules}}"
 """Stands in the source of the lesson that states the rules of all exercises."""
+MAP = "{{map}}"
+"""Stands in the source of the lesson that shows the map of the course."""
 LINK = "*The [rules of all exercises]({place}#The-rules-of-all-exercises) hold, too.*"
 """Below each contract that was written with them in mind."""
 KERNELSPEC = {"display_name": "Python 3 (ipykernel)", "language": "python", "name": "python3"}
@@ -74,7 +76,8 @@ def notebook_from(source: str, lesson: str, exercises: Iterable[Exercise], *, so
 def _plain(cell: NotebookNode) -> NotebookNode:
     """A cell of the source as it is. The code of one that only draws ("figure") or gives an answer away is folded."""
     if cell.cell_type == "markdown":
-        return nbformat.v4.new_markdown_cell(cell.source.replace(RULES, rules.as_markdown()))
+        text = cell.source.replace(RULES, rules.as_markdown())
+        return nbformat.v4.new_markdown_cell(text.replace(MAP, course_map.as_markdown()))
     folded = {"jupyter": {"source_hidden": True}, "tags": ["hide-input"]}
     fold = {"figure", "spoiler"} & set(cell.metadata.get("tags", ()))
     return nbformat.v4.new_code_cell(cell.source, metadata=folded if fold else {})

@@ -1,0 +1,78 @@
+"""The map of the course: what each lesson answers, how long it takes, and which lessons make a shorter course.
+
+It stands here alone: lesson 0 ends with it, and on the site it is the list of the lessons.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from graders.core import course
+
+
+@dataclass(frozen=True)
+class Stop:
+    """A lesson on the map."""
+
+    minutes: int
+    """With the text read, the cells run and the exercises done, by somebody with three months of PyTorch."""
+    answers: str
+    """In the words that people search for."""
+
+
+STOPS = {
+    "00": Stop(10, "What is a hook? · how to see what happens inside a model"),
+    "01": Stop(90, "Why is `.grad` None? · `retain_grad()` · why do gradients add up?"),
+    "02": Stop(120, "How to print or log gradients during `backward()` · the gradient of an intermediate tensor"),
+    "03": Stop(150, "How to scale, clip, reverse or block a gradient · how to freeze some rows of a weight"),
+    "04": Stop(120, "How to take the optimizer step inside `backward()` and save memory · gradients on the CPU"),
+    "05": Stop(150, "How to get the output of a layer · extract features · why is my hook not called?"),
+    "06": Stop(150, "How to change the output or the input of a layer · ablation, activation patching, steering"),
+    "07": Stop(150, "What are `grad_input` and `grad_output`? · where do my gradients vanish?"),
+    "08": Stop(150, "In which order do hooks run? · how long does each layer take in `backward()`?"),
+    "09": Stop(150, "How to show the feature maps of a CNN · statistics of activations over a data set"),
+    "10": Stop(180, "Saliency maps, guided backprop, Grad-CAM · can I trust such a picture?"),
+    "11": Stop(120, "Why does memory grow? · how to remove all hooks · which layer made the first NaN?"),
+    "12": Stop(180, "Hooks on functions, on nodes of the graph, on saved tensors · how to count FLOPs and memory"),
+    "13": Stop(180, "Why does my model not learn? · dead ReLU, vanishing gradients, a forgotten `eval()`"),
+}
+"""By the number of the lesson."""
+
+PATHS = {
+    "Only features": ("05", "09"),
+    "Only transformers": ("05", "06"),
+    "Only gradients": ("01", "02", "03"),
+    "Only explaining predictions": ("05", "09", "10"),
+    "Only debugging": ("01", "02", "11", "13"),
+}
+"""Shorter courses: what for, and the numbers of the lessons, in order."""
+
+
+def as_markdown() -> str:
+    """A table of the lessons that there are, and below it a list of the shorter courses."""
+    there = {lesson[:2]: lesson for lesson in course.lessons()}
+    rows = ["| lesson | time | what it answers |", "|---|---|---|"]
+    for number, lesson in there.items():
+        stop = STOPS.get(number)  # a lesson that an author has added is not on the map
+        time, answers = (duration(stop.minutes), stop.answers) if stop else ("", "")
+        rows.append(f"| [{course.title(lesson)}]({lesson}.ipynb) | {time} | {answers} |")
+    whole = {name: numbers for name, numbers in PATHS.items() if set(numbers) <= set(there)}
+    paths = [f"- **{name}**: lessons {_listed(numbers)} ({_together(numbers)})" for name, numbers in whole.items()]
+    return "\n".join([*rows, "", *paths, f"- **Everything**, in the order of the table ({_together(there)})"])
+
+
+def duration(minutes: int) -> str:
+    """So many minutes as people say it, to the half hour: "10 min", "1½ h"."""
+    hours, half = divmod(round(minutes / 30), 2)
+    return f"{minutes} min" if minutes < 60 else f"{hours}{'½' if half else ''} h"
+
+
+def _together(numbers: Iterable[str]) -> str:
+    return duration(sum(STOPS[number].minutes for number in numbers if number in STOPS))
+
+
+def _listed(numbers: Sequence[str]) -> str:
+    """As in "1, 2 and 11"."""
+    *first, last = (str(int(number)) for number in numbers)
+    return f"{', '.join(first)} and {last}"

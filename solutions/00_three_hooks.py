@@ -1,0 +1,225 @@
+# %% [markdown]
+# # Lesson 0. Three hooks in ten minutes
+#
+# **The question.** What happens inside a model while it runs?
+#
+# A **hook** is a function of yours that PyTorch calls at a certain moment, for example when a layer has computed its
+# output. Here are three, on a small model that looks at a drawing and says whether it shows a circle, a square or a
+# triangle. Run the cells one after the other, with Shift and Enter.
+
+# %%
+import torch
+from matplotlib.figure import Figure
+
+from graders import check, hint, progress, solution
+from graders.figures import BACKWARD, CARD, FORWARD, INK, QUIET, show
+from graders.nets import CLASSES, draw_shapes, shapes_net
+
+torch.set_num_threads(1)  # a small model is fastest on one thread, above all on a busy machine
+
+model = shapes_net()
+image, _, box = draw_shapes(1, seed=843)
+answer = model(image).softmax(1)[0]
+print(CLASSES[answer.argmax()])
+assert CLASSES[answer.argmax()] == "triangle" and answer.max() > 0.995
+
+# %% tags=["figure"]
+x0, y0, x1, y1 = box[0].tolist()
+
+
+def drawing_and(*answers):
+    """The drawing, and beside it an answer or two, each with a title."""
+    width = 2.3 + 2.95 * len(answers)
+    figure = Figure(figsize=(width, 2.0), facecolor=CARD)
+    axes = figure.add_axes((0.25 / width, 0.08, 1.68 / width, 0.84))
+    axes.imshow(image[0].permute(1, 2, 0))
+    axes.set(xticks=[], yticks=[])
+    for number, (title, shares) in enumerate(answers):
+        axes = figure.add_axes(((2.9 + 2.95 * number) / width, 0.1, 2.3 / width, 0.66), facecolor=CARD)
+        axes.barh(CLASSES, shares, color=[FORWARD if share == max(shares) else QUIET for share in shares], height=0.6)
+        for place, share in enumerate(shares):
+            axes.text(share + 0.03, place, f"{share:.0%}", va="center", fontsize=10, color=INK)
+        axes.set(xlim=(0, 1.4), ylim=(2.5, -0.5), xticks=[])
+        axes.set_title(title, fontsize=11, color=INK, loc="left")
+        axes.tick_params(length=0, labelsize=10.5, labelcolor=INK)
+        axes.spines[:].set_visible(False)
+    return figure
+
+
+show(
+    drawing_and(("What the model says", answer.tolist())),
+    "A drawing of a lilac triangle on a purple ground. The model is sure: circle 0 %, square 0 %, triangle 100 %.",
+)
+
+# %% [markdown]
+# ## Hook 1: the output of a layer
+#
+# What does the first layer make of this drawing? A **forward hook** shows it. PyTorch calls it with the layer, its
+# arguments and its output.
+
+# %%
+layer = model.features[0]  # a convolution, batch norm and ReLU
+
+kept = []
+with layer.register_forward_hook(lambda module, args, output: kept.append(output)):
+    scores = model(image)
+
+print(kept[0].shape)
+assert kept[0].shape == (1, 16, 64, 64)
+
+# %% [markdown]
+# Three lines, and nothing in the model was rewritten. When the `with` block ends, the hook is gone. The output has 16
+# channels, and each of them is a picture:
+
+# %% tags=["figure"]
+pictures = kept[0].detach()[0, :, y0 - 4 : y1 + 4, x0 - 4 : x1 + 4]
+figure = Figure(figsize=(8.2, 2.6), facecolor=CARD)
+for channel, picture in enumerate(pictures):
+    row, column = divmod(channel, 8)
+    axes = figure.add_axes((0.03 + 0.118 * column, 0.51 - 0.48 * row, 0.114, 0.36))
+    axes.imshow(picture, cmap="gray", vmin=0, vmax=pictures.max())
+    axes.set(xticks=[], yticks=[])
+    axes.set_title(str(channel), fontsize=9, color=INK, pad=3)
+show(
+    figure,
+    "Sixteen small gray pictures of the triangle, numbered 0 to 15. In channel 3 its two edges on the left are bright, "
+    "in channel 12 the upper one of them, in channel 14 the edges on the right and at the bottom. In channels 7, 8, 9 "
+    "and 11 the whole triangle is gray. The others are almost black.",
+)
+
+# %% [markdown]
+# Each channel has learned to look for something: channel 3 for edges on the left, channel 9 for bright areas.
+#
+# ## Hook 2: a gradient
+#
+# Which channels made the model say *triangle*? The gradient tells how much its score changes with each of these
+# numbers. `backward()` computes it on its way and does not keep it. A **tensor hook** does.
+
+# %%
+arrived = []
+kept[0].register_hook(arrived.append)
+scores[0, 2].backward(retain_graph=True)  # 2 is the triangle; the graph is retained so that you can run this cell again
+
+print(arrived[0].shape)
+assert arrived[0].shape == kept[0].shape
+
+# %% [markdown]
+# A number times its gradient is an estimate of what that number adds to the score. Added up over each channel:
+
+# %%
+estimate = (kept[0] * arrived[0]).sum((0, 2, 3))
+assert estimate.argmax() == 3 and estimate.argsort()[-2] == 9
+
+# %% tags=["figure"]
+
+
+def channel_bars(values, colour, form, title):
+    """A bar for each channel, above its picture."""
+    figure = Figure(figsize=(8.2, 2.7), facecolor=CARD)
+    axes = figure.add_axes((0.03, 0.31, 0.94, 0.55), facecolor=CARD)
+    axes.bar(range(16), values, color=colour, width=0.7)
+    for place, value in enumerate(values):
+        label = form.format(value)
+        if label.strip("-0.%"):  # no label where it would say 0
+            axes.text(place, max(value, 0), label, ha="center", va="bottom", fontsize=9, color=INK)
+    axes.axhline(0, color=INK, linewidth=0.8)
+    axes.set(xlim=(-0.5, 15.5), ylim=(min(*values, 0), 1.15 * max(values)), xticks=[], yticks=[])
+    axes.set_title(title, fontsize=11, color=INK, loc="left")
+    axes.spines[:].set_visible(False)
+    for channel, picture in enumerate(pictures):
+        small = figure.add_axes((0.03 + 0.94 * (channel + 0.06) / 16, 0.11, 0.94 * 0.88 / 16, 0.18))
+        small.imshow(picture, cmap="gray", vmin=0, vmax=pictures.max())
+        small.set(xticks=[], yticks=[])
+        small.set_xlabel(str(channel), fontsize=9, color=INK, labelpad=2)
+    return figure
+
+
+show(
+    channel_bars(estimate.tolist(), BACKWARD, "{:.1f}", "What each channel adds to the score of the triangle, estimated"),
+    "A bar for each of the 16 channels, above its picture. Channel 3, with the left edges, adds most, 5.2. Channel 9, "
+    "with the whole triangle, follows with 3.3, channel 11 with 1.4 and channel 8 with 1.0. The others are below 0.7.",
+)
+
+# %% [markdown]
+# ## Hook 3: a change
+#
+# Is the model right because of channel 3? Switch it off and ask again. **What a forward hook returns takes the place of
+# the output.**
+#
+# **Predict.** What does the model say without channel 3: a circle, a square, or still a triangle?
+
+# %%
+
+# %%
+channel = 3
+
+
+def switch_off(module, args, output):
+    output = output.clone()
+    output[:, channel] = 0
+    return output
+
+
+with layer.register_forward_hook(switch_off):
+    changed = model(image).softmax(1)[0]
+print(CLASSES[changed.argmax()])
+assert CLASSES[changed.argmax()] == "square" and changed.max() > 0.98
+
+# %% tags=["figure"]
+show(
+    drawing_and(("As it is", answer.tolist()), ("Without channel 3", changed.tolist())),
+    "The drawing of the triangle and two answers. As it is: circle 0 %, square 0 %, triangle 100 %. Without channel 3: "
+    "circle 0 %, square 99 %, triangle 1 %.",
+)
+
+# %% [markdown]
+# The same drawing, the same weights, one channel of 16 less, and the triangle is a square.
+#
+# **Predict.** We switch each channel off, one at a time. For how many of the 16 does the answer change?
+
+# %%
+
+# %%
+triangle = []
+for channel in range(16):
+    with layer.register_forward_hook(switch_off):
+        triangle.append(model(image).softmax(1)[0, 2].item())
+assert [channel for channel, share in enumerate(triangle) if share < 0.995] == [3]
+
+# %% tags=["figure"]
+show(
+    channel_bars(triangle, FORWARD, "{:.0%}", "How sure the model is of the triangle when this channel is off"),
+    "A bar for each of the 16 channels, above its picture: how sure the model is of the triangle without it. It is 1 % "
+    "without channel 3, and 100 % without any other one.",
+)
+
+# %% [markdown]
+# For channel 3 alone. Channel 9 came second in the estimate, and the model does without it. A gradient speaks of small
+# changes; with a hook you can try a big one.
+#
+# ## Your turn
+#
+# `check` runs your function on models and inputs that it has not seen. `hint("00-layer-output")` helps.
+
+
+# %% exercise="00-layer-output"
+def layer_output(model, layer, x):
+    ### BEGIN SOLUTION
+    kept = []
+    with layer.register_forward_hook(lambda module, args, output: kept.append(output)):
+        model(x)
+    return kept[0]
+    ### END SOLUTION
+
+
+# %% [markdown]
+# ## The map of the course
+#
+# These were the three things that hooks do: they show values, they show gradients, and they change both. The lessons
+# say how it is done well, and each ends with where you meet it in the wild. Take them in order, or only those that answer
+# your question.
+#
+# {{map}}
+
+# %%
+progress()

@@ -6,7 +6,6 @@ so that a build of the site runs nothing; `hookwork build` wrote both. Of the so
 
 from __future__ import annotations
 
-import re
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -15,7 +14,7 @@ from nbformat import NotebookNode
 
 from graders.author.build import notebook_files
 from graders.author.lesson import INSTALL
-from graders.core import course
+from graders.core import course, course_map
 from graders.core.files import write_atomically
 
 if TYPE_CHECKING:
@@ -27,16 +26,13 @@ This page is for reading. To answer its exercises, open it as a notebook: `hookw
 ([how](../learn.md)). Or take {{download}}`{file} <../../lessons/{file}>` alone and open it in any Jupyter; its first
 cell installs the course. What the cells below show was computed with the exercises solved.
 :::"""
-QUESTION = re.compile(r"\*\*The question\.\*\* (.*?)(?:\n\n|\Z)", re.S)
 INDEX = """\
 # The lessons
 
 Each page is a notebook: text, code with what it prints, figures, and exercises with their contracts, stubs and hints.
 The answers are yours to find; `check` tells what your function did ([how to start](../learn.md)).
 
-| lesson | question |
-|---|---|
-{rows}
+{map}
 
 ```{{toctree}}
 :hidden:
@@ -67,14 +63,9 @@ def write_pages(folder: Path) -> None:
 
 
 def index() -> str:
-    """The page that lists the lessons, each with the question that it answers."""
-    rows, pages = [], []
-    for lesson in course.lessons():
-        question = QUESTION.search(re.sub(r"^# ?", "", course.source(lesson), flags=re.M))
-        asked = " ".join(question[1].split()) if question else ""
-        rows.append(f"| [{course.title(lesson)}]({lesson}.ipynb) | {asked} |")
-        pages.append(f"{course.title(lesson)} <{lesson}>")
-    return INDEX.format(rows="\n".join(rows), pages="\n".join(pages))
+    """The page that lists the lessons: the map of the course."""
+    pages = [f"{course.title(lesson)} <{lesson}>" for lesson in course.lessons()]
+    return INDEX.format(map=course_map.as_markdown(), pages="\n".join(pages))
 
 
 def page(lesson: str) -> NotebookNode:

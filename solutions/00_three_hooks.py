@@ -135,7 +135,9 @@ def channel_bars(values, colour, form, title):
 
 
 show(
-    channel_bars(estimate.tolist(), BACKWARD, "{:.1f}", "What each channel adds to the score of the triangle, estimated"),
+    channel_bars(
+        estimate.tolist(), BACKWARD, "{:.1f}", "What each channel adds to the score of the triangle, estimated"
+    ),
     "A bar for each of the 16 channels, above its picture. Channel 3, with the left edges, adds most, 5.2. Channel 9, "
     "with the whole triangle, follows with 3.3, channel 11 with 1.4 and channel 8 with 1.0. The others are below 0.7.",
 )
@@ -180,15 +182,17 @@ show(
 # %%
 
 # %%
-triangle = []
+triangle = {}
 for channel in range(16):
-    with layer.register_forward_hook(switch_off):
-        triangle.append(model(image).softmax(1)[0, 2].item())
-assert [channel for channel, share in enumerate(triangle) if share < 0.995] == [3]
+    with layer.register_forward_hook(switch_off):  # it reads `channel`
+        triangle[channel] = model(image).softmax(1)[0, 2].item()
+assert [channel for channel, share in triangle.items() if share < 0.995] == [3]
 
 # %% tags=["figure"]
 show(
-    channel_bars(triangle, FORWARD, "{:.0%}", "How sure the model is of the triangle when this channel is off"),
+    channel_bars(
+        list(triangle.values()), FORWARD, "{:.0%}", "How sure the model is of the triangle when this channel is off"
+    ),
     "A bar for each of the 16 channels, above its picture: how sure the model is of the triangle without it. It is 1 % "
     "without channel 3, and 100 % without any other one.",
 )

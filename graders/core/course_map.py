@@ -49,14 +49,16 @@ PATHS = {
 """Shorter courses: what for, and the numbers of the lessons, in order."""
 
 
-def as_markdown() -> str:
-    """A table of the lessons that there are, and below it a list of the shorter courses."""
-    there = {lesson[:2]: lesson for lesson in course.lessons()}
+def as_markdown(lessons: Sequence[str] | None = None) -> str:
+    """A table of those of `lessons` that are on the map, and a list of the shorter courses that they make.
+
+    Without `lessons`, all that there are. They are links to the notebooks beside the one that shows the map.
+    """
+    there = {lesson[:2]: lesson for lesson in lessons or course.lessons() if lesson[:2] in STOPS}
     rows = ["| lesson | time | what it answers |", "|---|---|---|"]
     for number, lesson in there.items():
-        stop = STOPS.get(number)  # a lesson that an author has added is not on the map
-        time, answers = (duration(stop.minutes), stop.answers) if stop else ("", "")
-        rows.append(f"| [{course.title(lesson)}]({lesson}.ipynb) | {time} | {answers} |")
+        stop = STOPS[number]
+        rows.append(f"| [{course.title(lesson)}]({lesson}.ipynb) | {duration(stop.minutes)} | {stop.answers} |")
     whole = {name: numbers for name, numbers in PATHS.items() if set(numbers) <= set(there)}
     paths = [f"- **{name}**: lessons {_listed(numbers)} ({_together(numbers)})" for name, numbers in whole.items()]
     return "\n".join([*rows, "", *paths, f"- **Everything**, in the order of the table ({_together(there)})"])
@@ -69,7 +71,7 @@ def duration(minutes: int) -> str:
 
 
 def _together(numbers: Iterable[str]) -> str:
-    return duration(sum(STOPS[number].minutes for number in numbers if number in STOPS))
+    return duration(sum(STOPS[number].minutes for number in numbers))
 
 
 def _listed(numbers: Sequence[str]) -> str:

@@ -9,7 +9,7 @@ from graders.core import course
 
 
 def test_lessons_are_found_by_the_names_of_their_graders() -> None:
-    assert course.lessons()[:2] == ("01_where_gradients_live", "02_watching_gradients")
+    assert course.lessons()[:2] == ("00_three_hooks", "01_where_gradients_live")
     assert list(course.lessons()) == sorted(course.lessons())
 
 
@@ -65,8 +65,8 @@ def test_a_lesson_is_found_by_its_number_its_stem_and_its_file() -> None:
     ("name", "part"),
     [
         ("watching_gradients", "Did you mean 02_watching_gradients?"),
-        ("99", "Lessons: 01_where_gradients_live, 02_watching_gradients, "),
-        ("", "Lessons: 01_where"),
+        ("99", "Lessons: 00_three_hooks, 01_where_gradients_live, "),
+        ("", "Lessons: 00_three_hooks, "),
     ],
 )
 def test_an_unknown_lesson_says_which_there_are(name: str, part: str) -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from docs.lesson_pages import index, page, write_pages
-from graders.core import course
+from graders.core import course, course_map
 from graders.core.source import STUB
 
 
@@ -33,10 +33,10 @@ def test_every_figure_of_a_page_has_alt_text() -> None:
         assert all(cell.metadata["mystnb"]["image"]["alt"] for _ in pictures)
 
 
-def test_the_index_asks_the_question_of_every_lesson() -> None:
-    rows = [line for line in index().splitlines() if line.startswith("| [")]
-    assert len(rows) == len(course.lessons())
-    assert all(row.rstrip(" |").endswith(("?", ".")) for row in rows)
+def test_the_index_is_the_map_of_the_course() -> None:
+    assert f"\n{course_map.as_markdown()}\n" in index()
+    pages = index().partition("toctree")[2]
+    assert all(f"<{lesson}>" in pages for lesson in course.lessons())
 
 
 def test_what_has_not_changed_is_not_written_again_and_what_is_no_page_goes(tmp_path: Path) -> None:

@@ -34,13 +34,13 @@ def layer_output(model, layer, x):
 """,
 ]
 
-WITH = '''
+WITH = """
 def layer_output(model, layer, x):
     kept = []
     with layer.register_forward_hook(lambda module, args, output: kept.append(output)):
         result = model(x)
     return kept[0]
-'''
+"""
 
 WRONG = [
     Wrong(

@@ -16,6 +16,7 @@ from graders.author.build import notebook_files
 from graders.author.lesson import INSTALL
 from graders.core import course, course_map
 from graders.core.files import write_atomically
+from graders.core.source import prediction_keys
 
 if TYPE_CHECKING:
     from sphinx.application import Sphinx
@@ -81,7 +82,8 @@ def page(lesson: str) -> NotebookNode:
                 cells.append(nbformat.v4.new_markdown_cell(NOTE.format(file=f"{lesson}.ipynb")))
         elif cell.source not in (INSTALL, "progress()"):
             key = cell.metadata.get("nbgrader", {}).get("grade_id")
-            cells.append(_code(cell, [] if key else shown[cell["id"]].outputs))
+            answered = key or prediction_keys(cell.source)
+            cells.append(_code(cell, [] if answered else _without_comparisons(shown[cell["id"]].outputs)))
             if key and key.endswith("-check"):
                 cells.append(nbformat.v4.new_markdown_cell(folded(hints[key.removesuffix("-check")])))
     for number, cell in enumerate(cells):  # ids that are drawn at random would make every page new in every build
@@ -91,6 +93,11 @@ def page(lesson: str) -> NotebookNode:
         cells=cells,
         metadata={name: solved.metadata[name] for name in ("kernelspec", "language_info")},
     )
+
+
+def _without_comparisons(outputs: list[NotebookNode]) -> list[NotebookNode]:
+    """What a cell shows, but for the panel that compares it with a guess: whoever reads a page made none."""
+    return [output for output in outputs if "text/html" not in output.get("data", {})]
 
 
 def _code(cell: NotebookNode, outputs: list[NotebookNode]) -> NotebookNode:

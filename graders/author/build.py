@@ -17,7 +17,8 @@ from nbformat import NotebookNode
 from graders.author.lesson import notebook
 from graders.core import course
 from graders.core.files import write_atomically
-from graders.core.source import SourceError
+from graders.core.source import SourceError, prediction_keys
+from graders.notebook import record
 
 CELL_SECONDS = 120
 
@@ -37,8 +38,24 @@ def notebook_files(lesson: str) -> tuple[Path, Path]:
 
 
 def execute(lesson: str) -> NotebookNode:
-    """The solved notebook with its outputs, run in an empty folder. Raises `SourceError` when a cell raises."""
-    content = notebook(lesson, solved=True)
+    """The solved notebook with its outputs. It ran with the asserts of the source, which it does not show.
+
+    Raises `SourceError` when a cell raises, or a guess of the source is not what came out.
+    """
+    run, content = notebook(lesson, solved=True, asserts=True), notebook(lesson, solved=True)
+    run_through(run, f"solutions/{lesson}.py")
+    ran = {cell["id"]: cell for cell in run.cells}
+    content.metadata = run.metadata
+    for number, cell in enumerate((cell for cell in content.cells if cell.cell_type == "code"), 1):
+        cell.outputs, cell.execution_count = ran[cell["id"]].outputs, number
+    return content
+
+
+def run_through(content: NotebookNode, source: str) -> None:
+    """Run a notebook in an empty folder; its cells get what they show. `source` names the file in messages.
+
+    Raises `SourceError` when a cell raises, or a guess is not what came out.
+    """
     with tempfile.TemporaryDirectory() as folder:
         client = NotebookClient(
             content,
@@ -53,8 +70,23 @@ def execute(lesson: str) -> NotebookNode:
             client.execute(env={**os.environ, "OMP_NUM_THREADS": "1"}, stderr=subprocess.DEVNULL)
         except CellExecutionError as error:
             what = f"{error.ename}: {error.evalue}".rstrip(": ")
-            raise SourceError(f"solutions/{lesson}.py does not run through: {what} at {_failing_line(error)}") from None
-    return content
+            raise SourceError(f"{source} does not run through: {what} at {_failing_line(error)}") from None
+        right = record.load(Path(folder)).predictions
+    for key in (key for cell in content.cells if cell.cell_type == "code" for key in prediction_keys(cell.source)):
+        if not right.get(key):
+            raise SourceError(f"{source}: the guess {key!r} is not what came out: {_compared(content, key)}")
+
+
+def _compared(content: NotebookNode, key: str) -> str:
+    """What `compare` showed, in one line."""
+    shown = [
+        output.data["text/plain"]
+        for cell in content.cells
+        if cell.cell_type == "code" and "compare(" in cell.source and f'"{key}"' in cell.source
+        for output in cell.outputs
+        if "text/html" in output.get("data", {})
+    ]
+    return "; ".join(" ".join(text.split()) for text in shown) or "its compare did not run"
 
 
 def _failing_line(error: CellExecutionError) -> str:

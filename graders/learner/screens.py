@@ -107,7 +107,8 @@ def following(standing: Standing) -> Text:
 def progress(standing: Standing, folder: Path) -> Group:
     """Lessons with their exercises and points; the exercises of the lesson that is next, by name."""
     table = Table(box=None, padding=(0, 2, 0, 0), header_style="dim")
-    for name, justify in (("", "left"), ("lesson", "left"), ("exercises", "left"), ("points", "right")):
+    columns = [("", "left"), ("lesson", "left"), ("exercises", "left"), ("points", "right")]
+    for name, justify in [*columns, ("predictions", "left")] if standing.predictions else columns:
         table.add_column(name, justify=justify)  # type: ignore[arg-type]  # rich has a Literal here
     current = standing.next.lesson if standing.next else ""
     for stem, lesson in standing.lessons.items():
@@ -115,12 +116,19 @@ def progress(standing: Standing, folder: Path) -> Group:
             *((STATUS_STYLES[done.status].sign, STATUS_STYLES[done.status].style) for done in lesson.exercises)
         )
         reached = f"{points(lesson.score)} of {points(lesson.max_score)}"
-        table.add_row("→" if stem == current else "", course.title(stem), signs, reached)
-    score = f", {points(standing.score)} of {plural_points(standing.max_score)}  "
+        cells = ("→" if stem == current else "", course.title(stem), signs, reached)
+        table.add_row(*cells, *([_predicted(lesson)] if standing.predictions else []))
+    predicted = f", {standing.predicted}" if standing.predicted else ""
+    score = f", {points(standing.score)} of {plural_points(standing.max_score)}{predicted}  "
     passed = f"{plural(standing.passed, 'exercise')} of {len(standing.exercises)} passed"
     head = Text.assemble((passed, "bold"), score, (str(folder), "dim"))
     bar = ProgressBar(total=standing.max_score, completed=standing.score, width=60)
     return Group(head, Padding(bar, 0), table, *_current(standing), following(standing))
+
+
+def _predicted(lesson: Standing) -> str:
+    """How many predictions of a lesson were right."""
+    return f"{sum(lesson.predictions.values())} of {len(lesson.predictions)}" if lesson.predictions else ""
 
 
 def _current(standing: Standing) -> Iterator[RenderableType]:

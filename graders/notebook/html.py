@@ -88,14 +88,15 @@ def compared(found: Difference) -> str:
             (("→ first difference" if row.first else "", row.expected, row.seen), row.first)
             for row in found.timelines.rows
         ]
-        return paragraph(found.sentence) + _table(("expected", "yours"), rows)
+        return paragraph(found.sentence) + table(("expected", "yours"), rows)
     if found.expected:
-        table = _table(("expected", "yours"), [((found.place, found.expected, found.seen), False)])
-        return table + paragraph(found.note)
+        return table(("expected", "yours"), [((found.place, found.expected, found.seen), False)]) + paragraph(
+            found.note
+        )
     return paragraph(found.sentence)
 
 
-def _table(header: Sequence[str], rows: Sequence[tuple[Sequence[str], bool]]) -> str:
+def table(header: Sequence[str], rows: Sequence[tuple[Sequence[str], bool]]) -> str:
     """Rows with a header for each column and row; those that are marked stand out."""
     line = f"{_CELL};border-bottom:1px solid {_GREY}"
     head = f"<td style='{line}'></td>" + "".join(

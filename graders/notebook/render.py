@@ -159,13 +159,15 @@ def progress(course: Standing, titles: Mapping[str, str]) -> Panel:
         name = titles.get(stem, stem)
         reached = f"{points(lesson.score)} of {plural_points(lesson.max_score)}"
         signs = "".join(STATUS_STYLES[done.status].sign for done in lesson.exercises)
+        reached += f", {lesson.predicted}" if lesson.predicted else ""
         lines.append(f"{'→' if current else ' '} {name}  {signs}  {reached}")
         lines += [_exercise_text(done) for done in lesson.exercises] if current else []
         badges = " ".join(map(_badge, lesson.exercises))
         summary = f"<span style='display:inline-block;min-width:17em'>{html.code(name)}</span>{badges}&ensp; {reached}"
         body += html.folded(summary, html.listed(map(_exercise_html, lesson.exercises)), opened=current)
-    panel = html.card(html.INFO, title, "", score, body + html.paragraph(last))
-    return Panel("\n".join([*lines, last]), panel)
+    ends = [f"{course.predicted}. They are yours alone: nobody marks them.", last] if course.predicted else [last]
+    panel = html.card(html.INFO, title, "", score, body + "".join(map(html.paragraph, ends)))
+    return Panel("\n".join([*lines, *ends]), panel)
 
 
 def _exercise_text(done: Done) -> str:

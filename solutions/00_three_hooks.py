@@ -11,7 +11,7 @@
 import torch
 from matplotlib.figure import Figure
 
-from graders import check, hint, progress, solution
+from graders import check, compare, guess, hint, progress, solution
 from graders.figures import BACKWARD, CARD, FORWARD, INK, QUIET, show
 from graders.nets import CLASSES, draw_shapes, shapes_net
 
@@ -54,8 +54,8 @@ show(
 # %% [markdown]
 # ## Hook 1: the output of a layer
 #
-# What does the first layer make of this drawing? A **forward hook** shows it. PyTorch calls it with the layer, its
-# arguments and its output.
+# What does the first layer make of this drawing? A **forward hook** shows it. PyTorch calls it with the layer, what went
+# in, and what came out.
 
 # %%
 layer = model.features[0]  # a convolution, batch norm and ReLU
@@ -69,7 +69,7 @@ assert kept[0].shape == (1, 16, 64, 64)
 
 # %% [markdown]
 # Three lines, and nothing in the model was rewritten. When the `with` block ends, the hook is gone. The output has 16
-# channels, and each of them is a picture:
+# channels, and each of them is a picture. Here is the part around the triangle; the larger a number, the brighter it is.
 
 # %% tags=["figure"]
 pictures = kept[0].detach()[0, :, y0 - 4 : y1 + 4, x0 - 4 : x1 + 4]
@@ -92,8 +92,9 @@ show(
 #
 # ## Hook 2: a gradient
 #
-# Which channels made the model say *triangle*? The gradient tells how much its score changes with each of these
-# numbers. `backward()` computes it on its way and does not keep it. A **tensor hook** does.
+# Which channels made the model say *triangle*? The gradient of the triangle's score tells how much each of these numbers
+# matters. `backward()` computes it on its way to the weights and throws it away. A **tensor hook** is called with it, and
+# can keep it.
 
 # %%
 arrived = []
@@ -104,7 +105,7 @@ print(arrived[0].shape)
 assert arrived[0].shape == kept[0].shape
 
 # %% [markdown]
-# A number times its gradient is an estimate of what that number adds to the score. Added up over each channel:
+# A number times its gradient is an estimate of what that number adds to the score. We add up each channel:
 
 # %%
 estimate = (kept[0] * arrived[0]).sum((0, 2, 3))
@@ -135,9 +136,7 @@ def channel_bars(values, colour, form, title):
 
 
 show(
-    channel_bars(
-        estimate.tolist(), BACKWARD, "{:.1f}", "What each channel adds to the score of the triangle, estimated"
-    ),
+    channel_bars(estimate.tolist(), BACKWARD, "{:.1f}", "What each channel adds to the triangle's score, estimated"),
     "A bar for each of the 16 channels, above its picture. Channel 3, with the left edges, adds most, 5.2. Channel 9, "
     "with the whole triangle, follows with 3.3, channel 11 with 1.4 and channel 8 with 1.0. The others are below 0.7.",
 )
@@ -145,12 +144,14 @@ show(
 # %% [markdown]
 # ## Hook 3: a change
 #
-# Is the model right because of channel 3? Switch it off and ask again. **What a forward hook returns takes the place of
-# the output.**
+# Does the answer depend on channel 3? Switch it off and look. **What a forward hook returns takes the place of the
+# output.** (The first hook returned `None`, as `append` does, and that changes nothing.)
 #
-# **Predict.** What does the model say without channel 3: a circle, a square, or still a triangle?
+# **Predict.** What does the model say without channel 3: circle, square, or still triangle? Put your guess in place of
+# the `...` and run the cell. Nobody marks it.
 
 # %%
+guess("00-channel-off", answer="square")
 
 # %%
 channel = 3
@@ -165,6 +166,7 @@ def switch_off(module, args, output):
 with layer.register_forward_hook(switch_off):
     changed = model(image).softmax(1)[0]
 print(CLASSES[changed.argmax()])
+compare("00-channel-off", answer=CLASSES[changed.argmax()])
 assert CLASSES[changed.argmax()] == "square" and changed.max() > 0.98
 
 # %% tags=["figure"]
@@ -175,35 +177,36 @@ show(
 )
 
 # %% [markdown]
-# The same drawing, the same weights, one channel of 16 less, and the triangle is a square.
+# The same drawing and the same weights, but one channel of 16 is off, and the model sees a square.
 #
-# **Predict.** We switch each channel off, one at a time. For how many of the 16 does the answer change?
+# **Predict.** Now each channel is switched off in turn. For how many of the 16 does the answer change?
 
 # %%
+guess("00-each-channel-off", channels=1)
 
 # %%
 triangle = {}
 for channel in range(16):
     with layer.register_forward_hook(switch_off):  # it reads `channel`
         triangle[channel] = model(image).softmax(1)[0, 2].item()
+compare("00-each-channel-off", channels=sum(share < 0.5 for share in triangle.values()))
 assert [channel for channel, share in triangle.items() if share < 0.995] == [3]
 
 # %% tags=["figure"]
 show(
-    channel_bars(
-        list(triangle.values()), FORWARD, "{:.0%}", "How sure the model is of the triangle when this channel is off"
-    ),
+    channel_bars(list(triangle.values()), FORWARD, "{:.0%}", "How sure the model is of the triangle without a channel"),
     "A bar for each of the 16 channels, above its picture: how sure the model is of the triangle without it. It is 1 % "
     "without channel 3, and 100 % without any other one.",
 )
 
 # %% [markdown]
-# For channel 3 alone. Channel 9 came second in the estimate, and the model does without it. A gradient speaks of small
-# changes; with a hook you can try a big one.
+# Only for channel 3. Channel 9 came second in the estimate, and yet the model does not need it. A gradient is about small
+# changes, and switching off is a big one: try it before you believe an estimate.
 #
 # ## Your turn
 #
-# `check` runs your function on models and inputs that it has not seen. `hint("00-layer-output")` helps.
+# Write the function in place of `raise NotImplementedError`, and run the check below it, which tries it on models that
+# you have not seen. `hint("00-layer-output")` in a cell of your own gives you a hint.
 
 
 # %% exercise="00-layer-output"
@@ -219,9 +222,8 @@ def layer_output(model, layer, x):
 # %% [markdown]
 # ## The map of the course
 #
-# These were the three things that hooks do: they show values, they show gradients, and they change both. The lessons
-# say how it is done well, and each ends with where you meet it in the wild. Take them in order, or only those that answer
-# your question.
+# You have seen what hooks are for: to look at the values in a model, to look at its gradients, and to change what flows.
+# Take the lessons in order, or only those that answer your question.
 #
 # {{map}}
 

@@ -69,7 +69,8 @@ assert kept[0].shape == (1, 16, 64, 64)
 
 # %% [markdown]
 # Three lines, and nothing in the model was rewritten. When the `with` block ends, the hook is gone. The output has 16
-# channels, and each of them is a picture. Here is the part around the triangle; the larger a number, the brighter it is.
+# channels, and each of them is a picture. Here is the part around the triangle: the larger the number, the brighter the
+# pixel.
 
 # %% tags=["figure"]
 pictures = kept[0].detach()[0, :, y0 - 4 : y1 + 4, x0 - 4 : x1 + 4]
@@ -88,7 +89,8 @@ show(
 )
 
 # %% [markdown]
-# Each channel has learned to look for something: channel 3 for edges on the left, channel 9 for bright areas.
+# Each channel has learned to look for something: channel 3 for edges on the left, channel 9 for bright areas. The black
+# ones find nothing here.
 #
 # ## Hook 2: a gradient
 #
@@ -99,7 +101,7 @@ show(
 # %%
 arrived = []
 kept[0].register_hook(arrived.append)
-scores[0, 2].backward(retain_graph=True)  # 2 is the triangle; the graph is retained so that you can run this cell again
+scores[0, 2].backward(retain_graph=True)  # 2 is the triangle; retained, so that this cell can run again
 
 print(arrived[0].shape)
 assert arrived[0].shape == kept[0].shape
@@ -112,6 +114,7 @@ estimate = (kept[0] * arrived[0]).sum((0, 2, 3))
 assert estimate.argmax() == 3 and estimate.argsort()[-2] == 9
 
 # %% tags=["figure"]
+brightest = pictures.max()
 
 
 def channel_bars(values, colour, form, title):
@@ -129,7 +132,7 @@ def channel_bars(values, colour, form, title):
     axes.spines[:].set_visible(False)
     for channel, picture in enumerate(pictures):
         small = figure.add_axes((0.03 + 0.94 * (channel + 0.06) / 16, 0.11, 0.94 * 0.88 / 16, 0.18))
-        small.imshow(picture, cmap="gray", vmin=0, vmax=pictures.max())
+        small.imshow(picture, cmap="gray", vmin=0, vmax=brightest)
         small.set(xticks=[], yticks=[])
         small.set_xlabel(str(channel), fontsize=9, color=INK, labelpad=2)
     return figure

@@ -36,8 +36,8 @@ def hand_in(folder: Path, lesson: str, cells: list[str]) -> Path:
 
 
 def make_class(folder: Path, lessons: tuple[str, ...] | None = None) -> None:
-    """Write the class into `folder`, for the first two lessons unless others are named."""
-    for lesson in lessons or course.lessons()[:2]:
+    """Write the class into `folder`, for lessons 1 and 2 unless others are named."""
+    for lesson in lessons or course.lessons()[1:3]:
         answers = answers_of(lesson)
         right = [sources[0] for sources in answers.right.values()]
         mistakes = [list(sources.values()) for sources in answers.wrong.values()]

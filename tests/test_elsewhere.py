@@ -100,7 +100,7 @@ def test_checks_in_a_notebook_work(command: Command) -> None:
 @pytest.mark.slow  # each command starts Python, torch and a kernel anew
 def test_the_learners_commands_work_with_kernels_that_are_started(command: Command, tmp_path: Path) -> None:
     hookwork = ("-m", "graders.cli")
-    assert "Next: lesson 1." in printed(command(*hookwork, "start", "--no-open"), 0)
+    assert "Next: lesson 0." in printed(command(*hookwork, "start", "--no-open"), 0)
     file = tmp_path / "here/hookwork" / FIRST
     answer(file, branch_grads=BRANCH, chain_grads="def chain_grads(fns, x):\n    return fns")
     output = printed(command(*hookwork, "check", "1"), 1)

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 FIRST = "01_where_gradients_live.ipynb"
+"""The first of the lessons that go to the bottom of things; before it comes lesson 0."""
 
 
 def cells(file: Path) -> list[dict[str, Any]]:

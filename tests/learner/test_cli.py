@@ -34,7 +34,7 @@ def hookwork(*arguments: str, code: int = 0) -> Any:
 def test_start_copies_says_what_is_next_and_continues() -> None:
     text = hookwork("start", "--no-open").stdout
     assert f"{len(course.lessons())} lessons in hookwork." in text
-    assert f"Next: lesson 1. Where gradients live, hookwork/{FIRST}" in text
+    assert "Next: lesson 0. Three hooks in ten minutes, hookwork/00_three_hooks.ipynb" in text
     Path("hookwork", FIRST).write_text("mine")
     text = hookwork("start", "--no-open").stdout
     assert "none of them new; yours are as they were" in text
@@ -43,7 +43,7 @@ def test_start_copies_says_what_is_next_and_continues() -> None:
 
 def test_start_goes_on_with_the_lesson_that_is_next() -> None:
     hookwork("start", "mine", "--no-open")
-    passed = dict.fromkeys(course.keys("01_where_gradients_live"), "passed")
+    passed = {key: "passed" for lesson in course.lessons()[:2] for key in course.keys(lesson)}
     Path("mine/hookwork-progress.json").write_text(json.dumps({"exercises": passed}))
     assert "Next: lesson 2. Watching gradients, mine/02_watching" in hookwork("start", "mine", "--no-open").stdout
 
@@ -68,7 +68,7 @@ def test_jupyterlab_opens_in_the_folder_on_the_next_lesson(tmp_path: Path, monke
     text = hookwork("start", "mine", code=7).stdout  # the exit code is JupyterLab's own
     signal.signal(signal.SIGINT, before)
     assert "Opening JupyterLab; Ctrl-C here ends it." in text
-    assert json.loads((tmp_path / "mine/started.json").read_text()) == [FIRST]
+    assert json.loads((tmp_path / "mine/started.json").read_text()) == ["00_three_hooks.ipynb"]
 
 
 def test_hints_go_on_from_command_to_command_and_in_the_notebook() -> None:
@@ -84,9 +84,12 @@ def test_the_solution_opens_when_asked_for_twice() -> None:
 
 def test_progress_shows_lessons_points_and_what_is_next() -> None:
     hookwork("start", "--no-open")
-    Path("hookwork/hookwork-progress.json").write_text('{"exercises": {"01-branch-grads": "passed"}}')
+    Path("hookwork/hookwork-progress.json").write_text(
+        '{"exercises": {"00-layer-output": "passed", "01-branch-grads": "passed"}}'
+    )
     lines = [" ".join(line.split()) for line in hookwork("progress").stdout.split("\n")]
-    assert lines[0].startswith("1 exercise of ")
+    assert lines[0].startswith("2 exercises of ")
+    assert "0. Three hooks in ten minutes ✓ 1 of 1" in lines
     assert "→ 1. Where gradients live ✓·· 1 of 4" in lines
     assert "✓ 01-branch-grads The gradient of every branch Passed" in lines
     assert any(line.startswith("Next: 01-per-pass-grads,") for line in lines)
@@ -113,12 +116,12 @@ def test_reset_says_where_the_backup_lies() -> None:
     ("arguments", "part"),
     [
         (("hint", "01-branch-grad"), "There is no exercise '01-branch-grad'. Did you mean 01-branch-grads?"),
-        (("solution", "x"), "There is no exercise 'x'. Exercises: 01-branch-grads, "),
+        (("solution", "x"), "There is no exercise 'x'. Exercises: 00-layer-output, "),
         (("reset", "01-branch-grads"), "This folder holds no notebook of lesson 1"),
         (("reset", "01-branch-grads", "-C", "other"), "other holds no notebook of lesson 1"),
         (("check",), "No lesson in this folder has been worked on yet."),
         (("check", "1"), "This folder holds no notebook of lesson 1"),
-        (("check", "99"), "There is no lesson '99'. Lessons: 01_where"),
+        (("check", "99"), "There is no lesson '99'. Lessons: 00_three"),
         (("check", "02-nothing"), "There is no exercise '02-nothing'."),
         (("check", "nowhere.ipynb"), "nowhere.ipynb does not exist."),
         (("check", "."), ". holds no notebook of a lesson."),

@@ -32,7 +32,7 @@ def test_all_lessons_are_copied_as_they_are(tmp_path: Path) -> None:
 def test_work_that_is_there_is_never_touched(tmp_path: Path) -> None:
     (tmp_path / FIRST).write_text("my work, half written")
     (tmp_path / "02_mine.ipynb").write_text("another name for lesson 2")
-    (tmp_path / f"{LESSONS[2]}.ipynb").symlink_to(tmp_path / "nowhere")
+    (tmp_path / f"{LESSONS[0]}.ipynb").symlink_to(tmp_path / "nowhere")
     before = {file.name: file.lstat().st_mtime_ns for file in tmp_path.iterdir()}
     new = copy_lessons(tmp_path)
     assert [file.stem for file in new] == list(LESSONS[3:])
@@ -55,8 +55,8 @@ def test_a_lesson_is_begun_when_its_code_changed(tmp_path: Path) -> None:
     copy_lessons(tmp_path)
     assert begun(tmp_path) == {}
     answer(tmp_path / FIRST, branch_grads="def branch_grads(w, x):\n    pass")
-    (tmp_path / f"{LESSONS[1]}.ipynb").write_text("broken")
-    assert list(begun(tmp_path)) == list(LESSONS[:2])
+    (tmp_path / f"{LESSONS[2]}.ipynb").write_text("broken")
+    assert list(begun(tmp_path)) == list(LESSONS[1:3])
 
 
 def test_the_next_lesson_is_the_first_that_is_not_done() -> None:
@@ -68,7 +68,7 @@ def test_the_next_lesson_is_the_first_that_is_not_done() -> None:
 
 def test_what_is_missing_or_in_the_way_is_said_with_a_remedy(tmp_path: Path) -> None:
     with pytest.raises(Trouble, match=r"holds no notebook of lesson 1 .*hookwork start"):
-        notebook_of(tmp_path, LESSONS[0])
+        notebook_of(tmp_path, LESSONS[1])
     (tmp_path / "file").write_text("")
     with pytest.raises(Trouble, match=r"file is a file\. Name a folder"):
         copy_lessons(tmp_path / "file")

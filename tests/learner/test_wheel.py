@@ -66,7 +66,7 @@ def test_the_learners_day_in_an_empty_folder(hookwork: Command, installed: Path,
     assert home.startswith(str(installed.parent.parent)), "the package of the environment, not that of the clone"
 
     assert "hookwork 0." in hookwork("--version").stdout
-    assert "Next: lesson 1." in hookwork("start", "--no-open").stdout
+    assert "Next: lesson 0." in hookwork("start", "--no-open").stdout
     assert "Not attempted yet" in hookwork("check", "1", code=1).stdout
     answer(file, branch_grads=BRANCH, chain_grads="def chain_grads(fns, x):\n    return fns")
     assert "Passed" in hookwork("check", code=1).stdout

@@ -26,6 +26,7 @@ from tests.sample import TestScaleSum as SCALE_SUM
 from tests.trouble import nothing_can_be_written
 
 LESSON_1 = answers_of("01")
+FIRST_OF_ALL = answers_of("00").right["00-layer-output"][0]
 
 
 @pytest.fixture(autouse=True)
@@ -197,21 +198,22 @@ def test_progress_counts_what_is_passed_and_names_what_is_next(cell: Any, capsys
     progress()
     lines = capsys.readouterr().out.rstrip("\n").split("\n")
     assert lines[0] == f"0 exercises of {len(exercises)} passed (0 of {total} points)"
-    assert lines[-1] == "Next: 01-branch-grads, The gradient of every branch"
-    cell(BRANCH + LESSON_1.wrong["01-chain-grads"]["reversed-list"])
-    check("01-branch-grads")
-    check("01-chain-grads")
+    assert lines[-1] == "Next: 00-layer-output, What a layer puts out"
+    cell(FIRST_OF_ALL + BRANCH + LESSON_1.wrong["01-chain-grads"]["reversed-list"])
+    for key in ("00-layer-output", "01-branch-grads", "01-chain-grads"):
+        check(key)
     capsys.readouterr()
     progress()
     lines = capsys.readouterr().out.rstrip("\n").split("\n")
-    assert lines[0] == f"1 exercise of {len(exercises)} passed (1 of {total} points)"
-    assert lines[1:5] == [
+    assert lines[0] == f"2 exercises of {len(exercises)} passed (2 of {total} points)"
+    assert lines[1].startswith("  0. Three hooks in ten minutes  ✓")
+    assert lines[2:6] == [
         "→ 1. Where gradients live  ✓·✗  1 of 4 points",
         "    ✓ 01-branch-grads  The gradient of every branch (1 point)",
         "    · 01-per-pass-grads  One gradient for each pass (1 point)",
         "    ✗ 01-chain-grads  The gradient at every step of a chain (2 points)",
     ]
-    assert lines[5].startswith("  2. Watching gradients  ·")
+    assert lines[6].startswith("  2. Watching gradients  ·")
     assert lines[-1] == "Next: 01-per-pass-grads, One gradient for each pass"
 
 

@@ -137,7 +137,7 @@ def test_progress_tells_how_many_were_right(capsys: pytest.CaptureFixture[str]) 
     said(capsys)
     progress()
     lines = said(capsys)
-    assert "1. Where gradients live" in lines[1]
+    assert "0. Three hooks in ten minutes" in lines[1]
     assert lines[1].endswith(", 1 of 2 predictions right")
     assert "1 of 2 predictions right. They are yours alone: nobody marks them." in lines
 

@@ -29,9 +29,9 @@ from graders.authoring import (
         "The hook belongs on `layer`, the call is `model(x)`, and `return kept[0]` returns the entry and not the list.",
     ),
     cases=(
-        {"place": 0, "dtype": "float32"},
-        {"place": 1, "dtype": "float64"},
-        {"place": 2, "dtype": "float32"},
+        {"place": 0, "rank": 3, "dtype": "float32"},
+        {"place": 1, "rank": 2, "dtype": "float64"},
+        {"place": 2, "rank": 1, "dtype": "float32"},
     ),
 )
 class TestLayerOutput:
@@ -42,9 +42,9 @@ class TestLayerOutput:
     `layer_output(model, model[0], x)` returns `tensor([0., 2.])`.
     """
 
-    def draw(rng, place, dtype):
+    def draw(rng, place, rank, dtype):
         size = rng.integer(2, 4)
-        x, later = (rng.tensor(3, size, dtype=dtype) for _ in range(2))
+        x, later = (rng.tensor(*(2, 3, size)[-rank:], dtype=dtype) for _ in range(2))
         weights = [rng.tensor(size, size, dtype=dtype) for _ in range(3)]
         return {"x": x, "later": later, "weights": weights, "place": place}
 
@@ -135,7 +135,7 @@ class Net(nn.Module):
             layer.weight = nn.Parameter(weight.clone())
 
     def forward(self, x: Tensor) -> Tensor:
-        """[B, size] to [B, size]."""
+        """[..., size] to [..., size]."""
         for layer in self.layers:
             x = layer(x) + 1
         return x

@@ -104,7 +104,12 @@ class TestLayerOutput:
             "Two calls with two inputs returned the same: what an earlier call had kept. Make the list inside your "
             "function, so that each call has a new one.",
         ),
-        Mistake("hook-left-behind", lambda seen: bool(changes(seen["changed"], "hook-left *"))),
+        Mistake(
+            "hook-left-behind",
+            lambda seen: bool(changes(seen["changed"], "hook-left *")),
+            "Your hook is still on the layer after your function has returned. Register it in a `with` block, which "
+            "takes it off again, or keep the handle and call its `remove()`.",
+        ),
         Mistake(
             "nothing-kept",
             raises="list index out of range",

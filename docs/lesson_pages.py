@@ -14,7 +14,7 @@ from nbformat import NotebookNode
 
 from graders.author.build import notebook_files
 from graders.author.lesson import INSTALL
-from graders.core import course, course_map
+from graders.core import course, course_map, rules
 from graders.core.files import write_atomically
 from graders.core.source import prediction_keys
 
@@ -25,7 +25,7 @@ NOTE = """\
 :::{{tip}}
 This page is for reading. To answer its exercises, open it as a notebook: `hookwork start` brings you all lessons
 ([how](../learn.md)). Or take {{download}}`{file} <../../lessons/{file}>` alone and open it in any Jupyter; its first
-cell installs the course. What the cells below show was computed with the exercises solved.
+cell says how to install the course. What the cells below show was computed with the exercises solved.
 :::"""
 INDEX = """\
 # The lessons
@@ -52,7 +52,7 @@ def setup(app: Sphinx) -> dict[str, bool]:
 def write_pages(folder: Path) -> None:
     """A notebook for each lesson, and an index; what is as it should be is left, so that Sphinx need not read it."""
     files = {f"{lesson}.ipynb": nbformat.writes(page(lesson)) + "\n" for lesson in course.lessons()}
-    files["index.md"] = index()
+    files |= {"index.md": index(), rules.PAGE: rules.page()}
     folder.mkdir(exist_ok=True)
     for old in folder.iterdir():
         if old.name not in files:
@@ -65,7 +65,7 @@ def write_pages(folder: Path) -> None:
 
 def index() -> str:
     """The page that lists the lessons: the map of the course."""
-    pages = [f"{course.title(lesson)} <{lesson}>" for lesson in course.lessons()]
+    pages = [*(f"{course.title(lesson)} <{lesson}>" for lesson in course.lessons()), "rules"]
     return INDEX.format(map=course_map.as_markdown(), pages="\n".join(pages))
 
 

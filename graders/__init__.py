@@ -1,6 +1,6 @@
 """Hookwork: a course on PyTorch hooks whose exercises are marked by measuring.
 
-In a notebook: `from graders import check, hint, solution, progress, guess, compare`.
+In a notebook: `from graders import check, hint, solution, progress, guess, compare, rules`.
 """
 
 from __future__ import annotations
@@ -9,10 +9,10 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from graders.notebook.commands import check, hint, progress, solution
+    from graders.notebook.commands import check, hint, progress, rules, solution
     from graders.notebook.predictions import compare, guess
 
-__all__ = ["check", "compare", "guess", "hint", "progress", "solution"]
+__all__ = ["check", "compare", "guess", "hint", "progress", "rules", "solution"]
 
 
 def __getattr__(name: str) -> Any:

@@ -191,6 +191,19 @@ def solution(key: Key, folder: Folder = None) -> int:
 
 
 @app.command(rich_help_panel="Learn", epilog=CODES)
+def rules() -> int:
+    """Show the rules that hold in every exercise.
+
+    [bold]Example[/]
+
+    hookwork rules
+    """
+    from graders.learner import commands
+
+    return commands.rules()
+
+
+@app.command(rich_help_panel="Learn", epilog=CODES)
 def reset(key: Key, folder: Folder = None) -> int:
     """Put the stub of one exercise back into your notebook, after a backup; everything else stays.
 

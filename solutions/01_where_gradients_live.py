@@ -17,7 +17,7 @@ import warnings
 
 import torch
 
-from graders import check, compare, guess, hint, progress, solution
+from graders import check, compare, guess, hint, progress, rules, solution
 from graders.figures import BACKWARD, QUIET, arrow, caption, card, node, show
 
 # %% [markdown]
@@ -227,19 +227,18 @@ assert shown["in time"].item() == 12 and shown["too late"] is shown["on a copy"]
 # On a copy: `h * 1` has the same value as `h`, but it is a different tensor. The loss does not use it, so no gradient
 # ever comes to it. **A gradient belongs to a tensor object, not to a name or a value.**
 #
-# Time for your first exercise, and for the rules that hold in it and in all that follow.
+# Time for your first exercise.
 
 # %% [markdown]
-# ## The rules of all exercises
+# ## Three rules
 #
-# Above each exercise stands its *contract*: the text that says what your function does. The contracts are short,
-# because eight rules hold in every exercise. The check tries them, too. You do not have to remember all of this now.
-# Come back when a check names a rule, or when you know more of the words. Wherever a contract says something else, the
-# contract counts.
+# Above each exercise stands its *contract*: what your function does. Three rules hold in all:
 #
 # {{rules}}
 #
-# Read the contract below, replace the last line of the cell under it, run the cell, then run the check.
+# The exact words are on [one page](rules.md), which `rules()` shows, too. You need not read it now.
+#
+# Read the contract, replace the last line of the cell below it, run the cell, then the check.
 
 
 # %% exercise="01-branch-grads"

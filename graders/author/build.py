@@ -15,7 +15,7 @@ from nbclient.exceptions import CellExecutionError
 from nbformat import NotebookNode
 
 from graders.author.lesson import notebook
-from graders.core import course
+from graders.core import course, rules
 from graders.core.files import write_atomically
 from graders.core.source import SourceError, prediction_keys
 from graders.notebook import record
@@ -29,6 +29,7 @@ def build(lesson: str) -> list[Path]:
     files = notebook_files(lesson)
     for file, content in zip(files, (notebook(lesson, solved=False), solved)):
         write_atomically(file, nbformat.writes(content) + "\n")
+    write_atomically(course.lessons_folder() / rules.PAGE, rules.page())  # every lesson links to it
     return list(files)
 
 
@@ -38,16 +39,14 @@ def notebook_files(lesson: str) -> tuple[Path, Path]:
 
 
 def execute(lesson: str) -> NotebookNode:
-    """The solved notebook with its outputs. It ran with the asserts of the source, which it does not show.
+    """The solved notebook with its outputs, once the asserts of the source have held.
 
-    Raises `SourceError` when a cell raises, or a guess of the source is not what came out.
+    What it shows comes from a run without them, as readers have it. Raises `SourceError` when a cell raises, or a guess
+    of the source is not what came out.
     """
-    run, content = notebook(lesson, solved=True, asserts=True), notebook(lesson, solved=True)
-    run_through(run, f"solutions/{lesson}.py")
-    ran = {cell["id"]: cell for cell in run.cells}
-    content.metadata = run.metadata
-    for number, cell in enumerate((cell for cell in content.cells if cell.cell_type == "code"), 1):
-        cell.outputs, cell.execution_count = ran[cell["id"]].outputs, number
+    run_through(notebook(lesson, solved=True, asserts=True), f"solutions/{lesson}.py")
+    content = notebook(lesson, solved=True)
+    run_through(content, f"solutions/{lesson}.py without its asserts")
     return content
 
 
@@ -98,7 +97,10 @@ def _failing_line(error: CellExecutionError) -> str:
 def stale(lesson: str) -> list[str]:
     """What in the notebooks of a lesson is not what its source builds; outputs are not compared."""
     learners, solved = notebook_files(lesson)
-    return [*stale_in(learners, lesson, solved=False), *stale_in(solved, lesson, solved=True)]
+    page = learners.with_name(rules.PAGE)
+    old = not page.exists() or page.read_text(encoding="utf-8") != rules.page()
+    problems = [f"lessons/{rules.PAGE} is not what graders/core/rules.py says: run `hookwork build`"] if old else []
+    return [*problems, *stale_in(learners, lesson, solved=False), *stale_in(solved, lesson, solved=True)]
 
 
 def stale_in(file: Path, lesson: str, *, solved: bool) -> list[str]:

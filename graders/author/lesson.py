@@ -18,18 +18,24 @@ from graders.core.source import SourceError, prediction_keys, stub, without_mark
 from graders.core.text import points
 
 INSTALL = """\
-# Installs the course where it is missing, as on Colab; where it is there, this does nothing.
+# Says what to do where the course is not installed; where it is, this does nothing.
 import importlib.util
+import sys
 
 if importlib.util.find_spec("graders") is None:
-    %pip install --quiet hookwork"""
-"""The first code cell of every lesson: a notebook may be opened where nothing was set up."""
+    print("The course is not installed for this Python. Clone its repository, and run this in the clone:")
+    print(f"    {sys.executable} -m pip install '.[lab]'")
+    print("Then restart the kernel, and begin here again.")"""
+"""The first code cell of every lesson: a notebook may be opened where nothing was set up.
+
+It fetches nothing: as long as the course is in no package index, the name there belongs to whoever takes it.
+"""
 
 RULES = "{{rules}}"
-"""Stands in the source of the lesson that states the rules of all exercises."""
+"""Stands in lesson 1 for the three rules."""
 MAP = "{{map}}"
-"""Stands in the source of the lesson that shows the map of the course."""
-LINK = "*The [rules of all exercises]({place}#The-rules-of-all-exercises) hold, too.*"
+"""Stands in lesson 0 for the map of the course."""
+LINK = f"*The [rules of all exercises]({rules.PAGE}) hold, too.*"
 """Below each contract that was written with them in mind."""
 KERNELSPEC = {"display_name": "Python 3 (ipykernel)", "language": "python", "name": "python3"}
 
@@ -47,7 +53,7 @@ def notebook_from(
 ) -> NotebookNode:
     """The same from the text of a lesson's source and the lesson's exercises.
 
-    Its first code cell installs the course where it is missing. Each exercise cell of the source is preceded by its
+    Its first code cell says what to do where the course is missing. Each exercise cell of the source is preceded by its
     contract (from the grader) and followed by its check. Raises `SourceError`.
     """
     file = f"solutions/{lesson}.py"
@@ -66,9 +72,9 @@ def notebook_from(
                 raise SourceError(f"a cell names the exercise {key!r}, which graders/lesson_{lesson} lacks")
         first = next((place for place, cell in enumerate(cells) if cell.cell_type == "code"), len(cells))
         cells.insert(first, nbformat.v4.new_code_cell(INSTALL))
-        _give_ids(cells)
         if not asserts:
             cells = _without_asserts(cells)
+        _give_ids(cells)
     except SourceError as error:
         raise SourceError(f"{file}: {error}") from None
     if left:
@@ -92,8 +98,8 @@ def source_cells(source: str) -> list[NotebookNode]:
 def _plain(cell: NotebookNode, *, solved: bool) -> NotebookNode:
     """A cell of the source. The code of one that only draws ("figure") or gives an answer away is folded."""
     if cell.cell_type == "markdown":
-        text = cell.source.replace(RULES, rules.as_markdown())
-        return nbformat.v4.new_markdown_cell(text.replace(MAP, course_map.as_markdown()))
+        text = cell.source.replace(RULES, rules.brief()).replace(MAP, course_map.as_markdown())
+        return nbformat.v4.new_markdown_cell(text)
     folded = {"jupyter": {"source_hidden": True}, "tags": ["hide-input"]}
     fold = {"figure", "spoiler"} & set(cell.metadata.get("tags", ()))
     source = cell.source if solved else blanked(cell.source)
@@ -103,13 +109,9 @@ def _plain(cell: NotebookNode, *, solved: bool) -> NotebookNode:
 def _without_asserts(cells: list[NotebookNode]) -> list[NotebookNode]:
     """The cells as readers get them; one of nothing but asserts is left out. Answers stay as they are."""
     for cell in cells:
-        cell.source = _shown(cell)
+        if cell.cell_type == "code" and "nbgrader" not in cell.metadata:
+            cell.source = without_asserts(cell.source)
     return [cell for cell in cells if cell.source]
-
-
-def _shown(cell: NotebookNode) -> str:
-    """The text of a cell without its asserts, where it is no answer."""
-    return cell.source if cell.cell_type != "code" or "nbgrader" in cell.metadata else without_asserts(cell.source)
 
 
 def _exercise_cells(exercise: Exercise, source: str, solved: bool) -> list[NotebookNode]:
@@ -120,8 +122,7 @@ def _exercise_cells(exercise: Exercise, source: str, solved: bool) -> list[Noteb
     worth = f"{points(exercise.points)} point{'' if exercise.points == 1 else 's'}"
     heading = f"### Exercise `{exercise.key}`: {exercise.title} ({worth})\n\n{exercise.contract}"
     if exercise.circumstances is not None:
-        stated = course.lessons()[0]
-        heading += "\n\n" + LINK.format(place="" if exercise.lesson == stated else f"{stated}.ipynb")
+        heading += f"\n\n{LINK}"
     answer = nbformat.v4.new_code_cell(without_marks(source) if solved else unsolved)
     answer.metadata["nbgrader"] = _nbgrader(exercise.key, solution=True, points=exercise.points)
     answer.metadata["hookwork"] = {"exercise": exercise.key}
@@ -142,12 +143,12 @@ def _nbgrader(grade_id: str, *, solution: bool, points: float | None = None) -> 
 
 
 def _give_ids(cells: list[NotebookNode]) -> None:
-    """Ids that stay the same from build to build: of the exercise, of the guess, or of the text that readers get."""
+    """Ids that stay the same from build to build: of the exercise, of the guess, or of the cell's own text."""
     seen: dict[str, int] = {}
     for cell in cells:
         base = cell.metadata.get("nbgrader", {}).get("grade_id")
         if base is None and cell.cell_type == "code" and (keys := prediction_keys(cell.source)):
             base = f"{keys[0]}-guess"
-        base = base or hashlib.sha256(f"{cell.cell_type} {_shown(cell)}".encode()).hexdigest()[:12]
+        base = base or hashlib.sha256(f"{cell.cell_type} {cell.source}".encode()).hexdigest()[:12]
         seen[base] = seen.get(base, 0) + 1
         cell["id"] = base if seen[base] == 1 else f"{base}-{seen[base]}"

@@ -22,6 +22,10 @@ def progress() -> None:
     """Show nothing: the notebook is being marked."""
 
 
+def rules() -> None:
+    """Show nothing: the notebook is being marked."""
+
+
 def guess(key: object = "", /, *unnamed: object, **values: object) -> None:
     """Show nothing: the notebook is being marked."""
 

@@ -56,5 +56,5 @@ class NotInstalled(HookworkError):
     """A command needs packages that the course itself does not."""
 
     def __init__(self, what: str, extra: str) -> None:
-        """`what` needs the packages of `hookwork[extra]`."""
-        super().__init__(f"{what} needs more packages. Install them with: pip install 'hookwork[{extra}]'")
+        """`what` needs the packages of the extra `extra`."""
+        super().__init__(f"{what} needs more packages. Install them, in your clone: pip install '.[{extra}]'")

@@ -19,6 +19,7 @@ from rich.text import Text
 from graders.core import course
 from graders.core.errors import ExitCode
 from graders.core.results import Status
+from graders.core.rules import page
 from graders.core.terminal import console
 from graders.core.text import plural
 from graders.learner import folder as folders
@@ -51,7 +52,7 @@ def start(given: Path | None, *, opened: bool) -> int:
     if importlib.util.find_spec("jupyterlab") is None:
         out.print(
             Text(
-                "JupyterLab is not installed. Install it with: pip install 'hookwork[lab]'\n"
+                "JupyterLab is not installed. Install it with: pip install jupyterlab\n"
                 "Or open the folder in VS Code or another front end, with this Python as the kernel."
             )
         )
@@ -223,6 +224,14 @@ def solution(key: str, given: Path | None) -> int:
     out.print(screens.solution(exercise, course.worked_answer(exercise)) if opened else screens.not_yet(exercise))
     _tell(out, notes)
     return ExitCode.FINE if opened else ExitCode.NOT_PASSED
+
+
+def rules() -> int:
+    """Show the rules that hold in every exercise."""
+    from rich.markdown import Markdown
+
+    console().print(Markdown(page()))
+    return ExitCode.FINE
 
 
 def reset(key: str, given: Path | None) -> int:

@@ -66,6 +66,11 @@ def paragraph(text: str) -> str:
     return f"<p style='margin:.5em 0 0'>{code(text)}</p>" if text else ""
 
 
+def titled(title: str, text: str) -> str:
+    """A paragraph with `code` that begins with its title."""
+    return f"<p style='margin:.5em 0 0'><strong>{code(title)}</strong> {code(text)}</p>"
+
+
 def pre(text: str, *, wrapped: bool = False) -> str:
     """Lines of code, or anything else that keeps its columns; `wrapped` ones may break."""
     space = "pre-wrap;word-break:normal;overflow-wrap:anywhere" if wrapped else "pre"

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import sys
+import textwrap
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from graders.core.exercise import Exercise
 from graders.core.results import CheckResult, ExerciseResult, Status
+from graders.core.rules import Rule
 from graders.core.status_styles import STATUS_STYLES
 from graders.core.text import plural, points
 from graders.judge.exercise import what_was_raised
@@ -144,6 +146,17 @@ def not_yet(exercise: Exercise) -> Panel:
 def note(text: str) -> Panel:
     """A plain message."""
     return Panel(text, html.card(html.INFO, "", text, "", ""))
+
+
+def rules(every: Sequence[Rule], introduction: str) -> Panel:
+    """The rules of all exercises."""
+    title = "The rules of all exercises"
+    lines = [f"{rule.number}. {rule.title} {rule.text}" for rule in every]
+    text = "\n".join(textwrap.fill(line, 100, subsequent_indent="   ") for line in lines)
+    body = html.paragraph(introduction) + "".join(
+        html.titled(f"{rule.number}. {rule.title}", rule.text) for rule in every
+    )
+    return Panel(f"{title}\n\n{introduction}\n\n{text}", html.card(html.INFO, title, "", "", body))
 
 
 def progress(course: Standing, titles: Mapping[str, str]) -> Panel:

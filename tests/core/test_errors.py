@@ -59,5 +59,5 @@ def test_a_file_that_the_system_refuses_is_named() -> None:
 
 def test_what_is_not_installed_says_how_to_install_it() -> None:
     assert NotInstalled("--cluster", "cluster").shown() == (
-        "--cluster needs more packages. Install them with: pip install 'hookwork[cluster]'"
+        "--cluster needs more packages. Install them, in your clone: pip install '.[cluster]'"
     )

@@ -102,7 +102,7 @@ def test_progress_tells_how_many_predictions_were_right() -> None:
     Path("hookwork-progress.json").write_text(json.dumps({"predictions": kept}))
     lines = [" ".join(line.split()) for line in hookwork("progress").stdout.split("\n")]
     assert lines[0].endswith(", 2 of 3 predictions right")
-    assert "→ 1. Where gradients live ··· 0 of 4 1 of 2" in lines
+    assert "1. Where gradients live ··· 0 of 4 1 of 2" in lines
 
 
 def test_rules_are_shown_in_a_terminal() -> None:

@@ -10,6 +10,7 @@
 # %%
 import torch
 from matplotlib.figure import Figure
+from torch import nn
 
 from graders import check, compare, guess, hint, progress, solution
 from graders.figures import BACKWARD, CARD, FORWARD, INK, QUIET, show
@@ -101,13 +102,14 @@ show(
 # %%
 arrived = []
 kept[0].register_hook(arrived.append)
-scores[0, 2].backward(retain_graph=True)  # 2 is the triangle; retained, so that this cell can run again
+scores[0, 2].backward(retain_graph=True)  # 2: the triangle; the graph is kept for another run of this cell
 
 print(arrived[0].shape)
 assert arrived[0].shape == kept[0].shape
 
 # %% [markdown]
-# A number times its gradient is an estimate of what that number adds to the score. We add up each channel:
+# A number times its gradient is an estimate of what that number adds to the score. Here they are, added up channel by
+# channel:
 
 # %%
 estimate = (kept[0] * arrived[0]).sum((0, 2, 3))
@@ -150,8 +152,8 @@ show(
 # Does the answer depend on channel 3? Switch it off and look. **What a forward hook returns takes the place of the
 # output.** (The first hook returned `None`, as `append` does, and that changes nothing.)
 #
-# **Predict.** What does the model say without channel 3: circle, square, or still triangle? Put your guess in place of
-# the `...` and run the cell. Nobody marks it.
+# **Predict.** What does the model say without channel 3: `"circle"`, `"square"`, or still `"triangle"`? Put your guess in
+# place of the `...` and run the cell. Nobody marks it.
 
 # %%
 guess("00-channel-off", answer="square")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
-from graders.core.cells import defines, home_of
+from graders.core.cells import names_bound
 from graders.core.exercise import Draw, Exercise
 from graders.core.results import ExerciseResult, Status
 from graders.core.text import clean
@@ -62,14 +62,15 @@ def judge_submission(
     Of an exercise that was asked in two places the better result counts, and of two that are as good the one where
     the exercise stands.
     """
+    bound = list(names_bound(cells))
     results = []
     for exercise in exercises:
         attempts = run.attempts(exercise.key, len(exercise.cases))
         result = max((verdicts.of(exercise, outcomes) for outcomes in attempts), key=_worth)
         if result.status is Status.NOT_ATTEMPTED:
-            result = _with_reason(result, exercise, cells, run)
-        home = home_of(cells, exercise.name)
-        results.append(replace(result, cell=None if home is None else home + 1))
+            result = _with_reason(result, exercise, bound, run)
+        homes = [number for number, names in enumerate(bound, start=1) if exercise.name in names]
+        results.append(replace(result, cell=homes[-1] if homes else None))
     return results
 
 
@@ -88,12 +89,14 @@ def _defect(exercise: Exercise, error: Exception) -> ExerciseResult:
     return not_judged(exercise, Status.NOT_GRADED, message)
 
 
-def _with_reason(result: ExerciseResult, exercise: Exercise, cells: Sequence[str], run: Run) -> ExerciseResult:
+def _with_reason(
+    result: ExerciseResult, exercise: Exercise, bound: Sequence[frozenset[str]], run: Run
+) -> ExerciseResult:
     """A name that is missing because its cell failed says so, and where."""
     homes = [
         cell
         for cell in run.cells
-        if cell.status != "ok" and cell.index < len(cells) and defines(cells[cell.index], exercise.name)
+        if cell.status != "ok" and cell.index < len(bound) and exercise.name in bound[cell.index]
     ]
     if not homes or result.defined:
         return result

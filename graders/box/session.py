@@ -182,7 +182,7 @@ class Session:
         if left <= 0:
             return (
                 "timed-out",
-                f"the notebook took more than {self.limits.notebook_seconds / self.limits.pace:g} seconds",
+                f"the notebook took more than {self.limits.notebook_allowed:g} seconds",
                 True,
             )
         # The trait `timeout` admits whole numbers alone; nbclient itself counts in floats.

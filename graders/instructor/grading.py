@@ -17,18 +17,18 @@ from rich.text import Text
 
 from graders.core import course
 from graders.core.errors import ExitCode
-from graders.core.files import write_atomically
+from graders.core.fences import Fences
 from graders.core.results import Batch, SubmissionResult, SubmissionStatus
 from graders.core.text import clean, plural, points
 from graders.instructor import cluster, regrade
-from graders.instructor.report_inputs import similar_answers, titles
+from graders.instructor.lock import alone_in
 from graders.instructor.request import BadRequest, Request, iso, named_by_roster
+from graders.instructor.writing import write_all
 from graders.marking.batch import Marking
 from graders.marking.questions import Questions
 from graders.marking.setup import set_up
 from graders.marking.submission import without_run
-from graders.report import outputs, summary
-from graders.report.exports import EXPORTS
+from graders.report import summary
 from graders.report.policy import LateRule, penalised, weighted
 from graders.run.boxes import Boxes
 from graders.run.cache import RunCache
@@ -56,8 +56,10 @@ def grade(
     gc.freeze()  # otherwise Python searches all of torch for garbage when it ends, for 0.1 to 0.4 s
     if request.keep_outputs and request.cluster:
         raise BadRequest("The runs of a cluster stay there, and with them what cells show: leave out --keep-outputs.")
-    before = regrade.load(request.out) if request.regrade else None
+    fences = Fences()
     with ExitStack() as resources:
+        resources.enter_context(alone_in(request.out, lambda text: out.print(Text(text, "yellow"))))
+        before = regrade.load(request.out) if request.regrade else None
         scratch = resources.enter_context(temporary_folder("unpacked"))
         found = find_submissions(request.where, course.lessons(), scratch, request.due, request.lessons)
         strangers: list[str] = []
@@ -76,6 +78,7 @@ def grade(
             keep_outputs=request.keep_outputs,
         )
         cache = RunCache(request.out / "runs", fresh=request.fresh)
+        cache.check()
         again = request.fresh and not request.regrade
         seed, repeated = regrade.questions_seeds(request.out, cache, given=request.seed, fresh=again)
         if request.cluster:
@@ -90,22 +93,17 @@ def grade(
         if before:
             batch = regrade.merged(before, batch, request.exercises)
         else:
-            batch = regrade.with_other_lessons(request.out, batch)
-        shown = titles(submission.lesson for submission in batch.submissions)
-        written = outputs.write(batch, request.out, shown, similar_answers(found))
-        if request.keep_outputs:
-            from graders.instructor import executed  # its nbformat takes 1.5 s where JupyterLab is installed
-
-            written.append(executed.write(batch, chosen, terms, request.out))
-        for name in request.exports:
-            files = EXPORTS[name](batch, shown, request.roster)
-            for path, text in files.items():
-                write_atomically(request.out / path, text, below=request.out)
-            written.append(request.out / next(iter(files)).partition("/")[0] if files else request.out)
+            batch = regrade.with_other_lessons(request.out, batch, fences)
+        if cache.trouble:
+            fences.note(cache.trouble)
+        written = write_all(batch, request.out, found, chosen, terms, fences, request.exports, request.roster)
     out.print(summary.render(batch, brief=True))
     _tell_strangers(strangers, request, out)
     out.print(Text(f"\nwritten: {', '.join(map(str, written))}"))
-    return ExitCode.FINE if all(submission.graded for submission in batch.submissions) else ExitCode.NOT_GRADED
+    for note in fences.notes:
+        out.print(Text(note, "yellow"))
+    fine = not fences.failed and all(submission.graded for submission in batch.submissions)
+    return ExitCode.FINE if fine else ExitCode.NOT_GRADED
 
 
 def _chosen(found: Sequence[Submission], request: Request) -> list[Submission]:

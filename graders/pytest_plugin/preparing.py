@@ -35,10 +35,12 @@ def pytest_configure(config: pytest.Config) -> None:
     with shown_by_pytest():
         where, due = given or course.lessons_folder(), config.getoption("--lessons")
         submissions = find_submissions(where, course.lessons(), scratch, due=due)
-    out: Path | None = config.getoption("--out")
+        out: Path | None = config.getoption("--out")
+        cache = RunCache(out / "runs", fresh=config.getoption("--fresh")) if out else None
+        if cache is not None:
+            cache.check()
     if config.getoption("--keep-outputs") and out is None:
         raise pytest.UsageError("--keep-outputs writes the executed notebooks below --out DIR: name a folder")
-    cache = RunCache(out / "runs", fresh=config.getoption("--fresh")) if out else None
     if worker:
         boxes = Boxes(resources.enter_context(WarmProcess(Path(worker["hookwork_kit"]))))
     else:

@@ -103,6 +103,18 @@ def _check_from_data(check: dict[str, Any]) -> CheckResult:
     return CheckResult(**{**check, "difference": difference})
 
 
+def parse(raw: bytes) -> Batch:
+    """The batch in a file that `render` wrote. Raises `ValueError` for anything else."""
+    try:
+        return batch_from_data(json.loads(raw, parse_constant=_no_number))
+    except RecursionError:
+        raise ValueError("lists and objects in it lie in each other in too many levels") from None
+
+
+def _no_number(text: str) -> float:
+    raise ValueError(f"{text} is no number")
+
+
 def batch_from_data(data: dict[str, Any]) -> Batch:
     """The batch that `to_data` wrote. Raises `ValueError` for anything else."""
     validate(data)

@@ -15,6 +15,7 @@ from collections.abc import Collection, Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from graders.core.errors import HookworkError
 from graders.core.files import read_own, write_atomically
 from graders.run.kit import kit_version
 from graders.wire import frames
@@ -23,6 +24,10 @@ from graders.wire.limits import Limits
 
 if TYPE_CHECKING:  # whether there are runs has to be known before anything imports torch
     from graders.run.conversation import Probe
+
+
+class Unkept(HookworkError):
+    """No run can be kept where runs belong; the message says what stands in the way."""
 
 
 def digest_of_probes(probes: Sequence[Probe]) -> str:
@@ -57,6 +62,8 @@ class RunCache:
     def __init__(self, folder: Path, *, fresh: bool = False) -> None:
         """The folder is made when the first run is kept. A `fresh` batch finds nothing that is there already."""
         self._folder, self._fresh = folder, fresh
+        self.trouble = ""
+        """Why a run could not be kept, in one sentence."""
 
     def seed(self, new: int, spent: Collection[int] = ()) -> int:
         """The seed of the batch that was begun in this folder; `new`, noted down, when none was, or it is `spent`.
@@ -73,6 +80,12 @@ class RunCache:
             self._write(file, f"{new}\n")
         return new
 
+    def check(self) -> None:
+        """Raises `Unkept` where something else than a folder has its place."""
+        if self._folder.is_symlink() or (self._folder.exists() and not self._folder.is_dir()):
+            what = "a link" if self._folder.is_symlink() else "no folder"
+            raise Unkept(f"{self._folder} is for the runs of notebooks, and is {what}. Move it away, or change --out.")
+
     @property
     def empty(self) -> bool:
         """Whether there is nothing to be found."""
@@ -83,15 +96,18 @@ class RunCache:
         for tier in () if self._fresh else tiers:
             # Not there, not ours, or not as we wrote it: then it is run again.
             with contextlib.suppress(OSError, FrameError):
-                label, *transcript = from_bytes(self._read(self._file(name, tier))) or [Frame({})]
+                label, *transcript = from_bytes(_unsealed(self._read(self._file(name, tier)))) or [Frame({})]
                 # A file that somebody moved to another's name holds another's run.
                 if label.head == _label(name, tier) and transcript and transcript[-1].type == "ended":
                     return tier, transcript
         return None
 
     def keep(self, name: str, tier: str, transcript: Sequence[Frame]) -> None:
-        """Keep a run. Raises `OSError` when it cannot be written."""
-        self._write(self._file(name, tier), to_bytes([Frame(_label(name, tier)), *transcript]))
+        """Keep a run. When it cannot be written there is `trouble`: its marks count all the same."""
+        try:
+            self._write(self._file(name, tier), _sealed(to_bytes([Frame(_label(name, tier)), *transcript])))
+        except OSError as error:
+            self.trouble = f"Runs could not be kept in {self._folder}: {(error.strerror or str(error)).lower()}."
 
     def forget(self, name: str, tier: str) -> None:
         """Do not keep a run any longer."""
@@ -113,6 +129,19 @@ class RunCache:
 def _label(name: str, tier: str) -> dict[str, str]:
     """The first frame of a kept file: which run it is."""
     return {"type": "kept", "run": name, "tier": tier}
+
+
+def _sealed(content: bytes) -> bytes:
+    """With its own digest before it: a file that was cut or changed is not taken for the run that it was."""
+    return hashlib.sha256(content).digest() + content
+
+
+def _unsealed(raw: bytes) -> bytes:
+    """What was sealed. Raises `FrameError` for anything else."""
+    digest, content = raw[:32], raw[32:]
+    if digest != hashlib.sha256(content).digest():
+        raise FrameError("a kept run is not as it was written")
+    return content
 
 
 def to_bytes(transcript: Sequence[Frame]) -> bytes:

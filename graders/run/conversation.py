@@ -88,8 +88,8 @@ def run_notebook(
         try:
             _Conversation(box, limits, fork, slack_seconds, transcript, keep_outputs).hold(cells, probes)
         except BoxTimeout:
-            most = limits.notebook_seconds / limits.pace
-            how, message = "timed-out", f"the notebook did not come to its end in {most:g} seconds"
+            how = "timed-out"
+            message = f"the notebook did not come to its end in {limits.notebook_allowed:g} seconds"
         except FrameError as error:
             how, message = "suspect", str(error)
         except BoxOverLimit as error:

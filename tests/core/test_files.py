@@ -1,11 +1,12 @@
 from __future__ import annotations
 
+import errno
 import os
 from pathlib import Path
 
 import pytest
 
-from graders.core.files import write_atomically
+from graders.core.files import open_regular, write_atomically
 from tests.trouble import nothing_can_be_written
 
 
@@ -45,3 +46,28 @@ def test_a_folder_that_is_a_link_is_refused_with_its_name_and_the_remedy(tmp_pat
     with pytest.raises(NotADirectoryError, match=said):
         write_atomically(tmp_path / "runs" / "a.frames", b"x", below=tmp_path)
     assert list((tmp_path / "elsewhere").iterdir()) == []
+
+
+@pytest.mark.parametrize("inner", ["../a", "b/../../a", "b/../a"])
+def test_nothing_is_written_outside_of_the_folder_that_is_named(tmp_path: Path, inner: str) -> None:
+    with pytest.raises(OSError, match="it leads out of"):
+        write_atomically(tmp_path / "out" / inner, "x", below=tmp_path / "out")
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="there are no pipes in folders")
+@pytest.mark.parametrize(
+    ("kind", "number"), [("pipe", errno.EINVAL), ("folder", errno.EINVAL), ("link", errno.ELOOP), ("", errno.ENOENT)]
+)
+def test_only_a_regular_file_is_opened_and_nothing_is_waited_for(tmp_path: Path, kind: str, number: int) -> None:
+    file = tmp_path / "file"
+    match kind:
+        case "pipe":
+            os.mkfifo(file)
+        case "folder":
+            file.mkdir()
+        case "link":
+            file.symlink_to(__file__)
+    with pytest.raises(OSError, match="file") as caught:
+        open_regular(file)
+    assert caught.value.errno == number

@@ -6,6 +6,8 @@ import csv
 import json
 import os
 import signal
+import subprocess
+import sys
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -110,9 +112,7 @@ def test_a_class_gets_a_table_and_every_file(runner: ClassRunner) -> None:
     assert "ann" in text
     assert "✗✓✓" in text
     assert "What went wrong" not in text
-    assert "written: out/results.json, out/gradebook.csv, out/class.html, out/feedback, out/canvas.csv" in (
-        text.replace("\n", " ")
-    )
+    assert "written: out/results.json, out/gradebook.csv, out/canvas.csv, out/junit.xml" in text.replace("\n", " ")
     files = {
         str(file.relative_to("out")) for file in Path("out").rglob("*") if file.is_file() and file.suffix != ".frames"
     }
@@ -329,6 +329,118 @@ def test_results_of_something_else_are_not_overwritten_by_a_part() -> None:
     Path("out/results.json").write_text('{"mine": 1}')
     assert "holds no results of this version" in " ".join(grade("--student", "ann", code=2).split())
     assert Path("out/results.json").read_text() == '{"mine": 1}'
+
+
+@pytest.mark.parametrize("content", ['{"mine": 1}', "[" * 100_000 + "]" * 100_000, "", "{", "\0"])
+def test_results_of_something_else_are_set_aside(content: str) -> None:
+    hand_in("ann")
+    Path("out").mkdir()
+    for number in (1, 2):
+        Path("out/results.json").write_text(content)
+        text = " ".join(grade().split())
+        assert f"holds no results of this version: it is now results.set-aside-{number}.json" in text
+        assert Path(f"out/results.set-aside-{number}.json").read_text() == content
+        assert results()["ann"]["score"] == 4
+
+
+@pytest.mark.parametrize("kind", ["link", "file"])
+def test_where_runs_cannot_be_kept_nothing_is_begun(runner: ClassRunner, kind: str) -> None:
+    hand_in("ann")
+    grade()
+    before = results()
+    Path("out/runs").rename("moved")
+    if kind == "link":
+        Path("out/runs").symlink_to(Path("moved").absolute())
+    else:
+        Path("out/runs").write_text("mine")
+    runner.noted.clear()
+    assert "out/runs is for the runs of notebooks, and is" in " ".join(grade("--fresh", code=2).split())
+    assert (results(), runner.noted) == (before, [])
+
+
+def odd(part: str) -> str:
+    """A right notebook with something in it that no ordinary file can hold, or no ordinary program can read."""
+    answers = [LESSON_1.right[key][0] for key in KEYS]
+    content = notebooks.content("# ann 1", "import torch", *answers)
+    match part:
+        case "text":
+            content["cells"].append({"cell_type": "markdown", "id": "m", "metadata": {}, "source": "\ud800"})
+        case "metadata":
+            content["metadata"] = {"title": "\ud800"}
+        case "key":
+            content["cells"][0]["metadata"] = {"\udfff": 1}
+        case "output":
+            stream = {"output_type": "stream", "name": "stdout", "text": "\ud800"}
+            content["cells"][0]["outputs"] = [stream]
+        case _:
+            levels = int(part.partition(" ")[0])
+            content["metadata"] = {"deep": 0}
+            return json.dumps(content).replace('"deep": 0', '"deep": ' + "[" * levels + "]" * levels)
+    return json.dumps(content)
+
+
+@pytest.mark.parametrize("part", ["text", "metadata", "key", "output", *(f"{n} levels" for n in (60, 200, 450, 976))])
+def test_what_is_odd_in_one_notebook_costs_no_other_student_anything(part: str) -> None:
+    hand_in("ann").write_text(odd(part)), hand_in("bob")
+    text = " ".join(grade("--keep-outputs", "--export", "canvas").split())
+    assert results()["bob"]["score"] == 4
+    assert Path(f"out/executed/bob/{LESSON}.ipynb").exists()
+    assert Path("out/canvas.csv").exists()
+    read = part != "976 levels"
+    assert results()["ann"]["status"] == ("graded" if read else "unreadable")
+    assert Path(f"out/executed/ann/{LESSON}.ipynb").exists() == read
+    said = f"out/executed/ann/{LESSON}.ipynb: characters that UTF-8 cannot hold became \N{REPLACEMENT CHARACTER}."
+    assert (said in text) == (part in ("text", "metadata", "key"))
+
+
+def test_a_file_that_cannot_be_written_is_said_and_all_others_are_written() -> None:
+    hand_in("ann"), hand_in("bob")
+    Path("out/executed").mkdir(parents=True)
+    Path("out/executed/ann").write_text("mine")
+    text = " ".join(grade("--keep-outputs", "--export", "canvas", code=3).split())
+    assert f"out/executed/ann/{LESSON}.ipynb was not written: ann is a link or no folder" in text
+    assert Path(f"out/executed/bob/{LESSON}.ipynb").exists()
+    assert {name: found["score"] for name, found in results().items()} == {"ann": 4, "bob": 4}
+
+
+AT_ONCE = """
+import sys, time
+from graders.cli import app
+from graders.instructor.machines import Machines
+from tests.doubles import InProcessRunner, no_head_start
+runner = InProcessRunner("A", before=lambda cells: time.sleep(0.5))
+app(["grade", *sys.argv[1:]], obj=Machines(here=lambda now: no_head_start(runner)))
+"""
+
+
+def at_once(*commands: Sequence[str]) -> list[str]:
+    """Start these at the same moment; what they print."""
+    here = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[2])}
+    running = [
+        subprocess.Popen(
+            [sys.executable, "-c", AT_ONCE, *command, "--out", "out", "--jobs", "1"],
+            stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, env=here,
+        )
+        for command in commands
+    ]  # fmt: skip
+    printed = [process.communicate(timeout=200)[0] for process in running]
+    assert [process.returncode for process in running] == [0] * len(running), printed
+    return printed
+
+
+def test_commands_at_once_lose_nothing() -> None:
+    """Two appeals, and a lesson that is marked for the first time."""
+    hand_in("ann", wrong=KEYS), hand_in("bob", wrong=KEYS)
+    grade()
+    hand_in("ann"), hand_in("bob")
+    Path("other/ann").mkdir(parents=True)
+    Path(f"other/ann/{OTHER_LESSON}.ipynb").write_text(notebooks.text("1"))
+    printed = at_once(("class", "--student", "ann"), ("class", "--student", "bob"), ("other",))
+    found = json.loads(Path("out/results.json").read_text())["submissions"]
+    assert [(submission["student"], submission["lesson"], submission["score"]) for submission in found] == [
+        ("ann", LESSON, 4), ("ann", OTHER_LESSON, 0), ("bob", LESSON, 4)]  # fmt: skip
+    assert sum("Another command works in out (process " in text for text in printed) >= 1
+    assert not list(Path("out").glob(".*"))
 
 
 def test_on_a_cluster_only_what_needs_a_run_is_sent(runner: ClassRunner) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -14,7 +14,7 @@ from graders.core.results import SubmissionResult, SubmissionStatus
 from graders.marking.batch import Marking
 from graders.marking.questions import Questions
 from graders.marking.setup import set_up
-from graders.run.cache import RunCache, run_key
+from graders.run.cache import RunCache, Unkept, from_bytes, run_key, to_bytes
 from graders.run.conversation import Probe
 from graders.run.runner import CachedRunner, NoRunner, Transcript
 from graders.run.submissions import Submission
@@ -113,13 +113,46 @@ def test_what_decides_over_a_run_makes_it_run_again(out: Out, change: dict[str, 
     assert out.mark(ada=CELLS[:2], **change)[1] == 1
 
 
-@pytest.mark.parametrize("damage", [b"", b"garbage", None], ids=["empty", "garbage", "cut"])
-def test_a_damaged_file_is_run_again(out: Out, damage: bytes | None) -> None:
+def first_and_last(raw: bytes) -> bytes:
+    label, *_, last = from_bytes(raw[32:])
+    return raw[:32] + to_bytes([label, last])
+
+
+def without_a_key(raw: bytes) -> bytes:
+    frames = from_bytes(raw[32:])
+    for frame in frames:
+        frame.head.pop("key", None)
+    return raw[:32] + to_bytes(frames)
+
+
+def with_another_bit(raw: bytes) -> bytes:
+    return raw[:-40] + bytes([raw[-40] ^ 1]) + raw[-39:]
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        lambda raw: b"",
+        lambda raw: b"garbage",
+        lambda raw: raw[:-3],
+        lambda raw: raw[:32],
+        lambda raw: raw[32:],
+        lambda raw: raw + b"\0",
+        first_and_last,
+        without_a_key,
+        with_another_bit,
+    ],
+    ids=["empty", "garbage", "cut", "digest alone", "no digest", "longer", "first and last", "no key", "a bit"],
+)
+def test_a_damaged_file_is_run_again(out: Out, damage: Callable[[bytes], bytes]) -> None:
     first, _ = out.mark(ada=CELLS[:2])
     (file,) = (out.folder / "out/runs").glob("*.frames")
-    file.write_bytes(file.read_bytes()[:-3] if damage is None else damage)
+    whole = file.read_bytes()
+    file.write_bytes(damage(whole))
+    assert file.read_bytes() != whole
     again, runs = out.mark(ada=CELLS[:2])
     assert (first[0].score, again[0].score, runs) == (1.0, 1.0, 1)
+    assert file.read_bytes() == whole
 
 
 def test_the_code_the_questions_and_the_limits_name_a_run() -> None:
@@ -238,6 +271,22 @@ def test_nothing_is_kept_through_a_link(tmp_path: Path) -> None:
     (tmp_path / "elsewhere").mkdir()
     (tmp_path / "out").mkdir()
     (tmp_path / "out/runs").symlink_to(tmp_path / "elsewhere")
-    with pytest.raises(OSError, match="runs"):
-        RunCache(tmp_path / "out/runs").keep("good", "A", KEPT)
+    cache = RunCache(tmp_path / "out/runs")
+    with pytest.raises(Unkept, match=r"out/runs is for the runs of notebooks, and is a link\. Move it away"):
+        cache.check()
+    cache.keep("good", "A", KEPT)
+    assert "runs is a link or no folder" in cache.trouble
     assert list((tmp_path / "elsewhere").iterdir()) == []
+
+
+def test_a_run_that_cannot_be_kept_counts_and_it_is_said(out: Out) -> None:
+    (out.folder / "out").mkdir()
+    (out.folder / "out/runs").write_text("mine")
+    cache = RunCache(out.folder / "out/runs")
+    with pytest.raises(Unkept, match="and is no folder"):
+        cache.check()
+    results, runs = out.mark(ada=CELLS)
+    assert (results[0].status, results[0].score, runs) == (SubmissionStatus.GRADED, 4.0, 1)
+    cache.keep("good", "A", KEPT)
+    assert cache.trouble.startswith(f"Runs could not be kept in {out.folder / 'out/runs'}: ")
+    assert (out.folder / "out/runs").read_text() == "mine"

@@ -78,8 +78,7 @@ def with_other_lessons(out: Path, new: Batch, fences: Fences) -> Batch:
     try:
         before = _load(out)
     except _Strange as error:
-        aside = _set_aside(out / "results.json")
-        fences.note(f"{out / 'results.json'} {error}: it is now {aside.name}, and a new one was written.")
+        fences.note(f"{out / 'results.json'} {error}: it is kept as {_kept_as(out / 'results.json').name}.")
         return new
     if before is None:
         return new
@@ -93,12 +92,15 @@ def with_other_lessons(out: Path, new: Batch, fences: Fences) -> Batch:
     return replace(new, submissions=tuple(everything)) if kept else new
 
 
-def _set_aside(file: Path) -> Path:
-    """Another name for a file, which nothing has yet."""
+def _kept_as(file: Path) -> Path:
+    """Another name for a file, which nothing has yet. It keeps its own, too, until a new file takes that."""
     number = 1
     while os.path.lexists(aside := file.with_name(f"{file.stem}.set-aside-{number}{file.suffix}")):
         number += 1
-    os.replace(file, aside)
+    try:
+        os.link(file, aside, follow_symlinks=False)
+    except (OSError, NotImplementedError):  # a folder, or a drive without links
+        os.replace(file, aside)
     return aside
 
 

@@ -15,6 +15,7 @@ from collections.abc import Collection, Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from graders.core.draws import SEED_LIMIT
 from graders.core.errors import HookworkError
 from graders.core.files import read_own, write_atomically
 from graders.run.kit import kit_version
@@ -24,6 +25,9 @@ from graders.wire.limits import Limits
 
 if TYPE_CHECKING:  # whether there are runs has to be known before anything imports torch
     from graders.run.conversation import Probe
+
+
+_DIGEST = hashlib.sha256().digest_size
 
 
 class Unkept(HookworkError):
@@ -74,7 +78,8 @@ class RunCache:
         file = self._folder / "seed"
         if not self._fresh:
             with contextlib.suppress(OSError, ValueError):
-                if (noted := int(self._read(file))) not in spent:
+                noted = int(self._read(file))
+                if 0 <= noted < SEED_LIMIT and noted not in spent:
                     return noted
         with contextlib.suppress(OSError):  # said, with the remedy, when the results cannot be written either
             self._write(file, f"{new}\n")
@@ -96,7 +101,7 @@ class RunCache:
         for tier in () if self._fresh else tiers:
             # Not there, not ours, or not as we wrote it: then it is run again.
             with contextlib.suppress(OSError, FrameError):
-                label, *transcript = from_bytes(_unsealed(self._read(self._file(name, tier)))) or [Frame({})]
+                label, *transcript = from_bytes(self._read(self._file(name, tier))) or [Frame({})]
                 # A file that somebody moved to another's name holds another's run.
                 if label.head == _label(name, tier) and transcript and transcript[-1].type == "ended":
                     return tier, transcript
@@ -105,7 +110,7 @@ class RunCache:
     def keep(self, name: str, tier: str, transcript: Sequence[Frame]) -> None:
         """Keep a run. When it cannot be written there is `trouble`: its marks count all the same."""
         try:
-            self._write(self._file(name, tier), _sealed(to_bytes([Frame(_label(name, tier)), *transcript])))
+            self._write(self._file(name, tier), to_bytes([Frame(_label(name, tier)), *transcript]))
         except OSError as error:
             self.trouble = f"Runs could not be kept in {self._folder}: {(error.strerror or str(error)).lower()}."
 
@@ -131,27 +136,18 @@ def _label(name: str, tier: str) -> dict[str, str]:
     return {"type": "kept", "run": name, "tier": tier}
 
 
-def _sealed(content: bytes) -> bytes:
-    """With its own digest before it: a file that was cut or changed is not taken for the run that it was."""
-    return hashlib.sha256(content).digest() + content
-
-
-def _unsealed(raw: bytes) -> bytes:
-    """What was sealed. Raises `FrameError` for anything else."""
-    digest, content = raw[:32], raw[32:]
-    if digest != hashlib.sha256(content).digest():
-        raise FrameError("a kept run is not as it was written")
-    return content
-
-
 def to_bytes(transcript: Sequence[Frame]) -> bytes:
-    """A transcript as it is kept in a file."""
-    return b"".join(frames.pack(frame) for frame in transcript)
+    """A transcript as it is kept in a file: behind its digest, so that what was cut or changed is not taken for it."""
+    content = b"".join(frames.pack(frame) for frame in transcript)
+    return hashlib.sha256(content).digest() + content
 
 
 def from_bytes(raw: bytes) -> list[Frame]:
     """The transcript in a file that `to_bytes` wrote. Raises `FrameError` for any other bytes."""
-    stream, found = io.BytesIO(raw), []
+    digest, content = raw[:_DIGEST], raw[_DIGEST:]
+    if digest != hashlib.sha256(content).digest():
+        raise FrameError("a kept transcript is not as it was written")
+    stream, found = io.BytesIO(content), []
     # JSON as we write it can be longer than as it came: `1e9` becomes `1000000000.0`, a character becomes `\u007f`.
     while (frame := frames.read(stream.read, max_head=8 * frames.MAX_HEAD)) is not None:
         found.append(frame)

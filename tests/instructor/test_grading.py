@@ -338,7 +338,7 @@ def test_results_of_something_else_are_set_aside(content: str) -> None:
     for number in (1, 2):
         Path("out/results.json").write_text(content)
         text = " ".join(grade().split())
-        assert f"holds no results of this version: it is now results.set-aside-{number}.json" in text
+        assert f"holds no results of this version: it is kept as results.set-aside-{number}.json" in text
         assert Path(f"out/results.set-aside-{number}.json").read_text() == content
         assert results()["ann"]["score"] == 4
 

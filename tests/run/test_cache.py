@@ -114,15 +114,15 @@ def test_what_decides_over_a_run_makes_it_run_again(out: Out, change: dict[str, 
 
 
 def first_and_last(raw: bytes) -> bytes:
-    label, *_, last = from_bytes(raw[32:])
-    return raw[:32] + to_bytes([label, last])
+    label, *_, last = from_bytes(raw)
+    return raw[:32] + to_bytes([label, last])[32:]
 
 
 def without_a_key(raw: bytes) -> bytes:
-    frames = from_bytes(raw[32:])
+    frames = from_bytes(raw)
     for frame in frames:
         frame.head.pop("key", None)
-    return raw[:32] + to_bytes(frames)
+    return raw[:32] + to_bytes(frames)[32:]
 
 
 def with_another_bit(raw: bytes) -> bytes:
@@ -170,8 +170,9 @@ def test_a_batch_keeps_its_seed_until_a_fresh_one(tmp_path: Path) -> None:
     assert RunCache(tmp_path).seed(6) == 5
     assert RunCache(tmp_path, fresh=True).seed(7) == 7
     assert RunCache(tmp_path).seed(8) == 7
-    (tmp_path / "seed").write_text("nonsense")
-    assert RunCache(tmp_path).seed(9) == 9
+    for nonsense in ("nonsense", "-1", str(2**53), "9" * 5000, ""):
+        (tmp_path / "seed").write_text(nonsense)
+        assert RunCache(tmp_path).seed(9) == 9
 
 
 def test_a_folder_without_runs_is_empty(tmp_path: Path) -> None:

@@ -203,7 +203,10 @@ def test_a_transcript_without_an_end_is_that_of_a_box_that_died() -> None:
 def test_a_transcript_is_kept_as_it_came() -> None:
     transcript = [READY, cell(0), DONE, asked(), seen([torch.ones(2), "text"]), END, ended()]
     assert from_bytes(to_bytes(transcript)) == transcript
-    assert from_bytes(b"") == []
+    assert from_bytes(to_bytes([])) == []
+    for other in (b"", b"x", to_bytes(transcript)[32:], to_bytes(transcript) + to_bytes(transcript)):
+        with pytest.raises(FrameError):
+            from_bytes(other)
     with pytest.raises(FrameError):
         from_bytes(to_bytes(transcript)[:-1])
 

@@ -58,14 +58,15 @@ def grade(
         raise BadRequest("The runs of a cluster stay there, and with them what cells show: leave out --keep-outputs.")
     fences = Fences()
     with ExitStack() as resources:
-        resources.enter_context(alone_in(request.out, lambda text: out.print(Text(text, "yellow"))))
-        before = regrade.load(request.out) if request.regrade else None
         scratch = resources.enter_context(temporary_folder("unpacked"))
         found = find_submissions(request.where, course.lessons(), scratch, request.due, request.lessons)
         strangers: list[str] = []
         if request.roster:
             found, strangers = named_by_roster(found, request.roster, request.lessons)
         chosen = _chosen(found, request)
+        # Not before: a folder for the results, made in the class, would be one of a student's.
+        resources.enter_context(alone_in(request.out, lambda text: out.print(Text(text, "yellow"))))
+        before = regrade.load(request.out) if request.regrade else None
         if before:
             _refuse_other_terms(before, chosen, request)
         is_class = len({submission.student for submission in found}) > 1

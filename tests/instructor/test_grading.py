@@ -393,6 +393,13 @@ def test_what_is_odd_in_one_notebook_costs_no_other_student_anything(part: str) 
     assert (said in text) == (part in ("text", "metadata", "key"))
 
 
+def test_results_may_lie_in_the_class() -> None:
+    hand_in("ann"), hand_in("bob")
+    grade("--out", "class/results")
+    stored = json.loads(Path("class/results/results.json").read_text())
+    assert {found["student"] for found in stored["submissions"]} == {"ann", "bob"}
+
+
 def test_a_file_that_cannot_be_written_is_said_and_all_others_are_written() -> None:
     hand_in("ann"), hand_in("bob")
     Path("out/executed").mkdir(parents=True)

@@ -50,6 +50,9 @@ _DENIED = {
     # Memory that belongs to no process: it would count nowhere, and the first three kinds outlive the box.
     "shmget": (29, 194), "semget": (64, 190), "msgget": (68, 186), "mq_open": (240, 180),
     "memfd_create": (319, 279), "memfd_secret": (447, 447),
+    # A byte on its way through a pipe holds the page it lies in, or a huge one, when everybody has let go of it.
+    "splice": (275, 76), "tee": (276, 77), "vmsplice": (278, 75), "sendfile": (40, 71),
+    "landlock_create_ruleset": (444, 444),  # rules are kept in memory of the kernel; ours are set by now
 }  # fmt: skip
 # What Landlock does not cover: permissions, owners and times of files, where they are those of our own user.
 _METADATA = {
@@ -62,7 +65,10 @@ _SOCKET, _SOCKETPAIR, _CLONE, _CLONE3 = (41, 198), (53, 199), (56, 220), (435, 4
 _CONNECT, _SENDTO, _SECCOMP = (42, 203), (44, 206), (317, 277)
 _SOCK_STREAM, _SOCK_SEQPACKET = 1, 5
 _IOCTL_CALL, _TYPE_INTO_TERMINAL = (16, 29), (0x5412, 0x541C)  # TIOCSTI, TIOCLINUX
-_EPERM, _ENOSYS, _EAFNOSUPPORT = 1, 38, 97
+_MMAP, _SHARED_AND_ANONYMOUS = (9, 222), 0x01 | 0x20
+_SETSOCKOPT, _SOL_SOCKET, _SO_SNDBUF = (54, 208), 1, 7
+_CLONE_THREAD, _CLONE_FILES = 0x00010000, 0x00000400
+_EPERM, _ENOMEM, _ENOSYS, _EAFNOSUPPORT = 1, 12, 38, 97
 
 
 def _machine() -> str:
@@ -186,7 +192,8 @@ def _allow(ruleset: int, path: str, access: int) -> None:
 def filter_system_calls(*, metadata: bool = True) -> None:
     """seccomp: sockets of the family AF_UNIX only, no tracing, mounting, namespaces, io_uring, keys, modules.
 
-    Without `metadata`, permissions, owners and times of files cannot be changed either. Raises `CannotConfine`.
+    Nor is there memory that counts for no process. Without `metadata`, permissions, owners and times of files cannot be
+    changed either. Raises `CannotConfine`.
     """
     if _machine() not in _ARCH:
         raise CannotConfine(_ENOSYS, f"no filter of system calls for {_machine()}")
@@ -290,8 +297,24 @@ def _program(machine: str, denied: Iterable[tuple[int, int | None]]) -> bytes:
     # clone3 hides its flags in memory; without it the C library falls back to clone, whose flags can be seen.
     parts += [_skip_unless(_CLONE3[column], 1), _fail(_ENOSYS)]
     any_bit = struct.pack("<HBBI", 0x45, 0, 1, _CLONE_NAMESPACES)
-    parts += [_skip_unless(_CLONE[column], 4), _load(16), any_bit, _fail(_EPERM), _leave(_ALLOW)]
-    return b"".join([*parts, _leave(_ALLOW)])
+    parts += [_skip_unless(_CLONE[column], 7), _load(16), any_bit, _fail(_EPERM)]
+    # What a thread has open is found with its process.
+    parts += [_and(_CLONE_THREAD | _CLONE_FILES), _skip_unless(_CLONE_THREAD, 1), _fail(_EPERM), _leave(_ALLOW)]
+    return b"".join([*parts, *_uncounted_memory(column), _leave(_ALLOW)])
+
+
+def _uncounted_memory(column: int) -> list[bytes]:
+    """Refuse memory that no page table has to show, so that what `graders.run.memory` counts is all there is.
+
+    Anonymous memory that is shared stays while anybody has the map, filled or not. Sockets hold what is on its way, up
+    to a size that is the machine's as long as nobody may set it.
+    """
+    mapped = [_load(40), _and(_SHARED_AND_ANONYMOUS), _skip_unless(_SHARED_AND_ANONYMOUS, 1), _fail(_ENOMEM)]
+    sized = [_load(24), _skip_unless(_SOL_SOCKET, 3), _load(32), _skip_unless(_SO_SNDBUF, 1), _fail(_EPERM)]
+    return [
+        *(_skip_unless(_MMAP[column], 5), *mapped, _leave(_ALLOW)),
+        *(_skip_unless(_SETSOCKOPT[column], 6), *sized, _leave(_ALLOW)),
+    ]
 
 
 def drop_capabilities() -> None:

@@ -77,7 +77,7 @@ def address_space() -> int:
             middle = (least + enough) // 2
             resource.setrlimit(resource.RLIMIT_AS, (middle, before[1]))
             try:
-                mmap.mmap(-1, mmap.PAGESIZE).close()
+                mmap.mmap(-1, mmap.PAGESIZE, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS).close()
                 enough = middle
             except (OSError, MemoryError):
                 least = middle
@@ -179,9 +179,33 @@ def limit_hit(error: str, message: str) -> str | None:
 
 
 def files_over_limit(folder: str, limits: Limits) -> str | None:
-    """What a folder holds too much of, in words, or None. Looks at no more entries than the limit."""
-    count = size = 0
+    """What a folder, or a file system of the box's own, holds too much of, in words, or None."""
+    found = [_held_by(place) for place in (folder, "/tmp", "/dev/shm") if _is_our_own(place)]
+    if not _is_our_own(folder):
+        found.append(_seen_in(folder, limits))
+    if any(count > limits.inodes for count, _ in found):
+        return f"more than {limits.inodes} files"
+    over = any(size > limits.files + FILES_SLACK for _, size in found)
+    return f"more than {limits.files >> 20} MiB of files" if over else None
+
+
+def _is_our_own(place: str) -> bool:
+    """Whether a file system was mounted for this box. Root owns those of the machine, and of tier D what it made."""
+    with contextlib.suppress(OSError, AttributeError):  # AttributeError: Windows knows no users
+        return os.path.ismount(place) and os.stat(place).st_uid == os.getuid() != 0
+    return False
+
+
+def _held_by(place: str) -> tuple[int, int]:
+    """Files and bytes of a whole file system: also those in folders that are closed, and those without a name."""
+    facts = os.statvfs(place)
+    return facts.f_files - facts.f_ffree, (facts.f_blocks - facts.f_bfree) * facts.f_frsize
+
+
+def _seen_in(folder: str, limits: Limits) -> tuple[int, int]:
+    """Files and bytes found in a folder. Looks at no more entries than the limit."""
     folders = [folder]
+    count = size = 0
     while folders and count <= limits.inodes and size <= limits.files + FILES_SLACK:
         try:
             with os.scandir(folders.pop()) as entries:
@@ -196,6 +220,4 @@ def files_over_limit(folder: str, limits: Limits) -> str | None:
                         break
         except OSError:  # gone by now, closed, or a path longer than the system takes
             continue
-    if count > limits.inodes:
-        return f"more than {limits.inodes} files"
-    return f"more than {limits.files >> 20} MiB of files" if size > limits.files + FILES_SLACK else None
+    return count, size

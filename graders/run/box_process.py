@@ -11,10 +11,11 @@ import time
 from pathlib import Path
 from types import TracebackType
 
+from graders.run.last_fuse import Bound, last_fuse
 from graders.run.leftovers import temporary_folder
 from graders.run.memory import SECONDS as WATCH_SECONDS
 from graders.run.memory import MemoryWatch, any_stopped
-from graders.run.memory_cgroup import MemoryCgroup, bound_memory
+from graders.run.memory_cgroup import bound_memory
 from graders.run.streams import PIPES_CAN_WAIT, Incoming, Outgoing, ThreadedIncoming, ThreadedOutgoing
 from graders.run.tiers import environment, launch, passed_on
 from graders.run.warm import WarmProcess
@@ -67,7 +68,9 @@ class Box:
         self._looked = time.monotonic()
         self.stood_still = False
         """Whether a process of the box was seen stopped, or this one could not look for a while: its clocks went on."""
-        self._memory: MemoryCgroup | MemoryWatch | None = None
+        self.gave_way = False
+        """Whether it was ended because the machine ran short of memory, which need not be its own doing."""
+        self._memory: Bound | None = None
 
     def __enter__(self) -> Box:
         """Start the process."""
@@ -114,6 +117,7 @@ class Box:
         bound = MemoryWatch if self._tier == "C" else bound_memory
         forked = isinstance(self._process, ForkedProcess)
         self._memory = bound(self._process.pid, self._limits.memory_together, forked=forked)
+        last_fuse.add(self._memory)
 
     def send(self, frame: Frame, deadline: float) -> None:
         """Hand a request to the box. Raises `BoxTimeout`, `BoxDied` or `BoxOverLimit`."""
@@ -162,7 +166,8 @@ class Box:
             now = self._look_at_the_clock()
             if now >= deadline:
                 raise BoxTimeout
-            there = self._incoming.wait(min(WATCH_SECONDS, deadline - now))
+            pause = WATCH_SECONDS if self._memory is None else min(WATCH_SECONDS, self._memory.pause)
+            there = self._incoming.wait(min(pause, deadline - now))
             self._look_at_the_clock()
             if there:
                 return
@@ -176,9 +181,16 @@ class Box:
         return now
 
     def _look_at_memory(self) -> None:
-        if self._memory is not None and self._memory.exceeded():
+        if self._memory is None:
+            return
+        if self._memory.exceeded():
             most = self._limits.memory_together // MIB
             raise BoxOverLimit(f"memory: its processes together took more than {most} MiB")
+        if last_fuse.blows(self._memory):
+            self.gave_way = True
+            raise BoxOverLimit(
+                "memory: this machine had hardly any left, and of the notebooks that ran, this one held most"
+            )
 
     def errors(self) -> str:
         """The end of what the process of the box wrote to stderr: evidence when it did not start."""
@@ -203,6 +215,7 @@ class Box:
         self._process.wait()
         if self._memory is not None:
             self._memory.close()
+            last_fuse.remove(self._memory)
         if self._launch.cleanup:
             subprocess.run(self._launch.cleanup, check=False, capture_output=True)
         self._resources.close()

@@ -158,7 +158,7 @@ class BoxRunner:
                 slack_seconds=self.slack_seconds,
             )
             runs.append(Transcript(frames=frames, tier=self.tier, pace=self.limits.pace))
-            if not disturbed(runs[-1], stood_still=box.stood_still):
+            if not box.gave_way and not disturbed(runs[-1], stood_still=box.stood_still):
                 break
             if runs[-1].ended != "not-started":
                 limits = limits.after(runs[-1].seconds)

@@ -37,7 +37,9 @@ _FILES = ("/etc/ld.so.cache", "/etc/ld.so.conf", "/etc/ld.so.conf.d", "/etc/alte
           "/etc/fonts", "/sys/devices/system")  # fmt: skip
 _PROC = ("/proc/cpuinfo", "/proc/meminfo", "/proc/stat", "/proc/filesystems", "/proc/sys/vm/overcommit_memory",
          "/proc/sys/kernel/random")  # fmt: skip
-_DEVICES = ("/dev/null", "/dev/zero", "/dev/urandom", "/dev/random")
+_DEVICES = ("/dev/null", "/dev/urandom", "/dev/random")
+_ZERO = "/dev/zero"
+"""Read-only: who may write to it can map it as memory that is shared, which no page table has to show."""
 _SOCKETS = ("/run", "/var/run", "/var/tmp")
 _TERMINALS = ("/dev/tty", "/dev/ptmx", "/dev/pts")
 HELD_MEMORY = 512 << 20
@@ -188,7 +190,7 @@ def _landlocked(folder: Path, kit: Path, limits: Limits) -> Launch:
     uid = _uid()
     if uid:
         os.chown(folder, uid, uid)
-    small = ("tmpfs", f"size={16 << 20},mode=1777")
+    small = ("tmpfs", f"size={16 << 20},nr_inodes={limits.inodes},mode=1777")
     places = {"/tmp": small, "/dev/shm": small, "/dev/pts": ("devpts", "newinstance,ptmxmode=0666,mode=0620")}
     # Programs of the machine keep their sockets there, and no Landlock closes them.
     shut = [folder for folder in _SOCKETS if os.path.isdir(folder) and not os.path.islink(folder)]
@@ -196,7 +198,7 @@ def _landlocked(folder: Path, kit: Path, limits: Limits) -> Launch:
     most = limits.files + FILES_SLACK + (1 << 20)  # so that the watch inside, which can say what happened, comes first
     size = f"size={most},nr_inodes={20 * limits.inodes},uid={uid or os.getuid()},gid={uid or os.getgid()},mode=0700"
     walls = Walls(
-        readable=(*_SYSTEM, *_FILES, *_PROC, *python_folders(), str(kit)),
+        readable=(*_SYSTEM, *_FILES, *_PROC, _ZERO, *python_folders(), str(kit)),
         # What others use as well is closed, unless the box has a user of its own, which can be swept up after.
         writable=(str(folder), *_DEVICES, *(("/dev/shm", *_TERMINALS) if uid else ())),
         hidden=tuple(hidden_folders()),
@@ -235,7 +237,7 @@ _PLAN_OF_C = Plan(
     supervised=True,
 )
 """The first process of the container is ours, since any other would hold that pipe open for the notebook to find."""
-_BOX_OF_A = BoxPlan(INSIDE, Walls(readable=("/",), writable=(INSIDE, "/tmp", "/dev")))
+_BOX_OF_A = BoxPlan(INSIDE, Walls(readable=("/",), writable=(INSIDE, "/tmp", "/dev/shm", *_DEVICES, *_TERMINALS)))
 
 
 def _system(folder: Path, kit: Path, uid: int | None, places: Mapping[str, str]) -> tuple[Pairs, System]:

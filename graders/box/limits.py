@@ -9,7 +9,7 @@ import os
 from collections.abc import Callable, Iterator
 
 from graders.box import confine
-from graders.wire.limits import FILES_SLACK, MIB, PROBE_MEMORY, PROBE_PROCESSES, STACKS, Limits
+from graders.wire.limits import MIB, PROBE_MEMORY, PROBE_PROCESSES, STACKS, Limits
 
 
 def apply_limits(text: str) -> None:
@@ -176,48 +176,3 @@ def limit_hit(error: str, message: str) -> str | None:
     if "can't start new thread" in message or (error == "BlockingIOError" and f"[Errno {errno.EAGAIN}]" in message):
         return "processes"
     return None
-
-
-def files_over_limit(folder: str, limits: Limits) -> str | None:
-    """What a folder, or a file system of the box's own, holds too much of, in words, or None."""
-    found = [_held_by(place) for place in (folder, "/tmp", "/dev/shm") if _is_our_own(place)]
-    if not _is_our_own(folder):
-        found.append(_seen_in(folder, limits))
-    if any(count > limits.inodes for count, _ in found):
-        return f"more than {limits.inodes} files"
-    over = any(size > limits.files + FILES_SLACK for _, size in found)
-    return f"more than {limits.files >> 20} MiB of files" if over else None
-
-
-def _is_our_own(place: str) -> bool:
-    """Whether a file system was mounted for this box. Root owns those of the machine, and of tier D what it made."""
-    with contextlib.suppress(OSError, AttributeError):  # AttributeError: Windows knows no users
-        return os.path.ismount(place) and os.stat(place).st_uid == os.getuid() != 0
-    return False
-
-
-def _held_by(place: str) -> tuple[int, int]:
-    """Files and bytes of a whole file system: also those in folders that are closed, and those without a name."""
-    facts = os.statvfs(place)
-    return facts.f_files - facts.f_ffree, (facts.f_blocks - facts.f_bfree) * facts.f_frsize
-
-
-def _seen_in(folder: str, limits: Limits) -> tuple[int, int]:
-    """Files and bytes found in a folder. Looks at no more entries than the limit."""
-    folders = [folder]
-    count = size = 0
-    while folders and count <= limits.inodes and size <= limits.files + FILES_SLACK:
-        try:
-            with os.scandir(folders.pop()) as entries:
-                for entry in entries:
-                    count += 1
-                    if entry.is_dir(follow_symlinks=False):
-                        folders.append(entry.path)
-                    else:
-                        facts = entry.stat(follow_symlinks=False)
-                        size += facts.st_blocks * 512 if hasattr(facts, "st_blocks") else facts.st_size
-                    if count > limits.inodes:
-                        break
-        except OSError:  # gone by now, closed, or a path longer than the system takes
-            continue
-    return count, size

@@ -11,7 +11,6 @@ import asyncio
 import contextlib
 import json
 import os
-import shutil
 import signal
 import socket
 import subprocess
@@ -27,10 +26,11 @@ from nbclient import NotebookClient
 from nbclient.exceptions import CellTimeoutError, DeadKernelError
 from nbformat import NotebookNode
 
-from graders.box.limits import files_over_limit, limit_hit, processes_exhausted
+from graders.box.files import files_over_limit, remove_files
+from graders.box.limits import limit_hit, processes_exhausted
 from graders.box.provisioner import ForkingProvisioner, PromptClient
 from graders.wire.frames import MAX_BODY, MAX_OUTPUT, MAX_OUTPUTS, Frame
-from graders.wire.limits import FOLDERS, Limits
+from graders.wire.limits import Limits
 
 MAX_KERNELS = 4
 """So many kernels may be lost to cells; then no further cell is run."""
@@ -291,9 +291,7 @@ class Session:
         self.kernels += 1
         self.position = 0
         if self.breach:  # the kernel that wrote too much has ended, so nothing is added while its files go
-            for name in FOLDERS:
-                await asyncio.to_thread(shutil.rmtree, self.folder / name, True)
-                (self.folder / name).mkdir(exist_ok=True)
+            await asyncio.to_thread(remove_files, str(self.folder))
             self.breach = None
         specs = _OneKernel()
         specs.limits, specs.draws = self.limits, self.keep_outputs

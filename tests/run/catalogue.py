@@ -479,7 +479,7 @@ BEYOND = {
     ),
     "memory in sockets of several processes": fatal(
         "over-limit",
-        "import os, socket, time\nfor _ in range(45):\n    if os.fork() == 0:\n        kept = []\n        try:\n"
+        "import os, socket, time\nfor _ in range(40):\n    if os.fork() == 0:\n        kept = [b'x' * (8 << 20)]\n        try:\n"
         "            while True:\n                kept += socket.socketpair()\n                for one in kept[-2:]:\n"
         "                    one.setblocking(False)\n                    try:\n"
         "                        while True:\n                            one.send(b'x' * 30_000)\n"

@@ -11,7 +11,7 @@ import time
 from pathlib import Path
 from types import TracebackType
 
-from graders.run.last_fuse import Bound, last_fuse
+from graders.run.last_fuse import Bound, LastFuse, last_fuse
 from graders.run.leftovers import temporary_folder
 from graders.run.memory import SECONDS as WATCH_SECONDS
 from graders.run.memory import MemoryWatch, any_stopped
@@ -55,13 +55,14 @@ class Box:
         warm: WarmProcess | None = None,
         *,
         optimizes: bool = False,
+        fuse: LastFuse = last_fuse,
     ) -> None:
         """`kit` is the folder with the modules that exist inside; `tier` is how the box is started.
 
         With `warm` it is forked from that process instead of started; what an optimizer needs is there if it
-        `optimizes`.
+        `optimizes`. When the machine runs short of memory, `fuse` says whether this box has to end.
         """
-        self._optimizes = optimizes
+        self._optimizes, self._fuse = optimizes, fuse
         self._kit, self._tier, self._limits, self._warm = kit, tier, limits or Limits(), warm
         self._received = 0
         self._frames = 0
@@ -117,7 +118,7 @@ class Box:
         bound = MemoryWatch if self._tier == "C" else bound_memory
         forked = isinstance(self._process, ForkedProcess)
         self._memory = bound(self._process.pid, self._limits.memory_together, forked=forked)
-        last_fuse.add(self._memory)
+        self._fuse.add(self._memory)
 
     def send(self, frame: Frame, deadline: float) -> None:
         """Hand a request to the box. Raises `BoxTimeout`, `BoxDied` or `BoxOverLimit`."""
@@ -186,7 +187,7 @@ class Box:
         if self._memory.exceeded():
             most = self._limits.memory_together // MIB
             raise BoxOverLimit(f"memory: its processes together took more than {most} MiB")
-        if last_fuse.blows(self._memory):
+        if self._fuse.blows(self._memory):
             self.gave_way = True
             raise BoxOverLimit(
                 "memory: this machine had hardly any left, and of the notebooks that ran, this one held most"
@@ -215,7 +216,7 @@ class Box:
         self._process.wait()
         if self._memory is not None:
             self._memory.close()
-            last_fuse.remove(self._memory)
+            self._fuse.remove(self._memory)
         if self._launch.cleanup:
             subprocess.run(self._launch.cleanup, check=False, capture_output=True)
         self._resources.close()

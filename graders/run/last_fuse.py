@@ -38,16 +38,20 @@ class Bound(Protocol):
         """Called when the box has ended."""
 
 
-def is_short() -> bool:
-    """Whether this machine has little memory left for anybody."""
+def is_short(available: int, total: int) -> bool:
+    """Whether a machine with so many bytes in `total` has little left for anybody."""
+    return available < max(LEAST_FREE, total * LEAST_SHARE)
+
+
+def _is_short_here() -> bool:
     memory = psutil.virtual_memory()
-    return bool(memory.available < max(LEAST_FREE, memory.total * LEAST_SHARE))
+    return is_short(memory.available, memory.total)
 
 
 class LastFuse:
     """Knows the boxes of this process."""
 
-    def __init__(self, short: Callable[[], bool] = is_short) -> None:
+    def __init__(self, short: Callable[[], bool] = _is_short_here) -> None:
         """`short` says whether the machine is short of memory; it is asked now and then."""
         self._short = short
         self._boxes: list[Bound] = []

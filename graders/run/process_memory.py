@@ -12,7 +12,7 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
-_PROC = Path("/proc")
+PROC = Path("/proc")
 _OWN = re.compile(rb"(?:Rss(?:Anon|Shmem)|VmSwap):\s*(\d+) kB")
 _SHARE = re.compile(rb"(?:Pss_(?:Anon|Shmem)|SwapPss):\s*(\d+) kB")
 _DESCRIPTORS = re.compile(rb"FDSize:\s*(\d+)")
@@ -21,15 +21,15 @@ _MAP_BYTES, _LINK_BYTES = 384, 32
 """The kernel's own memory for a map, and what each process adds to those of the processes that were forked from it."""
 
 
-def own(pid: int) -> int:
+def own(pid: int, proc: Path = PROC) -> int:
     """Bytes of a process; what it shares with others counts in full."""
-    return _amount(_OWN, _status(pid)[1])
+    return _amount(_OWN, _status(pid, proc)[1])
 
 
-def share(pid: int) -> int:
+def share(pid: int, proc: Path = PROC) -> int:
     """Bytes of a process; what it shares with others counts in proportion."""
-    teller, status = _status(pid)
-    return _amount(_SHARE, _read(teller, "smaps_rollup")) or _amount(_OWN, status)
+    teller, status = _status(pid, proc)
+    return _amount(_SHARE, _read(proc / str(teller) / "smaps_rollup")) or _amount(_OWN, status)
 
 
 def at_most(pid: int) -> int:
@@ -40,7 +40,7 @@ def at_most(pid: int) -> int:
 
 def closed(pid: int) -> bool:
     """Whether a process does not let itself be looked at: it set that, or it belongs to somebody else."""
-    return not os.access(_PROC / str(pid) / "fd", os.R_OK)
+    return not os.access(PROC / str(pid) / "fd", os.R_OK)
 
 
 def in_sockets(pids: Iterable[int]) -> int:
@@ -64,7 +64,7 @@ def in_maps(pids: Sequence[int], enough: int) -> int:
     for pid in pids:
         teller, _ = _status(pid)
         try:
-            found += each * (_PROC / str(teller) / "maps").read_bytes().count(b"\n")
+            found += each * (PROC / str(teller) / "maps").read_bytes().count(b"\n")
         except PermissionError:
             found += each * _most_maps()
         except OSError:
@@ -87,35 +87,35 @@ def _most_maps() -> int:
 
 def _setting(name: str, usual: int) -> int:
     try:
-        return int((_PROC / "sys" / name).read_bytes())
+        return int((PROC / "sys" / name).read_bytes())
     except (OSError, ValueError):
         return usual
 
 
-def _status(pid: int) -> tuple[int, bytes]:
+def _status(pid: int, proc: Path = PROC) -> tuple[int, bytes]:
     """The status of a process, and which of its threads told it.
 
     A process whose first thread has ended goes on with the others. Then one of these has to be asked.
     """
-    text = _read(pid, "status")
+    text = _read(proc / str(pid) / "status")
     if _OWN.search(text):
         return pid, text
     for other in _threads(pid):
-        if _OWN.search(found := _read(other, "status")):
+        if _OWN.search(found := _read(proc / str(other) / "status")):
             return other, found
     return pid, text
 
 
 def _threads(pid: int) -> list[int]:
     try:
-        return [int(name) for name in os.listdir(_PROC / str(pid) / "task")]
+        return [int(name) for name in os.listdir(PROC / str(pid) / "task")]
     except OSError:  # it ended, or this is not Linux
         return []
 
 
 def _sockets(pid: int) -> Iterator[str]:
     """The names that /proc gives to the sockets that a process has open. Raises `OSError`."""
-    folder = f"{_PROC}/{pid}/fd"
+    folder = f"{PROC}/{pid}/fd"
     for name in os.listdir(folder):
         try:
             target = os.readlink(f"{folder}/{name}")
@@ -136,9 +136,9 @@ def _amount(pattern: re.Pattern[bytes], text: bytes) -> int:
     return sum(map(int, pattern.findall(text))) << 10
 
 
-def _read(pid: int, file: str) -> bytes:
+def _read(file: Path) -> bytes:
     """A file that tells of a process or thread; nothing when it cannot be read."""
     try:
-        return (_PROC / str(pid) / file).read_bytes()
+        return file.read_bytes()
     except OSError:
         return b""

@@ -8,8 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from graders.run import box_process, last_fuse
-from graders.run.last_fuse import LEAST_HELD, LastFuse
+from graders.run.last_fuse import LEAST_HELD, LastFuse, is_short
 from graders.run.runner import BoxRunner, Transcript
 from graders.run.warm import WarmProcess
 from graders.wire.limits import MIB, Limits
@@ -64,31 +63,20 @@ def test_a_box_that_holds_little_is_not_the_reason() -> None:
     ("available", "total", "short"),
     [(200, 4096, True), (300, 4096, False), (3000, 131072, True), (5000, 131072, False)],
 )
-def test_the_machine_is_short_of_memory(
-    available: int, total: int, short: bool, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    class Memory:
-        pass
-
-    memory = Memory()
-    vars(memory).update(available=available * MIB, total=total * MIB)
-    monkeypatch.setattr(last_fuse.psutil, "virtual_memory", lambda: memory)
-    assert last_fuse.is_short() is short
+def test_the_machine_is_short_of_memory(available: int, total: int, short: bool) -> None:
+    assert is_short(available * MIB, total * MIB) is short
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="needs forked boxes")
-def test_a_neighbour_goes_on_and_what_gave_way_is_run_once_more(
-    kit: Path, warm: WarmProcess, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
+def test_a_neighbour_goes_on_and_what_gave_way_is_run_once_more(kit: Path, warm: WarmProcess, tmp_path: Path) -> None:
     """The machine seems short of memory while a box holds 300 MiB, which it does in both of its runs."""
     fuse = LastFuse(lambda: any(box.held() > 300 * MIB for box in fuse._boxes))
-    monkeypatch.setattr(box_process, "last_fuse", fuse)
     runs = tmp_path / "runs"
     hungry = f"import os, time\nopen({str(runs)!r}, 'a').write('x')\nkept = b'x' * (350 << 20)\ntime.sleep(30)"
     modest = "import time\ntime.sleep(4)"
 
     def run(cell: str) -> Transcript:
-        return BoxRunner(kit, "D", Limits(), warm).run([cell], [])
+        return BoxRunner(kit, "D", Limits(), warm, fuse=fuse).run([cell], [])
 
     with ThreadPoolExecutor(2) as pool:
         first, second = pool.map(run, [hungry, modest])

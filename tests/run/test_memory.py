@@ -11,11 +11,10 @@ from pathlib import Path
 
 import pytest
 
-from graders.run import memory_cgroup, process_memory
 from graders.run.box_process import Box
 from graders.run.conversation import run_notebook
 from graders.run.memory import MAPS_SECONDS, SECONDS, MemoryWatch, family
-from graders.run.process_memory import at_most, in_maps, in_sockets, own, share, socket_bytes
+from graders.run.process_memory import at_most, closed, in_maps, in_sockets, own, share, socket_bytes
 from graders.run.tiers import missing
 from graders.run.warm import WarmProcess
 from graders.wire.limits import MIB
@@ -162,35 +161,40 @@ def test_what_the_kernel_keeps_for_maps_is_counted(start: Start) -> None:
     assert watch.exceeded()
 
 
-def test_what_is_swapped_out_counts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_is_swapped_out_counts(tmp_path: Path) -> None:
     """On files such as the kernel's: a machine may have no swap."""
-    monkeypatch.setattr(process_memory, "_PROC", tmp_path)
     (tmp_path / "7").mkdir()
-    (tmp_path / "7/status").write_text("RssAnon:\t  1000 kB\nRssFile:\t 5 kB\nRssShmem:\t 20 kB\nVmSwap:\t 300 kB\n")
-    assert own(7) == 1320 << 10
-    assert share(7) == 1320 << 10
-    (tmp_path / "7/smaps_rollup").write_text(
-        "Pss:  900 kB\nPss_Anon: 500 kB\nPss_File: 2 kB\nPss_Shmem: 10 kB\nSwapPss: 90 kB\n"
-    )
-    assert share(7) == 600 << 10
+    status = "RssAnon:\t  1000 kB\nRssFile:\t 5 kB\nRssShmem:\t 20 kB\nVmSwap:\t 300 kB\n"
+    (tmp_path / "7/status").write_text(status)
+    assert (own(7, tmp_path), share(7, tmp_path)) == (1320 << 10, 1320 << 10)
+    shares = "Pss:  900 kB\nPss_Anon: 500 kB\nPss_File: 2 kB\nPss_Shmem: 10 kB\nSwapPss: 90 kB\n"
+    (tmp_path / "7/smaps_rollup").write_text(shares)
+    assert share(7, tmp_path) == 600 << 10
 
 
-def test_a_process_that_does_not_let_itself_be_looked_at_counts_for_all_it_may_have(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def refuse(*_: object) -> None:
-        raise PermissionError
+def test_a_process_that_does_not_let_itself_be_looked_at_counts_for_all_it_may_have() -> None:
+    """The first process of the machine, looked at by somebody else."""
+    told, tell = os.pipe()
+    child = os.fork()
+    if child == 0:
+        if os.getuid() == 0:
+            os.setresuid(65534, 65534, 65534)
+        os.write(tell, f"{closed(1)} {in_sockets([1])} {in_maps([1], MIB)}".encode())
+        os._exit(0)
+    os.waitpid(child, 0)
+    refused, sockets, maps = os.read(told, 100).decode().split()
+    os.close(told)
+    os.close(tell)
+    assert refused == "True"
+    assert int(sockets) >= 64 * socket_bytes()
+    assert int(maps) > 25 * MIB
 
-    monkeypatch.setattr(process_memory, "_PROC", tmp_path)
-    (tmp_path / "7").mkdir()
-    (tmp_path / "7/status").write_text("FDSize:\t128\nRssAnon:\t  1000 kB\n")
-    assert (in_sockets([7]), in_maps([7], MIB)) == (0, 0)  # it has ended
-    monkeypatch.setattr(process_memory, "_sockets", refuse)
-    monkeypatch.setattr(
-        Path, "read_bytes", lambda path, read=Path.read_bytes: refuse() if path.name == "maps" else read(path)
-    )
-    assert in_sockets([7]) == 128 * socket_bytes()
-    assert in_maps([7], MIB) > 25 * MIB
+
+class WatchedBox(Box):
+    """A box whose memory is watched, also where it could have a cgroup."""
+
+    def watch_memory(self) -> None:
+        self._memory = MemoryWatch(self._process.pid, self._limits.memory_together, forked=True)
 
 
 @pytest.mark.slow
@@ -199,13 +203,14 @@ def test_a_process_that_does_not_let_itself_be_looked_at_counts_for_all_it_may_h
     "case", ["memory in sockets of several processes", "memory of several processes whose first threads have ended"]
 )
 def test_without_a_cgroup_the_watch_sees_what_is_in_no_page_table(
-    kit: Path, warm: WarmProcess, tier: str, case: str, monkeypatch: pytest.MonkeyPatch
+    kit: Path, warm: WarmProcess, tier: str, case: str
 ) -> None:
     if reason := missing(tier, warm=True):
         pytest.skip(reason)
-    monkeypatch.setattr(memory_cgroup, "_parents", list)
     given = CASES[case]
-    last = run_notebook(Box(kit, tier, given.limits, warm), list(given.cells), [], given.limits, fork=True)[-1].head
+    last = run_notebook(WatchedBox(kit, tier, given.limits, warm), list(given.cells), [], given.limits, fork=True)[
+        -1
+    ].head
     most = given.limits.memory_together // MIB
     assert (last["how"], last["message"]) == ("over-limit", f"memory: its processes together took more than {most} MiB")
 

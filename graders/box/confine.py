@@ -67,8 +67,9 @@ _SOCK_STREAM, _SOCK_SEQPACKET = 1, 5
 _IOCTL_CALL, _TYPE_INTO_TERMINAL = (16, 29), (0x5412, 0x541C)  # TIOCSTI, TIOCLINUX
 _MMAP, _SHARED_AND_ANONYMOUS = (9, 222), 0x01 | 0x20
 _SETSOCKOPT, _SOL_SOCKET, _SO_SNDBUF = (54, 208), 1, 7
+_FCNTL, _RECORD_LOCKS = (72, 25), (6, 7, 37, 38)  # F_SETLK, F_SETLKW, and F_OFD_ both
 _CLONE_THREAD, _CLONE_FILES = 0x00010000, 0x00000400
-_EPERM, _ENOMEM, _ENOSYS, _EAFNOSUPPORT = 1, 12, 38, 97
+_EPERM, _ENOMEM, _ENOLCK, _ENOSYS, _EAFNOSUPPORT = 1, 12, 37, 38, 97
 
 
 def _machine() -> str:
@@ -307,11 +308,16 @@ def _uncounted_memory(column: int) -> list[bytes]:
     """Refuse memory that no page table has to show, so that what `graders.run.memory` counts is all there is.
 
     Anonymous memory that is shared stays while anybody has the map, filled or not. Sockets hold what is on its way, up
-    to a size that is the machine's as long as nobody may set it.
+    to a size that is the machine's as long as nobody may set it. Locks on parts of files have no number and count
+    nowhere, not even in a cgroup, and to end a process that has many takes minutes.
     """
     mapped = [_load(40), _and(_SHARED_AND_ANONYMOUS), _skip_unless(_SHARED_AND_ANONYMOUS, 1), _fail(_ENOMEM)]
     sized = [_load(24), _skip_unless(_SOL_SOCKET, 3), _load(32), _skip_unless(_SO_SNDBUF, 1), _fail(_EPERM)]
+    locked = [_load(24)]
+    for command in _RECORD_LOCKS:
+        locked += [_skip_unless(command, 1), _fail(_ENOLCK)]
     return [
+        *(_skip_unless(_FCNTL[column], len(locked) + 1), *locked, _leave(_ALLOW)),
         *(_skip_unless(_MMAP[column], 5), *mapped, _leave(_ALLOW)),
         *(_skip_unless(_SETSOCKOPT[column], 6), *sized, _leave(_ALLOW)),
     ]

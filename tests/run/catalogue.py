@@ -502,6 +502,11 @@ BEYOND = {
         "import socket\na, b = socket.socketpair()\na.setsockopt(socket.SOL_SOCKET, socket.SO_PASSCRED, 1)\n"
         "a.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 4 << 20)\nleaked = True"
     ),
+    "memory of no process: locks on parts of files": leak(
+        "import fcntl, struct\nfile = open('locked', 'w')\nfcntl.flock(file, fcntl.LOCK_EX)\nfor command in (6, 7, 37, 38):\n"
+        "    try:\n        fcntl.fcntl(file, command, struct.pack('hhqqi', 1, 0, 0, 1, 0))\n        leaked = True\n"
+        "    except OSError:\n        pass"
+    ),
     "threads with descriptors of their own": leak(
         REFUSED.format(calls="((56, 0x10900, 0, 0, 0, 0),)")
     ),

@@ -59,7 +59,7 @@ _METADATA = {
     "fsetxattr": (190, 7), "removexattr": (197, 14), "lremovexattr": (198, 15), "fremovexattr": (199, 16),
 }  # fmt: skip
 _SOCKET, _SOCKETPAIR, _CLONE, _CLONE3 = (41, 198), (53, 199), (56, 220), (435, 435)
-_CONNECT, _SENDTO, _SECCOMP = (42, 203), (44, 206), (317, 277)
+_CONNECT, _SENDTO, _SECCOMP, _KILL_CALL = (42, 203), (44, 206), (317, 277), (62, 129)
 _SOCK_STREAM, _SOCK_SEQPACKET = 1, 5
 _IOCTL_CALL, _TYPE_INTO_TERMINAL = (16, 29), (0x5412, 0x541C)  # TIOCSTI, TIOCLINUX
 _EPERM, _ENOSYS, _EAFNOSUPPORT = 1, 38, 97
@@ -186,7 +186,7 @@ def _allow(ruleset: int, path: str, access: int) -> None:
 def filter_system_calls(*, metadata: bool = True) -> None:
     """seccomp: sockets of the family AF_UNIX only, no tracing, mounting, namespaces, io_uring, keys, modules.
 
-    Without `metadata`, permissions, owners and times of files cannot be changed either. Raises `CannotConfine`.
+    Nor can a process end all others at once: people restart a kernel with `kill -9 -1`. Without `metadata`, permissions, owners and times of files cannot be changed either. Raises `CannotConfine`.
     """
     if _machine() not in _ARCH:
         raise CannotConfine(_ENOSYS, f"no filter of system calls for {_machine()}")
@@ -283,6 +283,8 @@ def _program(machine: str, denied: Iterable[tuple[int, int | None]]) -> bytes:
     for numbers in (_SOCKET, _SOCKETPAIR):
         parts += [_skip_unless(numbers[column], 4), _load(16), _skip_unless(AF_UNIX, 1), _leave(_ALLOW)]
         parts += [_fail(_EAFNOSUPPORT)]
+    everybody = 0xFFFFFFFF  # the process -1
+    parts += [_skip_unless(_KILL_CALL[column], 4), _load(16), _skip_unless(everybody, 1), _fail(_EPERM), _leave(_ALLOW)]
     parts += [_skip_unless(_IOCTL_CALL[column], 6), _load(24)]
     for request in _TYPE_INTO_TERMINAL:
         parts += [_skip_unless(request, 1), _fail(_EPERM)]

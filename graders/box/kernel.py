@@ -58,9 +58,8 @@ class ProbedKernel(IPythonKernel):  # type: ignore[misc]  # ipykernel is untyped
     shell_class = Type(CellShell)
 
     def __init__(self, **kwargs: Any) -> None:
-        """As ipykernel makes it. `exit` and `quit` in a cell do nothing: more cells and probes may follow."""
+        """As ipykernel makes it."""
         super().__init__(**kwargs)
-        self.shell.ask_exit = lambda: None
         work = functools.partial(run_probe, self.shell.user_ns)
         self._probes = ForkedProbes(work) if forking.available else None
 
@@ -226,6 +225,17 @@ class _KernelApp(kernelapp.IPKernelApp):  # type: ignore[misc]  # ipykernel is u
         """As ipykernel does it, but for the thread through which each message goes where there are subshells."""
         super().init_control(context)
         self.shell_channel_thread = None
+
+    def start(self) -> None:
+        """Serve until somebody ends this process.
+
+        `exit`, `do_shutdown` and all else with which a cell restarts its kernel stop the loop of messages. The names of
+        the notebook are there as before, and more cells and probes may follow, so it goes on.
+        """
+        super().start()
+        while True:
+            with contextlib.suppress(KeyboardInterrupt):  # one that comes too late for its cell
+                self.io_loop.start()
 
 
 CONFIG = {

@@ -214,7 +214,7 @@ class Session:
             return "over-limit", f"output: the notebook showed more than {most} MiB, pictures among it"
         if self.breach:
             return "over-limit", f"files: the notebook wrote {self.breach}"
-        return "crashed", f"the cell ended its Python process ({_exit_text(self.km.provisioner.process)})"
+        return "crashed", f"the Python process ended while it ran ({_exit_text(self.km.provisioner.process)})"
 
     def _status_of_reply(self, content: dict[str, Any]) -> tuple[str, str, bool]:
         # The reply decides, not the outputs: under a memory limit an error may show up as plain text only.
@@ -272,7 +272,8 @@ class Session:
                     if self.breach:
                         status, text = "over-limit", f"files: it wrote {self.breach}"
                         break
-                    status, text = "crashed", f"the Python process ended ({_exit_text(self.km.provisioner.process)})"
+                    how = _exit_text(self.km.provisioner.process)
+                    status, text = "crashed", f"the notebook's Python process ended ({how})"
                     break
                 continue
             if reply["parent_header"].get("msg_id") == message_id:

@@ -517,7 +517,7 @@ BEYOND = {
     "signals everybody": Case(
         ("import os, signal\nos.kill(-1, signal.SIGCONT)", *RIGHT), FULL
     ),
-    "kills everybody": fatal("crashed", "import os\nos.kill(-1, 9)"),
+    "kills everybody": honest("import os\nos.kill(-1, 9)"),
     "spies on processes": leak(
         REFUSED.format(
             calls="((101, 16, GRADER, 0, 0), (310, GRADER, 0, 0, 0, 0, 0), (311, GRADER, 0, 0, 0, 0, 0), (312, 1, 1, 0, 0, 0), "

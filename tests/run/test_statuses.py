@@ -310,7 +310,7 @@ def test_a_notebook_that_takes_too_long_keeps_what_it_had(found: SubmissionResul
 def test_os_exit_in_a_cell_costs_its_cell_alone(found: SubmissionResult) -> None:
     assert verdicts(found) == FULL | {"01-chain-grads": ("crashed", 0)}
     assert message(found, "01-chain-grads") == (
-        "`chain_grads` was not defined, because code cell 3 crashed: the cell ended its Python process (exit code 3)."
+        "`chain_grads` was not defined, because code cell 3 crashed: the Python process ended while it ran (exit code 3)."
     )
 
 
@@ -318,20 +318,20 @@ def test_os_exit_in_a_cell_costs_its_cell_alone(found: SubmissionResult) -> None
 def test_os_exit_in_a_function_costs_its_exercise_alone(found: SubmissionResult) -> None:
     assert verdicts(found) == FULL | {"01-chain-grads": ("crashed", 0)}
     assert message(found, "01-chain-grads") == (
-        "`chain_grads` took the Python process with it: the process exited (with code 0) before there was a result."
+        "`chain_grads` came to no result: the process that ran it exited with code 0."
     )
 
 
 @given(IMPORT, BRANCH, "import ctypes\nctypes.string_at(0)\n" + CHAIN, PASSES)
 def test_a_segmentation_fault_in_a_cell_costs_its_cell_alone(found: SubmissionResult) -> None:
     assert verdicts(found) == FULL | {"01-chain-grads": ("crashed", 0)}
-    assert "code cell 3 crashed: the cell ended its Python process (signal SIGSEGV)" in message(found, "01-chain-grads")
+    assert "code cell 3 crashed: the Python process ended while it ran (signal SIGSEGV)" in message(found, "01-chain-grads")
 
 
 @given(IMPORT, BRANCH, "import ctypes\ndef chain_grads(fns, x):\n    ctypes.string_at(0)", PASSES)
 def test_a_segmentation_fault_in_a_function_costs_its_exercise_alone(found: SubmissionResult) -> None:
     assert verdicts(found) == FULL | {"01-chain-grads": ("crashed", 0)}
-    assert "the process was ended by the signal SIGSEGV" in message(found, "01-chain-grads")
+    assert "the process that ran it was ended by the signal SIGSEGV" in message(found, "01-chain-grads")
 
 
 @given(IMPORT, BRANCH, *["import os\nos._exit(1)"] * 4, CHAIN, PASSES)

@@ -186,7 +186,8 @@ def _allow(ruleset: int, path: str, access: int) -> None:
 def filter_system_calls(*, metadata: bool = True) -> None:
     """seccomp: sockets of the family AF_UNIX only, no tracing, mounting, namespaces, io_uring, keys, modules.
 
-    Nor can a process end all others at once: people restart a kernel with `kill -9 -1`. Without `metadata`, permissions, owners and times of files cannot be changed either. Raises `CannotConfine`.
+    Nor can a process end all others at once: people restart a kernel with `kill -9 -1`. Without `metadata`,
+    permissions, owners and times of files cannot be changed either. Raises `CannotConfine`.
     """
     if _machine() not in _ARCH:
         raise CannotConfine(_ENOSYS, f"no filter of system calls for {_machine()}")

@@ -30,6 +30,7 @@ def render(submission: SubmissionResult, batch: Batch, titles: Titles) -> str:
         score=score if graded else _STATES[submission.status],
         penalty=_penalty(submission),
         message=clean(submission.message),
+        missing_modules=[clean(name, 60) for name in submission.missing_modules],
         exercises=[_exercise_view(exercise, titles) for exercise in submission.exercises],
         created=_moment(batch.created),
         file=clean(submission.file.replace("\\", "/").rpartition("/")[2], 200),

@@ -15,9 +15,13 @@ from graders.core.results import Batch, Status, SubmissionResult, SubmissionStat
 from graders.core.status_styles import STATUS_STYLES
 from graders.core.student_names import alike, is_plain
 from graders.core.text import clean, plural, points
+from graders.report.class_numbers import missing_modules
 
 FEW_LESSONS = 3
 """So many lessons have room beside each other in a terminal, with a mark for each exercise."""
+
+SHOWN_MODULES = 8
+"""Those that are wanted most stand for all."""
 
 LONG_SECONDS = 20.0
 """A notebook that takes no longer than this is not worth a line."""
@@ -45,6 +49,7 @@ def render(batch: Batch, *, brief: bool = False) -> Group:
         *filter(None, [Text(legend)]),
         *_mistakes(batch),
         *_attention(batch, brief),
+        *_missing_modules(batch),
         *_longest(batch),
         _footer(batch),
     )
@@ -154,6 +159,15 @@ def _attention(batch: Batch, brief: bool) -> Iterator[Text]:
     if lines:
         yield Text("\nWhat somebody should look at" if brief else "\nWhat went wrong")
         yield from lines
+
+
+def _missing_modules(batch: Batch) -> Iterator[Text]:
+    """What notebooks wanted to import, and what there is to do."""
+    if wanted := missing_modules(batch):
+        named = ", ".join(f"{clean(name, 60)} ({plural(count, 'student')})" for name, count in wanted[:SHOWN_MODULES])
+        more = f" and {len(wanted) - SHOWN_MODULES} more" if len(wanted) > SHOWN_MODULES else ""
+        yield Text(f"\nNot installed here: {named}{more}. What needs them was left out, and all else was run.")
+        yield Text("To add a package: python -m pip install NAME, with the Python that runs hookwork; then mark again.")
 
 
 def _names(batch: Batch) -> Iterator[str]:

@@ -32,7 +32,7 @@ def judged(cells: list[str], *ends: Cell, outcome: Outcome = MISSING) -> Exercis
 @pytest.mark.parametrize(
     ("end", "status", "reason"),
     [
-        ("raised", Status.NOT_ATTEMPTED, "code cell 2 stopped with NameError: x."),
+        ("raised", Status.NOT_ATTEMPTED, "code cell 2 failed with NameError: x."),
         ("timed-out", Status.TIMED_OUT, "code cell 2 did not end: NameError: x."),
         ("over-limit", Status.OVER_LIMIT, "code cell 2 went over a limit: NameError: x."),
         ("crashed", Status.CRASHED, "code cell 2 crashed: NameError: x."),
@@ -46,7 +46,7 @@ def test_a_name_is_missing_because_its_cell_failed(end: str, status: Status, rea
 
 def test_the_last_cell_that_failed_and_would_define_the_name_is_named() -> None:
     ends = [Cell(0, "raised", "first"), Cell(1, "raised", "second"), Cell(2, "raised", "third")]
-    assert "code cell 2 stopped with second." in judged([CELL, CELL, "other = 1 / 0"], *ends).message
+    assert "code cell 2 failed with second." in judged([CELL, CELL, "other = 1 / 0"], *ends).message
 
 
 def test_a_failed_cell_that_defines_something_else_is_no_reason() -> None:
@@ -90,7 +90,7 @@ def test_a_defect_of_a_grader_is_nobodys_zero_and_costs_no_other_exercise() -> N
 
 
 def test_cells_are_counted_from_one() -> None:
-    assert explain(Cell(0, "raised", "ValueError: no")) == "code cell 1 stopped with ValueError: no."
+    assert explain(Cell(0, "raised", "ValueError: no")) == "code cell 1 failed with ValueError: no."
     assert explain(Cell(4, "skipped", "")) == "code cell 5 was not run, because earlier cells kept crashing."
 
 

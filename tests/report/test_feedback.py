@@ -147,7 +147,7 @@ def test_late_work_says_what_it_costs_and_which_files_did_not_count() -> None:
 
 
 def test_an_answer_that_python_could_not_read_is_not_called_unattempted() -> None:
-    why = "`one` was not defined, because code cell 3 stopped with SyntaxError: invalid syntax."
+    why = "`one` was not defined, because code cell 3 failed with SyntaxError: invalid syntax."
     found = page(exercise("01-a", Status.NOT_ATTEMPTED, 0, message=why, defined=False))
     assert "Not defined" in found.text
     assert "Not attempted" not in found.text

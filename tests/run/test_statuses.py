@@ -220,7 +220,7 @@ def test_an_exception_after_the_answer_costs_nothing(found: SubmissionResult) ->
 def test_an_exception_above_the_answer_in_its_cell_is_named(found: SubmissionResult) -> None:
     assert verdicts(found) == FULL | {"01-chain-grads": ("not-attempted", 0)}
     assert message(found, "01-chain-grads") == (
-        "`chain_grads` was not defined, because code cell 3 stopped with ModuleNotFoundError: "
+        "`chain_grads` was not defined, because code cell 3 failed with ModuleNotFoundError: "
         "No module named 'not_installed'."
     )
 
@@ -228,7 +228,7 @@ def test_an_exception_above_the_answer_in_its_cell_is_named(found: SubmissionRes
 @given(IMPORT, BRANCH.replace("):", ")", 1), CHAIN, PASSES)
 def test_a_syntax_error_costs_its_cell_alone(found: SubmissionResult) -> None:
     assert verdicts(found) == FULL | {"01-branch-grads": ("not-attempted", 0)}
-    assert "`branch_grads` was not defined, because code cell 2 stopped with SyntaxError: " in message(
+    assert "`branch_grads` was not defined, because code cell 2 failed with SyntaxError: " in message(
         found, "01-branch-grads"
     )
 
@@ -236,7 +236,7 @@ def test_a_syntax_error_costs_its_cell_alone(found: SubmissionResult) -> None:
 @given(IMPORT, BRANCH, "answer = input('your name? ')\n" + CHAIN, PASSES)
 def test_input_in_a_cell_is_refused_at_once(found: SubmissionResult) -> None:
     assert verdicts(found) == FULL | {"01-chain-grads": ("not-attempted", 0)}
-    assert "code cell 3 stopped with StdinNotImplementedError" in message(found, "01-chain-grads")
+    assert "code cell 3 failed with StdinNotImplementedError" in message(found, "01-chain-grads")
 
 
 @given(IMPORT, BRANCH, "def chain_grads(fns, x):\n    return [input()]", PASSES)
@@ -248,7 +248,7 @@ def test_input_in_a_function_is_refused_at_once(found: SubmissionResult) -> None
 @given(IMPORT, BRANCH, "import sys\nsys.exit(0)\n" + CHAIN, PASSES)
 def test_sys_exit_in_a_cell_ends_the_cell_alone(found: SubmissionResult) -> None:
     assert verdicts(found) == FULL | {"01-chain-grads": ("not-attempted", 0)}
-    assert "code cell 3 stopped with SystemExit: 0" in message(found, "01-chain-grads")
+    assert "code cell 3 failed with SystemExit: 0" in message(found, "01-chain-grads")
 
 
 @given(IMPORT, BRANCH, "import sys\ndef chain_grads(fns, x):\n    sys.exit(0)", PASSES)
@@ -310,7 +310,7 @@ def test_a_notebook_that_takes_too_long_keeps_what_it_had(found: SubmissionResul
 def test_os_exit_in_a_cell_costs_its_cell_alone(found: SubmissionResult) -> None:
     assert verdicts(found) == FULL | {"01-chain-grads": ("crashed", 0)}
     assert message(found, "01-chain-grads") == (
-        "`chain_grads` was not defined, because code cell 3 crashed: the Python process ended while it ran (exit code 3)."
+        "`chain_grads` was not defined, because code cell 3 crashed: its Python process ended (exit code 3)."
     )
 
 
@@ -325,7 +325,7 @@ def test_os_exit_in_a_function_costs_its_exercise_alone(found: SubmissionResult)
 @given(IMPORT, BRANCH, "import ctypes\nctypes.string_at(0)\n" + CHAIN, PASSES)
 def test_a_segmentation_fault_in_a_cell_costs_its_cell_alone(found: SubmissionResult) -> None:
     assert verdicts(found) == FULL | {"01-chain-grads": ("crashed", 0)}
-    assert "code cell 3 crashed: the Python process ended while it ran (signal SIGSEGV)" in message(found, "01-chain-grads")
+    assert "code cell 3 crashed: its Python process ended (signal SIGSEGV)" in message(found, "01-chain-grads")
 
 
 @given(IMPORT, BRANCH, "import ctypes\ndef chain_grads(fns, x):\n    ctypes.string_at(0)", PASSES)

@@ -25,7 +25,7 @@ def empty_kit_folder() -> Iterator[Path]:
     """Where a kit for the boxes of this process may be made; removed afterwards."""
     sweep()
     with temporary_folder("kit") as folder:
-        yield folder
+        yield folder.resolve()  # a box may have no links that lead there
 
 
 @contextmanager

@@ -24,6 +24,7 @@ from pathlib import Path
 
 from graders.box import confine
 from graders.run.leftovers import FIRST_UID
+from graders.run.links import python, python_links
 from graders.wire import forking
 from graders.wire.launch import BoxPlan, Pairs, Plan, PrivatePlaces, System, Walls
 from graders.wire.limits import FILES_SLACK, PROBE_PROCESSES, Limits
@@ -73,7 +74,7 @@ class Launch:
             return list(self.command)
         if plan.uid is None and not plan.supervised:
             return [*plan.command, str(descriptor), plan.box.to_json()]
-        return [os.path.abspath(sys.executable), "-S", "-m", "graders.box.start", str(descriptor), plan.to_json()]
+        return [python(), "-S", "-m", "graders.box.start", str(descriptor), plan.to_json()]
 
 
 def python_folders() -> list[str]:
@@ -163,7 +164,7 @@ def missing(tier: str, *, warm: bool = False) -> str:
 
 
 def _main() -> tuple[str, ...]:
-    return (os.path.abspath(sys.executable), "-m", "graders.box.main")
+    return (python(), "-m", "graders.box.main")
 
 
 def _uid() -> int | None:
@@ -252,14 +253,25 @@ def _system(folder: Path, kit: Path, uid: int | None, places: Mapping[str, str])
         binds.append((reachable, source))
     binds += [(path, path) for path in _SYSTEM if os.path.isdir(path) and not os.path.islink(path)]
     binds += [(os.path.realpath(path), path) for path in _FILES if os.path.exists(path)]
-    links = tuple((os.readlink(path), path) for path in _SYSTEM if os.path.islink(path))
+    links = {path: os.readlink(path) for path in _SYSTEM if os.path.islink(path)}
+    there = ("/proc", "/dev", *links, *(target for _, target in binds))
+    links |= {place: text for place, text in python_links().items() if _is_free(place, there) and place not in places}
     hidden = tuple(path for path in hidden_folders() if any(path.startswith(folder + "/") for folder in folders))
     if uid:
         os.chown(folder, uid, uid)
         os.chmod(folder, 0o700)
     return tuple(stage), System(
-        root=str(folder / "root"), binds=tuple(binds), links=links, places=places, hidden=hidden
+        root=str(folder / "root"),
+        binds=tuple(binds),
+        links=tuple((text, place) for place, text in links.items()),
+        places=places,
+        hidden=hidden,
     )
+
+
+def _is_free(place: str, others: Iterable[str]) -> bool:
+    """Whether none of the other places is this one, lies in it or holds it."""
+    return not any(f"{place}/".startswith(f"{other}/") or other.startswith(f"{place}/") for other in others)
 
 
 def _namespaces(folder: Path, kit: Path, limits: Limits) -> Launch:

@@ -81,6 +81,10 @@ def private_places(how: PrivatePlaces) -> None:
         os.makedirs(path)
         _mount(f"/proc/self/fd/{descriptor}", path, None, _BIND | _RECURSIVE)
         os.close(descriptor)
+    for text, place in how.links:
+        if place.startswith(above) and not os.path.lexists(place):
+            os.makedirs(os.path.dirname(place), exist_ok=True)
+            os.symlink(text, place)
     for path in filter(
         os.path.isdir, walls.hidden if walls else ()
     ):  # Landlock alone would open them where they lie in /tmp

@@ -217,6 +217,7 @@ def _landlocked(folder: Path, kit: Path, limits: Limits) -> Launch:
             mounts=places,
             size=size,
             staying=tuple(map(os.path.realpath, needed)),
+            links=tuple((text, place) for place, text in python_links().items()),
         ),
         supervised=True,
     )

@@ -105,9 +105,12 @@ def hidden_folders(packages: Iterable[str] | None = None) -> list[str]:
 
 
 def passed_on() -> dict[str, str]:
-    """Variables that a Python process may need to start; no other variable of ours enters the box."""
-    names = ("PATH", "SYSTEMROOT", "LD_LIBRARY_PATH")
-    return {name: os.environ[name] for name in names if name in os.environ}
+    """Variables that a Python process may need to start; no other variable of ours enters the box.
+
+    `python` and `pip` are first of all those of this Python, also where nobody activated its environment.
+    """
+    found = {name: os.environ[name] for name in ("SYSTEMROOT", "LD_LIBRARY_PATH") if name in os.environ}
+    return found | {"PATH": os.pathsep.join([os.path.dirname(python()), os.environ.get("PATH", os.defpath)])}
 
 
 def environment(folder: str, kit: str | Path) -> dict[str, str]:
@@ -134,6 +137,13 @@ def environment(folder: str, kit: str | Path) -> dict[str, str]:
         "MKL_NUM_THREADS": "1",
         "OPENBLAS_NUM_THREADS": "1",
         "CUDA_VISIBLE_DEVICES": "",
+        # Installers would try again and again to reach a network.
+        "PIP_NO_INDEX": "1",
+        "PIP_RETRIES": "0",
+        "PIP_TIMEOUT": "1",
+        "PIP_CONFIG_FILE": os.devnull,
+        "UV_OFFLINE": "1",
+        "CONDA_OFFLINE": "1",
         # glibc reserves 64 MiB of address space for each thread's heap, and the memory limit counts it.
         "MALLOC_ARENA_MAX": "1",
     }

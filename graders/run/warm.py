@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import contextlib
-import os
 import select
 import socket
 import subprocess
-import sys
 import tempfile
 import threading
 from pathlib import Path

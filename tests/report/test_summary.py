@@ -151,6 +151,18 @@ def test_notebooks_that_took_far_longer_than_others_are_named() -> None:
     assert not [line for line in printed(batch(found[2])) if "longest" in line]
 
 
+def test_the_modules_that_notebooks_wanted_are_counted_by_students_the_most_wanted_first() -> None:
+    wanted = {"ann": ("pandas", "utils"), "bob": ("pandas",), "cy": ()}
+    found = [replace(graded(name, exercise("01-a")), missing_modules=names) for name, names in wanted.items()]
+    again = replace(graded("ann", exercise("02-a"), lesson="02_second"), missing_modules=("pandas",))
+    text = " ".join(printed(batch(*found, again)))
+    assert "Not installed here: pandas (2 students), utils (1 student). What needs them was left out" in text
+    assert "python -m pip install NAME" in text
+    many = replace(found[0], missing_modules=tuple(f"m{number:02}" for number in range(11)))
+    assert "m07 (1 student) and 3 more." in " ".join(printed(batch(many)))
+    assert "Not installed" not in " ".join(printed(batch(found[2])))
+
+
 def test_a_seed_is_named_only_where_it_repeats_what_is_shown() -> None:
     first, second = graded("ann", exercise("01-a"), seed=5), graded("bob", exercise("01-a"), seed=6)
     assert printed(batch(first))[-2].startswith("1 submission; seed 5 (repeat with --seed 5); torch")

@@ -13,7 +13,6 @@ stays that ends and reaps what the box leaves, or the warm process reaps the fir
 from __future__ import annotations
 
 import errno
-import itertools
 import os
 import shutil
 import site
@@ -23,7 +22,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from graders.box import confine
-from graders.run.leftovers import FIRST_UID
+from graders.run.box_users import free_user, own_number
 from graders.wire import forking
 from graders.wire.launch import BoxPlan, Pairs, Plan, PrivatePlaces, System, Walls
 from graders.wire.limits import FILES_SLACK, PROBE_PROCESSES, Limits
@@ -168,15 +167,7 @@ def _main() -> tuple[str, ...]:
 
 def _uid() -> int | None:
     """A user id for one box alone, when we are root."""
-    return FIRST_UID + _number() if os.getuid() == 0 else None
-
-
-def _number() -> int:
-    """One that no other living box has. It is made of our pid, which no other living process has."""
-    return os.getpid() * 64 % 100_000_000 + next(_started) % 64
-
-
-_started = itertools.count()
+    return free_user() if os.getuid() == 0 else None
 
 
 def _plain(folder: Path, kit: Path, limits: Limits) -> Launch:
@@ -351,7 +342,7 @@ def _container(folder: Path, kit: Path, limits: Limits) -> Launch:
     image = os.environ.get("HOOKWORK_IMAGE", "hookwork")
     # A user of its own, since processes are counted for each user. Without root, podman has 65,536 of them.
     rootless = os.path.basename(program) == "podman" and os.getuid() != 0
-    uid = 1 + _number() % 65_000 if rootless else FIRST_UID + _number()
+    uid = 1 + own_number() % 65_000 if rootless else free_user()
     command = container_command(program, image, folder.name, uid, kit, limits)
     # A container goes on when the command that started it is killed.
     return Launch(

@@ -154,18 +154,28 @@ def restrict_files(readable: Iterable[str], writable: Iterable[str], hidden: Ite
 def _without(path: str, hidden: set[str]) -> Iterator[tuple[str, int]]:
     """The parts of a folder that are readable when some of what lies in it is hidden.
 
-    A folder that holds something hidden can be listed, names and all, and its other entries can be read.
+    The other entries of a folder that holds something hidden can be read. It can be listed, and the hidden folder with
+    it, only where modules lie, for Python finds none without.
     """
     if path in hidden:
         return
     if not any(folder.startswith(path.rstrip("/") + "/") for folder in hidden):
         yield path, _READ_ONLY
         return
-    yield path, _READ_DIR
-    for name in os.listdir(path):
+    if any(os.path.commonpath([path, folder]) == folder for folder in _module_folders()):
+        yield path, _READ_DIR
+    try:
+        names = os.listdir(path)
+    except PermissionError:  # closed to this user, and so is all that lies in it
+        return
+    for name in names:
         entry = os.path.join(path, name)
         if not os.path.islink(entry):  # what a link points to is readable or not by its own place
             yield from _without(entry, hidden)
+
+
+def _module_folders() -> set[str]:
+    return {os.path.realpath(folder) for folder in sys.path if os.path.isabs(folder)}
 
 
 def _allow(ruleset: int, path: str, access: int) -> None:

@@ -15,8 +15,8 @@ _BY_DESCRIPTOR = {os.open, os.mkdir, os.unlink} <= os.supports_dir_fd
 def write_atomically(path: Path, content: bytes | str, *, below: Path | None = None) -> None:
     """Write to a temporary name beside `path`, flush it to the disk, and move it into place.
 
-    Others may read it if the umask lets them. A link at `path` is replaced. The folders between `below` and the file must not be links: somebody may have put one
-    there meanwhile. Raises `OSError`.
+    Others may read it if the umask lets them. A link at `path` is replaced. The folders between `below` and the file
+    must not be links: somebody may have put one there meanwhile. Raises `OSError`.
     """
     raw = content.encode() if isinstance(content, str) else content
     if below is not None and _BY_DESCRIPTOR:

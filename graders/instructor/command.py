@@ -133,6 +133,7 @@ def grade(
         fresh=fresh,
         keep_outputs=keep_outputs,
         lessons=tuple(map(course.find_lesson, _split(lessons))),
+        files=tuple(file for file in (roster, points) if file),
     )
     all_run = where.exists() and not cluster and RunCache(out / "runs", fresh=fresh).empty
     machines = context.obj or Machines()

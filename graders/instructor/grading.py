@@ -32,6 +32,7 @@ from graders.report.exports import EXPORTS
 from graders.report.policy import LateRule, penalised, weighted
 from graders.run.boxes import Boxes
 from graders.run.cache import RunCache
+from graders.run.class_folder import is_class
 from graders.run.leftovers import temporary_folder
 from graders.run.lms import Owner
 from graders.run.runner import NoRunner
@@ -66,14 +67,14 @@ def grade(
         chosen = _chosen(found, request)
         if before:
             _refuse_other_terms(before, chosen, request)
-        is_class = len({submission.student for submission in found}) > 1
         terms = Terms(
             request.limits,
             request.isolation,
             # Somebody's own work needs no roster, and goes nowhere: an autograder marks one stranger at a time.
-            own_work=not (is_class or request.roster or request.exports),
+            own_work=not (is_class(request.where) or request.roster or request.exports),
             allow_unisolated=request.allow_unisolated,
             keep_outputs=request.keep_outputs,
+            private=tuple(str(path.absolute()) for path in (request.where, request.out, scratch, *request.files)),
         )
         cache = RunCache(request.out / "runs", fresh=request.fresh)
         again = request.fresh and not request.regrade

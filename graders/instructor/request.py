@@ -32,6 +32,7 @@ class Request:
     """One call of `hookwork grade`. `students` and `exercises` limit a regrade; empty means all.
 
     `lessons` are those that are due; none means those that several handed in. Without a `rule` late work loses nothing.
+    `files` are those that the rest was read from, and are nothing for a notebook to read: the roster, the points.
     """
 
     where: Path
@@ -52,6 +53,7 @@ class Request:
     fresh: bool = False
     keep_outputs: bool = False
     lessons: tuple[str, ...] = ()
+    files: tuple[Path, ...] = ()
 
     @property
     def regrade(self) -> bool:

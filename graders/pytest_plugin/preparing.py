@@ -18,8 +18,9 @@ from graders.pytest_plugin.options import limits_from
 from graders.pytest_plugin.state import PREPARED, Prepared
 from graders.run.boxes import Boxes, head_start
 from graders.run.cache import RunCache
+from graders.run.class_folder import is_class
 from graders.run.leftovers import temporary_folder
-from graders.run.submissions import Submission, find_submissions
+from graders.run.submissions import find_submissions
 from graders.run.terms import Terms
 from graders.run.warm import WarmProcess
 
@@ -46,7 +47,7 @@ def pytest_configure(config: pytest.Config) -> None:
         all_run = not config.option.collectonly and (cache is None or cache.empty)
         boxes = resources.enter_context(head_start(now=all_run, files=files))
     config.stash[PREPARED] = Prepared(
-        submissions=submissions, scratch=scratch, boxes=boxes, terms=_terms(config, submissions), cache=cache
+        submissions=submissions, scratch=scratch, boxes=boxes, terms=_terms(config, scratch), cache=cache
     )
 
     # torch stays to the end. The garbage collector need not search it, neither now nor when Python ends: 1.5 s of
@@ -60,14 +61,16 @@ def pytest_configure(config: pytest.Config) -> None:
         config.pluginmanager.register(module, module.__name__)
 
 
-def _terms(config: pytest.Config, submissions: list[Submission]) -> Terms:
+def _terms(config: pytest.Config, scratch: Path) -> Terms:
     """The terms on which notebooks are run, as the options say."""
+    given, out = config.getoption("--submissions"), config.getoption("--out")
     return Terms(
         limits=limits_from(config),
         isolation=config.getoption("--isolation"),
-        own_work=len({submission.student for submission in submissions}) <= 1,
+        own_work=given is None or not is_class(given),
         allow_unisolated=config.getoption("--allow-unisolated"),
         keep_outputs=config.getoption("--keep-outputs"),
+        private=tuple(str(path.absolute()) for path in (given, out, scratch) if path),
     )
 
 

@@ -59,8 +59,8 @@ def subordinate_ranges(files: Sequence[str] = _SUBORDINATE) -> list[Range]:
         with contextlib.suppress(OSError):
             for line in Path(file).read_text(encoding="utf-8", errors="replace").splitlines():
                 with contextlib.suppress(ValueError):  # a comment, or a line that means nothing
-                    _, first, count = line.split(":")
-                    found.append((int(first), int(first) + int(count)))
+                    first, count = map(int, line.split(":")[1:])
+                    found.append((first, first + count))
     merged: list[Range] = []
     for first, after in sorted(found):
         if merged and first <= merged[-1][1]:

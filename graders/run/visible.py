@@ -64,7 +64,7 @@ def hidden(private: Iterable[str] = ()) -> tuple[str, ...]:
     answers. What Python itself lies in cannot be closed; that such a place is open, the self-test finds.
     """
     needed = [os.path.realpath(os.path.dirname(os.__file__)), *_packages()]
-    wanted = {*map(os.path.realpath, (*private, tempfile.gettempdir())), *_of_this_package()}
+    wanted = {*map(os.path.realpath, (*private, tempfile.gettempdir())), *kept_from_notebooks()}
     tops = list(map(os.path.realpath, opened()))
     return tuple(
         _outermost(
@@ -78,7 +78,8 @@ def hidden(private: Iterable[str] = ()) -> tuple[str, ...]:
 
 
 @functools.cache
-def _of_this_package() -> tuple[str, ...]:
+def kept_from_notebooks() -> tuple[str, ...]:
+    """Every copy of this package, and what may lie beside it. Looked for once: it takes some hundredths of a second."""
     return tuple(str(place) for copy in copies() for place in _around(copy))
 
 

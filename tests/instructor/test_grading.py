@@ -9,7 +9,7 @@ import signal
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
@@ -23,9 +23,12 @@ from graders.instructor import command
 from graders.instructor.machines import Machines
 from graders.marking.control import CELLS
 from graders.report.exports import EXPORTS
+from graders.run.selftest import choose_runner
+from graders.run.terms import Terms
+from graders.run.warm import WarmProcess
 from tests import notebooks
 from tests.answers import answers_of
-from tests.doubles import InProcessRunner, no_head_start
+from tests.doubles import InProcessRunner, NoBoxes, no_head_start
 from tests.instructor.test_cluster import Here
 from tests.notebooks import KEYS, LESSON
 
@@ -135,7 +138,7 @@ def test_the_exit_code_is_3_when_something_was_not_graded_and_0_whatever_the_mar
     grade()
     runner.broken = True
     assert "Nothing was graded, all for one reason: " in grade("--fresh", code=3)
-    assert runner.controls == 0  # one person's own work needs none
+    assert runner.controls > 0  # a class of one is a class
 
 
 def test_who_is_missing_is_listed_and_who_is_not_in_the_roster_is_told() -> None:
@@ -321,6 +324,45 @@ def test_what_a_person_can_mend_is_a_sentence_and_exit_code_2(arguments: Sequenc
     assert part in " ".join(text.replace("│", " ").split())
     assert "Traceback" not in text
     assert not Path("out").exists()
+
+
+class OnlyD(NoBoxes):
+    """Boxes of a machine on which tier D is all there is."""
+
+    def runner(self, terms: Terms) -> Any:
+        super().runner(terms)
+        choose_runner(terms, Path(), WarmProcess(Path(), can_fork=False), lacking=lambda runner: "it is not there")
+        return self.given
+
+
+@pytest.mark.parametrize("isolation", ["D", "auto"])
+def test_a_class_of_one_student_is_not_run_without_isolation_unless_that_is_allowed(
+    runner: ClassRunner, isolation: str
+) -> None:
+    hand_in("ann")
+    boxes = OnlyD(runner)
+    here = Machines(here=lambda now: nullcontext(boxes))
+    command = ["grade", "class", "--out", "out", "--isolation", isolation]
+    done = CliRunner().invoke(app, command, obj=here)
+    assert (done.exit_code, runner.students) == (3, [])
+    assert "accept that with --allow-unisolated" in done.output
+    assert {str(Path("class").absolute()), str(Path("out").absolute())} < set(boxes.terms[0].private)
+    assert CliRunner().invoke(app, [*command, "--allow-unisolated"], obj=here).exit_code == 0
+    assert runner.students == ["ann"]
+    own, before = [command[0], "class/ann", *command[2:], "--fresh"], runner.controls
+    assert CliRunner().invoke(app, own, obj=here).exit_code == 0  # a folder of notebooks is somebody's own
+    assert runner.controls == before
+
+
+def test_the_roster_and_the_points_are_nothing_for_a_notebook_to_read(runner: ClassRunner) -> None:
+    hand_in("ann")
+    Path("roster.csv").write_text('Student,ID\n"Lovelace, Ada",101\n')
+    Path("points.csv").write_text(f"exercise,points\n{KEYS[0]},3\n")
+    boxes = NoBoxes(runner)
+    here = Machines(here=lambda now: nullcontext(boxes))
+    command = ["grade", "class", "--out", "out", "--roster", "roster.csv", "--points", "points.csv"]
+    assert CliRunner().invoke(app, command, obj=here).exit_code == 0
+    assert {str(Path(name).absolute()) for name in ("roster.csv", "points.csv")} < set(boxes.terms[0].private)
 
 
 def test_results_of_something_else_are_not_overwritten_by_a_part() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import subprocess
 import sys
 import sysconfig
 import tempfile
@@ -169,3 +170,56 @@ def test_only_what_lies_in_something_open_is_hidden_and_links_are_followed(tmp_p
         places = [tmp_path, tmp_path / "link", inner / "not-there", "/", PREFIX, PREFIX / "lib", PACKAGES]
         added = set(visible.hidden(map(str, places))) - set(visible.hidden())
         assert added == {str(inner)}
+
+
+UNDER_LANDLOCK = """
+import os, sys
+from graders.box.confine import restrict_files
+lib = sys.argv[1]
+sys.path.append(lib + "/packages")
+restrict_files([lib, *sys.path[1:-1]], [], [lib + "/class", lib + "/roster.csv", lib + "/packages/class"])
+def tried(look, name):
+    try:
+        return bool(look(os.path.join(lib, name)))
+    except PermissionError:
+        return False
+names = ["other/x", "packages/x", "class/ada/x", "roster.csv", "packages/class/ada/x"]
+print([name for name in names if tried(lambda path: open(path).read(), name)])
+print([name for name in (".", "other", "packages", "class", "packages/class") if tried(os.listdir, name)])
+"""
+
+
+def test_landlock_alone_closes_files_and_lets_only_folders_of_modules_be_listed(tmp_path: Path) -> None:
+    """Without mounts, what lies among modules can still be told by its name."""
+    if missing("B"):
+        pytest.skip(missing("B"))
+    for name in ("other/x", "packages/x", "class/ada/x", "roster.csv", "packages/class/ada/x"):
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text("x")
+    command = [sys.executable, "-c", UNDER_LANDLOCK, str(tmp_path)]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert done.stdout.splitlines() == ["['other/x', 'packages/x']", "['other', 'packages', 'packages/class']"]
+
+
+@pytest.mark.parametrize("tier", ["A", "B"])
+def test_temporary_files_may_lie_in_what_is_open(tier: str) -> None:
+    """They are closed, but for the box's own folder and its kit."""
+    if not os.access(PREFIX / "share", os.W_OK):
+        pytest.skip(f"nothing can be put into {PREFIX / 'share'}")
+    program = f"""
+import tempfile
+from pathlib import Path
+from graders.run.kit import kit_folder
+from graders.run.warm import WarmProcess
+from tests.run.test_visible import *
+with kit_folder() as kit, WarmProcess(kit) as warm:
+    Path(tempfile.gettempdir(), "job").write_text("somebody's")
+    for runner in runners({tier!r}, kit, warm):
+        print(repr(self_test(runner)), read_by_a_notebook(runner, Path(tempfile.gettempdir(), "job")))
+"""
+    with tempfile.TemporaryDirectory(prefix="hw-", dir=PREFIX / "share") as folder:
+        os.chmod(folder, 0o755)
+        command = [sys.executable, "-c", program]
+        variables = {**os.environ, "TMPDIR": folder, "PYTHONPATH": str(Path(__file__).parents[2])}
+        done = subprocess.run(command, capture_output=True, text=True, check=True, env=variables)
+    assert set(done.stdout.splitlines()) == {"'' ValueError: []"}

@@ -28,7 +28,7 @@ def opened() -> tuple[str, ...]:
     """The files and folders that are open to every notebook, as they are named. None lies within another."""
     found = {os.path.join(prefix, part) for prefix in _prefixes() for part in PARTS}
     found |= {os.path.dirname(os.__file__), *_packages(), *_libraries()}
-    return tuple(_outermost(path for path in found if os.path.lexists(path)))
+    return tuple(_outermost(path for path in found if os.path.exists(path)))  # and no link that leads nowhere
 
 
 def _prefixes() -> set[str]:

@@ -330,6 +330,7 @@ class OnlyD(NoBoxes):
     """Boxes of a machine on which tier D is all there is."""
 
     def runner(self, terms: Terms) -> Any:
+        assert all(map(os.path.exists, terms.private)), "what is to be closed has to be there"
         super().runner(terms)
         choose_runner(terms, Path(), WarmProcess(Path(), can_fork=False), lacking=lambda runner: "it is not there")
         return self.given
@@ -342,7 +343,7 @@ def test_a_class_of_one_student_is_not_run_without_isolation_unless_that_is_allo
     hand_in("ann")
     boxes = OnlyD(runner)
     here = Machines(here=lambda now: nullcontext(boxes))
-    command = ["grade", "class", "--out", "out", "--isolation", isolation]
+    command = ["grade", "class", "--out", "out", "--seed", "1", "--isolation", isolation]
     done = CliRunner().invoke(app, command, obj=here)
     assert (done.exit_code, runner.students) == (3, [])
     assert "accept that with --allow-unisolated" in done.output

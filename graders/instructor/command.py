@@ -39,6 +39,12 @@ def grade(
     roster: Annotated[
         Path | None, typer.Option(metavar="CSV", help="Who is in the class, as Canvas or Moodle exports it.")
     ] = None,
+    groups: Annotated[
+        Path | None, typer.Option(metavar="CSV", help="Who works with whom: every member gets the group's result.")
+    ] = None,
+    scale: Annotated[
+        bool, typer.Option("--scale", help="Convert the points in exports to those of the assignment on the roster.")
+    ] = False,
     deadline: Annotated[
         str | None,
         typer.Option(metavar="TIME", help="The last file before it counts, as in 2026-11-20T18:00 (local time)."),
@@ -94,7 +100,7 @@ def grade(
     from graders.core.quantities import seconds, size
     from graders.core.terminal import console
     from graders.instructor.machines import Machines
-    from graders.instructor.request import Request, moment, read_points, read_roster
+    from graders.instructor.request import Request, moment, read_groups, read_points, read_roster
     from graders.report.policy import Points, late_rule
     from graders.run.cache import RunCache
     from graders.run.tiers import TIERS
@@ -133,6 +139,8 @@ def grade(
         fresh=fresh,
         keep_outputs=keep_outputs,
         lessons=tuple(map(course.find_lesson, _split(lessons))),
+        groups=read_groups(groups) if groups else None,
+        scale=scale,
     )
     all_run = where.exists() and not cluster and RunCache(out / "runs", fresh=fresh).empty
     machines = context.obj or Machines()

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Executor
 from contextlib import AbstractContextManager, ExitStack, closing, contextmanager
 from dataclasses import replace
+from pathlib import Path
 
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
@@ -17,18 +18,19 @@ from rich.text import Text
 
 from graders.core import course
 from graders.core.errors import ExitCode
-from graders.core.files import write_atomically
 from graders.core.results import Batch, SubmissionResult, SubmissionStatus
 from graders.core.text import clean, plural, points
 from graders.instructor import cluster, regrade
+from graders.instructor.exporting import export
+from graders.instructor.group_work import GroupWork, shared_out, with_copies, without_copies
+from graders.instructor.naming import named_by_roster
 from graders.instructor.report_inputs import similar_answers, titles
-from graders.instructor.request import BadRequest, Request, iso, named_by_roster
+from graders.instructor.request import BadRequest, Request, iso
 from graders.marking.batch import Marking
 from graders.marking.questions import Questions
 from graders.marking.setup import set_up
 from graders.marking.submission import without_run
 from graders.report import outputs, summary
-from graders.report.exports import EXPORTS
 from graders.report.policy import LateRule, penalised, weighted
 from graders.run.boxes import Boxes
 from graders.run.cache import RunCache
@@ -59,11 +61,11 @@ def grade(
     before = regrade.load(request.out) if request.regrade else None
     with ExitStack() as resources:
         scratch = resources.enter_context(temporary_folder("unpacked"))
-        found = find_submissions(request.where, course.lessons(), scratch, request.due, request.lessons)
-        strangers: list[str] = []
-        if request.roster:
-            found, strangers = named_by_roster(found, request.roster, request.lessons)
+        work, strangers = _handed_in(request, scratch)
+        _tell(work.notes, work.doubts, out)
+        found = work.submissions
         chosen = _chosen(found, request)
+        once = without_copies(chosen)
         if before:
             _refuse_other_terms(before, chosen, request)
         is_class = len({submission.student for submission in found}) > 1
@@ -80,32 +82,56 @@ def grade(
         seed, repeated = regrade.questions_seeds(request.out, cache, given=request.seed, fresh=again)
         if request.cluster:
             there = resources.enter_context(executor(request.cluster))
-            out.print(Text(f"{plural(len(chosen), 'notebook')} on {request.cluster}; seed {seed}", "dim"))
-            batch = _marked_elsewhere(chosen, Questions(seed, repeated), terms, there, out)
+            out.print(Text(f"{plural(len(once), 'notebook')} on {request.cluster}; seed {seed}", "dim"))
+            batch = _marked_elsewhere(once, Questions(seed, repeated), terms, there, out)
         else:
-            marking = set_up(seed, terms, boxes, chosen, cache=cache, jobs=request.jobs, repeated=repeated)
+            marking = set_up(seed, terms, boxes, once, cache=cache, jobs=request.jobs, repeated=repeated)
             resources.callback(marking.close)
-            batch = _marked(chosen, marking, out)
-        batch = replace(batch, submissions=_settled(batch, chosen, request))
+            batch = _marked(once, marking, out)
+        batch = replace(batch, submissions=with_copies(batch.submissions, chosen))
+        batch = replace(batch, submissions=_settled(batch, chosen, request, work))
         if before:
             batch = regrade.merged(before, batch, request.exercises)
         else:
             batch = regrade.with_other_lessons(request.out, batch)
         shown = titles(submission.lesson for submission in batch.submissions)
-        written = outputs.write(batch, request.out, shown, similar_answers(found))
+        written = outputs.write(batch, request.out, shown, similar_answers(without_copies(found)))
         if request.keep_outputs:
             from graders.instructor import executed  # its nbformat takes 1.5 s where JupyterLab is installed
 
             written.append(executed.write(batch, chosen, terms, request.out))
-        for name in request.exports:
-            files = EXPORTS[name](batch, shown, request.roster)
-            for path, text in files.items():
-                write_atomically(request.out / path, text, below=request.out)
-            written.append(request.out / next(iter(files)).partition("/")[0] if files else request.out)
+        exports = export(request, batch, shown, {submission.lesson for submission in chosen})
+        written += exports.written
     out.print(summary.render(batch, brief=True))
-    _tell_strangers(strangers, request, out)
+    _tell_strangers(strangers, batch, request, out)
+    if exports.notes or exports.refused:
+        out.print()
+    _tell(exports.notes, exports.refused, out)
     out.print(Text(f"\nwritten: {', '.join(map(str, written))}"))
-    return ExitCode.FINE if all(submission.graded for submission in batch.submissions) else ExitCode.NOT_GRADED
+    graded = all(submission.graded for submission in batch.submissions)
+    return ExitCode.FINE if graded and not work.doubts and not exports.refused else ExitCode.NOT_GRADED
+
+
+def _handed_in(request: Request, scratch: Path) -> tuple[GroupWork, list[str]]:
+    """What was handed in, by the names of the roster and with the work of groups given to their members; and strangers.
+
+    Raises `NoSubmissions` and `BadRequest`.
+    """
+    found = find_submissions(request.where, course.lessons(), scratch, request.due, request.lessons)
+    work, strangers = GroupWork(found), list[str]()
+    if request.groups:
+        work = shared_out(found, request.groups, request.roster, request.due, request.lessons)
+    if request.roster:
+        work.submissions, strangers = named_by_roster(work.submissions, request.roster, request.lessons)
+        work.notes += [f"About the roster: {request.roster.note}"] if request.roster.note else []
+    return work, strangers
+
+
+def _tell(notes: Sequence[str], doubts: Sequence[str], out: Console) -> None:
+    """A line for each sentence; what has to be looked at in yellow, and after the rest."""
+    for sentences, style in ((notes, ""), (doubts, "yellow")):
+        for sentence in sentences:
+            out.print(Text(clean(sentence, 1000), style))
 
 
 def _chosen(found: Sequence[Submission], request: Request) -> list[Submission]:
@@ -119,10 +145,12 @@ def _chosen(found: Sequence[Submission], request: Request) -> list[Submission]:
                 f"Did you mean {' or '.join(near[:3])}?" if near else f"Students: {', '.join(sorted(students)[:20])}"
             )
             raise BadRequest(f"There is no student {name!r}. {others}")
+    # What a group handed in is marked again for all of it.
+    files = {submission.file for submission in found if submission.student in request.students and submission.file}
     chosen = [
         submission
         for submission in found
-        if (not request.students or submission.student in request.students)
+        if (not request.students or submission.student in request.students or submission.file in files)
         and (not lessons or submission.lesson in lessons)
     ]
     if not chosen:
@@ -198,7 +226,9 @@ def _place(submission: SubmissionResult) -> tuple[str, str]:
     return submission.student, submission.lesson
 
 
-def _settled(batch: Batch, chosen: Sequence[Submission], request: Request) -> tuple[SubmissionResult, ...]:
+def _settled(
+    batch: Batch, chosen: Sequence[Submission], request: Request, work: GroupWork
+) -> tuple[SubmissionResult, ...]:
     """The results with the points that count, and with what is known of how they were handed in."""
     by_name = {(clean(submission.student, 200), submission.lesson): submission for submission in chosen}
     settled = []
@@ -210,17 +240,21 @@ def _settled(batch: Batch, chosen: Sequence[Submission], request: Request) -> tu
             student_id=clean(submission.student_id, 60),
             superseded=submission.superseded,
             handed_in=iso(submission.handed_in) if dated else "",
+            group=clean(work.groups.get((submission.student, submission.lesson), ""), 200),
         )
         counted, rule = weighted(described, request.points), request.rule or LateRule()
         settled.append(penalised(counted, rule, submission.late or -1.0, submission.handed_in))
     return tuple(settled)
 
 
-def _tell_strangers(strangers: Sequence[str], request: Request, out: Console) -> None:
-    if strangers:
-        out.print(
-            Text(f"\nNot in the roster, or not clearly: {', '.join(clean(name, 40) for name in strangers)}", "yellow")
-        )
+def _tell_strangers(strangers: Sequence[str], batch: Batch, request: Request, out: Console) -> None:
+    if not strangers:
+        return
+    names = ", ".join(clean(name, 40) for name in strangers)
+    out.print(Text(f"\nNot in the roster, or not clearly: {names}", "yellow"))
+    if not request.groups and any(one.status is SubmissionStatus.MISSING for one in batch.submissions):
+        how = "If they handed in as groups: --groups CSV gives every member the result of the group."
+        out.print(Text(how, "yellow"))
 
 
 @contextmanager

@@ -5,8 +5,8 @@ import pytest
 from graders.core import course
 from graders.core.errors import ExitCode, FileTrouble, HookworkError, NotInstalled
 from graders.core.exercise import DeadProbe
-from graders.core.roster import BadRoster
 from graders.core.source import SourceError
+from graders.core.tables import BadTable
 from graders.instructor.request import BadRequest
 from graders.learner.folder import Trouble
 from graders.report.policy import BadPolicy
@@ -22,7 +22,7 @@ from graders.run.submissions import NoSubmissions
     [
         (course.UnknownKey, ExitCode.USAGE),
         (course.UnknownLesson, ExitCode.USAGE),
-        (BadRoster, ExitCode.USAGE),
+        (BadTable, ExitCode.USAGE),
         (BadPolicy, ExitCode.USAGE),
         (BadRequest, ExitCode.USAGE),
         (BadArchive, ExitCode.USAGE),

@@ -2,7 +2,8 @@ from __future__ import annotations
 
 import pytest
 
-from graders.core.roster import BadRoster, parse
+from graders.core.roster import parse
+from graders.core.tables import BadTable
 
 CANVAS = """\ufeffStudent,ID,SIS User ID,SIS Login ID,Section
     Points Possible,,,,
@@ -57,5 +58,5 @@ def test_first_name_and_surname_are_one_name() -> None:
 
 @pytest.mark.parametrize("text", ["", "a,b\n1,2\n", "Student\n", "\x00", '"'])
 def test_what_is_no_roster_says_what_one_looks_like(text: str) -> None:
-    with pytest.raises(BadRoster, match=r"names nobody|no CSV"):
+    with pytest.raises(BadTable, match=r"names nobody|no CSV"):
         parse(text)

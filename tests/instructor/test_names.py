@@ -8,7 +8,8 @@ import pytest
 
 from graders.core.results import Status
 from graders.core.roster import parse
-from graders.instructor.request import BadRequest, named_by_roster, read_roster
+from graders.instructor.naming import named_by_roster
+from graders.instructor.request import BadRequest, read_roster
 from graders.run.submissions import Submission
 from tests.batches import batch, exercise, graded
 from tests.report.test_summary import printed

@@ -1,0 +1,238 @@
+"""Work that a group hands in once: every member gets its result."""
+
+from __future__ import annotations
+
+import hashlib
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+from graders.core.groups import Group, Groups
+from graders.core.results import SubmissionResult
+from graders.core.roster import Person, Roster, told_apart
+from graders.core.text import clean
+from graders.instructor.naming import whose
+from graders.run.intake import Unreadable, read_bytes
+from graders.run.lms import Owner
+from graders.run.submissions import Deadline, Submission, due_lessons
+
+
+@dataclass
+class GroupWork:
+    """The submissions of a class with those of groups given to their members.
+
+    `groups` has the name of the group by student and lesson. `notes` are for a person to read; what stands in `doubts`
+    was decided one way, and may be wrong.
+    """
+
+    submissions: list[Submission] = field(default_factory=list)
+    groups: dict[tuple[str, str], str] = field(default_factory=dict)
+    notes: list[str] = field(default_factory=list)
+    doubts: list[str] = field(default_factory=list)
+
+
+def shared_out(
+    found: Sequence[Submission], groups: Groups, roster: Roster | None, deadline: Deadline, due: Sequence[str] = ()
+) -> GroupWork:
+    """Give each member of a group a submission with the file of the group, in every lesson.
+
+    A file is the group's that has its name; where there is none, the file of the one member who handed in. Lateness is
+    counted from the `deadline` of each member. Otherwise a lesson is missing that is `due`, or that several handed in.
+    """
+    work = GroupWork()
+    sorting = _Sorting(groups, roster, work)
+    sorting.take(found)
+    handed_in: dict[str, set[str]] = {}
+    for submission in found:
+        handed_in.setdefault(submission.student, set()).update(() if submission.missing else (submission.lesson,))
+    lessons = sorted({submission.lesson for submission in found})
+    expected = due_lessons(handed_in.values(), due) or lessons
+    for lesson in lessons:
+        _share_lesson(lesson, sorting, work, deadline, is_due=lesson in expected)
+    for name, several in sorting.groups_of.items():
+        if len(several) > 1:
+            counted = sorted({group for (student, _), group in work.groups.items() if student == name})
+            work.notes.append(
+                f"{name} is in {_listed(several)}; what counts is of {_listed(counted) or 'none of them'}."
+            )
+    return work
+
+
+class _Sorting:
+    """Whose each submission is: a group's, a member's own, or somebody's who is in no group."""
+
+    def __init__(self, groups: Groups, roster: Roster | None, work: GroupWork) -> None:
+        everyone = {(member.name, member.ids): member for group in groups.groups for member in group.members}
+        self.groups, self.work = groups, work
+        listed = roster.people if roster else ()
+        strangers = [member for member in everyone.values() if not (roster and _found(member, roster))]
+        for member in strangers if roster else ():
+            work.doubts.append(f"{member.name} is in a group, and not on the roster, or not clearly.")
+        self.people = Roster([*listed, *told_apart(strangers)])
+        self.members: dict[str, list[str]] = {}
+        self.groups_of: dict[str, list[str]] = {}
+        self.numbers: dict[str, str] = {}
+        for group in groups.groups:
+            for member in group.members:
+                name = self._name_of(member, group)
+                if name not in self.members.setdefault(group.name, []):
+                    self.members[group.name].append(name)
+                    self.groups_of.setdefault(name, []).append(group.name)
+        self.of_group: dict[tuple[str, str], list[Submission]] = {}
+        self.own: dict[tuple[str, str], Submission] = {}
+
+    def _name_of(self, member: Person, group: Group) -> str:
+        """What a member is called: as on the roster, if there is one and it has them."""
+        person = _found(member, self.people)
+        if person is None:  # several have this name, and there is no number
+            self.work.doubts.append(f"{member.name} of {group.name} cannot be told from others of this name.")
+            return member.name
+        numbers = {found.name for number in member.ids if (found := self.people.find("", number))} - {person.name}
+        for other in sorted(numbers):
+            self.work.doubts.append(f"{member.name} of {group.name} has the number of {other}. The name counts.")
+        self.numbers[person.name] = person.participant or member.get("canvas user id", "id")
+        return person.name
+
+    def take(self, found: Sequence[Submission]) -> None:
+        """Sort these. Submissions of people who are in no group stay as they are."""
+        folders: dict[str, list[str]] = {}
+        owners = {submission.student: submission.student_id for submission in found}
+        for student, number in owners.items():
+            group, name = self._owner(student, number)
+            if name and not group:
+                folders.setdefault(name, []).append(student)
+        # Of two folders that seem to be one person's, only that with the name letter by letter is surely theirs.
+        names = {several[0]: name for name, several in folders.items() if len(several) == 1}
+        names |= {name: name for name, several in folders.items() if name in several}
+        for submission in found:
+            group, name = self._owner(submission.student, submission.student_id)
+            if group:
+                self.of_group.setdefault((group, submission.lesson), []).append(submission)
+                if name:
+                    self.numbers[name] = submission.student_id
+            elif submission.student in names:
+                name = names[submission.student]
+                self.own[name, submission.lesson] = replace(submission, student=name)
+                self.numbers[name] = submission.student_id or self.numbers.get(name, "")
+            else:
+                self.work.submissions.append(submission)
+
+    def _owner(self, student: str, number: str) -> tuple[str, str]:
+        """The group whose a submission is, and the member whose own it is, or for whom Moodle repeats the group's."""
+        group, person = self.groups.find(student), whose(student, number, self.people)
+        if group is not None:
+            mine = person is None or person.name in self.members[group.name]
+            return (group.name, "") if mine else self._unclear(student, group.name, person)
+        for at, character in enumerate(student):
+            group = self.groups.find(student[:at]) if character == "-" else None
+            if group is not None:  # Moodle: `Group A-Ada Lovelace`, a folder for each member
+                person = whose(student[at + 1 :].removesuffix(f" ({number})"), number, self.people)
+                if person is not None and person.name in self.members[group.name]:
+                    return group.name, person.name
+                return self._unclear(student, group.name, person)
+        return "", person.name if person is not None and person.name in self.groups_of else ""
+
+    def _unclear(self, student: str, group: str, person: Person | None) -> tuple[str, str]:
+        whose = f"{person.name}, who is not in it" if person else "nobody who is in it"
+        doubt = f"{student}: the name says {group}, and the rest says {whose}. It counts for no group."
+        if doubt not in self.work.doubts:
+            self.work.doubts.append(doubt)
+        return "", ""
+
+
+def _found(member: Person, people: Roster) -> Person | None:
+    """Who a member is: by the name, otherwise by a number."""
+    by_number = (person for number in member.ids if (person := people.find("", number)))
+    return people.find(member.name) or next(by_number, None)
+
+
+def _share_lesson(lesson: str, sorting: _Sorting, work: GroupWork, deadline: Deadline, *, is_due: bool) -> None:
+    """Put into `work` what every member of every group has for one lesson."""
+    alone = {name: own for (name, of), own in sorting.own.items() if of == lesson and not own.missing}
+    # Where two of one group handed in for themselves, this lesson was not for groups.
+    individual = any(sum(name in alone for name in names) > 1 for names in sorting.members.values())
+    counted: dict[str, Submission] = {}
+    for group, names in sorting.members.items():
+        given = [one for one in sorting.of_group.get((group, lesson), []) if not one.missing]
+        single = [name for name in names if name in alone]
+        if given:
+            counted[group] = _the_one(group, given, work)
+        elif len(single) == 1 and len(names) > 1 and not individual:
+            counted[group] = alone[single[0]]
+            work.notes.append(f"{group}: no file has its name; that of {single[0]} counts for all of it in {lesson}.")
+        elif is_due and len(single) < len(names):
+            left = _listed([name for name in names if name not in alone])
+            work.notes.append(f"{group}: nothing was handed in under its name for {lesson}, nor by {left}.")
+    for name, several in sorting.groups_of.items():
+        chosen = [group for group in several if group in counted]
+        own = alone.get(name)
+        if not chosen:
+            if own or is_due:
+                nothing = Submission(name, lesson, None, student_id=sorting.numbers.get(name, ""))
+                work.submissions.append(own or nothing)
+            continue
+        if len(chosen) > 1:
+            work.doubts.append(f"{name} is in {_listed(chosen)}, which all handed in {lesson}: {chosen[0]} counts.")
+        base = counted[chosen[0]]
+        left_out = [counted[group] for group in chosen[1:]]
+        if own is not None and (own.origin, own.file) != (base.origin, base.file):
+            left_out.append(own)
+            work.doubts.append(
+                f"{name} also handed in {lesson} alone ({_file(own)}): what {chosen[0]} handed in counts."
+            )
+        work.groups[name, lesson] = chosen[0]
+        work.submissions.append(_for_member(base, name, sorting.numbers.get(name, ""), deadline, left_out))
+
+
+def _the_one(group: str, given: Sequence[Submission], work: GroupWork) -> Submission:
+    """The file of a group that counts: of several different ones the last, a notebook before what is none."""
+    different = {_content(one): one for one in sorted(given, key=lambda one: (one.file is not None, one.handed_in))}
+    *others, last = different.values()
+    if others:
+        files = ", ".join(map(_file, others))
+        work.doubts.append(f"{group} has several files for {last.lesson}: {_file(last)} counts, and not {files}.")
+    return replace(last, superseded=(*last.superseded, *map(_file, others)))
+
+
+def _content(submission: Submission) -> str:
+    """The hash of a file; what cannot be read differs from everything else."""
+    try:
+        return hashlib.sha256(read_bytes(submission.file)).hexdigest() if submission.file else _file(submission)
+    except Unreadable:
+        return _file(submission)
+
+
+def _for_member(
+    base: Submission, name: str, number: str, deadline: Deadline, left_out: Iterable[Submission]
+) -> Submission:
+    """The group's submission as one member's, by that member's number and deadline."""
+    due = deadline(Owner(name, number))
+    late = max(0.0, base.handed_in - due) if base.handed_in and due < math.inf else base.late
+    superseded = (*base.superseded, *map(_file, left_out))
+    return replace(base, student=name, student_id=number, late=late, superseded=superseded)
+
+
+def _file(submission: Submission) -> str:
+    return clean(submission.origin or submission.file or "", 1000)
+
+
+def _listed(names: Sequence[str]) -> str:
+    """Names in a sentence: `Ada, Ben and Cy`."""
+    return " and ".join(filter(None, (", ".join(names[:-1]), *names[-1:])))
+
+
+def without_copies(submissions: Sequence[Submission]) -> list[Submission]:
+    """One submission of each file and lesson: what members of a group share runs once."""
+    once = {(one.file or one.student, one.lesson): one for one in reversed(submissions)}
+    return [one for one in submissions if once[one.file or one.student, one.lesson] is one]
+
+
+def with_copies(results: Iterable[SubmissionResult], submissions: Sequence[Submission]) -> tuple[SubmissionResult, ...]:
+    """The results of `without_copies(submissions)`, and for each other submission that of the one with its file."""
+    of: Mapping[tuple[str, str], SubmissionResult] = {(one.student, one.lesson): one for one in results}
+    first = {(one.file or one.student, one.lesson): clean(one.student, 200) for one in reversed(submissions)}
+    shared = (
+        replace(of[first[one.file or one.student, one.lesson], one.lesson], student=clean(one.student, 200))
+        for one in submissions
+    )
+    return tuple(sorted(shared, key=lambda result: (result.student, result.lesson)))

@@ -11,7 +11,7 @@ import typer
 PANEL = "Teach"
 CODES = (
     "Exit codes: 0 everything was graded, whatever the marks; 2 a wrong name, file or option; 3 something could not be "
-    "graded, which is nobody's zero."
+    "graded, which is nobody's zero, or was decided in a way that a person should look at."
 )
 EXPORT_NAMES = ("canvas", "gradescope", "junit", "moodle")
 

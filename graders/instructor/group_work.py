@@ -52,9 +52,8 @@ def shared_out(
     for name, several in sorting.groups_of.items():
         if len(several) > 1:
             counted = sorted({group for (student, _), group in work.groups.items() if student == name})
-            work.notes.append(
-                f"{name} is in {_listed(several)}; what counts is of {_listed(counted) or 'none of them'}."
-            )
+            which = f"of these {'; '.join(counted)} handed in." if counted else "none of them handed in."
+            work.notes.append(f"{name} is in several groups ({'; '.join(several)}); {which}")
     return work
 
 
@@ -161,8 +160,8 @@ def _share_lesson(lesson: str, sorting: _Sorting, work: GroupWork, deadline: Dea
             counted[group] = alone[single[0]]
             work.notes.append(f"{group}: no file has its name; that of {single[0]} counts for all of it in {lesson}.")
         elif is_due and len(single) < len(names):
-            left = _listed([name for name in names if name not in alone])
-            work.notes.append(f"{group}: nothing was handed in under its name for {lesson}, nor by {left}.")
+            left = "; ".join(name for name in names if name not in alone)
+            work.notes.append(f"{group}: no file has its name in {lesson}, and there is none of {left}.")
     for name, several in sorting.groups_of.items():
         chosen = [group for group in several if group in counted]
         own = alone.get(name)
@@ -172,14 +171,15 @@ def _share_lesson(lesson: str, sorting: _Sorting, work: GroupWork, deadline: Dea
                 work.submissions.append(own or nothing)
             continue
         if len(chosen) > 1:
-            work.doubts.append(f"{name} is in {_listed(chosen)}, which all handed in {lesson}: {chosen[0]} counts.")
+            listed = "; ".join(chosen)
+            work.doubts.append(f"{name} is in groups that all handed in {lesson} ({listed}): {chosen[0]} counts.")
         base = counted[chosen[0]]
         left_out = [counted[group] for group in chosen[1:]]
         if own is not None and (own.origin, own.file) != (base.origin, base.file):
             left_out.append(own)
-            work.doubts.append(
-                f"{name} also handed in {lesson} alone ({_file(own)}): what {chosen[0]} handed in counts."
-            )
+            if _content(own) != _content(base):
+                also = f"{name} handed in {lesson} alone as well, and differently ({_file(own)})"
+                work.doubts.append(f"{also}: what {chosen[0]} handed in counts.")
         work.groups[name, lesson] = chosen[0]
         work.submissions.append(_for_member(base, name, sorting.numbers.get(name, ""), deadline, left_out))
 
@@ -214,11 +214,6 @@ def _for_member(
 
 def _file(submission: Submission) -> str:
     return clean(submission.origin or submission.file or "", 1000)
-
-
-def _listed(names: Sequence[str]) -> str:
-    """Names in a sentence: `Ada, Ben and Cy`."""
-    return " and ".join(filter(None, (", ".join(names[:-1]), *names[-1:])))
 
 
 def without_copies(submissions: Sequence[Submission]) -> list[Submission]:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import hashlib
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 
 from graders.core.groups import Group, Groups
 from graders.core.results import SubmissionResult
@@ -85,7 +86,7 @@ class _Sorting:
         person = _found(member, self.people)
         if person is None:  # several have this name, and there is no number
             self.work.doubts.append(f"{member.name} of {group.name} cannot be told from others of this name.")
-            return member.name
+            return f"{member.name} ({group.name})"
         numbers = {found.name for number in member.ids if (found := self.people.find("", number))} - {person.name}
         for other in sorted(numbers):
             self.work.doubts.append(f"{member.name} of {group.name} has the number of {other}. The name counts.")
@@ -118,25 +119,29 @@ class _Sorting:
 
     def _owner(self, student: str, number: str) -> tuple[str, str]:
         """The group whose a submission is, and the member whose own it is, or for whom Moodle repeats the group's."""
-        group, person = self.groups.find(student), whose(student, number, self.people)
+        named, person = whose(student, "", self.people), whose(student, number, self.people)
+        group = self.groups.find(student)
+        if group is not None and (person is None or person.name in self.members[group.name]):
+            return group.name, ""
         if group is not None:
-            mine = person is None or person.name in self.members[group.name]
-            return (group.name, "") if mine else self._unclear(student, group.name, person)
-        for at, character in enumerate(student):
-            group = self.groups.find(student[:at]) if character == "-" else None
-            if group is not None:  # Moodle: `Group A-Ada Lovelace`, a folder for each member
-                person = whose(student[at + 1 :].removesuffix(f" ({number})"), number, self.people)
-                if person is not None and person.name in self.members[group.name]:
-                    return group.name, person.name
-                return self._unclear(student, group.name, person)
+            self._doubt(student, group.name, person)
+            person = named
+        elif named is None:
+            for at in [at for at, character in enumerate(student) if character == "-"]:
+                group = self.groups.find(student[:at])
+                if group is not None:  # Moodle: `Group A-Ada Lovelace`, a folder for each member
+                    person = whose(student[at + 1 :].removesuffix(f" ({number})"), number, self.people)
+                    if person is not None and person.name in self.members[group.name]:
+                        return group.name, person.name
+                    self._doubt(student, group.name, person)
+                    return "", ""
         return "", person.name if person is not None and person.name in self.groups_of else ""
 
-    def _unclear(self, student: str, group: str, person: Person | None) -> tuple[str, str]:
-        whose = f"{person.name}, who is not in it" if person else "nobody who is in it"
-        doubt = f"{student}: the name says {group}, and the rest says {whose}. It counts for no group."
+    def _doubt(self, student: str, group: str, person: Person | None) -> None:
+        who = f"{person.name}, who is not in it" if person else "nobody who is in it"
+        doubt = f"{student}: the name says {group}, and the rest says {who}. It does not count for the group."
         if doubt not in self.work.doubts:
             self.work.doubts.append(doubt)
-        return "", ""
 
 
 def _found(member: Person, people: Roster) -> Person | None:
@@ -186,12 +191,15 @@ def _share_lesson(lesson: str, sorting: _Sorting, work: GroupWork, deadline: Dea
 
 def _the_one(group: str, given: Sequence[Submission], work: GroupWork) -> Submission:
     """The file of a group that counts: of several different ones the last, a notebook before what is none."""
-    different = {_content(one): one for one in sorted(given, key=lambda one: (one.file is not None, one.handed_in))}
-    *others, last = different.values()
+    latest_first = sorted(given, key=lambda one: (one.file is not None, one.handed_in), reverse=True)
+    different: dict[str, Submission] = {}
+    for one in latest_first:  # Moodle repeats the same file for each member
+        different.setdefault(_content(one), one)
+    counts, *others = different.values()
     if others:
         files = ", ".join(map(_file, others))
-        work.doubts.append(f"{group} has several files for {last.lesson}: {_file(last)} counts, and not {files}.")
-    return replace(last, superseded=(*last.superseded, *map(_file, others)))
+        work.doubts.append(f"{group} has several files for {counts.lesson}: {_file(counts)} counts, and not {files}.")
+    return replace(counts, superseded=(*counts.superseded, *map(_file, others)))
 
 
 def _content(submission: Submission) -> str:
@@ -208,7 +216,7 @@ def _for_member(
     """The group's submission as one member's, by that member's number and deadline."""
     due = deadline(Owner(name, number))
     late = max(0.0, base.handed_in - due) if base.handed_in and due < math.inf else base.late
-    superseded = (*base.superseded, *map(_file, left_out))
+    superseded = (*base.superseded, *(file for one in left_out for file in (_file(one), *one.superseded)))
     return replace(base, student=name, student_id=number, late=late, superseded=superseded)
 
 
@@ -218,16 +226,17 @@ def _file(submission: Submission) -> str:
 
 def without_copies(submissions: Sequence[Submission]) -> list[Submission]:
     """One submission of each file and lesson: what members of a group share runs once."""
-    once = {(one.file or one.student, one.lesson): one for one in reversed(submissions)}
-    return [one for one in submissions if once[one.file or one.student, one.lesson] is one]
+    return list({_run(one): one for one in reversed(submissions)}.values())[::-1]
 
 
 def with_copies(results: Iterable[SubmissionResult], submissions: Sequence[Submission]) -> tuple[SubmissionResult, ...]:
     """The results of `without_copies(submissions)`, and for each other submission that of the one with its file."""
-    of: Mapping[tuple[str, str], SubmissionResult] = {(one.student, one.lesson): one for one in results}
-    first = {(one.file or one.student, one.lesson): clean(one.student, 200) for one in reversed(submissions)}
-    shared = (
-        replace(of[first[one.file or one.student, one.lesson], one.lesson], student=clean(one.student, 200))
-        for one in submissions
-    )
-    return tuple(sorted(shared, key=lambda result: (result.student, result.lesson)))
+    found = {(result.student, result.lesson): result for result in results}
+    shared = {_run(one): found[clean(one.student, 200), one.lesson] for one in without_copies(submissions)}
+    named = (replace(shared[_run(one)], student=clean(one.student, 200)) for one in submissions)
+    return tuple(sorted(named, key=lambda result: (result.student, result.lesson)))
+
+
+def _run(submission: Submission) -> tuple[Path | str, str]:
+    """What two submissions have in common that one run is enough for."""
+    return submission.file or submission.student, submission.lesson

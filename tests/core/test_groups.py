@@ -47,9 +47,8 @@ def test_who_is_in_which_group(text: str, expected: dict[str, list[str]]) -> Non
 
 def test_a_group_is_found_as_platforms_write_its_name() -> None:
     groups = parse("group,student\nGroup 1,a\ngroup-1,b\nLes Éléphants!,c\n")
-    assert [group and group.name for group in map(groups.find, ("Group 1", "group1", "les_elephants", "", "Group 2"))] == [
-        "Group 1", None, "Les Éléphants!", None, None
-    ]  # fmt: skip
+    found = map(groups.find, ("Group 1", "group1", "les_elephants", "", "Group 2"))
+    assert [group and group.name for group in found] == ["Group 1", None, "Les Éléphants!", None, None]
 
 
 @pytest.mark.parametrize("text", ["Name,ID\nann,7\n", "group,student\n,ann\n-,bob\n", ""])

@@ -74,8 +74,9 @@ def twice(rows: Iterable[tuple[str, Mapping[str, str]]]) -> str:
     seen: dict[tuple[str, str], list[str]] = {}
     for student, identities in rows:
         for column, identity in identities.items():
-            if identity.strip():
-                seen.setdefault((column, identity.strip().casefold()), []).append(student)
+            key = " ".join(identity.casefold().split())
+            if key:
+                seen.setdefault((column, key), []).append(student)
     found = [
         f"{column} {clean(identity, 60)} stands for {' and for '.join(clean(student, 60) for student in students)}"
         for (column, identity), students in seen.items()

@@ -65,7 +65,7 @@ def _given_back(
     if lost := table.lost:
         encoding = table.layout.encoding
         exported.notes.append(
-            f"{path}: {encoding} does not have {plural(lost, 'character')} of the feedback; see the ?."
+            f"{path}: {encoding} lacks {plural(lost, 'character')} of the feedback; each is a question mark."
         )
 
 

@@ -98,6 +98,47 @@ def test_canvas_gets_the_name_and_number_of_its_assignment_back(columns: str, ca
     assert header == f"Student,ID,SIS User ID,SIS Login ID,Section,{called}"
 
 
+def test_canvas_is_told_when_an_assignment_has_other_points() -> None:
+    hundred = roster.parse(
+        'Student,ID,The first (8)\n    Points Possible,,100\n"Lovelace, Ada",101,\nBob,102,\nDi,103,\n'
+    )
+    plain = EXPORTS["canvas"](Wanted(CLASS, TITLES, hundred))
+    assert plain.notes == [
+        "01_first: the assignment has 100 points on the roster, and at most 3 are entered. --scale converts them."
+    ]
+    rows = list(csv.reader(io.StringIO(made("canvas", CLASS, hundred)["canvas.csv"])))
+    assert [rows[1][-1], rows[-1][-1]] == ["100", "2"]
+    rows = list(csv.reader(io.StringIO(made("canvas", CLASS, hundred, scale=True)["canvas.csv"])))
+    assert [rows[1][-1], rows[-1][-1]] == ["100", "66.67"]
+    assert EXPORTS["canvas"](Wanted(CLASS, TITLES, hundred, scale=True)).notes == []
+
+
+@pytest.mark.parametrize(
+    ("export", "path", "why"),
+    [
+        ("canvas", "canvas.csv", "ID 7a stands for Ann and for Bob"),
+        ("moodle", "moodle/01_first.csv", "Identifier participant 7a stands for Ann and for Bob"),
+    ],
+)
+def test_no_table_has_two_rows_for_one_identity(export: str, path: str, why: str) -> None:
+    twice = batch(graded("Ann", exercise("01-a"), student_id="7A"), graded("Bob", exercise("01-a"), student_id=" 7a"))
+    done = EXPORTS[export](Wanted(twice, TITLES))
+    assert (done.files, done.refused) == ({}, {path: why})
+
+
+@pytest.mark.parametrize("column", ["ID", "SIS User ID", "SIS Login ID"])
+def test_canvas_finds_people_in_three_ways_and_none_is_there_twice(column: str) -> None:
+    people = roster.parse(f"Student,{column}\nAnn,x\nBob,x\n")
+    done = EXPORTS["canvas"](Wanted(batch(graded("Ann"), graded("Bob")), TITLES, people))
+    assert done.refused == {"canvas.csv": f"{column} x stands for Ann and for Bob"}
+
+
+def test_a_number_of_moodle_is_nobodys_in_canvas() -> None:
+    sheet = roster.parse("ID,Vollständiger Name,Bewertung,Bestwertung\nTeilnehmer/in7,Ann,,1\n")
+    (text,) = made("canvas", batch(graded("Ann", exercise("01-a"), student_id="7")), sheet).values()
+    assert text.endswith("\nAnn,,,,,1\n")
+
+
 def test_moodle_is_told_in_plain_text() -> None:
     late = graded("Ann", exercise("01-a", Status.WRONG, 0, message="`one` is `None`."), penalty=0.1, late_note="Why.")
     (text,) = made("moodle", batch(late)).values()

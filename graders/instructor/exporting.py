@@ -29,8 +29,7 @@ def export(request: Request, batch: Batch, titles: Titles, lessons: Iterable[str
     made = [EXPORTS[name](wanted) for name in request.exports]
     done = Exports()
     for exported in made:
-        # Canvas and Moodle say the same of one lesson.
-        done.notes += [note for note in exported.notes if note not in done.notes]
+        done.notes += exported.notes
         for path, why in exported.refused.items():
             old = " What lies there is of an earlier command." if (request.out / path).exists() else ""
             done.refused.append(f"{path} is not written, for it would give one person two rows: {why}.{old}")

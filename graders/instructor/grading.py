@@ -4,16 +4,13 @@ from __future__ import annotations
 
 import gc
 import math
-import sys
-import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import Executor
-from contextlib import AbstractContextManager, ExitStack, closing, contextmanager
+from contextlib import AbstractContextManager, ExitStack, closing
 from dataclasses import replace
 from pathlib import Path
 
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 from rich.text import Text
 
 from graders.core import course
@@ -24,6 +21,7 @@ from graders.instructor import cluster, regrade
 from graders.instructor.exporting import export
 from graders.instructor.group_work import GroupWork, shared_out, with_copies, without_copies
 from graders.instructor.naming import named_by_roster
+from graders.instructor.progress import progress
 from graders.instructor.report_inputs import similar_answers, titles
 from graders.instructor.request import BadRequest, Request, iso
 from graders.marking.batch import Marking
@@ -39,13 +37,6 @@ from graders.run.lms import Owner
 from graders.run.runner import NoRunner
 from graders.run.submissions import Submission, find_submissions
 from graders.run.terms import Terms
-
-"""Exit codes: everything has a verdict, whatever the marks; something has none."""
-
-TELL_EVERY = 30.0
-"""Seconds between two lines of progress where there is no terminal to draw a bar on."""
-
-Done = Callable[[SubmissionResult], None]
 
 
 def grade(
@@ -104,10 +95,9 @@ def grade(
         written += exports.written
     out.print(summary.render(batch, brief=True))
     _tell_strangers(strangers, batch, request, out)
-    if exports.notes or exports.refused:
-        out.print()
-    _tell(exports.notes, exports.refused, out)
-    out.print(Text(f"\nwritten: {', '.join(map(str, written))}"))
+    out.print()
+    _tell(exports.notes, [*work.doubts, *exports.refused], out)
+    out.print(Text(f"written: {', '.join(map(str, written))}"))
     graded = all(submission.graded for submission in batch.submissions)
     return ExitCode.FINE if graded and not work.doubts and not exports.refused else ExitCode.NOT_GRADED
 
@@ -118,11 +108,11 @@ def _handed_in(request: Request, scratch: Path) -> tuple[GroupWork, list[str]]:
     Raises `NoSubmissions` and `BadRequest`.
     """
     found = find_submissions(request.where, course.lessons(), scratch, request.due, request.lessons)
-    work, strangers = GroupWork(found), list[str]()
+    work, strangers = GroupWork(found, due=list(request.lessons)), list[str]()
     if request.groups:
         work = shared_out(found, request.groups, request.roster, request.due, request.lessons)
     if request.roster:
-        work.submissions, strangers = named_by_roster(work.submissions, request.roster, request.lessons)
+        work.submissions, strangers = named_by_roster(work.submissions, request.roster, work.due)
         work.notes += [f"About the roster: {request.roster.note}"] if request.roster.note else []
     return work, strangers
 
@@ -255,35 +245,3 @@ def _tell_strangers(strangers: Sequence[str], batch: Batch, request: Request, ou
     if not request.groups and any(one.status is SubmissionStatus.MISSING for one in batch.submissions):
         how = "If they handed in as groups: --groups CSV gives every member the result of the group."
         out.print(Text(how, "yellow"))
-
-
-@contextmanager
-def progress(total: int, out: Console) -> Iterator[Done]:
-    """Something to call after each notebook: a bar on a terminal, elsewhere a line now and then.
-
-    What it counts has a result. The time that is left is the mean of what was measured, and none is shown before that.
-    """
-    if not out.is_terminal:
-        count, told = 0, time.monotonic()
-
-        def tell(result: SubmissionResult) -> None:
-            nonlocal count, told
-            count += 1
-            if time.monotonic() - told > TELL_EVERY or count == total:
-                told = time.monotonic()
-                print(f"{count} of {total} notebooks marked", file=sys.stderr, flush=True)
-
-        yield tell
-        return
-    columns = (TextColumn("marked"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn(), TextColumn("left:"),
-               TimeRemainingColumn(), TextColumn("{task.fields[odd]}"))  # fmt: skip
-    with Progress(*columns, console=out, transient=True) as bar:
-        task = bar.add_task("notebooks", total=total, odd="")
-        odd = 0
-
-        def advance(result: SubmissionResult) -> None:
-            nonlocal odd
-            odd += not result.graded
-            bar.update(task, advance=1, odd=f"{odd} not graded" if odd else "")
-
-        yield advance

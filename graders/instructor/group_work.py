@@ -22,12 +22,13 @@ from graders.run.submissions import Deadline, Submission, due_lessons
 class GroupWork:
     """The submissions of a class with those of groups given to their members.
 
-    `groups` has the name of the group by student and lesson. `notes` are for a person to read; what stands in `doubts`
-    was decided one way, and may be wrong.
+    `groups` has the name of the group by student and lesson, `due` the lessons that everybody should have handed in.
+    `notes` are for a person to read; what stands in `doubts` was decided one way, and may be wrong.
     """
 
     submissions: list[Submission] = field(default_factory=list)
     groups: dict[tuple[str, str], str] = field(default_factory=dict)
+    due: list[str] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
     doubts: list[str] = field(default_factory=list)
 
@@ -47,9 +48,9 @@ def shared_out(
     for submission in found:
         handed_in.setdefault(submission.student, set()).update(() if submission.missing else (submission.lesson,))
     lessons = sorted({submission.lesson for submission in found})
-    expected = due_lessons(handed_in.values(), due) or lessons
+    work.due = due_lessons(handed_in.values(), due) or lessons
     for lesson in lessons:
-        _share_lesson(lesson, sorting, work, deadline, is_due=lesson in expected)
+        _share_lesson(lesson, sorting, work, deadline)
     for name, several in sorting.groups_of.items():
         if len(several) > 1:
             counted = sorted({group for (student, _), group in work.groups.items() if student == name})
@@ -150,7 +151,7 @@ def _found(member: Person, people: Roster) -> Person | None:
     return people.find(member.name) or next(by_number, None)
 
 
-def _share_lesson(lesson: str, sorting: _Sorting, work: GroupWork, deadline: Deadline, *, is_due: bool) -> None:
+def _share_lesson(lesson: str, sorting: _Sorting, work: GroupWork, deadline: Deadline) -> None:
     """Put into `work` what every member of every group has for one lesson."""
     alone = {name: own for (name, of), own in sorting.own.items() if of == lesson and not own.missing}
     # Where two of one group handed in for themselves, this lesson was not for groups.
@@ -164,14 +165,14 @@ def _share_lesson(lesson: str, sorting: _Sorting, work: GroupWork, deadline: Dea
         elif len(single) == 1 and len(names) > 1 and not individual:
             counted[group] = alone[single[0]]
             work.notes.append(f"{group}: no file has its name; that of {single[0]} counts for all of it in {lesson}.")
-        elif is_due and len(single) < len(names):
+        elif lesson in work.due and len(single) < len(names):
             left = "; ".join(name for name in names if name not in alone)
             work.notes.append(f"{group}: no file has its name in {lesson}, and there is none of {left}.")
     for name, several in sorting.groups_of.items():
         chosen = [group for group in several if group in counted]
         own = alone.get(name)
         if not chosen:
-            if own or is_due:
+            if own or lesson in work.due:
                 nothing = Submission(name, lesson, None, student_id=sorting.numbers.get(name, ""))
                 work.submissions.append(own or nothing)
             continue

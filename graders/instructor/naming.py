@@ -18,8 +18,7 @@ def named_by_roster(
     """The submissions under the names of the roster, with those of people who handed in nothing; and the strangers.
 
     When two folders seem to be one person's, and neither has the name letter by letter, both keep their names: nobody's
-    work is put onto another's.
-    Raises `BadRequest` for a worksheet of Moodle's that belongs to another assignment.
+    work is put onto another's. Raises `BadRequest` for a worksheet of Moodle's that belongs to another assignment.
     """
     exact = {person.name: person for person in roster.people}
     _refuse_other_numbers(submissions, exact)

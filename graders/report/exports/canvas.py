@@ -44,7 +44,7 @@ def export(wanted: Wanted) -> Exported:
     for student in sorted(found):
         cells = [score(found[student].get(lesson), wanted.factor(lesson, maxima[lesson])) for lesson in lessons]
         rows.append([*map(neutral, identities[student]), *cells])
-    exported = Exported(notes=[note for lesson in lessons if (note := wanted.unequal(lesson, maxima[lesson]))])
+    exported = Exported(notes=[note for one in lessons if (note := wanted.about_points(FILE, one, maxima[one]))])
     why = twice((one, dict(zip(_IDENTITY[_FOUND_BY], identities[one][_FOUND_BY]))) for one in sorted(found))
     if why:
         exported.refused[FILE] = why

@@ -39,13 +39,15 @@ class Wanted:
         """The points that there are in a lesson."""
         return max(submission.max_score for submission in self.batch.submissions if submission.lesson == lesson)
 
-    def unequal(self, lesson: str, most: float | None) -> str:
-        """A sentence where the roster has other points for a lesson and nothing converts them; otherwise empty."""
+    def about_points(self, path: str, lesson: str, most: float | None) -> str:
+        """What a person should know of the points of a lesson in a file, where the roster has `most`; often nothing."""
         own = self.most(lesson)
-        if self.scale or not most or abs(most - own) < 0.005:
+        if self.scale:
+            return "" if most else f"{path}: the roster has no points for {lesson}, so --scale converts nothing."
+        if not most or abs(most - own) < 0.005:
             return ""
         return (
-            f"{lesson}: the assignment has {points(most)} points on the roster, and at most {points(own)} are entered. "
+            f"{path}: {lesson} has {points(most)} points on the roster, and at most {points(own)} are entered. "
             "--scale converts them."
         )
 

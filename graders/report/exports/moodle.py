@@ -56,7 +56,7 @@ def _given_back(
         return
     table = worksheet.filled(given, found, lambda one: _comment(one, wanted.titles), wanted.factor(lesson, most))
     exported.files[path] = table.to_bytes()
-    exported.notes += filter(None, [wanted.unequal(lesson, most)])
+    exported.notes += filter(None, [wanted.about_points(path, lesson, most)])
     if given.columns.comment is None:
         exported.notes.append(f"{path}: the worksheet has no column for feedback, so it has grades alone.")
     strangers = sorted(set(found) - {person.name for person in given.people if person})
@@ -87,6 +87,7 @@ def _plain(exported: Exported, lesson: str, wanted: Wanted, found: Mapping[str, 
     text = io.StringIO()
     csv.writer(text, lineterminator="\n").writerows([HEADER, *rows])
     exported.files[path] = text.getvalue()
+    exported.notes += filter(None, [wanted.about_points(path, lesson, None)])
 
 
 def _comment(submission: SubmissionResult, titles: Titles) -> str:

@@ -104,13 +104,20 @@ def test_canvas_is_told_when_an_assignment_has_other_points() -> None:
     )
     plain = EXPORTS["canvas"](Wanted(CLASS, TITLES, hundred))
     assert plain.notes == [
-        "01_first: the assignment has 100 points on the roster, and at most 3 are entered. --scale converts them."
+        "canvas.csv: 01_first has 100 points on the roster, and at most 3 are entered. --scale converts them."
     ]
     rows = list(csv.reader(io.StringIO(made("canvas", CLASS, hundred)["canvas.csv"])))
     assert [rows[1][-1], rows[-1][-1]] == ["100", "2"]
     rows = list(csv.reader(io.StringIO(made("canvas", CLASS, hundred, scale=True)["canvas.csv"])))
     assert [rows[1][-1], rows[-1][-1]] == ["100", "66.67"]
     assert EXPORTS["canvas"](Wanted(CLASS, TITLES, hundred, scale=True)).notes == []
+
+
+@pytest.mark.parametrize(("export", "path"), [("canvas", "canvas.csv"), ("moodle", "moodle/01_first.csv")])
+def test_nothing_is_converted_in_silence_where_the_roster_has_no_points(export: str, path: str) -> None:
+    done = EXPORTS[export](Wanted(CLASS, TITLES, ROSTER, scale=True))
+    assert done.notes == [f"{path}: the roster has no points for 01_first, so --scale converts nothing."]
+    assert done.files == EXPORTS[export](Wanted(CLASS, TITLES, ROSTER)).files
 
 
 @pytest.mark.parametrize(

@@ -57,7 +57,7 @@ def test_points_are_converted_only_when_that_is_asked_for_and_said_otherwise() -
     hundred = GERMAN.replace("4,00", "100,00")
     plain, scaled = exported(hundred), exported(hundred, scale=True)
     assert plain.notes == [
-        "01_first: the assignment has 100 points on the roster, and at most 4 are entered. --scale converts them."
+        "moodle/01_first.csv: 01_first has 100 points on the roster, and at most 4 are entered. --scale converts them."
     ]
     assert [line.split(";")[-4] for line in content(plain).splitlines()[3:]] == ["2,00"]
     assert ";3,5;100,00;" in content(plain)

@@ -95,11 +95,13 @@ def grade(
         written += exports.written
     out.print(summary.render(batch, brief=True))
     _tell_strangers(strangers, batch, request, out)
-    out.print()
-    _tell(exports.notes, [*work.doubts, *exports.refused], out)
-    out.print(Text(f"written: {', '.join(map(str, written))}"))
+    _tell(exports.notes, (), out)
+    if doubts := [*work.doubts, *exports.refused]:
+        out.print(Text("\nWhat a person has to look at"))
+    _tell((), doubts, out)
+    out.print(Text(f"\nwritten: {', '.join(map(str, written))}"))
     graded = all(submission.graded for submission in batch.submissions)
-    return ExitCode.FINE if graded and not work.doubts and not exports.refused else ExitCode.NOT_GRADED
+    return ExitCode.FINE if graded and not doubts else ExitCode.NOT_GRADED
 
 
 def _handed_in(request: Request, scratch: Path) -> tuple[GroupWork, list[str]]:

@@ -164,10 +164,12 @@ def _share_lesson(lesson: str, sorting: _Sorting, work: GroupWork, deadline: Dea
             counted[group] = _the_one(group, given, work)
         elif len(single) == 1 and len(names) > 1 and not individual:
             counted[group] = alone[single[0]]
-            work.notes.append(f"{group}: no file has its name; that of {single[0]} counts for all of it in {lesson}.")
+            work.notes.append(f"{group}: no file for {lesson} has its name. That of {single[0]} counts for all of it.")
         elif lesson in work.due and len(single) < len(names):
             left = "; ".join(name for name in names if name not in alone)
-            work.notes.append(f"{group}: no file has its name in {lesson}, and there is none of {left}.")
+            work.notes.append(
+                f"{group}: no file for {lesson} has its name, and these handed in nothing either: {left}."
+            )
     for name, several in sorting.groups_of.items():
         chosen = [group for group in several if group in counted]
         own = alone.get(name)

@@ -75,6 +75,13 @@ def _refuse_other_numbers(submissions: Sequence[Submission], people: Mapping[str
             f"The roster is the worksheet of another assignment: {clean(name, 60)} is participant {listed} there, and "
             f"{given} in the name of the file. Give the worksheet that belongs to these files."
         )
+    given_to = {submission.student_id for submission in submissions} - {""}
+    blind = all(person.participant and person.name.endswith(person.participant) for person in people.values())
+    if blind and given_to and not given_to & set(map(_participant, people.values())):
+        raise BadRequest(
+            "The roster is the worksheet of another assignment: of the numbers in the names of the files, such as "
+            f"{clean(min(given_to), 20)}, it has none. Give the worksheet that belongs to these files."
+        )
 
 
 def _participant(person: Person | None) -> str:

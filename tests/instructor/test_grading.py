@@ -208,7 +208,7 @@ def test_what_is_not_clear_about_a_group_is_said_first_and_the_exit_code_is_3() 
     Path("teams.csv").write_text(TEAMS + "Team 2,Emmy Noether\n")
     text = " ".join(grade("--groups", "teams.csv", code=3).split())
     said = text.partition("2 notebooks")[0]
-    assert f"Team 2: no file has its name in {LESSON}, and there is none of Emmy Noether." in said
+    assert f"Team 2: no file for {LESSON} has its name, and these handed in nothing either: Emmy Noether." in said
     assert f"Alan Turing handed in {LESSON} alone as well, and differently (class/alan turing/{LESSON}.ipynb)" in said
     assert {name: found["status"] for name, found in results().items()} == {
         "Ada Lovelace": "graded", "Alan Turing": "graded", "Emmy Noether": "missing"}  # fmt: skip

@@ -94,8 +94,8 @@ def test_where_one_member_handed_in_that_is_the_groups() -> None:
     work = shared(file("Ada Lovelace"))
     assert files(work) == {ADA: "Ada Lovelace", BEN: "Ada Lovelace", CY: "missing", DI: "missing"}
     assert work.notes == [
-        f"Team 1: no file has its name; that of {ADA} counts for all of it in {LESSON}.",
-        f"Team 2: no file has its name in {LESSON}, and there is none of {CY}; {DI}.",
+        f"Team 1: no file for {LESSON} has its name. That of {ADA} counts for all of it.",
+        f"Team 2: no file for {LESSON} has its name, and these handed in nothing either: {CY}; {DI}.",
     ]
 
 

@@ -104,7 +104,9 @@ def parse(content: bytes | str) -> Roster:
     people = tuple(None if person is None else next(left) for person in rows)
     worksheet = None if columns.grade is None else Worksheet(table, columns, columns.grade, people)
     odd = next((person.name for person in everyone if not person.name.isascii()), "")
-    note = f"it is not UTF-8, and was read as {table.layout.encoding}. Is the name {odd} right?"
+    note = (
+        f"it is not UTF-8, and was read as {table.layout.encoding}. Is the name {odd} right? If not, save it as UTF-8."
+    )
     if not (table.layout.guessed and odd):
         note = ""
     return Roster(everyone, table.header, _maxima(table, columns), worksheet, note)

@@ -112,7 +112,7 @@ def _handed_in(request: Request, scratch: Path) -> tuple[GroupWork, list[str]]:
     found = find_submissions(request.where, course.lessons(), scratch, request.due, request.lessons)
     work, strangers = GroupWork(found, due=list(request.lessons)), list[str]()
     if request.groups:
-        work = shared_out(found, request.groups, request.roster, request.due, request.lessons)
+        work = shared_out(found, request.groups, request.roster, request.lessons)
     if request.roster:
         work.submissions, strangers = named_by_roster(work.submissions, request.roster, work.due)
         work.notes += [f"About the roster: {request.roster.note}"] if request.roster.note else []

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -14,8 +13,7 @@ from graders.core.roster import Person, Roster, told_apart
 from graders.core.text import clean
 from graders.instructor.naming import whose
 from graders.run.intake import Unreadable, read_bytes
-from graders.run.lms import Owner
-from graders.run.submissions import Deadline, Submission, due_lessons
+from graders.run.submissions import Submission, due_lessons
 
 
 @dataclass
@@ -34,12 +32,12 @@ class GroupWork:
 
 
 def shared_out(
-    found: Sequence[Submission], groups: Groups, roster: Roster | None, deadline: Deadline, due: Sequence[str] = ()
+    found: Sequence[Submission], groups: Groups, roster: Roster | None, due: Sequence[str] = ()
 ) -> GroupWork:
     """Give each member of a group a submission with the file of the group, in every lesson.
 
-    A file is the group's that has its name; where there is none, the file of the one member who handed in. Lateness is
-    counted from the `deadline` of each member. Otherwise a lesson is missing that is `due`, or that several handed in.
+    A file is the group's that has its name; where there is none, the file of the one member who handed in. A lesson is
+    missing where there is neither, if it is `due` or several handed it in.
     """
     work = GroupWork()
     sorting = _Sorting(groups, roster, work)
@@ -50,7 +48,7 @@ def shared_out(
     lessons = sorted({submission.lesson for submission in found})
     work.due = due_lessons(handed_in.values(), due) or lessons
     for lesson in lessons:
-        _share_lesson(lesson, sorting, work, deadline)
+        _share_lesson(lesson, sorting, work)
     for name, several in sorting.groups_of.items():
         if len(several) > 1:
             counted = sorted({group for (student, _), group in work.groups.items() if student == name})
@@ -151,7 +149,7 @@ def _found(member: Person, people: Roster) -> Person | None:
     return people.find(member.name) or next(by_number, None)
 
 
-def _share_lesson(lesson: str, sorting: _Sorting, work: GroupWork, deadline: Deadline) -> None:
+def _share_lesson(lesson: str, sorting: _Sorting, work: GroupWork) -> None:
     """Put into `work` what every member of every group has for one lesson."""
     alone = {name: own for (name, of), own in sorting.own.items() if of == lesson and not own.missing}
     # Where two of one group handed in for themselves, this lesson was not for groups.
@@ -189,14 +187,14 @@ def _share_lesson(lesson: str, sorting: _Sorting, work: GroupWork, deadline: Dea
                 also = f"{name} handed in {lesson} alone as well, and differently ({_file(own)})"
                 work.doubts.append(f"{also}: what {chosen[0]} handed in counts.")
         work.groups[name, lesson] = chosen[0]
-        work.submissions.append(_for_member(base, name, sorting.numbers.get(name, ""), deadline, left_out))
+        work.submissions.append(_for_member(base, name, sorting.numbers.get(name, ""), left_out))
 
 
 def _the_one(group: str, given: Sequence[Submission], work: GroupWork) -> Submission:
     """The file of a group that counts: of several different ones the last, a notebook before what is none."""
-    latest_first = sorted(given, key=lambda one: (one.file is not None, one.handed_in), reverse=True)
+    latest_first = sorted(given, key=lambda one: (one.file is not None, one.handed_in, -one.late), reverse=True)
     different: dict[str, Submission] = {}
-    for one in latest_first:  # Moodle repeats the same file for each member
+    for one in latest_first:  # Moodle repeats the same file for each member, and each has a deadline
         different.setdefault(_content(one), one)
     counts, *others = different.values()
     if others:
@@ -213,14 +211,10 @@ def _content(submission: Submission) -> str:
         return _file(submission)
 
 
-def _for_member(
-    base: Submission, name: str, number: str, deadline: Deadline, left_out: Iterable[Submission]
-) -> Submission:
-    """The group's submission as one member's, by that member's number and deadline."""
-    due = deadline(Owner(name, number))
-    late = max(0.0, base.handed_in - due) if base.handed_in and due < math.inf else base.late
+def _for_member(base: Submission, name: str, number: str, left_out: Iterable[Submission]) -> Submission:
+    """The group's submission as one member's."""
     superseded = (*base.superseded, *(file for one in left_out for file in (_file(one), *one.superseded)))
-    return replace(base, student=name, student_id=number, late=late, superseded=superseded)
+    return replace(base, student=name, student_id=number, superseded=superseded)
 
 
 def _file(submission: Submission) -> str:

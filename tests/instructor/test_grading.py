@@ -215,6 +215,14 @@ def test_what_is_not_clear_about_a_group_is_said_first_and_the_exit_code_is_3() 
     assert [Path(file).parent.name for file in results()["Alan Turing"]["superseded"]] == ["alan turing"]
 
 
+def test_a_group_has_the_latest_deadline_of_its_members() -> None:
+    hand_in("team_1", 4, f"{LESSON}-2.ipynb"), hand_in("team_1", 1, f"{LESSON}-1.ipynb", wrong=KEYS)
+    Path("roster.csv").write_text("Name,Deadline\nAda Lovelace,2026-01-05\nAlan Turing,\n")
+    Path("teams.csv").write_text(TEAMS)
+    grade("--deadline", "2026-01-02", "--late", "zero", "--roster", "roster.csv", "--groups", "teams.csv")
+    assert {name: found["score"] for name, found in results().items()} == {"Ada Lovelace": 4, "Alan Turing": 4}
+
+
 def test_an_export_with_one_person_twice_is_not_written_and_all_others_are() -> None:
     hand_in("ann"), hand_in("bob")
     Path("roster.csv").write_text("Name,ID\nann,7\nbob,7\n")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import math
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -13,8 +13,7 @@ from graders.core import groups, roster
 from graders.core.results import SubmissionResult
 from graders.instructor.group_work import GroupWork, shared_out, with_copies, without_copies
 from graders.instructor.naming import named_by_roster
-from graders.run.lms import Owner
-from graders.run.submissions import Submission, no_deadline
+from graders.run.submissions import Submission
 from tests.batches import graded
 
 LESSON = "01_where_gradients_live"
@@ -38,7 +37,7 @@ def file(student: str, content: str = "", number: str = "", handed_in: float = 0
 
 
 def shared(*found: Submission, teams: groups.Groups = TEAMS, people: roster.Roster | None = PEOPLE) -> GroupWork:
-    return shared_out(found, teams, people, no_deadline)
+    return shared_out(found, teams, people)
 
 
 def files(work: GroupWork) -> dict[str, str]:
@@ -152,17 +151,11 @@ def test_what_cannot_be_read_is_the_groups_too_and_a_notebook_counts_before_it()
     assert files(shared(broken, file("team1")))[BEN] == "team1"
 
 
-def test_lateness_is_counted_from_the_deadline_of_each_member() -> None:
-    due = {"Ada": 100.0, "Okr": math.inf}
-
-    def deadline(owner: Owner) -> float:
-        return due.get(owner.name[:3], 40.0)
-
-    teams = groups.parse("Group,Student\nTeam 1,Ada\nTeam 1,Ben\nTeam 1,Okri\n")
-    work = shared_out([file("Team 1", handed_in=70.0)], teams, None, deadline)
-    assert [(one.student, one.late) for one in work.submissions] == [("Ada", 0), ("Ben", 30), ("Okri", 0)]
-    late = Submission("Team 1", LESSON, Path("x"), late=1.0)  # as Canvas says it, which names no time
-    assert [one.late for one in shared_out([late], teams, None, deadline).submissions] == [1, 1, 1]
+def test_a_group_is_as_late_as_the_member_with_the_latest_deadline() -> None:
+    late, in_time = (replace(file(f"Team 1-{name}", "x", handed_in=70.0), late=late) for name, late in (
+        ("Ada Lovelace", 30.0), ("Ben Okri", 0.0)))  # fmt: skip
+    for found in ((late, in_time), (in_time, late)):
+        assert {one.student: one.late for one in shared(*found).submissions} == {ADA: 0, BEN: 0, CY: 0, DI: 0}
 
 
 def test_one_run_is_enough_and_everybody_has_its_result() -> None:
@@ -188,7 +181,7 @@ def test_nobody_vanishes_and_nobody_is_there_twice(
     found = [Submission(name, LESSON, Path(name), student_id=str(len(name)) * numbered) for name in sorted(students)]
     teams = groups.parse("Group,Student\n" + "".join(f"{group},{student}\n" for group, student in pairs))
     people = roster.parse("Name,ID\n" + "".join(f"{name},{len(name)}\n" for name in sorted(listed))) if listed else None
-    work = shared_out(found, teams, people, no_deadline)
+    work = shared_out(found, teams, people)
     given = {str(one.file) for one in work.submissions if one.file} | {
         one for it in work.submissions for one in it.superseded
     }

@@ -20,7 +20,7 @@ from graders.core.text import clean, plural, points
 from graders.instructor import cluster, regrade
 from graders.instructor.exporting import export
 from graders.instructor.group_work import GroupWork, shared_out, with_copies, without_copies
-from graders.instructor.naming import named_by_roster
+from graders.instructor.naming import by_number_alone, named_by_roster
 from graders.instructor.progress import progress
 from graders.instructor.report_inputs import similar_answers, titles
 from graders.instructor.request import BadRequest, Request, iso
@@ -37,6 +37,8 @@ from graders.run.lms import Owner
 from graders.run.runner import NoRunner
 from graders.run.submissions import Submission, find_submissions
 from graders.run.terms import Terms
+
+GROUPS_EXIST = "If they handed in as groups: --groups CSV gives every member the result of the group."
 
 
 def grade(
@@ -114,7 +116,11 @@ def _handed_in(request: Request, scratch: Path) -> tuple[GroupWork, list[str]]:
     if request.groups:
         work = shared_out(found, request.groups, request.roster, request.lessons)
     if request.roster:
+        others = {} if request.groups else by_number_alone(found, request.roster)
         work.submissions, strangers = named_by_roster(work.submissions, request.roster, work.due)
+        if others and any(submission.missing for submission in work.submissions):
+            listed = "; ".join(f"{student} as {name}" for student, name in sorted(others.items()))
+            work.notes.append(f"Found by their numbers, under other names: {listed}. {GROUPS_EXIST}")
         work.notes += [f"About the roster: {request.roster.note}"] if request.roster.note else []
     return work, strangers
 
@@ -245,5 +251,4 @@ def _tell_strangers(strangers: Sequence[str], batch: Batch, request: Request, ou
     names = ", ".join(clean(name, 40) for name in strangers)
     out.print(Text(f"\nNot in the roster, or not clearly: {names}", "yellow"))
     if not request.groups and any(one.status is SubmissionStatus.MISSING for one in batch.submissions):
-        how = "If they handed in as groups: --groups CSV gives every member the result of the group."
-        out.print(Text(how, "yellow"))
+        out.print(Text(GROUPS_EXIST, "yellow"))

@@ -59,6 +59,17 @@ def whose(student: str, number: str, roster: Roster) -> Person | None:
     return exact or (roster.find(student, number) if is_plain(student) or number else None)
 
 
+def by_number_alone(submissions: Sequence[Submission], roster: Roster) -> dict[str, str]:
+    """Who a submission was given to by its number, while its name is not theirs: it may be the name of a group."""
+    found = {}
+    for student, number in {(one.student, one.student_id) for one in submissions}:
+        person = whose(student, number, roster)
+        blind = person is not None and person.participant and person.name.endswith(person.participant)
+        if person is not None and not blind and whose(student, "", roster) is not person:
+            found[student] = person.name
+    return found
+
+
 def _refuse_other_numbers(submissions: Sequence[Submission], people: Mapping[str, Person]) -> None:
     """Raises `BadRequest` when nobody has the number in the roster that the name of their file says.
 

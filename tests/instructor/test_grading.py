@@ -203,6 +203,17 @@ def test_without_the_groups_the_summary_says_that_there_is_an_option() -> None:
     assert "--groups" not in grade("--roster", "roster.csv")  # nobody is missing
 
 
+def test_a_group_that_has_the_number_of_a_member_is_said() -> None:
+    hand_in("", name=f"team1_101_20001_{LESSON}.ipynb"), hand_in("", name=f"noethere_103_20002_{LESSON}.ipynb")
+    Path("roster.csv").write_text(TEAM_ROSTER)
+    text = " ".join(grade("--roster", "roster.csv").split())
+    assert "Found by their numbers, under other names: team1 as Lovelace, Ada. If they handed in as groups:" in text
+    Path("teams.csv").write_text(TEAMS)
+    assert "If they" not in grade("--roster", "roster.csv", "--groups", "teams.csv")
+    assert {name: found["status"] for name, found in results().items()} == {
+        "Lovelace, Ada": "graded", "Turing, Alan": "graded", "Noether, E": "graded"}  # fmt: skip
+
+
 def test_what_is_not_clear_about_a_group_is_said_first_and_the_exit_code_is_3() -> None:
     hand_in("team_1"), hand_in("alan turing")
     Path("teams.csv").write_text(TEAMS + "Team 2,Emmy Noether\n")

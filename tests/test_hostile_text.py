@@ -154,7 +154,7 @@ def test_students_whose_names_look_alike_stay_apart(tmp_path: Path) -> None:
     for name in names:
         (tmp_path / name).mkdir()
         (tmp_path / name / f"{LESSON}.ipynb").write_text("{}")
-    students = [submission.student for submission in find_submissions(tmp_path, [LESSON])]
+    students = [submission.student for submission in find_submissions(tmp_path, [LESSON]).submissions]
     assert len(set(students)) == len(names) - 1  # "..." starts with a dot: a hidden folder
     assert all(traps(student) == set() and len(student) < 80 for student in students)
 

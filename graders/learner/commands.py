@@ -130,7 +130,7 @@ def _meant(target: str | None, given: Path | None) -> tuple[dict[str, Path], str
 def _lesson_of(file: Path) -> str:
     from graders.run.submissions import find_submissions
 
-    return find_submissions(file, course.lessons())[0].lesson
+    return find_submissions(file, course.lessons()).submissions[0].lesson
 
 
 def watch(given: Path | None) -> int:

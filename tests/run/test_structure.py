@@ -312,7 +312,7 @@ def hand_in(folder: Path, cases: dict[str, Case]) -> None:
 def mark(folder: Path, tier: str) -> dict[str, SubmissionResult]:
     """All submissions of a class, as `pytest graders --submissions` marks them; their reports carry no trap."""
     with temporary_folder("unpacked") as scratch, kit_folder() as kit, WarmProcess(kit) as warm:
-        submissions = find_submissions(folder, [LESSON], scratch)
+        submissions = find_submissions(folder, [LESSON], scratch).submissions
         marking = Marking(Questions(5), BoxRunner(kit, tier, warm=warm), jobs=2)
         marking.start(submissions, lambda result: None)
         batch = marking.batch()

@@ -11,7 +11,7 @@ import typer
 PANEL = "Teach"
 CODES = (
     "Exit codes: 0 everything was graded, whatever the marks; 2 a wrong name, file or option; 3 something could not be "
-    "graded, which is nobody's zero."
+    "graded, or it is not certain whose a file is."
 )
 EXPORT_NAMES = ("canvas", "gradescope", "junit", "moodle")
 
@@ -39,6 +39,17 @@ def grade(
     roster: Annotated[
         Path | None, typer.Option(metavar="CSV", help="Who is in the class, as Canvas or Moodle exports it.")
     ] = None,
+    names: Annotated[
+        str | None,
+        typer.Option(
+            metavar="PATTERN",
+            help="Where the names stand, as in '{student}_{id}_{lesson}' or '{any}/{student}/{file}', or a platform.",
+        ),
+    ] = None,
+    one_student: Annotated[bool, typer.Option("--one-student", help="All that is in DIR is one student's.")] = False,
+    confirm_files: Annotated[
+        bool, typer.Option("--confirm-files", help="What was said of the files is right: no exit status for it.")
+    ] = False,
     deadline: Annotated[
         str | None,
         typer.Option(metavar="TIME", help="The last file before it counts, as in 2026-11-20T18:00 (local time)."),
@@ -97,6 +108,7 @@ def grade(
     from graders.instructor.request import Request, moment, read_points, read_roster
     from graders.report.policy import Points, late_rule
     from graders.run.cache import RunCache
+    from graders.run.lms import pattern
     from graders.run.tiers import TIERS
     from graders.wire.limits import Limits
 
@@ -133,6 +145,9 @@ def grade(
         fresh=fresh,
         keep_outputs=keep_outputs,
         lessons=tuple(map(course.find_lesson, _split(lessons))),
+        names=pattern(names) if names else None,
+        one_student=one_student,
+        confirm_files=confirm_files,
     )
     all_run = where.exists() and not cluster and RunCache(out / "runs", fresh=fresh).empty
     machines = context.obj or Machines()

@@ -20,7 +20,7 @@ from graders.core.errors import ExitCode
 from graders.core.files import write_atomically
 from graders.core.results import Batch, SubmissionResult, SubmissionStatus
 from graders.core.text import clean, plural, points
-from graders.instructor import cluster, regrade
+from graders.instructor import accounts, cluster, regrade
 from graders.instructor.report_inputs import similar_answers, titles
 from graders.instructor.request import BadRequest, Request, iso, named_by_roster
 from graders.marking.batch import Marking
@@ -59,14 +59,24 @@ def grade(
     before = regrade.load(request.out) if request.regrade else None
     with ExitStack() as resources:
         scratch = resources.enter_context(temporary_folder("unpacked"))
-        found = find_submissions(request.where, course.lessons(), scratch, request.due, request.lessons)
+        files = find_submissions(
+            request.where,
+            course.lessons(),
+            scratch,
+            request.due,
+            request.lessons,
+            names=request.names,
+            single=request.one_student,
+        )
+        accounts.tell(files, out, confirmed=request.confirm_files)
+        found = files.submissions
         strangers: list[str] = []
         if request.roster:
             found, strangers = named_by_roster(found, request.roster, request.lessons)
         chosen = _chosen(found, request)
         if before:
             _refuse_other_terms(before, chosen, request)
-        is_class = len({submission.student for submission in found}) > 1
+        is_class = files.is_class or len({submission.student for submission in found}) > 1
         terms = Terms(
             request.limits,
             request.isolation,
@@ -93,6 +103,8 @@ def grade(
             batch = regrade.with_other_lessons(request.out, batch)
         shown = titles(submission.lesson for submission in batch.submissions)
         written = outputs.write(batch, request.out, shown, similar_answers(found))
+        if files.accounts and not request.regrade:
+            written.append(accounts.write(files, request.out))
         if request.keep_outputs:
             from graders.instructor import executed  # its nbformat takes 1.5 s where JupyterLab is installed
 
@@ -105,7 +117,9 @@ def grade(
     out.print(summary.render(batch, brief=True))
     _tell_strangers(strangers, request, out)
     out.print(Text(f"\nwritten: {', '.join(map(str, written))}"))
-    return ExitCode.FINE if all(submission.graded for submission in batch.submissions) else ExitCode.NOT_GRADED
+    sure = request.confirm_files or accounts.is_sure(files)
+    graded = all(submission.graded for submission in batch.submissions)
+    return ExitCode.FINE if graded and sure else ExitCode.NOT_GRADED
 
 
 def _chosen(found: Sequence[Submission], request: Request) -> list[Submission]:

@@ -16,7 +16,7 @@ from graders.core.roster import parse as parse_roster
 from graders.core.student_names import is_plain
 from graders.core.text import clean
 from graders.report.policy import BadPolicy, LateRule, Points, points_table
-from graders.run.lms import Owner
+from graders.run.lms import Owner, Pattern
 from graders.run.submissions import Submission, due_lessons
 from graders.wire.limits import Limits
 
@@ -32,6 +32,8 @@ class Request:
     """One call of `hookwork grade`. `students` and `exercises` limit a regrade; empty means all.
 
     `lessons` are those that are due; none means those that several handed in. Without a `rule` late work loses nothing.
+    `names` is what is said of the names of files and folders, `one_student` that all is one student's, `confirm_files`
+    that what is not certain about them is right.
     """
 
     where: Path
@@ -52,6 +54,9 @@ class Request:
     fresh: bool = False
     keep_outputs: bool = False
     lessons: tuple[str, ...] = ()
+    names: Pattern | None = None
+    one_student: bool = False
+    confirm_files: bool = False
 
     @property
     def regrade(self) -> bool:

@@ -11,13 +11,15 @@ from rich.console import Console
 from rich.text import Text
 
 from graders.core.files import write_atomically
-from graders.core.text import clean, plural
+from graders.core.text import clean
 from graders.report.gradebook import neutral
 from graders.run.submissions import Found
 
 SHOWN = 12
 """Lines of one kind on a terminal; `files.csv` has all."""
-CONFIRM = "If all of this is as it should be, say so with --confirm-files: then the exit status tells of the marks alone."
+CONFIRM = (
+    "If all of this is as it should be, say so with --confirm-files: then the exit status tells of the marks alone."
+)
 
 
 def lines(found: Found) -> Iterator[Text]:
@@ -27,7 +29,8 @@ def lines(found: Found) -> Iterator[Text]:
     yield from (Text(note, "dim") for note in found.notes)
     yield from _listed("Several files for one lesson", found.choices)
     yield from _listed(
-        "Files that count for nobody", (f"{account.file}: {account.fate}" for account in found.left if not account.student)
+        "Files that count for nobody",
+        (f"{account.file}: {account.fate}" for account in found.left if not account.student),
     )
     yield from _listed(
         "Files that cannot be marked",
@@ -68,9 +71,3 @@ def write(found: Found, folder: Path) -> Path:
     file = folder / "files.csv"
     write_atomically(file, text.getvalue(), below=folder)
     return file
-
-
-def counted(found: Found) -> str:
-    """How many files there were, and how many of them are marked, in one sentence."""
-    marked = sum(submission.file is not None for submission in found.submissions)
-    return f"{plural(len(found.accounts), 'file')}: {marked} marked, {len(found.accounts) - marked} not (files.csv says why)."

@@ -59,7 +59,7 @@ def grade(
     before = regrade.load(request.out) if request.regrade else None
     with ExitStack() as resources:
         scratch = resources.enter_context(temporary_folder("unpacked"))
-        files = find_submissions(
+        discovered = find_submissions(
             request.where,
             course.lessons(),
             scratch,
@@ -68,15 +68,15 @@ def grade(
             names=request.names,
             single=request.one_student,
         )
-        accounts.tell(files, out, confirmed=request.confirm_files)
-        found = files.submissions
+        accounts.tell(discovered, out, confirmed=request.confirm_files)
+        found = discovered.submissions
         strangers: list[str] = []
         if request.roster:
             found, strangers = named_by_roster(found, request.roster, request.lessons)
         chosen = _chosen(found, request)
         if before:
             _refuse_other_terms(before, chosen, request)
-        is_class = files.is_class or len({submission.student for submission in found}) > 1
+        is_class = discovered.is_class or len({submission.student for submission in found}) > 1
         terms = Terms(
             request.limits,
             request.isolation,
@@ -103,8 +103,8 @@ def grade(
             batch = regrade.with_other_lessons(request.out, batch)
         shown = titles(submission.lesson for submission in batch.submissions)
         written = outputs.write(batch, request.out, shown, similar_answers(found))
-        if files.accounts and not request.regrade:
-            written.append(accounts.write(files, request.out))
+        if discovered.accounts and not request.regrade:
+            written.append(accounts.write(discovered, request.out))
         if request.keep_outputs:
             from graders.instructor import executed  # its nbformat takes 1.5 s where JupyterLab is installed
 
@@ -117,7 +117,7 @@ def grade(
     out.print(summary.render(batch, brief=True))
     _tell_strangers(strangers, request, out)
     out.print(Text(f"\nwritten: {', '.join(map(str, written))}"))
-    sure = request.confirm_files or accounts.is_sure(files)
+    sure = request.confirm_files or accounts.is_sure(discovered)
     graded = all(submission.graded for submission in batch.submissions)
     return ExitCode.FINE if graded and sure else ExitCode.NOT_GRADED
 

@@ -8,8 +8,8 @@ from graders.core import course
 from graders.core.errors import HookworkError
 from graders.core.files import write_atomically
 from graders.notebook.record import Record
-from graders.run.intake import Unreadable, read_notebook
 from graders.run.attempts import natural
+from graders.run.intake import Unreadable, read_notebook
 from graders.run.lessons import Lessons
 
 NAME = "hookwork"

@@ -1,4 +1,4 @@
-"""Which of several files for one lesson counts: the later one, where names or times tell; else one that somebody worked in."""
+"""Which of several files for one lesson counts: the later one, where names or times tell; else one with work in it."""
 
 from __future__ import annotations
 
@@ -12,14 +12,15 @@ from graders.run.layout import Place
 from graders.run.tree import Entry
 
 _AGAIN = re.compile(
-    r"(?i)(?P<base>.+?)(?:[ _-]*\((?P<copy>\d{1,3})\)|[-_ ]+v?(?P<count>\d{1,3})|[ _-]+(?:copy|kopie|copie)(?: ?\(?(?P<of>\d{1,3})\)?)?)"
+    r"(?i)(?P<base>.+?)"
+    r"(?:[ _-]*\((?P<copy>\d{1,3})\)|[-_ ]+v?(?P<count>\d{1,3})|[ _-]+(?:copy|kopie|copie)(?: ?\(?(?P<of>\d{1,3})\)?)?)"
 )
 """A name to which a browser, a system or Canvas put a number because the same one was there before."""
 
 
 @dataclass(frozen=True)
 class HandedIn:
-    """A file for a lesson: where it is, whose it is, and when it came in, in seconds since 1970; 0 where nobody says."""
+    """A file for a lesson: where it is, and whose it is."""
 
     entry: Entry
     place: Place
@@ -56,10 +57,10 @@ def choose(
 ) -> Choice:
     """Which of the files of one student for one lesson counts.
 
-    With a deadline the last by time among those before it, or of all when each is late. Otherwise a later attempt by the
-    platform's count, by a number in a folder, or by one at the end of the name. Where nothing tells which is later, one
-    that somebody worked in counts more than one that is `untouched`; and where that does not tell either, the one with
-    the plain name of the lesson or else the last by name is taken, and doubted.
+    With a deadline the last by time among those before it, or of all when each is late. Otherwise a later attempt by
+    the platform's count, by a number in a folder, or by one at the end of the name. Where nothing tells which is later,
+    one that somebody worked in counts more than one that is `untouched`; and where that does not tell either, the one
+    with the plain name of the lesson or else the last by name is taken, and doubted.
     """
     found = sorted(files, key=lambda file: (Path(file.place.name).stem in lessons, natural(file.place.name)))
     best, *rest = found
@@ -78,7 +79,7 @@ def choose(
     if unsure:
         why = doubt = "nothing says which of them is the later one"
     elif others and _is_blank(best, untouched) and any(not _is_blank(file, untouched) for file in others):
-        doubt = f"{why}, but it is untouched, and another is not"
+        doubt = "it is untouched, and another is not"
     return Choice(best, others, why, doubt)
 
 

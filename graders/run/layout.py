@@ -1,7 +1,8 @@
 """Whose each file of a class is: read from where it lies and what it is called, and never from what is in it.
 
 What is certain is a place: a file below a student's folder, or one that a platform named. Where names leave it open
-whose a file is, the likeliest reading is taken, and a doubt is told; a file that nobody can be named for stays nobody's.
+whose a file is, the likeliest reading is taken, and a doubt is told; a file that nobody can be named for stays
+nobody's.
 """
 
 from __future__ import annotations
@@ -49,8 +50,8 @@ class Place:
 class Layout:
     """Whose everything is.
 
-    `how` says how the class was read. `places` has a place for each file that is somebody's, `nobodys` a reason for each
-    other; `owners` are all students, with files or without. `doubts` are sentences for the instructor.
+    `how` says how the class was read. `places` has a place for each file that is somebody's, `nobodys` a reason for
+    each other; `owners` are all students, with files or without. `doubts` are sentences for the instructor.
     """
 
     how: str
@@ -134,12 +135,29 @@ class _Arrangement:
         loose = [entry for entry in below if len(entry.parts) == self.level + 1]
         foldered = [entry for entry in below if len(entry.parts) > self.level + 1]
         found = self._class(loose, foldered, above) or self._one(loose, foldered)
-        for entry in self.entries:
-            if entry not in found.places:
-                found.nobodys.setdefault(entry, "It lies beside the students, and its name says no student.")
+        self._give_strays(found)
         for entry in self.working:
             found.nobodys[entry] = "It lies among the working files of Teams, and was not handed in."
         return found
+
+    def _give_strays(self, found: Layout) -> None:
+        """What lies beside the students is that of the one in its name, with a doubt; without a name it is nobody's."""
+        strays = [entry for entry in self.entries if entry not in found.places and entry not in found.nobodys]
+        for entry in strays:
+            lesson = self.lesson_of(entry)
+            name = _name_beside(entry.name, lesson) if entry.counts and lesson else ""
+            if name:
+                found.places[entry] = Place(Owner(name), entry.name)
+                found.owners.add(Owner(name))
+                found.doubts.append(
+                    f"{clean(entry.name, 100)} is not named like the others. It was taken for the work of "
+                    f"{clean(name, 60)!r}."
+                )
+            else:
+                found.nobodys[entry] = (
+                    "It lies beside the students, and nothing says whose it is. If it is somebody's, put it into a "
+                    "folder with that name."
+                )
 
     # At which level of folders the students are told apart.
 
@@ -166,9 +184,11 @@ class _Arrangement:
         if format_of(loose) or folder_format(sorted(folders), sorted(inner)):
             return True
         several = len(folders) > 1 and not any(map(_ATTEMPT.fullmatch, folders))
-        if loose or not several:
+        if not several:
             return False
-        return bool(self._shared(level)) or (self.packed and not self._of_lessons(level))
+        if self._shared(level) or self._sections(level, self.entries):
+            return True
+        return self.packed and not loose and not self._of_lessons(level)
 
     def _by_folder(self, level: int, entries: Sequence[Entry]) -> dict[str, list[Entry]]:
         found: defaultdict[str, list[Entry]] = defaultdict(list)
@@ -203,7 +223,7 @@ class _Arrangement:
     def _class(self, loose: Sequence[Entry], foldered: Sequence[Entry], above: tuple[str, ...]) -> Layout | None:
         """The layout of a class; None where all this is the work of one student."""
         level = self.level
-        if sections := self._sections(foldered):
+        if sections := self._sections(level, foldered):
             return self._of_sections(sections, loose)
         folders = self._by_folder(level, foldered)
         empty = {folder[level] for folder in self.folders if folder[:level] == above and len(folder) > level}
@@ -250,35 +270,35 @@ class _Arrangement:
             return bool(shared)
         return bool(shared) or not self._of_lessons(self.level, foldered)
 
-    def _sections(self, foldered: Sequence[Entry]) -> dict[str, list[Entry]]:
+    def _sections(self, level: int, foldered: Sequence[Entry]) -> dict[str, list[Entry]]:
         """The folders of a level that hold a class each, of a group or a lesson; none where they are those of students.
 
         In most of them several folders hold the same lesson, or the files are named by a platform.
         """
-        folders = self._by_folder(self.level, foldered)
+        folders = self._by_folder(level, foldered)
         holding = {folder: inside for folder, inside in folders.items() if any(entry.counts for entry in inside)}
         names = sorted(holding)
         if folder_format(names, []) or (self.names and (any(map(self.names.format.of_folder, names)))):
             return {}
-        if sum(self._is_section(inside) for inside in holding.values()) * 2 <= len(holding):
+        if sum(self._is_section(level, inside) for inside in holding.values()) * 2 <= len(holding):
             return {}
         # Where folders of the same names hold the same lesson in several, they are not those of students.
         claims = [
-            (entry.parts[self.level + 1], lesson, entry.parts[self.level])
+            (entry.parts[level + 1], lesson, entry.parts[level])
             for inside in holding.values()
             for entry in inside
             if entry.counts and (lesson := self.lesson_of(entry))
         ]
         return folders if len({claim[:2] for claim in claims}) == len(set(claims)) else {}
 
-    def _is_section(self, inside: Sequence[Entry]) -> bool:
-        direct = [entry.name for entry in inside if entry.counts and len(entry.parts) == self.level + 2]
+    def _is_section(self, level: int, inside: Sequence[Entry]) -> bool:
+        direct = [entry.name for entry in inside if entry.counts and len(entry.parts) == level + 2]
         if direct:
             return format_of(direct) is not None
-        below = self._by_folder(self.level + 1, inside)
+        below = self._by_folder(level + 1, inside)
         if folder_format(sorted(below), []):
             return True
-        return bool(self._shared(self.level + 1, inside)) and not all(map(_ATTEMPT.fullmatch, below))
+        return bool(self._shared(level + 1, inside)) and not all(map(_ATTEMPT.fullmatch, below))
 
     def _of_sections(self, sections: dict[str, list[Entry]], loose: Sequence[Entry]) -> Layout:
         """The layouts of folders of groups or lessons, put together: equal names in them are those of one student."""
@@ -341,19 +361,23 @@ def _without_suffix(name: str) -> str:
 def _plain_names(entries: Sequence[Entry], by_lesson: dict[str, list[Entry]]) -> dict[Entry, Owner]:
     """For each file the student in its name, which is what is left without the lesson's; empty where one has none."""
     lesson_by_entry = {entry: lesson for lesson, found in by_lesson.items() for entry in found}
-    owners: dict[Entry, Owner] = {}
-    for entry in entries:
-        stem = re.sub(r"(?i)\.(?:ipynb|zip|tar\.gz|tgz|html?|py|pdf)$", "", entry.name)
-        lesson = lesson_by_entry.get(entry, "")
-        before, there, after = stem.partition(lesson) if lesson and lesson in stem else (stem, "", "")
-        if not there:
-            before = re.sub(r"^\d\d[_\-. ]+", "", before)
-        # A copy's number may stand behind a name, too: `ada_01_topic (1)`.
-        name = next((part.strip(_MARKS) for part in (before, after) if not _COPY.fullmatch(part.strip(_MARKS))), "")
-        if not name or _ATTEMPT.fullmatch(name):
-            return {}
-        owners[entry] = Owner(name)
-    return owners if len(set(owners.values())) > 1 else {}
+    names = {entry: _name_beside(entry.name, lesson_by_entry.get(entry)) for entry in entries}
+    return (
+        {entry: Owner(name) for entry, name in names.items()}
+        if all(names.values()) and len(set(names.values())) > 1
+        else {}
+    )
+
+
+def _name_beside(file: str, lesson: str | None) -> str:
+    """What a file's name has beside the lesson's: a student's name; empty where that is nothing, or an attempt's."""
+    stem = re.sub(r"(?i)\.(?:ipynb|zip|tar\.gz|tgz|html?|py|pdf)$", "", file)
+    before, there, after = stem.partition(lesson) if lesson else (stem, "", "")
+    if not there:
+        before = re.sub(r"^\d\d(?:[_\-. ]+|$)", "", before)
+    # A copy's number may stand behind a name, too: `ada_01_topic (1)`.
+    name = next((part.strip(_MARKS) for part in (before, after) if not _COPY.fullmatch(part.strip(_MARKS))), "")
+    return "" if _ATTEMPT.fullmatch(name) else name
 
 
 def _tell_equal_numbers(found: Layout) -> None:

@@ -1,4 +1,4 @@
-"""Which lesson a file belongs to, and whether somebody worked in it: read from its name and its text, nothing is run."""
+"""Which lesson a file belongs to, and whether somebody worked in it, by its name and its text: nothing is run."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class _Told:
 
 
 class Lessons:
-    """The lessons that can be marked, by their stems. A file is read at most once, and only where its name says nothing."""
+    """The lessons that can be marked, by their stems. A file is read only where its name says nothing."""
 
     def __init__(self, stems: Sequence[str]) -> None:
         self.stems = tuple(stems)
@@ -47,7 +47,7 @@ class Lessons:
         self._told: dict[Path, _Told] = {}
 
     def of(self, file: Path | None, name: str) -> str | None:
-        """The lesson of a file with this name: by the stem or the `NN_` prefix in it, by its metadata, or by its text."""
+        """The lesson of a file with this name: by the stem or `NN_` prefix in it, by its metadata, or by its text."""
         if lesson := self.in_name(name):
             return lesson
         told = self._tell(file) if file is not None and file.suffix.lower() == ".ipynb" else None

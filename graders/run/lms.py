@@ -7,8 +7,8 @@ Canvas: `lastnamefirstname_LATE_12345_67890_01_topic-1.ipynb`, where LATE is the
 those of the user and of the file, and `-1` counts attempts. Groups keep the underscores of their names; with anonymous
 marking the name is `anon_` and five letters, and `LATE` stands in front. Times in Canvas' archive are those of the
 download. Moodle: a folder `Name Surname_123456_assignsubmission_file_` for each student or, if asked for, that in front
-of each file. Blackboard: `Assignment_login_attempt_2026-11-24-18-03-21_01_topic.ipynb`, and a text file for each attempt.
-Brightspace: `123-456 - Name Surname - Nov 24, 2026 603 PM`, as a folder or in front of the file. Autolab:
+of each file. Blackboard: `Assignment_login_attempt_2026-11-24-18-03-21_01_topic.ipynb`, and a text file for each
+attempt. Brightspace: `123-456 - Name Surname - Nov 24, 2026 603 PM`, as a folder or in front of the file. Autolab:
 `login@university.edu_3_01_topic.ipynb`, where 3 counts attempts. Sakai: a folder `Surname, Name(login)`.
 """
 
@@ -40,8 +40,8 @@ class Named:
     """What a platform says in a name.
 
     `file` is the name that the owner gave the file, empty for a folder. `late` is None where the platform does not say
-    whether it is. `attempt` grows with each attempt: a count, or seconds since 1970; 0 where it is not told. `prefix` is
-    how many characters the platform wrote in front of the file.
+    whether it is. `attempt` grows with each attempt: a count, or seconds since 1970; 0 where it is not told. `prefix`
+    is how many characters the platform wrote in front of the file.
     """
 
     owner: Owner
@@ -110,7 +110,7 @@ CANVAS = Format(
     ),
 )
 SURE_CANVAS = re.compile(r"(?:LATE_)?anon_[A-Za-z0-9]{5}_\d{3,}_.+|.+?_(?:LATE_)?[1-9]\d+_[1-9]\d{2,}_.+")
-"""Names that nobody gives by chance, unlike `notes_2024_11_01_topic.ipynb`: one of them makes a folder one of Canvas."""
+"""Names that nobody gives by chance, unlike `notes_2024_11_01_topic.ipynb`: one of them makes a folder Canvas'."""
 FORMATS = (
     Format(
         "Moodle",
@@ -157,8 +157,8 @@ HOW = (
 class Pattern:
     """What an instructor says of names: a platform, or a pattern with fields in braces.
 
-    A pattern with `/` is one of paths below the place that is marked. One with `{file}` or `{lesson}` and without `/` is
-    one of files that lie side by side; any other one of the students' folders.
+    A pattern with `/` is one of paths below the place that is marked. One with `{file}` or `{lesson}` and without `/`
+    is one of files that lie side by side; any other one of the students' folders.
     """
 
     text: str

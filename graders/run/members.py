@@ -21,7 +21,7 @@ from graders.run.intake import Unreadable, open_regular
 
 SUFFIXES = (".zip", ".tar.gz", ".tgz")
 MAX_RATIO = 100
-"""How many times its packed size a member of a zip file may unpack to: text shrinks to a tenth, a bomb to a thousandth."""
+"""How many times its packed size a member of a zip file may unpack to: text takes ten, a bomb a thousand."""
 
 _END = b"PK\x05\x06"
 """What the record at the end of a zip file starts with; below it, the one of files beyond 4 GB."""
@@ -38,8 +38,8 @@ class BadArchive(HookworkError):
 class Member:
     """One file or folder of an archive, and what is wrong with it as far as the list of members tells.
 
-    `path` has `/` between its folders, whatever the archive has. `size` is in bytes, unpacked. `modified` is when it was
-    last changed, in seconds since 1970; 0 where that is not known.
+    `path` has `/` between its folders, whatever the archive has. `size` is in bytes, unpacked. `modified` is when it
+    was last changed, in seconds since 1970; 0 where that is not known.
     """
 
     path: str
@@ -168,7 +168,7 @@ def _moment(info: zipfile.ZipInfo) -> float:
 
 def _decoded(infos: Sequence[zipfile.ZipInfo]) -> tuple[list[str], str]:
     """The names of a zip file's members, and how those were read that are not UTF-8."""
-    # Without this flag names are in a code page that the archive does not name; Python reads cp437, which loses nothing.
+    # Without this flag names are in a code page that is not named; Python reads cp437, which loses nothing.
     raw = [info.orig_filename.encode("cp437") for info in infos if not info.flag_bits & 0x800]
     odd = [name for name in raw if not _is_utf8(name)]
     page = code_page(odd)
@@ -241,10 +241,12 @@ class _Tar:
     def _infos(self) -> Iterator[tuple[tarfile.TarFile, tarfile.TarInfo]]:
         """The members, read from the beginning: nothing but the one that is looked at is kept."""
         stream = _Bounded(self._file, self._most)
-        with tarfile.open(fileobj=cast(IO[bytes], stream), mode="r|", encoding="utf-8", errors="surrogateescape") as packed:
+        with tarfile.open(
+            fileobj=cast(IO[bytes], stream), mode="r|", encoding="utf-8", errors="surrogateescape"
+        ) as packed:
             for info in packed:
                 yield packed, info
-                packed.members.clear()
+                packed.members.clear()  # type: ignore[attr-defined]  # documented nowhere, and it would keep them all
 
     def write(self, targets: Mapping[int, Path]) -> dict[int, str]:
         left = dict(targets)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -70,9 +70,9 @@ class Account:
 class Found:
     """What there is to mark.
 
-    `how` says how names and folders were read, `is_class` whether as several people's. `accounts` has one for each file;
-    `choices` are sentences on where several files for one lesson were, `doubts` those on what is not certain: whose a
-    file is, or which of two counts. `notes` are other sentences for the instructor.
+    `how` says how names and folders were read, `is_class` whether as several people's. `accounts` has one for each
+    file; `choices` are sentences on where several files for one lesson were, `doubts` those on what is not certain:
+    whose a file is, or which of two counts. `notes` are other sentences for the instructor.
     """
 
     submissions: list[Submission]
@@ -244,7 +244,7 @@ class _Submissions:
             )
             self.choices.append(said)
             if choice.doubt:
-                self.doubts.append(f"{said}. Look which is meant, and take the other away.")
+                self.doubts.append(f"{said}: {choice.doubt}. Look which is meant, and take the other away.")
         return Submission(
             student=owner.name,
             lesson=lesson,

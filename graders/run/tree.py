@@ -17,9 +17,9 @@ class Entry:
     """One file that was handed in.
 
     `parts` are the folders and archives in which it lies below the place that is marked, and its own name; of a folder
-    that cannot be entered the name is empty. `file` is where it can be read; None for what is no notebook and lies in an
-    archive, and where `problem` says why it cannot be read. `origin` is how reports call it. `handed_in` is in seconds
-    since 1970.
+    that cannot be entered the name is empty. `file` is where it can be read; None for what is no notebook and lies in
+    an archive, and where `problem` says why it cannot be read. `origin` is how reports call it. `handed_in` is in
+    seconds since 1970.
     """
 
     parts: tuple[str, ...]
@@ -52,8 +52,8 @@ def tree_of(where: Path, scratch: Path | None) -> Tree:
     """The files below the folder `where`, or in the archive `where`.
 
     Archives are unpacked into new folders in `scratch`, which should be private; without it they stay closed. So does
-    an archive in the archive that a student handed in. Links are not followed. Raises `BadArchive` when `where` itself is
-    an archive that cannot be read, and `OSError` when it is a folder that cannot be.
+    an archive in the archive that a student handed in. Links are not followed. Raises `BadArchive` when `where` itself
+    is an archive that cannot be read, and `OSError` when it is a folder that cannot be.
     """
     found = _Search(scratch)
     if where.is_dir():

@@ -15,8 +15,8 @@ from pathlib import Path
 
 import pytest
 
-from graders.run.archives import CLASS, MAX_BYTES, MAX_WANTED, ArchiveLimits, leads_elsewhere, unpack
 from graders.core.text import clean
+from graders.run.archives import CLASS, MAX_BYTES, MAX_WANTED, ArchiveLimits, leads_elsewhere, unpack
 from graders.run.leftovers import temporary_folder
 from graders.run.members import BadArchive
 from graders.run.submissions import NoSubmissions, Submission, find_submissions
@@ -102,7 +102,7 @@ def found(where: Path, scratch: Path) -> list[tuple[str, str, str]]:
 
 def why_none(where: Path, scratch: Path) -> str:
     with pytest.raises(NoSubmissions) as caught:
-        find_submissions(where, LESSONS, scratch).submissions
+        find_submissions(where, LESSONS, scratch)
     return str(caught.value)
 
 

@@ -32,7 +32,7 @@ def found(where: Path) -> list[tuple[str, str, str | None]]:
 def why_none(where: Path) -> str:
     """The message when there is nothing to mark."""
     with pytest.raises(NoSubmissions) as caught:
-        find_submissions(where, LESSONS).submissions
+        find_submissions(where, LESSONS)
     return str(caught.value)
 
 

@@ -16,6 +16,8 @@ _AGAIN = re.compile(
     r"(?:[ _-]*\((?P<copy>\d{1,3})\)|[-_ ]+v?(?P<count>\d{1,3})|[ _-]+(?:copy|kopie|copie)(?: ?\(?(?P<of>\d{1,3})\)?)?)"
 )
 """A name to which a browser, a system or Canvas put a number because the same one was there before."""
+COUNTED = 1e8
+"""What platforms say of an attempt is a count up to here, and a time in seconds since 1970 beyond."""
 
 
 @dataclass(frozen=True)
@@ -28,8 +30,10 @@ class HandedIn:
 
     @property
     def came(self) -> float:
-        """When it came in; 0 where a platform says whether it is late, and not when it came."""
-        return 0.0 if self.place.timeless else self.entry.handed_in
+        """When it came in, in seconds since 1970; 0 where a platform says whether it is late, and not when it came."""
+        if self.place.timeless:
+            return 0.0
+        return self.place.attempt if self.place.attempt > COUNTED else self.entry.handed_in
 
     def late(self, deadline: float) -> float:
         """By how many seconds it came after the deadline; 0 when it was in time."""

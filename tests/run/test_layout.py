@@ -13,6 +13,7 @@ from graders.core import course
 from graders.run.lms import BadNames, pattern
 from graders.run.submissions import Found, NoSubmissions, find_submissions
 from tests import notebooks
+from tests.make_class import make_mixed_class
 
 LESSONS = course.lessons()[:2] if course.lessons()[0].startswith("01") else course.lessons()[1:3]
 FIRST, SECOND = (f"{lesson}.ipynb" for lesson in LESSONS)
@@ -373,3 +374,18 @@ def test_names_in_the_code_page_of_a_system_are_read(page: str, names: list[str]
     assert bool(found.notes) == (page != "utf-8")
     if found.notes:
         assert f"were read as {page}" in found.notes[0]
+
+
+def test_in_a_class_of_200_in_all_layouts_at_once_every_file_has_an_account(tmp_path: Path) -> None:
+    (tmp_path / "scratch").mkdir()
+    became = make_mixed_class(tmp_path / "class", A)
+    found = find_submissions(tmp_path / "class", [A], tmp_path / "scratch")
+    assert len(became) == 200
+    assert {one.student: "right" if one.file else "unreadable" for one in found.submissions} == became
+    files = [path for path in (tmp_path / "class").rglob("*") if path.is_file()]
+    assert len(found.accounts) == len(files) == 206
+    assert sum(account.fate == "It is marked." for account in found.accounts) == 190
+    assert len(found.choices) == 6
+    assert {account.student for account in found.left} == {name for name in became if name.startswith("wrong")}
+    # What nobody worked in does not count where something else was handed in.
+    assert not [one for one in found.submissions if one.file and "NotImplementedError" in one.file.read_text()]

@@ -233,7 +233,7 @@ class _Submissions:
     def _chosen(self, owner: Owner, lesson: str, files: Sequence[HandedIn], due: float) -> Submission:
         choice = choose(files, due, self.lessons.stems, self.lessons.untouched, self.lessons.digest)
         counts, others = choice.file, choice.others
-        self._account(counts, owner, "It is marked.")
+        self._account(counts, owner, "It counts.")
         for file in others:
             self._account(file, owner, f"It does not count: {clean(counts.entry.name, 100)} does, {choice.why}.")
         if others:

@@ -384,7 +384,7 @@ def test_in_a_class_of_200_in_all_layouts_at_once_every_file_has_an_account(tmp_
     assert {one.student: "right" if one.file else "unreadable" for one in found.submissions} == became
     files = [path for path in (tmp_path / "class").rglob("*") if path.is_file()]
     assert len(found.accounts) == len(files) == 206
-    assert sum(account.fate == "It is marked." for account in found.accounts) == 190
+    assert sum(account.fate == "It counts." for account in found.accounts) == 190
     assert len(found.choices) == 6
     assert {account.student for account in found.left} == {name for name in became if name.startswith("wrong")}
     # What nobody worked in does not count where something else was handed in.

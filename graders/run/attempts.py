@@ -59,7 +59,7 @@ def choose(
     untouched: Callable[[Path, str], bool],
     digest: Callable[[Path], str],
 ) -> Choice:
-    """Which of the files of one student for one lesson counts.
+    """Which of the files of one student for one lesson counts: one that can be read, if there is any.
 
     With a deadline the last by time among those before it, or of all when each is late. Otherwise a later attempt by
     the platform's count, by a number in a folder, or by one at the end of the name. Where nothing tells which is later,
@@ -67,24 +67,27 @@ def choose(
     with the plain name of the lesson or else the last by name is taken, and doubted.
     """
     found = sorted(files, key=lambda file: (Path(file.place.name).stem in lessons, natural(file.place.name)))
-    best, *rest = found
+    readable = [file for file in found if _can_be_read(file, digest)]
+    best, *rest = readable or found
     for file in rest:
         verdict = _later(best, file, deadline) or _worked_in(best, file, untouched)
         best = file if verdict is None or verdict.second else best
-    others = tuple(file for file in found if file is not best)
+    others = tuple(file for file in readable or found if file is not best)
+    left = tuple(file for file in found if readable and file not in readable)
     verdicts = [_later(file, best, deadline) or _worked_in(file, best, untouched) for file in others]
     unsure = [
         file
         for file, verdict in zip(others, verdicts)
         if (verdict is None or not verdict.second) and not _are_equal(file, best, digest)
     ]
-    why = next((verdict.why for verdict in verdicts if verdict and verdict.second), "they are the same")
+    same = "the other cannot be read" if left else "they are the same"
+    why = next((verdict.why for verdict in verdicts if verdict and verdict.second), same)
     doubt = ""
     if unsure:
         why = doubt = "nothing says which of them is the later one"
     elif others and _is_blank(best, untouched) and any(not _is_blank(file, untouched) for file in others):
         doubt = "it is untouched, and another is not"
-    return Choice(best, others, why, doubt)
+    return Choice(best, (*others, *left), why, doubt)
 
 
 @dataclass(frozen=True)
@@ -132,6 +135,10 @@ def _worked_in(first: HandedIn, second: HandedIn, untouched: Callable[[Path, str
 
 def _is_blank(file: HandedIn, untouched: Callable[[Path, str], bool]) -> bool:
     return file.entry.file is None or file.lesson is None or untouched(file.entry.file, file.lesson)
+
+
+def _can_be_read(file: HandedIn, digest: Callable[[Path], str]) -> bool:
+    return file.entry.file is not None and digest(file.entry.file) != ""
 
 
 def _are_equal(first: HandedIn, second: HandedIn, digest: Callable[[Path], str]) -> bool:

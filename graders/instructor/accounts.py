@@ -4,14 +4,11 @@ from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Iterable, Iterator
+from collections.abc import Sequence
 from pathlib import Path
 
-from rich.console import Console
-from rich.text import Text
-
 from graders.core.files import write_atomically
-from graders.core.text import clean
+from graders.core.terminal import Terminal
 from graders.report.gradebook import neutral
 from graders.run.submissions import Found
 
@@ -22,43 +19,32 @@ CONFIRM = (
 )
 
 
-def lines(found: Found) -> Iterator[Text]:
-    """How the files were read, and what is not certain about them; nothing for what goes without saying."""
+def tell(found: Found, out: Terminal, *, confirmed: bool) -> None:
+    """Print how the files were read, and what is not certain about them, with how it is confirmed."""
     if found.is_class:
-        yield Text(f"Read as {found.how}.", "dim")
-    yield from (Text(note, "dim") for note in found.notes)
-    yield from _listed("Several files for one lesson", found.choices)
-    yield from _listed(
-        "Files that count for nobody",
-        (f"{account.file}: {account.fate}" for account in found.left if not account.student),
-    )
-    yield from _listed(
-        "Files that cannot be marked",
-        (f"{clean(account.student, 40)}: {account.fate} ({account.file})" for account in found.left if account.student),
-    )
-    yield from _listed("Not certain", found.doubts)
+        out.say(f"Read as {found.how}.", style="dim")
+    out.say(*found.notes, style="dim")
+    _list(out, "Several files for one lesson", found.choices)
+    nobodys = [f"{account.file}: {account.fate}" for account in found.left if not account.student]
+    _list(out, "Files that count for nobody", nobodys)
+    left = [f"{account.student}: {account.fate} ({account.file})" for account in found.left if account.student]
+    _list(out, "Files that cannot be marked", left)
+    _list(out, "Not certain", found.doubts)
+    if not is_sure(found) and not confirmed:
+        out.say(CONFIRM, style="yellow")
 
 
-def _listed(title: str, sentences: Iterable[str]) -> Iterator[Text]:
-    found = list(sentences)
-    if found:
-        yield Text(title, "yellow")
-        yield from (Text(f"  {sentence}") for sentence in found[:SHOWN])
-        if len(found) > SHOWN:
-            yield Text(f"  … and {len(found) - SHOWN} more: see files.csv")
+def _list(out: Terminal, title: str, sentences: Sequence[str]) -> None:
+    if sentences:
+        out.say(title, style="yellow")
+        out.say(*(f"  {sentence}" for sentence in sentences[:SHOWN]))
+        if len(sentences) > SHOWN:
+            out.say(f"  … and {len(sentences) - SHOWN} more: see files.csv")
 
 
 def is_sure(found: Found) -> bool:
     """Whether it is certain whose each answer is and which counts: otherwise the exit status is not 0."""
     return not found.doubts and not any(not account.student for account in found.left)
-
-
-def tell(found: Found, out: Console, *, confirmed: bool) -> None:
-    """Print what `lines` has, and how it is confirmed."""
-    for line in lines(found):
-        out.print(line)
-    if not is_sure(found) and not confirmed:
-        out.print(Text(CONFIRM, "yellow"))
 
 
 def write(found: Found, folder: Path) -> Path:

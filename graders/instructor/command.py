@@ -179,9 +179,10 @@ def autograder(
 
     hookwork autograder container --out Dockerfile && podman build -t hookwork -f Dockerfile .
     """
+    from graders.core.terminal import console
     from graders.instructor import autograders
 
     if kind not in autograders.KINDS:
         raise typer.BadParameter(f"{kind!r} is none of {', '.join(autograders.KINDS)}", param_hint="KIND")
     autograders.KINDS[kind](out)
-    typer.echo(f"written: {out}")
+    console().say(f"written: {out}")

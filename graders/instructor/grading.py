@@ -4,21 +4,19 @@ from __future__ import annotations
 
 import gc
 import math
-import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Executor
 from contextlib import AbstractContextManager, ExitStack, closing, contextmanager
 from dataclasses import replace
 
-from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
-from rich.text import Text
 
 from graders.core import course
 from graders.core.errors import ExitCode
 from graders.core.files import write_atomically
 from graders.core.results import Batch, SubmissionResult, SubmissionStatus
+from graders.core.terminal import Terminal, console
 from graders.core.text import clean, plural, points
 from graders.instructor import accounts, cluster, regrade
 from graders.instructor.report_inputs import similar_answers, titles
@@ -47,7 +45,7 @@ Done = Callable[[SubmissionResult], None]
 
 
 def grade(
-    request: Request, out: Console, boxes: Boxes, executor: Callable[[str], AbstractContextManager[Executor]]
+    request: Request, out: Terminal, boxes: Boxes, executor: Callable[[str], AbstractContextManager[Executor]]
 ) -> int:
     """Mark, write all files, and print the table. The exit code.
 
@@ -90,7 +88,7 @@ def grade(
         seed, repeated = regrade.questions_seeds(request.out, cache, given=request.seed, fresh=again)
         if request.cluster:
             there = resources.enter_context(executor(request.cluster))
-            out.print(Text(f"{plural(len(chosen), 'notebook')} on {request.cluster}; seed {seed}", "dim"))
+            out.say(f"{plural(len(chosen), 'notebook')} on {request.cluster}; seed {seed}", style="dim")
             batch = _marked_elsewhere(chosen, Questions(seed, repeated), terms, there, out)
         else:
             marking = set_up(seed, terms, boxes, chosen, cache=cache, jobs=request.jobs, repeated=repeated)
@@ -116,7 +114,7 @@ def grade(
             written.append(request.out / next(iter(files)).partition("/")[0] if files else request.out)
     out.print(summary.render(batch, brief=True))
     _tell_strangers(strangers, request, out)
-    out.print(Text(f"\nwritten: {', '.join(map(str, written))}"))
+    out.say("", f"written: {', '.join(map(str, written))}")
     sure = request.confirm_files or accounts.is_sure(discovered)
     graded = all(submission.graded for submission in batch.submissions)
     return ExitCode.FINE if graded and sure else ExitCode.NOT_GRADED
@@ -159,24 +157,22 @@ def _refuse_other_terms(before: Batch, chosen: Sequence[Submission], request: Re
             )
 
 
-def _marked(chosen: Sequence[Submission], marking: Marking, out: Console) -> Batch:
+def _marked(chosen: Sequence[Submission], marking: Marking, out: Terminal) -> Batch:
     """Mark these here. When interrupted, what has no result yet is `not-graded`; nothing is lost."""
     tier = marking.runner.tier
     how = f"isolation {tier}; what is new gets seed {marking.seed}" if tier else "all runs are kept from before"
-    out.print(Text(f"{plural(len(chosen), 'notebook')}, {marking.jobs} at a time; {how}", "dim"))
+    out.say(f"{plural(len(chosen), 'notebook')}, {marking.jobs} at a time; {how}", style="dim")
     with progress(len(chosen), out) as done:
         try:
             marking.start(chosen, done)
         except KeyboardInterrupt:
-            out.print(
-                Text("Interrupted: notebooks that run now are finished, and what is marked is written.", "yellow")
-            )
+            out.say("Interrupted: notebooks that run now are finished, and what is marked is written.", style="yellow")
             marking.close()
     return _completed(marking.batch(), chosen, tier)
 
 
 def _marked_elsewhere(
-    chosen: Sequence[Submission], questions: Questions, terms: Terms, executor: Executor, out: Console
+    chosen: Sequence[Submission], questions: Questions, terms: Terms, executor: Executor, out: Terminal
 ) -> Batch:
     """Mark these on a cluster; what needs no run is looked at here."""
     tier = "D" if terms.isolation == "auto" else terms.isolation  # of what was never run
@@ -191,7 +187,7 @@ def _marked_elsewhere(
                 found[submission] = result
             here.start([submission for submission in chosen if submission not in found], done)
         except KeyboardInterrupt:
-            out.print(Text("Interrupted: what is marked is written.", "yellow"))
+            out.say("Interrupted: what is marked is written.", style="yellow")
         batch = here.batch()
     return _completed(replace(batch, submissions=(*batch.submissions, *found.values())), chosen, tier)
 
@@ -230,15 +226,14 @@ def _settled(batch: Batch, chosen: Sequence[Submission], request: Request) -> tu
     return tuple(settled)
 
 
-def _tell_strangers(strangers: Sequence[str], request: Request, out: Console) -> None:
+def _tell_strangers(strangers: Sequence[str], request: Request, out: Terminal) -> None:
     if strangers:
-        out.print(
-            Text(f"\nNot in the roster, or not clearly: {', '.join(clean(name, 40) for name in strangers)}", "yellow")
-        )
+        names = ", ".join(clean(name, 40) for name in strangers)
+        out.say("", f"Not in the roster, or not clearly: {names}", style="yellow")
 
 
 @contextmanager
-def progress(total: int, out: Console) -> Iterator[Done]:
+def progress(total: int, out: Terminal) -> Iterator[Done]:
     """Something to call after each notebook: a bar on a terminal, elsewhere a line now and then.
 
     What it counts has a result. The time that is left is the mean of what was measured, and none is shown before that.
@@ -251,7 +246,7 @@ def progress(total: int, out: Console) -> Iterator[Done]:
             count += 1
             if time.monotonic() - told > TELL_EVERY or count == total:
                 told = time.monotonic()
-                print(f"{count} of {total} notebooks marked", file=sys.stderr, flush=True)
+                console(stderr=True).say(f"{count} of {total} notebooks marked")
 
         yield tell
         return

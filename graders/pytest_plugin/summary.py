@@ -7,10 +7,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from rich.console import Console
 
 from graders.core.errors import ExitCode
 from graders.core.results import Batch
+from graders.core.terminal import Terminal
 from graders.core.text import plural
 from graders.instructor import accounts
 from graders.pytest_plugin.state import FROM_WORKERS, MARKING, PREPARED, Prepared
@@ -80,15 +80,15 @@ def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> Non
     batch = _batch(config)
     if not batch.submissions or hasattr(config, "workerinput"):
         return
-    console = Console(file=terminalreporter._tw._file, width=max(80, terminalreporter._tw.fullwidth), highlight=False)
+    console = Terminal(terminalreporter._tw._file, width=max(80, terminalreporter._tw.fullwidth))
     terminalreporter.ensure_newline()
     terminalreporter.section("hookwork")
     console.print(summary.render(batch))
     factor = config.stash[MARKING].pace
     if factor > NOTABLY_SLOW:
-        console.print(f"This machine is slow or busy: notebooks had {factor:.1f} times the usual seconds.")
+        console.say(f"This machine is slow or busy: notebooks had {factor:.1f} times the usual seconds.")
     if _written in config.stash:
-        console.print(config.stash[_written])
+        console.say(config.stash[_written])
     accounts.tell(config.stash[PREPARED].found, console, confirmed=config.getoption("--confirm-files"))
 
 

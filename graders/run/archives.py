@@ -14,7 +14,9 @@ from pathlib import Path, PureWindowsPath
 from graders.run import intake
 from graders.run.members import SUFFIXES, BadArchive, Member, opened
 
-WANTED = (".ipynb", *SUFFIXES)
+NOTEBOOKS = (".ipynb", ".ipynb.txt", ".ipynb.json")
+"""What notebooks are called; browsers put the last two there."""
+WANTED = (*NOTEBOOKS, *SUFFIXES)
 
 MAX_BYTES = 50 << 20
 MAX_WANTED = 200
@@ -118,7 +120,7 @@ def _suffix(path: str) -> str:
 
 def _problem(member: Member) -> str:
     """Why a notebook or an archive in an archive is not unpacked; empty if it is."""
-    most = intake.MAX_BYTES if _suffix(member.path) == ".ipynb" else MAX_BYTES
+    most = intake.MAX_BYTES if _suffix(member.path) in NOTEBOOKS else MAX_BYTES
     flaw = member.flaw or leads_elsewhere(member.path)
     if flaw:
         return f"The file was not unpacked, because {flaw}. Hand in the notebook itself."

@@ -10,6 +10,7 @@ from pathlib import Path
 
 from graders.core import course
 from graders.core.source import STUB, exercise_cells
+from graders.run.archives import NOTEBOOKS
 from graders.run.intake import Notebook, Unreadable, read_notebook
 
 _DEFINED = re.compile(r"^(?:def|class)[ \t]+(\w+)", re.M)
@@ -50,7 +51,7 @@ class Lessons:
         """The lesson of a file with this name: by the stem or `NN_` prefix in it, by its metadata, or by its text."""
         if lesson := self.in_name(name):
             return lesson
-        told = self._tell(file) if file is not None and file.suffix.lower() == ".ipynb" else None
+        told = self._tell(file) if file is not None and file.name.lower().endswith(NOTEBOOKS) else None
         return (told.named or told.defined) if told else None
 
     def in_name(self, name: str) -> str | None:

@@ -121,7 +121,7 @@ FORMATS = (
         "Blackboard",
         files=(
             re.compile(
-                r".+?_(?P<student>[^_]+)_attempt_(?P<time>\d{4}-\d\d-\d\d-\d\d-\d\d-\d\d)_(?P<file>.+)",
+                r"[^_]+_(?P<student>.+?)_attempt_(?P<time>\d{4}-\d\d-\d\d-\d\d-\d\d-\d\d)_(?P<file>.+)",
             ),
         ),
         sidecars=re.compile(r".+_attempt_\d{4}-\d\d-\d\d-\d\d-\d\d-\d\d\.txt"),

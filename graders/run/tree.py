@@ -68,8 +68,8 @@ def tree_of(where: Path, scratch: Path | None) -> Tree:
 
 
 def _only_archive(folder: Path) -> Path | None:
-    """The archive that is all there is in a folder: it is looked at as if it had been named itself."""
-    inside = [path for path in folder.iterdir() if not is_trace(path.name)]
+    """The archive that is all there is in a folder beside a roster or notes: as if it had been named itself."""
+    inside = [path for path in folder.iterdir() if not is_trace(path.name) and (path.is_dir() or is_wanted(path.name))]
     single = len(inside) == 1 and is_archive(inside[0]) and inside[0].is_file() and not inside[0].is_symlink()
     return inside[0] if single else None
 

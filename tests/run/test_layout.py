@@ -88,6 +88,14 @@ SURE = {
         ("s1", "s2"),
         "untouched, and another is not",
     ),
+    "blackboard, logins with underscores": Case(
+        (
+            f"Lesson 1_ada_l_attempt_2026-11-24-18-03-21_{FIRST}",
+            f"Lesson 1_ben_l_attempt_2026-11-24-19-03-21_{FIRST}",
+        ),
+        ("ada_l", "ben_l"),
+    ),
+    "what a browser called a text": Case((f"ada/{FIRST}.txt", f"ben/{FIRST}.json"), ("ada", "ben")),
     "brightspace": Case(
         (f"12-99 - Ada Lovelace - {TIME} - {FIRST}", f"13-99 - Ben O-Kri - {TIME} - {FIRST}", "index.html"),
         ("Ada Lovelace", "Ben O-Kri"),
@@ -197,7 +205,7 @@ def lay_out(folder: Path, paths: tuple[str, ...]) -> None:
     for number, path in enumerate(paths):
         path, _, blank = path.partition("=")
         cell = STUB if blank else WORK + f"  # {number}"
-        content = notebooks.text(cell, 'check("01-branch-grads")') if path.endswith(".ipynb") else "text"
+        content = notebooks.text(cell, 'check("01-branch-grads")') if ".ipynb" in path else "text"
         archive, _, inner = path.rpartition("!")
         if archive:
             archives.setdefault(folder / archive, {})[inner] = content

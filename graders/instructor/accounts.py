@@ -28,7 +28,7 @@ def tell(found: Found, out: Terminal, *, confirmed: bool) -> None:
     nobodys = [f"{account.file}: {account.fate}" for account in found.left if not account.student]
     _list(out, "Files that count for nobody", nobodys)
     left = [f"{account.student}: {account.fate} ({account.file})" for account in found.left if account.student]
-    _list(out, "Files that cannot be marked", left)
+    _list(out, "Files of no known lesson", left)
     _list(out, "Not certain", found.doubts)
     if not is_sure(found) and not confirmed:
         out.say(CONFIRM, style="yellow")

@@ -56,7 +56,8 @@ class Submission:
 class Account:
     """What became of one file: whose it is and for which lesson, as far as that is known, and the sentence on it.
 
-    `open` is whether somebody has to look at it: it looks like an answer, and is nobody's or cannot be read.
+    `open` is whether somebody has to look at it, and no submission says so: it may be an answer, and is nobody's or of
+    no known lesson.
     """
 
     file: str
@@ -227,7 +228,7 @@ class _Submissions:
             counts_for = [lesson for lesson in ([file.lesson] if file.lesson else expected) if lesson not in found]
             for lesson in counts_for if likely else ():
                 found[lesson] = Submission(owner.name, lesson, None, file.entry.origin, why, owner.id)
-            self._account(file, owner, why, is_open=likely and bool(counts_for))
+            self._account(file, owner, why, is_open=likely and not (file.lesson or expected))
         yield from (found[lesson] for lesson in sorted(found))
 
     def _chosen(self, owner: Owner, lesson: str, files: Sequence[HandedIn], due: float) -> Submission:

@@ -8,16 +8,13 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import Executor
 from contextlib import AbstractContextManager, ExitStack, closing
 from dataclasses import replace
-from pathlib import Path
-
-from rich.console import Console
-from rich.text import Text
 
 from graders.core import course
 from graders.core.errors import ExitCode
 from graders.core.results import Batch, SubmissionResult, SubmissionStatus
+from graders.core.terminal import Terminal
 from graders.core.text import clean, plural, points
-from graders.instructor import cluster, regrade
+from graders.instructor import accounts, cluster, regrade
 from graders.instructor.exporting import export
 from graders.instructor.group_work import GroupWork, shared_out, with_copies, without_copies
 from graders.instructor.naming import by_number_alone, named_by_roster
@@ -42,7 +39,7 @@ GROUPS_EXIST = "If they handed in as groups: --groups CSV gives every member the
 
 
 def grade(
-    request: Request, out: Console, boxes: Boxes, executor: Callable[[str], AbstractContextManager[Executor]]
+    request: Request, out: Terminal, boxes: Boxes, executor: Callable[[str], AbstractContextManager[Executor]]
 ) -> int:
     """Mark, write all files, and print the table. The exit code.
 
@@ -54,14 +51,25 @@ def grade(
     before = regrade.load(request.out) if request.regrade else None
     with ExitStack() as resources:
         scratch = resources.enter_context(temporary_folder("unpacked"))
-        work, strangers = _handed_in(request, scratch)
-        _tell(work.notes, work.doubts, out)
+        discovered = find_submissions(
+            request.where,
+            course.lessons(),
+            scratch,
+            request.due,
+            request.lessons,
+            names=request.names,
+            single=request.one_student,
+        )
+        work, strangers = _people(discovered.submissions, request)
+        accounts.tell(discovered, out, confirmed=request.confirm_files)
+        out.say(*work.notes)
+        out.say(*work.doubts, style="yellow")
         found = work.submissions
         chosen = _chosen(found, request)
         once = without_copies(chosen)
         if before:
             _refuse_other_terms(before, chosen, request)
-        is_class = len({submission.student for submission in found}) > 1
+        is_class = discovered.is_class or len({submission.student for submission in found}) > 1
         terms = Terms(
             request.limits,
             request.isolation,
@@ -75,7 +83,7 @@ def grade(
         seed, repeated = regrade.questions_seeds(request.out, cache, given=request.seed, fresh=again)
         if request.cluster:
             there = resources.enter_context(executor(request.cluster))
-            out.print(Text(f"{plural(len(once), 'notebook')} on {request.cluster}; seed {seed}", "dim"))
+            out.say(f"{plural(len(once), 'notebook')} on {request.cluster}; seed {seed}", style="dim")
             batch = _marked_elsewhere(once, Questions(seed, repeated), terms, there, out)
         else:
             marking = set_up(seed, terms, boxes, once, cache=cache, jobs=request.jobs, repeated=repeated)
@@ -89,6 +97,8 @@ def grade(
             batch = regrade.with_other_lessons(request.out, batch)
         shown = titles(submission.lesson for submission in batch.submissions)
         written = outputs.write(batch, request.out, shown, similar_answers(without_copies(found)))
+        if discovered.accounts and not request.regrade:
+            written.append(accounts.write(discovered, request.out))
         if request.keep_outputs:
             from graders.instructor import executed  # its nbformat takes 1.5 s where JupyterLab is installed
 
@@ -96,23 +106,26 @@ def grade(
         exports = export(request, batch, shown, {submission.lesson for submission in chosen})
         written += exports.written
     out.print(summary.render(batch, brief=True))
-    _tell_strangers(strangers, batch, request, out)
-    _tell(exports.notes, (), out)
+    missing = any(submission.status is SubmissionStatus.MISSING for submission in batch.submissions)
+    _tell_strangers(strangers, out, groups_may_help=missing and not request.groups)
+    out.say(*exports.notes)
     if doubts := [*work.doubts, *exports.refused]:
-        out.print(Text("\nWhat a person has to look at"))
-    _tell((), doubts, out)
-    out.print(Text(f"\nwritten: {', '.join(map(str, written))}"))
+        out.say("", "What a person has to look at")
+        out.say(*doubts, style="yellow")
+    out.say("", f"written: {', '.join(map(str, written))}")
+    # A stranger may be one of those who are missing.
+    sure = accounts.is_sure(discovered) and not work.doubts and not (strangers and missing)
     graded = all(submission.graded for submission in batch.submissions)
-    return ExitCode.FINE if graded and not doubts else ExitCode.NOT_GRADED
+    fine = graded and not exports.refused and (sure or request.confirm_files)
+    return ExitCode.FINE if fine else ExitCode.NOT_GRADED
 
 
-def _handed_in(request: Request, scratch: Path) -> tuple[GroupWork, list[str]]:
+def _people(found: Sequence[Submission], request: Request) -> tuple[GroupWork, list[str]]:
     """What was handed in, by the names of the roster and with the work of groups given to their members; and strangers.
 
-    Raises `NoSubmissions` and `BadRequest`.
+    Raises `BadRequest`.
     """
-    found = find_submissions(request.where, course.lessons(), scratch, request.due, request.lessons)
-    work, strangers = GroupWork(found, due=list(request.lessons)), list[str]()
+    work, strangers = GroupWork(list(found), due=list(request.lessons)), list[str]()
     if request.groups:
         work = shared_out(found, request.groups, request.roster, request.lessons)
     if request.roster:
@@ -123,13 +136,6 @@ def _handed_in(request: Request, scratch: Path) -> tuple[GroupWork, list[str]]:
             work.notes.append(f"Found by their numbers, under other names: {listed}. {GROUPS_EXIST}")
         work.notes += [f"About the roster: {request.roster.note}"] if request.roster.note else []
     return work, strangers
-
-
-def _tell(notes: Sequence[str], doubts: Sequence[str], out: Console) -> None:
-    """A line for each sentence; what has to be looked at in yellow, and after the rest."""
-    for sentences, style in ((notes, ""), (doubts, "yellow")):
-        for sentence in sentences:
-            out.print(Text(clean(sentence, 1000), style))
 
 
 def _chosen(found: Sequence[Submission], request: Request) -> list[Submission]:
@@ -171,24 +177,22 @@ def _refuse_other_terms(before: Batch, chosen: Sequence[Submission], request: Re
             )
 
 
-def _marked(chosen: Sequence[Submission], marking: Marking, out: Console) -> Batch:
+def _marked(chosen: Sequence[Submission], marking: Marking, out: Terminal) -> Batch:
     """Mark these here. When interrupted, what has no result yet is `not-graded`; nothing is lost."""
     tier = marking.runner.tier
     how = f"isolation {tier}; what is new gets seed {marking.seed}" if tier else "all runs are kept from before"
-    out.print(Text(f"{plural(len(chosen), 'notebook')}, {marking.jobs} at a time; {how}", "dim"))
+    out.say(f"{plural(len(chosen), 'notebook')}, {marking.jobs} at a time; {how}", style="dim")
     with progress(len(chosen), out) as done:
         try:
             marking.start(chosen, done)
         except KeyboardInterrupt:
-            out.print(
-                Text("Interrupted: notebooks that run now are finished, and what is marked is written.", "yellow")
-            )
+            out.say("Interrupted: notebooks that run now are finished, and what is marked is written.", style="yellow")
             marking.close()
     return _completed(marking.batch(), chosen, tier)
 
 
 def _marked_elsewhere(
-    chosen: Sequence[Submission], questions: Questions, terms: Terms, executor: Executor, out: Console
+    chosen: Sequence[Submission], questions: Questions, terms: Terms, executor: Executor, out: Terminal
 ) -> Batch:
     """Mark these on a cluster; what needs no run is looked at here."""
     tier = "D" if terms.isolation == "auto" else terms.isolation  # of what was never run
@@ -203,7 +207,7 @@ def _marked_elsewhere(
                 found[submission] = result
             here.start([submission for submission in chosen if submission not in found], done)
         except KeyboardInterrupt:
-            out.print(Text("Interrupted: what is marked is written.", "yellow"))
+            out.say("Interrupted: what is marked is written.", style="yellow")
         batch = here.batch()
     return _completed(replace(batch, submissions=(*batch.submissions, *found.values())), chosen, tier)
 
@@ -245,10 +249,10 @@ def _settled(
     return tuple(settled)
 
 
-def _tell_strangers(strangers: Sequence[str], batch: Batch, request: Request, out: Console) -> None:
+def _tell_strangers(strangers: Sequence[str], out: Terminal, *, groups_may_help: bool) -> None:
     if not strangers:
         return
     names = ", ".join(clean(name, 40) for name in strangers)
-    out.print(Text(f"\nNot in the roster, or not clearly: {names}", "yellow"))
-    if not request.groups and any(one.status is SubmissionStatus.MISSING for one in batch.submissions):
-        out.print(Text(GROUPS_EXIST, "yellow"))
+    out.say("", f"Not in the roster, or not clearly: {names}", style="yellow")
+    if groups_may_help:
+        out.say(GROUPS_EXIST, style="yellow")

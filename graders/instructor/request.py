@@ -18,7 +18,7 @@ from graders.core.roster import parse as parse_roster
 from graders.core.tables import BadTable, decoded
 from graders.core.text import clean
 from graders.report.policy import BadPolicy, LateRule, Points, points_table
-from graders.run.lms import Owner
+from graders.run.lms import Owner, Pattern
 from graders.wire.limits import Limits
 
 T = TypeVar("T")
@@ -34,6 +34,8 @@ class Request:
 
     `lessons` are those that are due; none means those that several handed in. Without a `rule` late work loses nothing.
     With `scale` exports convert points to those that the roster has for an assignment.
+    `names` is what is said of the names of files and folders, `one_student` that all is one student's, `confirm_files`
+    that what is not certain about them is right.
     """
 
     where: Path
@@ -56,6 +58,9 @@ class Request:
     lessons: tuple[str, ...] = ()
     groups: Groups | None = None
     scale: bool = False
+    names: Pattern | None = None
+    one_student: bool = False
+    confirm_files: bool = False
 
     @property
     def regrade(self) -> bool:

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import errno
+
 import pytest
 
 from graders.core import course
@@ -60,4 +62,19 @@ def test_a_file_that_the_system_refuses_is_named() -> None:
 def test_what_is_not_installed_says_how_to_install_it() -> None:
     assert NotInstalled("--cluster", "cluster").shown() == (
         "--cluster needs more packages. Install them with: pip install 'hookwork[cluster]'"
+    )
+
+
+def test_a_long_name_leaves_room_for_what_helps() -> None:
+    shown = HookworkError(f"{'x' * 5000} is a file. Name a folder.").shown()
+    assert len(shown) == 1000
+    assert shown.startswith("xxx")
+    assert shown.endswith("x is a file. Name a folder.")
+    assert "…" in shown
+
+
+def test_a_name_that_is_too_long_for_the_system_is_not_a_full_disk() -> None:
+    assert (
+        FileTrouble(OSError(errno.ENAMETOOLONG, "File name too long", "x")).shown()
+        == "x: File name too long. Choose a shorter one."
     )

@@ -151,7 +151,7 @@ def grade(
         fresh=fresh,
         keep_outputs=keep_outputs,
         lessons=tuple(map(course.find_lesson, _split(lessons))),
-        files=tuple(file for file in (roster, points) if file),
+        files=tuple(file for file in (roster, points, groups) if file),
         groups=read_groups(groups) if groups else None,
         scale=scale,
         names=pattern(names) if names else None,

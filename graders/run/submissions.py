@@ -72,9 +72,9 @@ class Found:
     """What there is to mark.
 
     `how` says how names and folders were read, `is_class` whether as those of a class, though it be one of a single
-    student. `accounts` has one for each
-    file; `choices` are sentences on where several files for one lesson were, `doubts` those on what is not certain:
-    whose a file is, or which of two counts. `notes` are other sentences for the instructor.
+    student. `accounts` has one for each file; `choices` are sentences on where several files for one lesson were,
+    `doubts` those on what is not certain: whose a file is, or which of two counts. `notes` are other sentences for the
+    instructor.
     """
 
     submissions: list[Submission]

@@ -140,8 +140,10 @@ def restrict_files(readable: Iterable[str], writable: Iterable[str], hidden: Ite
     attributes = struct.pack("<QQQ", every, _TCP, _SCOPES)[:sizes]
     ruleset = _call("Landlock", _libc.syscall(_CREATE_RULESET, attributes, ctypes.c_size_t(sizes), ctypes.c_uint(0)))
     try:
-        for path in readable:
-            for part, access in _without(os.path.realpath(path), {os.path.realpath(folder) for folder in hidden}):
+        closed, modules = _real(hidden), _real(filter(os.path.isabs, sys.path))
+        for path in _real(readable):
+            listed = {folder for folder in modules if _is_below(folder, path)}
+            for part, access in _without(path, closed, listed):
                 _allow(ruleset, part, access & every)
         for path in writable:
             _allow(ruleset, path, every)
@@ -151,21 +153,35 @@ def restrict_files(readable: Iterable[str], writable: Iterable[str], hidden: Ite
         os.close(ruleset)
 
 
-def _without(path: str, hidden: set[str]) -> Iterator[tuple[str, int]]:
+def _real(paths: Iterable[str]) -> set[str]:
+    return set(map(os.path.realpath, paths))
+
+
+def _is_below(path: str, folder: str) -> bool:
+    return path == folder or path.startswith(folder.rstrip("/") + "/")
+
+
+def _without(path: str, hidden: set[str], modules: set[str]) -> Iterator[tuple[str, int]]:
     """The parts of a folder that are readable when some of what lies in it is hidden.
 
-    A folder that holds something hidden can be listed, names and all, and its other entries can be read.
+    The other entries of a folder that holds something hidden can be read. It can be listed, and the hidden folder with
+    it, only in folders of `modules`, for Python finds none without.
     """
     if path in hidden:
         return
-    if not any(folder.startswith(path.rstrip("/") + "/") for folder in hidden):
+    if not any(_is_below(folder, path) for folder in hidden):
         yield path, _READ_ONLY
         return
-    yield path, _READ_DIR
-    for name in os.listdir(path):
+    if any(_is_below(path, folder) for folder in modules):
+        yield path, _READ_DIR
+    try:
+        names = os.listdir(path)
+    except PermissionError:  # closed to this user, and so is all that lies in it
+        return
+    for name in names:
         entry = os.path.join(path, name)
         if not os.path.islink(entry):  # what a link points to is readable or not by its own place
-            yield from _without(entry, hidden)
+            yield from _without(entry, hidden, modules)
 
 
 def _allow(ruleset: int, path: str, access: int) -> None:

@@ -27,6 +27,7 @@ def render(submission: SubmissionResult, batch: Batch, titles: Titles) -> str:
         "feedback.html",
         title=titles.lesson(submission.lesson),
         student=clean(submission.student, 200),
+        group=clean(submission.group, 200),
         score=score if graded else _STATES[submission.status],
         penalty=_penalty(submission),
         message=clean(submission.message),

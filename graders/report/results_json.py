@@ -30,7 +30,7 @@ def to_data(batch: Batch) -> dict[str, Any]:
     # Through JSON and back: enums become their values, tuples become lists.
     data: dict[str, Any] = json.loads(json.dumps({"schema": SCHEMA_VERSION, **asdict(batch)}))
     for part in data["submissions"]:
-        for name in ("late_note", "missing_modules"):
+        for name in ("late_note", "missing_modules", "group"):
             if not part[name]:
                 del part[name]
     exercises = [exercise for part in data["submissions"] for exercise in part["exercises"]]

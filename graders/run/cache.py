@@ -58,7 +58,7 @@ class RunCache:
     """The transcripts in a folder, each in a file named by its run and the tier in which it ran."""
 
     def __init__(self, folder: Path, *, fresh: bool = False) -> None:
-        """The folder is made when the first run is kept. A `fresh` batch finds nothing that is there already."""
+        """The folder need not be there yet. A `fresh` batch finds nothing that is there already."""
         self._folder, self._fresh = folder, fresh
 
     def seed(self, new: int, spent: Collection[int] = ()) -> int:
@@ -75,6 +75,11 @@ class RunCache:
         with contextlib.suppress(OSError):  # said, with the remedy, when the results cannot be written either
             self._write(file, f"{new}\n")
         return new
+
+    def make_folder(self) -> None:
+        """Make the folder, so that it can be closed to notebooks: none is to see it appear."""
+        with contextlib.suppress(OSError):  # said, with the remedy, when the results cannot be written either
+            self._folder.mkdir(parents=True, exist_ok=True)
 
     @property
     def empty(self) -> bool:

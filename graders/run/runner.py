@@ -137,10 +137,13 @@ class BoxRunner:
     """Whether what cells show is drawn, and is part of the transcript."""
     slack_seconds: float = SLACK_SECONDS
     """What a box may take beyond the time of its notebook before it counts as hanging."""
+    private: tuple[str, ...] = ()
+    """See `Terms`."""
 
     def box(self, cells: Sequence[str] = ()) -> Box:
         """A new box, not yet started, for a notebook with these cells. Whoever names `torch.optim` optimizes."""
-        return Box(self.kit, self.tier, self.limits, self.warm, optimizes=any("optim" in cell for cell in cells))
+        optimizes = any("optim" in cell for cell in cells)
+        return Box(self.kit, self.tier, self.limits, self.warm, optimizes=optimizes, private=self.private)
 
     def run(self, cells: Sequence[str], probes: Sequence[Probe]) -> Transcript:
         """See `Runner`."""

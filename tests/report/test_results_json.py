@@ -22,6 +22,7 @@ EVERY = batch(
         penalty=0.25,
         superseded=("class/bob/old.ipynb",),
         missing_modules=("pandas", "utils"),
+        group="Team 1",
     ),
     *(ungraded(f"c{number}", status, "why") for number, status in enumerate(SubmissionStatus)),
 )

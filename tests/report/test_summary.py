@@ -3,16 +3,15 @@ from __future__ import annotations
 import io
 from dataclasses import replace
 
-from rich.console import Console
-
 from graders.core.results import Batch, Status, SubmissionStatus
+from graders.core.terminal import Terminal
 from graders.report import summary
 from tests.batches import batch, exercise, graded, ungraded
 
 
 def printed(found: Batch, width: int = 160) -> list[str]:
     """The lines of the summary, without the frame of its table and spaces at their ends."""
-    console = Console(file=io.StringIO(), width=width, force_terminal=False)
+    console = Terminal(io.StringIO(), width=width)
     console.print(summary.render(found))
     text = console.file.getvalue()  # type: ignore[attr-defined]
     return [" ".join(line.replace("│", " ").replace("┃", " ").split()) for line in text.split("\n")]
@@ -109,7 +108,7 @@ def test_a_brief_summary_names_only_what_somebody_should_look_at() -> None:
         graded("bob", exercise("01-a", Status.NOT_GRADED, 0), status=SubmissionStatus.NOT_GRADED, message="No kernel."),
         ungraded("cy", SubmissionStatus.MISSING, "Nothing."),
     )
-    console = Console(file=io.StringIO(), width=160)
+    console = Terminal(io.StringIO(), width=160)
     console.print(summary.render(found, brief=True))
     lines = console.file.getvalue().split("\n")  # type: ignore[attr-defined]
     start = lines.index("What somebody should look at")

@@ -62,7 +62,7 @@ _METADATA = {
     "fsetxattr": (190, 7), "removexattr": (197, 14), "lremovexattr": (198, 15), "fremovexattr": (199, 16),
 }  # fmt: skip
 _SOCKET, _SOCKETPAIR, _CLONE, _CLONE3 = (41, 198), (53, 199), (56, 220), (435, 435)
-_CONNECT, _SENDTO, _SECCOMP = (42, 203), (44, 206), (317, 277)
+_CONNECT, _SENDTO, _SECCOMP, _KILL_CALL = (42, 203), (44, 206), (317, 277), (62, 129)
 _SOCK_STREAM, _SOCK_SEQPACKET = 1, 5
 _IOCTL_CALL, _TYPE_INTO_TERMINAL = (16, 29), (0x5412, 0x541C)  # TIOCSTI, TIOCLINUX
 _MMAP, _SHARED_AND_ANONYMOUS = (9, 222), 0x01 | 0x20
@@ -147,8 +147,10 @@ def restrict_files(readable: Iterable[str], writable: Iterable[str], hidden: Ite
     attributes = struct.pack("<QQQ", every, _TCP, _SCOPES)[:sizes]
     ruleset = _call("Landlock", _libc.syscall(_CREATE_RULESET, attributes, ctypes.c_size_t(sizes), ctypes.c_uint(0)))
     try:
-        for path in readable:
-            for part, access in _without(os.path.realpath(path), {os.path.realpath(folder) for folder in hidden}):
+        closed, modules = _real(hidden), _real(filter(os.path.isabs, sys.path))
+        for path in _real(readable):
+            listed = {folder for folder in modules if _is_below(folder, path)}
+            for part, access in _without(path, closed, listed):
                 _allow(ruleset, part, access & every)
         for path in writable:
             _allow(ruleset, path, every)
@@ -158,21 +160,35 @@ def restrict_files(readable: Iterable[str], writable: Iterable[str], hidden: Ite
         os.close(ruleset)
 
 
-def _without(path: str, hidden: set[str]) -> Iterator[tuple[str, int]]:
+def _real(paths: Iterable[str]) -> set[str]:
+    return set(map(os.path.realpath, paths))
+
+
+def _is_below(path: str, folder: str) -> bool:
+    return path == folder or path.startswith(folder.rstrip("/") + "/")
+
+
+def _without(path: str, hidden: set[str], modules: set[str]) -> Iterator[tuple[str, int]]:
     """The parts of a folder that are readable when some of what lies in it is hidden.
 
-    A folder that holds something hidden can be listed, names and all, and its other entries can be read.
+    The other entries of a folder that holds something hidden can be read. It can be listed, and the hidden folder with
+    it, only in folders of `modules`, for Python finds none without.
     """
     if path in hidden:
         return
-    if not any(folder.startswith(path.rstrip("/") + "/") for folder in hidden):
+    if not any(_is_below(folder, path) for folder in hidden):
         yield path, _READ_ONLY
         return
-    yield path, _READ_DIR
-    for name in os.listdir(path):
+    if any(_is_below(path, folder) for folder in modules):
+        yield path, _READ_DIR
+    try:
+        names = os.listdir(path)
+    except PermissionError:  # closed to this user, and so is all that lies in it
+        return
+    for name in names:
         entry = os.path.join(path, name)
         if not os.path.islink(entry):  # what a link points to is readable or not by its own place
-            yield from _without(entry, hidden)
+            yield from _without(entry, hidden, modules)
 
 
 def _allow(ruleset: int, path: str, access: int) -> None:
@@ -193,8 +209,9 @@ def _allow(ruleset: int, path: str, access: int) -> None:
 def filter_system_calls(*, metadata: bool = True) -> None:
     """seccomp: sockets of the family AF_UNIX only, no tracing, mounting, namespaces, io_uring, keys, modules.
 
-    Nor is there memory that counts for no process. Without `metadata`, permissions, owners and times of files cannot be
-    changed either. Raises `CannotConfine`.
+    Nor is there memory that counts for no process, and no process can end all others at once: people restart a kernel
+    with `kill -9 -1`. Without `metadata`, permissions, owners and times of files cannot be changed either. Raises
+    `CannotConfine`.
     """
     if _machine() not in _ARCH:
         raise CannotConfine(_ENOSYS, f"no filter of system calls for {_machine()}")
@@ -291,6 +308,8 @@ def _program(machine: str, denied: Iterable[tuple[int, int | None]]) -> bytes:
     for numbers in (_SOCKET, _SOCKETPAIR):
         parts += [_skip_unless(numbers[column], 4), _load(16), _skip_unless(AF_UNIX, 1), _leave(_ALLOW)]
         parts += [_fail(_EAFNOSUPPORT)]
+    everybody = 0xFFFFFFFF  # the process -1
+    parts += [_skip_unless(_KILL_CALL[column], 4), _load(16), _skip_unless(everybody, 1), _fail(_EPERM), _leave(_ALLOW)]
     parts += [_skip_unless(_IOCTL_CALL[column], 6), _load(24)]
     for request in _TYPE_INTO_TERMINAL:
         parts += [_skip_unless(request, 1), _fail(_EPERM)]

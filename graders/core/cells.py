@@ -32,8 +32,10 @@ def defines(source: str, name: str) -> bool:
             warnings.simplefilter("ignore")  # of invalid escapes: they would quote the learner's text on our terminal
             return _binds(ast.parse(source), name)
     # No `\s`: it matches new lines, and thousands of empty lines would take minutes.
-    pattern = rf"^[ \t]*(?:(?:async[ \t]+)?(?:def|class)[ \t]+{name}\b|{name}[ \t]*=(?!=))"
-    return re.search(pattern, source, re.M) is not None
+    word = re.escape(name) + r"(?!\w)"
+    made = rf"(?:async[ \t]+)?(?:def|class)[ \t]+{word}|{word}[ \t]*=(?!=)"
+    imported = rf"(?:from[ \t]+\S+[ \t]+)?import[ \t][^#\n]*(?<!\w){word}"
+    return re.search(rf"^[ \t]*(?:{made}|{imported})", source, re.M) is not None
 
 
 def _binds(tree: ast.AST, name: str) -> bool:

@@ -7,11 +7,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from rich.console import Console
 
 from graders.core.errors import ExitCode
 from graders.core.results import Batch
+from graders.core.terminal import Terminal
 from graders.core.text import plural
+from graders.instructor import accounts
 from graders.pytest_plugin.state import FROM_WORKERS, MARKING, PREPARED, Prepared
 from graders.report import results_json, summary
 
@@ -46,7 +47,9 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
     if out is not None and batch.submissions:
         config.stash[_written] = _write(batch, out, config.stash[PREPARED])
     failed = config.stash.get(_written, "").startswith(_NOT_WRITTEN)
-    if session.exitstatus in (0, 1) and (failed or not all(submission.graded for submission in batch.submissions)):
+    sure = config.getoption("--confirm-files") or accounts.is_sure(config.stash[PREPARED].found)
+    graded = all(submission.graded for submission in batch.submissions)
+    if session.exitstatus in (0, 1) and (failed or not graded or not sure):
         session.exitstatus = ExitCode.NOT_GRADED
 
 
@@ -61,6 +64,8 @@ def _write(batch: Batch, out: Path, prepared: Prepared) -> str:
         batch = with_other_lessons(out, batch)
         lessons = [submission.lesson for submission in batch.submissions]
         written = outputs.write(batch, out, titles(lessons), similar_answers(prepared.submissions))
+        if prepared.found.accounts:
+            written.append(accounts.write(prepared.found, out))
         if prepared.terms.keep_outputs:
             from graders.instructor import executed  # its nbformat takes 1.5 s where JupyterLab is installed
 
@@ -75,15 +80,16 @@ def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> Non
     batch = _batch(config)
     if not batch.submissions or hasattr(config, "workerinput"):
         return
-    console = Console(file=terminalreporter._tw._file, width=max(80, terminalreporter._tw.fullwidth), highlight=False)
+    console = Terminal(terminalreporter._tw._file, width=max(80, terminalreporter._tw.fullwidth))
     terminalreporter.ensure_newline()
     terminalreporter.section("hookwork")
     console.print(summary.render(batch))
     factor = config.stash[MARKING].pace
     if factor > NOTABLY_SLOW:
-        console.print(f"This machine is slow or busy: notebooks had {factor:.1f} times the usual seconds.")
+        console.say(f"This machine is slow or busy: notebooks had {factor:.1f} times the usual seconds.")
     if _written in config.stash:
-        console.print(config.stash[_written])
+        console.say(config.stash[_written])
+    accounts.tell(config.stash[PREPARED].found, console, confirmed=config.getoption("--confirm-files"))
 
 
 def _batch(config: pytest.Config) -> Batch:

@@ -8,6 +8,7 @@ import signal
 import subprocess
 import tempfile
 import time
+from collections.abc import Sequence
 from pathlib import Path
 from types import TracebackType
 
@@ -56,13 +57,15 @@ class Box:
         *,
         optimizes: bool = False,
         fuse: LastFuse = last_fuse,
+        private: Sequence[str] = (),
     ) -> None:
         """`kit` is the folder with the modules that exist inside; `tier` is how the box is started.
 
         With `warm` it is forked from that process instead of started; what an optimizer needs is there if it
-        `optimizes`. When the machine runs short of memory, `fuse` says whether this box has to end.
+        `optimizes`. When the machine runs short of memory, `fuse` says whether this box has to end. Where the tier can
+        close files, those in `private` are.
         """
-        self._optimizes, self._fuse = optimizes, fuse
+        self._optimizes, self._fuse, self._private = optimizes, fuse, private
         self._kit, self._tier, self._limits, self._warm = kit, tier, limits or Limits(), warm
         self._received = 0
         self._frames = 0
@@ -93,7 +96,10 @@ class Box:
         return self
 
     def _start(self, requests: int, frames_out: int) -> subprocess.Popen[bytes] | ForkedProcess:
-        self._launch = found = launch(self._tier, self.folder, self._kit, self._limits, warm=self._warm is not None)
+        forked = self._warm is not None
+        self._launch = found = launch(
+            self._tier, self.folder, self._kit, self._limits, warm=forked, private=self._private
+        )
         if self._warm is not None and found.plan is not None:
             variables = passed_on() | environment(found.folder, self._kit)
             request = BoxRequest(found.plan, str(self.folder), variables, self._limits, self._optimizes)

@@ -140,11 +140,15 @@ class BoxRunner:
     """Ends the box that holds most when the machine runs short of memory."""
     slack_seconds: float = SLACK_SECONDS
     """What a box may take beyond the time of its notebook before it counts as hanging."""
+    private: tuple[str, ...] = ()
+    """See `Terms`."""
 
     def box(self, cells: Sequence[str] = ()) -> Box:
         """A new box, not yet started, for a notebook with these cells. Whoever names `torch.optim` optimizes."""
         optimizes = any("optim" in cell for cell in cells)
-        return Box(self.kit, self.tier, self.limits, self.warm, optimizes=optimizes, fuse=self.fuse)
+        return Box(
+            self.kit, self.tier, self.limits, self.warm, optimizes=optimizes, fuse=self.fuse, private=self.private
+        )
 
     def run(self, cells: Sequence[str], probes: Sequence[Probe]) -> Transcript:
         """See `Runner`."""

@@ -3,7 +3,7 @@
 Names with a prefix such as `res_` are those of the catalogue in which such attacks are collected; `BEYOND` are ours.
 Every notebook begins with a cell that defines the canaries: SECRET and OUTSIDE (files), FOLDER (of the submissions),
 GRADEBOOK, NEIGHBOUR (another submission), HOME (with keys in it), PORT, ABSTRACT, SOCKETS and DATAGRAMS (listeners),
-GRADER (its pid), PACKAGE.
+GRADER (its pid), PACKAGE, AMONG_PYTHON (a folder in the environment, with a submission and a gradebook).
 """
 
 from __future__ import annotations
@@ -173,6 +173,16 @@ FILESYSTEM = {
     "reads a file outside": leak("leaked = bool(open(SECRET).read())"),
     "makes a file beside the submissions": leak("open(FOLDER + '/planted.py', 'w').write('x')\nleaked = True"),
     "reads another submission": leak("leaked = 'def branch_grads' in open(NEIGHBOUR).read()"),
+    "executes another submission that lies among Python's own files": Case(
+        (
+            *WRONG,
+            f"import json\nfor cell in json.load(open(AMONG_PYTHON + '/ada/{LESSON}.ipynb'))['cells']:\n    exec(cell['source'])",
+        ),
+        ("wrong", "wrong", "wrong"),
+    ),
+    "changes results that lie among Python's own files": leak(
+        "f = open(AMONG_PYTHON + '/gradebook.csv', 'a')\nf.write('mallory')\nf.close()\nleaked = True"
+    ),
     "fs_edit_gradebook": leak("f = open(GRADEBOOK, 'a')\nf.write('mallory,100')\nf.close()\nleaked = True"),
     "fs_read_solutions": leak(
         "import os, site, sys\n"
@@ -574,7 +584,7 @@ BEYOND = {
     "signals everybody": Case(
         ("import os, signal\nos.kill(-1, signal.SIGCONT)", *RIGHT), FULL
     ),
-    "kills everybody": fatal("crashed", "import os\nos.kill(-1, 9)"),
+    "kills everybody": honest("import os\nos.kill(-1, 9)"),
     "spies on processes": leak(
         REFUSED.format(
             calls="((101, 16, GRADER, 0, 0), (310, GRADER, 0, 0, 0, 0, 0), (311, GRADER, 0, 0, 0, 0, 0), (312, 1, 1, 0, 0, 0), "
